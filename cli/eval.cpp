@@ -1,0 +1,76 @@
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/evaluator.h"
+#include "cli/run_directory.h"
+#include "cli/settings.h"
+#include "cli/train_settings.h"
+#include "core/graph_json.h"
+#include "core/parallel.h"
+
+namespace miniqat::cli {
+namespace {
+
+struct Arguments {
+  std::string run;
+  std::string dataset;
+  std::string data_dir;
+  std::string checkpoint;
+  std::string split = "test";
+  int threads = 0;
+  bool json = false;
+};
+
+void evaluate_run(Arguments arguments) {
+  const RunDirectory run = RunDirectory::open(arguments.run);
+  TrainSettings settings;
+  settings_from_json(read_json(run.config()), settings, run.config().string());
+  if (arguments.dataset.empty()) arguments.dataset = settings.dataset;
+  if (arguments.data_dir.empty()) arguments.data_dir = settings.data_dir;
+  if (arguments.checkpoint.empty()) arguments.checkpoint = run.checkpoint().string();
+  check_dataset(arguments.dataset);
+  set_thread_count(arguments.threads == 0 ? available_cores() : arguments.threads);
+
+  const std::string source = run.eval_graph().string();
+  Classifier classifier = find_classifier(read_graph(source), source);
+  Session session(classifier.graph);
+  session.restore(read_safetensors(arguments.checkpoint), Session::Restore::kVariables, arguments.checkpoint);
+  const datasets::Splits data = datasets::load(arguments.dataset, arguments.data_dir);
+  const datasets::Dataset& split = arguments.split == "train" ? data.train : data.test;
+  require_fit(classifier, split, source);
+  const Evaluation result = evaluate(session, classifier, split);
+  if (arguments.json)
+    std::printf("%s\n", Json({{"model", settings.model},
+                              {"dataset", arguments.dataset},
+                              {"split", arguments.split},
+                              {"quantization", quantization_label(settings)},
+                              {"examples", result.examples},
+                              {"correct", result.correct},
+                              {"accuracy", result.accuracy()},
+                              {"loss", result.loss}})
+                            .dump()
+                            .c_str());
+  else
+    std::printf("%s %s on %s (%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", settings.model.c_str(),
+                quantization_label(settings).c_str(), arguments.dataset.c_str(), arguments.split.c_str(),
+                100 * result.accuracy(), static_cast<long>(result.correct), static_cast<long>(result.examples),
+                result.loss);
+}
+
+}  // namespace
+
+void add_eval(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("eval", "Measure a run's accuracy with its evaluation graph");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--run", arguments->run, "a run directory")->required();
+  command->add_option("--dataset", arguments->dataset, "the run's own when left out");
+  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command->add_option("--checkpoint", arguments->checkpoint, "another .safetensors file than the run's");
+  command->add_option("--split", arguments->split, "test or train")->check(CLI::IsMember({"test", "train"}));
+  command->add_option("--threads", arguments->threads, "0: all cores")->check(CLI::Range(0, 1024));
+  command->add_flag("--json", arguments->json, "print one JSON object");
+  command->callback([arguments] { evaluate_run(*arguments); });
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,40 @@
+#include "cli/evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "datasets/loader.h"
+
+namespace miniqat::cli {
+namespace {
+
+/// -log softmax(logits)[label], without overflow.
+double cross_entropy(std::span<const float> logits, std::int32_t label) {
+  const double highest = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - highest);
+  return std::log(sum) + highest - logits[label];
+}
+
+}  // namespace
+
+Evaluation evaluate(Session& session, const Classifier& classifier, const datasets::Dataset& dataset) {
+  Evaluation result;
+  const RunRequest request{.fetches = {classifier.logits}, .gradients_of = {}, .gradient_targets = {}};
+  const auto classes = static_cast<std::size_t>(classifier.logits.shape()[1]);
+  datasets::for_each_batch(dataset, classifier.images.shape()[0], [&](const datasets::EvaluationBatch& batch) {
+    const Tensor logits = session.run(request, {{classifier.images, batch.images}}).fetched.front();
+    for (std::int64_t i = 0; i < batch.valid; ++i) {
+      const std::span<const float> row = logits.values<float>().subspan(i * classes, classes);
+      const std::int32_t label = batch.labels.values<std::int32_t>()[i];
+      const bool numbers = std::ranges::none_of(row, [](float logit) { return std::isnan(logit); });
+      result.correct += numbers && std::ranges::max_element(row) - row.begin() == label ? 1 : 0;
+      result.loss += cross_entropy(row, label);
+    }
+    result.examples += batch.valid;
+  });
+  result.loss /= static_cast<double>(std::max<std::int64_t>(result.examples, 1));
+  return result;
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cli/model_source.h"
+#include "core/session.h"
+#include "datasets/dataset.h"
+
+namespace miniqat::cli {
+
+struct Evaluation {
+  std::int64_t correct = 0;
+  std::int64_t examples = 0;
+  /// Mean cross entropy.
+  double loss = 0;
+  double accuracy() const { return examples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(examples); }
+};
+
+/// Runs a classifier over a whole data set in batches of its own size. Ties between logits go to the lower class; a
+/// picture whose logits hold a NaN counts as wrong.
+Evaluation evaluate(Session& session, const Classifier& classifier, const datasets::Dataset& dataset);
+
+}  // namespace miniqat::cli

@@ -1,0 +1,82 @@
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/usage_error.h"
+#include "core/suggest.h"
+#include "layers/layers.h"
+#include "quantize/fake_quant.h"
+
+namespace miniqat::cli {
+namespace {
+
+const CLI::App& chosen_command(const CLI::App& program) {
+  const auto chosen = program.get_subcommands();
+  return chosen.empty() ? program : *chosen.front();
+}
+
+/// The words that could have been meant: commands before one is chosen, then that command's flags.
+std::vector<std::string> known_words(const CLI::App& program) {
+  std::vector<std::string> words;
+  const CLI::App& command = chosen_command(program);
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; }))
+    words.push_back(sub->get_name());
+  return words;
+}
+
+int explain(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App& command = chosen_command(program);
+  const std::string prefix = &command == &program ? "miniqat" : "miniqat " + command.get_name();
+  std::string text = error.what();
+  const std::vector<std::string> unexpected = command.remaining();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unexpected.empty())
+    text = "unknown argument \"" + unexpected.front() + "\"" + did_you_mean(unexpected.front(), known_words(program));
+  std::fprintf(stderr, "%s: %s (see %s --help)\n", prefix.c_str(), text.c_str(), prefix.c_str());
+  return 2;
+}
+
+int main_program(int argc, char** argv) {
+  layers::register_ops();
+  quantize::register_ops();
+  CLI::App program("Trains quantized networks: define a graph, rewrite it for quantization, train, evaluate.",
+                   "miniqat");
+  program.set_version_flag("--version", "miniqat 0.1");
+  program.require_subcommand(1);
+  program.option_defaults()->always_capture_default();
+  add_train(program);
+  add_eval(program);
+  add_rewrite(program);
+  add_run(program);
+  add_inspect(program);
+  add_models(program);
+  if (argc == 1) {
+    std::printf("%s", program.help().c_str());
+    return 2;
+  }
+  try {
+    program.parse(argc, argv);
+    return 0;
+  } catch (const CLI::Success& help) {
+    return program.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return explain(program, error);
+  } catch (const UsageError& error) {
+    std::fprintf(stderr, "miniqat %s: %s\n", chosen_command(program).get_name().c_str(), error.what());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "miniqat %s: out of memory\n", chosen_command(program).get_name().c_str());
+    return 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "miniqat %s: %s\n", chosen_command(program).get_name().c_str(), error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace miniqat::cli
+
+int main(int argc, char** argv) { return miniqat::cli::main_program(argc, argv); }

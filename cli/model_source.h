@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/graph.h"
+#include "datasets/dataset.h"
+
+namespace miniqat::cli {
+
+/// A classifier as a graph with its ends.
+struct Classifier {
+  Graph graph;
+  /// [n, h, w, c] float32 placeholder.
+  Output images;
+  /// [n, classes]; the graph's first output.
+  Output logits;
+};
+
+/// Throws Error unless `model` is a known name or a path that ends in .json.
+void check_model_name(const std::string& model);
+
+struct ClassifierOptions {
+  std::string model;
+  double width = 1.0;
+  std::int64_t batch_size = 128;
+};
+
+/// Builds a model for a data set's pictures, or reads it from a graph JSON file and checks that its input and its first
+/// output fit the data set and the batch size. Throws Error that says what does not fit.
+Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset);
+
+/// The ends of a graph that is there already: its only float placeholder of rank 4, and its first output.
+/// Throws Error when there is no such thing. `source` names the graph in errors.
+Classifier find_classifier(Graph graph, const std::string& source);
+
+/// Throws Error unless the classifier takes the data set's pictures and tells its classes apart.
+void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source);
+
+/// The classifier with `labels` and `loss` added to it.
+struct TrainingEnds {
+  Output labels;
+  Output loss;
+};
+TrainingEnds add_loss(Classifier& classifier);
+
+}  // namespace miniqat::cli

@@ -1,0 +1,60 @@
+#include "models/models.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/usage_error.h"
+#include "core/graph_json.h"
+#include "core/source_ops.h"
+
+namespace miniqat::cli {
+namespace {
+
+struct Arguments {
+  std::string model;
+  std::string out;
+  std::int64_t batch_size = 128;
+  models::ModelOptions options;
+};
+
+Graph build(const models::Model& model, std::int64_t batch, const models::ModelOptions& options) {
+  Graph graph;
+  const Output images = placeholder(graph, "images", {batch, model.image[0], model.image[1], model.image[2]});
+  graph.set_outputs({model.build(graph, images, options)});
+  return graph;
+}
+
+void list() {
+  std::printf("%-12s %-12s %12s %14s  %s\n", "model", "input", "parameters", "multiply-adds", "layers");
+  for (const models::Model& model : models::model_table()) {
+    const models::ModelSize size = models::size_of(build(model, 1, {}), 1);
+    std::printf("%-12s %-12s %12ld %14ld  %s\n", std::string(model.name).c_str(), model.image.str().c_str(),
+                static_cast<long>(size.parameters), static_cast<long>(size.multiply_adds),
+                std::string(model.summary).c_str());
+  }
+}
+
+void write(const Arguments& arguments) {
+  const models::Model& model = as_usage([&]() -> const models::Model& { return models::find_model(arguments.model); });
+  const Graph graph = as_usage([&] { return build(model, arguments.batch_size, arguments.options); });
+  if (arguments.out.empty())
+    std::printf("%s", graph_to_json(graph).c_str());
+  else
+    write_graph(arguments.out, graph);
+}
+
+}  // namespace
+
+void add_models(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("models", "List the models, or write one as graph JSON");
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::Option* model = command->add_option("--model", arguments->model, "write this model's graph");
+  command->add_option("--out", arguments->out, "where it goes; printed when left out")->needs(model);
+  command->add_option("--batch-size", arguments->batch_size, "pictures a batch")->check(CLI::Range(1, 65536));
+  command->add_option("--classes", arguments->options.classes, "classes to tell apart")->check(CLI::Range(1, 100000));
+  command->add_option("--width", arguments->options.width, "multiplies the channels")->check(CLI::Range(0.01, 16.0));
+  command->callback([arguments] { arguments->model.empty() ? list() : write(*arguments); });
+}
+
+}  // namespace miniqat::cli

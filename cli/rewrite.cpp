@@ -1,0 +1,50 @@
+#include "quantize/rewrite.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/rewrite_settings.h"
+#include "cli/settings.h"
+#include "core/graph_json.h"
+
+namespace miniqat::cli {
+namespace {
+
+struct Arguments {
+  std::string graph;
+  std::string mode = "train";
+  std::string out;
+  bool report = false;
+};
+
+void rewrite(const Arguments& arguments, const quantize::RewriteOptions& options) {
+  as_usage([&] { options.check(); });
+  Graph graph = read_graph(arguments.graph);
+  const quantize::RewriteReport report = arguments.mode == "train" ? quantize::create_training_graph(graph, options)
+                                                                   : quantize::create_eval_graph(graph, options);
+  if (!arguments.out.empty()) write_graph(arguments.out, graph);
+  if (arguments.report)
+    std::printf("%s", report.text().c_str());
+  else if (arguments.out.empty())
+    std::printf("%s", graph_to_json(graph).c_str());
+}
+
+}  // namespace
+
+void add_rewrite(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("rewrite", "Insert quantizers into a graph JSON file");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--graph", arguments->graph, "the graph to rewrite")->required();
+  command->add_option("--mode", arguments->mode, "train or eval")->check(CLI::IsMember({"train", "eval"}));
+  command->add_option("--out", arguments->out, "where the rewritten graph goes; printed when left out");
+  command->add_flag("--report", arguments->report, "print what was matched, skipped and quantized, and why");
+  const auto flags = std::make_shared<SettingFlags<RewriteSettings>>(*command, "Quantization");
+  command->callback([arguments, flags] {
+    RewriteSettings options;
+    flags->apply(options);
+    rewrite(*arguments, options);
+  });
+}
+
+}  // namespace miniqat::cli

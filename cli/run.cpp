@@ -1,0 +1,137 @@
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/usage_error.h"
+#include "core/graph_json.h"
+#include "core/parallel.h"
+#include "core/session.h"
+#include "core/source_ops.h"
+
+namespace miniqat::cli {
+namespace {
+
+struct Arguments {
+  std::string graph;
+  std::vector<std::string> fetch;
+  std::string feeds;
+  std::string checkpoint;
+  std::string gradients_of;
+  std::string out;
+  std::optional<std::int64_t> step;
+  std::int64_t seed = 1;
+  int threads = 0;
+  std::string backend = "fast";
+  std::string precision = "float32";
+  bool train = false;
+};
+
+/// Other programs write labels as int64 and arrays as float64: takes them where no value changes kind.
+Tensor adapt(const std::string& name, const Tensor& tensor, DType wanted) {
+  if (wanted == DType::kFloat32 && tensor.dtype() == DType::kFloat64) return tensor.to(wanted);
+  if (wanted != DType::kInt32 || tensor.dtype() != DType::kInt64) return tensor;
+  Tensor narrow(tensor.shape(), DType::kInt32);
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const std::int64_t value = tensor.data<std::int64_t>()[i];
+    if (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::int32_t>::max())
+      fail("feed \"", name, "\": ", value, " does not fit int32");
+    narrow.data<std::int32_t>()[i] = static_cast<std::int32_t>(value);
+  }
+  return narrow;
+}
+
+Feeds read_feeds(const Graph& graph, const std::string& path) {
+  Feeds feeds;
+  if (path.empty()) return feeds;
+  for (const auto& [name, tensor] : read_safetensors(path).tensors) {
+    const Output output = graph.at(name).output();
+    feeds.emplace_back(output, adapt(name, tensor, output.spec().dtype));
+  }
+  return feeds;
+}
+
+RunRequest make_request(const Graph& graph, const Arguments& arguments, const Feeds& feeds) {
+  RunRequest request;
+  request.training = arguments.train;
+  for (const std::string& name : arguments.fetch) request.fetches.push_back(graph.output_at(name));
+  if (arguments.gradients_of.empty()) return request;
+  request.gradients_of = graph.output_at(arguments.gradients_of);
+  for (const Node* node : graph.nodes())
+    if (const auto* variable = node->as<Variable>(); variable != nullptr && variable->attributes().trainable)
+      request.gradient_targets.push_back(node->output());
+  for (const auto& [output, tensor] : feeds)
+    if (output.spec().dtype == DType::kFloat32) request.gradient_targets.push_back(output);
+  return request;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
+
+NamedTensors run_once(Session& session, const RunRequest& request, const Feeds& feeds, const Arguments& arguments) {
+  NamedTensors before;
+  for (const auto& [name, value] : session.variables()) before.emplace(name, value.clone());
+  const RunResult result = session.run(request, feeds);
+  NamedTensors out;
+  for (std::size_t k = 0; k < request.fetches.size(); ++k) out[arguments.fetch[k]] = result.fetched[k];
+  for (std::size_t k = 0; k < request.gradient_targets.size(); ++k)
+    out["grad/" + request.gradient_targets[k].node->name()] = result.gradients[k];
+  for (const auto& [name, value] : session.variables())
+    if (arguments.train && !same_bits(value, before.at(name))) out["variable/" + name] = value;
+  return out;
+}
+
+void run(const Arguments& arguments) {
+  if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train)
+    throw UsageError("nothing to do: give --fetch, --gradients-of or --train");
+  if (arguments.precision == "float64" && arguments.backend != "reference")
+    throw UsageError("--precision float64 needs --backend reference");
+  set_thread_count(arguments.threads == 0 ? available_cores() : arguments.threads);
+  Graph graph = read_graph(arguments.graph);
+  Session session(graph, {.seed = static_cast<std::uint64_t>(arguments.seed),
+                          .backend = arguments.backend == "fast" ? Backend::kFast : Backend::kReference,
+                          .precision = dtype_from_name(arguments.precision)});
+  if (!arguments.checkpoint.empty())
+    session.restore(read_safetensors(arguments.checkpoint), Session::Restore::kVariables, arguments.checkpoint);
+  if (arguments.step) session.set_quantization_step(*arguments.step);
+  const Feeds feeds = read_feeds(graph, arguments.feeds);
+  RunRequest request = make_request(graph, arguments, feeds);
+  Arguments named = arguments;
+  if (request.fetches.empty() && !request.gradients_of) {
+    request.fetches = graph.outputs();
+    for (const Output& output : graph.outputs()) named.fetch.push_back(output.name());
+  }
+  write_safetensors(arguments.out, {.tensors = run_once(session, request, feeds, named), .metadata = {}});
+}
+
+}  // namespace
+
+void add_run(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("run", "Run any graph once and write what it computes");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--graph", arguments->graph, "graph JSON")->required();
+  command->add_option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
+      ->delimiter(',');
+  command->add_option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name");
+  command->add_option("--checkpoint", arguments->checkpoint,
+                      ".safetensors with the variables; freshly initialised otherwise");
+  command->add_flag(
+      "--train", arguments->train,
+      "as in a training step: batch statistics, observers, dropout; changed variables are written as variable/<name>");
+  command->add_option("--step", arguments->step, "set the quantization step counter before the run (--train adds one)")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  command->add_option("--gradients-of", arguments->gradients_of,
+                      "also write grad/<name> of this tensor (its sum) for trainable variables and fed placeholders");
+  command->add_option("--out", arguments->out, "the .safetensors file to write")->required();
+  command->add_option("--seed", arguments->seed, "of initial values and dropout")->check(CLI::NonNegativeNumber);
+  command->add_option("--threads", arguments->threads, "0: all cores")->check(CLI::Range(0, 1024));
+  command->add_option("--backend", arguments->backend, "fast, or the naive reference loops")
+      ->check(CLI::IsMember({"fast", "reference"}));
+  command->add_option("--precision", arguments->precision, "float32, or float64 on the reference loops")
+      ->check(CLI::IsMember({"float32", "float64"}));
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,67 @@
+#include "cli/run_directory.h"
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json_text.h"
+
+namespace miniqat::cli {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+RunDirectory RunDirectory::create(const fs::path& path) {
+  RunDirectory run(path);
+  std::error_code failure;
+  for (const fs::path& file : {run.config(), run.checkpoint(), run.summary(), run.metrics()})
+    if (fs::exists(file, failure))
+      fail(path.string(), " holds a run already (", file.filename().string(),
+           "): give another --out, or --resume to go on with that run");
+  fs::create_directories(path, failure);
+  if (failure) fail("cannot make the run directory ", path.string(), ": ", failure.message());
+  if (!fs::is_directory(path, failure)) fail("the run directory ", path.string(), " is a file");
+  return run;
+}
+
+RunDirectory RunDirectory::open(const fs::path& path) {
+  RunDirectory run(path);
+  std::error_code failure;
+  if (!fs::exists(run.config(), failure)) fail(path.string(), " holds no run: there is no ", run.config().string());
+  return run;
+}
+
+void RunDirectory::log(const Json& line) const {
+  std::ofstream file(metrics(), std::ios::app);
+  file << dump_on_one_line(line) << '\n';
+  file.flush();
+  if (!file) fail("cannot write ", metrics().string());
+}
+
+void RunDirectory::forget_metrics_after(std::int64_t step) const {
+  std::error_code failure;
+  if (!fs::exists(metrics(), failure)) return;
+  std::istringstream lines(read_file(metrics()));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_object() && json.contains("step") && json["step"].is_number_integer() && json["step"] <= step)
+      kept += line + "\n";
+  }
+  write_file_atomically(metrics(), kept);
+}
+
+Json read_json(const fs::path& path) {
+  try {
+    return parse_json(read_file(path));
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const bool named = text.find(path.string()) != std::string::npos;
+    fail(named ? "" : path.string() + ": ", text);
+  }
+}
+
+void write_json(const fs::path& path, const Json& json) { write_file_atomically(path, json.dump(2) + "\n"); }
+
+}  // namespace miniqat::cli

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace miniqat::cli {
+
+/// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json.
+class RunDirectory {
+ public:
+  /// Makes the directory. Throws Error when it cannot be made or written, or holds a run already; then nothing in it
+  /// has changed.
+  static RunDirectory create(const std::filesystem::path& path);
+  /// Throws Error when `path` holds no run.
+  static RunDirectory open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path config() const { return path_ / "config.json"; }
+  std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path checkpoint() const { return path_ / "checkpoint.safetensors"; }
+  std::filesystem::path train_graph() const { return path_ / "train_graph.json"; }
+  std::filesystem::path eval_graph() const { return path_ / "eval_graph.json"; }
+  std::filesystem::path summary() const { return path_ / "summary.json"; }
+
+  /// Appends one object as a line to metrics.jsonl.
+  void log(const nlohmann::ordered_json& metrics) const;
+  /// Drops the lines of metrics.jsonl whose "step" is beyond `step`: what a run logged after its last checkpoint.
+  void forget_metrics_after(std::int64_t step) const;
+
+ private:
+  explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+/// Reads a JSON file; errors name the file and the place.
+nlohmann::ordered_json read_json(const std::filesystem::path& path);
+/// Writes it indented, atomically.
+void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json);
+
+}  // namespace miniqat::cli

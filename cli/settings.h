@@ -1,0 +1,118 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "cli/usage_error.h"
+#include "core/suggest.h"
+
+namespace miniqat::cli {
+
+// Settings are structs that list their fields once, in a static function
+//
+//   template <class Visitor> static void visit(Visitor&& visitor) {
+//     visitor("learning_rate", [](auto& settings) -> auto& { return settings.learning_rate; }, "step size");
+//   }
+//
+// from which flags (--learning-rate), JSON (config.json) and comparisons are made. Fields are std::string,
+// std::int64_t, int, double, bool, or std::optional<std::int64_t>.
+
+using Json = nlohmann::ordered_json;
+
+inline std::string flag_of(std::string_view field) {
+  std::string flag = "--" + std::string(field);
+  for (char& c : flag)
+    if (c == '_') c = '-';
+  return flag;
+}
+
+/// The flags of a command for one settings struct.
+template <class Settings>
+class SettingFlags {
+ public:
+  explicit SettingFlags(CLI::App& command, const std::string& group) {
+    Settings::visit([&](const char* name, auto access, const char* help) {
+      auto& field = access(given_);
+      CLI::Option* option;
+      if constexpr (std::is_same_v<decltype(field), bool&>)
+        option = command.add_flag(flag_of(name), field, help);
+      else
+        option = command.add_option(flag_of(name), field, help);
+      options_[name] = option->group(group);
+    });
+  }
+  SettingFlags(const SettingFlags&) = delete;
+
+  bool was_given(const std::string& field) const { return options_.at(field)->count() > 0; }
+  /// Overwrites the fields whose flags stood on the command line.
+  void apply(Settings& settings) const {
+    Settings::visit([&](const char* name, auto access, const char*) {
+      if (was_given(name)) access(settings) = access(given_);
+    });
+  }
+
+ private:
+  Settings given_;
+  std::map<std::string, CLI::Option*> options_;
+};
+
+template <class T>
+Json field_to_json(const T& field) {
+  if constexpr (std::is_same_v<T, std::optional<std::int64_t>>)
+    return field ? Json(*field) : Json(nullptr);
+  else
+    return field;
+}
+
+template <class Settings>
+Json settings_to_json(const Settings& settings) {
+  Json json = Json::object();
+  Settings::visit([&](const char* name, auto access, const char*) { json[name] = field_to_json(access(settings)); });
+  return json;
+}
+
+template <class T>
+bool field_from_json(const Json& json, T& field) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (!json.is_string()) return false;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (!json.is_boolean()) return false;
+  } else if constexpr (std::is_same_v<T, double>) {
+    if (!json.is_number()) return false;
+  } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
+    if (json.is_null()) {
+      field.reset();
+      return true;
+    }
+    if (!json.is_number_integer()) return false;
+    field = json.get<std::int64_t>();
+    return true;
+  } else {
+    if (!json.is_number_integer()) return false;
+  }
+  if constexpr (!std::is_same_v<T, std::optional<std::int64_t>>) field = json.get<T>();
+  return true;
+}
+
+/// Sets the fields that `json` mentions. Throws UsageError for an unknown field (with a suggestion) or a wrong type.
+template <class Settings>
+void settings_from_json(const Json& json, Settings& settings, const std::string& source) {
+  if (!json.is_object()) throw UsageError(source + ": settings must be a JSON object");
+  std::vector<std::string> known;
+  Settings::visit([&](const char* name, auto access, const char*) {
+    known.push_back(name);
+    const auto found = json.find(name);
+    if (found != json.end() && !field_from_json(*found, access(settings)))
+      throw UsageError(concat(source, ": \"", name, "\" cannot be ", found->dump()));
+  });
+  for (const auto& item : json.items())
+    if (std::find(known.begin(), known.end(), item.key()) == known.end())
+      throw UsageError(concat(source, ": unknown setting \"", item.key(), "\"", did_you_mean(item.key(), known)));
+}
+
+}  // namespace miniqat::cli

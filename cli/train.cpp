@@ -1,0 +1,94 @@
+#include <filesystem>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/model_source.h"
+#include "cli/settings.h"
+#include "cli/trainer.h"
+#include "core/graph_json.h"
+#include "core/parallel.h"
+
+namespace miniqat::cli {
+namespace {
+
+struct Arguments {
+  std::string out;
+  std::string config;
+  TrainExtras extras;
+};
+
+std::string default_directory(const TrainSettings& settings) {
+  std::string name = std::filesystem::path(settings.model).stem().string() + "-" + settings.dataset + "-" +
+                     quantization_label(settings) + "-seed" + std::to_string(settings.seed);
+  for (char& c : name) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return "runs/" + name;
+}
+
+/// A graph file says itself for how many pictures it is; --batch-size need not repeat it.
+void adopt_batch_size(TrainSettings& settings) {
+  if (settings.model.ends_with(".json"))
+    settings.batch_size = find_classifier(read_graph(settings.model), settings.model).images.shape()[0];
+}
+
+void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& flags) {
+  TrainSettings settings;
+  bool batch_size_given = flags.was_given("batch_size");
+  if (!arguments.config.empty()) {
+    const Json config = read_json(arguments.config);
+    settings_from_json(config, settings, arguments.config);
+    batch_size_given = batch_size_given || config.contains("batch_size");
+  }
+  flags.apply(settings);
+  check(settings);
+  if (!batch_size_given) adopt_batch_size(settings);
+  if (settings.threads == 0) settings.threads = available_cores();
+  set_thread_count(static_cast<int>(settings.threads));
+  const std::string out = arguments.out.empty() ? default_directory(settings) : arguments.out;
+  train(settings, RunDirectory::create(out), arguments.extras);
+}
+
+/// A run goes on with the settings it began with: other values on the command line would make it another run.
+void train_on(const Arguments& arguments, const SettingFlags<TrainSettings>& flags) {
+  if (arguments.out.empty()) throw UsageError("--resume needs --out, the directory of the run to go on with");
+  if (!arguments.config.empty()) throw UsageError("--resume takes the run's own config.json; leave --config out");
+  const RunDirectory run = RunDirectory::open(arguments.out);
+  TrainSettings settings;
+  settings_from_json(read_json(run.config()), settings, run.config().string());
+  TrainSettings wanted = settings;
+  flags.apply(wanted);
+  TrainSettings::visit([&](const char* name, auto access, const char*) {
+    if (access(wanted) != access(settings) && std::string_view(name) != "data_dir")
+      throw UsageError(concat(flag_of(name), " differs from what the run began with (",
+                              field_to_json(access(settings)).dump(), "); leave it out to resume"));
+  });
+  settings.data_dir = wanted.data_dir;
+  check(settings);
+  set_thread_count(static_cast<int>(settings.threads));
+  train(settings, run, arguments.extras);
+}
+
+}  // namespace
+
+void add_train(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("train", "Train a model, in float or with simulated quantization");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--out", arguments->out,
+                      "the run directory; runs/<model>-<data set>-<bits>-seed<n> when left out");
+  command->add_option("--config", arguments->config,
+                      "a JSON file with settings, as a run's config.json; flags win over it");
+  command->add_flag("--resume", arguments->extras.resume, "go on with the run in --out");
+  command->add_option("--stop-at", arguments->extras.stop_at, "end after this step, to be resumed later")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  command->add_option("--log-every", arguments->extras.log_every, "steps between two lines of metrics.jsonl")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  command->add_flag("--verbose", arguments->extras.verbose, "print the rewrite's report and the plan's memory");
+  const auto flags = std::make_shared<SettingFlags<TrainSettings>>(*command, "Settings (kept in config.json)");
+  command->callback([arguments, flags] {
+    if (arguments->extras.resume)
+      train_on(*arguments, *flags);
+    else
+      train_new(*arguments, *flags);
+  });
+}
+
+}  // namespace miniqat::cli

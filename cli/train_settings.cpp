@@ -1,0 +1,73 @@
+#include "cli/train_settings.h"
+
+#include <cmath>
+
+#include "cli/model_source.h"
+#include "cli/usage_error.h"
+#include "core/suggest.h"
+#include "datasets/dataset.h"
+#include "optim/adam.h"
+#include "optim/schedule.h"
+#include "optim/sgd.h"
+
+namespace miniqat::cli {
+namespace {
+
+void require(bool right, const std::string& text) {
+  if (!right) throw UsageError(text);
+}
+
+}  // namespace
+
+void check_dataset(const std::string& name) {
+  std::string known;
+  for (const std::string& one : datasets::dataset_names()) {
+    if (one == name) return;
+    known += (known.empty() ? "" : ", ") + one;
+  }
+  throw UsageError(concat("unknown data set \"", name, "\"; known are ", known));
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps) {
+  const optim::Schedule schedule = optim::make_schedule(settings.schedule, {.warmup_steps = settings.warmup_steps,
+                                                                            .every = settings.schedule_every,
+                                                                            .factor = settings.schedule_factor,
+                                                                            .total_steps = total_steps});
+  if (settings.optimizer == "sgd")
+    return std::make_unique<optim::Sgd>(optim::SgdOptions{.learning_rate = settings.learning_rate,
+                                                          .momentum = settings.momentum,
+                                                          .nesterov = settings.nesterov,
+                                                          .weight_decay = settings.weight_decay,
+                                                          .decay_all = settings.decay_all,
+                                                          .schedule = schedule});
+  if (settings.optimizer == "adam")
+    return std::make_unique<optim::Adam>(optim::AdamOptions{.learning_rate = settings.learning_rate,
+                                                            .weight_decay = settings.weight_decay,
+                                                            .decay_all = settings.decay_all,
+                                                            .schedule = schedule});
+  fail("unknown optimizer \"", settings.optimizer, "\"; known are sgd, adam");
+}
+
+void check(const TrainSettings& settings) {
+  as_usage([&] { check_model_name(settings.model); });
+  check_dataset(settings.dataset);
+  as_usage([&] { settings.rewrite.check(); });
+  require(settings.epochs >= 1 || settings.steps > 0, concat("--epochs must be at least 1, got ", settings.epochs));
+  require(settings.steps >= 0, concat("--steps must not be negative, got ", settings.steps));
+  require(settings.batch_size >= 1 && settings.batch_size <= 65536,
+          concat("--batch-size must be in 1..65536, got ", settings.batch_size));
+  require(settings.threads >= 0 && settings.threads <= 1024,
+          concat("--threads must be in 1..1024, got ", settings.threads));
+  require(settings.seed >= 0, concat("--seed must not be negative, got ", settings.seed));
+  require(std::isfinite(settings.width) && settings.width > 0 && settings.width <= 16,
+          concat("--width must be in (0, 16], got ", settings.width));
+  as_usage([&] { return make_optimizer(settings, settings.warmup_steps + 1); });
+}
+
+std::string quantization_label(const TrainSettings& settings) {
+  if (settings.float_only) return "float";
+  return concat("W", settings.rewrite.weight_bits, "A", settings.rewrite.activation_bits,
+                settings.rewrite.per_channel ? " per channel" : "", settings.rewrite.symmetric ? " symmetric" : "");
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,250 @@
+#include "cli/trainer.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/evaluator.h"
+#include "cli/interrupt.h"
+#include "cli/model_source.h"
+#include "cli/progress.h"
+#include "cli/settings.h"
+#include "core/graph_json.h"
+#include "core/session.h"
+#include "datasets/dataset.h"
+#include "datasets/loader.h"
+#include "models/models.h"
+#include "quantize/rewrite.h"
+
+namespace miniqat::cli {
+namespace {
+
+double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+double peak_megabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
+}
+
+std::string percent(double fraction) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%.2f%%", 100 * fraction);
+  return text;
+}
+
+/// One training run from its settings to its summary.
+class Trainer {
+ public:
+  Trainer(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras)
+      : settings_(settings),
+        run_(run),
+        extras_(extras),
+        data_(datasets::load(settings.dataset, settings.data_dir)),
+        training_(make_classifier(source(), data_.train)),
+        evaluation_(make_classifier(source(), data_.test)) {
+    ends_ = add_loss(training_);
+    if (!settings_.float_only) {
+      report_ = quantize::create_training_graph(training_.graph, settings_.rewrite);
+      quantize::create_eval_graph(evaluation_.graph, settings_.rewrite);
+      evaluation_.logits = evaluation_.graph.outputs().front();
+    }
+    const SessionOptions options{.seed = static_cast<std::uint64_t>(settings_.seed)};
+    session_.emplace(training_.graph, options);
+    test_session_.emplace(evaluation_.graph, options);
+    steps_per_epoch_ = data_.train.size() / settings_.batch_size;
+    total_steps_ =
+        settings_.steps > 0 ? settings_.steps : settings_.epochs * std::max<std::int64_t>(steps_per_epoch_, 1);
+    optimizer_ = make_optimizer(settings_, total_steps_);
+  }
+
+  void run() {
+    begin();
+    if (session_->step() >= total_steps_) {
+      std::printf("The run in %s is complete: %ld of %ld steps are done.\n", run_.path().c_str(),
+                  static_cast<long>(session_->step()), static_cast<long>(total_steps_));
+      return;
+    }
+    const InterruptGuard interrupts;
+    Progress progress(session_->step(), total_steps_, settings_.batch_size,
+                      std::max<std::int64_t>(steps_per_epoch_ / 4, 1));
+    train_steps(progress);
+    finish(progress);
+  }
+
+ private:
+  ClassifierOptions source() const {
+    return {.model = settings_.model, .width = settings_.width, .batch_size = settings_.batch_size};
+  }
+
+  void begin() {
+    if (extras_.resume) {
+      session_->restore(read_safetensors(run_.checkpoint()), Session::Restore::kExact, run_.checkpoint().string());
+      run_.forget_metrics_after(session_->step());
+    } else {
+      if (!settings_.init_checkpoint.empty()) start_from_checkpoint();
+      write_graph(run_.train_graph(), training_.graph);
+      write_graph(run_.eval_graph(), evaluation_.graph);
+      save();
+      write_json(run_.config(), settings_to_json(settings_));
+    }
+    describe_run();
+  }
+
+  void start_from_checkpoint() {
+    std::filesystem::path file = settings_.init_checkpoint;
+    if (std::filesystem::is_directory(file)) file = RunDirectory::open(file).checkpoint();
+    const auto report = session_->restore(read_safetensors(file), Session::Restore::kByName, file.string());
+    if (report.restored.empty()) fail(file.string(), ": no tensor has the name of a variable of this model");
+    std::printf("From %s: %zu variables restored, %zu new, %zu unused.\n", file.c_str(), report.restored.size(),
+                report.fresh.size(), report.unused.size());
+    const auto list = [&](const char* what, const std::vector<std::string>& names) {
+      for (const std::string& name : names) std::printf("  %-8s %s\n", what, name.c_str());
+    };
+    if (extras_.verbose) list("restored", report.restored);
+    list("new", report.fresh);
+    list("unused", report.unused);
+  }
+
+  void describe_run() const {
+    const models::ModelSize size = models::size_of(training_.graph, settings_.batch_size);
+    std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture, %zu quantizers\n", settings_.model.c_str(),
+                settings_.dataset.c_str(), quantization_label(settings_).c_str(), static_cast<long>(size.parameters),
+                static_cast<long>(size.multiply_adds), report_.inserted.size());
+    std::printf("%ld training and %ld test pictures, %ld steps of %ld, %ld threads, run directory %s\n",
+                static_cast<long>(data_.train.size()), static_cast<long>(data_.test.size()),
+                static_cast<long>(total_steps_), static_cast<long>(settings_.batch_size),
+                static_cast<long>(settings_.threads), run_.path().c_str());
+    if (session_->step() > 0) std::printf("going on after step %ld\n", static_cast<long>(session_->step()));
+    if (extras_.verbose && !settings_.float_only) std::printf("%s", report_.text().c_str());
+    std::fflush(stdout);
+  }
+
+  void train_steps(Progress& progress) {
+    datasets::Loader loader(data_.train, {.batch_size = settings_.batch_size,
+                                          .shuffle = !settings_.no_shuffle,
+                                          .seed = static_cast<std::uint64_t>(settings_.seed),
+                                          .first_batch = session_->step()});
+    const std::int64_t last = std::min(total_steps_, extras_.stop_at.value_or(total_steps_));
+    while (session_->step() < last && !InterruptGuard::requested()) {
+      const datasets::Batch& batch = loader.next();
+      last_loss_ = session_->train_step(ends_.loss, *optimizer_,
+                                        {{training_.images, batch.images}, {ends_.labels, batch.labels}});
+      const std::int64_t step = session_->step();
+      progress.step(step, last_loss_, epochs_done());
+      if (step % extras_.log_every == 0 || step == total_steps_) log_step(progress);
+      if (step == 1 || (extras_.verbose && step == settings_.rewrite.quant_delay)) describe_memory(progress);
+      if (step % steps_per_epoch_ == 0 && step < last) end_epoch(progress);
+    }
+  }
+
+  double epochs_done() const { return static_cast<double>(session_->step()) / static_cast<double>(steps_per_epoch_); }
+
+  void log_step(const Progress& progress) const {
+    run_.log({{"step", session_->step()},
+              {"epoch", epochs_done()},
+              {"loss", last_loss_},
+              {"learning_rate", optimizer_->learning_rate(session_->step())},
+              {"images_per_second", progress.images_per_second()}});
+  }
+
+  void describe_memory(Progress& progress) const {
+    if (!extras_.verbose) return;
+    const PlanMemory memory = session_->plan_memory();
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "plan: %d nodes (%d dropped), arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB",
+                  memory.nodes, memory.dropped_nodes, megabytes(memory.arena), megabytes(memory.unshared),
+                  peak_megabytes());
+    progress.line(text);
+  }
+
+  void save() { write_safetensors(run_.checkpoint(), checked_checkpoint()); }
+
+  /// What is written must be fit to go on with: a variable that blew up in this very step must not replace a good one.
+  Safetensors checked_checkpoint() {
+    Safetensors content = session_->checkpoint();
+    require_finite(content.tensors, "after step " + std::to_string(session_->step()));
+    return content;
+  }
+
+  Evaluation evaluate_now() {
+    test_session_->restore(session_->checkpoint(), Session::Restore::kVariables, "the training graph");
+    return evaluate(*test_session_, evaluation_, data_.test);
+  }
+
+  void end_epoch(Progress& progress) {
+    progress.pause();
+    save();
+    report_accuracy(progress, evaluate_now());
+    progress.resume();
+  }
+
+  void report_accuracy(Progress& progress, const Evaluation& test) const {
+    char epoch[32];
+    std::snprintf(epoch, sizeof epoch, "epoch %5.2f", epochs_done());
+    progress.line(concat(epoch, "  test accuracy ", percent(test.accuracy()), "  train loss ", last_loss_));
+    run_.log({{"step", session_->step()},
+              {"epoch", epochs_done()},
+              {"test_accuracy", test.accuracy()},
+              {"test_loss", test.loss}});
+  }
+
+  void finish(Progress& progress) {
+    progress.pause();
+    save();
+    const Evaluation test = evaluate_now();
+    report_accuracy(progress, test);
+    const bool complete = session_->step() >= total_steps_;
+    const Json bits =
+        settings_.float_only
+            ? Json(nullptr)
+            : Json({{"weights", settings_.rewrite.weight_bits}, {"activations", settings_.rewrite.activation_bits}});
+    write_json(run_.summary(), {{"model", settings_.model},
+                                {"dataset", settings_.dataset},
+                                {"quantization", quantization_label(settings_)},
+                                {"bits", bits},
+                                {"steps", session_->step()},
+                                {"complete", complete},
+                                {"test_accuracy", test.accuracy()},
+                                {"test_loss", test.loss},
+                                {"train_loss", last_loss_},
+                                {"images_per_second", progress.images_per_second()},
+                                {"seconds", progress.seconds()},
+                                {"peak_memory_mb", peak_megabytes()},
+                                {"seed", settings_.seed},
+                                {"threads", settings_.threads},
+                                {"input_scale", data_.train.scale},
+                                {"input_zero_point", data_.train.zero_point}});
+    progress.line(complete ? concat("done in ", clock_text(progress.seconds()), ": test accuracy ",
+                                    percent(test.accuracy()), " (", test.correct, " of ", test.examples, ")")
+                           : concat("stopped after step ", session_->step(), " of ", total_steps_,
+                                    "; go on with: miniqat train --resume --out ", run_.path().string()));
+  }
+
+  const TrainSettings& settings_;
+  const RunDirectory& run_;
+  const TrainExtras& extras_;
+  datasets::Splits data_;
+  Classifier training_;
+  Classifier evaluation_;
+  TrainingEnds ends_;
+  quantize::RewriteReport report_;
+  std::optional<Session> session_;
+  std::optional<Session> test_session_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::int64_t steps_per_epoch_ = 0;
+  std::int64_t total_steps_ = 0;
+  float last_loss_ = 0;
+};
+
+}  // namespace
+
+void train(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras) {
+  Trainer(settings, run, extras).run();
+}
+
+}  // namespace miniqat::cli

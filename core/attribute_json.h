@@ -1,0 +1,16 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/op.h"
+
+namespace miniqat {
+
+/// The attributes that differ from a default-made op's, as a JSON object.
+nlohmann::ordered_json attributes_to_json(const Op& op);
+
+/// Sets the attributes that `attributes` mentions. Throws Error that names an attribute which is unknown to the op,
+/// of the wrong type, or out of range for its type.
+void attributes_from_json(Op& op, const nlohmann::ordered_json& attributes);
+
+}  // namespace miniqat

@@ -1,0 +1,134 @@
+#include "core/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+
+namespace miniqat {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { close(); }
+
+  bool valid() const { return number_ >= 0; }
+  int number() const { return number_; }
+  /// False when the system reports a late write error.
+  bool close() {
+    const int number = std::exchange(number_, -1);
+    return number < 0 || ::close(number) == 0;
+  }
+
+ private:
+  int number_;
+};
+
+[[noreturn]] void fail_with_errno(std::string_view what, const fs::path& path) {
+  const int code = errno;
+  fail("cannot ", what, " ", path.string(), ": ", std::strerror(code));
+}
+
+/// Removes the file when the scope is left, unless it was released.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(fs::path path) : path_(std::move(path)) {}
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+
+  const fs::path& path() const { return path_; }
+  void release() { path_.clear(); }
+
+ private:
+  fs::path path_;
+};
+
+/// A name beside `target` that no other writer uses, in this process or another.
+fs::path temporary_name(const fs::path& target) {
+  static std::atomic<unsigned> counter = 0;
+  return target.parent_path() / concat(".", target.filename().string(), ".", ::getpid(), ".", counter++, ".tmp");
+}
+
+void write_all(const Descriptor& file, std::string_view bytes, const fs::path& target) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.number(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_with_errno("write", target);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+/// The file that `path` means: through a symbolic link its target, so that the link survives the rename. Refuses
+/// devices, pipes and directories, which a rename would replace or trip over.
+fs::path writable_target(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return path;
+  if (fs::is_directory(status)) fail("cannot write ", path.string(), ": it is a directory");
+  if (!fs::is_regular_file(status)) fail("cannot write ", path.string(), ": it is not a regular file");
+  const fs::path target = fs::canonical(path, error);
+  return error ? path : target;
+}
+
+/// Makes the rename itself durable. Some file systems cannot sync a directory, and by now the file is complete: no
+/// error.
+void sync_directory(const fs::path& target) {
+  const fs::path directory = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  const Descriptor file(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.valid()) ::fsync(file.number());
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path, std::uintmax_t limit) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status = {};
+  if (!file.valid() || ::fstat(file.number(), &status) != 0) fail_with_errno("read", path);
+  if (S_ISDIR(status.st_mode)) fail("cannot read ", path.string(), ": it is a directory");
+  const auto size = static_cast<std::uintmax_t>(status.st_size);
+  if (size > limit) fail("cannot read ", path.string(), ": its ", size, " bytes exceed the limit of ", limit);
+
+  // Read to the end instead of `size` bytes: pipes have no size, and a file may grow meanwhile.
+  std::string bytes;
+  bytes.reserve(size);
+  std::vector<char> chunk(std::size_t{1} << 16);
+  while (true) {
+    const ssize_t count = ::read(file.number(), chunk.data(), chunk.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_with_errno("read", path);
+    if (count == 0) return bytes;
+    if (static_cast<std::uintmax_t>(count) > limit - bytes.size())
+      fail("cannot read ", path.string(), ": it exceeds the limit of ", limit, " bytes");
+    bytes.append(chunk.data(), static_cast<std::size_t>(count));
+  }
+}
+
+void write_file_atomically(const fs::path& path, std::string_view bytes) {
+  const fs::path target = writable_target(path);
+  const fs::path temporary_path = temporary_name(target);
+  Descriptor file(::open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.valid()) fail_with_errno("write", path);
+  TemporaryFile temporary(temporary_path);
+  write_all(file, bytes, path);
+  if (::fsync(file.number()) != 0 || !file.close()) fail_with_errno("write", path);
+  if (::rename(temporary.path().c_str(), target.c_str()) != 0) fail_with_errno("write", path);
+  temporary.release();
+  sync_directory(target);
+}
+
+}  // namespace miniqat

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace miniqat {
+
+/// The whole of a file. Throws Error naming the path and the reason (missing, a directory, unreadable, larger than
+/// `limit` bytes).
+std::string read_file(const std::filesystem::path& path, std::uintmax_t limit = std::uintmax_t{1} << 31);
+
+/// Writes a temporary file beside `path`, fsyncs it and renames it over `path`: readers see the old file or the new
+/// one, never a half. Throws Error naming path and reason; then `path` is untouched and the temporary file removed.
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
+
+}  // namespace miniqat

@@ -1,0 +1,291 @@
+#include "core/graph.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+
+#include "core/error.h"
+#include "core/suggest.h"
+
+namespace miniqat {
+namespace {
+
+void require_name(const std::string& name) {
+  if (name.empty()) fail("a node needs a name");
+  const bool plain =
+      std::ranges::all_of(name, [](unsigned char c) { return c > ' ' && c != ':' && c != '"' && c != ',' && c < 127; });
+  if (!plain) fail("the name \"", name, "\" may not hold spaces, quotes, ':', ',' or anything but ASCII");
+  if (name.front() == '/' || name.back() == '/') fail("the name \"", name, "\" may not start or end with '/'");
+}
+
+std::vector<TensorSpec> infer(const Op& op, const std::string& name, std::span<const TensorSpec> inputs) {
+  try {
+    return op.infer(inputs);
+  } catch (const Error& error) {
+    fail("[", op.type(), " \"", name, "\"] ", error.what());
+  }
+}
+
+std::vector<TensorSpec> specs_of(std::span<const Output> inputs) {
+  std::vector<TensorSpec> specs;
+  for (const Output& input : inputs) specs.push_back(input.spec());
+  return specs;
+}
+
+std::string shapes_of(std::span<const TensorSpec> specs) {
+  std::string text;
+  for (const TensorSpec& spec : specs) text += (text.empty() ? "" : ", ") + spec.shape.str();
+  return text;
+}
+
+/// Differs between graphs, too: a session sees when another graph is moved into the one that it holds.
+std::uint64_t next_revision() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
+}  // namespace
+
+const TensorSpec& Output::spec() const { return node->output_specs()[index]; }
+
+std::string Output::name() const { return index == 0 ? node->name() : concat(node->name(), ":", index); }
+
+std::vector<TensorSpec> Node::input_specs() const { return specs_of(inputs_); }
+
+std::string scope_of(std::string_view name) {
+  const std::size_t slash = name.rfind('/');
+  return std::string(slash == std::string_view::npos ? "" : name.substr(0, slash));
+}
+
+std::string describe(const Node& node) { return concat("[", node.type(), " \"", node.name(), "\"]"); }
+
+Graph Graph::clone() const {
+  Graph copy;
+  const auto twin = [&copy](Output output) { return Output{copy.by_name_.at(output.node->name()), output.index}; };
+  for (const Node* node : topological_order()) {
+    std::vector<Output> inputs;
+    for (const Output& input : node->inputs_) inputs.push_back(twin(input));
+    copy.add(node->name_, node->op_->clone(), std::move(inputs));
+  }
+  std::vector<Node*> order;
+  for (const auto& node : nodes_) order.push_back(copy.by_name_.at(node->name_));
+  copy.set_node_order(order);
+  for (const Output& output : outputs_) copy.outputs_.push_back(twin(output));
+  return copy;
+}
+
+Node& Graph::add(const std::string& name, std::unique_ptr<Op> op, std::vector<Output> inputs) {
+  require_name(name);
+  if (by_name_.contains(name)) fail("there are two nodes named \"", name, "\"");
+  for (const Output& input : inputs) require_owned(input, "an input of \"" + name + "\"");
+  const std::vector<TensorSpec> input_specs = specs_of(inputs);
+  std::vector<TensorSpec> specs = infer(*op, name, input_specs);
+
+  auto node = std::unique_ptr<Node>(new Node);
+  node->name_ = name;
+  node->op_ = std::move(op);
+  node->inputs_ = std::move(inputs);
+  node->uses_.resize(specs.size());
+  node->specs_ = std::move(specs);
+  for (std::size_t i = 0; i < node->inputs_.size(); ++i) {
+    const Output& input = node->inputs_[i];
+    input.node->uses_[input.index].push_back({node.get(), static_cast<int>(i)});
+  }
+  by_name_.emplace(name, node.get());
+  owned_.insert(node.get());
+  nodes_.push_back(std::move(node));
+  revision_ = next_revision();
+  return *nodes_.back();
+}
+
+int Graph::reroute(Output from, Output to) {
+  require_owned(from, "the rerouted tensor");
+  std::vector<Use> uses;
+  for (const Use& use : from.node->uses_[from.index])
+    if (use.node != to.node) uses.push_back(use);
+  const int moved = reroute(from, to, uses);
+  std::ranges::replace(outputs_, from, to);
+  return moved;
+}
+
+int Graph::reroute(Output from, Output to, std::span<const Use> uses) {
+  require_owned(from, "the rerouted tensor");
+  require_owned(to, "the new tensor");
+  if (from.spec() != to.spec())
+    fail("cannot reroute from ", from.name(), " ", from.shape(), " to ", to.name(), " ", to.shape(),
+         ": the shapes differ");
+  // Copied, because `uses` may be from.node->uses(), which shrinks with every move.
+  const std::vector<Use> moving(uses.begin(), uses.end());
+  for (const Use& use : moving) {
+    if (!owned_.contains(use.node)) fail("a use of ", from.name(), " belongs to a node that is not of this graph");
+    if (use.input < 0 || use.input >= static_cast<int>(use.node->inputs_.size()) ||
+        use.node->inputs_[use.input] != from)
+      fail(describe(*use.node), " does not take ", from.name(), " as input ", use.input);
+    if (reaches(use.node, to.node)) fail("rerouting ", describe(*use.node), " to ", to.name(), " would close a cycle");
+  }
+  for (const Use& use : moving) move_use(use, to);
+  revision_ = next_revision();
+  return static_cast<int>(moving.size());
+}
+
+void Graph::move_use(Use use, Output to) {
+  Output& input = use.node->inputs_[use.input];
+  std::erase(input.node->uses_[input.index], use);
+  input = to;
+  to.node->uses_[to.index].push_back(use);
+}
+
+void Graph::replace_op(Node& node, std::unique_ptr<Op> op) {
+  require_owned(node.output(), "the node");
+  const std::vector<TensorSpec> specs = infer(*op, node.name_, node.input_specs());
+  if (specs != node.specs_)
+    fail(describe(node), " cannot become a ", op->type(), ": its outputs would change from ", shapes_of(node.specs_),
+         " to ", shapes_of(specs));
+  node.op_ = std::move(op);
+  revision_ = next_revision();
+}
+
+void Graph::erase(Node& node) {
+  require_owned(node.output(), "the node");
+  for (const auto& uses : node.uses_)
+    if (!uses.empty()) fail("cannot erase ", describe(node), ": ", describe(*uses.front().node), " takes its output");
+  for (const Output& output : outputs_)
+    if (output.node == &node) fail("cannot erase ", describe(node), ": it is an output of the graph");
+  for (std::size_t i = 0; i < node.inputs_.size(); ++i)
+    std::erase(node.inputs_[i].node->uses_[node.inputs_[i].index], Use{&node, static_cast<int>(i)});
+  by_name_.erase(node.name_);
+  owned_.erase(&node);
+  std::erase_if(nodes_, [&node](const auto& owned) { return owned.get() == &node; });
+  revision_ = next_revision();
+}
+
+Node* Graph::find(std::string_view name) const {
+  const auto found = by_name_.find(std::string(name));
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+Node& Graph::at(std::string_view name) const {
+  if (Node* node = find(name)) return *node;
+  std::vector<std::string> names;
+  for (const auto& node : nodes_) names.push_back(node->name_);
+  fail("the graph has no node \"", name, "\"", did_you_mean(name, names));
+}
+
+Output Graph::output_at(std::string_view name) const {
+  const std::size_t colon = name.rfind(':');
+  if (colon == std::string_view::npos) return at(name).output();
+  Node& node = at(name.substr(0, colon));
+  const std::string digits(name.substr(colon + 1));
+  const bool number = !digits.empty() && digits.size() < 6 &&
+                      std::ranges::all_of(digits, [](unsigned char c) { return std::isdigit(c) != 0; });
+  const std::size_t index = number ? std::stoul(digits) : node.specs_.size();
+  if (index >= node.specs_.size())
+    fail(describe(node), " has no output \":", digits, "\"; it has ", node.specs_.size());
+  return node.output(static_cast<int>(index));
+}
+
+std::string Graph::unique_name(const std::string& name) const {
+  std::string candidate = name;
+  for (int i = 1; by_name_.contains(candidate); ++i) candidate = concat(name, "_", i);
+  return candidate;
+}
+
+std::vector<Node*> Graph::nodes() const {
+  std::vector<Node*> all;
+  for (const auto& node : nodes_) all.push_back(node.get());
+  return all;
+}
+
+std::vector<Node*> Graph::topological_order() const {
+  // Depth first with an explicit stack: a file may hold a chain far longer than the call stack is deep.
+  enum class Mark { kOpen, kDone };
+  std::unordered_map<const Node*, Mark> marks;
+  std::vector<Node*> order;
+  struct Frame {
+    Node* node;
+    std::size_t next_input;
+  };
+  for (const auto& root : nodes_) {
+    if (marks.contains(root.get())) continue;
+    std::vector<Frame> stack = {{root.get(), 0}};
+    marks[root.get()] = Mark::kOpen;
+    while (!stack.empty()) {
+      Frame& frame = stack.back();
+      if (frame.next_input == frame.node->inputs_.size()) {
+        marks[frame.node] = Mark::kDone;
+        order.push_back(frame.node);
+        stack.pop_back();
+        continue;
+      }
+      Node* producer = frame.node->inputs_[frame.next_input++].node;
+      const auto [mark, fresh] = marks.try_emplace(producer, Mark::kOpen);
+      if (fresh)
+        stack.push_back({producer, 0});
+      else if (mark->second == Mark::kOpen)
+        fail("the graph has a cycle through ", describe(*producer));
+    }
+  }
+  return order;
+}
+
+void Graph::set_outputs(std::vector<Output> outputs) {
+  for (const Output& output : outputs) require_owned(output, "a graph output");
+  outputs_ = std::move(outputs);
+  revision_ = next_revision();
+}
+
+void Graph::verify() const {
+  for (const auto& node : nodes_) {
+    const auto named = by_name_.find(node->name_);
+    if (named == by_name_.end() || named->second != node.get()) fail(describe(*node), " is not known under its name");
+    for (std::size_t i = 0; i < node->inputs_.size(); ++i) {
+      const Output& input = node->inputs_[i];
+      if (!owned_.contains(input.node))
+        fail(describe(*node), " takes input ", i, " from a node that is not in the graph");
+      if (std::ranges::count(input.node->uses_.at(input.index), Use{node.get(), static_cast<int>(i)}) != 1)
+        fail(describe(*input.node), " does not know its consumer ", describe(*node));
+    }
+    for (std::size_t k = 0; k < node->uses_.size(); ++k)
+      for (const Use& use : node->uses_[k])
+        if (!owned_.contains(use.node) || use.node->inputs_.at(use.input) != node->output(static_cast<int>(k)))
+          fail(describe(*node), " lists a consumer that does not take its output ", k);
+    if (infer(*node->op_, node->name_, node->input_specs()) != node->specs_)
+      fail(describe(*node), " no longer has the shapes it was built with: ", shapes_of(node->specs_));
+  }
+  for (const Output& output : outputs_)
+    if (!owned_.contains(output.node)) fail("an output of the graph belongs to a node that is not in it");
+  if (topological_order().size() != nodes_.size()) fail("the graph's edges lead out of it");
+}
+
+void Graph::set_node_order(std::span<Node* const> order) {
+  std::unordered_map<const Node*, std::size_t> place;
+  for (std::size_t i = 0; i < order.size(); ++i) place.emplace(order[i], i);
+  const bool permutation = order.size() == nodes_.size() && place.size() == nodes_.size() &&
+                           std::ranges::all_of(order, [&](const Node* node) { return owned_.contains(node); });
+  if (!permutation) fail("the node order must name every node once");
+  std::ranges::sort(nodes_, {}, [&](const auto& node) { return place.at(node.get()); });
+  revision_ = next_revision();
+}
+
+void Graph::require_owned(Output output, std::string_view role) const {
+  if (output.node == nullptr) fail(role, " is an empty output");
+  if (!owned_.contains(output.node)) fail(role, " is not of this graph");
+  if (output.index < 0 || output.index >= static_cast<int>(output.node->specs_.size()))
+    fail(role, " asks for output ", output.index, " of ", describe(*output.node));
+}
+
+bool Graph::reaches(const Node* from, const Node* to) const {
+  std::vector<const Node*> pending = {from};
+  std::unordered_set<const Node*> seen = {from};
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
+    if (node == to) return true;
+    for (const auto& uses : node->uses_)
+      for (const Use& use : uses)
+        if (seen.insert(use.node).second) pending.push_back(use.node);
+  }
+  return false;
+}
+
+}  // namespace miniqat

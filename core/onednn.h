@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/shape.h"
+
+/// The heavy arithmetic, done by oneDNN behind functions that take our layouts. Kernels are compiled at their first use
+/// and kept for the shapes (and the thread count) at hand; they share one growing scratch buffer. All functions here
+/// are for one thread at a time (they spread over thread_count() threads themselves), and throw Error naming the
+/// operation and its shapes when oneDNN refuses.
+namespace miniqat::onednn {
+
+/// A 2-D cross-correlation of float32 NHWC images with a filter [kh, kw, in, out], or for depthwise
+/// [kh, kw, in, multiplier], where output channel in * multiplier + m sees input channel `in` only.
+struct Convolution {
+  /// [n, h, w, c]
+  Shape input;
+  Shape filter;
+  /// [n, h, w, c]
+  Shape output;
+  /// Each [h, w].
+  std::array<std::int64_t, 2> strides = {1, 1};
+  std::array<std::int64_t, 2> dilations = {1, 1};
+  std::array<std::int64_t, 2> pad_before = {0, 0};
+  std::array<std::int64_t, 2> pad_after = {0, 0};
+  bool depthwise = false;
+};
+
+void convolve(const Convolution& convolution, const float* input, const float* filter, float* output);
+void convolve_backward_input(const Convolution& convolution, const float* d_output, const float* filter,
+                             float* d_input);
+void convolve_backward_filter(const Convolution& convolution, const float* input, const float* d_output,
+                              float* d_filter);
+
+/// Looks at a float32 matrix: element (r, c) is data[r * row_stride + c * column_stride]. One stride is 1.
+struct Matrix {
+  const float* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 1;
+
+  static Matrix row_major(const float* data, std::int64_t rows, std::int64_t columns) {
+    return {data, rows, columns, columns, 1};
+  }
+  Matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
+};
+
+/// product = a * b, row-major [a.rows, b.columns].
+void multiply(const Matrix& a, const Matrix& b, float* product);
+
+/// What was compiled so far: oneDNN's name of the implementation ("brgconv:avx512_core") by operation and shapes.
+std::map<std::string, std::string> compiled_kernels();
+
+}  // namespace miniqat::onednn

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/attributes.h"
+#include "core/tensor.h"
+
+namespace miniqat {
+
+/// How a session computes: kFast is float32 with oneDNN and vectorised loops; kReference is the naive loops of
+/// layers/reference, in float32 or float64, which are the specification of every op.
+enum class Backend { kFast, kReference };
+
+/// What the plan may do with an op's memory, and what backward needs. Plain data, read when a plan is compiled.
+struct OpTraits {
+  /// Output 0 is input 0 under another shape: the plan lets both share memory, and forward has nothing to do when
+  /// input and output have the same address (else it copies). The same holds for the gradients.
+  bool view = false;
+  /// forward may write output 0 over input 0 (same bytes).
+  bool forward_in_place = false;
+  /// backward may write d_input 0 over d_output 0 (same bytes).
+  bool backward_in_place = false;
+  /// Inputs and outputs whose values the fast backward reads. (The reference backward may read all of them.)
+  std::vector<int> backward_inputs;
+  std::vector<int> backward_outputs;
+  /// Inputs for which there is no gradient (labels, ranges of a quantizer that observes, ...).
+  std::vector<int> no_gradient;
+  /// Inputs that must come straight from a Variable and that forward updates while training (moving statistics).
+  std::vector<int> updated_inputs;
+};
+
+/// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".
+struct OpState {
+  std::string name;
+  Shape shape;
+  double initial = 0;
+};
+
+/// What forward sees. Tensors belong to the plan, or for variables and feeds to the session, and must not outlive the
+/// call. Pointers are never null unless a member says so.
+struct ForwardContext {
+  std::vector<const Tensor*> inputs;
+  std::vector<Tensor*> outputs;
+  /// The tensors that Op::saved asked for; empty when no backward follows (and always in the reference backend).
+  std::vector<Tensor*> saved;
+  /// By position in OpTraits::updated_inputs: the staged new value, which holds the current one when forward starts.
+  /// The session commits it after a training step. Empty unless the run trains. Inputs keep the old value meanwhile.
+  std::vector<Tensor*> updates;
+  /// By position in Op::state: staged in the same way, but present in every run (not committed unless training).
+  std::vector<Tensor*> state;
+  /// A training step: batch statistics are used, observers observe, dropout drops.
+  bool training = false;
+  /// False before this op's quant_delay has passed.
+  bool quantizing = true;
+  /// Differs by session seed, node name and step; the same in forward and backward of one step.
+  std::uint64_t random_key = 0;
+
+  const Tensor& input(int i) const { return *inputs[i]; }
+  Tensor& output(int i) const { return *outputs[i]; }
+};
+
+/// What backward sees: the forward context (values that traits() did not ask for may hold anything by now) and the
+/// gradients. backward overwrites every d_input that is not null; the plan sums up where a tensor has several
+/// consumers.
+struct BackwardContext {
+  const ForwardContext* forward = nullptr;
+  /// Null where no gradient reaches an output; at least one is not null.
+  std::vector<const Tensor*> d_outputs;
+  /// Null where nobody asks for the gradient.
+  std::vector<Tensor*> d_inputs;
+};
+
+/// One operation: it declares its name, attributes, shapes, both directions and what these read. Ops are immutable
+/// values: a rewrite exchanges an op, it never edits one. Its tensors live elsewhere.
+class Op {
+ public:
+  virtual ~Op() = default;
+
+  /// "Conv2D", the type in graph JSON.
+  virtual std::string_view type() const = 0;
+  /// Shows the attributes to a visitor that writes (or, in a freshly made op, reads) them.
+  virtual void visit(AttributeVisitor& visitor) = 0;
+  virtual std::unique_ptr<Op> clone() const = 0;
+
+  /// The outputs' shapes. Throws Error that states the rule and both shapes; the graph puts type and node name before
+  /// it. Also throws when the attributes are out of range.
+  virtual std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const = 0;
+  virtual OpTraits traits() const { return {}; }
+  /// Tensors that the fast forward fills for the fast backward (masks, workspaces), for these input shapes.
+  virtual std::vector<TensorSpec> saved(std::span<const TensorSpec> /*inputs*/) const { return {}; }
+  virtual std::vector<OpState> state() const { return {}; }
+  /// The quantization step from which on ForwardContext::quantizing holds; none for ops that don't quantize.
+  virtual std::optional<std::int64_t> quant_delay() const { return std::nullopt; }
+  /// Multiply-adds of one forward, for `inspect`; 0 for everything but layers.
+  virtual std::int64_t multiply_adds(std::span<const TensorSpec> /*inputs*/) const { return 0; }
+
+  /// The fast backend: float32.
+  virtual void forward(const ForwardContext& context) const = 0;
+  virtual void backward(const BackwardContext& context) const;
+  /// The reference backend: all floating tensors are float32 or all are float64.
+  virtual void reference_forward(const ForwardContext& context) const = 0;
+  virtual void reference_backward(const BackwardContext& context) const;
+};
+
+/// Calls `body` with a float or double value whose type is the tensor's element type: the door into the templates of
+/// layers/reference.
+template <class Body>
+void with_float_type(const Tensor& tensor, Body&& body) {
+  if (tensor.dtype() == DType::kFloat64)
+    body(double{});
+  else
+    body(float{});
+}
+
+}  // namespace miniqat

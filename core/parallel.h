@@ -1,0 +1,41 @@
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+namespace miniqat {
+
+/// Sets the number of threads of our loops and of oneDNN, and switches every one of them to flush denormals to zero
+/// (denormals slow convolutions down a hundredfold). Throws Error unless 1 <= count <= 1024. Call before the first run.
+void set_thread_count(int count);
+int thread_count();
+/// The cores that this process may use.
+int available_cores();
+
+/// Calls body(begin, end) over [0, n), cut into at most thread_count() contiguous ranges of at least `grain` elements.
+/// The cut depends on n, grain and the thread count only, so runs repeat bitwise. body must not throw.
+template <class Body>
+void parallel_for(std::int64_t n, std::int64_t grain, const Body& body) {
+  if (n <= 0) return;
+  const std::int64_t parts = std::min<std::int64_t>(thread_count(), (n + grain - 1) / std::max<std::int64_t>(grain, 1));
+  if (parts <= 1 || omp_in_parallel()) {
+    body(std::int64_t{0}, n);
+    return;
+  }
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
+  for (std::int64_t part = 0; part < parts; ++part) body(n * part / parts, n * (part + 1) / parts);
+}
+
+/// How many ranges parallel_for will cut, for loops that keep one partial result a range.
+inline int parallel_parts(std::int64_t n, std::int64_t grain) {
+  return static_cast<int>(std::max<std::int64_t>(
+      1, std::min<std::int64_t>(thread_count(), (n + grain - 1) / std::max<std::int64_t>(grain, 1))));
+}
+
+/// A sensible grain for pointwise loops: below this a second thread costs more than it saves.
+inline constexpr std::int64_t kPointwiseGrain = 16384;
+
+}  // namespace miniqat

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/graph.h"
+
+namespace miniqat {
+
+/// What a plan is compiled for.
+struct PlanRequest {
+  std::vector<Output> fetches;
+  /// Differentiate (the sum of) this tensor with respect to the targets.
+  std::optional<Output> gradients_of;
+  std::vector<Output> gradient_targets;
+  bool training = false;
+  /// The value of the quantization step counter; only which delays it has passed matters.
+  std::int64_t quantization_step = 0;
+  Backend backend = Backend::kFast;
+  /// What float32 tensors of the graph become: kFloat64 is for the reference backend.
+  DType precision = DType::kFloat32;
+};
+
+/// Bytes of a plan's own memory (variables and feeds not included).
+struct PlanMemory {
+  /// The arena: all activations, gradients and saved tensors, overlaid by liveness.
+  std::size_t arena = 0;
+  /// What they would take if none shared memory with another.
+  std::size_t unshared = 0;
+  /// Nodes that run, and nodes of the graph that this request does not need.
+  int nodes = 0;
+  int dropped_nodes = 0;
+};
+
+/// A graph compiled for one request: the order of the nodes, dead ones dropped, and every tensor's memory laid out
+/// once. Plain data: the session binds variables and feeds to it, then walks through the steps.
+struct Plan {
+  struct ForwardStep {
+    const Node* node = nullptr;
+    ForwardContext context;
+  };
+  /// A tensor with several consumers gets its gradient in parts: total += part after the step.
+  struct Sum {
+    const Tensor* total = nullptr;
+    const Tensor* part = nullptr;
+  };
+  struct BackwardStep {
+    const Node* node = nullptr;
+    BackwardContext context;
+    std::vector<Sum> sums;
+  };
+  /// A tensor that the session supplies before each run: a feed or a variable.
+  struct Binding {
+    const Node* node = nullptr;
+    Tensor* tensor = nullptr;
+  };
+  /// Shares the memory of a bound tensor under another shape.
+  struct BoundView {
+    Tensor* tensor = nullptr;
+    const Tensor* base = nullptr;
+    Shape shape;
+  };
+  /// The new value of a variable or op state, copied from the current one before the run.
+  struct Staged {
+    std::string variable;
+    Tensor tensor;
+  };
+
+  std::vector<ForwardStep> forward;
+  std::vector<BackwardStep> backward;
+  std::vector<Binding> placeholders;
+  std::vector<Binding> variables;
+  std::vector<BoundView> bound_views;
+  std::deque<Staged> staged;
+  std::vector<const Tensor*> fetches;
+  /// Where backward starts: filled with ones. Null without gradients.
+  const Tensor* seed = nullptr;
+  /// One per gradient target; null where the gradient does not reach it.
+  std::vector<const Tensor*> gradients;
+  PlanMemory memory;
+
+  /// Owns what the pointers above point to.
+  std::deque<Tensor> tensors;
+  Tensor arena;
+};
+
+/// Throws Error for a request that cannot be planned: outputs of another graph, a gradient target that is neither
+/// Variable nor Placeholder, an op that wants to update something else than a Variable, or one that two ops update.
+std::unique_ptr<Plan> compile_plan(const Graph& graph, const PlanRequest& request);
+
+/// Equal for requests that may share a plan, as long as the graph's revision stands.
+std::string plan_key(const Graph& graph, const PlanRequest& request);
+
+/// "<node>/<state>", the name under which an op's own state is stored.
+std::string state_name(const Node& node, const OpState& state);
+
+}  // namespace miniqat

@@ -1,0 +1,237 @@
+#include "core/session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/parallel.h"
+#include "core/random.h"
+#include "core/source_ops.h"
+
+namespace miniqat {
+namespace {
+
+template <class T>
+void add_to(std::span<T> total, std::span<const T> part) {
+  parallel_for(static_cast<std::int64_t>(total.size()), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) total[i] += part[i];
+  });
+}
+
+void add_to(const Tensor& total, const Tensor& part) {
+  with_float_type(total, [&]<class T>(T) { add_to<T>(total.values<T>(), part.values<T>()); });
+}
+
+bool is_finite(const Tensor& tensor) {
+  if (tensor.dtype() != DType::kFloat32 && tensor.dtype() != DType::kFloat64) return true;
+  bool finite = true;
+  with_float_type(tensor, [&]<class T>(T) {
+    finite = std::ranges::all_of(tensor.values<T>(), [](T value) { return std::isfinite(value); });
+  });
+  return finite;
+}
+
+double scalar_value(const Tensor& tensor) {
+  return tensor.dtype() == DType::kFloat64 ? *tensor.data<double>() : *tensor.data<float>();
+}
+
+}  // namespace
+
+Session::Session(Graph& graph, SessionOptions options) : graph_(graph), options_(options) {
+  thread_count();
+  revision_ = graph.revision() - 1;
+  refresh();
+}
+
+Session::~Session() = default;
+
+/// Follows a graph that was rewritten since the last call: new variables are initialised, plans thrown away.
+void Session::refresh() {
+  if (revision_ == graph_.revision()) return;
+  names_.clear();
+  trainable_.clear();
+  has_quantizers_ = false;
+  const auto ensure = [this](const std::string& name, const Shape& shape, const Initializer& initializer) {
+    names_.push_back(name);
+    const auto found = values_.find(name);
+    if (found != values_.end() && found->second.shape() == shape) return;
+    const Tensor value(shape, options_.precision);
+    initializer.fill(value, mix(options_.seed, hash_text(name)));
+    values_[name] = value;
+  };
+  for (const Node* node : graph_.nodes()) {
+    if (const auto* variable = node->as<Variable>()) {
+      ensure(node->name(), node->output_specs()[0].shape, variable->attributes().initializer);
+      if (variable->attributes().trainable) trainable_.push_back(node->output());
+    }
+    for (const OpState& state : node->op().state())
+      ensure(state_name(*node, state), state.shape, Initializer::constant(state.initial));
+    has_quantizers_ = has_quantizers_ || node->op().quant_delay().has_value();
+  }
+  plans_.clear();
+  last_plan_ = nullptr;
+  revision_ = graph_.revision();
+}
+
+PlanRequest Session::plan_request(const RunRequest& request) const {
+  return {.fetches = request.fetches,
+          .gradients_of = request.gradients_of,
+          .gradient_targets = request.gradient_targets,
+          .training = request.training,
+          .quantization_step = quantization_step_ + (request.training && has_quantizers_ ? 1 : 0),
+          .backend = options_.backend,
+          .precision = options_.precision};
+}
+
+Plan& Session::plan_for(const PlanRequest& request) {
+  std::unique_ptr<Plan>& plan = plans_[plan_key(graph_, request)];
+  if (!plan) plan = compile_plan(graph_, request);
+  last_plan_ = plan.get();
+  return *plan;
+}
+
+void Session::bind(Plan& plan, const Feeds& feeds) {
+  for (const auto& [output, tensor] : feeds) {
+    if (output.node == nullptr || graph_.find(output.node->name()) != output.node)
+      fail("a fed tensor is not of this graph");
+    if (output.node->as<Placeholder>() == nullptr) fail(describe(*output.node), " cannot be fed: it is no Placeholder");
+    if (!tensor.defined()) fail(describe(*output.node), " was fed an empty tensor");
+    if (tensor.spec() != output.spec())
+      fail(describe(*output.node), " wants ", name_of(output.spec().dtype), " ", output.shape(), ", was fed ",
+           name_of(tensor.dtype()), " ", tensor.shape());
+  }
+  for (const Plan::Binding& binding : plan.placeholders) {
+    const auto fed = std::ranges::find(feeds, binding.node->output(), &Feeds::value_type::first);
+    if (fed == feeds.end())
+      fail(describe(*binding.node), " must be fed a tensor ", binding.node->output_specs()[0].shape);
+    *binding.tensor = fed->second.dtype() == DType::kFloat32 ? fed->second.to(options_.precision) : fed->second;
+  }
+  for (const Plan::Binding& binding : plan.variables) *binding.tensor = values_.at(binding.node->name());
+  for (const Plan::BoundView& view : plan.bound_views) *view.tensor = view.base->reshaped(view.shape);
+}
+
+/// Runs all steps of a bound plan: forward in order, then backward.
+void Session::sweep(Plan& plan, std::int64_t step) {
+  for (Plan::Staged& staged : plan.staged) staged.tensor.assign(values_.at(staged.variable));
+  const bool reference = options_.backend == Backend::kReference;
+  for (Plan::ForwardStep& forward : plan.forward) {
+    forward.context.random_key =
+        mix(mix(options_.seed, hash_text(forward.node->name())), static_cast<std::uint64_t>(step));
+    if (reference)
+      forward.node->op().reference_forward(forward.context);
+    else
+      forward.node->op().forward(forward.context);
+  }
+  if (plan.seed != nullptr)
+    with_float_type(*plan.seed, [&]<class T>(T) { std::ranges::fill(plan.seed->values<T>(), T{1}); });
+  for (const Plan::BackwardStep& backward : plan.backward) {
+    if (reference)
+      backward.node->op().reference_backward(backward.context);
+    else
+      backward.node->op().backward(backward.context);
+    for (const Plan::Sum& sum : backward.sums) add_to(*sum.total, *sum.part);
+  }
+}
+
+void Session::commit(const Plan& plan) {
+  for (const Plan::Staged& staged : plan.staged) values_.at(staged.variable).assign(staged.tensor);
+  ++step_;
+  if (has_quantizers_) ++quantization_step_;
+}
+
+RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
+  refresh();
+  Plan& plan = plan_for(plan_request(request));
+  bind(plan, feeds);
+  sweep(plan, step_ + (request.training ? 1 : 0));
+  RunResult result;
+  for (const Tensor* fetch : plan.fetches) result.fetched.push_back(fetch->clone());
+  for (std::size_t k = 0; k < plan.gradients.size(); ++k)
+    result.gradients.push_back(plan.gradients[k] != nullptr
+                                   ? plan.gradients[k]->clone()
+                                   : Tensor(request.gradient_targets[k].shape(), options_.precision));
+  if (request.training) commit(plan);
+  return result;
+}
+
+float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds) {
+  refresh();
+  if (loss.node == nullptr || loss.shape().elements() != 1) fail("a loss must be a scalar of this graph");
+  if (options_.precision != DType::kFloat32) fail("optimizers train in float32 only");
+  const PlanRequest request =
+      plan_request({.fetches = {loss}, .gradients_of = loss, .gradient_targets = trainable_, .training = true});
+  Plan& plan = plan_for(request);
+  bind(plan, feeds);
+  sweep(plan, step_ + 1);
+  const double value = scalar_value(*plan.fetches.front());
+  if (!std::isfinite(value))
+    throw NonFiniteLoss(concat("the loss became ", std::isnan(value) ? "NaN" : "infinite", " in step ", step_ + 1,
+                               "; first seen in ", first_non_finite(loss, feeds)));
+  apply_optimizer(plan, request, optimizer);
+  commit(plan);
+  return static_cast<float>(value);
+}
+
+void Session::apply_optimizer(const Plan& plan, const PlanRequest& request, const Optimizer& optimizer) {
+  const std::vector<std::string> kinds = optimizer.slot_names();
+  for (std::size_t k = 0; k < plan.gradients.size(); ++k) {
+    if (plan.gradients[k] == nullptr) continue;
+    const std::string& name = request.gradient_targets[k].node->name();
+    std::vector<Tensor*> slots;
+    for (const std::string& kind : kinds) slots.push_back(&slot(kind, name));
+    optimizer.apply(
+        {.name = name, .value = &values_.at(name), .gradient = plan.gradients[k], .slots = slots, .step = step_ + 1});
+  }
+}
+
+Tensor& Session::slot(const std::string& kind, const std::string& variable) {
+  Tensor& tensor = slots_[kind + "/" + variable];
+  const Shape& shape = values_.at(variable).shape();
+  if (!tensor.defined() || tensor.shape() != shape) tensor = Tensor(shape);
+  return tensor;
+}
+
+/// Runs the forward sweep of the failed step once more (the same random numbers, nothing committed) with every tensor
+/// kept, and names the first that is not finite.
+std::string Session::first_non_finite(Output loss, const Feeds& feeds) {
+  RunRequest request{.fetches = {loss}, .gradients_of = {}, .gradient_targets = {}, .training = true};
+  std::set<const Node*> needed;
+  for (const Plan::ForwardStep& step : plan_for(plan_request(request)).forward) needed.insert(step.node);
+  for (const Node* node : graph_.topological_order()) {
+    const bool source = std::ranges::any_of(node->uses(), [&](const Use& use) { return needed.contains(use.node); });
+    if (needed.contains(node) || (node->inputs().empty() && source)) request.fetches.push_back(node->output());
+  }
+  Plan& plan = plan_for(plan_request(request));
+  bind(plan, feeds);
+  sweep(plan, step_ + 1);
+  for (std::size_t k = 1; k < request.fetches.size(); ++k)
+    if (!is_finite(*plan.fetches[k])) return describe(*request.fetches[k].node);
+  return describe(*loss.node);
+}
+
+Tensor Session::variable(const std::string& name) {
+  refresh();
+  if (std::ranges::find(names_, name) == names_.end()) fail("the graph has no variable \"", name, "\"");
+  return values_.at(name);
+}
+
+void Session::set_variable(const std::string& name, const Tensor& value) {
+  const Tensor current = variable(name);
+  if (!value.defined()) fail("the new value of variable \"", name, "\" is an empty tensor");
+  if (value.shape() != current.shape())
+    fail("variable \"", name, "\" has shape ", current.shape(), ", not ", value.shape());
+  const Tensor converted = value.to(current.dtype());
+  if (!is_finite(converted)) fail("the new value of variable \"", name, "\" is not finite");
+  current.assign(converted);
+}
+
+NamedTensors Session::variables() {
+  refresh();
+  NamedTensors named;
+  for (const std::string& name : names_) named.emplace(name, values_.at(name));
+  return named;
+}
+
+PlanMemory Session::plan_memory() const { return last_plan_ == nullptr ? PlanMemory{} : last_plan_->memory; }
+
+}  // namespace miniqat

@@ -1,0 +1,42 @@
+#include "core/suggest.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "core/error.h"
+
+namespace miniqat {
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
+  const std::size_t near = std::max<std::size_t>(2, name.size() / 3);
+  const std::string* best = nullptr;
+  std::size_t best_distance = near + 1;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(name.substr(0, 200), std::string_view(candidate).substr(0, 200));
+    if (distance < best_distance) {
+      best = &candidate;
+      best_distance = distance;
+    }
+  }
+  return best == nullptr ? "" : concat("; did you mean \"", *best, "\"?");
+}
+
+}  // namespace miniqat

@@ -1,0 +1,48 @@
+#include "datasets/data_dir.h"
+
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace miniqat::datasets {
+
+namespace {
+
+constexpr const char* kVariable = "MINIQAT_DATA_DIR";
+constexpr std::string_view kHowToGive = "give the directory with --data-dir DIR or in the environment variable ";
+
+bool directory_exists(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+}  // namespace
+
+std::filesystem::path resolve_data_dir(const std::string& name, const std::filesystem::path& data_dir,
+                                       std::string_view files) {
+  std::filesystem::path directory = data_dir;
+  if (directory.empty()) {
+    if (const char* value = std::getenv(kVariable); value != nullptr && *value != '\0') {
+      directory = value;
+      if (directory_exists(directory / name)) directory /= name;
+    }
+  }
+  if (directory.empty()) fail("data set ", name, " is read from files (", files, "); ", kHowToGive, kVariable);
+  if (!directory_exists(directory))
+    fail("data set ", name, ": ", directory, " is not a directory that holds ", files, "; ", kHowToGive, kVariable);
+  return directory;
+}
+
+std::filesystem::path find_data_file(const std::string& name, const std::filesystem::path& directory,
+                                     const std::vector<std::string>& candidates) {
+  std::string tried;
+  for (const std::string& candidate : candidates) {
+    std::error_code ignored;
+    const std::filesystem::path path = directory / candidate;
+    if (std::filesystem::exists(path, ignored)) return path;
+    tried += (tried.empty() ? "" : ", ") + candidate;
+  }
+  fail("data set ", name, ": ", directory, " has none of ", tried, "; ", kHowToGive, kVariable);
+}
+
+}  // namespace miniqat::datasets

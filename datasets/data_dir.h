@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace miniqat::datasets {
+
+/// The directory of a data set that lives in files: `data_dir`, or when that is empty the subfolder `name` of
+/// $MINIQAT_DATA_DIR if there is one, else $MINIQAT_DATA_DIR itself. Throws Error when none is given or it is no
+/// directory; `files` says in the message what it should hold.
+std::filesystem::path resolve_data_dir(const std::string& name, const std::filesystem::path& data_dir,
+                                       std::string_view files);
+
+/// The first of `candidates`, paths relative to `directory`, that exists. Throws Error that lists all of them.
+std::filesystem::path find_data_file(const std::string& name, const std::filesystem::path& directory,
+                                     const std::vector<std::string>& candidates);
+
+}  // namespace miniqat::datasets

@@ -1,0 +1,35 @@
+#include "datasets/dataset.h"
+
+#include "core/error.h"
+#include "datasets/cifar10.h"
+#include "datasets/idx.h"
+#include "datasets/synthetic_digits.h"
+
+namespace miniqat::datasets {
+
+Shape Dataset::example_shape() const { return Shape(images.shape().extents().subspan(1)); }
+
+void Dataset::check() const {
+  if (!images.defined() || images.dtype() != DType::kUInt8 || images.shape().rank() != 4 ||
+      images.shape().elements() == 0)
+    fail("data set ", name, ": images must be uint8 [n,h,w,c] and not empty");
+  if (!labels.defined() || labels.dtype() != DType::kInt32 || labels.shape().rank() != 1)
+    fail("data set ", name, ": labels must be int32 [n]");
+  if (labels.elements() != size()) fail("data set ", name, ": ", size(), " images, but ", labels.elements(), " labels");
+}
+
+const std::vector<std::string>& dataset_names() {
+  static const std::vector<std::string> names = {"synthetic", "mnist", "fashion-mnist", "cifar10"};
+  return names;
+}
+
+Splits load(const std::string& name, const std::filesystem::path& data_dir, const LoadOptions& options) {
+  if (name == "synthetic") return synthetic_digits(options);
+  if (name == "mnist" || name == "fashion-mnist") return load_idx(name, data_dir);
+  if (name == "cifar10") return load_cifar10(data_dir);
+  std::string known;
+  for (const std::string& candidate : dataset_names()) known += (known.empty() ? "" : ", ") + candidate;
+  fail("unknown data set \"", name, "\"; known are ", known);
+}
+
+}  // namespace miniqat::datasets

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace miniqat::datasets {
+
+/// Examples with their labels, bytes as the files have them. The byte itself is the quantized input of a network:
+/// pixel = (byte - zero_point) * scale. Copies share the elements.
+struct Dataset {
+  std::string name;
+  /// [n, h, w, c] uint8
+  Tensor images{};
+  /// [n] int32, each in [0, classes)
+  Tensor labels{};
+  int classes = 10;
+  float scale = 1.0f / 255;
+  int zero_point = 0;
+
+  std::int64_t size() const { return images.shape()[0]; }
+  /// [h, w, c] of one example.
+  Shape example_shape() const;
+  /// Throws Error unless the tensors have the ranks, types and equal counts given above and there is an example.
+  /// Labels are not read.
+  void check() const;
+};
+
+struct Splits {
+  Dataset train;
+  Dataset test;
+};
+
+/// What the synthetic digits are drawn from; data sets read from files have their own sizes and ignore this.
+struct LoadOptions {
+  /// Chooses the handwriting. Not the seed of a training run: runs with several seeds share one data set.
+  std::uint64_t seed = 1;
+  std::int64_t train_size = 12000;
+  std::int64_t test_size = 2000;
+};
+
+/// The names that load() knows, the default first.
+const std::vector<std::string>& dataset_names();
+
+/// Both splits of a data set by name. Those that live in files are read from `data_dir`; when it is empty, from the
+/// directory in the environment variable MINIQAT_DATA_DIR, or its subfolder called `name` if there is one.
+/// Throws Error in one line: an unknown name with the known ones; a missing directory or file with what was looked for
+/// and where; a malformed file with its path and what is wrong.
+Splits load(const std::string& name, const std::filesystem::path& data_dir = {}, const LoadOptions& options = {});
+
+}  // namespace miniqat::datasets

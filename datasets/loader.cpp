@@ -1,0 +1,124 @@
+#include "datasets/loader.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "core/error.h"
+#include "core/random.h"
+
+namespace miniqat::datasets {
+
+namespace {
+
+Tensor image_buffer(const Dataset& dataset, std::int64_t batch_size) {
+  const Shape& shape = dataset.images.shape();
+  return Tensor(Shape{batch_size, shape[1], shape[2], shape[3]});
+}
+
+void require_batch_size(std::int64_t batch_size) {
+  if (batch_size < 1) fail("batch size must be at least 1, not ", batch_size);
+}
+
+/// The k-th example of a batch becomes the given one of the data set.
+void copy_example(const Dataset& dataset, std::int64_t example, std::int64_t k, const Tensor& images,
+                  const Tensor& labels) {
+  const std::int64_t size = dataset.images.elements() / dataset.size();
+  const std::uint8_t* bytes = dataset.images.data<std::uint8_t>() + example * size;
+  float* pixels = images.data<float>() + k * size;
+  const int zero_point = dataset.zero_point;
+  const float scale = dataset.scale;
+  for (std::int64_t i = 0; i < size; ++i) pixels[i] = static_cast<float>(bytes[i] - zero_point) * scale;
+
+  const std::int32_t label = dataset.labels.data<std::int32_t>()[example];
+  if (label < 0 || label >= dataset.classes)
+    fail("data set ", dataset.name, ": example ", example, " has label ", label, "; there are 0 to ",
+         dataset.classes - 1);
+  labels.data<std::int32_t>()[k] = label;
+}
+
+Dataset checked(const Dataset& dataset, const Loader::Options& options) {
+  dataset.check();
+  require_batch_size(options.batch_size);
+  if (options.first_batch < 0) fail("first batch must not be negative, but is ", options.first_batch);
+  if (dataset.size() < options.batch_size)
+    fail("data set ", dataset.name, " has ", dataset.size(), " examples, fewer than one batch of ", options.batch_size);
+  return dataset;
+}
+
+}  // namespace
+
+Loader::Loader(const Dataset& dataset, const Options& options)
+    : dataset_(checked(dataset, options)),
+      options_(options),
+      batches_per_epoch_(dataset.size() / options.batch_size),
+      order_(static_cast<std::size_t>(dataset.size())) {
+  for (Batch& buffer : buffers_) {
+    buffer.images = image_buffer(dataset_, options_.batch_size);
+    buffer.labels = Tensor(Shape{options_.batch_size}, DType::kInt32);
+  }
+  thread_ = std::jthread([this](std::stop_token stop) { produce(std::move(stop)); });
+}
+
+const Batch& Loader::next() {
+  std::unique_lock lock(mutex_);
+  ready_.wait(lock, [&] { return produced_ > taken_ || failure_; });
+  if (produced_ == taken_) std::rethrow_exception(failure_);
+  const Batch& batch = buffers_[taken_ % kBuffers];
+  ++taken_;
+  room_.notify_one();
+  return batch;
+}
+
+void Loader::produce(std::stop_token stop) {
+  try {
+    for (std::int64_t number = 0;; ++number) {
+      std::unique_lock lock(mutex_);
+      // Batch taken_ - 1 is in the consumer's hands: its buffer is free only once taken_ has moved on.
+      if (!room_.wait(lock, stop, [&] { return number < taken_ - 1 + kBuffers; })) return;
+      lock.unlock();
+      fill(options_.first_batch + number, buffers_[number % kBuffers]);
+      lock.lock();
+      produced_ = number + 1;
+      ready_.notify_one();
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+    ready_.notify_one();
+  }
+}
+
+void Loader::fill(std::int64_t index, Batch& batch) {
+  order_epoch(index / batches_per_epoch_);
+  const std::int64_t first = index % batches_per_epoch_ * options_.batch_size;
+  for (std::int64_t k = 0; k < options_.batch_size; ++k)
+    copy_example(dataset_, order_[first + k], k, batch.images, batch.labels);
+  batch.index = index;
+}
+
+void Loader::order_epoch(std::int64_t epoch) {
+  if (epoch == ordered_epoch_) return;
+  ordered_epoch_ = epoch;
+  std::iota(order_.begin(), order_.end(), std::int64_t{0});
+  if (!options_.shuffle) return;
+  Random random(mix(mix(hash_text("datasets/loader"), options_.seed), static_cast<std::uint64_t>(epoch)));
+  for (std::size_t left = order_.size(); left > 1; --left) std::swap(order_[left - 1], order_[random.below(left)]);
+}
+
+void for_each_batch(const Dataset& dataset, std::int64_t batch_size,
+                    const std::function<void(const EvaluationBatch&)>& body) {
+  dataset.check();
+  require_batch_size(batch_size);
+  EvaluationBatch batch{.images = image_buffer(dataset, batch_size),
+                        .labels = Tensor(Shape{batch_size}, DType::kInt32)};
+  for (; batch.first < dataset.size(); batch.first += batch_size) {
+    batch.valid = std::min(batch_size, dataset.size() - batch.first);
+    for (std::int64_t k = 0; k < batch_size; ++k)
+      copy_example(dataset, batch.first + std::min(k, batch.valid - 1), k, batch.images, batch.labels);
+    body(batch);
+  }
+}
+
+}  // namespace miniqat::datasets

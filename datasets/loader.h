@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "datasets/dataset.h"
+
+namespace miniqat::datasets {
+
+struct Batch {
+  /// [batch, h, w, c] float32: (byte - zero_point) * scale
+  Tensor images{};
+  /// [batch] int32
+  Tensor labels{};
+  /// The number of the batch in the run, counted from 0 over all epochs.
+  std::int64_t index = 0;
+};
+
+/// Endless shuffled batches, prepared ahead by a thread of its own. Every epoch is a new permutation of the data set
+/// cut into batches_per_epoch() batches; the n % batch_size examples left over sit that epoch out. Batch i is a pure
+/// function of the data set, the batch size, the seed and i, so a run may resume anywhere. Buffers are recycled.
+/// One consumer; may be destroyed at any time.
+class Loader {
+ public:
+  struct Options {
+    std::int64_t batch_size = 128;
+    /// False: the data set's own order in every epoch.
+    bool shuffle = true;
+    std::uint64_t seed = 1;
+    /// The batch to begin with.
+    std::int64_t first_batch = 0;
+  };
+
+  /// Shares the data set's elements. Throws Error for a malformed data set, one smaller than a batch, a batch size
+  /// below 1 or a negative first batch.
+  Loader(const Dataset& dataset, const Options& options);
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// The next batch, valid until the next call. Rethrows what stopped the thread: Error for a label that is no class.
+  const Batch& next();
+  std::int64_t batches_per_epoch() const { return batches_per_epoch_; }
+
+ private:
+  /// One with the consumer, one ready, one being filled.
+  static constexpr std::int64_t kBuffers = 3;
+
+  void produce(std::stop_token stop);
+  void fill(std::int64_t index, Batch& batch);
+  void order_epoch(std::int64_t epoch);
+
+  const Dataset dataset_;
+  const Options options_;
+  const std::int64_t batches_per_epoch_;
+  /// Read and written by the thread alone: the examples in the order of `ordered_epoch_`.
+  std::vector<std::int64_t> order_;
+  std::int64_t ordered_epoch_ = -1;
+
+  std::array<Batch, kBuffers> buffers_;
+  std::mutex mutex_;
+  std::condition_variable_any room_;
+  std::condition_variable ready_;
+  /// Since the start; the n-th batch lives in buffer n % kBuffers.
+  std::int64_t produced_ = 0;
+  std::int64_t taken_ = 0;
+  std::exception_ptr failure_;
+  /// The last member: stopped and joined before anything that it uses is gone.
+  std::jthread thread_;
+};
+
+/// A batch for evaluation: examples [first, first + valid), the rest of a last partial batch filled up with copies of
+/// the last example, which must not be counted.
+struct EvaluationBatch {
+  /// As in Batch.
+  Tensor images{};
+  Tensor labels{};
+  std::int64_t first = 0;
+  std::int64_t valid = 0;
+};
+
+/// Calls body with all examples in order, always in batches of batch_size. The tensors are reused by the next call.
+/// Throws Error for a malformed data set, a label that is no class, or a batch size below 1.
+void for_each_batch(const Dataset& dataset, std::int64_t batch_size,
+                    const std::function<void(const EvaluationBatch&)>& body);
+
+}  // namespace miniqat::datasets

@@ -1,0 +1,121 @@
+#include "layers/conv2d.h"
+
+#include "core/error.h"
+#include "core/node_check.h"
+#include "core/onednn.h"
+#include "layers/reference/conv2d.h"
+
+namespace miniqat::layers {
+
+void Conv2dAttributes::visit(AttributeVisitor& visitor) {
+  visitor.field("strides", strides);
+  visitor.choice("padding", padding, kPaddingNames);
+  visitor.field("dilations", dilations);
+}
+
+Window2d window_of(const Shape& images, const Shape& filter, const Conv2dAttributes& attributes) {
+  return slide(images, {.window = {filter[0], filter[1]},
+                        .strides = attributes.strides,
+                        .dilations = attributes.dilations,
+                        .padding = attributes.padding});
+}
+
+namespace {
+
+onednn::Convolution fast_convolution(const Shape& images, const Shape& filter, const Conv2dAttributes& attributes,
+                                     bool depthwise) {
+  const auto [rows, columns] = window_of(images, filter, attributes);
+  const std::int64_t channels = depthwise ? filter[2] * filter[3] : filter[3];
+  return {.input = images,
+          .filter = filter,
+          .output = {images[0], rows.output, columns.output, channels},
+          .strides = attributes.strides,
+          .dilations = attributes.dilations,
+          .pad_before = {rows.pad_before, columns.pad_before},
+          .pad_after = {rows.pad_after, columns.pad_after},
+          .depthwise = depthwise};
+}
+
+}  // namespace
+
+std::vector<TensorSpec> infer_convolution(std::span<const TensorSpec> inputs, const Conv2dAttributes& attributes,
+                                          bool depthwise) {
+  require_inputs(inputs, 2);
+  require_float(inputs);
+  require_rank(inputs, 0, 4, "input");
+  require_rank(inputs, 1, 4, "filter");
+  require_elements(inputs);
+  const Shape& x = inputs[0].shape;
+  const Shape& filter = inputs[1].shape;
+  if (filter[2] != x[3])
+    fail("filter expects ", filter[2], " input channels, input has ", x[3], "; input ", x, ", filter ", filter);
+  return {{fast_convolution(x, filter, attributes, depthwise).output}};
+}
+
+void convolution_forward(const ForwardContext& context, const Conv2dAttributes& attributes, bool depthwise) {
+  const Tensor& x = context.input(0);
+  const Tensor& filter = context.input(1);
+  onednn::convolve(fast_convolution(x.shape(), filter.shape(), attributes, depthwise), x.data<float>(),
+                   filter.data<float>(), context.output(0).data<float>());
+}
+
+void convolution_backward(const BackwardContext& context, const Conv2dAttributes& attributes, bool depthwise) {
+  const Tensor& x = context.forward->input(0);
+  const Tensor& filter = context.forward->input(1);
+  const float* d_y = context.d_outputs[0]->data<float>();
+  const onednn::Convolution convolution = fast_convolution(x.shape(), filter.shape(), attributes, depthwise);
+  if (const Tensor* d_x = context.d_inputs[0])
+    onednn::convolve_backward_input(convolution, d_y, filter.data<float>(), d_x->data<float>());
+  if (const Tensor* d_filter = context.d_inputs[1])
+    onednn::convolve_backward_filter(convolution, x.data<float>(), d_y, d_filter->data<float>());
+}
+
+std::vector<TensorSpec> Conv2d::infer(std::span<const TensorSpec> inputs) const {
+  return infer_convolution(inputs, attributes_, false);
+}
+
+OpTraits Conv2d::traits() const {
+  OpTraits traits;
+  traits.backward_inputs = {0, 1};
+  return traits;
+}
+
+std::int64_t Conv2d::multiply_adds(std::span<const TensorSpec> inputs) const {
+  const Shape& filter = inputs[1].shape;
+  return infer(inputs)[0].shape.elements() * filter[0] * filter[1] * filter[2];
+}
+
+void Conv2d::forward(const ForwardContext& context) const { convolution_forward(context, attributes_, false); }
+
+void Conv2d::backward(const BackwardContext& context) const { convolution_backward(context, attributes_, false); }
+
+void Conv2d::reference_forward(const ForwardContext& context) const {
+  const Tensor& x = context.input(0);
+  const Tensor& filter = context.input(1);
+  const Tensor& y = context.output(0);
+  with_float_type(x, [&]<class T>(T) {
+    reference::conv2d(window_of(x.shape(), filter.shape(), attributes_), x.shape(), filter.shape(), y.shape(),
+                      x.data<T>(), filter.data<T>(), y.data<T>());
+  });
+}
+
+void Conv2d::reference_backward(const BackwardContext& context) const {
+  const Tensor& x = context.forward->input(0);
+  const Tensor& filter = context.forward->input(1);
+  const Tensor& d_y = *context.d_outputs[0];
+  const Window2d window = window_of(x.shape(), filter.shape(), attributes_);
+  with_float_type(x, [&]<class T>(T) {
+    if (const Tensor* d_x = context.d_inputs[0])
+      reference::conv2d_backward_input(window, x.shape(), filter.shape(), d_y.data<T>(), filter.data<T>(),
+                                       d_x->data<T>());
+    if (const Tensor* d_filter = context.d_inputs[1])
+      reference::conv2d_backward_filter(window, x.shape(), filter.shape(), x.data<T>(), d_y.data<T>(),
+                                        d_filter->data<T>());
+  });
+}
+
+Output conv2d(Graph& graph, const std::string& name, Output x, Output filter, const Conv2dAttributes& attributes) {
+  return graph.add(name, std::make_unique<Conv2d>(attributes), {x, filter}).output();
+}
+
+}  // namespace miniqat::layers

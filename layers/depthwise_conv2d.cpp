@@ -1,0 +1,58 @@
+#include "layers/depthwise_conv2d.h"
+
+#include "layers/reference/depthwise_conv2d.h"
+
+namespace miniqat::layers {
+
+std::vector<TensorSpec> DepthwiseConv2d::infer(std::span<const TensorSpec> inputs) const {
+  return infer_convolution(inputs, attributes_, true);
+}
+
+OpTraits DepthwiseConv2d::traits() const {
+  OpTraits traits;
+  traits.backward_inputs = {0, 1};
+  return traits;
+}
+
+std::int64_t DepthwiseConv2d::multiply_adds(std::span<const TensorSpec> inputs) const {
+  const Shape& filter = inputs[1].shape;
+  return infer(inputs)[0].shape.elements() * filter[0] * filter[1];
+}
+
+void DepthwiseConv2d::forward(const ForwardContext& context) const { convolution_forward(context, attributes_, true); }
+
+void DepthwiseConv2d::backward(const BackwardContext& context) const {
+  convolution_backward(context, attributes_, true);
+}
+
+void DepthwiseConv2d::reference_forward(const ForwardContext& context) const {
+  const Tensor& x = context.input(0);
+  const Tensor& filter = context.input(1);
+  const Tensor& y = context.output(0);
+  with_float_type(x, [&]<class T>(T) {
+    reference::depthwise_conv2d(window_of(x.shape(), filter.shape(), attributes_), x.shape(), filter.shape(), y.shape(),
+                                x.data<T>(), filter.data<T>(), y.data<T>());
+  });
+}
+
+void DepthwiseConv2d::reference_backward(const BackwardContext& context) const {
+  const Tensor& x = context.forward->input(0);
+  const Tensor& filter = context.forward->input(1);
+  const Tensor& d_y = *context.d_outputs[0];
+  const Window2d window = window_of(x.shape(), filter.shape(), attributes_);
+  with_float_type(x, [&]<class T>(T) {
+    if (const Tensor* d_x = context.d_inputs[0])
+      reference::depthwise_conv2d_backward_input(window, x.shape(), filter.shape(), d_y.data<T>(), filter.data<T>(),
+                                                 d_x->data<T>());
+    if (const Tensor* d_filter = context.d_inputs[1])
+      reference::depthwise_conv2d_backward_filter(window, x.shape(), filter.shape(), x.data<T>(), d_y.data<T>(),
+                                                  d_filter->data<T>());
+  });
+}
+
+Output depthwise_conv2d(Graph& graph, const std::string& name, Output x, Output filter,
+                        const DepthwiseConv2dAttributes& attributes) {
+  return graph.add(name, std::make_unique<DepthwiseConv2d>(attributes), {x, filter}).output();
+}
+
+}  // namespace miniqat::layers

@@ -1,0 +1,85 @@
+#include "layers/dropout.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/node_check.h"
+#include "layers/pointwise.h"
+#include "layers/reference/dropout.h"
+
+namespace miniqat::layers {
+namespace {
+
+/// y = x * mask / (1 - rate). The mask is drawn again in backward: cheaper than keeping it. y may be x.
+void drop(const Tensor& from, double rate, std::uint64_t key, const Tensor& to) {
+  constexpr std::int64_t kWords = 4;
+  const std::uint64_t threshold = reference::dropout_threshold(rate);
+  const float scale = static_cast<float>(1 / (1 - rate));
+  const std::int64_t n = to.elements();
+  const float* x = from.data<float>();
+  float* y = to.data<float>();
+  parallel_for((n + kWords - 1) / kWords, kPointwiseGrain / kWords / 4, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t block = begin; block < end; ++block) {
+      const std::array<std::uint32_t, kWords> words = philox(key, block);
+      const std::int64_t first = block * kWords;
+      for (std::int64_t k = 0; k < std::min(kWords, n - first); ++k)
+        y[first + k] = x[first + k] * (words[k] < threshold ? 0.0f : scale);
+    }
+  });
+}
+
+}  // namespace
+
+void DropoutAttributes::visit(AttributeVisitor& visitor) { visitor.field("rate", rate); }
+
+std::vector<TensorSpec> Dropout::infer(std::span<const TensorSpec> inputs) const {
+  require_inputs(inputs, 1);
+  require_float(inputs);
+  if (!(attributes_.rate >= 0 && attributes_.rate < 1)) fail("rate must be in [0, 1), is ", attributes_.rate);
+  return {inputs[0]};
+}
+
+OpTraits Dropout::traits() const {
+  OpTraits traits;
+  traits.forward_in_place = true;
+  traits.backward_in_place = true;
+  return traits;
+}
+
+void Dropout::forward(const ForwardContext& context) const {
+  if (context.training)
+    drop(context.input(0), attributes_.rate, context.random_key, context.output(0));
+  else
+    copy_elements(context.input(0), context.output(0));
+}
+
+void Dropout::backward(const BackwardContext& context) const {
+  if (!context.d_inputs[0]) return;
+  if (context.forward->training)
+    drop(*context.d_outputs[0], attributes_.rate, context.forward->random_key, *context.d_inputs[0]);
+  else
+    copy_elements(*context.d_outputs[0], *context.d_inputs[0]);
+}
+
+void Dropout::reference_forward(const ForwardContext& context) const {
+  const Tensor& x = context.input(0);
+  const double rate = context.training ? attributes_.rate : 0;
+  with_float_type(x, [&]<class T>(T) {
+    reference::dropout(x.elements(), rate, context.random_key, x.data<T>(), context.output(0).data<T>());
+  });
+}
+
+void Dropout::reference_backward(const BackwardContext& context) const {
+  const Tensor& d_y = *context.d_outputs[0];
+  const double rate = context.forward->training ? attributes_.rate : 0;
+  if (Tensor* d_x = context.d_inputs[0])
+    with_float_type(d_y, [&]<class T>(T) {
+      reference::dropout(d_y.elements(), rate, context.forward->random_key, d_y.data<T>(), d_x->data<T>());
+    });
+}
+
+Output dropout(Graph& graph, const std::string& name, Output x, const DropoutAttributes& attributes) {
+  return graph.add(name, std::make_unique<Dropout>(attributes), {x}).output();
+}
+
+}  // namespace miniqat::layers

@@ -1,0 +1,32 @@
+#pragma once
+
+// All ops and their builders: include this one to build a model.
+
+#include "core/source_ops.h"
+#include "layers/batch_norm.h"
+#include "layers/bias_add.h"
+#include "layers/concat.h"
+#include "layers/conv2d.h"
+#include "layers/depthwise_conv2d.h"
+#include "layers/dropout.h"
+#include "layers/elementwise.h"
+#include "layers/identity.h"
+#include "layers/matmul.h"
+#include "layers/mean.h"
+#include "layers/pad.h"
+#include "layers/pool.h"
+#include "layers/relu.h"
+#include "layers/reshape.h"
+#include "layers/softmax.h"
+#include "layers/softmax_cross_entropy.h"
+
+namespace miniqat::layers {
+
+using miniqat::constant;
+using miniqat::placeholder;
+using miniqat::variable;
+
+/// Makes the ops of core and layers known to graph JSON. Idempotent.
+void register_ops();
+
+}  // namespace miniqat::layers

@@ -1,0 +1,107 @@
+#include "layers/matmul.h"
+
+#include "core/error.h"
+#include "core/node_check.h"
+#include "core/onednn.h"
+#include "layers/padding.h"
+#include "layers/reference/matmul.h"
+
+namespace miniqat::layers {
+namespace {
+
+/// The matrix that an input stands for: as stored, or transposed.
+onednn::Matrix fast_view(const Tensor& tensor, bool transpose) {
+  const auto stored = onednn::Matrix::row_major(tensor.data<float>(), tensor.shape()[0], tensor.shape()[1]);
+  return transpose ? stored.transposed() : stored;
+}
+
+template <class T>
+reference::Matrix<T> reference_view(const Tensor& tensor, bool transpose) {
+  const reference::Matrix<T> stored = {tensor.data<T>(), tensor.shape()[0], tensor.shape()[1], tensor.shape()[1], 1};
+  return transpose ? stored.transposed() : stored;
+}
+
+void require_matrix(const TensorSpec& input, std::string_view role) {
+  if (input.shape.rank() != 2)
+    fail(role, " must be a matrix, has rank ", input.shape.rank(), input.shape.rank() > 2 ? " (Reshape it first)" : "",
+         "; ", role, " ", input.shape);
+}
+
+}  // namespace
+
+void MatMulAttributes::visit(AttributeVisitor& visitor) {
+  visitor.field("transpose_a", transpose_a);
+  visitor.field("transpose_b", transpose_b);
+}
+
+std::vector<TensorSpec> MatMul::infer(std::span<const TensorSpec> inputs) const {
+  require_inputs(inputs, 2);
+  require_float(inputs);
+  require_matrix(inputs[0], "a");
+  require_matrix(inputs[1], "b");
+  require_elements(inputs);
+  const Shape& a = inputs[0].shape;
+  const Shape& b = inputs[1].shape;
+  const std::int64_t a_columns = a[attributes_.transpose_a ? 0 : 1];
+  const std::int64_t b_rows = b[attributes_.transpose_b ? 1 : 0];
+  if (a_columns != b_rows)
+    fail("a", attributes_.transpose_a ? " transposed" : "", " has ", a_columns, " columns, b",
+         attributes_.transpose_b ? " transposed" : "", " has ", b_rows, " rows; a ", a, ", b ", b);
+  return {{Shape{a[attributes_.transpose_a ? 1 : 0], b[attributes_.transpose_b ? 0 : 1]}}};
+}
+
+OpTraits MatMul::traits() const {
+  OpTraits traits;
+  traits.backward_inputs = {0, 1};
+  return traits;
+}
+
+std::int64_t MatMul::multiply_adds(std::span<const TensorSpec> inputs) const {
+  return infer(inputs)[0].shape.elements() * inputs[0].shape[attributes_.transpose_a ? 0 : 1];
+}
+
+void MatMul::forward(const ForwardContext& context) const {
+  onednn::multiply(fast_view(context.input(0), attributes_.transpose_a),
+                   fast_view(context.input(1), attributes_.transpose_b), context.output(0).data<float>());
+}
+
+// With y = a b: d_a = d_y b^T and d_b = a^T d_y. Where a is stored transposed, so is its gradient: d_a^T = b d_y^T.
+void MatMul::backward(const BackwardContext& context) const {
+  const auto [transpose_a, transpose_b] = attributes_;
+  const onednn::Matrix a = fast_view(context.forward->input(0), transpose_a);
+  const onednn::Matrix b = fast_view(context.forward->input(1), transpose_b);
+  const onednn::Matrix d_y = fast_view(*context.d_outputs[0], false);
+  if (const Tensor* d_a = context.d_inputs[0])
+    transpose_a ? onednn::multiply(b, d_y.transposed(), d_a->data<float>())
+                : onednn::multiply(d_y, b.transposed(), d_a->data<float>());
+  if (const Tensor* d_b = context.d_inputs[1])
+    transpose_b ? onednn::multiply(d_y.transposed(), a, d_b->data<float>())
+                : onednn::multiply(a.transposed(), d_y, d_b->data<float>());
+}
+
+void MatMul::reference_forward(const ForwardContext& context) const {
+  with_float_type(context.input(0), [&]<class T>(T) {
+    reference::matmul(reference_view<T>(context.input(0), attributes_.transpose_a),
+                      reference_view<T>(context.input(1), attributes_.transpose_b),
+                      reference_view<T>(context.output(0), false));
+  });
+}
+
+void MatMul::reference_backward(const BackwardContext& context) const {
+  const auto [transpose_a, transpose_b] = attributes_;
+  with_float_type(context.forward->input(0), [&]<class T>(T) {
+    const auto a = reference_view<T>(context.forward->input(0), transpose_a);
+    const auto b = reference_view<T>(context.forward->input(1), transpose_b);
+    const auto d_y = reference_view<T>(*context.d_outputs[0], false);
+    if (const Tensor* d_a = context.d_inputs[0])
+      reference::matmul(d_y, b.transposed(), reference_view<T>(*d_a, transpose_a));
+    if (const Tensor* d_b = context.d_inputs[1])
+      reference::matmul(a.transposed(), d_y, reference_view<T>(*d_b, transpose_b));
+  });
+}
+
+Output matmul(Graph& graph, const std::string& name, Output a, Output b, const MatMulAttributes& attributes) {
+  return graph.add(name, std::make_unique<MatMul>(attributes), {a, b}).output();
+}
+
+}  // namespace miniqat::layers

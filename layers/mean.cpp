@@ -1,0 +1,120 @@
+#include "layers/mean.h"
+
+#include "core/node_check.h"
+#include "layers/broadcast.h"
+#include "layers/pointwise.h"
+#include "layers/reference/mean.h"
+
+namespace miniqat::layers {
+namespace {
+
+/// Which axes of x are averaged over. Throws Error for axes that don't exist or are named twice.
+std::vector<bool> averaged_axes(const Shape& x, std::span<const std::int64_t> axes) {
+  std::vector<bool> averaged(x.rank(), axes.empty());
+  for (const std::int64_t axis : axes) {
+    if (axis < -x.rank() || axis >= x.rank()) fail("axis ", axis, " does not exist in x ", x);
+    const std::size_t index = axis < 0 ? axis + x.rank() : axis;
+    if (averaged[index]) fail("axis ", axis, " is named twice; x ", x);
+    averaged[index] = true;
+  }
+  return averaged;
+}
+
+/// The mean's shape with keep_dims: extent 1 in the axes that are averaged over.
+Shape kept_shape(const Shape& x, std::span<const std::int64_t> axes) {
+  const std::vector<bool> averaged = averaged_axes(x, axes);
+  std::vector<std::int64_t> extents = x.to_vector();
+  for (std::size_t axis = 0; axis < extents.size(); ++axis)
+    if (averaged[axis]) extents[axis] = 1;
+  return Shape(extents);
+}
+
+/// The mean's shape without keep_dims.
+Shape dropped_shape(const Shape& x, std::span<const std::int64_t> axes) {
+  const std::vector<bool> averaged = averaged_axes(x, axes);
+  std::vector<std::int64_t> extents;
+  for (int axis = 0; axis < x.rank(); ++axis)
+    if (!averaged[axis]) extents.push_back(x[axis]);
+  return Shape(extents);
+}
+
+}  // namespace
+
+void MeanAttributes::visit(AttributeVisitor& visitor) {
+  visitor.field("axes", axes);
+  visitor.field("keep_dims", keep_dims);
+}
+
+std::vector<TensorSpec> Mean::infer(std::span<const TensorSpec> inputs) const {
+  require_inputs(inputs, 1);
+  require_float(inputs);
+  const Shape& x = inputs[0].shape;
+  if (x.elements() == 0) fail("there is no mean over no elements; x ", x);
+  return {{(attributes_.keep_dims ? kept_shape : dropped_shape)(x, attributes_.axes), DType::kFloat32}};
+}
+
+void Mean::forward(const ForwardContext& context) const {
+  const Tensor& input = context.input(0);
+  const Shape kept = kept_shape(input.shape(), attributes_.axes);
+  const BroadcastLoop loop(kept, input.shape());
+  const double scale = static_cast<double>(kept.elements()) / static_cast<double>(input.elements());
+  const float* x = input.data<float>();
+  float* y = context.output(0).data<float>();
+  const auto add = [&](std::int64_t begin, std::int64_t end, double* sums) {
+    loop.with_steps([&](auto kept_step, auto) {
+      loop.stretches(begin, end, [&](std::int64_t i, std::int64_t j, std::int64_t, std::int64_t length) {
+        double* sum = sums + j;
+        if (kept_step == 0) {
+          double total = 0;
+#pragma omp simd reduction(+ : total)
+          for (std::int64_t k = 0; k < length; ++k) total += x[i + k];
+          *sum += total;
+        } else {
+#pragma omp simd
+          for (std::int64_t k = 0; k < length; ++k) sum[k] += x[i + k];
+        }
+      });
+    });
+  };
+  sum_in_parts(input.elements(), kPointwiseGrain, kept.elements(), add,
+               [=](std::int64_t j, double total) { y[j] = static_cast<float>(total * scale); });
+}
+
+void Mean::backward(const BackwardContext& context) const {
+  if (!context.d_inputs[0]) return;
+  const Shape& x = context.d_inputs[0]->shape();
+  const Shape kept = kept_shape(x, attributes_.axes);
+  const BroadcastLoop loop(kept, x);
+  const float scale = static_cast<float>(static_cast<double>(kept.elements()) / static_cast<double>(x.elements()));
+  const float* d_y = context.d_outputs[0]->data<float>();
+  float* d_x = context.d_inputs[0]->data<float>();
+  loop.with_steps([&](auto kept_step, auto) {
+    parallel_for(loop.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+      loop.stretches(begin, end, [&](std::int64_t i, std::int64_t j, std::int64_t, std::int64_t length) {
+#pragma omp simd
+        for (std::int64_t k = 0; k < length; ++k) d_x[i + k] = d_y[j + k * kept_step] * scale;
+      });
+    });
+  });
+}
+
+void Mean::reference_forward(const ForwardContext& context) const {
+  const Tensor& x = context.input(0);
+  with_float_type(x, [&]<class T>(T) {
+    reference::mean(x.shape(), kept_shape(x.shape(), attributes_.axes), x.data<T>(), context.output(0).data<T>());
+  });
+}
+
+void Mean::reference_backward(const BackwardContext& context) const {
+  if (Tensor* d_x = context.d_inputs[0])
+    with_float_type(*d_x, [&]<class T>(T) {
+      reference::mean_d_x(d_x->shape(), kept_shape(d_x->shape(), attributes_.axes), context.d_outputs[0]->data<T>(),
+                          d_x->data<T>());
+    });
+}
+
+Output mean(Graph& graph, const std::string& name, Output x, const MeanAttributes& attributes) {
+  return graph.add(name, std::make_unique<Mean>(attributes), {x}).output();
+}
+
+}  // namespace miniqat::layers

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/shape.h"
+
+namespace miniqat::layers::reference {
+
+/// Which element of an operand of shape `from` belongs to element i of the shape `to` that it is stretched to.
+inline std::int64_t stretched_index(std::int64_t i, const Shape& to, const Shape& from) {
+  std::int64_t index = 0, stride = 1;
+  for (int k = 1; k <= from.rank(); ++k) {
+    const std::int64_t coordinate = i % to[-k];
+    i /= to[-k];
+    if (from[-k] != 1) index += coordinate * stride;
+    stride *= from[-k];
+  }
+  return index;
+}
+
+/// The elements of operand x at which an output of shape `to` looks, one for each output element.
+template <class T>
+std::vector<T> stretched(const T* x, const Shape& from, const Shape& to) {
+  std::vector<T> result(to.elements());
+  for (std::int64_t i = 0; i < to.elements(); ++i) result[i] = x[stretched_index(i, to, from)];
+  return result;
+}
+
+/// The gradient of `stretched`: every element collects from all places at which it was looked at.
+template <class T>
+void collect(const std::vector<T>& d_stretched, const Shape& from, const Shape& to, T* d_x) {
+  std::fill(d_x, d_x + from.elements(), T(0));
+  for (std::int64_t i = 0; i < to.elements(); ++i) d_x[stretched_index(i, to, from)] += d_stretched[i];
+}
+
+// Each rule is the value and its derivatives times d, the gradient that arrives, for float and for double.
+
+struct AddRule {
+  static auto value(auto a, auto b) { return a + b; }
+  static auto d_a(auto d, auto, auto) { return d; }
+  static auto d_b(auto d, auto, auto) { return d; }
+};
+
+struct SubRule {
+  static auto value(auto a, auto b) { return a - b; }
+  static auto d_a(auto d, auto, auto) { return d; }
+  static auto d_b(auto d, auto, auto) { return -d; }
+};
+
+struct MulRule {
+  static auto value(auto a, auto b) { return a * b; }
+  static auto d_a(auto d, auto, auto b) { return d * b; }
+  static auto d_b(auto d, auto a, auto) { return d * a; }
+};
+
+struct DivRule {
+  static auto value(auto a, auto b) { return a / b; }
+  static auto d_a(auto d, auto, auto b) { return d / b; }
+  static auto d_b(auto d, auto a, auto b) { return -d * a / (b * b); }
+};
+
+struct RsqrtRule {
+  static auto value(auto x) { return 1 / std::sqrt(x); }
+  static auto d_x(auto d, auto x) { return -d / (2 * x * std::sqrt(x)); }
+};
+
+struct ReciprocalRule {
+  static auto value(auto x) { return 1 / x; }
+  static auto d_x(auto d, auto x) { return -d / (x * x); }
+};
+
+struct SquareRule {
+  static auto value(auto x) { return x * x; }
+  static auto d_x(auto d, auto x) { return 2 * d * x; }
+};
+
+}  // namespace miniqat::layers::reference

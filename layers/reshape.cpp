@@ -1,0 +1,53 @@
+#include "layers/reshape.h"
+
+#include <algorithm>
+
+#include "core/node_check.h"
+#include "layers/pointwise.h"
+
+namespace miniqat::layers {
+
+void ReshapeAttributes::visit(AttributeVisitor& visitor) { visitor.field("shape", shape); }
+
+std::vector<TensorSpec> Reshape::infer(std::span<const TensorSpec> inputs) const {
+  require_inputs(inputs, 1);
+  const Shape& from = inputs[0].shape;
+  std::vector<std::int64_t> extents = attributes_.shape;
+  const auto open = std::find(extents.begin(), extents.end(), -1);
+  if (open == extents.end()) {
+    const Shape to(extents);
+    if (to.elements() != from.elements())
+      fail("shape ", to, " has ", to.elements(), " elements, input ", from, " has ", from.elements());
+    return {{to, inputs[0].dtype}};
+  }
+  if (std::find(open + 1, extents.end(), -1) != extents.end()) fail("only one extent of the new shape may be -1");
+  *open = 1;
+  const std::int64_t others = Shape(extents).elements();
+  if (others == 0 || from.elements() % others != 0)
+    fail("no extent for -1 fits: the others of the new shape make ", others, " elements, input ", from, " has ",
+         from.elements());
+  *open = from.elements() / others;
+  return {{Shape(extents), inputs[0].dtype}};
+}
+
+OpTraits Reshape::traits() const {
+  OpTraits traits;
+  traits.view = true;
+  return traits;
+}
+
+void Reshape::forward(const ForwardContext& context) const { copy_elements(context.input(0), context.output(0)); }
+
+void Reshape::backward(const BackwardContext& context) const {
+  if (Tensor* d_x = context.d_inputs[0]) copy_elements(*context.d_outputs[0], *d_x);
+}
+
+void Reshape::reference_forward(const ForwardContext& context) const { forward(context); }
+
+void Reshape::reference_backward(const BackwardContext& context) const { backward(context); }
+
+Output reshape(Graph& graph, const std::string& name, Output x, const ReshapeAttributes& attributes) {
+  return graph.add(name, std::make_unique<Reshape>(attributes), {x}).output();
+}
+
+}  // namespace miniqat::layers

@@ -1,0 +1,122 @@
+#include "layers/softmax_cross_entropy.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "core/node_check.h"
+#include "layers/pointwise.h"
+#include "layers/reference/softmax_cross_entropy.h"
+
+namespace miniqat::layers {
+namespace {
+
+void check_labels(const Tensor& labels, std::int64_t classes) {
+  const std::span<const std::int32_t> values = labels.values<std::int32_t>();
+  for (std::size_t row = 0; row < values.size(); ++row)
+    if (values[row] < 0 || values[row] >= classes)
+      fail("label ", values[row], " of row ", row, " is outside [0, ", classes, ")");
+}
+
+/// The loss of one row. Writes its softmax to `probabilities` unless that is null.
+double row_loss(const float* logits, std::int64_t classes, std::int32_t label, float* probabilities) {
+  float largest = logits[0];
+  for (std::int64_t c = 1; c < classes; ++c) largest = logits[c] > largest ? logits[c] : largest;
+  double sum = 0;
+  for (std::int64_t c = 0; c < classes; ++c) {
+    const float power = std::exp(logits[c] - largest);
+    sum += power;
+    if (probabilities) probabilities[c] = power;
+  }
+  if (probabilities) {
+    const float scale = static_cast<float>(1 / sum);
+    for (std::int64_t c = 0; c < classes; ++c) probabilities[c] *= scale;
+  }
+  return std::log(sum) + (static_cast<double>(largest) - logits[label]);
+}
+
+}  // namespace
+
+std::vector<TensorSpec> SoftmaxCrossEntropy::infer(std::span<const TensorSpec> inputs) const {
+  require_inputs(inputs, 2);
+  require_float(inputs[0], "logits");
+  require_rank(inputs, 0, 2, "logits");
+  require_rank(inputs, 1, 1, "labels");
+  const Shape& logits = inputs[0].shape;
+  const Shape& labels = inputs[1].shape;
+  if (inputs[1].dtype != DType::kInt32)
+    fail("labels must be int32, are ", name_of(inputs[1].dtype), "; labels ", labels);
+  if (labels[0] != logits[0])
+    fail("logits have ", logits[0], " rows, labels ", labels[0], "; logits ", logits, ", labels ", labels);
+  if (logits.elements() == 0) fail("logits need at least one row and one class; logits ", logits);
+  return {{Shape{}, DType::kFloat32}};
+}
+
+OpTraits SoftmaxCrossEntropy::traits() const {
+  OpTraits traits;
+  traits.backward_inputs = {1};
+  traits.no_gradient = {1};
+  return traits;
+}
+
+std::vector<TensorSpec> SoftmaxCrossEntropy::saved(std::span<const TensorSpec> inputs) const { return {inputs[0]}; }
+
+void SoftmaxCrossEntropy::forward(const ForwardContext& context) const {
+  const std::int64_t rows = context.input(0).shape()[0];
+  const std::int64_t classes = context.input(0).shape()[1];
+  check_labels(context.input(1), classes);
+  const float* logits = context.input(0).data<float>();
+  const std::int32_t* labels = context.input(1).data<std::int32_t>();
+  float* probabilities = context.saved.empty() ? nullptr : context.saved[0]->data<float>();
+  std::vector<double> losses(rows);
+  parallel_for(rows, row_grain(classes), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r)
+      losses[r] =
+          row_loss(logits + r * classes, classes, labels[r], probabilities ? probabilities + r * classes : nullptr);
+  });
+  const double total = std::accumulate(losses.begin(), losses.end(), 0.0);
+  *context.output(0).data<float>() = static_cast<float>(total / static_cast<double>(rows));
+}
+
+void SoftmaxCrossEntropy::backward(const BackwardContext& context) const {
+  if (!context.d_inputs[0]) return;
+  const Tensor& saved = *context.forward->saved[0];
+  const std::int64_t rows = saved.shape()[0];
+  const std::int64_t classes = saved.shape()[1];
+  const float* probabilities = saved.data<float>();
+  const std::int32_t* labels = context.forward->input(1).data<std::int32_t>();
+  const float scale = *context.d_outputs[0]->data<float>() / static_cast<float>(rows);
+  float* d_logits = context.d_inputs[0]->data<float>();
+  parallel_for(rows, row_grain(classes), [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      const float* p = probabilities + r * classes;
+      float* d = d_logits + r * classes;
+      for (std::int64_t c = 0; c < classes; ++c) d[c] = p[c] * scale;
+      d[labels[r]] = (p[labels[r]] - 1) * scale;
+    }
+  });
+}
+
+void SoftmaxCrossEntropy::reference_forward(const ForwardContext& context) const {
+  const Tensor& logits = context.input(0);
+  check_labels(context.input(1), logits.shape()[1]);
+  with_float_type(logits, [&]<class T>(T) {
+    *context.output(0).data<T>() = reference::softmax_cross_entropy(
+        logits.shape()[0], logits.shape()[1], logits.data<T>(), context.input(1).data<std::int32_t>());
+  });
+}
+
+void SoftmaxCrossEntropy::reference_backward(const BackwardContext& context) const {
+  const Tensor& logits = context.forward->input(0);
+  if (Tensor* d_logits = context.d_inputs[0])
+    with_float_type(logits, [&]<class T>(T) {
+      reference::softmax_cross_entropy_d_logits(logits.shape()[0], logits.shape()[1], logits.data<T>(),
+                                                context.forward->input(1).data<std::int32_t>(),
+                                                *context.d_outputs[0]->data<T>(), d_logits->data<T>());
+    });
+}
+
+Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name) {
+  return graph.add(name, std::make_unique<SoftmaxCrossEntropy>(), {logits, labels}).output();
+}
+
+}  // namespace miniqat::layers

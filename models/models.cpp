@@ -1,0 +1,40 @@
+#include "models/models.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/source_ops.h"
+#include "models/lenet.h"
+
+namespace miniqat::models {
+
+std::span<const Model> model_table() {
+  static const std::array<Model, 2> kModels = {{
+      {"lenet", "conv 32, conv 64, dense 1024, dropout", Shape{28, 28, 1}, lenet},
+      {"lenet5", "LeNet-5 with Relu and max pools: 6-16-120-84", Shape{28, 28, 1}, lenet5},
+  }};
+  return kModels;
+}
+
+const Model& find_model(std::string_view name) {
+  std::string known;
+  for (const Model& model : model_table()) {
+    if (model.name == name) return model;
+    known += (known.empty() ? "" : ", ") + std::string(model.name);
+  }
+  fail("unknown model \"", name, "\"; known are ", known, ", or give a graph JSON file");
+}
+
+ModelSize size_of(const Graph& graph, std::int64_t batch) {
+  ModelSize size;
+  for (const Node* node : graph.nodes()) {
+    if (const auto* variable = node->as<Variable>(); variable != nullptr && variable->attributes().trainable)
+      size.parameters += node->output_specs()[0].shape.elements();
+    size.multiply_adds += node->op().multiply_adds(node->input_specs());
+  }
+  size.multiply_adds /= std::max<std::int64_t>(batch, 1);
+  return size;
+}
+
+}  // namespace miniqat::models

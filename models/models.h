@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph.h"
+
+namespace miniqat::models {
+
+struct ModelOptions {
+  std::int64_t classes = 10;
+  /// Multiplies the channels of every layer but the last; at least one channel stays.
+  double width = 1.0;
+};
+
+/// A model by name: builds its layers onto `images` [n, h, w, c] and returns the logits [n, classes].
+using Builder = Output (*)(Graph& graph, Output images, const ModelOptions& options);
+
+struct Model {
+  std::string_view name;
+  std::string_view summary;
+  /// The input for which the model was published, [h, w, c].
+  Shape image;
+  Builder build;
+};
+
+/// All models, in the order in which `miniqat models` lists them.
+std::span<const Model> model_table();
+
+/// Throws Error that lists the known names.
+const Model& find_model(std::string_view name);
+
+struct ModelSize {
+  std::int64_t parameters = 0;
+  std::int64_t multiply_adds = 0;
+};
+
+/// Trainable parameters and multiply-adds of one image (the graph's total over its batch).
+ModelSize size_of(const Graph& graph, std::int64_t batch);
+
+}  // namespace miniqat::models

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/optimizer.h"
+#include "optim/schedule.h"
+
+namespace miniqat::optim {
+
+struct AdamOptions {
+  double learning_rate = 0.001;
+  /// How much of the mean gradient, and of the mean squared gradient, a step keeps. In [0, 1).
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  /// Above 0.
+  double epsilon = 1e-8;
+  /// Added to the gradient as weight_decay * w, for variables of rank 2 and above.
+  double weight_decay = 0;
+  /// Decay biases and batch-norm parameters (rank 0 and 1), too.
+  bool decay_all = false;
+  /// Multiplies learning_rate.
+  Schedule schedule = {};
+};
+
+/// Adam (Kingma and Ba 2015, algorithm 1) with bias correction. Weight decay is L2 regularisation, added to the
+/// gradient before the averages as in PyTorch's Adam, not the decoupled decay of AdamW. In step t:
+///   g' = g + weight_decay * w,  m = beta1 * m + (1 - beta1) * g',  v = beta2 * v + (1 - beta2) * g'^2,
+///   w -= rate * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)
+class Adam final : public Optimizer {
+ public:
+  /// Throws Error naming the option that is out of range.
+  explicit Adam(const AdamOptions& options);
+
+  /// {"m", "v"}: the averages of the gradient and of its square.
+  std::vector<std::string> slot_names() const override { return {"m", "v"}; }
+  void apply(const VariableUpdate& update) const override;
+  double learning_rate(std::int64_t step) const override;
+
+ private:
+  AdamOptions options_;
+};
+
+}  // namespace miniqat::optim

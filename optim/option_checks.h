@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace miniqat::optim {
+
+// Checks of the options that are numbers. A NaN fails every comparison, so each states what is right, not what is
+// wrong.
+
+/// Throws Error unless 0 <= value and float32 can hold it.
+inline void require_rate(double value, std::string_view option) {
+  if (!(value >= 0 && value <= std::numeric_limits<float>::max()))
+    fail(option, " must be a finite number >= 0, is ", value);
+}
+
+/// Throws Error unless 0 <= value < 1, as averages over past gradients need to forget.
+inline void require_memory(double value, std::string_view option) {
+  // Also as a float32: 1 - 1e-12 would be rounded to 1 and never forget.
+  if (!(value >= 0 && static_cast<float>(value) < 1)) fail(option, " must be in [0, 1), is ", value);
+}
+
+}  // namespace miniqat::optim

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/optimizer.h"
+#include "optim/schedule.h"
+
+namespace miniqat::optim {
+
+struct SgdOptions {
+  double learning_rate = 0.01;
+  /// In [0, 1).
+  double momentum = 0;
+  /// Looks one momentum step ahead; needs momentum.
+  bool nesterov = false;
+  /// Added to the gradient as weight_decay * w, for variables of rank 2 and above.
+  double weight_decay = 0;
+  /// Decay biases and batch-norm parameters (rank 0 and 1), too.
+  bool decay_all = false;
+  /// Multiplies learning_rate.
+  Schedule schedule = {};
+};
+
+/// Stochastic gradient descent with momentum (Polyak 1964; Sutskever et al. 2013), the rate outside the velocity as in
+/// PyTorch: a change of rate acts on the whole velocity at once.
+///   g' = g + weight_decay * w,  v = momentum * v + g',  w -= rate * v   (Nesterov: w -= rate * (g' + momentum * v))
+class Sgd final : public Optimizer {
+ public:
+  /// Throws Error naming the option that is out of range.
+  explicit Sgd(const SgdOptions& options);
+
+  /// {"momentum"}: the velocity v; none when momentum is 0.
+  std::vector<std::string> slot_names() const override;
+  void apply(const VariableUpdate& update) const override;
+  double learning_rate(std::int64_t step) const override;
+
+ private:
+  SgdOptions options_;
+};
+
+}  // namespace miniqat::optim

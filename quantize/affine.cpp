@@ -1,0 +1,56 @@
+#include "quantize/affine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace miniqat::quantize {
+
+template <class T>
+Range<T> widen_to_zero(Range<T> range) {
+  // The first argument wins when it is NaN.
+  return {std::min(range.min, T(0)), std::max(range.max, T(0))};
+}
+
+template <class T>
+Range<T> widen_symmetric(Range<T> range, const GridOptions& options) {
+  const T levels = static_cast<T>(1 << options.bits);
+  const T ratio = options.narrow_range ? T(-1) : -(levels - 2) / levels;
+  return {std::min(range.min, range.max / ratio), std::max(range.max, range.min * ratio)};
+}
+
+template <class T>
+Affine<T> nudge(Range<T> range, const GridOptions& options) {
+  Affine<T> grid;
+  grid.quant_min = options.narrow_range ? 1 : 0;
+  grid.quant_max = static_cast<T>((1 << options.bits) - 1);
+  grid.zero_point = grid.quant_min;
+  const T scale = (range.max - range.min) / (grid.quant_max - grid.quant_min);
+  if (scale < std::numeric_limits<T>::min()) return grid;
+
+  grid.scale = scale;
+  grid.zero_point = std::clamp(std::round(grid.quant_min - range.min / scale), grid.quant_min, grid.quant_max);
+  grid.nudged_min = dequantize(grid, grid.quant_min);
+  grid.nudged_max = dequantize(grid, grid.quant_max);
+  if (std::isfinite(grid.nudged_max - grid.nudged_min)) return grid;
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  return {nan, nan, nan, nan, nan, nan};
+}
+
+template <class T>
+Affine<T> grid_of(Range<T> range, const GridOptions& options) {
+  range = widen_to_zero(range);
+  if (options.symmetric) range = widen_symmetric(range, options);
+  return nudge(range, options);
+}
+
+#define MINIQAT_INSTANTIATE(T)                                     \
+  template Range<T> widen_to_zero(Range<T>);                       \
+  template Range<T> widen_symmetric(Range<T>, const GridOptions&); \
+  template Affine<T> nudge(Range<T>, const GridOptions&);          \
+  template Affine<T> grid_of(Range<T>, const GridOptions&);
+MINIQAT_INSTANTIATE(float)
+MINIQAT_INSTANTIATE(double)
+#undef MINIQAT_INSTANTIATE
+
+}  // namespace miniqat::quantize

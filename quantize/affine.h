@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace miniqat::quantize {
+
+// The arithmetic that the trainer, the evaluation graph and the integer engine share: real = scale * (q - zero_point),
+// with real 0 always on the grid.
+//
+// Every path must give the same bits: reference and fast loops, baseline, AVX2 and AVX-512 code. Two decisions see to
+// that. The integer comes from a true division, not from a product with 1/scale: a product followed by + 0.5 is what a
+// compiler may contract into a fused multiply-add where the machine has one (AVX-512) and cannot where it has none,
+// and out of cache, division is hidden behind memory anyway. And no other product here is followed by a sum.
+
+/// The ends of a range of real numbers.
+template <class T>
+struct Range {
+  T min = 0;
+  T max = 0;
+};
+
+/// How integers are laid out over a range.
+struct GridOptions {
+  /// 2..16.
+  int bits = 8;
+  /// Integers 1..2^bits-1 instead of 0..2^bits-1.
+  bool narrow_range = false;
+  /// Moves the zero point to the middle of the grid by widening the range.
+  bool symmetric = false;
+};
+
+/// A grid of equidistant real numbers. All members are NaN when the range was not finite or too wide for T. The
+/// integers are kept as T, which holds them exactly.
+template <class T>
+struct Affine {
+  T scale = 1;
+  T zero_point = 0;
+  T quant_min = 0;
+  T quant_max = 0;
+  /// The smallest and the largest number on the grid.
+  T nudged_min = 0;
+  T nudged_max = 0;
+
+  /// The range was [0, 0], or so small that its scale is no normal number: all that is left of the grid is 0.
+  bool empty() const { return nudged_min == nudged_max; }
+};
+
+/// The smallest range that contains `range` and 0. What is left of an inverted range (min > max) is in order, too:
+/// [2, 1] becomes [0, 1] and [1, -1] becomes [0, 0]. NaN stays NaN.
+template <class T>
+Range<T> widen_to_zero(Range<T> range);
+
+/// Widens a range that contains 0 until max = r * min, with r = -1 in narrow range and -(2^bits - 2) / 2^bits else:
+/// the ratio at which zero_point is the middle of the grid, 2^(bits-1). Repeating it changes at most the last bit.
+template <class T>
+Range<T> widen_symmetric(Range<T> range, const GridOptions& options);
+
+/// The grid for a range that contains 0, moved ("nudged") so that 0 falls on it:
+///   scale      = (max - min) / (quant_max - quant_min)
+///   zero_point = quant_min - min / scale, rounded half away from zero, clamped to [quant_min, quant_max]
+///   nudged_min = (quant_min - zero_point) * scale, nudged_max = (quant_max - zero_point) * scale.
+/// For [0, 0], and for ranges whose scale would be denormal, the grid is empty(): scale 1, zero_point quant_min, both
+/// ends 0, so that the functions below give 0 without ever dividing by 0.
+template <class T>
+Affine<T> nudge(Range<T> range, const GridOptions& options);
+
+/// The grid that a stored range stands for: widened to 0, widened symmetrically if asked, nudged. Training, evaluation
+/// and export all come here, so the same stored numbers always give the same grid.
+template <class T>
+Affine<T> grid_of(Range<T> range, const GridOptions& options);
+
+/// floor(v) for 0 <= v < 2^22, and NaN for NaN. Adding and subtracting 2^23 (2^52 in double) rounds v to the nearest
+/// whole number, which may be one too many. GCC makes vector code of this (a comparison's mask is -1 or 0) on every
+/// instruction set, and of std::floor on none.
+template <class T>
+[[gnu::always_inline]] inline T floor_positive(T v) {
+  constexpr T kNoFraction = T(std::int64_t{1} << (std::numeric_limits<T>::digits - 1));
+  const T nearest = (v + kNoFraction) - kNoFraction;
+  const std::int32_t overshoot = nearest > v ? -1 : 0;
+  return nearest + static_cast<T>(overshoot);
+}
+
+/// The integer for x: quant_min + floor((x clamped to the grid - nudged_min) / scale + 0.5). Infinities clamp; NaN
+/// gives NaN. Numbers on the grid give exactly the integer that they came from: the three roundings in x - nudged_min
+/// amount to less than 2^16 * 3 * 2^-24 of a step, far from the half that would matter.
+template <class T>
+[[gnu::always_inline]] inline T quantize(const Affine<T>& grid, T x) {
+  const T raised = x < grid.nudged_min ? grid.nudged_min : x;
+  const T clamped = raised > grid.nudged_max ? grid.nudged_max : raised;
+  return grid.quant_min + floor_positive((clamped - grid.nudged_min) / grid.scale + T(0.5));
+}
+
+/// The real number for an integer q: (q - zero_point) * scale.
+template <class T>
+[[gnu::always_inline]] inline T dequantize(const Affine<T>& grid, T q) {
+  return (q - grid.zero_point) * grid.scale;
+}
+
+/// The nearest number on the grid, ties upwards: 0 gives exactly 0, NaN gives NaN.
+template <class T>
+[[gnu::always_inline]] inline T fake_quantize(const Affine<T>& grid, T x) {
+  return dequantize(grid, quantize(grid, x));
+}
+
+/// The straight-through estimator: whether the gradient passes at x, that is where x was not clamped. An empty grid
+/// lets every gradient pass, otherwise values that have become 0 could never leave 0 again.
+template <class T>
+[[gnu::always_inline]] inline bool gradient_passes(const Affine<T>& grid, T x) {
+  return ((x >= grid.nudged_min) & (x <= grid.nudged_max)) | grid.empty();
+}
+
+}  // namespace miniqat::quantize

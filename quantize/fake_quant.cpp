@@ -1,0 +1,243 @@
+#include "quantize/fake_quant.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "core/error.h"
+#include "core/node_check.h"
+#include "core/registry.h"
+#include "core/source_ops.h"
+#include "quantize/fake_quant_kernels.h"
+#include "quantize/range_observer.h"
+#include "quantize/reference/fake_quant.h"
+
+namespace miniqat::quantize {
+namespace {
+
+constexpr std::array<std::string_view, 3> kRangeNames = {"last_value", "moving_average", "fixed"};
+
+GridOptions grid_options(const FakeQuantAttributes& attributes) {
+  return {static_cast<int>(attributes.bits), attributes.narrow_range, attributes.symmetric};
+}
+
+/// Whether this run's tensor sets this run's range.
+bool observes(const FakeQuantAttributes& attributes, const ForwardContext& context) {
+  return context.training && attributes.is_training && attributes.range != RangeKind::kFixed &&
+         context.input(0).elements() > 0;
+}
+
+template <class T>
+std::vector<Range<T>> ranges_in(const Tensor& min, const Tensor& max) {
+  std::vector<Range<T>> ranges(min.elements());
+  for (std::size_t c = 0; c < ranges.size(); ++c) ranges[c] = {min.data<T>()[c], max.data<T>()[c]};
+  return ranges;
+}
+
+/// A tensor with a NaN or an infinity says nothing about its range. This step's range is then NaN, and so is every y,
+/// lest a later op that ignores NaNs or this one's clamping hides the trouble; the stored range keeps its last good
+/// value, also where no loss depends on this node and a run would commit it.
+template <class T>
+std::vector<Range<T>> no_ranges(std::size_t channels) {
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  return std::vector<Range<T>>(channels, {nan, nan});
+}
+
+/// Stages the stored ranges (context.updates) and the count of observations, and returns the new ranges.
+template <class T>
+std::vector<Range<T>> learn(const FakeQuantAttributes& attributes, const ForwardContext& context,
+                            Observation<T> observation) {
+  if (!widen(observation, grid_options(attributes))) return no_ranges<T>(observation.ranges.size());
+  double weight = 1;
+  if (attributes.range == RangeKind::kMovingAverage) {
+    T& num_updates = *context.state[0]->data<T>();
+    num_updates = std::clamp<T>(num_updates + 1, 1, static_cast<T>(kMaxUpdates));
+    weight = debiased_weight(attributes.ema_decay, static_cast<std::int64_t>(num_updates));
+  }
+  T* min = context.updates[0]->data<T>();
+  T* max = context.updates[1]->data<T>();
+  for (Range<T>& range : observation.ranges) {
+    range = {move_towards(*min, range.min, weight), move_towards(*max, range.max, weight)};
+    *min++ = range.min;
+    *max++ = range.max;
+  }
+  return std::move(observation.ranges);
+}
+
+template <class T>
+std::vector<Affine<T>> grids_of(const std::vector<Range<T>>& ranges, const FakeQuantAttributes& attributes) {
+  std::vector<Affine<T>> grids;
+  for (const Range<T>& range : ranges) grids.push_back(grid_of(range, grid_options(attributes)));
+  return grids;
+}
+
+template <class T>
+std::span<const T> elements(const Tensor& tensor) {
+  return tensor.values<T>();
+}
+
+/// The ranges that the reference forward used: it saves nothing, so they are found again.
+template <class T>
+std::vector<Range<T>> ranges_used(const FakeQuantAttributes& attributes, const ForwardContext& context) {
+  const std::int64_t channels = context.input(1).elements();
+  if (!observes(attributes, context)) return ranges_in<T>(context.input(1), context.input(2));
+  Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels);
+  if (!widen(observation, grid_options(attributes))) return no_ranges<T>(channels);
+  return ranges_in<T>(*context.updates[0], *context.updates[1]);
+}
+
+template <class T>
+T* data_or_null(const Tensor* tensor) {
+  return tensor ? tensor->data<T>() : nullptr;
+}
+
+/// d_min and d_max of a quantizer that does not quantize.
+template <class T>
+void clear_range_gradients(const BackwardContext& context) {
+  for (int i : {1, 2})
+    if (context.d_inputs[i]) std::ranges::fill(context.d_inputs[i]->values<T>(), T(0));
+}
+
+void require_range_shape(const TensorSpec& x, const TensorSpec& range, std::string_view role, bool per_channel) {
+  const Shape& shape = range.shape;
+  if (!per_channel) {
+    if (shape.rank() != 0) fail(role, " of one range per tensor must be a scalar [], is ", shape, "; x ", x.shape);
+    return;
+  }
+  const bool fits = (shape.rank() == 1 || shape.rank() == 2) && shape.rank() <= x.shape.rank() &&
+                    std::ranges::equal(shape.extents(), x.shape.extents().last(shape.rank()));
+  if (!fits) fail(role, " must have the shape of x's last axis, or last two, is ", shape, "; x ", x.shape);
+}
+
+}  // namespace
+
+void FakeQuantAttributes::visit(AttributeVisitor& visitor) {
+  visitor.field("bits", bits);
+  visitor.field("narrow_range", narrow_range);
+  visitor.field("symmetric", symmetric);
+  visitor.field("per_channel", per_channel);
+  visitor.choice("range", range, kRangeNames);
+  visitor.field("ema_decay", ema_decay);
+  visitor.field("delay", delay);
+  visitor.field("is_training", is_training);
+}
+
+std::vector<TensorSpec> FakeQuant::infer(std::span<const TensorSpec> inputs) const {
+  if (attributes_.bits < 2 || attributes_.bits > 16) fail("bits must be 2..16, is ", attributes_.bits);
+  if (!(attributes_.ema_decay >= 0 && attributes_.ema_decay < 1))
+    fail("ema_decay must be in [0, 1), is ", attributes_.ema_decay);
+  if (attributes_.delay < 0) fail("delay must not be negative, is ", attributes_.delay);
+  require_inputs(inputs, 3);
+  require_float(inputs[0], "x");
+  require_float(inputs[1], "min");
+  require_float(inputs[2], "max");
+  require_range_shape(inputs[0], inputs[1], "min", attributes_.per_channel);
+  require_range_shape(inputs[0], inputs[2], "max", attributes_.per_channel);
+  if (inputs[1].shape != inputs[2].shape)
+    fail("min and max must have the same shape: min ", inputs[1].shape, ", max ", inputs[2].shape);
+  return {inputs[0]};
+}
+
+OpTraits FakeQuant::traits() const {
+  OpTraits traits;
+  traits.backward_in_place = true;
+  if (attributes_.range == RangeKind::kFixed) {
+    // Here backward sums up what lies below and above the range, for which a mask of one bit is not enough.
+    traits.backward_inputs = {0, 1, 2};
+    return traits;
+  }
+  traits.forward_in_place = true;
+  traits.no_gradient = {1, 2};
+  if (attributes_.is_training) traits.updated_inputs = {1, 2};
+  return traits;
+}
+
+std::vector<TensorSpec> FakeQuant::saved(std::span<const TensorSpec> inputs) const {
+  if (attributes_.range == RangeKind::kFixed) return {};
+  return {{Shape{mask_words(inputs[0].shape.elements())}, DType::kInt32}};
+}
+
+std::vector<OpState> FakeQuant::state() const {
+  if (!attributes_.is_training || attributes_.range != RangeKind::kMovingAverage) return {};
+  return {{"num_updates", Shape{}, 0}};
+}
+
+std::optional<std::int64_t> FakeQuant::quant_delay() const {
+  return attributes_.is_training ? std::optional(attributes_.delay) : std::nullopt;
+}
+
+void FakeQuant::forward(const ForwardContext& context) const {
+  const Tensor& x = context.input(0);
+  float* y = context.output(0).data<float>();
+  const auto ranges = observes(attributes_, context)
+                          ? learn(attributes_, context, observe(elements<float>(x), context.input(1).elements()))
+                          : ranges_in<float>(context.input(1), context.input(2));
+  if (!context.quantizing) return copy_floats(x.data<float>(), y, x.elements());
+  std::uint32_t* mask = nullptr;
+  if (!context.saved.empty()) mask = reinterpret_cast<std::uint32_t*>(context.saved[0]->data<std::int32_t>());
+  fake_quant_forward(x.data<float>(), y, x.elements(), grids_of(ranges, attributes_), mask);
+}
+
+void FakeQuant::backward(const BackwardContext& context) const {
+  const ForwardContext& forward = *context.forward;
+  const Tensor& dy = *context.d_outputs[0];
+  float* dx = data_or_null<float>(context.d_inputs[0]);
+  if (!forward.quantizing) {
+    if (dx) copy_floats(dy.data<float>(), dx, dy.elements());
+    return clear_range_gradients<float>(context);
+  }
+  if (attributes_.range != RangeKind::kFixed) {
+    const auto* mask = reinterpret_cast<const std::uint32_t*>(forward.saved[0]->data<std::int32_t>());
+    if (dx) fake_quant_backward(dy.data<float>(), dx, dy.elements(), mask);
+    return;
+  }
+  const auto grids = grids_of(ranges_in<float>(forward.input(1), forward.input(2)), attributes_);
+  fake_quant_backward(forward.input(0).data<float>(), dy.data<float>(), dy.elements(), grids, dx,
+                      data_or_null<float>(context.d_inputs[1]), data_or_null<float>(context.d_inputs[2]));
+}
+
+void FakeQuant::reference_forward(const ForwardContext& context) const {
+  with_float_type(context.input(0), [&]<class T>(T) {
+    const std::span<const T> x = elements<T>(context.input(0));
+    T* y = context.output(0).data<T>();
+    const auto ranges = observes(attributes_, context)
+                            ? learn(attributes_, context, reference::observe(x, context.input(1).elements()))
+                            : ranges_in<T>(context.input(1), context.input(2));
+    if (!context.quantizing) {
+      std::ranges::copy(x, y);
+      return;
+    }
+    const std::vector<Affine<T>> grids = grids_of(ranges, attributes_);
+    reference::fake_quant_forward<T>(x, grids, y);
+  });
+}
+
+void FakeQuant::reference_backward(const BackwardContext& context) const {
+  const ForwardContext& forward = *context.forward;
+  const Tensor& dy = *context.d_outputs[0];
+  with_float_type(dy, [&]<class T>(T) {
+    T* dx = data_or_null<T>(context.d_inputs[0]);
+    if (!forward.quantizing) {
+      if (dx) std::ranges::copy(elements<T>(dy), dx);
+      return clear_range_gradients<T>(context);
+    }
+    const std::vector<Affine<T>> grids = grids_of(ranges_used<T>(attributes_, forward), attributes_);
+    reference::fake_quant_backward<T>(elements<T>(forward.input(0)), dy.data<T>(), grids, dx,
+                                      data_or_null<T>(context.d_inputs[1]), data_or_null<T>(context.d_inputs[2]));
+  });
+}
+
+Output fake_quant(Graph& graph, const std::string& name, Output x, FakeQuantAttributes attributes, InitialRange initial,
+                  int channel_axes) {
+  if (channel_axes < 0 || channel_axes > std::min(2, x.shape().rank()))
+    fail("[FakeQuant \"", name, "\"] channel_axes must be 0, 1 or 2 of x's axes, is ", channel_axes, "; x ", x.shape());
+  attributes.per_channel = channel_axes > 0;
+  const Shape shape(x.shape().extents().last(channel_axes));
+  const Output min = variable(graph, name + "/min", shape, Initializer::constant(initial.min), false);
+  const Output max = variable(graph, name + "/max", shape, Initializer::constant(initial.max), false);
+  return graph.add(name, std::make_unique<FakeQuant>(attributes), {x, min, max}).output();
+}
+
+void register_ops() { register_op<FakeQuant>(); }
+
+}  // namespace miniqat::quantize

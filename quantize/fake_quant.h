@@ -1,0 +1,79 @@
+#pragma once
+
+#include <string>
+
+#include "core/graph.h"
+#include "core/op.h"
+
+namespace miniqat::quantize {
+
+/// Where a quantizer's range comes from. Every range is widened to contain 0.
+enum class RangeKind {
+  /// Minimum and maximum of the tensor in this step (weights).
+  kLastValue,
+  /// Zero-debiased exponential moving average of the batches' minima and maxima (activations).
+  kMovingAverage,
+  /// The min and max inputs as they are; these may then be any tensors, also trainable variables.
+  kFixed,
+};
+
+struct FakeQuantAttributes {
+  /// 2..16.
+  std::int64_t bits = 8;
+  /// Integers 1..2^bits-1 instead of 0..2^bits-1.
+  bool narrow_range = false;
+  bool symmetric = false;
+  /// One range per channel: min and max then have the shape of x's last axis, or of its last two (depthwise filters);
+  /// otherwise they are scalars.
+  bool per_channel = false;
+  RangeKind range = RangeKind::kMovingAverage;
+  double ema_decay = 0.999;
+  /// Quantizes in training steps whose quantization step counter is >= delay; observes before that, too.
+  std::int64_t delay = 0;
+  /// False in evaluation graphs: never observes, always quantizes.
+  bool is_training = true;
+
+  void visit(AttributeVisitor& visitor);
+};
+
+/// Simulates quantization: y = scale * (q - zero_point), with a straight-through gradient.
+/// Inputs x [any shape] float32, min, max; output y like x. For the observing ranges min and max must come straight
+/// from Variables, which a training run updates; for these d_min and d_max do not exist unless range is "fixed".
+/// State "num_updates" (scalar) counts the observations that the moving average has seen; 0 means no batch yet.
+class FakeQuant final : public Op {
+ public:
+  FakeQuant() = default;
+  explicit FakeQuant(const FakeQuantAttributes& attributes) : attributes_(attributes) {}
+  const FakeQuantAttributes& attributes() const { return attributes_; }
+
+  std::string_view type() const override { return "FakeQuant"; }
+  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
+  std::unique_ptr<Op> clone() const override { return std::make_unique<FakeQuant>(*this); }
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
+  std::vector<OpState> state() const override;
+  std::optional<std::int64_t> quant_delay() const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+
+ private:
+  FakeQuantAttributes attributes_;
+};
+
+struct InitialRange {
+  double min = -6;
+  double max = 6;
+};
+
+/// Adds `name`, with its non-trainable variables `name`/min and `name`/max. `channel_axes` is 0 (per tensor), 1 or 2
+/// and sets attributes.per_channel.
+Output fake_quant(Graph& graph, const std::string& name, Output x, FakeQuantAttributes attributes,
+                  InitialRange initial = {}, int channel_axes = 0);
+
+/// Makes FakeQuant known to graph JSON. Idempotent.
+void register_ops();
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "quantize/affine.h"
+
+namespace miniqat::quantize {
+
+// The fast loops of FakeQuant, in float32. Tensors are flat here: element i of n belongs to channel i % channels, one
+// channel meaning per tensor. All loops share the work between threads, at boundaries that depend on n, the number of
+// channels and the thread count only.
+
+/// A mask has one bit an element, in blocks of 512 elements = 16 words: element i of a block is bit i / 16 of word
+/// i % 16. So 16 neighbours sit in 16 words, at the same bit, and a vector register of words fills and empties with
+/// shifts alone; nothing is ever packed across lanes.
+inline constexpr int kMaskLanes = 16;
+inline constexpr std::int64_t kMaskBlock = 32 * kMaskLanes;
+
+/// Words of a mask for n elements.
+constexpr std::int64_t mask_words(std::int64_t n) { return (n + kMaskBlock - 1) / kMaskBlock * kMaskLanes; }
+
+/// y = fake_quantize(x), with one grid per channel (all of the same bits). y may be x. With `mask`, of mask_words(n)
+/// words, also writes down where the gradient passes.
+void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<const Affine<float>> grids,
+                        std::uint32_t* mask);
+
+/// dx = dy where the mask has a 1, else 0. dx may be dy.
+void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask);
+
+/// The same from x itself, and the gradients of the range's ends: per channel, d_min sums dy where x < nudged_min and
+/// d_max where x > nudged_max (both 0 for empty grids); sums are taken in double. Any of dx, d_min and
+/// d_max may be null. dx may be dy.
+void fake_quant_backward(const float* x, const float* dy, std::int64_t n, std::span<const Affine<float>> grids,
+                         float* dx, float* d_min, float* d_max);
+
+/// Minimum and maximum of every channel (as many as min.size()), NaNs left aside; returns whether there was one. A
+/// channel without elements gets +infinity and -infinity.
+bool min_max(const float* x, std::int64_t n, std::span<float> min, std::span<float> max);
+
+/// y = x, nothing to do when they are the same.
+void copy_floats(const float* x, float* y, std::int64_t n);
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,199 @@
+#include "quantize/insert_fake_quant.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "layers/matmul.h"
+#include "quantize/fake_quant.h"
+#include "quantize/graph_matcher.h"
+
+namespace miniqat::quantize {
+namespace {
+
+constexpr std::array<std::string_view, 1> kQuantizer = {"FakeQuant"};
+constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
+constexpr std::array<std::string_view, 2> kReshapeOrIdentity = {"Reshape", "Identity"};
+constexpr std::array<std::string_view, 2> kRelus = {"Relu", "Relu6"};
+constexpr std::array<std::string_view, 7> kRangeKeepers = {"MaxPool", "Reshape",        "Identity",      "Dropout",
+                                                           "Pad",     "SpaceToBatchND", "BatchToSpaceND"};
+constexpr std::array<std::string_view, 7> kRequantized = {"Add", "Mul", "AvgPool", "Mean", "Concat", "Relu", "Relu6"};
+
+std::string join(const std::string& scope, const std::string& name) {
+  return scope.empty() ? name : scope + "/" + name;
+}
+
+bool any_reader_is(Output tensor, std::span<const std::string_view> types) {
+  return std::ranges::any_of(tensor.node->uses(tensor.index),
+                             [&](const Use& use) { return is_one_of(use.node->type(), types); });
+}
+
+Node* quantizer_through(Output tensor, std::span<const std::string_view> types) {
+  for (const Use& use : uses_through(tensor, types))
+    if (use.input == 0 && use.node->type() == "FakeQuant") return use.node;
+  return nullptr;
+}
+
+class Inserter {
+ public:
+  Inserter(Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options, bool is_training)
+      : graph_(graph), matches_(matches), options_(options), is_training_(is_training) {}
+
+  void quantize_inputs();
+  void quantize_layer(const LayerMatch& match);
+  void requantize_between_layers();
+
+  std::vector<std::string> inserted;
+
+ private:
+  void quantize_weights(const LayerMatch& match, const std::string& scope);
+  int shared_channel_axes(const LayerMatch& match) const;
+  /// Does nothing out of scope or where a quantizer is already.
+  void quantize_activation(Node& producer, const std::string& name);
+  Output add_activation_quantizer(Output tensor, const std::string& name);
+  Output add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
+             int channel_axes);
+  std::string free_name(const std::string& name) const;
+
+  Graph& graph_;
+  const std::vector<LayerMatch>& matches_;
+  const RewriteOptions& options_;
+  const bool is_training_;
+};
+
+void Inserter::quantize_inputs() {
+  for (const Node* layer : graph_.topological_order()) {
+    if (!is_layer(*layer) || !in_scope(layer->name(), options_.scope)) continue;
+    for (const Output& input : layer->inputs()) {
+      const Output source = source_through(input, kRangeKeepers);
+      const bool is_input = source.node->type() == "Placeholder" && source.spec().dtype == DType::kFloat32;
+      if (is_input && !quantizer_after(source)) add_activation_quantizer(source, source.node->name() + "/input_quant");
+    }
+  }
+}
+
+void Inserter::quantize_layer(const LayerMatch& match) {
+  const std::string scope = scope_of(match.layer->name());
+  quantize_weights(match, scope);
+  if (match.bypass) {
+    quantize_activation(*match.before_bypass(), join(scope, "conv_quant"));
+    quantize_activation(*match.last(), join(scope_of(scope), match.activation ? "act_quant" : "add_quant"));
+  } else {
+    quantize_activation(*match.last(), join(scope, "act_quant"));
+  }
+  if (Node* add = match.post_activation_bypass)
+    if (!any_reader_is(add->output(), kRelus))
+      quantize_activation(*add, join(scope_of(add->name()), "post_activation_bypass_quant"));
+}
+
+void Inserter::quantize_weights(const LayerMatch& match, const std::string& scope) {
+  const Output origin = source_through(match.layer->input(match.weight_input), kIdentity);
+  if (origin.node->type() == "FakeQuant") return;
+
+  const Use use = {match.layer, match.weight_input};
+  const Output taken = match.layer->input(match.weight_input);
+  if (Node* shared = quantizer_through(origin, kIdentity)) {
+    graph_.reroute(taken, shared->output(), std::span(&use, 1));
+    return;
+  }
+  if (quantizer_after(origin)) return;
+  const FakeQuantAttributes attributes = {.bits = options_.weight_bits,
+                                          .narrow_range = true,
+                                          .symmetric = options_.symmetric,
+                                          .range = RangeKind::kLastValue,
+                                          .ema_decay = options_.ema_decay,
+                                          .delay = is_training_ ? options_.quant_delay : 0,
+                                          .is_training = is_training_};
+  const Output quantized = add(join(scope, "weights_quant"), taken, attributes, {.min = -6, .max = 6},
+                               options_.per_channel ? shared_channel_axes(match) : 0);
+  graph_.reroute(taken, quantized, std::span(&use, 1));
+}
+
+int Inserter::shared_channel_axes(const LayerMatch& match) const {
+  const int axes = weight_channel_axes(match);
+  const Output origin = source_through(match.weights, kIdentity);
+  const bool agreed = std::ranges::all_of(matches_, [&](const LayerMatch& other) {
+    return source_through(other.weights, kIdentity) != origin || weight_channel_axes(other) == axes;
+  });
+  return agreed ? axes : 0;
+}
+
+void Inserter::requantize_between_layers() {
+  std::unordered_set<const Node*> quantized;
+  for (Node* node : graph_.topological_order()) {
+    const auto carries_quantized = [&](const Output& input) {
+      return input.node->type() == "FakeQuant" || quantized.contains(input.node);
+    };
+    if (keeps_range(*node) && carries_quantized(node->input(0))) quantized.insert(node);
+    if (!is_requantized(*node) || !std::ranges::any_of(node->inputs(), carries_quantized)) continue;
+    quantized.insert(node);
+    const bool only_relu_follows = node->uses().size() == 1 && is_relu(*node->uses().front().node) &&
+                                   !std::ranges::count(graph_.outputs(), node->output());
+    if (!only_relu_follows) quantize_activation(*node, concat(node->name(), "/activation_", node->type(), "_quant"));
+  }
+}
+
+void Inserter::quantize_activation(Node& producer, const std::string& name) {
+  if (in_scope(producer.name(), options_.scope) && !quantizer_after(producer.output()))
+    add_activation_quantizer(producer.output(), name);
+}
+
+Output Inserter::add_activation_quantizer(Output tensor, const std::string& name) {
+  const FakeQuantAttributes attributes = {.bits = options_.activation_bits,
+                                          .symmetric = options_.symmetric,
+                                          .range = RangeKind::kMovingAverage,
+                                          .ema_decay = options_.ema_decay,
+                                          .delay = is_training_ ? options_.quant_delay : 0,
+                                          .is_training = is_training_};
+  const double initial_min = is_relu(*tensor.node) ? 0 : -6;
+  const Output quantized = add(name, tensor, attributes, {.min = initial_min, .max = 6}, 0);
+  graph_.reroute(tensor, quantized);
+  return quantized;
+}
+
+Output Inserter::add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
+                     int channel_axes) {
+  const std::string free = free_name(name);
+  inserted.push_back(free);
+  return fake_quant(graph_, free, tensor, attributes, initial, channel_axes);
+}
+
+std::string Inserter::free_name(const std::string& name) const {
+  const auto taken = [&](const std::string& candidate) {
+    return graph_.find(candidate) || graph_.find(candidate + "/min") || graph_.find(candidate + "/max");
+  };
+  std::string candidate = name;
+  for (int i = 1; taken(candidate); ++i) candidate = concat(name, "_", i);
+  return candidate;
+}
+
+}  // namespace
+
+std::vector<std::string> insert_fake_quants(Graph& graph, const std::vector<LayerMatch>& matches,
+                                            const RewriteOptions& options, bool is_training) {
+  Inserter inserter(graph, matches, options, is_training);
+  if (options.quantize_input) inserter.quantize_inputs();
+  for (const LayerMatch& match : matches) inserter.quantize_layer(match);
+  inserter.requantize_between_layers();
+  return inserter.inserted;
+}
+
+int weight_channel_axes(const LayerMatch& match) {
+  if (match.layer->type() == "DepthwiseConv2d") return 2;
+  if (match.layer->type() == "Conv2D") return 1;
+  const auto* matmul = match.layer->as<layers::MatMul>();
+  return match.weight_input == 1 && matmul && !matmul->attributes().transpose_b ? 1 : 0;
+}
+
+Node* quantizer_after(Output tensor) { return quantizer_through(tensor, kReshapeOrIdentity); }
+
+Output before_quantizers(Output tensor) { return source_through(tensor, kQuantizer); }
+
+bool is_relu(const Node& node) { return is_one_of(node.type(), kRelus); }
+
+bool keeps_range(const Node& node) { return is_one_of(node.type(), kRangeKeepers); }
+
+bool is_requantized(const Node& node) { return is_one_of(node.type(), kRequantized); }
+
+}  // namespace miniqat::quantize

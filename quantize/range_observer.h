@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "quantize/affine.h"
+
+namespace miniqat::quantize {
+
+/// What one step's tensor says about its range, per channel.
+template <class T>
+struct Observation {
+  std::vector<Range<T>> ranges;
+  /// The tensor holds a NaN. (The ranges leave NaNs aside; infinities show up in them.)
+  bool has_nan = false;
+};
+
+/// Minimum and maximum of x, whose element i belongs to channel i % channels. x must not be empty. Parallel; the result
+/// does not depend on the number of threads.
+Observation<float> observe(std::span<const float> x, std::int64_t channels);
+
+/// Widens the observed ranges to contain 0 and, if asked, to be symmetric. Returns whether all of them are finite; if
+/// not, this step's range is no range at all, and nothing may be learned from it.
+template <class T>
+bool widen(Observation<T>& observation, const GridOptions& options);
+
+/// The most updates that a moving average counts: the last whole number up to which float32 counts without gaps. d^t is
+/// then 0 for any decay in use, and counting on would not change a thing.
+inline constexpr std::int64_t kMaxUpdates = std::int64_t{1} << 24;
+
+/// The weight of the newest value in a zero-debiased moving average, when it is number t (1 is the first):
+///
+///   range_t = range_{t-1} + (value_t - range_{t-1}) * weight_t,   weight_t = (1 - d) / (1 - d^t).
+///
+/// This is Adam's bias correction (Kingma and Ba 2015, section 3) written so that the corrected average itself is all
+/// the state there is. With biased_t = d * biased_{t-1} + (1 - d) * value_t, biased_0 = 0, range_t = biased_t / c_t and
+/// c_t = 1 - d^t:
+///   c_t * range_t = d * c_{t-1} * range_{t-1} + (1 - d) * value_t,
+/// and d * c_{t-1} = d - d^t = c_t - (1 - d); dividing by c_t gives the line above. weight_1 is 1: the first value
+/// replaces whatever the range was before.
+double debiased_weight(double decay, std::int64_t t);
+
+/// One step of the average, in double, rounded to T. Weight 1 gives exactly `value`.
+template <class T>
+T move_towards(T range, T value, double weight);
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "quantize/affine.h"
+#include "quantize/range_observer.h"
+
+// The specification of FakeQuant, over float and double. Element i of a tensor belongs to channel i % channels, and
+// grids[c] is the grid of channel c; per tensor there is one channel.
+namespace miniqat::quantize::reference {
+
+template <class T>
+Observation<T> observe(std::span<const T> x, std::int64_t channels) {
+  const T infinity = std::numeric_limits<T>::infinity();
+  Observation<T> result;
+  result.ranges.assign(channels, {infinity, -infinity});
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    Range<T>& range = result.ranges[i % channels];
+    if (std::isnan(x[i])) result.has_nan = true;
+    if (x[i] < range.min) range.min = x[i];
+    if (x[i] > range.max) range.max = x[i];
+  }
+  return result;
+}
+
+/// y may be x.
+template <class T>
+void fake_quant_forward(std::span<const T> x, std::span<const Affine<T>> grids, T* y) {
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] = fake_quantize(grids[i % grids.size()], x[i]);
+}
+
+/// dx = dy where the gradient passes, else 0. d_min[c] sums dy where x < nudged_min, d_max[c] where x > nudged_max;
+/// an empty grid has neither. dx may be dy, and any of the results null.
+template <class T>
+void fake_quant_backward(std::span<const T> x, const T* dy, std::span<const Affine<T>> grids, T* dx, T* d_min,
+                         T* d_max) {
+  for (std::size_t c = 0; c < grids.size(); ++c) {
+    const Affine<T>& grid = grids[c];
+    double below = 0, above = 0;
+    for (std::size_t i = c; i < x.size(); i += grids.size()) {
+      if (!grid.empty() && x[i] < grid.nudged_min) below += dy[i];
+      if (!grid.empty() && x[i] > grid.nudged_max) above += dy[i];
+      if (dx) dx[i] = gradient_passes(grid, x[i]) ? dy[i] : T(0);
+    }
+    if (d_min) d_min[c] = static_cast<T>(below);
+    if (d_max) d_max[c] = static_cast<T>(above);
+  }
+}
+
+}  // namespace miniqat::quantize::reference

@@ -1,0 +1,97 @@
+#include "quantize/rewrite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "core/error.h"
+#include "layers/batch_norm.h"
+#include "quantize/fake_quant.h"
+#include "quantize/insert_fake_quant.h"
+#include "quantize/layer_patterns.h"
+#include "quantize/rewrite_report.h"
+
+namespace miniqat::quantize {
+namespace {
+
+void check_bits(const char* option, int bits) {
+  if (bits < 2 || bits > 16) fail(option, " must be 2 to 16, not ", bits);
+}
+
+void turn_to_evaluation(Graph& graph, Node& node) {
+  if (const auto* quantizer = node.as<FakeQuant>()) {
+    FakeQuantAttributes attributes = quantizer->attributes();
+    if (!attributes.is_training && attributes.delay == 0) return;
+    attributes.is_training = false;
+    attributes.delay = 0;
+    graph.replace_op(node, std::make_unique<FakeQuant>(attributes));
+  } else if (const auto* batch_norm = node.as<layers::BatchNorm>()) {
+    layers::BatchNormAttributes attributes = batch_norm->attributes();
+    if (!attributes.is_training) return;
+    attributes.is_training = false;
+    graph.replace_op(node, std::make_unique<layers::BatchNorm>(attributes));
+  }
+}
+
+/// What the options asked for in vain.
+std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options) {
+  std::vector<MatchReport> notes;
+  const auto nodes = graph.nodes();
+  if (options.freeze_bn_delay) {
+    const bool batch_norm = std::ranges::any_of(nodes, [](const Node* node) { return node->type() == "BatchNorm"; });
+    notes.push_back({"", false,
+                     batch_norm ? "freeze_bn_delay has no effect: no batch norm was folded"
+                                : "freeze_bn_delay has no effect: the graph has no batch norm"});
+  }
+  const bool in_vain = std::ranges::none_of(
+      nodes, [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), options.scope); });
+  if (in_vain && !layers.skips.empty())
+    notes.push_back({"", false, concat("no layer is in scope \"", options.scope, "\"")});
+  return notes;
+}
+
+RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
+  if (!is_training)
+    for (Node* node : graph.nodes()) turn_to_evaluation(graph, *node);
+  const LayerSearch layers = find_layers(graph, options.scope);
+  std::vector<std::string> inserted = insert_fake_quants(graph, layers.matches, options, is_training);
+  graph.verify();
+
+  RewriteReport report = report_rewrite(graph, layers, options, std::move(inserted));
+  for (MatchReport& note : notes_on(graph, layers, options)) report.matches.push_back(std::move(note));
+  if (options.strict) {
+    std::string refused;
+    for (const std::string& edge : unquantized_edges(graph, layers, options, report))
+      refused += (refused.empty() ? "" : "; ") + edge;
+    if (!refused.empty()) fail("strict: left float: ", refused);
+  }
+  return report;
+}
+
+/// Whatever can go wrong goes wrong on a copy first, so that the graph stays as it was.
+RewriteReport rehearse_and_rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
+  options.check();
+  Graph rehearsal = graph.clone();
+  rewrite(rehearsal, options, is_training);
+  return rewrite(graph, options, is_training);
+}
+
+}  // namespace
+
+void RewriteOptions::check() const {
+  check_bits("weight_bits", weight_bits);
+  check_bits("activation_bits", activation_bits);
+  if (quant_delay < 0) fail("quant_delay must not be negative, is ", quant_delay);
+  if (freeze_bn_delay && *freeze_bn_delay < 0) fail("freeze_bn_delay must not be negative, is ", *freeze_bn_delay);
+  if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
+}
+
+RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options) {
+  return rehearse_and_rewrite(graph, options, true);
+}
+
+RewriteReport create_eval_graph(Graph& graph, const RewriteOptions& options) {
+  return rehearse_and_rewrite(graph, options, false);
+}
+
+}  // namespace miniqat::quantize

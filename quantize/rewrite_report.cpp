@@ -1,0 +1,243 @@
+#include "quantize/rewrite_report.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+#include "quantize/fake_quant.h"
+#include "quantize/insert_fake_quant.h"
+
+namespace miniqat::quantize {
+namespace {
+
+constexpr std::array<std::string_view, 5> kStatusNames = {"quantized", "fused", "passed through", "input",
+                                                          "left float"};
+
+bool is_quantizer(const Node& node) { return node.type() == "FakeQuant"; }
+
+bool is_parameter(const Node& node) { return node.type() == "Variable" || node.type() == "Constant"; }
+
+/// Says of every edge what became of it.
+class EdgeClassifier {
+ public:
+  EdgeClassifier(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options);
+  EdgeReport classify(const Node& consumer, int input) const;
+
+ private:
+  void add_match(const LayerMatch& match);
+  void add_weight_path(const LayerMatch& match);
+  Output origin_of(Output tensor) const;
+  std::string why_float(Output tensor, const Node& consumer) const;
+  std::string why_float_origin(const Node& origin) const;
+
+  const RewriteOptions& options_;
+  /// The op that made the range of each op that only keeps one.
+  std::unordered_map<const Node*, Output> origins_;
+  std::unordered_map<const Node*, const LayerMatch*> matched_;
+  std::unordered_map<const Node*, std::string> skipped_;
+  /// Edges (producer, consumer) that have no existence in integers, with the reason.
+  std::map<std::pair<const Node*, const Node*>, std::string> fused_;
+};
+
+EdgeClassifier::EdgeClassifier(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options)
+    : options_(options) {
+  for (const Node* node : graph.topological_order())
+    if (keeps_range(*node)) origins_[node] = origin_of(node->input(0));
+  for (const LayerMatch& match : layers.matches) add_match(match);
+  for (const LayerSkip& skip : layers.skips) skipped_.emplace(skip.layer, skip.reason);
+}
+
+void EdgeClassifier::add_match(const LayerMatch& match) {
+  const std::vector<Node*> chain = match.chain();
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    matched_.emplace(chain[i], &match);
+    if (i > 0) fused_.emplace(std::pair(chain[i - 1], chain[i]), "computed with " + match.layer->name());
+  }
+  if (match.bias)
+    for (const Output& operand : match.bias->inputs())
+      if (is_parameter(*origin_of(operand).node))
+        fused_.emplace(std::pair(operand.node, match.bias), "bias of " + match.layer->name());
+  add_weight_path(match);
+}
+
+void EdgeClassifier::add_weight_path(const LayerMatch& match) {
+  std::vector<const Node*> pending = {match.weights.node};
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
+    if (node->type() != "Identity" && node->type() != "Concat" && node->type() != "Mul") continue;
+    for (const Output& input : node->inputs())
+      if (fused_.emplace(std::pair(input.node, node), "weights of " + match.layer->name()).second)
+        pending.push_back(input.node);
+  }
+}
+
+Output EdgeClassifier::origin_of(Output tensor) const {
+  const auto found = origins_.find(tensor.node);
+  return found == origins_.end() ? tensor : found->second;
+}
+
+EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
+  const Output taken = consumer.input(input);
+  const Output tensor = before_quantizers(taken);
+  const auto report = [&](EdgeStatus status, std::string reason) {
+    return EdgeReport{tensor.name(), consumer.name(), status, std::move(reason)};
+  };
+  if (is_quantizer(*taken.node)) return report(EdgeStatus::kQuantized, taken.node->name());
+  if (const auto fused = fused_.find({tensor.node, &consumer}); fused != fused_.end())
+    return report(EdgeStatus::kFused, fused->second);
+  if (is_relu(consumer) && is_requantized(*tensor.node) && quantizer_after(consumer.output()))
+    return report(EdgeStatus::kFused, "quantized after " + consumer.name());
+
+  const Output origin = origin_of(tensor);
+  if (is_quantizer(*origin.node)) return report(EdgeStatus::kPassedThrough, "range of " + origin.node->name());
+  if (origin.node->type() == "Placeholder") {
+    if (origin.spec().dtype != DType::kFloat32)
+      return report(EdgeStatus::kInput, concat(name_of(origin.spec().dtype), ", nothing to quantize"));
+    const std::string through = origin == tensor ? "" : concat(origin.name(), ": ");
+    return report(EdgeStatus::kInput, through + "the data set brings scale and zero point");
+  }
+  return report(EdgeStatus::kLeftFloat, why_float(tensor, consumer));
+}
+
+std::string EdgeClassifier::why_float(Output tensor, const Node& consumer) const {
+  const Node& origin = *origin_of(tensor).node;
+  const auto skipped = skipped_.find(&consumer);
+  if (skipped != skipped_.end() && is_parameter(origin)) return skipped->second;
+  if (consumer.type() == "SoftmaxCrossEntropy") return "the loss is computed in float";
+  if (consumer.type() == "BatchNorm")
+    return is_parameter(origin) ? "a parameter of a batch norm that is not folded" : "the batch norm is not folded";
+  const std::string through = &origin == tensor.node ? "" : concat("passes on ", origin.name(), ": ");
+  return through + why_float_origin(origin);
+}
+
+std::string EdgeClassifier::why_float_origin(const Node& origin) const {
+  if (is_parameter(origin)) return "a parameter, but no layer's weights";
+  if (origin.type() == "SoftmaxCrossEntropy") return "the loss is computed in float";
+  if (origin.type() == "BatchNorm") return "the batch norm is not folded";
+  if (const auto skipped = skipped_.find(&origin); skipped != skipped_.end()) return skipped->second;
+  if (!in_scope(origin.name(), options_.scope)) return concat("outside scope \"", options_.scope, "\"");
+  if (const Node* quantizer = quantizer_after(origin.output()))
+    return concat("read beside its quantizer ", quantizer->name());
+  if (const auto match = matched_.find(&origin); match != matched_.end())
+    return concat("read inside ", match->second->layer->name(), "'s match, before the quantizer");
+  if (is_requantized(origin)) {
+    const bool reads_input = std::ranges::any_of(
+        origin.inputs(), [&](const Output& input) { return origin_of(input).node->type() == "Placeholder"; });
+    return reads_input ? "computed from an input without quantizer (see quantize_input)"
+                       : "none of its inputs is quantized";
+  }
+  return concat(origin.type(), " outside of any match stays float");
+}
+
+std::string arrow(const Node& from, const std::string& to) { return concat(from.name(), " -> ", to); }
+
+std::string quantizer_text(const Node& node) {
+  const Node* quantizer = quantizer_after(node.output());
+  return arrow(node, quantizer ? quantizer->name() : "left float");
+}
+
+std::string weights_text(const LayerMatch& match, const RewriteOptions& options) {
+  Output taken = match.layer->input(match.weight_input);
+  while (taken.node->type() == "Identity") taken = taken.node->input(0);
+  const auto* quantizer = taken.node->as<FakeQuant>();
+  if (!quantizer) return arrow(*match.weights.node, "left float");
+  std::string text = arrow(*match.weights.node, taken.node->name());
+  if (options.per_channel && !quantizer->attributes().per_channel)
+    text += weight_channel_axes(match) == 0 ? " (per tensor: the last axis is not the output channel)"
+                                            : " (per tensor: shared with other channels, or quantized before)";
+  return text;
+}
+
+MatchReport describe_match(const LayerMatch& match, const RewriteOptions& options) {
+  std::string text = concat(match.text(), ": weights ", weights_text(match, options));
+  if (match.bypass) text += ", before the bypass " + quantizer_text(*match.before_bypass());
+  text += ", output " + quantizer_text(*match.last());
+  if (const Node* add = match.post_activation_bypass) {
+    const bool relu_follows = std::ranges::any_of(add->uses(), [](const Use& use) { return is_relu(*use.node); });
+    text += ", after the bypass " + (relu_follows ? arrow(*add, "no quantizer, a Relu follows") : quantizer_text(*add));
+  }
+  return {match.layer->name(), true, text};
+}
+
+std::string count(std::size_t n, const std::string& thing) { return concat(n, " ", thing, n == 1 ? "" : "s"); }
+
+/// Left-aligned columns, two spaces apart; the last one ragged.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.empty() ? 0 : rows.front().size());
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += "  " + row[i] + (i + 1 < row.size() ? std::string(widths[i] - row[i].size(), ' ') : "");
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view name_of(EdgeStatus status) { return kStatusNames[static_cast<std::size_t>(status)]; }
+
+RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                             std::vector<std::string> inserted) {
+  RewriteReport report;
+  report.inserted = std::move(inserted);
+  std::unordered_map<const Node*, MatchReport> of_layer;
+  for (const LayerMatch& match : layers.matches) of_layer[match.layer] = describe_match(match, options);
+  for (const LayerSkip& skip : layers.skips) of_layer[skip.layer] = {skip.layer->name(), false, skip.reason};
+  const EdgeClassifier classifier(graph, layers, options);
+  for (const Node* node : graph.topological_order()) {
+    if (is_quantizer(*node)) continue;
+    if (const auto layer = of_layer.find(node); layer != of_layer.end()) report.matches.push_back(layer->second);
+    for (std::size_t i = 0; i < node->inputs().size(); ++i)
+      report.edges.push_back(classifier.classify(*node, static_cast<int>(i)));
+  }
+  return report;
+}
+
+std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                                           const RewriteReport& report) {
+  std::vector<std::string> texts;
+  for (const EdgeReport& edge : report.edges)
+    if (edge.status == EdgeStatus::kLeftFloat && is_layer(graph.at(edge.consumer)) &&
+        in_scope(edge.consumer, options.scope))
+      texts.push_back(concat(edge.tensor, " -> ", edge.consumer, " (", edge.reason, ")"));
+  for (const LayerMatch& match : layers.matches)
+    if (!quantizer_after(match.last()->output()))
+      texts.push_back(concat(match.last()->name(), ", the output of ", match.layer->name(), " (",
+                             in_scope(match.last()->name(), options.scope) ? "no quantizer" : "outside the scope",
+                             ")"));
+  return texts;
+}
+
+std::string RewriteReport::text() const {
+  std::size_t matched = 0;
+  std::size_t skipped = 0;
+  std::string notes;
+  std::vector<std::vector<std::string>> layer_rows;
+  std::vector<std::vector<std::string>> edge_rows;
+  for (const MatchReport& match : matches) {
+    if (match.layer.empty()) {
+      notes += "note: " + match.text + "\n";
+      continue;
+    }
+    ++(match.matched ? matched : skipped);
+    layer_rows.push_back({match.layer, match.matched ? "matched" : "skipped", match.text});
+  }
+  for (const EdgeReport& edge : edges)
+    edge_rows.push_back({edge.tensor, "-> " + edge.consumer, std::string(name_of(edge.status)), edge.reason});
+
+  std::string text = concat(count(matched, "layer"), " matched, ", skipped, " skipped; ",
+                            count(inserted.size(), "quantizer"), " inserted\n", notes);
+  if (!layer_rows.empty()) text += "\nlayers\n" + table(layer_rows);
+  if (!edge_rows.empty()) text += "\nedges\n" + table(edge_rows);
+  return text;
+}
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph.h"
+#include "quantize/layer_patterns.h"
+#include "quantize/rewrite.h"
+
+namespace miniqat::quantize {
+
+/// "quantized", "fused", "passed through", "input", "left float".
+std::string_view name_of(EdgeStatus status);
+
+/// Describes a rewritten graph, consumers in topological order. Every edge is listed but those into FakeQuants: an edge
+/// that carries a quantizer's output bears the name of the tensor before it. A MatchReport without a layer is a note on
+/// the whole.
+RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                             std::vector<std::string> inserted);
+
+/// What `strict` refuses, one text each: float edges into layers in scope and matched layers without a quantizer on
+/// their output.
+std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                                           const RewriteReport& report);
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,205 @@
+#include "datasets/idx.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <vector>
+
+#include "tests/datasets/errors.h"
+#include "tests/temp_dir.h"
+
+namespace miniqat::datasets {
+namespace {
+
+using testing::error_of;
+using testing::mentions;
+using testing::TempDir;
+
+std::string big_endian(std::uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+
+std::string header(const std::vector<std::uint32_t>& words) {
+  std::string bytes;
+  for (const std::uint32_t word : words) bytes += big_endian(word);
+  return bytes;
+}
+
+/// n images of h x w whose bytes count up.
+std::string images(std::uint32_t n, std::uint32_t h = 3, std::uint32_t w = 2) {
+  std::string bytes = header({2051, n, h, w});
+  for (std::uint32_t i = 0; i < n * h * w; ++i) bytes += static_cast<char>(i);
+  return bytes;
+}
+
+std::string labels(std::uint32_t n) {
+  std::string bytes = header({2049, n});
+  for (std::uint32_t i = 0; i < n; ++i) bytes += static_cast<char>(i % 10);
+  return bytes;
+}
+
+std::string gzip(const std::string& bytes) {
+  z_stream stream{};
+  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, bytes.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(out.size() - stream.avail_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+/// What reading `bytes` as an image file throws; that must name the file.
+std::string images_error(const std::string& bytes) {
+  const TempDir dir;
+  const auto path = dir.write("pictures", bytes);
+  const std::string error = error_of([&] { read_idx_images(path); });
+  EXPECT_TRUE(mentions(error, {path.string()}));
+  return error;
+}
+
+std::string labels_error(const std::string& bytes) {
+  const TempDir dir;
+  const auto path = dir.write("answers", bytes);
+  const std::string error = error_of([&] { read_idx_labels(path, 10); });
+  EXPECT_TRUE(mentions(error, {path.string()}));
+  return error;
+}
+
+void write_data_set(const TempDir& dir, const std::string& folder = "") {
+  dir.write(folder + "train-images-idx3-ubyte", images(20));
+  dir.write(folder + "train-labels-idx1-ubyte", labels(20));
+  dir.write(folder + "t10k-images-idx3-ubyte", images(10));
+  dir.write(folder + "t10k-labels-idx1-ubyte", labels(10));
+}
+
+TEST(Idx, ReadsRawAndGzippedWhateverTheName) {
+  const TempDir dir;
+  for (const bool compressed : {false, true}) {
+    const auto picture_path = dir.write("a.gz", compressed ? gzip(images(4)) : images(4));
+    const auto answer_path = dir.write("b", compressed ? gzip(labels(12)) : labels(12));
+    const Tensor pictures = read_idx_images(picture_path);
+    ASSERT_EQ(pictures.shape(), (Shape{4, 3, 2, 1}));
+    for (int i = 0; i < 24; ++i) EXPECT_EQ(pictures.data<std::uint8_t>()[i], i);
+    const Tensor answers = read_idx_labels(answer_path, 10);
+    ASSERT_EQ(answers.shape(), (Shape{12}));
+    for (int i = 0; i < 12; ++i) EXPECT_EQ(answers.data<std::int32_t>()[i], i % 10);
+  }
+}
+
+TEST(Idx, ReadsGzipOfSeveralMembers) {
+  const TempDir dir;
+  const std::string bytes = images(4);
+  const auto path = dir.write("a", gzip(bytes.substr(0, 10)) + gzip(bytes.substr(10)));
+  EXPECT_EQ(read_idx_images(path).data<std::uint8_t>()[23], 23);
+}
+
+TEST(Idx, RefusesMalformedImages) {
+  EXPECT_TRUE(mentions(images_error(""), {"is empty"}));
+  EXPECT_TRUE(mentions(images_error(images(4).substr(0, 3)), {"cut short: 3 bytes"}));
+  EXPECT_TRUE(mentions(images_error(images(4).substr(0, 15)), {"cut short: 15 bytes"}));
+  EXPECT_TRUE(mentions(images_error(images(4).substr(0, 16)), {"4x3x2", "it has 16 bytes"}));
+  EXPECT_TRUE(mentions(images_error(images(4).substr(0, 39)), {"40 bytes", "it has 39 bytes"}));
+  EXPECT_TRUE(mentions(images_error(images(4) + "x"), {"surplus", "it has 41"}));
+  EXPECT_TRUE(mentions(images_error(labels(40)), {"2049 of IDX labels", "have 2051"}));
+  EXPECT_TRUE(mentions(images_error("PNG, honestly, it is one"), {"magic number"}));
+  EXPECT_TRUE(mentions(images_error(header({2051, 4, 0, 28})), {"4x0x28"}));
+}
+
+TEST(Idx, RefusesMalformedLabels) {
+  EXPECT_TRUE(mentions(labels_error(""), {"is empty"}));
+  EXPECT_TRUE(mentions(labels_error(images(4)), {"2051 of IDX images"}));
+  EXPECT_TRUE(mentions(labels_error(labels(9).substr(0, 12)), {"cut short"}));
+  EXPECT_TRUE(mentions(labels_error(labels(9) + '\1'), {"surplus"}));
+  EXPECT_TRUE(mentions(labels_error(header({2049, 0})), {"holds nothing"}));
+  EXPECT_TRUE(mentions(labels_error(header({2049, 3}) + "\1\2\12"), {"example 2", "label 10"}));
+}
+
+TEST(Idx, RefusesMalformedGzip) {
+  const std::string good = gzip(images(40, 28, 28));
+  EXPECT_TRUE(mentions(images_error(gzip("")), {"is empty"}));
+  EXPECT_TRUE(mentions(images_error(gzip(images(4).substr(0, 39))), {"cut short", "39 bytes"}));
+  EXPECT_TRUE(mentions(images_error(gzip(images(4) + "x")), {"surplus"}));
+  for (const std::size_t length : {std::size_t{2}, std::size_t{12}, good.size() / 2, good.size() - 1})
+    EXPECT_TRUE(mentions(images_error(good.substr(0, length)), {"cut short"})) << length;
+  std::string wrong_checksum = good;
+  wrong_checksum[good.size() - 8] ^= 1;
+  EXPECT_TRUE(mentions(images_error(wrong_checksum), {"corrupt"}));
+  std::string wrong_header = good;
+  wrong_header[2] = 99;
+  EXPECT_TRUE(mentions(images_error(wrong_header), {"corrupt"}));
+  EXPECT_TRUE(mentions(images_error(good + "rubbish"), {"corrupt"}));
+}
+
+TEST(Idx, BelievesNoHeaderThatClaimsTooMuch) {
+  const std::uint32_t huge = 0xffffffff;
+  for (const auto& words : {std::vector<std::uint32_t>{2051, huge, huge, huge}, {2051, huge, 28, 28}}) {
+    EXPECT_TRUE(mentions(images_error(header(words) + "few"), {"absurd"}));
+    EXPECT_TRUE(mentions(images_error(gzip(header(words) + "few")), {"absurd"}));
+  }
+  // Two gigabytes are possible, but not in these files.
+  const std::vector<std::uint32_t> large = {2051, 1u << 31, 1, 1};
+  EXPECT_TRUE(mentions(images_error(header(large) + "few"), {"it has 19 bytes"}));
+  EXPECT_TRUE(mentions(images_error(gzip(header(large) + "few")), {"it has 19 bytes"}));
+}
+
+TEST(Idx, LoadsBothSplits) {
+  const TempDir dir;
+  write_data_set(dir);
+  const Splits splits = load("fashion-mnist", dir.path());
+  EXPECT_EQ(splits.train.name, "fashion-mnist");
+  EXPECT_EQ(splits.train.size(), 20);
+  EXPECT_EQ(splits.test.size(), 10);
+  EXPECT_EQ(splits.test.scale, 1.0f / 255);
+  EXPECT_EQ(splits.test.zero_point, 0);
+  EXPECT_NO_THROW(splits.train.check());
+}
+
+TEST(Idx, PrefersRawFilesAndKnowsTheDottedName) {
+  const TempDir dir;
+  write_data_set(dir);
+  std::filesystem::rename(dir.path() / "train-images-idx3-ubyte", dir.path() / "train-images.idx3-ubyte");
+  dir.write("train-images-idx3-ubyte.gz", gzip(images(19)));
+  EXPECT_EQ(load_idx("mnist", dir.path()).train.size(), 20);
+  std::filesystem::remove(dir.path() / "train-images.idx3-ubyte");
+  dir.write("train-labels-idx1-ubyte", labels(19));
+  EXPECT_EQ(load_idx("mnist", dir.path()).train.size(), 19);
+}
+
+TEST(Idx, RefusesSplitsThatDoNotFit) {
+  const TempDir dir;
+  write_data_set(dir);
+  dir.write("t10k-labels-idx1-ubyte", labels(11));
+  EXPECT_TRUE(
+      mentions(error_of([&] { load_idx("mnist", dir.path()); }), {"t10k-images-idx3-ubyte", "10 images", "11 labels"}));
+  write_data_set(dir);
+  dir.write("t10k-images-idx3-ubyte", images(10, 2, 3));
+  EXPECT_TRUE(mentions(error_of([&] { load_idx("mnist", dir.path()); }), {"[3,2,1]", "[2,3,1]"}));
+}
+
+TEST(Idx, SaysWhichFileIsMissingAndWhere) {
+  const TempDir dir;
+  write_data_set(dir);
+  std::filesystem::remove(dir.path() / "t10k-labels-idx1-ubyte");
+  EXPECT_TRUE(mentions(error_of([&] { load_idx("mnist", dir.path()); }),
+                       {"data set mnist", dir.path().string(), "t10k-labels-idx1-ubyte", "t10k-labels.idx1-ubyte.gz",
+                        "--data-dir", "MINIQAT_DATA_DIR"}));
+}
+
+TEST(Idx, ReadsTheRealMnist) {
+  const std::filesystem::path mnist = std::filesystem::path(MINIQAT_SOURCE_DIR) / "../shared/datasets/mnist";
+  if (!std::filesystem::exists(mnist)) GTEST_SKIP() << "MNIST is not there";
+  const Splits splits = load("mnist", mnist);
+  EXPECT_EQ(splits.train.images.shape(), (Shape{60000, 28, 28, 1}));
+  EXPECT_EQ(splits.test.images.shape(), (Shape{10000, 28, 28, 1}));
+  EXPECT_EQ(splits.train.labels.shape(), (Shape{60000}));
+  EXPECT_EQ(splits.train.labels.data<std::int32_t>()[0], 5);
+  EXPECT_EQ(splits.test.labels.data<std::int32_t>()[0], 7);
+}
+
+}  // namespace
+}  // namespace miniqat::datasets

@@ -1,0 +1,288 @@
+// Every registered op proves itself on its samples (tests/op_samples.h): gradients, fast against reference, threads,
+// JSON and refused shapes. An op without samples fails.
+
+#include "core/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "core/graph_json.h"
+#include "core/parallel.h"
+#include "core/random.h"
+#include "core/session.h"
+#include "core/source_ops.h"
+#include "layers/layers.h"
+#include "quantize/fake_quant.h"
+#include "tests/gradient_check.h"
+#include "tests/op_samples.h"
+
+namespace miniqat::testing {
+
+void PrintTo(const OpSample& sample, std::ostream* stream) { *stream << sample.type << " \"" << sample.label << '"'; }
+void PrintTo(const BadOpSample& sample, std::ostream* stream) {
+  *stream << sample.type << " \"" << sample.label << '"';
+}
+
+namespace {
+
+template <class Sample>
+std::vector<Sample> joined(std::initializer_list<std::vector<Sample>> groups) {
+  std::vector<Sample> all;
+  for (const std::vector<Sample>& group : groups) all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+std::vector<OpSample> all_samples() {
+  return joined<OpSample>({layer_samples(), pointwise_samples(), structure_samples(), fake_quant_samples()});
+}
+
+std::vector<BadOpSample> all_bad_samples() {
+  return joined<BadOpSample>(
+      {bad_layer_samples(), bad_pointwise_samples(), bad_structure_samples(), bad_fake_quant_samples()});
+}
+
+/// "Conv2D_stride_2_SAME": gtest takes letters, digits and underscores only.
+template <class Sample>
+std::string test_name(const ::testing::TestParamInfo<Sample>& info) {
+  std::string name;
+  for (const char c : info.param.type + "_" + info.param.label) {
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      name += c;
+    else if (name.back() != '_')
+      name += '_';
+  }
+  return name;
+}
+
+void register_all() {
+  layers::register_ops();
+  quantize::register_ops();
+}
+
+constexpr const char* kNode = "scope/op";
+
+std::string input_name(std::size_t k) { return concat("x", k); }
+
+/// The JSON of a graph that has the inputs as Placeholders (or Variables) x0, x1, ... and the op on them.
+std::string graph_text(const std::string& type, const std::string& attributes, const std::vector<TensorSpec>& inputs,
+                       const std::vector<int>& variables = {}) {
+  std::string nodes, names;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const bool is_variable = std::ranges::find(variables, static_cast<int>(k)) != variables.end();
+    nodes += concat(R"({"name": ")", input_name(k), R"(", "op": ")", is_variable ? "Variable" : "Placeholder",
+                    R"(", "attrs": {"shape": )", inputs[k].shape);
+    if (!is_variable) nodes += concat(R"(, "dtype": ")", name_of(inputs[k].dtype), '"');
+    nodes += "}},\n";
+    names += concat(k == 0 ? "\"" : ", \"", input_name(k), '"');
+  }
+  return concat(R"({"format": "miniqat.graph", "version": 1, "nodes": [)", nodes, R"({"name": ")", kNode,
+                R"(", "op": ")", type, R"(", "inputs": [)", names, R"(], "attrs": )", attributes,
+                R"(}], "outputs": [")", kNode, "\"]}");
+}
+
+Tensor drawn(const OpSample& sample, const TensorSpec& spec, std::size_t index) {
+  const std::uint64_t seed = mix(hash_text(sample.type + sample.label), index);
+  const bool given = index < sample.values.size() && !sample.values[index].empty();
+  if (spec.dtype == DType::kFloat32 && !given) return distinct_values(spec.shape, sample.low, sample.high, seed);
+  const Tensor tensor(spec);
+  Random random(seed);
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    if (spec.dtype == DType::kFloat32)
+      tensor.data<float>()[i] = static_cast<float>(sample.values[index].at(i));
+    else
+      tensor.data<std::int32_t>()[i] = given ? static_cast<std::int32_t>(sample.values[index].at(i))
+                                             : static_cast<std::int32_t>(std::floor(random.uniform(
+                                                   static_cast<float>(sample.low), static_cast<float>(sample.high))));
+  }
+  return tensor;
+}
+
+/// A sample in a graph, with an objective to differentiate (none when the op has no float output) and its inputs'
+/// values.
+struct Bench {
+  Bench(const OpSample& sample, Graph from) : graph(std::move(from)), op(&graph.at(kNode)) {
+    std::vector<Output> sources(op->inputs().begin(), op->inputs().end());
+    if (sources.empty()) sources.push_back(op->output());
+    for (std::size_t k = 0; k < sources.size(); ++k) {
+      const Output source = sources[k];
+      const bool is_variable = source.node->as<Variable>() != nullptr;
+      if (source.node->as<Placeholder>())
+        feeds.emplace_back(source, drawn(sample, source.spec(), k));
+      else if (is_variable)
+        variables[source.node->name()] = drawn(sample, source.spec(), k);
+      if (source.spec().dtype == DType::kFloat32 && (is_variable || source.node->as<Placeholder>()) && !excluded(k))
+        targets.push_back(source);
+    }
+    for (std::size_t k = 0; k < op->output_specs().size(); ++k) {
+      outputs.push_back(op->output(static_cast<int>(k)));
+      has_objective = has_objective || outputs.back().spec().dtype == DType::kFloat32;
+    }
+  }
+
+  static Bench of(const OpSample& sample) {
+    register_all();
+    Bench bench(sample,
+                graph_from_json(graph_text(sample.type, sample.attributes, sample.inputs, sample.variables), "sample"));
+    if (bench.has_objective) bench.objective = weighted(bench.graph, bench.outputs);
+    return bench;
+  }
+
+  bool excluded(std::size_t input) const {
+    const std::vector<int> none = op->op().traits().no_gradient;
+    return std::ranges::find(none, static_cast<int>(input)) != none.end();
+  }
+
+  Graph graph;
+  const Node* op;
+  Feeds feeds;
+  NamedTensors variables;
+  std::vector<Output> targets;
+  std::vector<Output> outputs;
+  bool has_objective = false;
+  Output objective;
+};
+
+/// Everything that one run computes, by a name for messages.
+std::vector<std::pair<std::string, Tensor>> results(Bench& bench, bool training, Backend backend) {
+  Session session(bench.graph, {.backend = backend});
+  for (const auto& [name, value] : bench.variables) session.set_variable(name, value);
+  RunRequest request{.fetches = bench.outputs, .gradients_of = {}, .gradient_targets = {}, .training = training};
+  if (bench.has_objective && !bench.targets.empty()) {
+    request.gradients_of = bench.objective;
+    request.gradient_targets = bench.targets;
+  }
+  const RunResult run = session.run(request, bench.feeds);
+  std::vector<std::pair<std::string, Tensor>> named;
+  for (std::size_t k = 0; k < run.fetched.size(); ++k) named.emplace_back(concat("output ", k), run.fetched[k]);
+  for (std::size_t k = 0; k < run.gradients.size(); ++k)
+    named.emplace_back(concat("the gradient of ", bench.targets[k].name()), run.gradients[k]);
+  for (const auto& [name, value] : session.variables()) named.emplace_back("variable " + name, value.clone());
+  return named;
+}
+
+void expect_agreement(const std::vector<std::pair<std::string, Tensor>>& got,
+                      const std::vector<std::pair<std::string, Tensor>>& wanted, double tolerance,
+                      const OpSample& sample) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    ASSERT_EQ(got[k].first, wanted[k].first);
+    if (got[k].second.dtype() == DType::kInt32) {
+      EXPECT_TRUE(std::ranges::equal(got[k].second.values<std::int32_t>(), wanted[k].second.values<std::int32_t>()));
+      continue;
+    }
+    const std::string text = difference(got[k].second, wanted[k].second, tolerance);
+    EXPECT_EQ(text, "") << sample.type << " \"" << sample.label << "\": " << got[k].first << ' ' << text;
+  }
+}
+
+/// Sets a number of threads until the end of a scope.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int count) : before_(thread_count()) { set_thread_count(count); }
+  ~ThreadCount() { set_thread_count(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
+class OpSampleTest : public ::testing::TestWithParam<OpSample> {};
+
+TEST_P(OpSampleTest, GradientsMatchCentralDifferences) {
+  const OpSample& sample = GetParam();
+  Bench bench = Bench::of(sample);
+  std::vector<Output> checked;
+  std::int64_t elements = 0;
+  for (const Output target : bench.targets) {
+    bool skipped = false;
+    for (const int k : sample.skip_gradient_check)
+      skipped = skipped || (k < static_cast<int>(bench.op->inputs().size()) && bench.op->input(k) == target);
+    if (!skipped) checked.push_back(target);
+    elements += target.shape().elements();
+  }
+  if (!bench.has_objective || checked.empty()) return;
+  constexpr std::int64_t kLarge = 5000;
+  const std::string text = check_gradients({.graph = bench.graph,
+                                            .objective = bench.objective,
+                                            .targets = checked,
+                                            .feeds = bench.feeds,
+                                            .variables = bench.variables,
+                                            .training = sample.training,
+                                            .places = elements > kLarge ? 4 : 40});
+  EXPECT_EQ(text, "") << sample.type << " \"" << sample.label << "\": " << text;
+}
+
+TEST_P(OpSampleTest, FastMatchesReference) {
+  Bench bench = Bench::of(GetParam());
+  const auto fast = results(bench, GetParam().training, Backend::kFast);
+  const auto reference = results(bench, GetParam().training, Backend::kReference);
+  expect_agreement(fast, reference, 1e-4, GetParam());
+}
+
+TEST_P(OpSampleTest, ThreadsAgree) {
+  Bench bench = Bench::of(GetParam());
+  const auto with = [&](int threads) {
+    const ThreadCount count(threads);
+    return results(bench, GetParam().training, Backend::kFast);
+  };
+  const auto one = with(1);
+  expect_agreement(with(2), one, 1e-5, GetParam());
+  expect_agreement(with(3), one, 1e-5, GetParam());
+}
+
+TEST_P(OpSampleTest, JsonRoundTripKeepsTextAndBits) {
+  Bench bench = Bench::of(GetParam());
+  const std::string text = graph_to_json(bench.graph);
+  Bench again(GetParam(), graph_from_json(text, "round trip"));
+  ASSERT_EQ(graph_to_json(again.graph), text);
+  if (again.has_objective) again.objective = again.graph.output_at(bench.objective.name());
+  const auto before = results(bench, GetParam().training, Backend::kFast);
+  const auto after = results(again, GetParam().training, Backend::kFast);
+  ASSERT_EQ(before.size(), after.size());
+  for (std::size_t k = 0; k < before.size(); ++k) {
+    const auto bytes = [](const Tensor& tensor) {
+      return std::span(static_cast<const std::byte*>(tensor.raw()), tensor.bytes());
+    };
+    EXPECT_TRUE(std::ranges::equal(bytes(before[k].second), bytes(after[k].second))) << before[k].first;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, OpSampleTest, ::testing::ValuesIn(all_samples()), test_name<OpSample>);
+
+class BadOpSampleTest : public ::testing::TestWithParam<BadOpSample> {};
+
+TEST_P(BadOpSampleTest, IsRefusedWithAMessageThatNamesTheNode) {
+  register_all();
+  const BadOpSample& sample = GetParam();
+  try {
+    graph_from_json(graph_text(sample.type, sample.attributes, sample.inputs), "sample");
+    FAIL() << sample.type << " \"" << sample.label << "\" was accepted";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find(sample.message), std::string::npos) << text << "\nlacks: " << sample.message;
+    EXPECT_NE(text.find(sample.type), std::string::npos) << text;
+    EXPECT_NE(text.find(kNode), std::string::npos) << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, BadOpSampleTest, ::testing::ValuesIn(all_bad_samples()), test_name<BadOpSample>);
+
+TEST(RegistryTest, EveryOpHasSamplesAndBadSamples) {
+  register_all();
+  const auto samples = all_samples();
+  const auto bad_samples = all_bad_samples();
+  ASSERT_FALSE(registered_ops().empty());
+  for (const std::string& type : registered_ops()) {
+    EXPECT_TRUE(std::ranges::find(samples, type, &OpSample::type) != samples.end()) << type << " has no sample";
+    EXPECT_TRUE(std::ranges::find(bad_samples, type, &BadOpSample::type) != bad_samples.end())
+        << type << " has no bad sample";
+  }
+}
+
+}  // namespace
+}  // namespace miniqat::testing

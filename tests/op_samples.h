@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace miniqat::testing {
+
+/// One way to use an op, on which the registry test proves it: gradient check in double on the reference loops, fast
+/// against reference in float32 (forward and backward), graph JSON round trip.
+struct OpSample {
+  std::string type;
+  /// What is special about this sample, unique within the type: "stride 2 SAME".
+  std::string label;
+  /// The node's "attrs" as JSON text.
+  std::string attributes = "{}";
+  std::vector<TensorSpec> inputs;
+  /// Inputs are drawn uniformly from [low, high] (integers: whole numbers in [low, high)), from a fixed seed...
+  double low = -1;
+  double high = 1;
+  /// ... except where explicit values are given, by input index (empty: drawn).
+  std::vector<std::vector<double>> values = {};
+  /// Inputs that are Variables instead of Placeholders (those which the op updates).
+  std::vector<int> variables = {};
+  bool training = true;
+  /// Inputs whose gradient a finite difference cannot check (straight-through estimators: say why in the table); these
+  /// are compared fast against reference only.
+  std::vector<int> skip_gradient_check = {};
+};
+
+/// A use that shape inference must refuse.
+struct BadOpSample {
+  std::string type;
+  std::string label;
+  std::string attributes = "{}";
+  std::vector<TensorSpec> inputs;
+  /// A part of the message that must appear (the message must also name type and node).
+  std::string message;
+};
+
+// One pair of tables a group of ops, in op_samples_<group>.cpp. Every registered op needs a sample and a bad sample.
+std::vector<OpSample> layer_samples();  // Conv2D DepthwiseConv2d MatMul MaxPool AvgPool BatchNorm
+std::vector<BadOpSample> bad_layer_samples();
+std::vector<OpSample>
+pointwise_samples();  // BiasAdd Add Sub Mul Div Rsqrt Reciprocal Square Relu Relu6 Identity Softmax Dropout
+std::vector<BadOpSample> bad_pointwise_samples();
+std::vector<OpSample> structure_samples();  // Reshape Concat Pad Mean SoftmaxCrossEntropy Placeholder Variable Constant
+std::vector<BadOpSample> bad_structure_samples();
+std::vector<OpSample> fake_quant_samples();  // FakeQuant
+std::vector<BadOpSample> bad_fake_quant_samples();
+
+}  // namespace miniqat::testing

@@ -1,0 +1,175 @@
+#include "tests/op_samples.h"
+
+namespace miniqat::testing {
+namespace {
+
+TensorSpec floats(const Shape& shape) { return {shape, DType::kFloat32}; }
+TensorSpec integers(const Shape& shape) { return {shape, DType::kInt32}; }
+
+void add_reshape_samples(std::vector<OpSample>& samples) {
+  const auto add = [&](const std::string& label, const Shape& x, const std::string& shape) {
+    samples.push_back(
+        {.type = "Reshape", .label = label, .attributes = R"({"shape": )" + shape + "}", .inputs = {floats(x)}});
+  };
+  add("flatten", {2, 3, 5}, "[2, -1]");
+  add("all open", {2, 3, 5}, "[-1]");
+  add("no open extent", {4, 6}, "[2, 3, 4]");
+  add("to scalar", {1, 1}, "[]");
+  add("from scalar", {}, "[1, -1, 1]");
+  add("large", {129, 2, 130}, "[-1, 129]");
+  samples.push_back({.type = "Reshape",
+                     .label = "integers",
+                     .attributes = R"({"shape": [2, 3]})",
+                     .inputs = {integers({6})},
+                     .low = -9,
+                     .high = 9});
+}
+
+void add_concat_samples(std::vector<OpSample>& samples) {
+  const auto add = [&](const std::string& label, std::vector<TensorSpec> inputs, const std::string& attributes) {
+    samples.push_back({.type = "Concat", .label = label, .attributes = attributes, .inputs = std::move(inputs)});
+  };
+  add("last axis by default", {floats({2, 3, 4}), floats({2, 3, 1}), floats({2, 3, 2})}, "{}");
+  add("first axis", {floats({1, 3}), floats({4, 3})}, R"({"axis": 0})");
+  add("middle axis", {floats({2, 3, 4}), floats({2, 1, 4})}, R"({"axis": 1})");
+  add("negative axis", {floats({2, 3, 4}), floats({2, 2, 4})}, R"({"axis": -2})");
+  add("one input", {floats({3, 2})}, R"({"axis": 1})");
+  add("an empty input", {floats({2, 3}), floats({2, 0})}, R"({"axis": 1})");
+  add("large", {floats({400, 33}), floats({400, 64})}, R"({"axis": 1})");
+}
+
+void add_pad_samples(std::vector<OpSample>& samples) {
+  const auto add = [&](const std::string& label, const Shape& x, const std::string& paddings) {
+    samples.push_back(
+        {.type = "Pad", .label = label, .attributes = R"({"paddings": )" + paddings + "}", .inputs = {floats(x)}});
+  };
+  add("image", {2, 3, 5, 4}, "[[0, 0], [1, 2], [3, 0], [0, 0]]");
+  add("channels", {2, 3}, "[[0, 1], [2, 1]]");
+  add("vector", {1}, "[[2, 3]]");
+  add("nothing", {3, 2}, "[[0, 0], [0, 0]]");
+  add("scalar", {}, "[]");
+  add("large", {31, 9, 9, 17}, "[[1, 0], [1, 1], [0, 2], [0, 0]]");
+}
+
+void add_mean_samples(std::vector<OpSample>& samples) {
+  const auto add = [&](const std::string& label, const Shape& x, const std::string& attributes) {
+    samples.push_back({.type = "Mean", .label = label, .attributes = attributes, .inputs = {floats(x)}});
+  };
+  add("all axes", {3, 5}, "{}");
+  add("all axes kept", {3, 5}, R"({"keep_dims": true})");
+  add("scalar", {}, "{}");
+  add("height and width", {2, 3, 4, 5}, R"({"axes": [1, 2]})");
+  add("height and width kept", {2, 3, 4, 5}, R"({"axes": [1, 2], "keep_dims": true})");
+  add("all but the last", {2, 3, 4, 5}, R"({"axes": [0, 1, 2]})");
+  add("last, negative", {4, 7}, R"({"axes": [-1]})");
+  add("apart", {2, 3, 4, 5}, R"({"axes": [-1, 1]})");
+  add("axes of extent 1", {1, 6, 1}, R"({"axes": [0, 2]})");
+  add("large, all axes", {131, 257}, "{}");
+  add("large, height and width", {33, 7, 7, 32}, R"({"axes": [1, 2]})");
+  add("large, last", {513, 65}, R"({"axes": [1]})");
+}
+
+void add_loss_samples(std::vector<OpSample>& samples) {
+  const auto add = [&](const std::string& label, std::int64_t rows, std::int64_t classes, double magnitude) {
+    std::vector<double> labels(rows);
+    for (std::int64_t r = 0; r < rows; ++r) labels[r] = static_cast<double>((r * 7 + 1) % classes);
+    samples.push_back({.type = "SoftmaxCrossEntropy",
+                       .label = label,
+                       .inputs = {floats({rows, classes}), integers({rows})},
+                       .low = -magnitude,
+                       .high = magnitude,
+                       .values = {{}, labels}});
+  };
+  add("ten classes", 5, 10, 3);
+  add("one row", 1, 4, 3);
+  add("one class", 3, 1, 3);
+  add("two classes", 7, 2, 8);
+  add("large", 1201, 31, 3);
+}
+
+void add_source_samples(std::vector<OpSample>& samples) {
+  const auto add = [&](const std::string& type, const std::string& label, const std::string& attributes) {
+    samples.push_back({.type = type, .label = label, .attributes = attributes, .inputs = {}, .low = -5, .high = 5});
+  };
+  add("Placeholder", "floats", R"({"shape": [2, 3]})");
+  add("Placeholder", "scalar", R"({"shape": []})");
+  add("Placeholder", "integers", R"({"shape": [4], "dtype": "int32"})");
+  add("Variable", "defaults", R"({"shape": [3, 3, 2, 4]})");
+  add("Variable", "initializer",
+      R"({"shape": [7], "trainable": false, "initializer": {"type": "truncated_normal", "stddev": 0.5}})");
+  add("Constant", "one number", R"({"shape": [2, 3], "value": 0.1})");
+  add("Constant", "list", R"({"shape": [2, 2], "value": [1, -2.5, 3e-9, 0.1]})");
+}
+
+void add_bad_source_samples(std::vector<BadOpSample>& samples) {
+  samples.push_back({"Placeholder", "absurd size", R"({"shape": [1000000, 1000000]})", {}, "elements"});
+  samples.push_back({"Placeholder", "negative extent", R"({"shape": [-1, 2]})", {}, "-1"});
+  samples.push_back({"Placeholder", "unknown dtype", R"({"shape": [2], "dtype": "float7"})", {}, "float7"});
+  samples.push_back({"Placeholder", "dtype that cannot be fed", R"({"shape": [2], "dtype": "int8"})", {}, "int8"});
+  samples.push_back({"Placeholder", "an input", R"({"shape": [2]})", {floats({2})}, "takes 0 inputs, 1 is given"});
+  samples.push_back({"Variable", "absurd size", R"({"shape": [1000000, 1000000]})", {}, "elements"});
+  samples.push_back({"Variable",
+                     "negative stddev",
+                     R"({"shape": [2], "initializer": {"type": "truncated_normal", "stddev": -1}})",
+                     {},
+                     "stddev"});
+  samples.push_back(
+      {"Variable", "unknown initializer", R"({"shape": [2], "initializer": {"type": "guess"}})", {}, "guess"});
+  samples.push_back({"Constant", "wrong count", R"({"shape": [2, 2], "value": [1, 2, 3]})", {}, "got 3"});
+  samples.push_back({"Constant", "rank 9", R"({"shape": [1, 1, 1, 1, 1, 1, 1, 1, 1]})", {}, "rank"});
+}
+
+}  // namespace
+
+std::vector<OpSample> structure_samples() {
+  std::vector<OpSample> samples;
+  add_reshape_samples(samples);
+  add_concat_samples(samples);
+  add_pad_samples(samples);
+  add_mean_samples(samples);
+  add_loss_samples(samples);
+  add_source_samples(samples);
+  return samples;
+}
+
+std::vector<BadOpSample> bad_structure_samples() {
+  std::vector<BadOpSample> samples;
+  const auto add = [&](const std::string& type, const std::string& label, std::vector<TensorSpec> inputs,
+                       const std::string& attributes, const std::string& message) {
+    samples.push_back({type, label, attributes, std::move(inputs), message});
+  };
+  add("Reshape", "other count", {floats({2, 3})}, R"({"shape": [4]})", "shape [4] has 4 elements, input [2,3] has 6");
+  add("Reshape", "no open extent fits", {floats({2, 3})}, R"({"shape": [4, -1]})", "input [2,3] has 6");
+  add("Reshape", "two open extents", {floats({2, 3})}, R"({"shape": [-1, -1]})", "only one extent");
+  add("Reshape", "open beside 0", {floats({0, 3})}, R"({"shape": [0, -1]})", "no extent for -1 fits");
+  add("Reshape", "extent -2", {floats({2, 3})}, R"({"shape": [-2, 3]})", "negative extent -2");
+  add("Reshape", "absurd", {floats({2, 3})}, R"({"shape": [9000000000000000000, 9, -1]})", "elements");
+  add("Concat", "no inputs", {}, "{}", "takes at least one input");
+  add("Concat", "ranks differ", {floats({2, 3}), floats({2})}, "{}", "input 0 [2,3], input 1 [2]");
+  add("Concat", "extents differ", {floats({2, 3}), floats({4, 3})}, R"({"axis": 1})", "input 0 [2,3], input 1 [4,3]");
+  add("Concat", "no such axis", {floats({2, 3})}, R"({"axis": 2})", "axis 2 does not exist in input 0 [2,3]");
+  add("Concat", "no such negative axis", {floats({2, 3})}, R"({"axis": -3})", "axis -3 does not exist");
+  add("Concat", "scalars", {floats({}), floats({})}, "{}", "axis -1 does not exist in input 0 []");
+  add("Concat", "integers", {floats({2}), integers({2})}, "{}", "input 1 must be float32");
+  add("Pad", "too few paddings", {floats({2, 3})}, R"({"paddings": [[1, 1]]})", "each of the 2 axes, has 1; x [2,3]");
+  add("Pad", "negative", {floats({2})}, R"({"paddings": [[1, -1]]})", "padding -1 of axis 0");
+  add("Pad", "absurd", {floats({2})}, R"({"paddings": [[9000000000000000000, 1]]})", "padding 9000000000000000000");
+  add("Pad", "absurd in sum", {floats({2})}, R"({"paddings": [[2000000000, 2000000000]]})", "elements");
+  add("Pad", "integers", {integers({2})}, R"({"paddings": [[0, 1]]})", "must be float32");
+  add("Mean", "no such axis", {floats({2, 3})}, R"({"axes": [2]})", "axis 2 does not exist in x [2,3]");
+  add("Mean", "axis twice", {floats({2, 3})}, R"({"axes": [1, -1]})", "axis -1 is named twice");
+  add("Mean", "no elements", {floats({0, 3})}, "{}", "no mean over no elements; x [0,3]");
+  add("Mean", "integers", {integers({2})}, "{}", "must be float32");
+  const std::string loss = "SoftmaxCrossEntropy";
+  add(loss, "rows differ", {floats({4, 3}), integers({5})}, "{}",
+      "logits have 4 rows, labels 5; logits [4,3], labels [5]");
+  add(loss, "float labels", {floats({4, 3}), floats({4})}, "{}", "labels must be int32, are float32");
+  add(loss, "integer logits", {integers({4, 3}), integers({4})}, "{}", "logits must be float32");
+  add(loss, "rank 1 logits", {floats({4}), integers({4})}, "{}", "logits must have rank 2");
+  add(loss, "one-hot labels", {floats({4, 3}), integers({4, 3})}, "{}", "labels must have rank 1");
+  add(loss, "no rows", {floats({0, 3}), integers({0})}, "{}", "at least one row");
+  add_bad_source_samples(samples);
+  return samples;
+}
+
+}  // namespace miniqat::testing

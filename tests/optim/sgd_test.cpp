@@ -1,0 +1,150 @@
+#include "optim/sgd.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace miniqat::optim {
+namespace {
+
+/// A variable with its slots, stepped by an optimizer.
+struct Trainee {
+  Tensor value;
+  Tensor velocity;
+  std::int64_t step = 0;
+
+  explicit Trainee(const Shape& shape, float start) : value(shape), velocity(shape) {
+    std::ranges::fill(value.values<float>(), start);
+  }
+
+  /// The first weight after a step with this gradient everywhere.
+  float after(const Sgd& optimizer, float gradient_value) {
+    const Tensor gradient(value.shape());
+    std::ranges::fill(gradient.values<float>(), gradient_value);
+    Tensor* slots[] = {&velocity};
+    optimizer.apply({.name = "w",
+                     .value = &value,
+                     .gradient = &gradient,
+                     .slots = std::span(slots, optimizer.slot_names().size()),
+                     .step = ++step});
+    return value.values<float>()[0];
+  }
+};
+
+TEST(Sgd, PlainDescent) {
+  const Sgd optimizer({.learning_rate = 0.5});
+  EXPECT_TRUE(optimizer.slot_names().empty());
+  Trainee trainee({3}, 1);
+  EXPECT_EQ(trainee.after(optimizer, 1), 0.5f);
+  EXPECT_EQ(trainee.after(optimizer, -2), 1.5f);
+}
+
+TEST(Sgd, MomentumByHand) {
+  const Sgd optimizer({.learning_rate = 0.5, .momentum = 0.5});
+  EXPECT_EQ(optimizer.slot_names(), std::vector<std::string>{"momentum"});
+  Trainee trainee({3}, 1);
+  EXPECT_EQ(trainee.after(optimizer, 1), 0.5f);     // v = 1
+  EXPECT_EQ(trainee.after(optimizer, 2), -0.75f);   // v = 2.5
+  EXPECT_EQ(trainee.after(optimizer, 0), -1.375f);  // v = 1.25
+  EXPECT_EQ(trainee.velocity.values<float>()[2], 1.25f);
+}
+
+TEST(Sgd, NesterovByHand) {
+  const Sgd optimizer({.learning_rate = 0.5, .momentum = 0.5, .nesterov = true});
+  Trainee trainee({3}, 1);
+  EXPECT_EQ(trainee.after(optimizer, 1), 0.25f);     // v = 1, w -= 0.5 * (1 + 0.5)
+  EXPECT_EQ(trainee.after(optimizer, 2), -1.375f);   // v = 2.5, w -= 0.5 * (2 + 1.25)
+  EXPECT_EQ(trainee.after(optimizer, 0), -1.6875f);  // v = 1.25, w -= 0.5 * 0.625
+}
+
+TEST(Sgd, WeightDecayEntersTheGradientAndTheMomentum) {
+  Trainee plain({2, 2}, 2);
+  EXPECT_EQ(plain.after(Sgd({.learning_rate = 0.5, .weight_decay = 0.25}), 1), 1.25f);  // g' = 1.5
+  Trainee trainee({2, 2}, 2);
+  const Sgd optimizer({.learning_rate = 0.5, .momentum = 0.5, .weight_decay = 0.25});
+  EXPECT_EQ(trainee.after(optimizer, 1), 1.25f);     // v = 1.5
+  EXPECT_EQ(trainee.after(optimizer, 0), 0.71875f);  // v = 0.75 + 0.3125
+  Trainee ahead({2, 2}, 2);
+  const Sgd nesterov({.learning_rate = 0.5, .momentum = 0.5, .nesterov = true, .weight_decay = 0.25});
+  EXPECT_EQ(ahead.after(nesterov, 1), 0.875f);  // g' = 1.5, v = 1.5, w -= 0.5 * (1.5 + 0.75)
+}
+
+TEST(Sgd, BiasesDecayOnlyWhenAsked) {
+  const Sgd usual({.learning_rate = 1, .weight_decay = 0.5});
+  const Sgd all({.learning_rate = 1, .weight_decay = 0.5, .decay_all = true});
+  for (const Shape& shape : {Shape{}, Shape{4}}) {
+    EXPECT_EQ(Trainee(shape, 2).after(usual, 0), 2) << shape;
+    EXPECT_EQ(Trainee(shape, 2).after(all, 0), 1) << shape;
+  }
+  EXPECT_EQ(Trainee({1, 4}, 2).after(usual, 0), 1);
+  EXPECT_EQ(Trainee({1, 1, 1, 4}, 2).after(usual, 0), 1);
+}
+
+TEST(Sgd, TheScheduleMultipliesTheRate) {
+  const Sgd optimizer({.learning_rate = 0.5, .schedule = make_schedule("step", {.every = 1, .factor = 0.5})});
+  EXPECT_EQ(optimizer.learning_rate(1), 0.5);
+  EXPECT_EQ(optimizer.learning_rate(3), 0.125);
+  Trainee trainee({1}, 1);
+  EXPECT_EQ(trainee.after(optimizer, 1), 0.5f);
+  EXPECT_EQ(trainee.after(optimizer, 1), 0.25f);
+  EXPECT_EQ(trainee.after(optimizer, 1), 0.125f);
+}
+
+TEST(Sgd, OptionsMayBeFloats) {
+  const Sgd optimizer({.learning_rate = 0.05f, .momentum = 0.9f});
+  EXPECT_FLOAT_EQ(static_cast<float>(optimizer.learning_rate(1)), 0.05f);
+}
+
+TEST(Sgd, LargeVariablesAreUpdatedOnceEverywhereWhateverTheThreads) {
+  const int before = thread_count();
+  const Shape shape = {3, 20011};
+  for (const int threads : {1, 2, 3}) {
+    set_thread_count(threads);
+    Tensor value(shape);
+    Tensor velocity(shape);
+    const Tensor gradient(shape);
+    for (std::int64_t i = 0; i < shape.elements(); ++i) gradient.values<float>()[i] = static_cast<float>(i);
+    Tensor* slots[] = {&velocity};
+    Sgd({.learning_rate = 0.5, .momentum = 0.5})
+        .apply({.name = "w", .value = &value, .gradient = &gradient, .slots = slots});
+    for (std::int64_t i = 0; i < shape.elements(); ++i)
+      ASSERT_EQ(value.values<float>()[i], -0.5f * static_cast<float>(i)) << threads;
+  }
+  set_thread_count(before);
+}
+
+TEST(Sgd, AnEmptyVariableIsFine) {
+  EXPECT_NO_THROW({
+    Tensor empty(Shape{0, 3});
+    Sgd({}).apply({.name = "w", .value = &empty, .gradient = &empty, .slots = {}});
+  });
+}
+
+TEST(Sgd, OptionsOutOfRangeAreNamedWithTheirValue) {
+  const auto expect_error = [](const SgdOptions& options, const std::string& part) {
+    try {
+      Sgd optimizer(options);
+      ADD_FAILURE() << "accepted; " << part;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  expect_error({.learning_rate = -0.5}, "learning_rate must be a finite number >= 0, is -0.5");
+  for (const double bad : {-1e-9, std::nan(""), HUGE_VAL, 1e39}) {
+    expect_error({.learning_rate = bad}, "learning_rate");
+    expect_error({.weight_decay = bad}, "weight_decay");
+  }
+  for (const double bad : {-0.1, 1.0, 1 - 1e-12, 2.0, std::nan(""), HUGE_VAL})
+    expect_error({.momentum = bad}, "momentum must be in [0, 1)");
+  expect_error({.nesterov = true}, "nesterov needs momentum");
+  EXPECT_NO_THROW(Sgd({.learning_rate = 0, .momentum = 0.999}));
+}
+
+}  // namespace
+}  // namespace miniqat::optim

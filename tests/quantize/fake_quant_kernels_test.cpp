@@ -1,0 +1,144 @@
+#include "quantize/fake_quant_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/parallel.h"
+#include "core/random.h"
+#include "quantize/reference/fake_quant.h"
+
+namespace miniqat::quantize {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// A tensor of `rows` x `channels` with its grids; values within, at and beyond the grids' ends, NaNs and infinities.
+struct Case {
+  Case(std::int64_t rows, std::int64_t channels, int bits) : n(rows * channels) {
+    Random random(mix(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(channels)));
+    for (std::int64_t c = 0; c < channels; ++c) {
+      Range<float> range{-2 * random.uniform(), 3 * random.uniform()};
+      if (c % 11 == 5) range = {0, 0};
+      if (c % 11 == 7) range = {kNan, kNan};
+      grids.push_back(grid_of(range, {.bits = bits}));
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      const Affine<float>& grid = grids[i % channels];
+      const float special[] = {kNan, kInfinity, -kInfinity, grid.nudged_min, grid.nudged_max, -0.0f, 1e-42f};
+      const std::uint64_t pick = random.below(60);
+      x.push_back(pick < std::size(special) ? special[pick] : random.uniform(-3, 4));
+      dy.push_back(random.uniform(-1, 1));
+    }
+  }
+  std::span<const Affine<float>> grid_span() const { return grids; }
+
+  std::int64_t n;
+  std::vector<Affine<float>> grids;
+  std::vector<float> x;
+  std::vector<float> dy;
+};
+
+/// Bit by bit, but for the payload of NaNs.
+void expect_same(const std::vector<float>& fast, const std::vector<float>& reference, const std::string& what) {
+  ASSERT_EQ(fast.size(), reference.size()) << what;
+  for (std::size_t i = 0; i < fast.size(); ++i) {
+    const bool same = std::isnan(reference[i])
+                          ? std::isnan(fast[i])
+                          : std::bit_cast<std::uint32_t>(fast[i]) == std::bit_cast<std::uint32_t>(reference[i]);
+    ASSERT_TRUE(same) << what << ", element " << i << " of " << fast.size() << ": " << fast[i] << ", reference "
+                      << reference[i];
+  }
+}
+
+template <class Body>
+void for_cases(const Body& body) {
+  for (int threads : {1, 2, 3}) {
+    set_thread_count(threads);
+    for (std::int64_t channels : {1, 3, 33, 512, 513})
+      for (std::int64_t rows : {1, 17, 512, 1031})
+        for (int bits : {2, 8, 16}) {
+          if (rows * channels > 2'000 && (bits != 8 || threads == 1)) continue;
+          const std::string what = std::to_string(rows) + "x" + std::to_string(channels) + ", " + std::to_string(bits) +
+                                   " bits, " + std::to_string(threads) + " threads";
+          body(Case(rows, channels, bits), what);
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+  }
+}
+
+TEST(FakeQuantKernels, ForwardIsTheReferenceBitForBit) {
+  for_cases([](const Case& c, const std::string& what) {
+    std::vector<float> expected(c.n), y(c.n, kNan), x = c.x;
+    reference::fake_quant_forward<float>(c.x, c.grid_span(), expected.data());
+    fake_quant_forward(c.x.data(), y.data(), c.n, c.grids, nullptr);
+    expect_same(y, expected, what);
+    fake_quant_forward(x.data(), x.data(), c.n, c.grids, nullptr);
+    expect_same(x, expected, what + ", in place");
+  });
+}
+
+TEST(FakeQuantKernels, MaskedBackwardIsTheReferenceBitForBit) {
+  for_cases([](const Case& c, const std::string& what) {
+    std::vector<float> expected(c.n), expected_y(c.n), y = c.x, dx(c.n, kNan), dy = c.dy;
+    reference::fake_quant_forward<float>(c.x, c.grid_span(), expected_y.data());
+    reference::fake_quant_backward<float>(c.x, c.dy.data(), c.grid_span(), expected.data(), nullptr, nullptr);
+    std::vector<std::uint32_t> mask(mask_words(c.n), 0xdeadbeef);
+    fake_quant_forward(y.data(), y.data(), c.n, c.grids, mask.data());
+    expect_same(y, expected_y, what + ", forward with mask");
+    fake_quant_backward(c.dy.data(), dx.data(), c.n, mask.data());
+    expect_same(dx, expected, what);
+    fake_quant_backward(dy.data(), dy.data(), c.n, mask.data());
+    expect_same(dy, expected, what + ", in place");
+  });
+}
+
+TEST(FakeQuantKernels, BackwardFromXIsTheReference) {
+  for_cases([](const Case& c, const std::string& what) {
+    const std::size_t channels = c.grids.size();
+    std::vector<float> expected(c.n), d_min(channels), d_max(channels);
+    reference::fake_quant_backward<float>(c.x, c.dy.data(), c.grid_span(), expected.data(), d_min.data(), d_max.data());
+    std::vector<float> dx = c.dy, fast_min(channels, kNan), fast_max(channels, kNan);
+    fake_quant_backward(c.x.data(), dx.data(), c.n, c.grids, dx.data(), fast_min.data(), fast_max.data());
+    expect_same(dx, expected, what);
+    for (std::size_t i = 0; i < channels; ++i) {
+      // Both sum in double, in another order.
+      ASSERT_NEAR(fast_min[i], d_min[i], 1e-6 * (1 + std::abs(d_min[i]))) << what << ", channel " << i;
+      ASSERT_NEAR(fast_max[i], d_max[i], 1e-6 * (1 + std::abs(d_max[i]))) << what << ", channel " << i;
+    }
+  });
+}
+
+TEST(FakeQuantKernels, RangeGradientsComeOneByOne) {
+  const Case c(100, 3, 4);
+  std::vector<float> both_min(3), both_max(3), min(3), max(3), dx(c.n), only_dx(c.n);
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, c.grids, dx.data(), both_min.data(), both_max.data());
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, c.grids, nullptr, min.data(), nullptr);
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, c.grids, nullptr, nullptr, max.data());
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, c.grids, only_dx.data(), nullptr, nullptr);
+  EXPECT_NE(both_min[0], 0);
+  EXPECT_NE(both_max[0], 0);
+  EXPECT_EQ(min, both_min);
+  EXPECT_EQ(max, both_max);
+  EXPECT_EQ(only_dx, dx);
+}
+
+TEST(FakeQuantKernels, NothingToDoForNothing) {
+  const std::vector<Affine<float>> none;
+  fake_quant_forward(nullptr, nullptr, 0, none, nullptr);
+  fake_quant_backward(nullptr, nullptr, 0, none, nullptr, nullptr, nullptr);
+  float d_min[2] = {kNan, kNan}, d_max[2] = {kNan, kNan};
+  fake_quant_backward(nullptr, nullptr, 0, std::vector<Affine<float>>(2), nullptr, d_min, d_max);
+  EXPECT_EQ(d_min[1], 0);
+  EXPECT_EQ(d_max[1], 0);
+  EXPECT_EQ(mask_words(0), 0);
+  EXPECT_EQ(mask_words(512), 16);
+  EXPECT_EQ(mask_words(513), 32);
+}
+
+}  // namespace
+}  // namespace miniqat::quantize
