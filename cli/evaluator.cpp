@@ -20,7 +20,7 @@ double cross_entropy(std::span<const float> logits, std::int32_t label) {
 
 Evaluation evaluate(Session& session, const Classifier& classifier, const datasets::Dataset& dataset) {
   Evaluation result;
-  const RunRequest request{.fetches = {classifier.logits}, .gradients_of = {}, .gradient_targets = {}};
+  const RunRequest request{.fetches = {classifier.logits}};
   const auto classes = static_cast<std::size_t>(classifier.logits.shape()[1]);
   datasets::for_each_batch(dataset, classifier.images.shape()[0], [&](const datasets::EvaluationBatch& batch) {
     const Tensor logits = session.run(request, {{classifier.images, batch.images}}).fetched.front();

@@ -51,7 +51,7 @@ void print_table(const Graph& graph) {
   std::int64_t parameters = 0;
   std::int64_t multiply_adds = 0;
   int quantizers = 0;
-  for (const Node* node : graph.nodes()) {
+  for (const Node* node : graph.topological_order()) {
     const auto* variable = node->as<Variable>();
     const bool trainable = variable != nullptr && variable->attributes().trainable;
     const std::int64_t own = trainable ? node->output_specs()[0].shape.elements() : 0;

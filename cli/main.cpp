@@ -30,11 +30,13 @@ std::vector<std::string> known_words(const CLI::App& program) {
 
 int explain(const CLI::App& program, const CLI::ParseError& error) {
   const CLI::App& command = chosen_command(program);
-  const std::string prefix = &command == &program ? "miniqat" : "miniqat " + command.get_name();
+  const bool chosen = &command != &program;
+  const std::string prefix = chosen ? "miniqat " + command.get_name() : "miniqat";
   std::string text = error.what();
   const std::vector<std::string> unexpected = command.remaining();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unexpected.empty())
-    text = "unknown argument \"" + unexpected.front() + "\"" + did_you_mean(unexpected.front(), known_words(program));
+  if ((!chosen || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) && !unexpected.empty())
+    text = concat("unknown ", chosen ? "argument" : "command", " \"", unexpected.front(), "\"",
+                  did_you_mean(unexpected.front(), known_words(program)));
   std::fprintf(stderr, "%s: %s (see %s --help)\n", prefix.c_str(), text.c_str(), prefix.c_str());
   return 2;
 }

@@ -1,5 +1,6 @@
 #include "models/models.h"
 
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -36,6 +37,8 @@ void list() {
 }
 
 void write(const Arguments& arguments) {
+  // CLI::Range lets a NaN pass.
+  if (std::isnan(arguments.options.width)) throw UsageError("--width must be a number");
   const models::Model& model = as_usage([&]() -> const models::Model& { return models::find_model(arguments.model); });
   const Graph graph = as_usage([&] { return build(model, arguments.batch_size, arguments.options); });
   if (arguments.out.empty())

@@ -113,7 +113,8 @@ void add_run(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--graph", arguments->graph, "graph JSON")->required();
   command->add_option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->default_str("");
   command->add_option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name");
   command->add_option("--checkpoint", arguments->checkpoint,
                       ".safetensors with the variables; freshly initialised otherwise");
@@ -121,7 +122,7 @@ void add_run(CLI::App& program) {
       "--train", arguments->train,
       "as in a training step: batch statistics, observers, dropout; changed variables are written as variable/<name>");
   command->add_option("--step", arguments->step, "set the quantization step counter before the run (--train adds one)")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--gradients-of", arguments->gradients_of,
                       "also write grad/<name> of this tensor (its sum) for trainable variables and fed placeholders");
   command->add_option("--out", arguments->out, "the .safetensors file to write")->required();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "cli/usage_error.h"
 #include "core/suggest.h"
@@ -43,7 +44,8 @@ class SettingFlags {
         option = command.add_flag(flag_of(name), field, help);
       else
         option = command.add_option(flag_of(name), field, help);
-      options_[name] = option->group(group);
+      // So that a flag added to a line that has it already wins.
+      options_[name] = option->group(group)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     });
   }
   SettingFlags(const SettingFlags&) = delete;
@@ -76,27 +78,31 @@ Json settings_to_json(const Settings& settings) {
   return json;
 }
 
+/// False, as below, for what is no whole number or does not fit.
+template <class Integer>
+bool integer_from_json(const Json& json, Integer& field) {
+  if (!json.is_number_integer()) return false;
+  const bool fits = json.is_number_unsigned() ? std::in_range<Integer>(json.get<std::uint64_t>())
+                                              : std::in_range<Integer>(json.get<std::int64_t>());
+  if (fits) field = json.get<Integer>();
+  return fits;
+}
+
 template <class T>
 bool field_from_json(const Json& json, T& field) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (!json.is_string()) return false;
-  } else if constexpr (std::is_same_v<T, bool>) {
-    if (!json.is_boolean()) return false;
-  } else if constexpr (std::is_same_v<T, double>) {
-    if (!json.is_number()) return false;
-  } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
-    if (json.is_null()) {
-      field.reset();
-      return true;
-    }
-    if (!json.is_number_integer()) return false;
-    field = json.get<std::int64_t>();
+  if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
+    if (!json.is_null()) return integer_from_json(json, field.emplace());
+    field.reset();
     return true;
+  } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    return integer_from_json(json, field);
   } else {
-    if (!json.is_number_integer()) return false;
+    const bool fits = std::is_same_v<T, std::string> ? json.is_string()
+                      : std::is_same_v<T, bool>      ? json.is_boolean()
+                                                     : json.is_number();
+    if (fits) field = json.get<T>();
+    return fits;
   }
-  if constexpr (!std::is_same_v<T, std::optional<std::int64_t>>) field = json.get<T>();
-  return true;
 }
 
 /// Sets the fields that `json` mentions. Throws UsageError for an unknown field (with a suggestion) or a wrong type.

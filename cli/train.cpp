@@ -49,9 +49,10 @@ void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& fl
 
 /// A run goes on with the settings it began with: other values on the command line would make it another run.
 void train_on(const Arguments& arguments, const SettingFlags<TrainSettings>& flags) {
-  if (arguments.out.empty()) throw UsageError("--resume needs --out, the directory of the run to go on with");
   if (!arguments.config.empty()) throw UsageError("--resume takes the run's own config.json; leave --config out");
-  const RunDirectory run = RunDirectory::open(arguments.out);
+  TrainSettings asked;
+  flags.apply(asked);
+  const RunDirectory run = RunDirectory::open(arguments.out.empty() ? default_directory(asked) : arguments.out);
   TrainSettings settings;
   settings_from_json(read_json(run.config()), settings, run.config().string());
   TrainSettings wanted = settings;
@@ -78,9 +79,9 @@ void add_train(CLI::App& program) {
                       "a JSON file with settings, as a run's config.json; flags win over it");
   command->add_flag("--resume", arguments->extras.resume, "go on with the run in --out");
   command->add_option("--stop-at", arguments->extras.stop_at, "end after this step, to be resumed later")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+      ->check(CLI::PositiveNumber);
   command->add_option("--log-every", arguments->extras.log_every, "steps between two lines of metrics.jsonl")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+      ->check(CLI::PositiveNumber);
   command->add_flag("--verbose", arguments->extras.verbose, "print the rewrite's report and the plan's memory");
   const auto flags = std::make_shared<SettingFlags<TrainSettings>>(*command, "Settings (kept in config.json)");
   command->callback([arguments, flags] {

@@ -52,12 +52,17 @@ void check(const TrainSettings& settings) {
   as_usage([&] { check_model_name(settings.model); });
   check_dataset(settings.dataset);
   as_usage([&] { settings.rewrite.check(); });
-  require(settings.epochs >= 1 || settings.steps > 0, concat("--epochs must be at least 1, got ", settings.epochs));
-  require(settings.steps >= 0, concat("--steps must not be negative, got ", settings.steps));
+  constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+  require(settings.steps >= 0 && settings.steps <= kMostSteps,
+          concat("--steps must be in 0..", kMostSteps, ", got ", settings.steps));
+  require((settings.epochs >= 1 || settings.steps > 0) && settings.epochs <= 1'000'000,
+          concat("--epochs must be in 1..1000000, got ", settings.epochs));
+  require(settings.warmup_steps <= kMostSteps,
+          concat("--warmup-steps must be at most ", kMostSteps, ", got ", settings.warmup_steps));
   require(settings.batch_size >= 1 && settings.batch_size <= 65536,
           concat("--batch-size must be in 1..65536, got ", settings.batch_size));
   require(settings.threads >= 0 && settings.threads <= 1024,
-          concat("--threads must be in 1..1024, got ", settings.threads));
+          concat("--threads must be in 0..1024, got ", settings.threads));
   require(settings.seed >= 0, concat("--seed must not be negative, got ", settings.seed));
   require(std::isfinite(settings.width) && settings.width > 0 && settings.width <= 16,
           concat("--width must be in (0, 16], got ", settings.width));

@@ -56,19 +56,21 @@ class Trainer {
     session_.emplace(training_.graph, options);
     test_session_.emplace(evaluation_.graph, options);
     steps_per_epoch_ = data_.train.size() / settings_.batch_size;
-    total_steps_ =
-        settings_.steps > 0 ? settings_.steps : settings_.epochs * std::max<std::int64_t>(steps_per_epoch_, 1);
+    if (steps_per_epoch_ == 0)
+      fail("data set ", settings_.dataset, " has ", data_.train.size(), " training pictures, fewer than one batch of ",
+           settings_.batch_size);
+    total_steps_ = settings_.steps > 0 ? settings_.steps : settings_.epochs * steps_per_epoch_;
     optimizer_ = make_optimizer(settings_, total_steps_);
   }
 
   void run() {
+    const InterruptGuard interrupts;
     begin();
     if (session_->step() >= total_steps_) {
       std::printf("The run in %s is complete: %ld of %ld steps are done.\n", run_.path().c_str(),
                   static_cast<long>(session_->step()), static_cast<long>(total_steps_));
       return;
     }
-    const InterruptGuard interrupts;
     Progress progress(session_->step(), total_steps_, settings_.batch_size,
                       std::max<std::int64_t>(steps_per_epoch_ / 4, 1));
     train_steps(progress);
@@ -83,6 +85,9 @@ class Trainer {
   void begin() {
     if (extras_.resume) {
       session_->restore(read_safetensors(run_.checkpoint()), Session::Restore::kExact, run_.checkpoint().string());
+      if (extras_.stop_at && *extras_.stop_at <= session_->step())
+        throw UsageError(concat("--stop-at ", *extras_.stop_at, ": the run in ", run_.path().string(),
+                                " has done step ", session_->step(), " already"));
       run_.forget_metrics_after(session_->step());
     } else {
       if (!settings_.init_checkpoint.empty()) start_from_checkpoint();

@@ -1,5 +1,7 @@
 #include "core/onednn.h"
 
+#include <oneapi/dnnl/dnnl_version.h>
+
 #include <functional>
 #include <memory>
 #include <new>
@@ -25,8 +27,8 @@ const dnnl::engine& engine() {
   return instance;
 }
 
-const dnnl::stream& stream() {
-  static const dnnl::stream instance(engine());
+dnnl::stream& stream() {
+  static dnnl::stream instance(engine());
   return instance;
 }
 
@@ -115,7 +117,7 @@ class Kernel {
     primitive_.execute(stream(), arguments_);
     for (Bound& bound : bound_)
       if (bound.reorder && bound.written) bound.reorder->execute(stream(), bound.inside, bound.outside);
-    dnnl::stream(stream()).wait();
+    stream().wait();
   }
 
  private:

@@ -194,7 +194,7 @@ Tensor& Session::slot(const std::string& kind, const std::string& variable) {
 /// Runs the forward sweep of the failed step once more (the same random numbers, nothing committed) with every tensor
 /// kept, and names the first that is not finite.
 std::string Session::first_non_finite(Output loss, const Feeds& feeds) {
-  RunRequest request{.fetches = {loss}, .gradients_of = {}, .gradient_targets = {}, .training = true};
+  RunRequest request{.fetches = {loss}, .training = true};
   std::set<const Node*> needed;
   for (const Plan::ForwardStep& step : plan_for(plan_request(request)).forward) needed.insert(step.node);
   for (const Node* node : graph_.topological_order()) {

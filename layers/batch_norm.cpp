@@ -48,7 +48,7 @@ struct Moments {
   /// The moments of two sets of rows together (Chan, Golub and LeVeque 1979): unlike a sum of squares, exact also where
   /// the mean is large beside the deviation.
   template <class Number>
-  void merge(std::int64_t other_rows, const Number* other_mean, const Number* other_squares) {
+  void merge(std::int64_t other_rows, const double* other_mean, const Number* other_squares) {
     const double all = static_cast<double>(rows + other_rows);
     const double share = static_cast<double>(other_rows) / all;
     for (std::size_t c = 0; c < mean.size(); ++c) {
@@ -60,16 +60,18 @@ struct Moments {
   }
 };
 
+// The first row of a block serves as its origin: float32 sums of differences stay accurate where the mean is large.
+
 void add_rows(const float* __restrict x, std::int64_t rows, std::int64_t channels, float* __restrict sum) {
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < channels; ++c) sum[c] += x[r * channels + c];
+  for (std::int64_t r = 1; r < rows; ++r)
+    for (std::int64_t c = 0; c < channels; ++c) sum[c] += x[r * channels + c] - x[c];
 }
 
 void add_squares(const float* __restrict x, const float* __restrict mean, std::int64_t rows, std::int64_t channels,
                  float* __restrict squares) {
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < channels; ++c) {
-      const float deviation = x[r * channels + c] - mean[c];
+      const float deviation = x[r * channels + c] - x[c] - mean[c];
       squares[c] += deviation * deviation;
     }
 }
@@ -80,16 +82,21 @@ void batch_statistics(const Extents& extents, const float* x, float* mean, float
   std::vector<Moments> partial(parts, Moments(channels));
   Moments total(channels);
   const auto reduce = [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
-    std::vector<float> block_mean(channels);
-    std::vector<float> block_squares(channels);
+    std::vector<float> from_origin(channels);
+    std::vector<float> squares(channels);
+    std::vector<double> block_mean(channels);
     for (std::int64_t row = begin; row < end; row += kBlockRows) {
       const std::int64_t count = std::min(kBlockRows, end - row);
-      std::ranges::fill(block_mean, 0.0f);
-      std::ranges::fill(block_squares, 0.0f);
-      add_rows(x + row * channels, count, channels, block_mean.data());
-      for (float& value : block_mean) value /= static_cast<float>(count);
-      add_squares(x + row * channels, block_mean.data(), count, channels, block_squares.data());
-      partial[part].merge(count, block_mean.data(), block_squares.data());
+      const float* block = x + row * channels;
+      std::ranges::fill(from_origin, 0.0f);
+      std::ranges::fill(squares, 0.0f);
+      add_rows(block, count, channels, from_origin.data());
+      for (std::int64_t c = 0; c < channels; ++c) {
+        from_origin[c] /= static_cast<float>(count);
+        block_mean[c] = static_cast<double>(block[c]) + from_origin[c];
+      }
+      add_squares(block, from_origin.data(), count, channels, squares.data());
+      partial[part].merge(count, block_mean.data(), squares.data());
     }
   };
   reduce_rows(extents, parts, reduce, [&](std::int64_t part) {

@@ -158,7 +158,8 @@ std::vector<TensorSpec> FakeQuant::saved(std::span<const TensorSpec> inputs) con
 }
 
 std::vector<OpState> FakeQuant::state() const {
-  if (!attributes_.is_training || attributes_.range != RangeKind::kMovingAverage) return {};
+  // Evaluation graphs keep it, too, so that a checkpoint fits both.
+  if (attributes_.range != RangeKind::kMovingAverage) return {};
   return {{"num_updates", Shape{}, 0}};
 }
 

@@ -60,8 +60,11 @@ class GridTable {
   GridTable(std::span<const Affine<float>> grids, std::int64_t length) : grids_(grids), length_(length) {
     memory_.reserve(4 * length);
     for (auto member :
-         {&Affine<float>::scale, &Affine<float>::zero_point, &Affine<float>::nudged_min, &Affine<float>::nudged_max})
-      for (std::int64_t i = 0; i < length; ++i) memory_.push_back(grids[i % grids.size()].*member);
+         {&Affine<float>::scale, &Affine<float>::zero_point, &Affine<float>::nudged_min, &Affine<float>::nudged_max}) {
+      for (const Affine<float>& grid : grids) memory_.push_back(grid.*member);
+      for (std::size_t i = grids.size(); i < static_cast<std::size_t>(length); ++i)
+        memory_.push_back(memory_[memory_.size() - grids.size()]);
+    }
   }
 
   GridRow row() const {
@@ -271,6 +274,7 @@ void fake_quant_backward(const float* x, const float* dy, std::int64_t n, std::s
 }
 
 bool min_max(const float* x, std::int64_t n, std::span<float> min, std::span<float> max) {
+  if (min.empty()) return false;
   const std::int64_t channels = static_cast<std::int64_t>(min.size());
   const std::int64_t width = row_width(channels);
   const std::int64_t stride = part_stride(width);
@@ -284,9 +288,11 @@ bool min_max(const float* x, std::int64_t n, std::span<float> min, std::span<flo
   std::fill(min.begin(), min.end(), kInfinity);
   std::fill(max.begin(), max.end(), -kInfinity);
   for (std::int64_t part = 0; part < parts; ++part) {
-    for (std::int64_t i = 0; i < width; ++i) {
-      min[i % channels] = std::min(min[i % channels], low[part * stride + i]);
-      max[i % channels] = std::max(max[i % channels], high[part * stride + i]);
+    for (std::int64_t first = part * stride; first < part * stride + width; first += channels) {
+      for (std::int64_t c = 0; c < channels; ++c) {
+        min[c] = std::min(min[c], low[first + c]);
+        max[c] = std::max(max[c], high[first + c]);
+      }
     }
   }
   return std::any_of(not_a_number.begin(), not_a_number.end(), [](std::uint32_t found) { return found != 0; });

@@ -67,8 +67,8 @@ void Inserter::quantize_inputs() {
     if (!is_layer(*layer) || !in_scope(layer->name(), options_.scope)) continue;
     for (const Output& input : layer->inputs()) {
       const Output source = source_through(input, kRangeKeepers);
-      const bool is_input = source.node->type() == "Placeholder" && source.spec().dtype == DType::kFloat32;
-      if (is_input && !quantizer_after(source)) add_activation_quantizer(source, source.node->name() + "/input_quant");
+      if (source.node->type() == "Placeholder" && !quantizer_after(source))
+        add_activation_quantizer(source, source.node->name() + "/input_quant");
     }
   }
 }

@@ -60,11 +60,7 @@ LayerMatch LayerPatterns::layer_match(const Match& match) const {
   return found;
 }
 
-/// An Identity counts for nothing: a real activation, or an Add beside it, makes the larger match.
-std::size_t size_of(const LayerMatch& match) {
-  const bool identity = match.activation && match.activation->type() == "Identity";
-  return match.chain().size() - (identity ? 1 : 0) + (match.post_activation_bypass ? 1 : 0);
-}
+std::size_t size_of(const LayerMatch& match) { return match.chain().size() + (match.post_activation_bypass ? 1 : 0); }
 
 /// False for an Identity that is one reader among several: it is a copy then, not the layer's end, and the quantizer
 /// must come before it to serve the others too.

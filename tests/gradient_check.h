@@ -25,7 +25,8 @@ struct GradientCheck {
   bool training = true;
   /// How many elements of each target are tried, chosen at random; all when it has no more.
   std::int64_t places = 40;
-  /// Relative error allowed, where elements below a thousandth of the largest count as that large.
+  /// Relative error allowed beyond the rounding of the difference; elements below a thousandth of the largest count as
+  /// that large.
   double tolerance = 1e-6;
 };
 

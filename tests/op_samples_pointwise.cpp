@@ -25,25 +25,25 @@ void add_binary_samples(const std::string& type, std::vector<OpSample>& samples)
   add("axes in between", {2, 1, 3, 1, 2}, {1, 4, 3, 5, 2});
   add("rank 8", {1, 2, 1, 2, 1, 2, 1, 2}, {2, 1, 2, 1, 2, 1, 2, 1});
   add("size 1 axes everywhere", {1, 6, 1}, {1, 1, 6, 1});
-  add("large, same shape", {130, 257}, {130, 257});
-  add("large, vector along the last axis", {513, 65}, {65});
-  add("large, vector on the left", {65}, {513, 65});
-  add("large, column", {257, 1}, {257, 129});
-  add("large, scalar", {33001}, {});
-  add("large, axes in between", {7, 1, 601, 1}, {7, 3, 1, 4});
+  add("large, same shape", {129, 131}, {129, 131});
+  add("large, vector along the last axis", {257, 65}, {65});
+  add("large, vector on the left", {65}, {257, 65});
+  add("large, column", {131, 1}, {131, 129});
+  add("large, scalar", {16501}, {});
+  add("large, axes in between", {7, 1, 201, 1}, {7, 3, 1, 4});
 }
 
 void add_unary_samples(std::vector<OpSample>& samples) {
   for (const char* type : {"Rsqrt", "Reciprocal"}) {
     samples.push_back({.type = type, .label = "odd size", .inputs = {floats({3, 5, 7})}, .low = 0.3, .high = 4});
     samples.push_back({.type = type, .label = "scalar", .inputs = {floats({})}, .low = 0.3, .high = 4});
-    samples.push_back({.type = type, .label = "large", .inputs = {floats({129, 257})}, .low = 0.3, .high = 4});
+    samples.push_back({.type = type, .label = "large", .inputs = {floats({129, 131})}, .low = 0.3, .high = 4});
   }
   samples.push_back({.type = "Reciprocal", .label = "negative", .inputs = {floats({9})}, .low = -4, .high = -0.3});
   for (const char* type : {"Square", "Identity"}) {
     samples.push_back({.type = type, .label = "odd size", .inputs = {floats({3, 5, 7})}, .low = -3, .high = 3});
     samples.push_back({.type = type, .label = "scalar", .inputs = {floats({})}, .low = -3, .high = 3});
-    samples.push_back({.type = type, .label = "large", .inputs = {floats({129, 257})}, .low = -3, .high = 3});
+    samples.push_back({.type = type, .label = "large", .inputs = {floats({129, 131})}, .low = -3, .high = 3});
   }
   samples.push_back({.type = "Identity", .label = "integers", .inputs = {{{5}, DType::kInt32}}, .low = -9, .high = 9});
 }
@@ -53,13 +53,13 @@ void add_activation_samples(std::vector<OpSample>& samples) {
     samples.push_back({.type = type, .label = "both signs", .inputs = {floats({2, 5, 5, 3})}, .low = -9, .high = 9});
     samples.push_back({.type = type, .label = "all passed", .inputs = {floats({7})}, .low = 1, .high = 5});
     samples.push_back({.type = type, .label = "all clipped", .inputs = {floats({7})}, .low = -5, .high = -1});
-    samples.push_back({.type = type, .label = "large", .inputs = {floats({129, 257})}, .low = -9, .high = 9});
+    samples.push_back({.type = type, .label = "large", .inputs = {floats({129, 131})}, .low = -9, .high = 9});
   }
   samples.push_back({.type = "Softmax", .label = "vector", .inputs = {floats({7})}, .low = -3, .high = 3});
   samples.push_back({.type = "Softmax", .label = "matrix", .inputs = {floats({5, 10})}, .low = -3, .high = 3});
   samples.push_back({.type = "Softmax", .label = "one class", .inputs = {floats({5, 1})}, .low = -3, .high = 3});
   samples.push_back({.type = "Softmax", .label = "rank 4", .inputs = {floats({2, 3, 2, 5})}, .low = -20, .high = 20});
-  samples.push_back({.type = "Softmax", .label = "large", .inputs = {floats({1301, 29})}, .low = -3, .high = 3});
+  samples.push_back({.type = "Softmax", .label = "large", .inputs = {floats({601, 29})}, .low = -3, .high = 3});
 }
 
 void add_dropout_samples(std::vector<OpSample>& samples) {
@@ -72,7 +72,7 @@ void add_dropout_samples(std::vector<OpSample>& samples) {
       {.type = "Dropout", .label = "rate 0.9", .attributes = R"({"rate": 0.9})", .inputs = {floats({5, 7})}});
   samples.push_back({.type = "Dropout", .label = "scalar", .attributes = half, .inputs = {floats({})}});
   samples.push_back(
-      {.type = "Dropout", .label = "large", .attributes = R"({"rate": 0.3})", .inputs = {floats({131, 257})}});
+      {.type = "Dropout", .label = "large", .attributes = R"({"rate": 0.3})", .inputs = {floats({131, 129})}});
 }
 
 void add_bias_samples(std::vector<OpSample>& samples) {

@@ -17,7 +17,7 @@ T softmax_cross_entropy(std::int64_t rows, std::int64_t channels, const T* logit
     for (std::int64_t c = 1; c < channels; ++c) largest = logits[c] > largest ? logits[c] : largest;
     T sum = 0;
     for (std::int64_t c = 0; c < channels; ++c) sum += std::exp(logits[c] - largest);
-    loss += std::log(sum) + largest - logits[labels[r]];
+    loss += std::log(sum) + (largest - logits[labels[r]]);
   }
   return loss / static_cast<T>(rows);
 }

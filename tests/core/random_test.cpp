@@ -80,15 +80,15 @@ TEST(Random, BelowReachesEveryValueEquallyOften) {
 TEST(Random, BelowHandlesTheExtremeBounds) {
   Random random(5);
   EXPECT_EQ(random.below(1), 0u);
-  // Just above half the range nearly every second draw is refused; without refusal small values come twice as often.
-  const std::uint64_t bound = (1ull << 63) + 1;
-  int small = 0;
-  for (int i = 0; i < 2000; ++i) {
+  // 2^64 is a third more than this bound: without refusal the lowest third would come up in half of the draws.
+  const std::uint64_t bound = 3ull << 62;
+  int lowest_third = 0;
+  for (int i = 0; i < 3000; ++i) {
     const std::uint64_t draw = random.below(bound);
     ASSERT_LT(draw, bound);
-    small += draw < bound / 4 ? 1 : 0;
+    lowest_third += draw < bound / 3 ? 1 : 0;
   }
-  EXPECT_NEAR(small, 500, 100);
+  EXPECT_NEAR(lowest_third, 1000, 130);  // 5 standard deviations
   EXPECT_LT(random.below(~0ull), ~0ull);
 }
 

@@ -105,16 +105,20 @@ TEST(Sgd, LargeVariablesAreUpdatedOnceEverywhereWhateverTheThreads) {
   const int before = thread_count();
   const Shape shape = {3, 20011};
   for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
-    Tensor value(shape);
-    Tensor velocity(shape);
-    const Tensor gradient(shape);
-    for (std::int64_t i = 0; i < shape.elements(); ++i) gradient.values<float>()[i] = static_cast<float>(i);
-    Tensor* slots[] = {&velocity};
-    Sgd({.learning_rate = 0.5, .momentum = 0.5})
-        .apply({.name = "w", .value = &value, .gradient = &gradient, .slots = slots});
-    for (std::int64_t i = 0; i < shape.elements(); ++i)
-      ASSERT_EQ(value.values<float>()[i], -0.5f * static_cast<float>(i)) << threads;
+    for (const bool nesterov : {false, true}) {
+      set_thread_count(threads);
+      Tensor value(shape);
+      Tensor velocity(shape);
+      const Tensor gradient(shape);
+      for (std::int64_t i = 0; i < shape.elements(); ++i) gradient.data<float>()[i] = static_cast<float>(i);
+      Tensor* slots[] = {&velocity};
+      Sgd({.learning_rate = 0.5, .momentum = 0.5, .nesterov = nesterov})
+          .apply({.name = "w", .value = &value, .gradient = &gradient, .slots = slots});
+      for (std::int64_t i = 0; i < shape.elements(); ++i) {
+        ASSERT_EQ(velocity.data<float>()[i], static_cast<float>(i)) << threads;
+        ASSERT_EQ(value.data<float>()[i], (nesterov ? -0.75f : -0.5f) * static_cast<float>(i)) << threads;
+      }
+    }
   }
   set_thread_count(before);
 }

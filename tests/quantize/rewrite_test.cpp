@@ -16,9 +16,16 @@ namespace {
 using testing::Names;
 using testing::ToyGraph;
 
+/// Writing JSON needs every op known.
+void register_all() {
+  layers::register_ops();
+  register_ops();
+}
+
 /// A residual block, a concat, a dense end and a loss: something for every part of the rewrite.
 ToyGraph small_net() {
   ToyGraph toy;
+  register_all();
   const Output x = toy.conv_relu("conv1", toy.images());
   const Output sum = layers::add(toy.graph, "block/Add", toy.conv_bias("block/conv", x), x);
   const Output joined = layers::concat(toy.graph, "joined", {layers::relu(toy.graph, "block/Relu", sum), x});
@@ -62,6 +69,8 @@ TEST(Rewrite, RefusedOptionsLeaveTheGraphAlone) {
   EXPECT_THROW(create_training_graph(toy.graph, {.weight_bits = 1}), Error);
   EXPECT_THROW(create_eval_graph(toy.graph, {.activation_bits = 99}), Error);
   EXPECT_EQ(toy.graph.revision(), revision);
+  Graph empty;
+  EXPECT_THROW(create_training_graph(empty, {.weight_bits = 1}), Error) << "also where nothing is to be quantized";
 }
 
 TEST(Rewrite, OptionsReachEveryQuantizer) {
@@ -179,7 +188,18 @@ TEST(Rewrite, ATensorThatFeedsAQuantizerGetsNoSecondOne) {
   const Output x = toy.conv_relu("a", toy.images());
   const Output flat = layers::reshape(toy.graph, "flat", layers::identity(toy.graph, "copy", x), {.shape = {1, 32}});
   fake_quant(toy.graph, "mine", flat, {.bits = 3});
-  EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"a/weights_quant"}));
+  EXPECT_EQ(create_training_graph(toy.graph, {.quantize_input = true}).inserted,
+            (Names{"images/input_quant", "a/weights_quant"}));
+}
+
+TEST(Rewrite, NeitherDoWeightsOrInputs) {
+  ToyGraph toy;
+  const Output images = toy.images();
+  const Output weights = toy.filter("weights");
+  fake_quant(toy.graph, "mine", layers::reshape(toy.graph, "flat_images", images, {.shape = {32}}), {});
+  fake_quant(toy.graph, "mine_too", layers::reshape(toy.graph, "flat_weights", weights, {.shape = {4}}), {});
+  toy.conv("a", images, weights);
+  EXPECT_EQ(create_training_graph(toy.graph, {.quantize_input = true}).inserted, (Names{"a/act_quant"}));
 }
 
 TEST(Rewrite, ScopeLimitsLayersAndActivations) {
@@ -188,12 +208,12 @@ TEST(Rewrite, ScopeLimitsLayersAndActivations) {
   Output x = layers::relu(toy.graph, "net/a/Relu", toy.conv("net/a", toy.images(), shared));
   x = layers::relu(toy.graph, "net/ab/Relu", toy.conv("net/ab", x, shared));
   layers::relu(toy.graph, "elsewhere/Relu", toy.conv_bias("net/a/deep", x));
-  ToyGraph with_slash;
+  Graph twin = toy.graph.clone();
   EXPECT_EQ(create_training_graph(toy.graph, {.scope = "net/a"}).inserted,
             (Names{"net/a/weights_quant", "net/a/act_quant", "net/a/deep/weights_quant"}));
+  EXPECT_EQ(create_training_graph(twin, {.scope = "net/a/"}).inserted.size(), 3u) << "a '/' at the end does not matter";
   EXPECT_EQ(toy.input("net/a/Conv2D", 1), "net/a/weights_quant");
   EXPECT_EQ(toy.input("net/ab/Conv2D", 1), "shared");
-  EXPECT_TRUE(create_training_graph(toy.graph, {.scope = "net/a/"}).inserted.empty());
 
   EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"net/ab/act_quant", "net/a/deep/act_quant"}));
   EXPECT_EQ(toy.input("net/ab/Conv2D", 1), "net/a/weights_quant") << "the quantizer is there already";
@@ -262,6 +282,7 @@ TEST(RewriteStrict, AcceptsAFullyQuantizedGraph) {
 }
 
 TEST(RewriteStrict, NamesEveryFloatEdgeIntoALayerAndChangesNothing) {
+  register_all();
   ToyGraph toy;
   const Output normed = toy.batch_norm("a", toy.conv("a", toy.images()));
   const Output soft = layers::softmax(toy.graph, "softmax", toy.conv("b", layers::relu(toy.graph, "relu", normed)));
@@ -314,8 +335,48 @@ TEST(Rewrite, NamesDoNotMatter) {
   EXPECT_EQ(toy.input("weights_quant/act_quant"), "Conv2D");
 }
 
+TEST(Rewrite, OddGraphsAreRewrittenOrLeftButNeverBreak) {
+  {
+    ToyGraph toy;
+    const Output x = toy.conv("a", toy.images());
+    layers::add(toy.graph, "a/Add", x, x);
+    EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"a/weights_quant", "a/conv_quant", "add_quant"}));
+    EXPECT_EQ(toy.input("a/Add", 0), "a/conv_quant");
+    EXPECT_EQ(toy.input("a/Add", 1), "a/conv_quant");
+  }
+  {
+    ToyGraph toy;
+    const Output x = toy.conv_bias("a", toy.images());
+    layers::relu(toy.graph, "one", x);
+    layers::relu6(toy.graph, "two", x);
+    EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"a/weights_quant", "a/act_quant"}));
+    EXPECT_EQ(toy.input("a/act_quant"), "one");
+  }
+  {
+    ToyGraph toy;
+    const Output square = layers::variable(toy.graph, "square", {2, 2});
+    layers::matmul(toy.graph, "MatMul", square, square);
+    EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"weights_quant", "act_quant"}));
+    EXPECT_EQ(toy.input("MatMul", 0), "square");
+    EXPECT_EQ(toy.input("MatMul", 1), "weights_quant");
+  }
+  Graph empty;
+  EXPECT_TRUE(create_training_graph(empty).inserted.empty());
+}
+
+TEST(Rewrite, OutputsInTheMiddleMoveWithTheirTensor) {
+  ToyGraph toy;
+  const Output a = toy.conv_relu("a", toy.images());
+  const Output weights = toy.graph.output_at("a/weights");
+  toy.graph.set_outputs({a, toy.conv_bias("b", a), weights});
+  create_training_graph(toy.graph);
+  Names outputs;
+  for (const Output& output : toy.graph.outputs()) outputs.push_back(output.name());
+  EXPECT_EQ(outputs, (Names{"a/act_quant", "b/act_quant", "a/weights"}));
+}
+
 TEST(Rewrite, GraphFromJsonInAnyOrder) {
-  layers::register_ops();
+  register_all();
   Graph graph = graph_from_json(R"({"format": "miniqat.graph", "version": 1, "nodes": [
     {"name": "test/Relu6", "op": "Relu6", "inputs": ["test/BiasAdd"]},
     {"name": "test/BiasAdd", "op": "BiasAdd", "inputs": ["test/Conv2D", "test/biases"]},

@@ -1,0 +1,112 @@
+"""Computes a miniqat graph JSON with PyTorch: for every op the PyTorch function that should give the same numbers.
+
+Tensors keep miniqat's layouts (images [n, h, w, c], filters [kh, kw, in, out]); an op permutes them to PyTorch's and
+back, so that autograd's gradients come out in miniqat's layouts, too.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def to_torch(images):
+    return images.permute(0, 3, 1, 2)
+
+
+def from_torch(images):
+    return images.permute(0, 2, 3, 1)
+
+
+def pad(images, window, strides, dilations, padding, value):
+    """Pads NCHW images as TensorFlow's SAME does: ceil(size / stride) results, the odd pixel below and right."""
+    amounts = []
+    for size, k, stride, dilation in reversed(list(zip(images.shape[2:], window, strides, dilations))):
+        reach = (k - 1) * dilation + 1
+        total = max((math.ceil(size / stride) - 1) * stride + reach - size, 0) if padding == "SAME" else 0
+        amounts += [total // 2, total - total // 2]
+    return F.pad(images, amounts, value=value)
+
+
+def convolve(attrs, x, filter, groups):
+    strides, dilations = attrs.get("strides", [1, 1]), attrs.get("dilations", [1, 1])
+    padded = pad(to_torch(x), filter.shape[2:], strides, dilations, attrs.get("padding", "SAME"), 0)
+    return from_torch(F.conv2d(padded, filter, stride=strides, dilation=dilations, groups=groups))
+
+
+def conv2d(attrs, x, w):
+    return convolve(attrs, x, w.permute(3, 2, 0, 1), 1)
+
+
+def depthwise_conv2d(attrs, x, w):
+    return convolve(attrs, x, w.permute(2, 3, 0, 1).flatten(0, 1).unsqueeze(1), x.shape[3])
+
+
+def matmul(attrs, a, b):
+    return (a.T if attrs.get("transpose_a") else a) @ (b.T if attrs.get("transpose_b") else b)
+
+
+def pool_windows(attrs):
+    window = attrs.get("window", [2, 2])
+    strides = attrs.get("strides", [0, 0])
+    return window, strides if any(strides) else window
+
+
+def max_pool(attrs, x):
+    window, strides = pool_windows(attrs)
+    padded = pad(to_torch(x), window, strides, [1, 1], attrs.get("padding", "VALID"), -math.inf)
+    return from_torch(F.max_pool2d(padded, window, strides))
+
+
+def avg_pool(attrs, x):
+    """Padding counts neither as a value nor in the divisor."""
+    window, strides = pool_windows(attrs)
+    mean = lambda images: F.avg_pool2d(
+        pad(images, window, strides, [1, 1], attrs.get("padding", "VALID"), 0), window, strides)
+    images = to_torch(x)
+    return from_torch(mean(images) / mean(torch.ones_like(images)))
+
+
+def batch_norm(attrs, x, gamma, beta, moving_mean, moving_variance):
+    """A training step: batch statistics, and the moving ones updated in place."""
+    y = F.batch_norm(x.flatten(0, -2), moving_mean, moving_variance, gamma, beta, training=True,
+                     momentum=1 - attrs.get("decay", 0.999), eps=attrs.get("epsilon", 0.001))
+    return y.reshape(x.shape)
+
+
+def fake_quant(attrs, x, low, high):
+    """A fixed range. PyTorch rounds ties to even where miniqat rounds them up."""
+    quant_min, quant_max = int(attrs.get("narrow_range", False)), 2 ** attrs.get("bits", 8) - 1
+    low, high = low.clamp(max=0), high.clamp(min=0)
+    scale = (high - low) / (quant_max - quant_min)
+    zero_point = (quant_min - low / scale + 0.5).floor().clamp(quant_min, quant_max).int()
+    if attrs.get("per_channel"):
+        return torch.fake_quantize_per_channel_affine(x, scale, zero_point, x.dim() - 1, quant_min, quant_max)
+    return torch.fake_quantize_per_tensor_affine(x, scale, zero_point, quant_min, quant_max)
+
+
+OPS = {
+    "Conv2D": conv2d,
+    "DepthwiseConv2d": depthwise_conv2d,
+    "MatMul": matmul,
+    "BiasAdd": lambda attrs, x, biases: x + biases,
+    "Mul": lambda attrs, a, b: a * b,
+    "Relu": lambda attrs, x: x.relu(),
+    "Relu6": lambda attrs, x: F.relu6(x),
+    "Reshape": lambda attrs, x: x.reshape(attrs["shape"]),
+    "MaxPool": max_pool,
+    "AvgPool": avg_pool,
+    "BatchNorm": batch_norm,
+    "FakeQuant": fake_quant,
+    "SoftmaxCrossEntropy": lambda attrs, logits, labels: F.cross_entropy(logits, labels.long()),
+}
+
+
+def compute(graph, values):
+    """The tensors of all nodes by name. `graph`: parsed JSON, its nodes in the order of computation; `values`: those
+    of its placeholders and variables."""
+    tensors = dict(values)
+    for node in graph["nodes"]:
+        if node["name"] not in tensors:
+            tensors[node["name"]] = OPS[node["op"]](node.get("attrs", {}), *(tensors[name] for name in node["inputs"]))
+    return tensors

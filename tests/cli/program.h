@@ -1,0 +1,59 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/temp_dir.h"
+
+namespace miniqat::testing {
+
+using Arguments = std::vector<std::string>;
+
+/// How a program ended and what it printed.
+struct Outcome {
+  /// The exit status, or 128 + the signal that ended it.
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+/// The miniqat program as a process of its own, without MINIQAT_DATA_DIR. One that hangs is ended by SIGALRM after two
+/// minutes; one that still runs when the object goes is killed.
+class Program {
+ public:
+  explicit Program(const Arguments& arguments, const std::filesystem::path& directory = {});
+  ~Program();
+  Program(const Program&) = delete;
+
+  /// Returns once the program has printed `text` to stdout, or has ended.
+  void wait_for_output(std::string_view text);
+  void send(int signal) const;
+  Outcome wait();
+
+ private:
+  bool ended();
+
+  TempDir output_;
+  pid_t process_ = -1;
+  /// As waitpid() has it, once the program has ended.
+  int wait_status_ = 0;
+  bool reaped_ = false;
+};
+
+/// Runs the program to its end, in `directory` if one is given.
+Outcome miniqat(const Arguments& arguments, const std::filesystem::path& directory = {});
+
+/// Expects status 0 and an empty stderr.
+void expect_success(const Outcome& outcome);
+/// Expects the status, and on stderr exactly one line, which starts with the program's name, holds every part and is
+/// nothing that a crash leaves behind.
+void expect_error(const Outcome& outcome, int status, const std::vector<std::string>& parts);
+
+/// The bytes of a file; fails the test when there is none.
+std::string bytes_of(const std::filesystem::path& path);
+
+}  // namespace miniqat::testing

@@ -1,0 +1,65 @@
+// The house rules that a compiler does not check: which folder may include which, and how long a file may get.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::map<std::string, std::set<std::string>> kMayInclude = {
+    {"core", {"core"}},
+    {"layers", {"core", "layers"}},
+    {"quantize", {"core", "layers", "quantize"}},
+    {"optim", {"core", "optim"}},
+    {"datasets", {"core", "datasets"}},
+    {"models", {"core", "layers", "models"}},
+    {"cli", {"core", "layers", "quantize", "optim", "datasets", "models", "cli"}},
+};
+
+std::vector<fs::path> sources(const std::string& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(fs::path(MINIQAT_SOURCE_DIR) / folder))
+    if (entry.path().extension() == ".h" || entry.path().extension() == ".cpp") files.push_back(entry.path());
+  return files;
+}
+
+std::vector<std::string> lines_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The folder of ours that `#include "folder/file.h"` names; "" for any other line.
+std::string included_folder(const std::string& line) {
+  const std::string head = "#include \"";
+  if (!line.starts_with(head)) return "";
+  const std::size_t slash = line.find('/');
+  return slash == std::string::npos ? line.substr(head.size()) : line.substr(head.size(), slash - head.size());
+}
+
+TEST(House, DependenciesPointOneWay) {
+  for (const auto& [folder, allowed] : kMayInclude) {
+    const std::vector<fs::path> files = sources(folder);
+    ASSERT_FALSE(files.empty()) << folder;
+    for (const fs::path& file : files)
+      for (const std::string& line : lines_of(file))
+        if (const std::string included = included_folder(line); !included.empty())
+          EXPECT_TRUE(allowed.contains(included)) << file << " must not have " << line;
+  }
+}
+
+TEST(House, FilesStaySmall) {
+  constexpr std::size_t kLongest = 400;
+  for (const auto& [folder, allowed] : kMayInclude)
+    for (const fs::path& file : sources(folder)) EXPECT_LE(lines_of(file).size(), kLongest) << file;
+}
+
+}  // namespace

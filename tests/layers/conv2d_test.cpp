@@ -1,0 +1,160 @@
+#include "layers/conv2d.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/parallel.h"
+#include "layers/depthwise_conv2d.h"
+#include "tests/layers/op_runner.h"
+
+namespace miniqat::layers {
+namespace {
+
+using testing::expect_fast_is_reference;
+using testing::expect_values;
+using testing::inference_error;
+using testing::random_tensor;
+using testing::run_op;
+
+struct Geometry {
+  std::int64_t batch;
+  std::array<std::int64_t, 2> image;
+  std::array<std::int64_t, 2> window;
+  Conv2dAttributes attributes;
+};
+
+std::vector<Geometry> geometries() {
+  const auto valid = Padding::kValid;
+  return {
+      {2, {7, 6}, {3, 3}, {}},
+      {1, {9, 9}, {5, 5}, {}},
+      {2, {8, 8}, {5, 5}, {.padding = valid}},
+      {2, {8, 7}, {3, 3}, {.strides = {2, 2}}},
+      {1, {9, 8}, {3, 2}, {.strides = {2, 3}, .padding = valid}},
+      {3, {5, 5}, {1, 1}, {}},
+      {1, {6, 6}, {1, 1}, {.strides = {2, 2}}},
+      {1, {7, 7}, {2, 2}, {.strides = {3, 3}}},
+      {2, {9, 9}, {3, 3}, {.dilations = {2, 2}}},
+      {1, {9, 7}, {2, 3}, {.padding = valid, .dilations = {3, 2}}},
+      {1, {9, 9}, {3, 3}, {.strides = {2, 2}, .dilations = {2, 2}}},
+      {4, {1, 1}, {1, 1}, {}},
+      {2, {1, 1}, {3, 3}, {}},
+      {1, {2, 3}, {7, 7}, {}},
+      {1, {2, 2}, {5, 5}, {.strides = {2, 2}}},
+      {2, {4, 1}, {3, 1}, {}},
+      {1, {3, 3}, {2, 4}, {}},
+  };
+}
+
+std::string describe(const Geometry& g, std::int64_t in, std::int64_t out) {
+  return concat("image ", g.batch, "x", g.image[0], "x", g.image[1], "x", in, ", filter ", g.window[0], "x",
+                g.window[1], " to ", out, ", strides ", g.attributes.strides[0], "x", g.attributes.strides[1],
+                ", dilations ", g.attributes.dilations[0], "x", g.attributes.dilations[1], " ",
+                kPaddingNames[static_cast<int>(g.attributes.padding)]);
+}
+
+using Channels = std::pair<std::int64_t, std::int64_t>;
+
+/// Runs check(geometry, channels) on all geometries with three of the channel pairs each, every time others: oneDNN
+/// generates code for every combination, and all of them would take long.
+template <class Check>
+void for_each_case(const std::vector<Channels>& channels, const Check& check) {
+  std::size_t next = 0;
+  for (const Geometry& geometry : geometries())
+    for (int i = 0; i < 3; ++i) check(geometry, channels[next++ % channels.size()]);
+}
+
+TEST(Conv2d, FastIsReference) {
+  for_each_case({{1, 8}, {3, 17}, {8, 1}, {17, 32}, {32, 3}}, [](const Geometry& g, const Channels& channels) {
+    const auto [in, out] = channels;
+    expect_fast_is_reference(Conv2d(g.attributes),
+                             {random_tensor({g.batch, g.image[0], g.image[1], in}, 1),
+                              random_tensor({g.window[0], g.window[1], in, out}, 2)},
+                             describe(g, in, out));
+  });
+}
+
+TEST(DepthwiseConv2d, FastIsReference) {
+  for_each_case({{1, 1}, {3, 1}, {17, 1}, {32, 1}, {8, 2}, {3, 3}, {1, 8}},
+                [](const Geometry& g, const Channels& channels) {
+                  const auto [in, multiplier] = channels;
+                  expect_fast_is_reference(DepthwiseConv2d(g.attributes),
+                                           {random_tensor({g.batch, g.image[0], g.image[1], in}, 1),
+                                            random_tensor({g.window[0], g.window[1], in, multiplier}, 2)},
+                                           "depthwise " + describe(g, in, multiplier));
+                });
+}
+
+TEST(Conv2d, SamePadsBelowAndToTheRightFirst) {
+  // A 2x2 filter of 1, 10, 100, 1000 spells out which pixels it saw.
+  const Tensor image = Tensor::from<float>({1, 2, 2, 1}, std::vector<float>{1, 2, 3, 4});
+  const Tensor filter = Tensor::from<float>({2, 2, 1, 1}, std::vector<float>{1, 10, 100, 1000});
+  for (const Backend backend : {Backend::kFast, Backend::kReference})
+    expect_values(run_op(Conv2d(), {image, filter}, {}, backend).outputs[0], {4321, 402, 43, 4});
+}
+
+TEST(Conv2d, GradientsByHand) {
+  const Tensor image = Tensor::from<float>({1, 1, 3, 1}, std::vector<float>{1, 2, 3});
+  const Tensor filter = Tensor::from<float>({1, 2, 1, 1}, std::vector<float>{5, 7});
+  const Tensor d_y = Tensor::from<float>({1, 1, 2, 1}, std::vector<float>{1, 10});
+  for (const Backend backend : {Backend::kFast, Backend::kReference}) {
+    const auto result = run_op(Conv2d({.padding = Padding::kValid}), {image, filter}, {d_y}, backend);
+    expect_values(result.outputs[0], {19, 31});
+    expect_values(result.d_inputs[0], {5, 57, 70});
+    expect_values(result.d_inputs[1], {21, 32});
+  }
+}
+
+TEST(DepthwiseConv2d, OutputChannelsAreInputMajor) {
+  const Tensor image = Tensor::from<float>({1, 1, 1, 2}, std::vector<float>{1, 10});
+  const Tensor filter = Tensor::from<float>({1, 1, 2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
+  for (const Backend backend : {Backend::kFast, Backend::kReference})
+    expect_values(run_op(DepthwiseConv2d(), {image, filter}, {}, backend).outputs[0], {1, 2, 3, 40, 50, 60});
+}
+
+TEST(Conv2d, RepeatsBitwise) {
+  const std::vector<Tensor> inputs = {random_tensor({8, 14, 14, 8}, 1), random_tensor({5, 5, 8, 16}, 2)};
+  const Tensor d_y = random_tensor({8, 14, 14, 16}, 3);
+  const auto first = run_op(Conv2d(), inputs, {d_y});
+  const auto second = run_op(Conv2d(), inputs, {d_y});
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    return std::ranges::equal(a.values<float>(), b.values<float>());
+  };
+  EXPECT_TRUE(same(first.outputs[0], second.outputs[0]));
+  EXPECT_TRUE(same(first.d_inputs[0], second.d_inputs[0]));
+  EXPECT_TRUE(same(first.d_inputs[1], second.d_inputs[1]));
+}
+
+TEST(Conv2d, AnyThreadCount) {
+  const int before = thread_count();
+  for (const int threads : {1, 3, 2}) {
+    set_thread_count(threads);
+    expect_fast_is_reference(Conv2d(), {random_tensor({3, 6, 6, 8}, 1), random_tensor({3, 3, 8, 16}, 2)},
+                             concat(threads, " threads"));
+  }
+  set_thread_count(before);
+}
+
+TEST(Conv2d, CountsMultiplyAdds) {
+  const std::vector<TensorSpec> specs = {{Shape{2, 28, 28, 8}}, {Shape{5, 5, 8, 16}}};
+  EXPECT_EQ(Conv2d().multiply_adds(specs), 2 * 28 * 28 * 16 * 25 * 8);
+  const std::vector<TensorSpec> depthwise = {{Shape{2, 28, 28, 8}}, {Shape{3, 3, 8, 2}}};
+  EXPECT_EQ(DepthwiseConv2d({.strides = {2, 2}}).multiply_adds(depthwise), 2 * 14 * 14 * 16 * 9);
+}
+
+TEST(Conv2d, RefusesMismatchedChannels) {
+  const std::string text = "filter expects 16 input channels, input has 8; input [32,28,28,8], filter [5,5,16,32]";
+  EXPECT_EQ(inference_error(Conv2d(), {{32, 28, 28, 8}, {5, 5, 16, 32}}), text);
+  EXPECT_EQ(inference_error(DepthwiseConv2d(), {{32, 28, 28, 8}, {5, 5, 16, 32}}), text);
+}
+
+TEST(Conv2d, RefusesEmptyInputsAndTooSmallImages) {
+  EXPECT_NE(inference_error(Conv2d(), {{0, 28, 28, 8}, {5, 5, 8, 16}}).find("empty"), std::string::npos);
+  EXPECT_NE(inference_error(Conv2d(), {{1, 28, 28, 8}, {5, 5, 8, 0}}).find("empty"), std::string::npos);
+  EXPECT_NE(inference_error(Conv2d({.padding = Padding::kValid}), {{1, 3, 3, 8}, {5, 5, 8, 16}}).find("[1,3,3,8]"),
+            std::string::npos);
+  EXPECT_NE(inference_error(Conv2d(), {{28, 28, 8}, {5, 5, 8, 16}}).find("rank 4"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace miniqat::layers

@@ -1,0 +1,68 @@
+#include "layers/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "tests/layers/op_runner.h"
+
+namespace miniqat::layers {
+namespace {
+
+using testing::expect_fast_is_reference;
+using testing::expect_values;
+using testing::inference_error;
+using testing::random_tensor;
+using testing::run_op;
+
+Shape stored(std::int64_t rows, std::int64_t columns, bool transpose) {
+  return transpose ? Shape{columns, rows} : Shape{rows, columns};
+}
+
+TEST(MatMul, FastIsReference) {
+  const std::vector<std::array<std::int64_t, 3>> extents = {
+      {1, 1, 1}, {1, 17, 1}, {5, 1, 3}, {1, 8, 32}, {32, 8, 1}, {3, 17, 10}, {16, 32, 8}, {33, 64, 31}, {128, 84, 10}};
+  for (const auto& [m, k, n] : extents)
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true})
+        expect_fast_is_reference(
+            MatMul({transpose_a, transpose_b}),
+            {random_tensor(stored(m, k, transpose_a), 1), random_tensor(stored(k, n, transpose_b), 2)},
+            concat(m, "x", k, "x", n, transpose_a ? ", a transposed" : "", transpose_b ? ", b transposed" : ""));
+}
+
+TEST(MatMul, ByHand) {
+  const Tensor a = Tensor::from<float>({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
+  const Tensor b = Tensor::from<float>({3, 1}, std::vector<float>{1, 10, 100});
+  const Tensor d_y = Tensor::from<float>({2, 1}, std::vector<float>{1, 2});
+  for (const Backend backend : {Backend::kFast, Backend::kReference}) {
+    const auto result = run_op(MatMul(), {a, b}, {d_y}, backend);
+    expect_values(result.outputs[0], {321, 654});
+    expect_values(result.d_inputs[0], {1, 10, 100, 2, 20, 200});
+    expect_values(result.d_inputs[1], {9, 12, 15});
+  }
+}
+
+TEST(MatMul, TransposesByHand) {
+  const Tensor a = Tensor::from<float>({3, 2}, std::vector<float>{1, 4, 2, 5, 3, 6});
+  const Tensor b = Tensor::from<float>({1, 3}, std::vector<float>{1, 10, 100});
+  for (const Backend backend : {Backend::kFast, Backend::kReference})
+    expect_values(run_op(MatMul({.transpose_a = true, .transpose_b = true}), {a, b}, {}, backend).outputs[0],
+                  {321, 654});
+}
+
+TEST(MatMul, CountsMultiplyAdds) {
+  const std::vector<TensorSpec> specs = {{Shape{7, 128}}, {Shape{7, 10}}};
+  EXPECT_EQ(MatMul({.transpose_a = true}).multiply_adds(specs), 128 * 10 * 7);
+}
+
+TEST(MatMul, RefusesMismatches) {
+  EXPECT_EQ(inference_error(MatMul(), {{128, 7}, {8, 10}}), "a has 7 columns, b has 8 rows; a [128,7], b [8,10]");
+  EXPECT_EQ(inference_error(MatMul({.transpose_b = true}), {{128, 7}, {7, 10}}),
+            "a has 7 columns, b transposed has 10 rows; a [128,7], b [7,10]");
+  EXPECT_NE(inference_error(MatMul(), {{128, 7, 7, 64}, {3136, 10}}).find("Reshape"), std::string::npos);
+  EXPECT_NE(inference_error(MatMul(), {{128}, {128, 10}}).find("rank 1"), std::string::npos);
+  EXPECT_NE(inference_error(MatMul(), {{128, 0}, {0, 10}}).find("empty"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace miniqat::layers
