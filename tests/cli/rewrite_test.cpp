@@ -1,0 +1,207 @@
+// `miniqat rewrite`, `inspect` and `models`: graph files in, graph files, tables and pictures out.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "core/graph_json.h"
+#include "layers/layers.h"
+#include "quantize/fake_quant.h"
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RewriteTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    layers::register_ops();
+    quantize::register_ops();
+  }
+
+  fs::path path(const std::string& name) const { return place_.path() / name; }
+  Outcome program(const Arguments& line) const { return miniqat(line, place_.path()); }
+  void write_lenet5(const std::string& name) const {
+    expect_success(program({"models", "--model", "lenet5", "--batch-size", "2", "--out", name}));
+  }
+
+  TempDir place_;
+};
+
+std::vector<const quantize::FakeQuant*> quantizers_of(const Graph& graph) {
+  std::vector<const quantize::FakeQuant*> quantizers;
+  for (const Node* node : graph.nodes())
+    if (const auto* quantizer = node->as<quantize::FakeQuant>()) quantizers.push_back(quantizer);
+  return quantizers;
+}
+
+TEST_F(RewriteTest, RewritingTwiceGivesTheSameFile) {
+  write_lenet5("lenet5.json");
+  for (const std::string mode : {"train", "eval"}) {
+    SCOPED_TRACE(mode);
+    const auto rewrite = [&](const std::string& from, const std::string& to) {
+      return program(
+          {"rewrite", "--graph", from, "--mode", mode, "--weight-bits", "4", "--quant-delay", "9", "--out", to});
+    };
+    expect_success(rewrite("lenet5.json", mode + "1.json"));
+    expect_success(rewrite(mode + "1.json", mode + "2.json"));
+    EXPECT_EQ(bytes_of(path(mode + "1.json")), bytes_of(path(mode + "2.json")));
+    const Graph graph = read_graph(path(mode + "1.json"));
+    EXPECT_EQ(quantizers_of(graph).size(), 10u);
+    for (const quantize::FakeQuant* quantizer : quantizers_of(graph)) {
+      EXPECT_EQ(quantizer->attributes().is_training, mode == "train");
+      EXPECT_EQ(quantizer->attributes().bits, quantizer->attributes().narrow_range ? 4 : 8);
+      if (mode == "train") EXPECT_EQ(quantizer->attributes().delay, 9);
+    }
+  }
+}
+
+TEST_F(RewriteTest, ATrainingGraphTurnsIntoTheEvaluationGraph) {
+  write_lenet5("lenet5.json");
+  expect_success(program({"rewrite", "--graph", "lenet5.json", "--out", "train.json"}));
+  expect_success(program({"rewrite", "--graph", "train.json", "--mode", "eval", "--out", "eval.json"}));
+  const Graph graph = read_graph(path("eval.json"));
+  EXPECT_EQ(quantizers_of(graph).size(), 10u);
+  for (const quantize::FakeQuant* quantizer : quantizers_of(graph)) EXPECT_FALSE(quantizer->attributes().is_training);
+}
+
+TEST_F(RewriteTest, AGraphMayReplaceItsOwnFileOrGoToStdout) {
+  write_lenet5("lenet5.json");
+  const Outcome printed = program({"rewrite", "--graph", "lenet5.json"});
+  expect_success(printed);
+  expect_success(program({"rewrite", "--graph", "lenet5.json", "--out", "lenet5.json"}));
+  EXPECT_EQ(printed.out, bytes_of(path("lenet5.json")));
+  const Outcome model = program({"models", "--model", "lenet5", "--batch-size", "3"});
+  expect_success(model);
+  EXPECT_EQ(graph_from_json(model.out, "stdout").at("images").output_specs()[0].shape, (Shape{3, 28, 28, 1}));
+}
+
+TEST_F(RewriteTest, TheReportTellsEveryLayerAndEdge) {
+  write_lenet5("lenet5.json");
+  const Outcome outcome = program({"rewrite", "--graph", "lenet5.json", "--report", "--out", "train.json"});
+  expect_success(outcome);
+  for (const char* part : {"5 layers matched", "10 quantizers inserted", "conv1/Conv2D", "fc3/MatMul",
+                           "conv1/weights_quant", "fc2/act_quant", "the data set brings scale and zero point"})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " in\n" << outcome.out;
+  EXPECT_TRUE(fs::exists(path("train.json")));
+}
+
+TEST_F(RewriteTest, StrictNamesTheEdgeThatStaysFloat) {
+  place_.write("float.json", R"({"format": "miniqat.graph", "version": 1, "nodes": [
+    {"name": "images", "op": "Placeholder", "attrs": {"shape": [1, 4, 4, 2]}},
+    {"name": "fixed", "op": "Constant", "attrs": {"shape": [1, 1, 2, 2], "value": 1}},
+    {"name": "conv/Conv2D", "op": "Conv2D", "inputs": ["images", "fixed"]}], "outputs": ["conv/Conv2D"]})");
+  expect_success(program({"rewrite", "--graph", "float.json", "--out", "loose.json"}));
+  expect_error(program({"rewrite", "--graph", "float.json", "--strict", "--out", "strict.json"}), 1,
+               {"conv/Conv2D", "fixed"});
+  EXPECT_FALSE(fs::exists(path("strict.json")));
+}
+
+TEST_F(RewriteTest, OptionsOutOfRangeAreUsageErrors) {
+  write_lenet5("lenet5.json");
+  const auto refuses = [&](const std::string& flag, const std::string& value, const std::string& name) {
+    SCOPED_TRACE(flag + " " + value);
+    expect_error(program({"rewrite", "--graph", "lenet5.json", flag, value}), 2, {name});
+  };
+  refuses("--weight-bits", "1", "weight_bits must be 2 to 16, not 1");
+  refuses("--activation-bits", "17", "activation_bits");
+  refuses("--weight-bits", "eight", "--weight-bits");
+  refuses("--ema-decay", "nan", "ema_decay");
+  refuses("--quant-delay", "-1", "quant_delay");
+  refuses("--mode", "test", "--mode");
+}
+
+TEST_F(RewriteTest, InspectCountsAGraphAndARun) {
+  write_lenet5("lenet5.json");
+  const Outcome graph = program({"inspect", "lenet5.json"});
+  expect_success(graph);
+  EXPECT_NE(graph.out.find("0 quantizers, 61706 trainable parameters, 833040 multiply-adds"), std::string::npos)
+      << graph.out;
+  write_tiny_digits(place_, "digits", 8, 4);
+  place_.write("tiny.json", tiny_classifier());
+  expect_success(program({"train", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits", "--steps", "1",
+                          "--weight-bits", "3", "--threads", "1", "--out", "run"}));
+  const Outcome run = program({"inspect", "run"});
+  expect_success(run);
+  EXPECT_NE(run.out.find("4 quantizers, 690 trainable parameters"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("3 bits, last value, narrow"), std::string::npos) << run.out;
+}
+
+TEST_F(RewriteTest, GraphvizReadsThePicture) {
+  write_lenet5("lenet5.json");
+  expect_success(program({"rewrite", "--graph", "lenet5.json", "--out", "train.json"}));
+  expect_success(program({"inspect", "train.json", "--dot", "train.dot"}));
+  const std::string text = bytes_of(path("train.dot"));
+  EXPECT_NE(text.find("\"conv1/Relu\" -> \"conv1/act_quant\""), std::string::npos) << text;
+  if (std::system("dot -V >/dev/null 2>&1") != 0) GTEST_SKIP() << "Graphviz is not installed";
+  const std::string command = "dot -Tsvg '" + path("train.dot").string() + "' -o '" + path("train.svg").string() +
+                              "' 2>'" + path("dot.err").string() + "'";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(bytes_of(path("dot.err")), "");
+  EXPECT_NE(bytes_of(path("train.svg")).find("conv1/act_quant"), std::string::npos);
+}
+
+TEST_F(RewriteTest, ModelsAreListed) {
+  const Outcome outcome = program({"models"});
+  expect_success(outcome);
+  for (const char* part : {"lenet ", "lenet5", "61706", "3274634", "[28,28,1]"})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part;
+}
+
+TEST_F(RewriteTest, MalformedGraphsAreNamedInOneLine) {
+  struct Case {
+    std::string nodes;
+    std::vector<std::string> parts;
+  };
+  const std::string x = R"({"name": "x", "op": "Placeholder", "attrs": {"shape": [2, 3]}})";
+  const std::vector<Case> cases = {
+      {R"({"name": "a", "op": "Relu", "inputs": ["b"]}, {"name": "b", "op": "Relu", "inputs": ["a"]})",
+       {"cycle", "\"a\""}},
+      {R"({"name": "a", "op": "Relu", "inputs": ["a"]})", {"cycle", "\"a\""}},
+      {x + R"(, {"name": "a", "op": "Rely", "inputs": ["x"]})", {"\"a\"", "Rely", "did you mean \"Relu\""}},
+      {x + "," + x, {"two nodes named \"x\""}},
+      {R"({"name": "a", "op": "Relu", "inputs": ["nothing"]})", {"\"a\"", "nothing"}},
+      {x + R"(, {"name": "a", "op": "Relu", "inputs": ["x:1"]})", {"\"a\"", "x:1"}},
+      {x + R"(, {"name": "a", "op": "Relu", "inputs": ["x", "x"]})", {"[Relu \"a\"]", "2"}},
+      {x + R"(, {"name": "a", "op": "MaxPool", "inputs": ["x"]})", {"[MaxPool \"a\"]", "[2,3]"}},
+      {x + R"(, {"name": "a", "op": "MatMul", "inputs": ["x", "x"]})", {"[MatMul \"a\"]", "[2,3]"}},
+      {R"({"name": "x", "op": "Placeholder", "attrs": {"shape": [1000000, 1000000]}})", {"\"x\"", "[1000000,1000000]"}},
+      {R"({"name": "x", "op": "Variable", "attrs": {"shape": [1000000000000]}})", {"\"x\"", "1000000000000"}},
+      {R"({"name": "x", "op": "Variable", "attrs": {"shape": [-1]}})", {"\"x\"", "-1"}},
+      {R"({"name": "x", "op": "Variable", "attrs": {"shape": 3}})", {"\"x\"", "shape"}},
+      {R"({"name": "x", "op": "Placeholder", "attrs": {"shap": [1]}})", {"\"x\"", "shap"}},
+      {R"({"op": "Placeholder"})", {"node 0", "name"}},
+      {R"(7)", {"node 0"}},
+  };
+  for (const Case& bad : cases) {
+    SCOPED_TRACE(bad.nodes);
+    place_.write("bad.json",
+                 R"({"format": "miniqat.graph", "version": 1, "nodes": [)" + bad.nodes + R"(], "outputs": []})");
+    std::vector<std::string> parts = bad.parts;
+    parts.push_back("bad.json: ");
+    expect_error(program({"rewrite", "--graph", "bad.json", "--out", "out.json"}), 1, parts);
+    EXPECT_FALSE(fs::exists(path("out.json")));
+  }
+}
+
+TEST_F(RewriteTest, FilesThatAreNoGraphsAreNamedInOneLine) {
+  const auto refuses = [&](const std::string& text, const std::vector<std::string>& parts) {
+    SCOPED_TRACE(text);
+    place_.write("bad.json", text);
+    expect_error(program({"inspect", "bad.json"}), 1, parts);
+  };
+  refuses("", {"bad.json: "});
+  refuses("{\"format\": \"miniqat.graph\",", {"bad.json: "});
+  refuses("[]", {"bad.json: ", "object"});
+  refuses(R"({"format": "other", "version": 1, "nodes": []})", {"bad.json: ", "other"});
+  refuses(R"({"format": "miniqat.graph", "version": 2, "nodes": []})", {"bad.json: ", "version"});
+  refuses(R"({"format": "miniqat.graph", "version": 1, "nodes": [], "outputs": ["y"]})", {"bad.json: ", "\"y\""});
+  expect_error(program({"inspect", "nowhere.json"}), 1, {"nowhere.json"});
+  expect_error(program({"inspect", place_.path().string()}), 1, {"holds no run"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing
