@@ -28,14 +28,15 @@ void evaluate_run(Arguments arguments) {
   settings_from_json(read_json(run.config()), settings, run.config().string());
   if (arguments.dataset.empty()) arguments.dataset = settings.dataset;
   if (arguments.data_dir.empty()) arguments.data_dir = settings.data_dir;
-  if (arguments.checkpoint.empty()) arguments.checkpoint = run.checkpoint().string();
+  const std::string checkpoint =
+      checkpoint_file(arguments.checkpoint.empty() ? arguments.run : arguments.checkpoint).string();
   check_dataset(arguments.dataset);
   set_thread_count(arguments.threads == 0 ? available_cores() : arguments.threads);
 
   const std::string source = run.eval_graph().string();
   Classifier classifier = find_classifier(read_graph(source), source);
   Session session(classifier.graph);
-  session.restore(read_safetensors(arguments.checkpoint), Session::Restore::kVariables, arguments.checkpoint);
+  session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint);
   const datasets::Splits data = datasets::load(arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = arguments.split == "train" ? data.train : data.test;
   require_fit(classifier, split, source);
@@ -66,7 +67,8 @@ void add_eval(CLI::App& program) {
   command->add_option("--run", arguments->run, "a run directory")->required();
   command->add_option("--dataset", arguments->dataset, "the run's own when left out");
   command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
-  command->add_option("--checkpoint", arguments->checkpoint, "another .safetensors file than the run's");
+  command->add_option("--checkpoint", arguments->checkpoint,
+                      "another .safetensors file or run directory than the run's own");
   command->add_option("--split", arguments->split, "test or train")->check(CLI::IsMember({"test", "train"}));
   command->add_option("--threads", arguments->threads, "0: all cores")->check(CLI::Range(0, 1024));
   command->add_flag("--json", arguments->json, "print one JSON object");

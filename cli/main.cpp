@@ -34,7 +34,7 @@ int explain(const CLI::App& program, const CLI::ParseError& error) {
   const std::string prefix = chosen ? "miniqat " + command.get_name() : "miniqat";
   std::string text = error.what();
   const std::vector<std::string> unexpected = command.remaining();
-  if ((!chosen || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) && !unexpected.empty())
+  if (!unexpected.empty())
     text = concat("unknown ", chosen ? "argument" : "command", " \"", unexpected.front(), "\"",
                   did_you_mean(unexpected.front(), known_words(program)));
   std::fprintf(stderr, "%s: %s (see %s --help)\n", prefix.c_str(), text.c_str(), prefix.c_str());

@@ -1,11 +1,13 @@
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/run_directory.h"
 #include "cli/usage_error.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
@@ -48,7 +50,9 @@ Feeds read_feeds(const Graph& graph, const std::string& path) {
   Feeds feeds;
   if (path.empty()) return feeds;
   for (const auto& [name, tensor] : read_safetensors(path).tensors) {
-    const Output output = graph.at(name).output();
+    const Node* node = graph.find(name);
+    if (node == nullptr) fail(path, ": the graph has no node \"", name, "\" to feed");
+    const Output output = node->output();
     feeds.emplace_back(output, adapt(name, tensor, output.spec().dtype));
   }
   return feeds;
@@ -93,8 +97,10 @@ void run(const Arguments& arguments) {
   Session session(graph, {.seed = static_cast<std::uint64_t>(arguments.seed),
                           .backend = arguments.backend == "fast" ? Backend::kFast : Backend::kReference,
                           .precision = dtype_from_name(arguments.precision)});
-  if (!arguments.checkpoint.empty())
-    session.restore(read_safetensors(arguments.checkpoint), Session::Restore::kVariables, arguments.checkpoint);
+  if (!arguments.checkpoint.empty()) {
+    const std::filesystem::path file = checkpoint_file(arguments.checkpoint);
+    session.restore(read_safetensors(file), Session::Restore::kVariables, file.string());
+  }
   if (arguments.step) session.set_quantization_step(*arguments.step);
   const Feeds feeds = read_feeds(graph, arguments.feeds);
   RunRequest request = make_request(graph, arguments, feeds);
@@ -117,7 +123,7 @@ void add_run(CLI::App& program) {
       ->default_str("");
   command->add_option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name");
   command->add_option("--checkpoint", arguments->checkpoint,
-                      ".safetensors with the variables; freshly initialised otherwise");
+                      ".safetensors or run directory with the variables; freshly initialised otherwise");
   command->add_flag(
       "--train", arguments->train,
       "as in a training step: batch statistics, observers, dropout; changed variables are written as variable/<name>");

@@ -52,6 +52,11 @@ void RunDirectory::forget_metrics_after(std::int64_t step) const {
   write_file_atomically(metrics(), kept);
 }
 
+fs::path checkpoint_file(const fs::path& path) {
+  std::error_code failure;
+  return fs::is_directory(path, failure) ? RunDirectory::open(path).checkpoint() : path;
+}
+
 Json read_json(const fs::path& path) {
   try {
     return parse_json(read_file(path));

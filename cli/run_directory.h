@@ -35,6 +35,9 @@ class RunDirectory {
   std::filesystem::path path_;
 };
 
+/// `path` itself or, where that is a run directory, its checkpoint. Throws Error for other directories.
+std::filesystem::path checkpoint_file(const std::filesystem::path& path);
+
 /// Reads a JSON file; errors name the file and the place.
 nlohmann::ordered_json read_json(const std::filesystem::path& path);
 /// Writes it indented, atomically.

@@ -100,8 +100,7 @@ class Trainer {
   }
 
   void start_from_checkpoint() {
-    std::filesystem::path file = settings_.init_checkpoint;
-    if (std::filesystem::is_directory(file)) file = RunDirectory::open(file).checkpoint();
+    const std::filesystem::path file = checkpoint_file(settings_.init_checkpoint);
     const auto report = session_->restore(read_safetensors(file), Session::Restore::kByName, file.string());
     if (report.restored.empty()) fail(file.string(), ": no tensor has the name of a variable of this model");
     std::printf("From %s: %zu variables restored, %zu new, %zu unused.\n", file.c_str(), report.restored.size(),
@@ -189,9 +188,10 @@ class Trainer {
   }
 
   void report_accuracy(Progress& progress, const Evaluation& test) const {
-    char epoch[32];
-    std::snprintf(epoch, sizeof epoch, "epoch %5.2f", epochs_done());
-    progress.line(concat(epoch, "  test accuracy ", percent(test.accuracy()), "  train loss ", last_loss_));
+    char text[96];
+    std::snprintf(text, sizeof text, "epoch %5.2f  test accuracy %s  test loss %.4f  train loss %.4f", epochs_done(),
+                  percent(test.accuracy()).c_str(), test.loss, last_loss_);
+    progress.line(text);
     run_.log({{"step", session_->step()},
               {"epoch", epochs_done()},
               {"test_accuracy", test.accuracy()},

@@ -27,12 +27,12 @@ struct OpTraits {
   /// backward may write d_input 0 over d_output 0 (same bytes).
   bool backward_in_place = false;
   /// Inputs and outputs whose values the fast backward reads. (The reference backward may read all of them.)
-  std::vector<int> backward_inputs;
-  std::vector<int> backward_outputs;
+  std::vector<int> backward_inputs = {};
+  std::vector<int> backward_outputs = {};
   /// Inputs for which there is no gradient (labels, ranges of a quantizer that observes, ...).
-  std::vector<int> no_gradient;
+  std::vector<int> no_gradient = {};
   /// Inputs that must come straight from a Variable and that forward updates while training (moving statistics).
-  std::vector<int> updated_inputs;
+  std::vector<int> updated_inputs = {};
 };
 
 /// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".

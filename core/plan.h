@@ -14,10 +14,10 @@ namespace miniqat {
 
 /// What a plan is compiled for.
 struct PlanRequest {
-  std::vector<Output> fetches;
+  std::vector<Output> fetches = {};
   /// Differentiate (the sum of) this tensor with respect to the targets.
-  std::optional<Output> gradients_of;
-  std::vector<Output> gradient_targets;
+  std::optional<Output> gradients_of = {};
+  std::vector<Output> gradient_targets = {};
   bool training = false;
   /// The value of the quantization step counter; only which delays it has passed matters.
   std::int64_t quantization_step = 0;

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 
 namespace miniqat {
 namespace {
@@ -42,25 +42,11 @@ struct Entry {
 /// A name in quotes with control characters escaped, so that an error stays one line.
 std::string quoted(const std::string& name) { return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// Parses the header, refusing what nlohmann would let pass: a key that appears twice in an object (the last one would
-/// win), and nesting that the format doesn't have.
 Json parse_header(std::string_view text) {
-  static constexpr int kMaxDepth = 3;
-  std::vector<std::set<std::string>> keys;
-  const auto check = [&keys](int depth, Json::parse_event_t event, const Json& value) {
-    if (depth > kMaxDepth) fail("the JSON header is nested more than ", kMaxDepth, " deep");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      fail("the JSON header has the key ", value.dump(), " twice");
-    return true;
-  };
   try {
-    return Json::parse(text, check);
-  } catch (const Json::parse_error& error) {
-    fail("the header is not valid JSON at byte ", kLengthBytes + error.byte);
-  } catch (const Json::exception&) {
-    fail("the header holds a number that is out of range");
+    return Json(parse_json(text));
+  } catch (const Error& error) {
+    fail("the JSON header is wrong: ", error.what());
   }
 }
 

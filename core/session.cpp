@@ -31,6 +31,16 @@ bool is_finite(const Tensor& tensor) {
   return finite;
 }
 
+/// What an op finds wrong while it runs (a label that is no class, say) gets its node's name before it.
+template <class Body>
+void in_the_name_of(const Node& node, const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    fail(describe(node), " ", error.what());
+  }
+}
+
 double scalar_value(const Tensor& tensor) {
   return tensor.dtype() == DType::kFloat64 ? *tensor.data<double>() : *tensor.data<float>();
 }
@@ -117,18 +127,16 @@ void Session::sweep(Plan& plan, std::int64_t step) {
   for (Plan::ForwardStep& forward : plan.forward) {
     forward.context.random_key =
         mix(mix(options_.seed, hash_text(forward.node->name())), static_cast<std::uint64_t>(step));
-    if (reference)
-      forward.node->op().reference_forward(forward.context);
-    else
-      forward.node->op().forward(forward.context);
+    const Op& op = forward.node->op();
+    in_the_name_of(*forward.node,
+                   [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
   }
   if (plan.seed != nullptr)
     with_float_type(*plan.seed, [&]<class T>(T) { std::ranges::fill(plan.seed->values<T>(), T{1}); });
   for (const Plan::BackwardStep& backward : plan.backward) {
-    if (reference)
-      backward.node->op().reference_backward(backward.context);
-    else
-      backward.node->op().backward(backward.context);
+    const Op& op = backward.node->op();
+    in_the_name_of(*backward.node,
+                   [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
     for (const Plan::Sum& sum : backward.sums) add_to(*sum.total, *sum.part);
   }
 }

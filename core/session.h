@@ -27,10 +27,10 @@ struct SessionOptions {
 };
 
 struct RunRequest {
-  std::vector<Output> fetches;
+  std::vector<Output> fetches = {};
   /// Differentiate (the sum of) this tensor with respect to the targets: outputs of Variables and Placeholders.
-  std::optional<Output> gradients_of;
-  std::vector<Output> gradient_targets;
+  std::optional<Output> gradients_of = {};
+  std::vector<Output> gradient_targets = {};
   /// Batch statistics, observers and dropout act as in a training step, and updated variables are committed.
   bool training = false;
 };

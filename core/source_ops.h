@@ -29,9 +29,9 @@ class Placeholder final : public Op {
 class Variable final : public Op {
  public:
   struct Attributes {
-    std::vector<std::int64_t> shape;
+    std::vector<std::int64_t> shape = {};
     bool trainable = true;
-    Initializer initializer;
+    Initializer initializer = {};
   };
 
   Variable() = default;
@@ -52,7 +52,7 @@ class Variable final : public Op {
 class Constant final : public Op {
  public:
   struct Attributes {
-    std::vector<std::int64_t> shape;
+    std::vector<std::int64_t> shape = {};
     std::vector<double> value = {0};
   };
 

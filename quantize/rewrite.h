@@ -19,10 +19,10 @@ struct RewriteOptions {
   /// Quantization steps before quantizers start to quantize; they observe from the first step.
   std::int64_t quant_delay = 0;
   /// Steps after which batch norm uses its moving statistics; none means never.
-  std::optional<std::int64_t> freeze_bn_delay;
+  std::optional<std::int64_t> freeze_bn_delay = {};
   double ema_decay = 0.999;
   /// Rewrite only layers under this scope; "" for all.
-  std::string scope;
+  std::string scope = {};
   /// Give the graph's float placeholders that feed layers a quantizer, too.
   bool quantize_input = false;
   /// An unquantized edge into a layer is an error.

@@ -132,7 +132,9 @@ Output weighted(Graph& graph, std::span<const Output> outputs) {
     for (double& weight : weights) weight = random.uniform(-1, 1);
     const std::string name = concat("weighted/", k);
     const Output weight = layers::constant(graph, name + "/weights", outputs[k].shape(), weights);
-    const Output product = layers::mul(graph, name + "/product", outputs[k], weight);
+    const Output one = layers::constant(graph, name + "/one", {}, {1});
+    const Output shifted = layers::add(graph, name + "/shifted", outputs[k], one);
+    const Output product = layers::mul(graph, name + "/product", shifted, weight);
     products.push_back(layers::reshape(graph, name + "/flat", product, {.shape = {-1}}));
   }
   return layers::concat(graph, "weighted/objective", products, {.axis = 0});

@@ -9,8 +9,9 @@
 namespace miniqat::testing {
 
 /// Adds nodes that multiply each float output by fixed random weights and join the products into one tensor [n], whose
-/// sum then has another derivative by every element: an all-ones gradient would hide mistakes. Throws Error when no
-/// output is float32.
+/// sum then has another derivative by every element: an all-ones gradient would hide mistakes. Before that 1 is added,
+/// in place where the plan allows it: an op whose backward reads an output without saying so then finds it changed.
+/// Throws Error when no output is float32.
 Output weighted(Graph& graph, std::span<const Output> outputs);
 
 struct GradientCheck {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/shape.h"
@@ -11,12 +12,13 @@ namespace miniqat::layers::reference {
 
 /// Which element of an operand of shape `from` belongs to element i of the shape `to` that it is stretched to.
 inline std::int64_t stretched_index(std::int64_t i, const Shape& to, const Shape& from) {
+  const std::span<const std::int64_t> extents = from.extents();
+  const std::span<const std::int64_t> aligned = to.extents().last(extents.size());
   std::int64_t index = 0, stride = 1;
-  for (int k = 1; k <= from.rank(); ++k) {
-    const std::int64_t coordinate = i % to[-k];
-    i /= to[-k];
-    if (from[-k] != 1) index += coordinate * stride;
-    stride *= from[-k];
+  for (std::size_t axis = extents.size(); axis-- > 0;) {
+    if (extents[axis] != 1) index += i % aligned[axis] * stride;
+    i /= aligned[axis];
+    stride *= extents[axis];
   }
   return index;
 }

@@ -54,7 +54,7 @@ TEST_F(RewriteTest, RewritingTwiceGivesTheSameFile) {
     for (const quantize::FakeQuant* quantizer : quantizers_of(graph)) {
       EXPECT_EQ(quantizer->attributes().is_training, mode == "train");
       EXPECT_EQ(quantizer->attributes().bits, quantizer->attributes().narrow_range ? 4 : 8);
-      if (mode == "train") EXPECT_EQ(quantizer->attributes().delay, 9);
+      EXPECT_EQ(quantizer->attributes().delay, mode == "train" ? 9 : 0);
     }
   }
 }
@@ -161,7 +161,7 @@ TEST_F(RewriteTest, MalformedGraphsAreNamedInOneLine) {
       {R"({"name": "a", "op": "Relu", "inputs": ["b"]}, {"name": "b", "op": "Relu", "inputs": ["a"]})",
        {"cycle", "\"a\""}},
       {R"({"name": "a", "op": "Relu", "inputs": ["a"]})", {"cycle", "\"a\""}},
-      {x + R"(, {"name": "a", "op": "Rely", "inputs": ["x"]})", {"\"a\"", "Rely", "did you mean \"Relu\""}},
+      {x + R"(, {"name": "a", "op": "Rely", "inputs": ["x"]})", {"\"a\"", "Rely", "known are"}},
       {x + "," + x, {"two nodes named \"x\""}},
       {R"({"name": "a", "op": "Relu", "inputs": ["nothing"]})", {"\"a\"", "nothing"}},
       {x + R"(, {"name": "a", "op": "Relu", "inputs": ["x:1"]})", {"\"a\"", "x:1"}},

@@ -127,6 +127,10 @@ TEST_F(TrainTest, ARunDirectoryHoldsEverything) {
   expect_success(evaluated);
   EXPECT_EQ(Json::parse(evaluated.out)["accuracy"], summary["test_accuracy"]);
   EXPECT_EQ(Json::parse(evaluated.out)["examples"], 2000);
+  const Outcome other =
+      miniqat({"eval", "--run", "run", "--checkpoint", "run", "--threads", "1", "--json"}, place_.path());
+  expect_success(other);
+  EXPECT_EQ(other.out, evaluated.out);
 }
 
 TEST_F(TrainTest, SameSeedAndThreadsGiveTheSameBytes) {

@@ -10,7 +10,7 @@
 #include "core/registry.h"
 #include "layers/layers.h"
 #include "nlohmann/json.hpp"
-#include "tests/datasets/errors.h"
+#include "tests/errors.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat {
@@ -233,7 +233,7 @@ TEST_F(GraphJsonTest, MalformedTextIsShownByLineAndColumn) {
   expect_refused(std::string("\0\0\0\0", 4), {"line 1, column 1"});
   expect_refused("{} {}", {"line 1, column 4"});
   expect_refused("{\"a\": \"" + std::string(100000, 'x'), {"line 1"});
-  expect_refused("{\"version\": 1e999}", {"1e999"});
+  expect_refused("{\"version\": 1e999}", {"line 1, column 17", "1e999"});
 }
 
 TEST_F(GraphJsonTest, DeepNestingIsRefused) {
@@ -243,9 +243,9 @@ TEST_F(GraphJsonTest, DeepNestingIsRefused) {
   expect_refused(objects, {"deeper than 64"});
 }
 
-TEST_F(GraphJsonTest, AMillionKeysAreRefusedAtOnce) {
+TEST_F(GraphJsonTest, TooManyKeysInOneObjectAreRefused) {
   std::string text = "{\"k\": 0";
-  for (int i = 0; i < 1000000; ++i) text += ", \"k" + std::to_string(i) + "\": 0";
+  for (int i = 0; i < 20000; ++i) text += ", \"k" + std::to_string(i) + "\": 0";
   expect_refused(text + "}", {"more than 10000 keys"});
 }
 
@@ -345,8 +345,8 @@ TEST_F(GraphJsonTest, ShapesThatDoNotFitNameTheNode) {
 
 TEST_F(GraphJsonTest, ALongChainInReverseOrderIsRead) {
   std::string nodes;
-  for (int i = 20000; i > 0; --i) nodes += relu(concat("n", i), i == 1 ? "x" : concat("n", i - 1)) + ",\n";
-  EXPECT_EQ(graph_from_json(file_of(nodes + kX)).size(), 20001u);
+  for (int i = 50000; i > 0; --i) nodes += relu(concat("n", i), i == 1 ? "x" : concat("n", i - 1)) + ",\n";
+  EXPECT_EQ(graph_from_json(file_of(nodes + kX)).size(), 50001u);
 }
 
 TEST_F(GraphJsonTest, FilesAreWrittenAndReadBack) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "layers/layers.h"
-#include "tests/datasets/errors.h"
+#include "tests/errors.h"
 
 namespace miniqat {
 namespace {
@@ -141,7 +141,9 @@ TEST_F(GraphTest, RerouteMovesOnlyTheChosenUses) {
 // The list of consumers shrinks while its members move.
 TEST_F(GraphTest, RerouteTakesTheTensorsOwnListOfUses) {
   const Output other = placeholder(graph_, "y", {2, 3});
-  EXPECT_EQ(graph_.reroute(x_, other, x_.node->uses()), 2);
+  layers::relu(graph_, "third", x_);
+  layers::relu(graph_, "fourth", x_);
+  EXPECT_EQ(graph_.reroute(x_, other, x_.node->uses()), 4);
   EXPECT_TRUE(x_.node->uses().empty());
   EXPECT_EQ(picture(graph_).find("<x"), std::string::npos);
   graph_.verify();

@@ -8,7 +8,7 @@
 #include "layers/layers.h"
 #include "optim/sgd.h"
 #include "tests/core/observer_op.h"
-#include "tests/datasets/errors.h"
+#include "tests/errors.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat {

@@ -9,7 +9,7 @@
 #include "layers/layers.h"
 #include "optim/sgd.h"
 #include "tests/core/observer_op.h"
-#include "tests/datasets/errors.h"
+#include "tests/errors.h"
 
 namespace miniqat {
 namespace {
@@ -25,12 +25,11 @@ Floats floats(const Tensor& tensor) {
 }
 
 RunRequest fetch(std::vector<Output> fetches, bool training = false) {
-  return {.fetches = std::move(fetches), .gradients_of = {}, .gradient_targets = {}, .training = training};
+  return {.fetches = std::move(fetches), .training = training};
 }
 
 std::vector<Floats> gradients(Session& session, Output of, std::vector<Output> targets, const Feeds& feeds) {
-  const RunResult result =
-      session.run({.fetches = {}, .gradients_of = of, .gradient_targets = std::move(targets)}, feeds);
+  const RunResult result = session.run({.gradients_of = of, .gradient_targets = std::move(targets)}, feeds);
   std::vector<Floats> values;
   for (const Tensor& gradient : result.gradients) values.push_back(floats(gradient));
   return values;

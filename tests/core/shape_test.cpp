@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "tests/datasets/errors.h"
+#include "tests/errors.h"
 
 namespace miniqat {
 namespace {

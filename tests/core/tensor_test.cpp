@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "tests/datasets/errors.h"
+#include "tests/errors.h"
 
 namespace miniqat {
 namespace {

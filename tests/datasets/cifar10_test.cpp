@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/datasets/errors.h"
+#include "tests/errors.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::datasets {

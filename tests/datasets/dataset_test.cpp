@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "tests/datasets/errors.h"
+#include "tests/errors.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::datasets {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "tests/datasets/errors.h"
+#include "tests/errors.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::datasets {

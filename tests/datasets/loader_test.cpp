@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/datasets/errors.h"
+#include "tests/errors.h"
 
 namespace miniqat::datasets {
 namespace {

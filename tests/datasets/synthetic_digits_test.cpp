@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/parallel.h"
-#include "tests/datasets/errors.h"
+#include "tests/errors.h"
 
 namespace miniqat::datasets {
 namespace {

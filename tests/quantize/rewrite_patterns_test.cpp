@@ -246,6 +246,16 @@ TEST(RewritePatterns, LargestMatchWins) {
   EXPECT_EQ(toy.input("other/Relu"), "block/conv/conv_quant");
 }
 
+TEST(RewritePatterns, AmongEqualMatchesPostActivationBypassWins) {
+  ToyGraph toy;
+  const Output x = toy.images();
+  const Output product = toy.conv_bias("a", x);
+  layers::relu(toy.graph, "late/Relu", layers::add(toy.graph, "late/Add", product, x));
+  layers::add(toy.graph, "Add", layers::relu(toy.graph, "a/Relu", product), x);
+  EXPECT_EQ(create_training_graph(toy.graph).inserted,
+            (Names{"a/weights_quant", "a/act_quant", "post_activation_bypass_quant"}));
+}
+
 TEST(RewritePatterns, WeightsThroughIdentityAndConcat) {
   ToyGraph toy;
   const auto part = [&](const std::string& name) { return layers::variable(toy.graph, name, {1, 1, 2, 1}); };

@@ -1,0 +1,278 @@
+// What a user gets wrong on the command line or in files: one line on stderr that names it, status 2 for the line, 1
+// for everything else.
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+
+#include "core/safetensors.h"
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ArgumentsTest : public ::testing::Test {
+ protected:
+  Outcome program(const Arguments& line) const { return miniqat(line, place_.path()); }
+  void refuses(const Arguments& line, int status, const std::vector<std::string>& parts) const {
+    SCOPED_TRACE(::testing::PrintToString(line));
+    expect_error(program(line), status, parts);
+  }
+
+  TempDir place_;
+};
+
+TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
+  const std::map<std::string, std::vector<std::string>> flags = {
+      {"train", {"--model",         "--dataset",    "--data-dir",     "--weight-bits",     "--activation-bits",
+                 "--quant-delay",   "--epochs",     "--out",          "--float",           "--batch-size",
+                 "--learning-rate", "--momentum",   "--weight-decay", "--optimizer",       "--schedule",
+                 "--seed",          "--threads",    "--symmetric",    "--per-channel",     "--freeze-bn-delay",
+                 "--ema-decay",     "--scope",      "--width",        "--init-checkpoint", "--resume",
+                 "--steps",         "--no-shuffle", "--config",       "--stop-at",         "--log-every",
+                 "--verbose"}},
+      {"eval", {"--run", "--dataset", "--data-dir", "--checkpoint", "--split", "--json"}},
+      {"rewrite", {"--graph", "--mode", "--weight-bits", "--quant-delay", "--out", "--report", "--strict"}},
+      {"run", {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out"}},
+      {"inspect", {"graph", "--dot"}},
+      {"models", {"--model", "--out", "--width", "--batch-size"}}};
+  const Outcome all = program({"--help"});
+  expect_success(all);
+  for (const auto& [command, names] : flags) {
+    EXPECT_NE(all.out.find(command), std::string::npos) << command;
+    const Outcome help = program({command, "--help"});
+    expect_success(help);
+    for (const std::string& name : names) EXPECT_NE(help.out.find(name), std::string::npos) << command << " " << name;
+  }
+}
+
+TEST_F(ArgumentsTest, WithoutACommandTheHelpIsShown) {
+  const Outcome outcome = program({});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.out.find("Usage: miniqat"), std::string::npos) << outcome.out;
+}
+
+TEST_F(ArgumentsTest, UnknownWordsAreUsageErrors) {
+  refuses({"trian"}, 2, {"\"trian\"", "did you mean \"train\""});
+  refuses({"--verbos"}, 2, {"--verbos"});
+  refuses({"train", "--weight-bit", "4"}, 2, {"--weight-bit", "did you mean \"--weight-bits\""});
+  refuses({"train", "surplus"}, 2, {"surplus"});
+  refuses({"train", "--steps"}, 2, {"--steps"});
+  refuses({"train", "--model", "lenet6"}, 2, {"lenet6", "lenet5"});
+  refuses({"train", "--dataset", "mnits"}, 2, {"mnits", "fashion-mnist"});
+  refuses({"train", "--optimizer", "sdg"}, 2, {"sdg", "adam"});
+  refuses({"train", "--schedule", "cosin"}, 2, {"cosin", "exponential"});
+  refuses({"models", "--model", "alexnet"}, 2, {"alexnet", "lenet5"});
+  EXPECT_FALSE(fs::exists(place_.path() / "runs"));
+}
+
+TEST_F(ArgumentsTest, MissingFlagsAreUsageErrors) {
+  refuses({"eval"}, 2, {"--run"});
+  refuses({"eval", "runs/one"}, 2, {"runs/one"});
+  refuses({"rewrite"}, 2, {"--graph"});
+  refuses({"run", "--graph", "g.json"}, 2, {"--out"});
+  refuses({"inspect"}, 2, {"graph"});
+  refuses({"models", "--out", "g.json"}, 2, {"--model"});
+}
+
+TEST_F(ArgumentsTest, NumbersOutOfRangeAreUsageErrors) {
+  const auto refuses_setting = [&](const std::string& flag, const std::string& value, const std::string& name) {
+    refuses({"train", flag, value}, 2, {name});
+  };
+  for (const std::string value : {"1", "17", "-4", "abc", "8.5", "99999999999"}) {
+    refuses_setting("--weight-bits", value, value == "1" ? "weight_bits" : "bits");
+  }
+  refuses_setting("--activation-bits", "1", "activation_bits");
+  for (const std::string rate : {"-0.1", "nan", "inf", "-inf", "1e300", "fast"}) {
+    refuses_setting("--learning-rate", rate, "learning");
+  }
+  refuses_setting("--weight-decay", "nan", "weight_decay");
+  refuses_setting("--momentum", "1", "momentum");
+  refuses_setting("--ema-decay", "1.5", "ema_decay");
+  refuses_setting("--quant-delay", "-1", "quant_delay");
+  refuses_setting("--epochs", "0", "--epochs");
+  refuses_setting("--epochs", "9000000000000000000", "--epochs");
+  refuses_setting("--steps", "-1", "--steps");
+  refuses_setting("--warmup-steps", "9223372036854775807", "--warmup-steps");
+  refuses_setting("--batch-size", "0", "--batch-size");
+  refuses_setting("--threads", "-1", "--threads");
+  refuses_setting("--seed", "-1", "--seed");
+  refuses_setting("--width", "nan", "--width");
+  refuses_setting("--log-every", "0", "--log-every");
+  refuses({"models", "--model", "lenet5", "--width", "nan"}, 2, {"--width"});
+  refuses({"models", "--model", "lenet5", "--batch-size", "0"}, 2, {"--batch-size"});
+  EXPECT_FALSE(fs::exists(place_.path() / "runs"));
+}
+
+TEST_F(ArgumentsTest, ConfigFilesAreChecked) {
+  const auto refuses_config = [&](const std::string& text, int status, const std::vector<std::string>& parts) {
+    SCOPED_TRACE(text);
+    place_.write("c.json", text);
+    refuses({"train", "--config", "c.json"}, status, parts);
+  };
+  refuses_config(R"({"weight_bit": 4})", 2, {"c.json", "weight_bit", "did you mean \"weight_bits\""});
+  refuses_config(R"({"weight_bits": "4"})", 2, {"c.json", "weight_bits", "\"4\""});
+  refuses_config(R"({"weight_bits": 4294967300})", 2, {"weight_bits", "4294967300"});
+  refuses_config(R"({"steps": 18446744073709551615})", 2, {"steps", "18446744073709551615"});
+  refuses_config(R"({"learning_rate": null})", 2, {"learning_rate", "null"});
+  refuses_config(R"({"float": 1})", 2, {"float"});
+  refuses_config("[]", 2, {"c.json", "object"});
+  refuses_config("{\"steps\": ", 1, {"c.json"});
+  refuses({"train", "--config", "nowhere.json"}, 1, {"nowhere.json"});
+}
+
+TEST_F(ArgumentsTest, DataThatCannotBeReadIsNamed) {
+  write_tiny_digits(place_, "digits", 8, 4);
+  place_.write("tiny.json", tiny_classifier());
+  const auto refuses_data = [&](const std::vector<std::string>& parts) {
+    refuses({"train", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits", "--threads", "1", "--out",
+             "run"},
+            1, parts);
+    EXPECT_FALSE(fs::exists(place_.path() / "run" / "config.json"));
+  };
+  const std::string images = bytes_of(place_.path() / "digits/train-images-idx3-ubyte");
+  place_.write("digits/train-images-idx3-ubyte", images.substr(0, images.size() - 1));
+  refuses_data({"train-images-idx3-ubyte", "cut short"});
+  place_.write("digits/train-images-idx3-ubyte", "");
+  refuses_data({"train-images-idx3-ubyte"});
+  place_.write("digits/train-images-idx3-ubyte", "\x1f\x8b nothing that inflates");
+  refuses_data({"train-images-idx3-ubyte"});
+  fs::remove(place_.path() / "digits/train-images-idx3-ubyte");
+  refuses_data({"train-images-idx3-ubyte", "digits"});
+  refuses({"train", "--dataset", "mnist"}, 1, {"mnist", "--data-dir"});
+  refuses({"train", "--dataset", "cifar10", "--data-dir", "nowhere"}, 1, {"cifar10", "nowhere"});
+  refuses({"train", "--dataset", "cifar10", "--data-dir", "digits"}, 1, {"cifar10", "digits", "data_batch_1.bin"});
+}
+
+TEST_F(ArgumentsTest, ModelFilesMustFitTheData) {
+  write_tiny_digits(place_, "digits", 8, 4);
+  const auto refuses_model = [&](const std::string& from, const std::string& to, const Arguments& more,
+                                 const std::vector<std::string>& parts) {
+    std::string text = tiny_classifier();
+    const std::size_t place = text.find(from);
+    ASSERT_NE(place, std::string::npos) << from;
+    place_.write("model.json", text.replace(place, from.size(), to));
+    Arguments line = {"train", "--model", "model.json", "--dataset", "mnist", "--data-dir", "digits", "--out", "run"};
+    line.insert(line.end(), more.begin(), more.end());
+    refuses(line, 1, parts);
+  };
+  refuses_model("8, 8, 1", "8, 8, 1", {"--batch-size", "2"}, {"model.json", "batches of 4", "--batch-size is 2"});
+  refuses_model("8, 8, 1", "8, 9, 1", {}, {"model.json"});
+  refuses_model("\"outputs\": [\"fc/BiasAdd\"]", "\"outputs\": []", {}, {"model.json", "outputs"});
+  refuses_model("\"outputs\": [\"fc/BiasAdd\"]", "\"outputs\": [\"pool1\"]", {}, {"model.json", "pool1", "logits"});
+  refuses({"train", "--model", "nowhere.json"}, 1, {"nowhere.json"});
+  refuses({"train", "--model", "lenet5", "--dataset", "mnist", "--data-dir", "digits", "--batch-size", "4"}, 1,
+          {"conv2/Conv2D"});
+}
+
+/// A short run, and what becomes of it with another checkpoint.
+class CheckpointTest : public ArgumentsTest {
+ protected:
+  void SetUp() override {
+    write_tiny_digits(place_, "digits", 16, 4);
+    place_.write("tiny.json", tiny_classifier());
+    expect_success(program({"train", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits", "--threads",
+                            "1", "--steps", "4", "--stop-at", "2", "--out", "run"}));
+    good_ = bytes_of(checkpoint());
+  }
+
+  fs::path checkpoint() const { return place_.path() / "run/checkpoint.safetensors"; }
+
+  /// Neither eval nor train --resume takes the run's checkpoint as it is now; the file stays as it is.
+  void both_refuse(const std::vector<std::string>& parts) const {
+    const std::string bytes = bytes_of(checkpoint());
+    std::vector<std::string> named = parts;
+    named.push_back("run/checkpoint.safetensors");
+    refuses({"eval", "--run", "run", "--threads", "1"}, 1, named);
+    refuses({"train", "--resume", "--out", "run"}, 1, named);
+    EXPECT_EQ(bytes_of(checkpoint()), bytes);
+  }
+  template <class Change>
+  void both_refuse_changed(const Change& change, const std::vector<std::string>& parts) const {
+    place_.write("run/checkpoint.safetensors", good_);
+    Safetensors content = read_safetensors(checkpoint());
+    change(content.tensors);
+    write_safetensors(checkpoint(), content);
+    both_refuse(parts);
+  }
+
+  std::string good_;
+};
+
+TEST_F(CheckpointTest, OnesThatWereCutShortAreRefused) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{7}, std::size_t{100}, good_.size() - 1}) {
+    SCOPED_TRACE(size);
+    place_.write("run/checkpoint.safetensors", good_.substr(0, size));
+    both_refuse({});
+  }
+  fs::remove(checkpoint());
+  refuses({"eval", "--run", "run"}, 1, {"run/checkpoint.safetensors"});
+  refuses({"train", "--resume", "--out", "run"}, 1, {"run/checkpoint.safetensors"});
+}
+
+TEST_F(CheckpointTest, OnesWithOtherVariablesAreRefused) {
+  both_refuse_changed([](NamedTensors& all) { all.erase("fc/weights"); }, {"\"fc/weights\" is missing"});
+  both_refuse_changed([](NamedTensors& all) { all.erase("conv1/act_quant/max"); }, {"conv1/act_quant/max"});
+  both_refuse_changed([](NamedTensors& all) { all["fc2/weights"] = Tensor(Shape{2}); }, {"\"fc2/weights\""});
+  both_refuse_changed([](NamedTensors& all) { all["fc/biases"] = Tensor(Shape{11}); }, {"fc/biases", "[11]", "[10]"});
+  both_refuse_changed([](NamedTensors& all) { all["fc/biases"] = Tensor(Shape{10}, DType::kInt32); },
+                      {"fc/biases", "int32", "float32"});
+  both_refuse_changed(
+      [](NamedTensors& all) { all.at("fc/weights").data<float>()[3] = std::numeric_limits<float>::quiet_NaN(); },
+      {"fc/weights"});
+  both_refuse_changed(
+      [](NamedTensors& all) { all.at("conv1/biases").data<float>()[0] = std::numeric_limits<float>::infinity(); },
+      {"conv1/biases"});
+}
+
+TEST_F(CheckpointTest, ResumingNeedsTheCounters) {
+  const auto resume_refuses = [&](const std::string& name, const Tensor& value) {
+    place_.write("run/checkpoint.safetensors", good_);
+    Safetensors content = read_safetensors(checkpoint());
+    content.tensors.erase(name);
+    if (value.defined()) content.tensors[name] = value;
+    write_safetensors(checkpoint(), content);
+    refuses({"train", "--resume", "--out", "run"}, 1, {"run/checkpoint.safetensors", name});
+  };
+  resume_refuses("session:step", {});
+  resume_refuses("session:step", Tensor::scalar(std::int64_t{-1}));
+  resume_refuses("session:quantization_step", Tensor::scalar(1.0f));
+}
+
+TEST_F(CheckpointTest, AStartingPointMustHaveSomethingInCommon) {
+  write_safetensors(place_.path() / "other.safetensors", {.tensors = {{"other", Tensor(Shape{2})}}, .metadata = {}});
+  const auto refuses_start = [&](const std::string& file, const std::vector<std::string>& parts) {
+    refuses({"train", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits", "--threads", "1", "--steps",
+             "1", "--init-checkpoint", file, "--out", "new"},
+            1, parts);
+    EXPECT_FALSE(fs::exists(place_.path() / "new/config.json"));
+  };
+  refuses_start("other.safetensors", {"other.safetensors", "no tensor"});
+  refuses_start("nowhere.safetensors", {"nowhere.safetensors"});
+  refuses_start("digits", {"digits", "no run"});
+  refuses_start("tiny.json", {"tiny.json"});
+}
+
+TEST_F(CheckpointTest, DamagedRunsAreNamed) {
+  place_.write("run/eval_graph.json", "{");
+  refuses({"eval", "--run", "run"}, 1, {"run/eval_graph.json"});
+  place_.write("run/config.json", "{\"model\": 3}");
+  refuses({"eval", "--run", "run"}, 2, {"run/config.json", "model"});
+  refuses({"train", "--resume", "--out", "run"}, 2, {"run/config.json", "model"});
+  fs::remove(place_.path() / "run/config.json");
+  refuses({"eval", "--run", "run"}, 1, {"run holds no run", "config.json"});
+  refuses({"eval", "--run", "nowhere"}, 1, {"nowhere"});
+}
+
+TEST_F(CheckpointTest, EvaluationNeedsFittingData) {
+  refuses({"eval", "--run", "run", "--dataset", "synthetic"}, 1, {"[4,8,8,1]", "[28,28,1]"});
+  refuses({"eval", "--run", "run", "--dataset", "imagenet"}, 2, {"imagenet", "synthetic"});
+  refuses({"eval", "--run", "run", "--split", "dev"}, 2, {"--split", "dev"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing
