@@ -56,7 +56,7 @@ int main_program(int argc, char** argv) {
   add_inspect(program);
   add_models(program);
   if (argc == 1) {
-    std::printf("%s", program.help().c_str());
+    std::fprintf(stderr, "%s", program.help().c_str());
     return 2;
   }
   try {

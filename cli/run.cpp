@@ -128,7 +128,7 @@ void add_run(CLI::App& program) {
       "--train", arguments->train,
       "as in a training step: batch statistics, observers, dropout; changed variables are written as variable/<name>");
   command->add_option("--step", arguments->step, "set the quantization step counter before the run (--train adds one)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 62));
   command->add_option("--gradients-of", arguments->gradients_of,
                       "also write grad/<name> of this tensor (its sum) for trainable variables and fed placeholders");
   command->add_option("--out", arguments->out, "the .safetensors file to write")->required();

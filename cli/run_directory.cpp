@@ -12,17 +12,22 @@ namespace miniqat::cli {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-RunDirectory RunDirectory::create(const fs::path& path) {
+RunDirectory RunDirectory::fresh(const fs::path& path) {
   RunDirectory run(path);
   std::error_code failure;
-  for (const fs::path& file : {run.config(), run.checkpoint(), run.summary(), run.metrics()})
+  for (const fs::path& file :
+       {run.config(), run.checkpoint(), run.summary(), run.metrics(), run.train_graph(), run.eval_graph()})
     if (fs::exists(file, failure))
       fail(path.string(), " holds a run already (", file.filename().string(),
            "): give another --out, or --resume to go on with that run");
-  fs::create_directories(path, failure);
-  if (failure) fail("cannot make the run directory ", path.string(), ": ", failure.message());
-  if (!fs::is_directory(path, failure)) fail("the run directory ", path.string(), " is a file");
   return run;
+}
+
+void RunDirectory::make() const {
+  std::error_code failure;
+  fs::create_directories(path_, failure);
+  if (failure) fail("cannot make the run directory ", path_.string(), ": ", failure.message());
+  if (!fs::is_directory(path_, failure)) fail("the run directory ", path_.string(), " is a file");
 }
 
 RunDirectory RunDirectory::open(const fs::path& path) {

@@ -11,11 +11,13 @@ namespace miniqat::cli {
 /// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json.
 class RunDirectory {
  public:
-  /// Makes the directory. Throws Error when it cannot be made or written, or holds a run already; then nothing in it
-  /// has changed.
-  static RunDirectory create(const std::filesystem::path& path);
+  /// For a new run; nothing is made yet. Throws Error when `path` holds a run, or any file of one, already.
+  static RunDirectory fresh(const std::filesystem::path& path);
   /// Throws Error when `path` holds no run.
   static RunDirectory open(const std::filesystem::path& path);
+
+  /// Makes the directory if need be. Throws Error when that fails.
+  void make() const;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.json"; }

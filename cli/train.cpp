@@ -44,7 +44,7 @@ void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& fl
   if (settings.threads == 0) settings.threads = available_cores();
   set_thread_count(static_cast<int>(settings.threads));
   const std::string out = arguments.out.empty() ? default_directory(settings) : arguments.out;
-  train(settings, RunDirectory::create(out), arguments.extras);
+  train(settings, RunDirectory::fresh(out), arguments.extras);
 }
 
 /// A run goes on with the settings it began with: other values on the command line would make it another run.

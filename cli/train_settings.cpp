@@ -63,7 +63,8 @@ void check(const TrainSettings& settings) {
           concat("--batch-size must be in 1..65536, got ", settings.batch_size));
   require(settings.threads >= 0 && settings.threads <= 1024,
           concat("--threads must be in 0..1024, got ", settings.threads));
-  require(settings.seed >= 0, concat("--seed must not be negative, got ", settings.seed));
+  require(settings.seed >= 0 && settings.seed <= kMostSteps,
+          concat("--seed must be in 0..", kMostSteps, ", got ", settings.seed));
   require(std::isfinite(settings.width) && settings.width > 0 && settings.width <= 16,
           concat("--width must be in (0, 16], got ", settings.width));
   as_usage([&] { return make_optimizer(settings, settings.warmup_steps + 1); });

@@ -49,6 +49,7 @@ class Trainer {
     ends_ = add_loss(training_);
     if (!settings_.float_only) {
       report_ = quantize::create_training_graph(training_.graph, settings_.rewrite);
+      require_quantizers();
       quantize::create_eval_graph(evaluation_.graph, settings_.rewrite);
       evaluation_.logits = evaluation_.graph.outputs().front();
     }
@@ -78,12 +79,25 @@ class Trainer {
   }
 
  private:
+  /// Nobody who asks for quantization wants a float run under its name.
+  void require_quantizers() const {
+    for (const Node* node : training_.graph.nodes())
+      if (node->op().quant_delay()) return;
+    fail("nothing in ", settings_.model, " was quantized",
+         settings_.rewrite.scope.empty() ? "" : concat(", no layer is in scope \"", settings_.rewrite.scope, "\""),
+         "; `miniqat rewrite --report` says why, --float trains without quantization");
+  }
+
+  bool killed_before_its_first_checkpoint() const {
+    return !std::filesystem::exists(run_.checkpoint()) && !std::filesystem::exists(run_.metrics());
+  }
+
   ClassifierOptions source() const {
     return {.model = settings_.model, .width = settings_.width, .batch_size = settings_.batch_size};
   }
 
   void begin() {
-    if (extras_.resume) {
+    if (extras_.resume && !killed_before_its_first_checkpoint()) {
       session_->restore(read_safetensors(run_.checkpoint()), Session::Restore::kExact, run_.checkpoint().string());
       if (extras_.stop_at && *extras_.stop_at <= session_->step())
         throw UsageError(concat("--stop-at ", *extras_.stop_at, ": the run in ", run_.path().string(),
@@ -91,10 +105,12 @@ class Trainer {
       run_.forget_metrics_after(session_->step());
     } else {
       if (!settings_.init_checkpoint.empty()) start_from_checkpoint();
+      // The settings first: a run that is killed from here on can be resumed.
+      run_.make();
+      write_json(run_.config(), settings_to_json(settings_));
       write_graph(run_.train_graph(), training_.graph);
       write_graph(run_.eval_graph(), evaluation_.graph);
       save();
-      write_json(run_.config(), settings_to_json(settings_));
     }
     describe_run();
   }

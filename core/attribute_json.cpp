@@ -181,9 +181,11 @@ Json all_attributes(const Op& op) {
 
 Json attributes_to_json(const Op& op) {
   Json attributes = all_attributes(op);
+  if (op.writes_defaults()) return attributes;
   const Json defaults = all_attributes(*make_op(op.type()));
   for (const auto& item : defaults.items())
-    if (attributes.contains(item.key()) && attributes[item.key()] == item.value()) attributes.erase(item.key());
+    if (item.key() != "shape" && attributes.contains(item.key()) && attributes[item.key()] == item.value())
+      attributes.erase(item.key());
   return attributes;
 }
 

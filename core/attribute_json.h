@@ -6,7 +6,8 @@
 
 namespace miniqat {
 
-/// The attributes that differ from a default-made op's, as a JSON object.
+/// The attributes that differ from a default-made op's, and a shape in any case, as a JSON object. All of them for ops
+/// with writes_defaults().
 nlohmann::ordered_json attributes_to_json(const Op& op);
 
 /// Sets the attributes that `attributes` mentions. Throws Error that names an attribute which is unknown to the op,

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/suggest.h"
 
 namespace miniqat {
 namespace {
@@ -19,9 +20,10 @@ void register_op(std::string_view type, OpFactory factory) { factories().emplace
 std::unique_ptr<Op> make_op(std::string_view type) {
   const auto found = factories().find(type);
   if (found != factories().end()) return found->second();
+  const std::vector<std::string> names = registered_ops();
   std::string known;
-  for (const std::string& name : registered_ops()) known += (known.empty() ? "" : " ") + name;
-  fail("unknown op \"", type, "\"; known are ", known);
+  for (const std::string& name : names) known += (known.empty() ? "" : " ") + name;
+  fail("unknown op \"", type, "\"", did_you_mean(type, names), "; known are ", known);
 }
 
 std::vector<std::string> registered_ops() {

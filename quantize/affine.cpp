@@ -25,11 +25,13 @@ Affine<T> nudge(Range<T> range, const GridOptions& options) {
   grid.quant_min = options.narrow_range ? 1 : 0;
   grid.quant_max = static_cast<T>((1 << options.bits) - 1);
   grid.zero_point = grid.quant_min;
-  const T scale = (range.max - range.min) / (grid.quant_max - grid.quant_min);
+  const double min = range.min;
+  const double scale = (range.max - min) / (grid.quant_max - grid.quant_min);
   if (scale < std::numeric_limits<T>::min()) return grid;
 
-  grid.scale = scale;
-  grid.zero_point = std::clamp(std::round(grid.quant_min - range.min / scale), grid.quant_min, grid.quant_max);
+  grid.scale = static_cast<T>(scale);
+  const double zero_point = std::round(grid.quant_min - min / scale);
+  grid.zero_point = std::clamp(static_cast<T>(zero_point), grid.quant_min, grid.quant_max);
   grid.nudged_min = dequantize(grid, grid.quant_min);
   grid.nudged_max = dequantize(grid, grid.quant_max);
   if (std::isfinite(grid.nudged_max - grid.nudged_min)) return grid;

@@ -60,6 +60,8 @@ Range<T> widen_symmetric(Range<T> range, const GridOptions& options);
 ///   scale      = (max - min) / (quant_max - quant_min)
 ///   zero_point = quant_min - min / scale, rounded half away from zero, clamped to [quant_min, quant_max]
 ///   nudged_min = (quant_min - zero_point) * scale, nudged_max = (quant_max - zero_point) * scale.
+/// The first two are computed in double for every T: zero_point is a tie for every range [-m, m], and must not depend
+/// on how float rounds min / scale.
 /// For [0, 0], and for ranges whose scale would be denormal, the grid is empty(): scale 1, zero_point quant_min, both
 /// ends 0, so that the functions below give 0 without ever dividing by 0.
 template <class T>

@@ -21,10 +21,14 @@ GridOptions grid_options(const FakeQuantAttributes& attributes) {
   return {static_cast<int>(attributes.bits), attributes.narrow_range, attributes.symmetric};
 }
 
+/// The range is an input like any other, with a gradient; otherwise it is made from x and has none.
+bool takes_range_as_given(const FakeQuantAttributes& attributes) {
+  return attributes.range == RangeKind::kFixed || !attributes.is_training;
+}
+
 /// Whether this run's tensor sets this run's range.
 bool observes(const FakeQuantAttributes& attributes, const ForwardContext& context) {
-  return context.training && attributes.is_training && attributes.range != RangeKind::kFixed &&
-         context.input(0).elements() > 0;
+  return context.training && !takes_range_as_given(attributes) && context.input(0).elements() > 0;
 }
 
 template <class T>
@@ -140,20 +144,20 @@ std::vector<TensorSpec> FakeQuant::infer(std::span<const TensorSpec> inputs) con
 
 OpTraits FakeQuant::traits() const {
   OpTraits traits;
+  traits.forward_in_place = true;
   traits.backward_in_place = true;
-  if (attributes_.range == RangeKind::kFixed) {
+  if (takes_range_as_given(attributes_)) {
     // Here backward sums up what lies below and above the range, for which a mask of one bit is not enough.
     traits.backward_inputs = {0, 1, 2};
     return traits;
   }
-  traits.forward_in_place = true;
   traits.no_gradient = {1, 2};
-  if (attributes_.is_training) traits.updated_inputs = {1, 2};
+  traits.updated_inputs = {1, 2};
   return traits;
 }
 
 std::vector<TensorSpec> FakeQuant::saved(std::span<const TensorSpec> inputs) const {
-  if (attributes_.range == RangeKind::kFixed) return {};
+  if (takes_range_as_given(attributes_)) return {};
   return {{Shape{mask_words(inputs[0].shape.elements())}, DType::kInt32}};
 }
 
@@ -187,7 +191,7 @@ void FakeQuant::backward(const BackwardContext& context) const {
     if (dx) copy_floats(dy.data<float>(), dx, dy.elements());
     return clear_range_gradients<float>(context);
   }
-  if (attributes_.range != RangeKind::kFixed) {
+  if (!takes_range_as_given(attributes_)) {
     const auto* mask = reinterpret_cast<const std::uint32_t*>(forward.saved[0]->data<std::int32_t>());
     if (dx) fake_quant_backward(dy.data<float>(), dx, dy.elements(), mask);
     return;

@@ -38,8 +38,9 @@ struct FakeQuantAttributes {
 
 /// Simulates quantization: y = scale * (q - zero_point), with a straight-through gradient.
 /// Inputs x [any shape] float32, min, max; output y like x. For the observing ranges min and max must come straight
-/// from Variables, which a training run updates; for these d_min and d_max do not exist unless range is "fixed".
-/// State "num_updates" (scalar) counts the observations that the moving average has seen; 0 means no batch yet.
+/// from Variables, which a training run updates, and have no gradient; d_min and d_max exist where the range is taken
+/// as it is: for "fixed", and for any kind when is_training is false. State "num_updates" (scalar) counts the
+/// observations that the moving average has seen; 0 means no batch yet.
 class FakeQuant final : public Op {
  public:
   FakeQuant() = default;
@@ -49,6 +50,7 @@ class FakeQuant final : public Op {
   std::string_view type() const override { return "FakeQuant"; }
   void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
   std::unique_ptr<Op> clone() const override { return std::make_unique<FakeQuant>(*this); }
+  bool writes_defaults() const override { return true; }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;

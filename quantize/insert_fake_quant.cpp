@@ -146,7 +146,8 @@ Output Inserter::add_activation_quantizer(Output tensor, const std::string& name
                                           .ema_decay = options_.ema_decay,
                                           .delay = is_training_ ? options_.quant_delay : 0,
                                           .is_training = is_training_};
-  const double initial_min = is_relu(*tensor.node) ? 0 : -6;
+  const bool is_act_quant = name == "act_quant" || name.ends_with("/act_quant");
+  const double initial_min = is_act_quant || is_relu(*tensor.node) ? 0 : -6;
   const Output quantized = add(name, tensor, attributes, {.min = initial_min, .max = 6}, 0);
   graph_.reroute(tensor, quantized);
   return quantized;

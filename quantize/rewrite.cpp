@@ -18,6 +18,11 @@ void check_bits(const char* option, int bits) {
   if (bits < 2 || bits > 16) fail(option, " must be 2 to 16, not ", bits);
 }
 
+void check_steps(const char* option, std::int64_t steps) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (steps < 0 || steps > kMost) fail(option, " must be 0 to 2^40 steps, not ", steps);
+}
+
 void turn_to_evaluation(Graph& graph, Node& node) {
   if (const auto* quantizer = node.as<FakeQuant>()) {
     FakeQuantAttributes attributes = quantizer->attributes();
@@ -81,8 +86,8 @@ RewriteReport rehearse_and_rewrite(Graph& graph, const RewriteOptions& options, 
 void RewriteOptions::check() const {
   check_bits("weight_bits", weight_bits);
   check_bits("activation_bits", activation_bits);
-  if (quant_delay < 0) fail("quant_delay must not be negative, is ", quant_delay);
-  if (freeze_bn_delay && *freeze_bn_delay < 0) fail("freeze_bn_delay must not be negative, is ", *freeze_bn_delay);
+  check_steps("quant_delay", quant_delay);
+  if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
   if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
 }
 

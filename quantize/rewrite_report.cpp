@@ -93,6 +93,10 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
     return report(EdgeStatus::kFused, "quantized after " + consumer.name());
 
   const Output origin = origin_of(tensor);
+  // A placeholder may bring a layer's input, but nobody brings a range for what stands where weights should.
+  if (const auto skipped = skipped_.find(&consumer);
+      skipped != skipped_.end() && input == 1 && !is_quantizer(*origin.node))
+    return report(EdgeStatus::kLeftFloat, skipped->second);
   if (is_quantizer(*origin.node)) return report(EdgeStatus::kPassedThrough, "range of " + origin.node->name());
   if (origin.node->type() == "Placeholder") {
     if (origin.spec().dtype != DType::kFloat32)
@@ -105,8 +109,6 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
 
 std::string EdgeClassifier::why_float(Output tensor, const Node& consumer) const {
   const Node& origin = *origin_of(tensor).node;
-  const auto skipped = skipped_.find(&consumer);
-  if (skipped != skipped_.end() && is_parameter(origin)) return skipped->second;
   if (consumer.type() == "SoftmaxCrossEntropy") return "the loss is computed in float";
   if (consumer.type() == "BatchNorm")
     return is_parameter(origin) ? "a parameter of a batch norm that is not folded" : "the batch norm is not folded";
@@ -208,6 +210,13 @@ std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch
     if (edge.status == EdgeStatus::kLeftFloat && is_layer(graph.at(edge.consumer)) &&
         in_scope(edge.consumer, options.scope))
       texts.push_back(concat(edge.tensor, " -> ", edge.consumer, " (", edge.reason, ")"));
+  for (const LayerSkip& skip : layers.skips) {
+    const bool listed = std::ranges::any_of(report.edges, [&](const EdgeReport& edge) {
+      return edge.status == EdgeStatus::kLeftFloat && edge.consumer == skip.layer->name();
+    });
+    if (!listed && in_scope(skip.layer->name(), options.scope))
+      texts.push_back(concat(skip.layer->name(), " (", skip.reason, ")"));
+  }
   for (const LayerMatch& match : layers.matches)
     if (!quantizer_after(match.last()->output()))
       texts.push_back(concat(match.last()->name(), ", the output of ", match.layer->name(), " (",

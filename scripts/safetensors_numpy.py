@@ -20,7 +20,8 @@ def read(path):
     for name, entry in json.loads(content[8:start]).items():
         if name == "__metadata__":
             continue
-        values = np.frombuffer(content, DTYPES[entry["dtype"]], math.prod(entry["shape"]), start + entry["data_offsets"][0])
+        offset = start + entry["data_offsets"][0]
+        values = np.frombuffer(content, DTYPES[entry["dtype"]], math.prod(entry["shape"]), offset)
         tensors[name] = values.reshape(entry["shape"]).copy()
     return tensors
 

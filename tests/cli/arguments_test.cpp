@@ -53,7 +53,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
 TEST_F(ArgumentsTest, WithoutACommandTheHelpIsShown) {
   const Outcome outcome = program({});
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(outcome.out.find("Usage: miniqat"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.err.find("Usage: miniqat"), std::string::npos) << outcome.err;
 }
 
 TEST_F(ArgumentsTest, UnknownWordsAreUsageErrors) {

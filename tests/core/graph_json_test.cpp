@@ -76,10 +76,10 @@ TEST_F(GraphJsonTest, ReadsTheDocumentedExample) {
   graph.verify();
 }
 
-TEST_F(GraphJsonTest, WritesOneNodeALineWithoutDefaults) {
+TEST_F(GraphJsonTest, WritesOneNodeALineWithoutCommonDefaults) {
   EXPECT_EQ(rewritten(kExample), R"({"format": "miniqat.graph", "version": 1,
  "nodes": [
-  {"name": "inputs", "op": "Placeholder", "attrs": {"shape": [5, 128, 128, 3]}},
+  {"name": "inputs", "op": "Placeholder", "attrs": {"shape": [5, 128, 128, 3], "dtype": "float32"}},
   {"name": "test/weights", "op": "Variable", "attrs": {"shape": [5, 5, 3, 32], "initializer": {"type": "truncated_normal", "mean": 0, "stddev": 0.09}}},
   {"name": "test/Conv2D", "op": "Conv2D", "inputs": ["inputs", "test/weights"], "attrs": {"strides": [2, 2]}},
   {"name": "test/biases", "op": "Variable", "attrs": {"shape": [32], "initializer": {"type": "constant", "value": 0}}},

@@ -239,5 +239,16 @@ TYPED_TEST(AffineTest, FloorAgreesWithTheStandardLibrary) {
   EXPECT_TRUE(std::isnan(floor_positive(kNan<T>)));
 }
 
+/// Every range [-m, m] has its zero point on a tie, whatever float makes of m / scale.
+TEST(Affine, TiesOfTheZeroPointGoAwayFromZeroForEveryType) {
+  for (const int bits : {3, 4, 8, 12})
+    for (const double m : {0.25, 0.5, 1.0, 2.0, 4.0, 8.0}) {
+      const double middle = 1 << (bits - 1);
+      EXPECT_EQ(grid_of(Range<float>{static_cast<float>(-m), static_cast<float>(m)}, {.bits = bits}).zero_point, middle)
+          << bits << " bits, " << m;
+      EXPECT_EQ(grid_of(Range<double>{-m, m}, {.bits = bits}).zero_point, middle) << bits << " bits, " << m;
+    }
+}
+
 }  // namespace
 }  // namespace miniqat::quantize

@@ -304,7 +304,9 @@ TEST(FakeQuant, DeclaresWhatBackwardReadsAndWhatItUpdates) {
   EXPECT_TRUE(traits(RangeKind::kLastValue, false).updated_inputs.empty());
   EXPECT_TRUE(traits(RangeKind::kFixed, true).updated_inputs.empty());
   EXPECT_TRUE(traits(RangeKind::kFixed, true).no_gradient.empty());
-  EXPECT_FALSE(traits(RangeKind::kFixed, true).forward_in_place) << "backward reads x";
+  EXPECT_EQ(traits(RangeKind::kFixed, true).backward_inputs, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(traits(RangeKind::kMovingAverage, false).backward_inputs, (std::vector<int>{0, 1, 2}));
+  EXPECT_TRUE(traits(RangeKind::kMovingAverage, false).no_gradient.empty()) << "the range is an input like any other";
   EXPECT_EQ(FakeQuant({.delay = 7}).quant_delay(), 7);
   EXPECT_EQ(FakeQuant({.delay = 7, .is_training = false}).quant_delay(), std::nullopt);
   EXPECT_EQ(FakeQuant({.range = RangeKind::kMovingAverage}).state().size(), 1u);

@@ -47,13 +47,13 @@ TEST(RewritePatterns, DepthwiseWithRelu6) {
   EXPECT_EQ(toy.initial("dw/act_quant/min"), 0);
 }
 
-TEST(RewritePatterns, IdentityIsAnActivationWithoutKnownSign) {
+TEST(RewritePatterns, IdentityIsAnActivation) {
   ToyGraph toy;
   const Output x = layers::identity(toy.graph, "conv1/linear", toy.conv_bias("conv1", toy.images()));
   layers::max_pool(toy.graph, "pool", x);
   EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"conv1/weights_quant", "conv1/act_quant"}));
   EXPECT_EQ(toy.input("conv1/act_quant"), "conv1/linear");
-  EXPECT_EQ(toy.initial("conv1/act_quant/min"), -6);
+  EXPECT_EQ(toy.initial("conv1/act_quant/min"), 0);
 }
 
 TEST(RewritePatterns, IdentityBesideOtherReadersIsACopy) {
@@ -85,7 +85,7 @@ TEST(RewritePatterns, LastLayerIsQuantizedAfterItsBias) {
   toy.graph.set_outputs({toy.bias("fc", product)});
   EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"fc/weights_quant", "fc/act_quant"}));
   EXPECT_EQ(toy.input("fc/act_quant"), "fc/BiasAdd");
-  EXPECT_EQ(toy.initial("fc/act_quant/min"), -6);
+  EXPECT_EQ(toy.initial("fc/act_quant/min"), 0);
   EXPECT_EQ(toy.graph.outputs().front().name(), "fc/act_quant");
 }
 
