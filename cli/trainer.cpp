@@ -12,6 +12,7 @@
 #include "cli/model_source.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
+#include "core/files.h"
 #include "core/graph_json.h"
 #include "core/session.h"
 #include "datasets/dataset.h"
@@ -92,12 +93,20 @@ class Trainer {
     return !std::filesystem::exists(run_.checkpoint()) && !std::filesystem::exists(run_.metrics());
   }
 
+  /// A graph file may have been edited since the run began.
+  void require_same_graph() const {
+    if (read_file(run_.train_graph()) != graph_to_json(training_.graph))
+      fail(run_.train_graph().string(), " is not what ", settings_.model,
+           " gives now: the model has changed since the run began");
+  }
+
   ClassifierOptions source() const {
     return {.model = settings_.model, .width = settings_.width, .batch_size = settings_.batch_size};
   }
 
   void begin() {
     if (extras_.resume && !killed_before_its_first_checkpoint()) {
+      require_same_graph();
       session_->restore(read_safetensors(run_.checkpoint()), Session::Restore::kExact, run_.checkpoint().string());
       if (extras_.stop_at && *extras_.stop_at <= session_->step())
         throw UsageError(concat("--stop-at ", *extras_.stop_at, ": the run in ", run_.path().string(),

@@ -212,6 +212,30 @@ TEST_F(TrainTest, ResumingKeepsToTheSettingsOfTheRun) {
   expect_success(resume("run", {"--data-dir", "moved", "--seed", "1"}));
 }
 
+TEST_F(TrainTest, AModelThatHasChangedIsNotResumed) {
+  expect_success(train("run", {"--stop-at", "3"}));
+  const std::string before = checkpoint_bytes(path("run"));
+  std::string model = bytes_of(path("tiny.json"));
+  const std::size_t relu = model.find("\"Relu\"");
+  ASSERT_NE(relu, std::string::npos) << model;
+  place_.write("tiny.json", model.replace(relu, 6, "\"Relu6\""));
+  expect_error(resume("run"), 1, {"run/train_graph.json", "tiny.json", "changed"});
+  EXPECT_EQ(checkpoint_bytes(path("run")), before);
+}
+
+TEST_F(TrainTest, ARunKilledBeforeItsFirstCheckpointStartsAnew) {
+  expect_success(train("whole"));
+  fs::create_directory(path("killed"));
+  fs::copy_file(path("whole/config.json"), path("killed/config.json"));
+  expect_success(resume("killed"));
+  EXPECT_EQ(checkpoint_bytes(path("killed")), checkpoint_bytes(path("whole")));
+}
+
+TEST_F(TrainTest, AScopeWithoutLayersIsNoQuantizedRun) {
+  expect_error(train("run", {"--scope", "nosuch"}), 1, {"nothing in tiny.json was quantized", "nosuch"});
+  EXPECT_FALSE(fs::exists(path("run")));
+}
+
 // The length of an uninterrupted run depends on when the signal arrives, so the rate is constant and both runs are
 // stopped at the same step.
 TEST_F(TrainTest, InterruptedRunsEndCleanlyAndGoOn) {

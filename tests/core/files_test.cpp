@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/temp_dir.h"
 
 namespace miniqat {
 namespace {
@@ -20,19 +21,13 @@ namespace fs = std::filesystem;
 
 class FilesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "miniqat_files_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   /// Everything in the folder, hidden files included.
   std::size_t entries() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
 
-  fs::path folder_;
+  const testing::TempDir temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 template <class Body>

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "tests/temp_dir.h"
 
 namespace miniqat {
 namespace {
@@ -32,14 +33,6 @@ std::string entry(const std::string& dtype, const std::string& shape, const std:
 
 class SafetensorsTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "miniqat_safetensors_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    path_ = folder_ / "file.safetensors";
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   Safetensors read(const std::string& bytes) const {
     write_file_atomically(path_, bytes);
     return read_safetensors(path_);
@@ -62,8 +55,9 @@ class SafetensorsTest : public ::testing::Test {
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
   }
 
-  fs::path folder_;
-  fs::path path_;
+  const testing::TempDir temporary_;
+  const fs::path folder_ = temporary_.path();
+  const fs::path path_ = folder_ / "file.safetensors";
 };
 
 template <class T>
