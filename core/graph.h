@@ -34,6 +34,14 @@ struct Use {
   friend bool operator==(const Use&, const Use&) = default;
 };
 
+/// Another tensor that a consumer may take in one phase because it is the same up to rounding, in value and gradient,
+/// so that the nodes in between need not run. See Op::shortcuts.
+struct Shortcut {
+  Use use;
+  /// Of the same shape as what the use takes in the graph, and earlier.
+  Output taken;
+};
+
 /// An op in a graph. Only the graph's mutators change it.
 class Node {
  public:

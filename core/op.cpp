@@ -1,8 +1,11 @@
 #include "core/op.h"
 
 #include "core/error.h"
+#include "core/graph.h"
 
 namespace miniqat {
+
+std::vector<Shortcut> Op::shortcuts(const Node&, const Phase&) const { return {}; }
 
 void Op::backward(const BackwardContext&) const { fail(type(), " has no gradient"); }
 

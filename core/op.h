@@ -17,6 +17,17 @@ namespace miniqat {
 /// layers/reference, in float32 or float64, which are the specification of every op.
 enum class Backend { kFast, kReference };
 
+class Node;
+struct Shortcut;
+
+/// What a plan is compiled for, as far as ops care.
+struct Phase {
+  /// Of a training step (or of one that acts like it).
+  bool training = false;
+  /// The value of the quantization step counter.
+  std::int64_t quantization_step = 0;
+};
+
 /// What the plan may do with an op's memory, and what backward needs. Plain data, read when a plan is compiled.
 struct OpTraits {
   /// Output 0 is input 0 under another shape: the plan lets both share memory, and forward has nothing to do when
@@ -33,6 +44,8 @@ struct OpTraits {
   std::vector<int> no_gradient = {};
   /// Inputs that must come straight from a Variable and that forward updates while training (moving statistics).
   std::vector<int> updated_inputs = {};
+  /// Outputs that the fast forward leaves out when nobody reads them: their tensors are then null.
+  std::vector<int> optional_outputs = {};
 };
 
 /// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".
@@ -46,6 +59,7 @@ struct OpState {
 /// call. Pointers are never null unless a member says so.
 struct ForwardContext {
   std::vector<const Tensor*> inputs;
+  /// Null for OpTraits::optional_outputs that nobody reads (fast backend only).
   std::vector<Tensor*> outputs;
   /// The tensors that Op::saved asked for; empty when no backward follows (and always in the reference backend).
   std::vector<Tensor*> saved;
@@ -58,6 +72,8 @@ struct ForwardContext {
   bool training = false;
   /// False before this op's quant_delay has passed.
   bool quantizing = true;
+  /// True in a training step once this op's freeze_delay has passed.
+  bool frozen = false;
   /// Differs by session seed, node name and step; the same in forward and backward of one step.
   std::uint64_t random_key = 0;
 
@@ -99,6 +115,11 @@ class Op {
   virtual std::vector<OpState> state() const { return {}; }
   /// The quantization step from which on ForwardContext::quantizing holds; none for ops that don't quantize.
   virtual std::optional<std::int64_t> quant_delay() const { return std::nullopt; }
+  /// The quantization step from which on ForwardContext::frozen holds in training; none for ops that don't freeze.
+  virtual std::optional<std::int64_t> freeze_delay() const { return std::nullopt; }
+  /// What this op, as node `self` of a graph, knows to spare work in a phase. Only the fast backend takes shortcuts;
+  /// the reference backend computes every node as the graph has it.
+  virtual std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const;
   /// Multiply-adds of one forward, for `inspect`; 0 for everything but layers.
   virtual std::int64_t multiply_adds(std::span<const TensorSpec> /*inputs*/) const { return 0; }
 

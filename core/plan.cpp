@@ -8,6 +8,7 @@
 
 #include "core/arena.h"
 #include "core/error.h"
+#include "core/plan_selection.h"
 #include "core/source_ops.h"
 
 namespace miniqat {
@@ -33,7 +34,7 @@ class Compiler {
 
   std::unique_ptr<Plan> compile() {
     check_request();
-    select_nodes();
+    select();
     find_backward_nodes();
     note_reads();
     lay_out_forward();
@@ -43,7 +44,7 @@ class Compiler {
   }
 
  private:
-  int count() const { return static_cast<int>(order_.size()); }
+  int count() const { return static_cast<int>(nodes_.size()); }
   int backward_step(int i) const { return 2 * count() - 1 - i; }
   int end() const { return 2 * count(); }
   bool fast() const { return request_.backend == Backend::kFast; }
@@ -68,66 +69,49 @@ class Compiler {
     if (request_.precision != DType::kFloat32 && fast()) fail("the fast backend computes in float32 only");
   }
 
-  /// Dead code falls away here: only what the fetches need is kept.
-  void select_nodes() {
-    std::unordered_set<const Node*> needed;
-    std::vector<const Node*> pending;
-    const auto need = [&](const Node* node) {
-      if (needed.insert(node).second) pending.push_back(node);
-    };
-    for (const Output& fetch : request_.fetches) need(fetch.node);
-    if (request_.gradients_of) need(request_.gradients_of->node);
-    while (!pending.empty()) {
-      const Node* node = pending.back();
-      pending.pop_back();
-      for (const Output& input : node->inputs()) need(input.node);
-    }
-    for (Node* node : graph_.topological_order())
-      if (needed.contains(node)) {
-        index_[node] = count();
-        order_.push_back(node);
-        traits_.push_back(node->op().traits());
-      }
+  /// Dead code falls away here: only what the request needs is kept.
+  void select() {
+    nodes_ = select_nodes(graph_, request_);
+    for (int i = 0; i < count(); ++i) index_[nodes_[i].node] = i;
     plan_->memory.nodes = count();
     plan_->memory.dropped_nodes = static_cast<int>(graph_.size()) - count();
-    for (const Node* node : order_)
+    for (const auto& [node, traits, inputs, quantizing, frozen] : nodes_)
       for (std::size_t k = 0; k < node->output_specs().size(); ++k)
         values_[{node, k}] = {.spec = planned(node->output_specs()[k]), .tensor = &plan_->tensors.emplace_back()};
   }
 
   bool differentiable(int i, int input) const {
-    return std::ranges::find(traits_[i].no_gradient, input) == traits_[i].no_gradient.end() &&
-           order_[i]->input(input).spec().dtype == DType::kFloat32;
+    const std::vector<int>& none = nodes_[i].traits.no_gradient;
+    return std::ranges::find(none, input) == none.end() && nodes_[i].inputs[input].spec().dtype == DType::kFloat32;
   }
 
   /// A node runs backward when the gradient reaches one of its outputs and somebody wants it at one of its inputs.
   void find_backward_nodes() {
-    runs_backward_.assign(order_.size(), false);
+    runs_backward_.assign(nodes_.size(), false);
     if (!request_.gradients_of) return;
     std::set<const Node*> wanting;
     for (const Output& target : request_.gradient_targets) wanting.insert(target.node);
     for (int i = 0; i < count(); ++i)
-      for (std::size_t k = 0; k < order_[i]->inputs().size(); ++k)
-        if (differentiable(i, static_cast<int>(k)) && wanting.contains(order_[i]->input(static_cast<int>(k)).node))
-          wanting.insert(order_[i]);
+      for (std::size_t k = 0; k < nodes_[i].inputs.size(); ++k)
+        if (takes_gradient(i, static_cast<int>(k), wanting)) wanting.insert(nodes_[i].node);
     if (!wanting.contains(request_.gradients_of->node)) return;
     reached_.insert(key(*request_.gradients_of));
     for (int i = count() - 1; i >= 0; --i) {
-      const Node* node = order_[i];
+      const Node* node = nodes_[i].node;
       if (node->inputs().empty() || !wanting.contains(node)) continue;
       for (std::size_t k = 0; k < node->output_specs().size(); ++k)
         runs_backward_[i] = runs_backward_[i] || reached_.contains({node, k});
       if (!runs_backward_[i]) continue;
       for (std::size_t k = 0; k < node->inputs().size(); ++k)
         if (takes_gradient(i, static_cast<int>(k), wanting)) {
-          reached_.insert(key(node->input(static_cast<int>(k))));
+          reached_.insert(key(nodes_[i].inputs[k]));
           gradient_inputs_.insert({i, static_cast<int>(k)});
         }
     }
   }
 
   bool takes_gradient(int i, int input, const std::set<const Node*>& wanting) const {
-    return differentiable(i, input) && wanting.contains(order_[i]->input(input).node);
+    return differentiable(i, input) && wanting.contains(nodes_[i].inputs[input].node);
   }
 
   using Key = std::pair<const Node*, std::size_t>;
@@ -135,20 +119,25 @@ class Compiler {
   Value& value(Output output) { return values_.at(key(output)); }
 
   void note_reads() {
-    const auto read = [this](Output output, int step) {
+    const auto keep = [this](Output output, int step) {
       int& last = value(output).last_read;
       last = std::max(last, step);
     };
+    const auto read = [&](Output output, int step) {
+      keep(output, step);
+      read_.insert(key(output));
+    };
     for (int i = 0; i < count(); ++i) {
-      const Node* node = order_[i];
+      const auto& [node, traits, inputs, quantizing, frozen] = nodes_[i];
       for (std::size_t k = 0; k < node->output_specs().size(); ++k)
-        read(node->output(static_cast<int>(k)), fast() ? i : end());
-      for (const Output& input : node->inputs()) read(input, i);
+        keep(node->output(static_cast<int>(k)), fast() ? i : end());
+      for (const Output& input : inputs) read(input, i);
       if (!runs_backward_[i]) continue;
-      for (const int k : traits_[i].backward_inputs) read(node->input(k), backward_step(i));
-      for (const int k : traits_[i].backward_outputs) read(node->output(k), backward_step(i));
+      for (const int k : traits.backward_inputs) read(inputs[k], backward_step(i));
+      for (const int k : traits.backward_outputs) read(node->output(k), backward_step(i));
     }
     for (const Output& fetch : request_.fetches) read(fetch, end());
+    if (request_.gradients_of) read(*request_.gradients_of, 0);
   }
 
   int new_buffer(std::size_t bytes, int first, int last) {
@@ -166,13 +155,13 @@ class Compiler {
 
   void lay_out_forward() {
     for (int i = 0; i < count(); ++i) {
-      Plan::ForwardStep step{.node = order_[i], .context = {}};
-      for (const Output& input : step.node->inputs()) step.context.inputs.push_back(value(input).tensor);
+      Plan::ForwardStep step{.node = nodes_[i].node, .context = {}};
+      for (const Output& input : nodes_[i].inputs) step.context.inputs.push_back(value(input).tensor);
       for (std::size_t k = 0; k < step.node->output_specs().size(); ++k)
-        step.context.outputs.push_back(values_.at({step.node, k}).tensor);
+        step.context.outputs.push_back(left_out(i, static_cast<int>(k)) ? nullptr : values_.at({step.node, k}).tensor);
       step.context.training = request_.training;
-      const std::optional<std::int64_t> delay = step.node->op().quant_delay();
-      step.context.quantizing = !delay || request_.quantization_step >= *delay;
+      step.context.quantizing = nodes_[i].quantizing;
+      step.context.frozen = nodes_[i].frozen;
       stage_updates(i, step.context);
       if (!bind(i)) {
         place_outputs(i);
@@ -183,9 +172,16 @@ class Compiler {
     }
   }
 
+  /// An output that forward can do without, and nobody reads.
+  bool left_out(int i, int output) const {
+    const std::vector<int>& optional = nodes_[i].traits.optional_outputs;
+    return fast() && std::ranges::find(optional, output) != optional.end() &&
+           !read_.contains(key(nodes_[i].node->output(output)));
+  }
+
   /// Tensors that are there before the run: feeds, variables, constants. True when node i is one of them.
   bool bind(int i) {
-    const Node* node = order_[i];
+    const Node* node = nodes_[i].node;
     if (!node->inputs().empty()) return false;
     Value& value = values_.at({node, 0});
     if (node->as<Placeholder>() != nullptr) {
@@ -202,17 +198,18 @@ class Compiler {
   }
 
   void place_outputs(int i) {
-    const Node* node = order_[i];
+    const auto& [node, traits, inputs, quantizing, frozen] = nodes_[i];
     for (std::size_t k = 0; k < node->output_specs().size(); ++k) {
+      if (left_out(i, static_cast<int>(k))) continue;
       Value& out = values_.at({node, k});
-      if (k == 0 && fast() && traits_[i].view) {
-        Value& in = value(node->input(0));
+      if (k == 0 && fast() && traits.view) {
+        Value& in = value(inputs[0]);
         if (in.buffer == kNone)
           plan_->bound_views.push_back({out.tensor, in.tensor, out.spec.shape});
         else
           share_buffer(out, in.buffer);
-      } else if (k == 0 && fast() && traits_[i].forward_in_place && may_overwrite_input(i)) {
-        share_buffer(out, value(node->input(0)).buffer);
+      } else if (k == 0 && fast() && traits.forward_in_place && may_overwrite_input(i)) {
+        share_buffer(out, value(inputs[0]).buffer);
       } else {
         own_buffer(out, i);
       }
@@ -221,18 +218,18 @@ class Compiler {
 
   /// Node i is the last to read what its input 0 lives in, and reads it through no other shape.
   bool may_overwrite_input(int i) {
-    const Node* node = order_[i];
-    const Value& in = value(node->input(0));
-    if (in.buffer == kNone || buffers_[in.buffer].last > i || in.spec.bytes() != values_.at({node, 0}).spec.bytes())
+    const std::vector<Output>& inputs = nodes_[i].inputs;
+    const Value& in = value(inputs[0]);
+    if (in.buffer == kNone || buffers_[in.buffer].last > i ||
+        in.spec.bytes() != values_.at({nodes_[i].node, 0}).spec.bytes())
       return false;
-    return std::ranges::all_of(node->inputs(), [&](const Output& other) {
-      return other == node->input(0) || value(other).buffer != in.buffer;
-    });
+    return std::ranges::all_of(
+        inputs, [&](const Output& other) { return other == inputs[0] || value(other).buffer != in.buffer; });
   }
 
   void place_saved(int i, ForwardContext& context) {
     if (!fast() || !runs_backward_[i]) return;
-    for (const TensorSpec& spec : order_[i]->op().saved(order_[i]->input_specs())) {
+    for (const TensorSpec& spec : nodes_[i].node->op().saved(nodes_[i].node->input_specs())) {
       Tensor* tensor = &plan_->tensors.emplace_back();
       context.saved.push_back(tensor);
       loose_.push_back({spec, new_buffer(spec.bytes(), i, backward_step(i)), 0, tensor});
@@ -240,15 +237,15 @@ class Compiler {
   }
 
   void stage_updates(int i, ForwardContext& context) {
-    const Node* node = order_[i];
+    const Node* node = nodes_[i].node;
     const auto stage = [&](const std::string& name, const TensorSpec& spec) {
       if (!staged_names_.insert(name).second)
         fail(describe(*node), " updates \"", name, "\", which another node updates already");
       return &plan_->staged.emplace_back(Plan::Staged{name, Tensor(spec)}).tensor;
     };
-    if (request_.training)
-      for (const int k : traits_[i].updated_inputs) {
-        const Node* source = node->input(k).node;
+    if (request_.training && !nodes_[i].frozen)
+      for (const int k : nodes_[i].traits.updated_inputs) {
+        const Node* source = nodes_[i].inputs[k].node;
         if (source->as<Variable>() == nullptr)
           fail(describe(*node), " updates input ", k,
                " while training, so it must come straight from a Variable, not from ", describe(*source));
@@ -286,17 +283,17 @@ class Compiler {
   }
 
   void lay_out_backward(int i) {
-    const Node* node = order_[i];
+    const auto& [node, traits, inputs, quantizing, frozen] = nodes_[i];
     Plan::BackwardStep step{.node = node, .context = {}, .sums = {}};
     for (std::size_t k = 0; k < node->output_specs().size(); ++k)
       step.context.d_outputs.push_back(reached_.contains({node, k}) ? gradient(node->output(static_cast<int>(k))).tensor
                                                                     : nullptr);
-    for (int k = 0; k < static_cast<int>(node->inputs().size()); ++k) {
+    for (int k = 0; k < static_cast<int>(inputs.size()); ++k) {
       if (!gradient_inputs_.contains({i, k})) {
         step.context.d_inputs.push_back(nullptr);
         continue;
       }
-      Value& total = gradient(node->input(k));
+      Value& total = gradient(inputs[k]);
       if (total.buffer != kNone) {
         Tensor* part = &plan_->tensors.emplace_back();
         loose_.push_back(
@@ -316,10 +313,10 @@ class Compiler {
   }
 
   bool gradient_may_overwrite(int i) {
-    const Node* node = order_[i];
-    if (!fast() || !(traits_[i].view || traits_[i].backward_in_place) || !reached_.contains({node, 0})) return false;
+    const auto& [node, traits, inputs, quantizing, frozen] = nodes_[i];
+    if (!fast() || !(traits.view || traits.backward_in_place) || !reached_.contains({node, 0})) return false;
     const Value& d_output = gradient(node->output());
-    return d_output.spec.bytes() == planned(node->input(0).spec()).bytes() &&
+    return d_output.spec.bytes() == planned(inputs[0].spec()).bytes() &&
            buffers_[d_output.buffer].last <= backward_step(i);
   }
 
@@ -348,9 +345,8 @@ class Compiler {
   const PlanRequest& request_;
   std::unique_ptr<Plan> plan_ = std::make_unique<Plan>();
 
-  std::vector<Node*> order_;
+  std::vector<SelectedNode> nodes_;
   std::unordered_map<const Node*, int> index_;
-  std::vector<OpTraits> traits_;
   std::map<Key, Value> values_;
   std::map<Key, Value> gradients_;
   /// Saved tensors and parts of gradients.
@@ -358,6 +354,8 @@ class Compiler {
   std::vector<Lifetime> buffers_;
 
   std::vector<bool> runs_backward_;
+  /// Tensors that some node, fetch or gradient takes.
+  std::set<Key> read_;
   std::set<Key> reached_;
   std::set<std::pair<int, int>> gradient_inputs_;
   std::unordered_map<int, int> forward_of_;
@@ -377,11 +375,8 @@ std::string plan_key(const Graph& graph, const PlanRequest& request) {
   // No node's name holds a comma, so that nothing here can be taken for a fetch.
   if (request.gradients_of) text += ",d " + request.gradients_of->name();
   for (const Output& target : request.gradient_targets) text += ",/ " + target.name();
-  std::set<std::int64_t> passed;
-  for (const Node* node : graph.nodes())
-    if (const auto delay = node->op().quant_delay(); delay && *delay <= request.quantization_step)
-      passed.insert(*delay);
-  return text + concat(",after ", passed.size(), " delays");
+  const auto [quantization, freeze] = passed_delays(graph, request.quantization_step);
+  return text + concat(",after ", quantization, " delays, ", freeze, " freezes");
 }
 
 std::string state_name(const Node& node, const OpState& state) { return node.name() + "/" + state.name; }

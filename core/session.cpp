@@ -60,7 +60,7 @@ void Session::refresh() {
   if (revision_ == graph_.revision()) return;
   names_.clear();
   trainable_.clear();
-  has_quantizers_ = false;
+  counts_steps_ = false;
   const auto ensure = [this](const std::string& name, const Shape& shape, const Initializer& initializer) {
     names_.push_back(name);
     const auto found = values_.find(name);
@@ -76,7 +76,7 @@ void Session::refresh() {
     }
     for (const OpState& state : node->op().state())
       ensure(state_name(*node, state), state.shape, Initializer::constant(state.initial));
-    has_quantizers_ = has_quantizers_ || node->op().quant_delay().has_value();
+    counts_steps_ = counts_steps_ || node->op().quant_delay() || node->op().freeze_delay();
   }
   plans_.clear();
   last_plan_ = nullptr;
@@ -88,7 +88,7 @@ PlanRequest Session::plan_request(const RunRequest& request) const {
           .gradients_of = request.gradients_of,
           .gradient_targets = request.gradient_targets,
           .training = request.training,
-          .quantization_step = quantization_step_ + (request.training && has_quantizers_ ? 1 : 0),
+          .quantization_step = quantization_step_ + (request.training && counts_steps_ ? 1 : 0),
           .backend = options_.backend,
           .precision = options_.precision};
 }
@@ -144,7 +144,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
 void Session::commit(const Plan& plan) {
   for (const Plan::Staged& staged : plan.staged) values_.at(staged.variable).assign(staged.tensor);
   ++step_;
-  if (has_quantizers_) ++quantization_step_;
+  if (counts_steps_) ++quantization_step_;
 }
 
 RunResult Session::run(const RunRequest& request, const Feeds& feeds) {

@@ -66,7 +66,8 @@ class Session {
 
   /// Completed training steps.
   std::int64_t step() const { return step_; }
-  /// Completed training steps since the graph first had a quantizer: what quant_delay is compared with.
+  /// Completed training steps since the graph first had a quantizer (or a batch norm that freezes): what quant_delay
+  /// and freeze_bn_delay are compared with.
   std::int64_t quantization_step() const { return quantization_step_; }
   void set_quantization_step(std::int64_t step) { quantization_step_ = step; }
 
@@ -131,7 +132,8 @@ class Session {
   std::uint64_t revision_ = 0;
   std::vector<std::string> names_;
   std::vector<Output> trainable_;
-  bool has_quantizers_ = false;
+  /// Some op waits for a quantization step.
+  bool counts_steps_ = false;
 };
 
 }  // namespace miniqat

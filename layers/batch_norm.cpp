@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/graph.h"
 #include "core/node_check.h"
 #include "core/parallel.h"
 #include "layers/padding.h"
@@ -238,15 +239,17 @@ void BatchNormAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("epsilon", epsilon);
   visitor.field("decay", decay);
   visitor.field("is_training", is_training);
+  visitor.field("freeze_delay", freeze_delay);
 }
 
 std::vector<TensorSpec> BatchNorm::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 5);
   require_float(inputs);
   require_elements(inputs);
-  const auto [epsilon, decay, is_training] = attributes_;
+  const auto [epsilon, decay, is_training, freeze_delay] = attributes_;
   if (!(epsilon >= 0 && std::isfinite(epsilon))) fail("epsilon must be at least 0 and finite, is ", epsilon);
   if (!(decay >= 0 && decay <= 1)) fail("decay must be in 0..1, is ", decay);
+  if (freeze_delay < -1) fail("freeze_delay must be a step or -1 for never, is ", freeze_delay);
   const Shape& x = inputs[0].shape;
   if (x.rank() < 1) fail("input must have a channel axis; input ", x);
   constexpr std::array<std::string_view, 5> kRoles = {"input", "gamma", "beta", "moving_mean", "moving_variance"};
@@ -263,7 +266,24 @@ OpTraits BatchNorm::traits() const {
   traits.backward_outputs = {1, 2};
   traits.no_gradient = {3, 4};
   if (attributes_.is_training) traits.updated_inputs = {3, 4};
+  traits.optional_outputs = {0};
   return traits;
+}
+
+std::optional<std::int64_t> BatchNorm::freeze_delay() const {
+  const bool freezes = attributes_.is_training && attributes_.freeze_delay >= 0;
+  return freezes ? std::optional(attributes_.freeze_delay) : std::nullopt;
+}
+
+/// Outputs 1 and 2 are copies of the moving statistics unless they come from the batch: whoever reads only these needs
+/// neither this op nor its x.
+std::vector<Shortcut> BatchNorm::shortcuts(const Node& self, const Phase& phase) const {
+  const std::optional<std::int64_t> freeze = freeze_delay();
+  if (phase.training && attributes_.is_training && !(freeze && phase.quantization_step >= *freeze)) return {};
+  std::vector<Shortcut> shortcuts;
+  for (const int i : {1, 2})
+    for (const Use& use : self.uses(i)) shortcuts.push_back({use, self.input(i + 2)});
+  return shortcuts;
 }
 
 void BatchNorm::forward(const ForwardContext& context) const {
@@ -277,6 +297,7 @@ void BatchNorm::forward(const ForwardContext& context) const {
   } else {
     copy_moving_statistics(context);
   }
+  if (context.outputs[0] == nullptr) return;
   std::vector<float> slope = inverse_sigmas(extents.channels, variance, attributes_.epsilon);
   const float* gamma = context.input(1).data<float>();
   for (std::int64_t c = 0; c < extents.channels; ++c) slope[c] *= gamma[c];

@@ -14,6 +14,9 @@ struct BatchNormAttributes {
   double decay = 0.999;
   /// False in evaluation graphs: the moving statistics normalise, even in a training run.
   bool is_training = true;
+  /// The quantization step from which on the moving statistics normalise in training, too, and stay as they are; -1 for
+  /// never.
+  std::int64_t freeze_delay = -1;
 
   void visit(AttributeVisitor& visitor);
 };
@@ -23,7 +26,7 @@ struct BatchNormAttributes {
 /// Inputs x [..., c], gamma, beta, moving_mean, moving_variance [c], all float32; the moving ones must be Variables
 /// where the op trains. Outputs 0 y like x, 1 mean [c], 2 variance [c]: in a training step those of the batch (the
 /// variance biased, divided by n), which also go into the moving statistics (the variance unbiased, divided by n - 1);
-/// otherwise the moving ones. All three outputs have gradients.
+/// otherwise (evaluation, or frozen) the moving ones. All three outputs have gradients.
 class BatchNorm final : public Op {
  public:
   BatchNorm() = default;
@@ -35,13 +38,17 @@ class BatchNorm final : public Op {
   std::unique_ptr<Op> clone() const override { return std::make_unique<BatchNorm>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
+  std::optional<std::int64_t> freeze_delay() const override;
+  std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
   void reference_backward(const BackwardContext& context) const override;
 
  private:
-  bool uses_batch(const ForwardContext& context) const { return context.training && attributes_.is_training; }
+  bool uses_batch(const ForwardContext& context) const {
+    return context.training && attributes_.is_training && !context.frozen;
+  }
 
   BatchNormAttributes attributes_;
 };

@@ -1,0 +1,105 @@
+#include "core/plan_selection.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/error.h"
+
+namespace miniqat {
+namespace {
+
+bool has_passed(std::optional<std::int64_t> delay, std::int64_t step) { return delay && step >= *delay; }
+
+class Selector {
+ public:
+  Selector(const Graph& graph, const PlanRequest& request)
+      : request_(request), phase_{request.training, request.quantization_step}, order_(graph.topological_order()) {
+    for (std::size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
+    for (const Output& fetch : request.fetches) asked_for_.insert(fetch.node);
+    if (request.gradients_of) asked_for_.insert(request.gradients_of->node);
+  }
+
+  std::vector<SelectedNode> select() {
+    std::unordered_set<const Node*> roots = asked_for_;
+    const std::unordered_set<const Node*> without_shortcuts = above(roots);
+    if (request_.backend == Backend::kFast) {
+      for (const Node* node : order_)
+        if (without_shortcuts.contains(node))
+          for (const Shortcut& shortcut : node->op().shortcuts(*node, phase_)) take(shortcut);
+      for (const Node* node : without_shortcuts)
+        if (selected(*node).updates(request_)) roots.insert(node);
+    }
+    const std::unordered_set<const Node*> needed = above(roots);
+    std::vector<SelectedNode> nodes;
+    for (const Node* node : order_)
+      if (needed.contains(node)) nodes.push_back(selected(*node));
+    return nodes;
+  }
+
+ private:
+  /// The given nodes and all that these need, rewired as far as shortcuts have been taken.
+  std::unordered_set<const Node*> above(const std::unordered_set<const Node*>& roots) const {
+    std::unordered_set<const Node*> needed = roots;
+    std::vector<const Node*> pending(roots.begin(), roots.end());
+    while (!pending.empty()) {
+      const Node* node = pending.back();
+      pending.pop_back();
+      for (const Output& input : inputs_of(*node))
+        if (needed.insert(input.node).second) pending.push_back(input.node);
+    }
+    return needed;
+  }
+
+  std::vector<Output> inputs_of(const Node& node) const {
+    std::vector<Output> inputs(node.inputs().begin(), node.inputs().end());
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      if (const auto found = rewired_.find({&node, static_cast<int>(k)}); found != rewired_.end())
+        inputs[k] = found->second;
+    return inputs;
+  }
+
+  void take(const Shortcut& shortcut) {
+    const auto& [use, taken] = shortcut;
+    if (position_.at(taken.node) >= position_.at(use.node))
+      fail(describe(*use.node), " cannot take a shortcut to ", describe(*taken.node), ", which comes later");
+    rewired_[{use.node, use.input}] = taken;
+  }
+
+  SelectedNode selected(const Node& node) const {
+    const std::optional<std::int64_t> delay = node.op().quant_delay();
+    return {.node = &node,
+            .traits = node.op().traits(),
+            .inputs = inputs_of(node),
+            .quantizing = !delay || has_passed(delay, phase_.quantization_step),
+            .frozen = phase_.training && has_passed(node.op().freeze_delay(), phase_.quantization_step)};
+  }
+
+  const PlanRequest& request_;
+  const Phase phase_;
+  const std::vector<Node*> order_;
+  std::unordered_map<const Node*, std::size_t> position_;
+  std::unordered_set<const Node*> asked_for_;
+  std::map<std::pair<const Node*, int>, Output> rewired_;
+};
+
+}  // namespace
+
+std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& request) {
+  return Selector(graph, request).select();
+}
+
+PassedDelays passed_delays(const Graph& graph, std::int64_t quantization_step) {
+  std::set<std::int64_t> quantization;
+  std::set<std::int64_t> freeze;
+  for (const Node* node : graph.nodes()) {
+    const Op& op = node->op();
+    if (has_passed(op.quant_delay(), quantization_step)) quantization.insert(*op.quant_delay());
+    if (has_passed(op.freeze_delay(), quantization_step)) freeze.insert(*op.freeze_delay());
+  }
+  return {static_cast<int>(quantization.size()), static_cast<int>(freeze.size())};
+}
+
+}  // namespace miniqat
