@@ -8,6 +8,7 @@
 #include "core/suggest.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
+#include "quantize/quantize.h"
 
 namespace miniqat::cli {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/node_check.h"
-#include "core/registry.h"
 #include "core/source_ops.h"
 #include "quantize/fake_quant_kernels.h"
 #include "quantize/range_observer.h"
@@ -242,7 +241,5 @@ Output fake_quant(Graph& graph, const std::string& name, Output x, FakeQuantAttr
   const Output max = variable(graph, name + "/max", shape, Initializer::constant(initial.max), false);
   return graph.add(name, std::make_unique<FakeQuant>(attributes), {x, min, max}).output();
 }
-
-void register_ops() { register_op<FakeQuant>(); }
 
 }  // namespace miniqat::quantize

@@ -75,7 +75,4 @@ struct InitialRange {
 Output fake_quant(Graph& graph, const std::string& name, Output x, FakeQuantAttributes attributes,
                   InitialRange initial = {}, int channel_axes = 0);
 
-/// Makes FakeQuant known to graph JSON. Idempotent.
-void register_ops();
-
 }  // namespace miniqat::quantize

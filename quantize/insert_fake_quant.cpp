@@ -18,6 +18,7 @@ constexpr std::array<std::string_view, 2> kReshapeOrIdentity = {"Reshape", "Iden
 constexpr std::array<std::string_view, 2> kRelus = {"Relu", "Relu6"};
 constexpr std::array<std::string_view, 7> kRangeKeepers = {"MaxPool", "Reshape",        "Identity",      "Dropout",
                                                            "Pad",     "SpaceToBatchND", "BatchToSpaceND"};
+constexpr std::array<std::string_view, 3> kPools = {"AvgPool", "Mean", "Concat"};
 constexpr std::array<std::string_view, 7> kRequantized = {"Add", "Mul", "AvgPool", "Mean", "Concat", "Relu", "Relu6"};
 
 std::string join(const std::string& scope, const std::string& name) {
@@ -127,6 +128,7 @@ void Inserter::requantize_between_layers() {
     };
     if (keeps_range(*node) && carries_quantized(node->input(0))) quantized.insert(node);
     if (!is_requantized(*node) || !std::ranges::any_of(node->inputs(), carries_quantized)) continue;
+    if (options_.float_pools && is_pool(*node)) continue;
     quantized.insert(node);
     const bool only_relu_follows = node->uses().size() == 1 && is_relu(*node->uses().front().node) &&
                                    !std::ranges::count(graph_.outputs(), node->output());
@@ -194,6 +196,8 @@ Output before_quantizers(Output tensor) { return source_through(tensor, kQuantiz
 bool is_relu(const Node& node) { return is_one_of(node.type(), kRelus); }
 
 bool keeps_range(const Node& node) { return is_one_of(node.type(), kRangeKeepers); }
+
+bool is_pool(const Node& node) { return is_one_of(node.type(), kPools); }
 
 bool is_requantized(const Node& node) { return is_one_of(node.type(), kRequantized); }
 

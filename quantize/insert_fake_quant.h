@@ -47,5 +47,7 @@ bool is_relu(const Node& node);
 bool keeps_range(const Node& node);
 /// Ops outside of layers whose output gets a range of its own.
 bool is_requantized(const Node& node);
+/// Those of them that RewriteOptions::float_pools leaves alone.
+bool is_pool(const Node& node);
 
 }  // namespace miniqat::quantize

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "quantize/folded_layer.h"
 #include "quantize/graph_matcher.h"
 
 namespace miniqat::quantize {
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, 1> kQuantizer = {"FakeQuant"};
 constexpr std::array<std::string_view, 2> kQuantizerOrIdentity = {"FakeQuant", "Identity"};
+constexpr std::array<std::string_view, 4> kBeforeBatchNorm = {"FakeQuant", "Identity", "Reshape", "BatchToSpaceND"};
 constexpr std::array<std::string_view, 3> kLayers = {"Conv2D", "DepthwiseConv2d", "MatMul"};
 
 /// What a layer may look like, from the weights to the last Add.
@@ -20,7 +22,8 @@ struct LayerPatterns {
   PatternRef parameter = one_of({variable, op({"Identity"}, {variable})});
   PatternRef partitioned = op_over_all({"Concat"}, parameter);
   PatternRef stored = one_of({parameter, partitioned, op({"Identity"}, {one_of({parameter, partitioned})})});
-  PatternRef folded = op_unordered({"Mul"}, {stored, anything()});
+  PatternRef corrected = op_unordered({"Mul"}, {stored, anything()});
+  PatternRef folded = op_unordered({"Mul"}, {one_of({stored, corrected}), anything()});
   PatternRef weights = one_of({stored, folded});
 
   PatternRef layer_right = op({"Conv2D", "DepthwiseConv2d", "MatMul"}, {anything(), weights});
@@ -28,21 +31,33 @@ struct LayerPatterns {
   PatternRef layer = one_of({layer_right, layer_left});
   PatternRef batch_to_space = op({"BatchToSpaceND"}, {layer});
   PatternRef layer_output = one_of({batch_to_space, layer});
+  PatternRef reshape = op({"Reshape"}, {layer});
+  PatternRef rearranged = one_of({layer_output, reshape});
+
+  // What a folded batch norm leaves behind the layer.
+  PatternRef per_channel = rank_up_to(1, anything());
+  PatternRef correction_mul = op_unordered({"Mul"}, {rearranged, per_channel});
+  PatternRef correction_add = op_unordered({"Add"}, {correction_mul, per_channel});
+  PatternRef batch_norm = op({"BatchNorm"}, {correction_mul, anything(), anything(), anything(), anything()});
 
   PatternRef vector = rank_up_to(1, op({"Variable", "Constant"}));
   PatternRef bias_vector = one_of({vector, rank_up_to(1, op({"Identity"}, {vector}))});
   PatternRef bias =
-      one_of({op({"BiasAdd"}, {layer_output, anything()}), op_unordered({"Add"}, {layer_output, bias_vector})});
+      one_of({op({"BiasAdd"}, {layer_output, anything()}), op_unordered({"Add"}, {layer_output, bias_vector}),
+              op_unordered({"Add"}, {rearranged, op({"BatchNormFold"})}),
+              op_unordered({"Add"}, {correction_add, per_channel}), batch_norm});
+  PatternRef copy = op({"Identity"}, {one_of({bias, layer_output})});
 
   // Apart, because only their place among the alternatives keeps a bias Add from passing as a bypass.
-  PatternRef bypass_of_bias = op_unordered({"Add"}, {bias, anything()});
+  PatternRef bypass_of_bias = op_unordered({"Add"}, {one_of({bias, copy}), anything()});
   PatternRef bypass_of_layer = op_unordered({"Add"}, {layer_output, anything()});
-  PatternRef linear = one_of({bypass_of_bias, bias, bypass_of_layer, layer_output});
+  PatternRef linear = one_of({bypass_of_bias, copy, bias, bypass_of_layer, layer_output});
 
   PatternRef activation = op({"Relu", "Relu6", "Identity"}, {linear});
   PatternRef post_activation_bypass = op_unordered({"Add"}, {anything(), activation});
 
-  PatternRef whole = one_of({post_activation_bypass, activation, linear});
+  PatternRef whole =
+      one_of({post_activation_bypass, activation, one_of({bypass_of_bias, bias, bypass_of_layer, layer_output})});
 
   LayerMatch layer_match(const Match& match) const;
 };
@@ -52,8 +67,11 @@ LayerMatch LayerPatterns::layer_match(const Match& match) const {
   found.layer = match.node(layer);
   found.weight_input = match.node(layer_left) ? 0 : 1;
   found.weights = match.tensor(weights);
-  found.batch_to_space = match.node(batch_to_space);
+  found.rearrangement = match.node(batch_to_space) ? match.node(batch_to_space) : match.node(reshape);
+  found.correction_mul = match.node(correction_mul);
+  found.correction_add = match.node(correction_add);
   found.bias = match.node(bias);
+  found.copy = match.node(copy);
   found.bypass = match.node(bypass_of_bias) ? match.node(bypass_of_bias) : match.node(bypass_of_layer);
   found.activation = match.node(activation);
   found.post_activation_bypass = match.node(post_activation_bypass);
@@ -62,11 +80,11 @@ LayerMatch LayerPatterns::layer_match(const Match& match) const {
 
 std::size_t size_of(const LayerMatch& match) { return match.chain().size() + (match.post_activation_bypass ? 1 : 0); }
 
-/// False for an Identity that is one reader among several: it is a copy then, not the layer's end, and the quantizer
-/// must come before it to serve the others too.
-bool activation_counts(const Graph& graph, const LayerMatch& match) {
-  if (!match.activation || match.activation->type() != "Identity") return true;
-  const Output before = source_through(match.activation->input(0), kQuantizer);
+/// False for an Identity that is one reader among several: it is a copy then, not a part of the layer, and the
+/// quantizer must come before it to serve the others too.
+bool is_only_reader(const Graph& graph, const Node* identity) {
+  if (!identity || identity->type() != "Identity") return true;
+  const Output before = source_through(identity->input(0), kQuantizer);
   const std::vector<Use> uses = uses_through(before, kQuantizer);
   const auto readers = std::ranges::count_if(uses, [](const Use& use) { return use.node->type() != "FakeQuant"; });
   const bool fetched = std::ranges::any_of(
@@ -74,14 +92,20 @@ bool activation_counts(const Graph& graph, const LayerMatch& match) {
   return readers == 1 && !fetched;
 }
 
-/// The BatchNorm that normalises the layer's result, or null.
+/// The BatchNorm that normalises the layer's result and is no part of the match, or null.
 const Node* batch_norm_after(const LayerMatch& match) {
-  for (const Node* node : {match.layer, match.batch_to_space, match.bias}) {
+  for (const Node* node : {match.layer, match.rearrangement, match.bias}) {
     if (!node) continue;
-    for (const Use& use : uses_through(node->output(), kQuantizerOrIdentity))
-      if (use.node->type() == "BatchNorm" && use.input == 0) return use.node;
+    for (const Use& use : uses_through(node->output(), kBeforeBatchNorm))
+      if (use.node->type() == "BatchNorm" && use.input == 0 && use.node != match.bias) return use.node;
   }
   return nullptr;
+}
+
+LayerSkip skip_before(const Node& batch_norm, Node* layer) {
+  if (!gives_statistics_only(batch_norm))
+    return {layer, concat(describe(batch_norm), " follows, which is not folded"), false};
+  return {layer, concat("kept for the statistics of ", describe(batch_norm)), true};
 }
 
 std::string why_no_match(const Node& layer) {
@@ -97,7 +121,7 @@ std::unordered_map<const Node*, LayerMatch> largest_matches(const Graph& graph) 
   for (const PatternRef& root : patterns.whole->alternatives)
     for (const Match& found : matcher.find(root)) {
       const LayerMatch match = patterns.layer_match(found);
-      if (!activation_counts(graph, match)) continue;
+      if (!is_only_reader(graph, match.activation) || !is_only_reader(graph, match.copy)) continue;
       const auto [place, fresh] = largest.try_emplace(match.layer, match);
       if (!fresh && size_of(match) > size_of(place->second)) place->second = match;
     }
@@ -108,20 +132,23 @@ std::unordered_map<const Node*, LayerMatch> largest_matches(const Graph& graph) 
 
 std::vector<Node*> LayerMatch::chain() const {
   std::vector<Node*> parts;
-  for (Node* part : {layer, batch_to_space, bias, bypass, activation})
+  for (Node* part : {layer, rearrangement, correction_mul, correction_add, bias, copy, bypass, activation})
     if (part) parts.push_back(part);
   return parts;
 }
 
 Node* LayerMatch::before_bypass() const {
-  if (bias) return bias;
-  return batch_to_space ? batch_to_space : layer;
+  for (Node* part : {copy, bias, rearrangement})
+    if (part) return part;
+  return layer;
 }
 
 std::string LayerMatch::text() const {
   std::string text = "layer";
-  if (batch_to_space) text += " + BatchToSpaceND";
-  if (bias) text += " + bias";
+  if (rearrangement) text += concat(" + ", rearrangement->type());
+  if (correction_mul) text += " + correction";
+  if (bias) text += bias->type() == "BatchNorm" ? " + BatchNorm" : " + bias";
+  if (copy) text += " + Identity";
   if (bypass) text += " + bypass";
   if (activation) text += concat(" + ", activation->type());
   if (post_activation_bypass) text += " + post-activation bypass";
@@ -135,11 +162,11 @@ LayerSearch find_layers(const Graph& graph, std::string_view scope) {
     if (!is_layer(*node)) continue;
     const auto found = largest.find(node);
     if (!in_scope(node->name(), scope))
-      search.skips.push_back({node, concat("outside scope \"", scope, "\"")});
+      search.skips.push_back({node, concat("outside scope \"", scope, "\""), false});
     else if (found == largest.end())
-      search.skips.push_back({node, why_no_match(*node)});
+      search.skips.push_back({node, why_no_match(*node), false});
     else if (const Node* batch_norm = batch_norm_after(found->second))
-      search.skips.push_back({node, concat("left for batch-norm folding: ", describe(*batch_norm), " follows")});
+      search.skips.push_back(skip_before(*batch_norm, node));
     else
       search.matches.push_back(found->second);
   }

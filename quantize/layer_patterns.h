@@ -15,9 +15,16 @@ struct LayerMatch {
   /// Which of the layer's inputs takes the weights, and the tensor itself, before any quantizer.
   int weight_input = 1;
   Output weights;
-  Node* batch_to_space = nullptr;
-  /// BiasAdd, or an Add whose other operand is a parameter vector.
+  /// BatchToSpaceND, or a Reshape before a bias or correction.
+  Node* rearrangement = nullptr;
+  /// What a folded batch norm multiplies and adds before its bias: post_conv_mul, correction_add.
+  Node* correction_mul = nullptr;
+  Node* correction_add = nullptr;
+  /// BiasAdd, an Add whose other operand is a parameter vector or a folded batch norm's bias, or the BatchNorm itself
+  /// after a correction_mul.
   Node* bias = nullptr;
+  /// An Identity between these and what follows, read by nobody else.
+  Node* copy = nullptr;
   /// Any other Add.
   Node* bypass = nullptr;
   /// Relu, Relu6, or an Identity that alone reads what comes before it.
@@ -27,7 +34,7 @@ struct LayerMatch {
 
   /// The parts from the layer to the activation.
   std::vector<Node*> chain() const;
-  /// What a bypass Add adds to: bias, BatchToSpaceND or layer.
+  /// What a bypass Add adds to.
   Node* before_bypass() const;
   /// Last of chain().
   Node* last() const { return chain().back(); }
@@ -38,6 +45,8 @@ struct LayerMatch {
 struct LayerSkip {
   Node* layer = nullptr;
   std::string reason;
+  /// It only feeds the batch statistics of its folded twin: nothing to quantize.
+  bool statistics = false;
 };
 
 /// Both in topological order; every layer of the graph is in one of them.
@@ -47,10 +56,10 @@ struct LayerSearch {
 };
 
 /// Finds the layers under `scope` ("" for all) whose weights come from a Variable: directly, through Identity, through
-/// Concat of Variables, or as their product with something (a folded weight). A layer with several matches takes the
-/// largest; among equals the one with a post-activation bypass, then the one with an activation. Two layers may share
-/// what follows (both operands of a residual Add, say). Quantizers are looked through. Skipped: layers without such
-/// weights, outside the scope, or whose result goes (through Identity) into a BatchNorm that awaits folding.
+/// Concat of Variables, or as their product with one or two things (a folded weight). A layer with several matches
+/// takes the largest; among equals the one with a post-activation bypass, then the one with an activation. Two layers
+/// may share what follows (both operands of a residual Add, say). Quantizers are looked through. Skipped: layers
+/// without such weights, outside the scope, or whose result goes (through Identity) into a BatchNorm, folded or not.
 LayerSearch find_layers(const Graph& graph, std::string_view scope);
 
 /// Whether the node is of a layer's type.

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold_batch_norms.h"
 #include "quantize/insert_fake_quant.h"
 #include "quantize/layer_patterns.h"
 #include "quantize/rewrite_report.h"
@@ -39,14 +40,15 @@ void turn_to_evaluation(Graph& graph, Node& node) {
 }
 
 /// What the options asked for in vain.
-std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options) {
+std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                                  bool is_training) {
   std::vector<MatchReport> notes;
   const auto nodes = graph.nodes();
   if (options.freeze_bn_delay) {
-    const bool batch_norm = std::ranges::any_of(nodes, [](const Node* node) { return node->type() == "BatchNorm"; });
-    notes.push_back({"", false,
-                     batch_norm ? "freeze_bn_delay has no effect: no batch norm was folded"
-                                : "freeze_bn_delay has no effect: the graph has no batch norm"});
+    const bool freezes =
+        std::ranges::any_of(nodes, [](const Node* node) { return node->op().freeze_delay().has_value(); });
+    if (!freezes && is_training)
+      notes.push_back({"", false, "freeze_bn_delay has no effect: no batch norm trains here"});
   }
   const bool in_vain = std::ranges::none_of(
       nodes, [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), options.scope); });
@@ -55,15 +57,27 @@ std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers,
   return notes;
 }
 
+std::vector<std::string> warnings_about(const RewriteOptions& options) {
+  if (!options.freeze_bn_delay || *options.freeze_bn_delay >= options.quant_delay) return {};
+  return {concat("batch norm freezes at step ", *options.freeze_bn_delay, ", before quantization begins at step ",
+                 options.quant_delay,
+                 ": its statistics will be those of the float network, and never follow the quantized one")};
+}
+
 RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
-  if (!is_training)
+  if (!is_training) {
+    unfold_corrections(graph);
     for (Node* node : graph.nodes()) turn_to_evaluation(graph, *node);
+  }
+  std::vector<MatchReport> batch_norms = fold_batch_norms(graph, options, is_training);
   const LayerSearch layers = find_layers(graph, options.scope);
   std::vector<std::string> inserted = insert_fake_quants(graph, layers.matches, options, is_training);
   graph.verify();
 
   RewriteReport report = report_rewrite(graph, layers, options, std::move(inserted));
-  for (MatchReport& note : notes_on(graph, layers, options)) report.matches.push_back(std::move(note));
+  report.batch_norms = std::move(batch_norms);
+  report.warnings = warnings_about(options);
+  for (MatchReport& note : notes_on(graph, layers, options, is_training)) report.matches.push_back(std::move(note));
   if (options.strict) {
     std::string refused;
     for (const std::string& edge : unquantized_edges(graph, layers, options, report))

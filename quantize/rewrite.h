@@ -9,6 +9,16 @@
 
 namespace miniqat::quantize {
 
+/// How a batch norm becomes part of its layer while training; derived and compared in docs/rewrite.md. For evaluation
+/// both give the same.
+enum class BnFold {
+  /// As tf.contrib.quantize: the weights are quantized under the moving statistics, corrections make up for the
+  /// difference to the batch's, which come from a second convolution with float weights.
+  kTf,
+  /// One convolution: the batch's statistics are those of the quantized convolution's output, rescaled.
+  kSingle,
+};
+
 struct RewriteOptions {
   /// 2..16 each.
   int weight_bits = 8;
@@ -20,11 +30,14 @@ struct RewriteOptions {
   std::int64_t quant_delay = 0;
   /// Steps after which batch norm uses its moving statistics; none means never.
   std::optional<std::int64_t> freeze_bn_delay = {};
+  BnFold bn_fold = BnFold::kTf;
   double ema_decay = 0.999;
   /// Rewrite only layers under this scope; "" for all.
   std::string scope = {};
   /// Give the graph's float placeholders that feed layers a quantizer, too.
   bool quantize_input = false;
+  /// Leave the outputs of AvgPool, Mean and Concat without quantizers of their own.
+  bool float_pools = false;
   /// An unquantized edge into a layer is an error.
   bool strict = false;
 
@@ -42,6 +55,8 @@ enum class EdgeStatus {
   kPassedThrough,
   /// Comes from a placeholder: the data set brings scale and zero point.
   kInput,
+  /// Serves only to find a batch norm's statistics while training; evaluation has no such edge.
+  kStatistics,
   kLeftFloat,
 };
 
@@ -62,19 +77,24 @@ struct MatchReport {
 };
 
 struct RewriteReport {
+  /// For each batch norm (its name in `layer`): folded into which layer, or why not.
+  std::vector<MatchReport> batch_norms;
   std::vector<MatchReport> matches;
   std::vector<EdgeReport> edges;
   /// Names of the FakeQuants that this call inserted, in order; empty when rewriting again.
   std::vector<std::string> inserted;
+  /// Options that are legal and hardly meant.
+  std::vector<std::string> warnings;
 
   /// For people: matches, skips and edges in aligned columns.
   std::string text() const;
 };
 
 /// Rewrites `graph` in place for training with simulated quantization, in the manner of tf.contrib.quantize's function
-/// of that name. Works on structure, never on names. Idempotent: a second call inserts nothing. Ends in
-/// Graph::verify(). Throws Error for options out of range and, with `strict`, for layers with an unquantized edge
-/// (naming each); the graph is then unchanged.
+/// of that name: folds batch norms (fold_batch_norms.h), then inserts quantizers (insert_fake_quant.h). Works on
+/// structure, never on names. Idempotent: a second call inserts nothing. Ends in Graph::verify(). Throws Error for
+/// options out of range and, with `strict`, for layers with an unquantized edge (naming each); the graph is then
+/// unchanged.
 RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options = {});
 
 /// The same for evaluation: stored ranges, no observers, no delay. Given a graph that create_training_graph has

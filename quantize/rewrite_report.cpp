@@ -4,17 +4,21 @@
 #include <array>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
 #include "quantize/fake_quant.h"
+#include "quantize/graph_matcher.h"
 #include "quantize/insert_fake_quant.h"
 
 namespace miniqat::quantize {
 namespace {
 
-constexpr std::array<std::string_view, 5> kStatusNames = {"quantized", "fused", "passed through", "input",
-                                                          "left float"};
+constexpr std::array<std::string_view, 6> kStatusNames = {"quantized", "fused",      "passed through",
+                                                          "input",     "statistics", "left float"};
+constexpr std::array<std::string_view, 3> kFoldOps = {"BatchNormFold", "BatchNormCorrection", "BatchNormScale"};
+constexpr std::array<std::string_view, 4> kWeightPath = {"Identity", "Concat", "Mul", "Reshape"};
 
 bool is_quantizer(const Node& node) { return node.type() == "FakeQuant"; }
 
@@ -29,6 +33,7 @@ class EdgeClassifier {
  private:
   void add_match(const LayerMatch& match);
   void add_weight_path(const LayerMatch& match);
+  void add_statistics(const Node& layer);
   Output origin_of(Output tensor) const;
   std::string why_float(Output tensor, const Node& consumer) const;
   std::string why_float_origin(const Node& origin) const;
@@ -40,6 +45,8 @@ class EdgeClassifier {
   std::unordered_map<const Node*, std::string> skipped_;
   /// Edges (producer, consumer) that have no existence in integers, with the reason.
   std::map<std::pair<const Node*, const Node*>, std::string> fused_;
+  /// From a layer kept for its statistics to its BatchNorm.
+  std::unordered_set<const Node*> statistics_;
 };
 
 EdgeClassifier::EdgeClassifier(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options)
@@ -47,7 +54,16 @@ EdgeClassifier::EdgeClassifier(const Graph& graph, const LayerSearch& layers, co
   for (const Node* node : graph.topological_order())
     if (keeps_range(*node)) origins_[node] = origin_of(node->input(0));
   for (const LayerMatch& match : layers.matches) add_match(match);
-  for (const LayerSkip& skip : layers.skips) skipped_.emplace(skip.layer, skip.reason);
+  for (const LayerSkip& skip : layers.skips) {
+    skipped_.emplace(skip.layer, skip.reason);
+    if (skip.statistics) add_statistics(*skip.layer);
+  }
+}
+
+void EdgeClassifier::add_statistics(const Node& layer) {
+  const Node* node = &layer;
+  while (statistics_.insert(node).second && node->type() != "BatchNorm" && !node->uses().empty())
+    node = node->uses().front().node;
 }
 
 void EdgeClassifier::add_match(const LayerMatch& match) {
@@ -58,7 +74,7 @@ void EdgeClassifier::add_match(const LayerMatch& match) {
   }
   if (match.bias)
     for (const Output& operand : match.bias->inputs())
-      if (is_parameter(*origin_of(operand).node))
+      if (is_parameter(*origin_of(operand).node) || match.bias->type() == "BatchNorm")
         fused_.emplace(std::pair(operand.node, match.bias), "bias of " + match.layer->name());
   add_weight_path(match);
 }
@@ -68,7 +84,7 @@ void EdgeClassifier::add_weight_path(const LayerMatch& match) {
   while (!pending.empty()) {
     const Node* node = pending.back();
     pending.pop_back();
-    if (node->type() != "Identity" && node->type() != "Concat" && node->type() != "Mul") continue;
+    if (!is_one_of(node->type(), kWeightPath)) continue;
     for (const Output& input : node->inputs())
       if (fused_.emplace(std::pair(input.node, node), "weights of " + match.layer->name()).second)
         pending.push_back(input.node);
@@ -86,9 +102,12 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
   const auto report = [&](EdgeStatus status, std::string reason) {
     return EdgeReport{tensor.name(), consumer.name(), status, std::move(reason)};
   };
+  if (statistics_.contains(&consumer)) return report(EdgeStatus::kStatistics, "for batch norm, while it trains");
   if (is_quantizer(*taken.node)) return report(EdgeStatus::kQuantized, taken.node->name());
   if (const auto fused = fused_.find({tensor.node, &consumer}); fused != fused_.end())
     return report(EdgeStatus::kFused, fused->second);
+  if (is_one_of(consumer.type(), kFoldOps) || is_one_of(tensor.node->type(), kFoldOps))
+    return report(EdgeStatus::kFused, "folded batch norm");
   if (is_relu(consumer) && is_requantized(*tensor.node) && quantizer_after(consumer.output()))
     return report(EdgeStatus::kFused, "quantized after " + consumer.name());
 
@@ -127,6 +146,7 @@ std::string EdgeClassifier::why_float_origin(const Node& origin) const {
   if (const auto match = matched_.find(&origin); match != matched_.end())
     return concat("read inside ", match->second->layer->name(), "'s match, before the quantizer");
   if (is_requantized(origin)) {
+    if (options_.float_pools && is_pool(origin)) return "left without a quantizer, as asked (float_pools)";
     const bool reads_input = std::ranges::any_of(
         origin.inputs(), [&](const Output& input) { return origin_of(input).node->type() == "Placeholder"; });
     return reads_input ? "computed from an input without quantizer (see quantize_input)"
@@ -214,7 +234,7 @@ std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch
     const bool listed = std::ranges::any_of(report.edges, [&](const EdgeReport& edge) {
       return edge.status == EdgeStatus::kLeftFloat && edge.consumer == skip.layer->name();
     });
-    if (!listed && in_scope(skip.layer->name(), options.scope))
+    if (!listed && !skip.statistics && in_scope(skip.layer->name(), options.scope))
       texts.push_back(concat(skip.layer->name(), " (", skip.reason, ")"));
   }
   for (const LayerMatch& match : layers.matches)
@@ -229,6 +249,10 @@ std::string RewriteReport::text() const {
   std::size_t matched = 0;
   std::size_t skipped = 0;
   std::string notes;
+  for (const std::string& warning : warnings) notes += "warning: " + warning + "\n";
+  std::vector<std::vector<std::string>> norm_rows;
+  for (const MatchReport& norm : batch_norms)
+    norm_rows.push_back({norm.layer, norm.matched ? "folded" : "not folded", norm.text});
   std::vector<std::vector<std::string>> layer_rows;
   std::vector<std::vector<std::string>> edge_rows;
   for (const MatchReport& match : matches) {
@@ -244,6 +268,7 @@ std::string RewriteReport::text() const {
 
   std::string text = concat(count(matched, "layer"), " matched, ", skipped, " skipped; ",
                             count(inserted.size(), "quantizer"), " inserted\n", notes);
+  if (!norm_rows.empty()) text += "\nbatch norms\n" + table(norm_rows);
   if (!layer_rows.empty()) text += "\nlayers\n" + table(layer_rows);
   if (!edge_rows.empty()) text += "\nedges\n" + table(edge_rows);
   return text;

@@ -16,6 +16,7 @@
 #include "core/source_ops.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
+#include "quantize/quantize.h"
 #include "tests/gradient_check.h"
 #include "tests/op_samples.h"
 

@@ -1,4 +1,5 @@
 #include "quantize/fake_quant.h"
+#include "quantize/quantize.h"
 
 #include <gtest/gtest.h>
 

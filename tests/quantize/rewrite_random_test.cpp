@@ -7,6 +7,7 @@
 #include "core/graph_json.h"
 #include "core/random.h"
 #include "quantize/layer_patterns.h"
+#include "quantize/quantize.h"
 #include "quantize/rewrite.h"
 #include "tests/quantize/toy_graph.h"
 

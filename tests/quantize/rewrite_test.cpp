@@ -1,5 +1,3 @@
-#include "quantize/rewrite.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/graph_json.h"
+#include "quantize/quantize.h"
 #include "tests/quantize/toy_graph.h"
 
 namespace miniqat::quantize {

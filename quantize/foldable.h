@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph.h"
+
+namespace miniqat::quantize {
+
+/// A batch norm that can be folded into the layer before it.
+struct Foldable {
+  Node* batch_norm = nullptr;
+  /// Conv2D, DepthwiseConv2d, or MatMul with its weights on the right.
+  Node* layer = nullptr;
+  /// What stands in between, from the layer on: Identity, BatchToSpaceND, Reshape.
+  std::vector<Node*> between;
+};
+
+struct FoldingVerdict {
+  std::optional<Foldable> foldable;
+  /// Not foldable because it is folded.
+  bool already = false;
+  /// Why it is not foldable; empty otherwise.
+  std::string text;
+};
+
+/// Whether a BatchNorm node can be folded without changing what anybody sees. Not foldable: a batch norm that follows
+/// no layer in scope with weights from a Variable (directly, through Identity, or a Concat of Variables); whose input
+/// is read by others as well; whose statistics are read; whose output nobody reads; and, when it trains, one that
+/// shares its moving statistics.
+FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope, bool is_training);
+
+}  // namespace miniqat::quantize
