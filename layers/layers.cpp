@@ -26,6 +26,8 @@ void register_ops() {
   register_op<Reshape>();
   register_op<Concat>();
   register_op<Pad>();
+  register_op<SpaceToBatchNd>();
+  register_op<BatchToSpaceNd>();
   register_op<MaxPool>();
   register_op<AvgPool>();
   register_op<Mean>();

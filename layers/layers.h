@@ -19,6 +19,7 @@
 #include "layers/reshape.h"
 #include "layers/softmax.h"
 #include "layers/softmax_cross_entropy.h"
+#include "layers/space_to_batch.h"
 
 namespace miniqat::layers {
 

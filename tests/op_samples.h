@@ -45,7 +45,8 @@ std::vector<BadOpSample> bad_layer_samples();
 std::vector<OpSample>
 pointwise_samples();  // BiasAdd Add Sub Mul Div Rsqrt Reciprocal Square Relu Relu6 Identity Softmax Dropout
 std::vector<BadOpSample> bad_pointwise_samples();
-std::vector<OpSample> structure_samples();  // Reshape Concat Pad Mean SoftmaxCrossEntropy Placeholder Variable Constant
+// Reshape Concat Pad SpaceToBatchND BatchToSpaceND Mean SoftmaxCrossEntropy Placeholder Variable Constant
+std::vector<OpSample> structure_samples();
 std::vector<BadOpSample> bad_structure_samples();
 std::vector<OpSample> fake_quant_samples();  // FakeQuant
 std::vector<BadOpSample> bad_fake_quant_samples();

@@ -51,6 +51,34 @@ void add_pad_samples(std::vector<OpSample>& samples) {
   add("large", {31, 9, 9, 17}, "[[1, 0], [1, 1], [0, 2], [0, 0]]");
 }
 
+void add_space_to_batch_samples(std::vector<OpSample>& samples) {
+  const auto add = [&](const std::string& label, const Shape& x, const std::string& attributes) {
+    samples.push_back({.type = "SpaceToBatchND", .label = label, .attributes = attributes, .inputs = {floats(x)}});
+  };
+  add("no paddings", {2, 4, 6, 3}, R"({"block_shape": [2, 3]})");
+  add("paddings", {2, 3, 5, 4}, R"({"block_shape": [2, 4], "paddings": [[1, 2], [3, 0]]})");
+  add("a block of padding only", {1, 1, 2, 2}, R"({"block_shape": [2, 1], "paddings": [[3, 4], [0, 0]]})");
+  add("blocks of one", {2, 3, 2, 2}, R"({"block_shape": [1, 1], "paddings": [[0, 0], [1, 0]]})");
+  add("sequence", {3, 5, 4}, R"({"block_shape": [3], "paddings": [[0, 1]]})");
+  add("nothing behind the spatial axes", {2, 4, 3}, R"({"block_shape": [2, 3]})");
+  add("volume", {1, 2, 3, 4, 2}, R"({"block_shape": [2, 3, 2], "paddings": [[0, 0], [1, 2], [0, 0]]})");
+  add("large", {3, 33, 31, 17}, R"({"block_shape": [2, 4], "paddings": [[2, 3], [0, 1]]})");
+}
+
+void add_batch_to_space_samples(std::vector<OpSample>& samples) {
+  const auto add = [&](const std::string& label, const Shape& x, const std::string& attributes) {
+    samples.push_back({.type = "BatchToSpaceND", .label = label, .attributes = attributes, .inputs = {floats(x)}});
+  };
+  add("no crops", {12, 2, 3, 3}, R"({"block_shape": [2, 3]})");
+  add("crops", {16, 3, 2, 4}, R"({"block_shape": [2, 4], "crops": [[1, 2], [3, 0]]})");
+  add("crops beyond a block", {4, 4, 4, 2}, R"({"block_shape": [2, 2], "crops": [[3, 2], [0, 5]]})");
+  add("blocks of one", {2, 3, 2, 2}, R"({"block_shape": [1, 1], "crops": [[0, 0], [1, 0]]})");
+  add("sequence", {6, 5, 4}, R"({"block_shape": [3], "crops": [[0, 1]]})");
+  add("nothing behind the spatial axes", {6, 2, 3}, R"({"block_shape": [2, 3]})");
+  add("volume", {12, 2, 3, 4, 2}, R"({"block_shape": [2, 3, 2], "crops": [[0, 0], [1, 2], [0, 0]]})");
+  add("large", {24, 17, 9, 17}, R"({"block_shape": [2, 4], "crops": [[2, 3], [0, 1]]})");
+}
+
 void add_mean_samples(std::vector<OpSample>& samples) {
   const auto add = [&](const std::string& label, const Shape& x, const std::string& attributes) {
     // Not around 0, where the mean of all would cancel to nothing.
@@ -103,6 +131,37 @@ void add_source_samples(std::vector<OpSample>& samples) {
   add("Constant", "list", R"({"shape": [2, 2], "value": [1, -2.5, 3e-9, 0.1]})");
 }
 
+void add_bad_space_to_batch_samples(std::vector<BadOpSample>& samples) {
+  const auto add = [&](const std::string& type, const std::string& label, const Shape& x, const std::string& attributes,
+                       const std::string& message) {
+    samples.push_back({type, label, attributes, {floats(x)}, message});
+  };
+  for (const std::string type : {"SpaceToBatchND", "BatchToSpaceND"}) {
+    const std::string around = type == "SpaceToBatchND" ? "paddings" : "crops";
+    const auto attributes = [&](const std::string& pairs) {
+      return R"({"block_shape": [2, 2], ")" + around + "\": " + pairs + "}";
+    };
+    add(type, "no block_shape", {4, 4, 4, 1}, "{}", "needs an entry for each spatial axis");
+    add(type, "too many blocks", {4, 4}, R"({"block_shape": [2, 2]})", "has 2; x [4,4]");
+    add(type, "scalar", {}, R"({"block_shape": [2]})", "has 1; x []");
+    add(type, "block of 0", {4, 4, 4, 1}, R"({"block_shape": [2, 0]})", "block_shape entry 0");
+    add(type, "negative block", {4, 4, 4, 1}, R"({"block_shape": [-2, 2]})", "block_shape entry -2");
+    add(type, "absurd block", {4, 4, 4, 1}, R"({"block_shape": [2, 9000000000000000000]})", "9000000000000000000");
+    add(type, "too few pairs", {4, 4, 4, 1}, attributes("[[0, 0]]"), around + " needs one [before, after]");
+    add(type, "negative pair", {4, 4, 4, 1}, attributes("[[0, 0], [2, -2]]"), around + " of axis 2 hold -2");
+    add(type, "absurd pair", {4, 4, 4, 1}, attributes("[[9000000000000000000, 0], [0, 0]]"), "9000000000000000000");
+    samples.push_back({type, "integers", R"({"block_shape": [2]})", {integers({4, 4, 1})}, "must be float32"});
+  }
+  add("SpaceToBatchND", "does not divide", {1, 4, 5, 1}, R"({"block_shape": [2, 2], "paddings": [[1, 1], [2, 2]]})",
+      "block_shape entry 2 does not divide axis 2, padded to 9; x [1,4,5,1]");
+  add("SpaceToBatchND", "absurd batch", {2, 0, 0, 0, 3}, R"({"block_shape": [2000000000, 2000000000, 2000000000]})",
+      "make a batch of more than");
+  add("BatchToSpaceND", "batch does not divide", {6, 2, 2, 1}, R"({"block_shape": [2, 2]})",
+      "do not divide the batch 6; x [6,2,2,1]");
+  add("BatchToSpaceND", "crops too large", {4, 2, 2, 1}, R"({"block_shape": [2, 2], "crops": [[0, 4], [3, 2]]})",
+      "crops 3 and 2 exceed axis 2 of the result, 4; x [4,2,2,1]");
+}
+
 void add_bad_source_samples(std::vector<BadOpSample>& samples) {
   samples.push_back({"Placeholder", "absurd size", R"({"shape": [1000000, 1000000]})", {}, "elements"});
   samples.push_back({"Placeholder", "negative extent", R"({"shape": [-1, 2]})", {}, "-1"});
@@ -128,6 +187,8 @@ std::vector<OpSample> structure_samples() {
   add_reshape_samples(samples);
   add_concat_samples(samples);
   add_pad_samples(samples);
+  add_space_to_batch_samples(samples);
+  add_batch_to_space_samples(samples);
   add_mean_samples(samples);
   add_loss_samples(samples);
   add_source_samples(samples);
@@ -170,6 +231,7 @@ std::vector<BadOpSample> bad_structure_samples() {
   add(loss, "rank 1 logits", {floats({4}), integers({4})}, "{}", "logits must have rank 2");
   add(loss, "one-hot labels", {floats({4, 3}), integers({4, 3})}, "{}", "labels must have rank 1");
   add(loss, "no rows", {floats({0, 3}), integers({0})}, "{}", "at least one row");
+  add_bad_space_to_batch_samples(samples);
   add_bad_source_samples(samples);
   return samples;
 }

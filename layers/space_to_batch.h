@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/op.h"
+
+namespace miniqat::layers {
+
+struct SpaceToBatchAttributes {
+  /// How many blocks each of the spatial axes 1, 2, ... of x is dealt out to; at least one entry.
+  std::vector<std::int64_t> block_shape;
+  /// [before, after] zeros around each of these axes; left out for none.
+  std::vector<std::array<std::int64_t, 2>> paddings = {};
+
+  void visit(AttributeVisitor& visitor);
+};
+
+/// Deals the pixels of x, float32, out to the batch, as tf.space_to_batch_nd does: with strides block_shape from each
+/// of its offsets, so that neighbours in an output image are block_shape apart in x and an ordinary convolution of the
+/// output is an atrous one of x. For x [n, h, w, c] and block_shape [bh, bw] the output is
+/// [bh*bw*n, (top + h + bottom)/bh, (left + w + right)/bw, c]:
+///   y[(oy*bw + ox)*n + i, v, u, c] = padded x[i, v*bh + oy, u*bw + ox, c].
+/// Throws Error while building unless the blocks divide the padded extents.
+class SpaceToBatchNd final : public Op {
+ public:
+  SpaceToBatchNd() = default;
+  explicit SpaceToBatchNd(const SpaceToBatchAttributes& attributes) : attributes_(attributes) {}
+  const SpaceToBatchAttributes& attributes() const { return attributes_; }
+
+  std::string_view type() const override { return "SpaceToBatchND"; }
+  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
+  std::unique_ptr<Op> clone() const override { return std::make_unique<SpaceToBatchNd>(*this); }
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+
+ private:
+  SpaceToBatchAttributes attributes_;
+};
+
+struct BatchToSpaceAttributes {
+  /// The block_shape of the SpaceToBatchND that this undoes.
+  std::vector<std::int64_t> block_shape;
+  /// [before, after] pixels to cut off each spatial axis of the result; left out for none.
+  std::vector<std::array<std::int64_t, 2>> crops = {};
+
+  void visit(AttributeVisitor& visitor);
+};
+
+/// The inverse of SpaceToBatchND, crops taking the place of its paddings: x [bh*bw*n, h, w, c] to
+/// [n, h*bh - top - bottom, w*bw - left - right, c]. Throws Error while building unless the blocks divide the batch and
+/// the crops are no larger than what they cut.
+class BatchToSpaceNd final : public Op {
+ public:
+  BatchToSpaceNd() = default;
+  explicit BatchToSpaceNd(const BatchToSpaceAttributes& attributes) : attributes_(attributes) {}
+  const BatchToSpaceAttributes& attributes() const { return attributes_; }
+
+  std::string_view type() const override { return "BatchToSpaceND"; }
+  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
+  std::unique_ptr<Op> clone() const override { return std::make_unique<BatchToSpaceNd>(*this); }
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+
+ private:
+  BatchToSpaceAttributes attributes_;
+};
+
+Output space_to_batch(Graph& graph, const std::string& name, Output x, const SpaceToBatchAttributes& attributes);
+Output batch_to_space(Graph& graph, const std::string& name, Output x, const BatchToSpaceAttributes& attributes);
+
+}  // namespace miniqat::layers
