@@ -17,6 +17,7 @@ struct Conv2dAttributes {
   std::array<std::int64_t, 2> dilations = {1, 1};
 
   void visit(AttributeVisitor& visitor);
+  friend bool operator==(const Conv2dAttributes&, const Conv2dAttributes&) = default;
 };
 
 /// 2-D convolution (cross-correlation, as everywhere in deep learning).

@@ -13,6 +13,7 @@ struct MatMulAttributes {
   bool transpose_b = false;
 
   void visit(AttributeVisitor& visitor);
+  friend bool operator==(const MatMulAttributes&, const MatMulAttributes&) = default;
 };
 
 /// Matrix product of float32 matrices: inputs a [m, k] (stored [k, m] with transpose_a) and b [k, n] (stored [n, k]

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
-#include "core/attribute_json.h"
+#include "layers/layers.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/layer_patterns.h"
 
@@ -29,8 +28,13 @@ Output other_operand(const Node& node, Output tensor) {
   return {};
 }
 
-bool same_op(const Node& a, const Node& b) {
-  return a.type() == b.type() && attributes_to_json(a.op()) == attributes_to_json(b.op());
+template <class Layer>
+bool both(const Node& a, const Node& b) {
+  return a.as<Layer>() && b.as<Layer>() && a.as<Layer>()->attributes() == b.as<Layer>()->attributes();
+}
+
+bool same_layer(const Node& a, const Node& b) {
+  return both<layers::Conv2d>(a, b) || both<layers::DepthwiseConv2d>(a, b) || both<layers::MatMul>(a, b);
 }
 
 Node* find_reader(Output tensor, std::string_view type) {
@@ -43,7 +47,7 @@ Node* find_reader(Output tensor, std::string_view type) {
 bool agrees(const FoldedLayer& folded) {
   const Node& norm = *folded.batch_norm;
   const Node& original = *source_through(norm.input(0), kBetweenLayerAndNorm).node;
-  if (!same_op(original, *folded.layer) || original.input(1) != folded.weights ||
+  if (!same_layer(original, *folded.layer) || original.input(1) != folded.weights ||
       original.input(0) != folded.layer->input(0))
     return false;
   const std::array<Output, 4> folded_inputs = {norm.input(1), norm.input(2), norm.output(1), norm.output(2)};
@@ -98,8 +102,9 @@ bool quantizes_weights(const FoldedLayer& folded, const Phase& phase) {
 }
 
 Node* find_weight_scale(const Node& batch_norm) {
+  if (batch_norm.type() != "BatchNorm") return nullptr;
   const Node& product = *batch_norm.input(0).node;
-  if (batch_norm.type() != "BatchNorm" || product.type() != "Mul") return nullptr;
+  if (product.type() != "Mul") return nullptr;
   for (const Output& factor : product.inputs())
     if (factor.node->type() == "BatchNormScale" && factor.index == 1) return factor.node;
   return nullptr;

@@ -43,7 +43,8 @@ struct FoldingNet {
 
   explicit FoldingNet(const FoldingCase& c) {
     using Layer = FoldingCase::Layer;
-    const bool dense = c.layer == Layer::kMatMul || c.layer == Layer::kMatMulTransposed || c.layer == Layer::kMatMulReshaped;
+    const bool dense =
+        c.layer == Layer::kMatMul || c.layer == Layer::kMatMulTransposed || c.layer == Layer::kMatMulReshaped;
     images = dense ? layers::placeholder(graph, "images", {24, 5}) : layers::placeholder(graph, "images", {3, 6, 6, 4});
     Output y = layer(c);
     if (c.identity) y = layers::identity(graph, "net/block/copy", y);
@@ -63,7 +64,8 @@ struct FoldingNet {
   Feeds feeds() const {
     Feeds feeds;
     for (const Node* node : graph.nodes())
-      if (node->type() == "Placeholder") feeds.emplace_back(node->output(), numbers(node->name(), node->output().shape(), -1, 1));
+      if (node->type() == "Placeholder")
+        feeds.emplace_back(node->output(), numbers(node->name(), node->output().shape(), -1, 1));
     return feeds;
   }
 
@@ -99,7 +101,8 @@ struct FoldingNet {
         return layers::matmul(graph, "net/block/MatMul", images, weights({3, 5}), {.transpose_b = true});
       case Layer::kMatMulReshaped:
         return layers::reshape(graph, "net/block/Reshape",
-                               layers::matmul(graph, "net/block/MatMul", images, weights({5, 3})), {.shape = {24, 1, 1, 3}});
+                               layers::matmul(graph, "net/block/MatMul", images, weights({5, 3})),
+                               {.shape = {24, 1, 1, 3}});
       case Layer::kAtrous: {
         const Output blocks = layers::space_to_batch(graph, "net/SpaceToBatchND", images,
                                                      {.block_shape = {2, 2}, .paddings = {{2, 2}, {2, 2}}});
