@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/graph.h"
+#include "quantize/layer_bits.h"
 
 namespace miniqat::quantize {
 
@@ -27,9 +29,13 @@ struct RewriteOptions {
   bool quantize_input = false;
   /// An unquantized edge into a layer is an error.
   bool strict = false;
+  /// Layers that are quantized otherwise: the first that matches a layer decides about its weights and its output.
+  std::vector<LayerBits> layer_bits = {};
 
   /// Throws Error naming the option that is out of range.
   void check() const;
+  /// The options that hold for one layer: these, changed by the first of layer_bits that matches its name.
+  RewriteOptions for_layer(std::string_view layer) const;
 };
 
 /// What became of one edge (a tensor into a consumer) or of one candidate layer.
