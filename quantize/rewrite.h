@@ -73,7 +73,9 @@ struct RewriteReport {
   /// Names of the FakeQuants that this call inserted, in order; empty when rewriting again.
   std::vector<std::string> inserted;
 
-  /// For people: matches, skips and edges in aligned columns.
+  /// A line "note: ..." for each remark on the whole; "" when there is none.
+  std::string notes() const;
+  /// For people: notes, matches, skips and edges in aligned columns.
   std::string text() const;
 };
 

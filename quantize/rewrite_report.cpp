@@ -244,17 +244,20 @@ std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch
   return texts;
 }
 
+std::string RewriteReport::notes() const {
+  std::string text;
+  for (const MatchReport& match : matches)
+    if (match.layer.empty()) text += "note: " + match.text + "\n";
+  return text;
+}
+
 std::string RewriteReport::text() const {
   std::size_t matched = 0;
   std::size_t skipped = 0;
-  std::string notes;
   std::vector<std::vector<std::string>> layer_rows;
   std::vector<std::vector<std::string>> edge_rows;
   for (const MatchReport& match : matches) {
-    if (match.layer.empty()) {
-      notes += "note: " + match.text + "\n";
-      continue;
-    }
+    if (match.layer.empty()) continue;
     ++(match.matched ? matched : skipped);
     layer_rows.push_back({match.layer, match.matched ? "matched" : "skipped", match.text});
   }
@@ -262,7 +265,7 @@ std::string RewriteReport::text() const {
     edge_rows.push_back({edge.tensor, "-> " + edge.consumer, std::string(name_of(edge.status)), edge.reason});
 
   std::string text = concat(count(matched, "layer"), " matched, ", skipped, " skipped; ",
-                            count(inserted.size(), "quantizer"), " inserted\n", notes);
+                            count(inserted.size(), "quantizer"), " inserted\n", notes());
   if (!layer_rows.empty()) text += "\nlayers\n" + table(layer_rows);
   if (!edge_rows.empty()) text += "\nedges\n" + table(edge_rows);
   return text;
