@@ -44,6 +44,7 @@ TEST(LayerBits, MalformedFilesAreRefusedInOneLine) {
   refuses(R"({"": 8})", {"pattern \"\"", "empty"});
   refuses(R"({"conv1": {}})", {"\"conv1\"", "sets nothing"});
   refuses(R"({"conv1": {"weight_bit": 8}})", {"\"conv1\"", "\"weight_bit\"", "did you mean \"weight_bits\""});
+  refuses(R"({"conv1": {"bits": 8}})", {"\"conv1\"", "\"bits\"", "known are weight_bits, activation_bits, ema_decay"});
   refuses(R"({"conv1": 8, "conv1": 4})", {"\"conv1\"", "twice"});
   refuses(R"({"conv1": {"weight_bits": 8, "weight_bits": 4}})", {"\"weight_bits\"", "twice"});
   refuses(R"({"line\nbreak": "8"})", {R"("line\nbreak")"});
