@@ -24,10 +24,12 @@ void rewrite(const Arguments& arguments, const quantize::RewriteOptions& options
   const quantize::RewriteReport report = arguments.mode == "train" ? quantize::create_training_graph(graph, options)
                                                                    : quantize::create_eval_graph(graph, options);
   if (!arguments.out.empty()) write_graph(arguments.out, graph);
-  if (arguments.report)
+  if (arguments.report) {
     std::printf("%s", report.text().c_str());
-  else if (arguments.out.empty())
-    std::printf("%s", graph_to_json(graph).c_str());
+    return;
+  }
+  std::fprintf(stderr, "%s", report.notes().c_str());
+  if (arguments.out.empty()) std::printf("%s", graph_to_json(graph).c_str());
 }
 
 }  // namespace
@@ -43,6 +45,7 @@ void add_rewrite(CLI::App& program) {
   command->callback([arguments, flags] {
     RewriteSettings options;
     flags->apply(options);
+    load_layer_bits(options);
     rewrite(*arguments, options);
   });
 }

@@ -1,16 +1,21 @@
 #pragma once
 
+#include <string>
+
 #include "quantize/rewrite.h"
 
 namespace miniqat::cli {
 
-/// The fields of quantize::RewriteOptions for flags and JSON; see cli/settings.h.
+/// The fields of RewriteSettings for flags and JSON; see cli/settings.h.
 template <class Visitor>
 void visit_rewrite_options(Visitor&& visitor) {
   visitor(
       "weight_bits", [](auto& o) -> auto& { return o.weight_bits; }, "bits of weights, 2..16");
   visitor(
       "activation_bits", [](auto& o) -> auto& { return o.activation_bits; }, "bits of activations, 2..16");
+  visitor(
+      "bits_config", [](auto& o) -> auto& { return o.bits_config; },
+      "a JSON file of patterns on layer names with bits of their own");
   visitor(
       "quant_delay", [](auto& o) -> auto& { return o.quant_delay; },
       "train in float for so many steps first, observing ranges");
@@ -24,7 +29,13 @@ void visit_rewrite_options(Visitor&& visitor) {
       "freeze_bn_delay", [](auto& o) -> auto& { return o.freeze_bn_delay; },
       "steps after which batch norm uses its moving statistics");
   visitor(
+      "bn_fold", [](auto& o) -> auto& { return o.bn_fold; },
+      "batch norms while training: tf (corrections, a second convolution for the statistics) or single (one "
+      "convolution, statistics of its quantized output)");
+  visitor(
       "quantize_input", [](auto& o) -> auto& { return o.quantize_input; }, "quantize the graph's input, too");
+  visitor(
+      "float_pools", [](auto& o) -> auto& { return o.float_pools; }, "no quantizers after AvgPool, Mean and Concat");
   visitor(
       "scope", [](auto& o) -> auto& { return o.scope; }, "rewrite only layers under this name scope");
   visitor(
@@ -32,10 +43,17 @@ void visit_rewrite_options(Visitor&& visitor) {
 }
 
 struct RewriteSettings : quantize::RewriteOptions {
+  /// The file that layer_bits come from; "" for none.
+  std::string bits_config;
+
   template <class Visitor>
   static void visit(Visitor&& visitor) {
     visit_rewrite_options(visitor);
   }
 };
+
+/// Reads settings.bits_config, if it is given, into settings.layer_bits. Throws Error for a file that cannot be read
+/// and UsageError for one that says what cannot be.
+void load_layer_bits(RewriteSettings& settings);
 
 }  // namespace miniqat::cli

@@ -8,7 +8,8 @@
 
 namespace miniqat::cli {
 
-/// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json.
+/// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json,
+/// and bits.json when layers have bits of their own.
 class RunDirectory {
  public:
   /// For a new run; nothing is made yet. Throws Error when `path` holds a run, or any file of one, already.
@@ -21,6 +22,7 @@ class RunDirectory {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.json"; }
+  std::filesystem::path bits() const { return path_ / "bits.json"; }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path checkpoint() const { return path_ / "checkpoint.safetensors"; }
   std::filesystem::path train_graph() const { return path_ / "train_graph.json"; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -21,7 +22,8 @@ namespace miniqat::cli {
 //   }
 //
 // from which flags (--learning-rate), JSON (config.json) and comparisons are made. Fields are std::string,
-// std::int64_t, int, double, bool, or std::optional<std::int64_t>.
+// std::int64_t, int, double, bool, std::optional<std::int64_t>, or an enumeration for which names_of(value) gives the
+// names of all values in order.
 
 using Json = nlohmann::ordered_json;
 
@@ -40,8 +42,11 @@ class SettingFlags {
     Settings::visit([&](const char* name, auto access, const char* help) {
       auto& field = access(given_);
       CLI::Option* option;
-      if constexpr (std::is_same_v<decltype(field), bool&>)
+      using Field = std::remove_reference_t<decltype(field)>;
+      if constexpr (std::is_same_v<Field, bool>)
         option = command.add_flag(flag_of(name), field, help);
+      else if constexpr (std::is_enum_v<Field>)
+        option = add_choice(command, flag_of(name), field, help);
       else
         option = command.add_option(flag_of(name), field, help);
       // So that a flag added to a line that has it already wins.
@@ -59,6 +64,17 @@ class SettingFlags {
   }
 
  private:
+  template <class Enum>
+  static CLI::Option* add_choice(CLI::App& command, const std::string& flag, Enum& field, const char* help) {
+    std::vector<std::string> names;
+    for (const std::string_view name : names_of(field)) names.emplace_back(name);
+    const auto set = [&field, names](const std::string& value) {
+      field = static_cast<Enum>(std::ranges::find(names, value) - names.begin());
+    };
+    CLI::Option* option = command.add_option_function<std::string>(flag, set, help)->check(CLI::IsMember(names));
+    return option->default_str(names[static_cast<std::size_t>(field)]);
+  }
+
   Settings given_;
   std::map<std::string, CLI::Option*> options_;
 };
@@ -67,6 +83,8 @@ template <class T>
 Json field_to_json(const T& field) {
   if constexpr (std::is_same_v<T, std::optional<std::int64_t>>)
     return field ? Json(*field) : Json(nullptr);
+  else if constexpr (std::is_enum_v<T>)
+    return std::string(names_of(field)[static_cast<std::size_t>(field)]);
   else
     return field;
 }
@@ -93,6 +111,12 @@ bool field_from_json(const Json& json, T& field) {
   if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
     if (!json.is_null()) return integer_from_json(json, field.emplace());
     field.reset();
+    return true;
+  } else if constexpr (std::is_enum_v<T>) {
+    const auto names = names_of(field);
+    const auto found = json.is_string() ? std::ranges::find(names, json.get<std::string>()) : names.end();
+    if (found == names.end()) return false;
+    field = static_cast<T>(found - names.begin());
     return true;
   } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     return integer_from_json(json, field);

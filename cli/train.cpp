@@ -39,12 +39,26 @@ void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& fl
     batch_size_given = batch_size_given || config.contains("batch_size");
   }
   flags.apply(settings);
+  load_layer_bits(settings.rewrite);
   check(settings);
   if (!batch_size_given) adopt_batch_size(settings);
   if (settings.threads == 0) settings.threads = available_cores();
   set_thread_count(static_cast<int>(settings.threads));
   const std::string out = arguments.out.empty() ? default_directory(settings) : arguments.out;
-  train(settings, RunDirectory::fresh(out), arguments.extras);
+  const RunDirectory run = RunDirectory::fresh(out);
+  // The run's own copy, which a config.json taken back by --config finds when the original is gone.
+  if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
+  train(settings, run, arguments.extras);
+}
+
+/// The run has a copy of its bits file, so that it is the content which must not differ.
+void adopt_same_bits(TrainSettings& wanted, const TrainSettings& settings) {
+  load_layer_bits(wanted.rewrite);
+  if (wanted.rewrite.layer_bits != settings.rewrite.layer_bits)
+    throw UsageError(concat("--bits-config: ", wanted.rewrite.bits_config, " differs from what the run began with (",
+                            settings.rewrite.bits_config.empty() ? "none" : settings.rewrite.bits_config,
+                            "); leave it out to resume"));
+  wanted.rewrite.bits_config = settings.rewrite.bits_config;
 }
 
 /// A run goes on with the settings it began with: other values on the command line would make it another run.
@@ -55,8 +69,11 @@ void train_on(const Arguments& arguments, const SettingFlags<TrainSettings>& fla
   const RunDirectory run = RunDirectory::open(arguments.out.empty() ? default_directory(asked) : arguments.out);
   TrainSettings settings;
   settings_from_json(read_json(run.config()), settings, run.config().string());
+  if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
+  load_layer_bits(settings.rewrite);
   TrainSettings wanted = settings;
   flags.apply(wanted);
+  adopt_same_bits(wanted, settings);
   TrainSettings::visit([&](const char* name, auto access, const char*) {
     if (access(wanted) != access(settings) && std::string_view(name) != "data_dir")
       throw UsageError(concat(flag_of(name), " differs from what the run began with (",

@@ -73,6 +73,7 @@ void check(const TrainSettings& settings) {
 std::string quantization_label(const TrainSettings& settings) {
   if (settings.float_only) return "float";
   return concat("W", settings.rewrite.weight_bits, "A", settings.rewrite.activation_bits,
+                settings.rewrite.bits_config.empty() ? "" : " mixed",
                 settings.rewrite.per_channel ? " per channel" : "", settings.rewrite.symmetric ? " symmetric" : "");
 }
 

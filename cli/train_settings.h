@@ -17,7 +17,7 @@ struct TrainSettings {
   std::string data_dir;
 
   bool float_only = false;
-  quantize::RewriteOptions rewrite;
+  RewriteSettings rewrite;
 
   std::int64_t epochs = 10;
   std::int64_t steps = 0;
@@ -105,7 +105,7 @@ void check_dataset(const std::string& name);
 /// The optimizer with its schedule over `total_steps`.
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps);
 
-/// "float", "W8A8", "W4A8 per channel": the quantization in a word.
+/// "float", "W8A8", "W4A8 per channel", "W8A8 mixed" when layers have bits of their own: the quantization in a word.
 std::string quantization_label(const TrainSettings& settings);
 
 }  // namespace miniqat::cli

@@ -116,6 +116,8 @@ class Trainer {
       if (!settings_.init_checkpoint.empty()) start_from_checkpoint();
       // The settings first: a run that is killed from here on can be resumed.
       run_.make();
+      if (!settings_.rewrite.layer_bits.empty())
+        write_json(run_.bits(), quantize::layer_bits_to_json(settings_.rewrite.layer_bits));
       write_json(run_.config(), settings_to_json(settings_));
       write_graph(run_.train_graph(), training_.graph);
       write_graph(run_.eval_graph(), evaluation_.graph);
@@ -148,7 +150,7 @@ class Trainer {
                 static_cast<long>(total_steps_), static_cast<long>(settings_.batch_size),
                 static_cast<long>(settings_.threads), run_.path().c_str());
     if (session_->step() > 0) std::printf("going on after step %ld\n", static_cast<long>(session_->step()));
-    if (extras_.verbose && !settings_.float_only) std::printf("%s", report_.text().c_str());
+    if (!settings_.float_only) std::printf("%s", (extras_.verbose ? report_.text() : report_.notes()).c_str());
     std::fflush(stdout);
   }
 
@@ -233,10 +235,14 @@ class Trainer {
         settings_.float_only
             ? Json(nullptr)
             : Json({{"weights", settings_.rewrite.weight_bits}, {"activations", settings_.rewrite.activation_bits}});
+    const Json layer_bits = settings_.float_only || settings_.rewrite.layer_bits.empty()
+                                ? Json(nullptr)
+                                : quantize::layer_bits_to_json(settings_.rewrite.layer_bits);
     write_json(run_.summary(), {{"model", settings_.model},
                                 {"dataset", settings_.dataset},
                                 {"quantization", quantization_label(settings_)},
                                 {"bits", bits},
+                                {"layer_bits", layer_bits},
                                 {"steps", session_->step()},
                                 {"complete", complete},
                                 {"test_accuracy", test.accuracy()},

@@ -48,11 +48,11 @@ class Inserter {
   std::vector<std::string> inserted;
 
  private:
-  void quantize_weights(const LayerMatch& match, const std::string& scope);
+  void quantize_weights(const LayerMatch& match, const std::string& scope, const RewriteOptions& options);
   int shared_channel_axes(const LayerMatch& match) const;
   /// Does nothing out of scope or where a quantizer is already.
-  void quantize_activation(Node& producer, const std::string& name);
-  Output add_activation_quantizer(Output tensor, const std::string& name);
+  void quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options);
+  Output add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options);
   Output add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
              int channel_axes);
   std::string free_name(const std::string& name) const;
@@ -69,26 +69,27 @@ void Inserter::quantize_inputs() {
     for (const Output& input : layer->inputs()) {
       const Output source = source_through(input, kRangeKeepers);
       if (source.node->type() == "Placeholder" && !quantizer_after(source))
-        add_activation_quantizer(source, source.node->name() + "/input_quant");
+        add_activation_quantizer(source, source.node->name() + "/input_quant", options_);
     }
   }
 }
 
 void Inserter::quantize_layer(const LayerMatch& match) {
   const std::string scope = scope_of(match.layer->name());
-  quantize_weights(match, scope);
+  const RewriteOptions options = options_.for_layer(match.layer->name());
+  quantize_weights(match, scope, options);
   if (match.bypass) {
-    quantize_activation(*match.before_bypass(), join(scope, "conv_quant"));
-    quantize_activation(*match.last(), join(scope_of(scope), match.activation ? "act_quant" : "add_quant"));
+    quantize_activation(*match.before_bypass(), join(scope, "conv_quant"), options);
+    quantize_activation(*match.last(), join(scope_of(scope), match.activation ? "act_quant" : "add_quant"), options);
   } else {
-    quantize_activation(*match.last(), join(scope, "act_quant"));
+    quantize_activation(*match.last(), join(scope, "act_quant"), options);
   }
   if (Node* add = match.post_activation_bypass)
     if (!any_reader_is(add->output(), kRelus))
-      quantize_activation(*add, join(scope_of(add->name()), "post_activation_bypass_quant"));
+      quantize_activation(*add, join(scope_of(add->name()), "post_activation_bypass_quant"), options);
 }
 
-void Inserter::quantize_weights(const LayerMatch& match, const std::string& scope) {
+void Inserter::quantize_weights(const LayerMatch& match, const std::string& scope, const RewriteOptions& options) {
   const Output origin = source_through(match.layer->input(match.weight_input), kIdentity);
   if (origin.node->type() == "FakeQuant") return;
 
@@ -99,15 +100,15 @@ void Inserter::quantize_weights(const LayerMatch& match, const std::string& scop
     return;
   }
   if (quantizer_after(origin)) return;
-  const FakeQuantAttributes attributes = {.bits = options_.weight_bits,
+  const FakeQuantAttributes attributes = {.bits = options.weight_bits,
                                           .narrow_range = true,
-                                          .symmetric = options_.symmetric,
+                                          .symmetric = options.symmetric,
                                           .range = RangeKind::kLastValue,
-                                          .ema_decay = options_.ema_decay,
-                                          .delay = is_training_ ? options_.quant_delay : 0,
+                                          .ema_decay = options.ema_decay,
+                                          .delay = is_training_ ? options.quant_delay : 0,
                                           .is_training = is_training_};
   const Output quantized = add(join(scope, "weights_quant"), taken, attributes, {.min = -6, .max = 6},
-                               options_.per_channel ? shared_channel_axes(match) : 0);
+                               options.per_channel ? shared_channel_axes(match) : 0);
   graph_.reroute(taken, quantized, std::span(&use, 1));
 }
 
@@ -132,21 +133,22 @@ void Inserter::requantize_between_layers() {
     quantized.insert(node);
     const bool only_relu_follows = node->uses().size() == 1 && is_relu(*node->uses().front().node) &&
                                    !std::ranges::count(graph_.outputs(), node->output());
-    if (!only_relu_follows) quantize_activation(*node, concat(node->name(), "/activation_", node->type(), "_quant"));
+    if (!only_relu_follows)
+      quantize_activation(*node, concat(node->name(), "/activation_", node->type(), "_quant"), options_);
   }
 }
 
-void Inserter::quantize_activation(Node& producer, const std::string& name) {
+void Inserter::quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options) {
   if (in_scope(producer.name(), options_.scope) && !quantizer_after(producer.output()))
-    add_activation_quantizer(producer.output(), name);
+    add_activation_quantizer(producer.output(), name, options);
 }
 
-Output Inserter::add_activation_quantizer(Output tensor, const std::string& name) {
-  const FakeQuantAttributes attributes = {.bits = options_.activation_bits,
-                                          .symmetric = options_.symmetric,
+Output Inserter::add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options) {
+  const FakeQuantAttributes attributes = {.bits = options.activation_bits,
+                                          .symmetric = options.symmetric,
                                           .range = RangeKind::kMovingAverage,
-                                          .ema_decay = options_.ema_decay,
-                                          .delay = is_training_ ? options_.quant_delay : 0,
+                                          .ema_decay = options.ema_decay,
+                                          .delay = is_training_ ? options.quant_delay : 0,
                                           .is_training = is_training_};
   const bool is_act_quant = name == "act_quant" || name.ends_with("/act_quant");
   const double initial_min = is_act_quant || is_relu(*tensor.node) ? 0 : -6;

@@ -27,6 +27,9 @@ namespace miniqat::quantize {
 /// penalty, say, or a graph output keeps the float weights, and so do layers outside the scope. Layers that share a
 /// weight share its quantizer, which is named after the first of them.
 ///
+/// RewriteOptions::for_layer decides about a layer's weights and the quantizers on its output; what layers share is
+/// quantized as the first of them asks. The other quantizers are as the options say.
+///
 /// Per-channel ranges are for weights whose last axis (depthwise filters: two) is the output channel; a MatMul with
 /// transpose_b or with its weights on the left keeps one range per tensor, as does a weight whose users differ.
 std::vector<std::string> insert_fake_quants(Graph& graph, const std::vector<LayerMatch>& matches,

@@ -1,6 +1,7 @@
 #include "quantize/rewrite.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 
@@ -9,6 +10,7 @@
 #include "quantize/fake_quant.h"
 #include "quantize/fold_batch_norms.h"
 #include "quantize/insert_fake_quant.h"
+#include "quantize/layer_bits_report.h"
 #include "quantize/layer_patterns.h"
 #include "quantize/rewrite_report.h"
 
@@ -54,6 +56,7 @@ std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers,
       nodes, [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), options.scope); });
   if (in_vain && !layers.skips.empty())
     notes.push_back({"", false, concat("no layer is in scope \"", options.scope, "\"")});
+  for (std::string& note : notes_on_layer_bits(layers, options)) notes.push_back({"", false, std::move(note)});
   return notes;
 }
 
@@ -97,12 +100,30 @@ RewriteReport rehearse_and_rewrite(Graph& graph, const RewriteOptions& options, 
 
 }  // namespace
 
+std::span<const std::string_view> names_of(BnFold) {
+  static constexpr std::array<std::string_view, 2> kNames = {"tf", "single"};
+  return kNames;
+}
+
 void RewriteOptions::check() const {
   check_bits("weight_bits", weight_bits);
   check_bits("activation_bits", activation_bits);
   check_steps("quant_delay", quant_delay);
   if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
   if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
+  check_layer_bits(layer_bits, "layer_bits");
+}
+
+RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
+  RewriteOptions options = *this;
+  if (const LayerBits* bits = first_match(layer_bits, layer)) {
+    options.weight_bits = bits->weight_bits.value_or(weight_bits);
+    options.activation_bits = bits->activation_bits.value_or(activation_bits);
+    options.ema_decay = bits->ema_decay.value_or(ema_decay);
+    options.symmetric = bits->symmetric.value_or(symmetric);
+    options.per_channel = bits->per_channel.value_or(per_channel);
+  }
+  return options;
 }
 
 RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options) {

@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/graph.h"
+#include "quantize/layer_bits.h"
 
 namespace miniqat::quantize {
 
@@ -18,6 +21,9 @@ enum class BnFold {
   /// One convolution: the batch's statistics are those of the quantized convolution's output, rescaled.
   kSingle,
 };
+
+/// "tf" and "single", in this order.
+std::span<const std::string_view> names_of(BnFold);
 
 struct RewriteOptions {
   /// 2..16 each.
@@ -40,9 +46,13 @@ struct RewriteOptions {
   bool float_pools = false;
   /// An unquantized edge into a layer is an error.
   bool strict = false;
+  /// Layers that are quantized otherwise: the first that matches a layer decides about its weights and its output.
+  std::vector<LayerBits> layer_bits = {};
 
   /// Throws Error naming the option that is out of range.
   void check() const;
+  /// The options that hold for one layer: these, changed by the first of layer_bits that matches its name.
+  RewriteOptions for_layer(std::string_view layer) const;
 };
 
 /// What became of one edge (a tensor into a consumer) or of one candidate layer.
@@ -86,7 +96,9 @@ struct RewriteReport {
   /// Options that are legal and hardly meant.
   std::vector<std::string> warnings;
 
-  /// For people: matches, skips and edges in aligned columns.
+  /// A line "note: ..." for each remark on the whole; "" when there is none.
+  std::string notes() const;
+  /// For people: notes, matches, skips and edges in aligned columns.
   std::string text() const;
 };
 

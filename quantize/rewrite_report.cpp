@@ -157,9 +157,23 @@ std::string EdgeClassifier::why_float_origin(const Node& origin) const {
 
 std::string arrow(const Node& from, const std::string& to) { return concat(from.name(), " -> ", to); }
 
-std::string quantizer_text(const Node& node) {
+/// " (4 bits, per channel)": what is not as `options` say for all layers.
+std::string own_settings(const FakeQuantAttributes& own, int bits, bool per_channel, const RewriteOptions& options) {
+  std::string text;
+  const auto say = [&](const std::string& part) { text += (text.empty() ? " (" : ", ") + part; };
+  if (own.bits != bits) say(concat(own.bits, " bits"));
+  if (own.symmetric != options.symmetric) say(own.symmetric ? "symmetric" : "asymmetric");
+  if (own.per_channel != per_channel) say(own.per_channel ? "per channel" : "per tensor");
+  if (own.range == RangeKind::kMovingAverage && own.ema_decay != options.ema_decay)
+    say(concat("decay ", own.ema_decay));
+  return text.empty() ? "" : text + ")";
+}
+
+std::string quantizer_text(const Node& node, const RewriteOptions& options) {
   const Node* quantizer = quantizer_after(node.output());
-  return arrow(node, quantizer ? quantizer->name() : "left float");
+  if (!quantizer) return arrow(node, "left float");
+  const FakeQuantAttributes& own = quantizer->as<FakeQuant>()->attributes();
+  return arrow(node, quantizer->name()) + own_settings(own, options.activation_bits, false, options);
 }
 
 std::string weights_text(const LayerMatch& match, const RewriteOptions& options) {
@@ -167,8 +181,12 @@ std::string weights_text(const LayerMatch& match, const RewriteOptions& options)
   while (taken.node->type() == "Identity") taken = taken.node->input(0);
   const auto* quantizer = taken.node->as<FakeQuant>();
   if (!quantizer) return arrow(*match.weights.node, "left float");
-  std::string text = arrow(*match.weights.node, taken.node->name());
-  if (options.per_channel && !quantizer->attributes().per_channel)
+  const FakeQuantAttributes& own = quantizer->attributes();
+  const bool per_channel = options.for_layer(match.layer->name()).per_channel;
+  const bool refused = per_channel && !own.per_channel;
+  std::string text = arrow(*match.weights.node, taken.node->name()) +
+                     own_settings(own, options.weight_bits, refused ? false : options.per_channel, options);
+  if (refused)
     text += weight_channel_axes(match) == 0 ? " (per tensor: the last axis is not the output channel)"
                                             : " (per tensor: shared with other channels, or quantized before)";
   return text;
@@ -176,11 +194,12 @@ std::string weights_text(const LayerMatch& match, const RewriteOptions& options)
 
 MatchReport describe_match(const LayerMatch& match, const RewriteOptions& options) {
   std::string text = concat(match.text(), ": weights ", weights_text(match, options));
-  if (match.bypass) text += ", before the bypass " + quantizer_text(*match.before_bypass());
-  text += ", output " + quantizer_text(*match.last());
+  if (match.bypass) text += ", before the bypass " + quantizer_text(*match.before_bypass(), options);
+  text += ", output " + quantizer_text(*match.last(), options);
   if (const Node* add = match.post_activation_bypass) {
     const bool relu_follows = std::ranges::any_of(add->uses(), [](const Use& use) { return is_relu(*use.node); });
-    text += ", after the bypass " + (relu_follows ? arrow(*add, "no quantizer, a Relu follows") : quantizer_text(*add));
+    text += ", after the bypass " +
+            (relu_follows ? arrow(*add, "no quantizer, a Relu follows") : quantizer_text(*add, options));
   }
   return {match.layer->name(), true, text};
 }
@@ -245,21 +264,24 @@ std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch
   return texts;
 }
 
+std::string RewriteReport::notes() const {
+  std::string text;
+  for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
+  for (const MatchReport& match : matches)
+    if (match.layer.empty()) text += "note: " + match.text + "\n";
+  return text;
+}
+
 std::string RewriteReport::text() const {
   std::size_t matched = 0;
   std::size_t skipped = 0;
-  std::string notes;
-  for (const std::string& warning : warnings) notes += "warning: " + warning + "\n";
   std::vector<std::vector<std::string>> norm_rows;
   for (const MatchReport& norm : batch_norms)
     norm_rows.push_back({norm.layer, norm.matched ? "folded" : "not folded", norm.text});
   std::vector<std::vector<std::string>> layer_rows;
   std::vector<std::vector<std::string>> edge_rows;
   for (const MatchReport& match : matches) {
-    if (match.layer.empty()) {
-      notes += "note: " + match.text + "\n";
-      continue;
-    }
+    if (match.layer.empty()) continue;
     ++(match.matched ? matched : skipped);
     layer_rows.push_back({match.layer, match.matched ? "matched" : "skipped", match.text});
   }
@@ -267,7 +289,7 @@ std::string RewriteReport::text() const {
     edge_rows.push_back({edge.tensor, "-> " + edge.consumer, std::string(name_of(edge.status)), edge.reason});
 
   std::string text = concat(count(matched, "layer"), " matched, ", skipped, " skipped; ",
-                            count(inserted.size(), "quantizer"), " inserted\n", notes);
+                            count(inserted.size(), "quantizer"), " inserted\n", notes());
   if (!norm_rows.empty()) text += "\nbatch norms\n" + table(norm_rows);
   if (!layer_rows.empty()) text += "\nlayers\n" + table(layer_rows);
   if (!edge_rows.empty()) text += "\nedges\n" + table(edge_rows);

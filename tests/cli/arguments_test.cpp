@@ -34,9 +34,10 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
                  "--seed",          "--threads",    "--symmetric",    "--per-channel",     "--freeze-bn-delay",
                  "--ema-decay",     "--scope",      "--width",        "--init-checkpoint", "--resume",
                  "--steps",         "--no-shuffle", "--config",       "--stop-at",         "--log-every",
-                 "--verbose"}},
+                 "--verbose",       "--bits-config"}},
       {"eval", {"--run", "--dataset", "--data-dir", "--checkpoint", "--split", "--json"}},
-      {"rewrite", {"--graph", "--mode", "--weight-bits", "--quant-delay", "--out", "--report", "--strict"}},
+      {"rewrite",
+       {"--graph", "--mode", "--weight-bits", "--quant-delay", "--out", "--report", "--strict", "--bits-config"}},
       {"run", {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out"}},
       {"inspect", {"graph", "--dot"}},
       {"models", {"--model", "--out", "--width", "--batch-size"}}};

@@ -5,7 +5,7 @@
 
 #include "core/graph.h"
 #include "layers/layers.h"
-#include "quantize/fake_quant.h"
+#include "quantize/quantize.h"
 
 namespace miniqat::testing {
 

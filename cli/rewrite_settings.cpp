@@ -1,0 +1,14 @@
+#include "cli/rewrite_settings.h"
+
+#include "cli/usage_error.h"
+#include "core/files.h"
+
+namespace miniqat::cli {
+
+void load_layer_bits(RewriteSettings& settings) {
+  if (settings.bits_config.empty()) return;
+  const std::string text = read_file(settings.bits_config);
+  settings.layer_bits = as_usage([&] { return quantize::layer_bits_from_json(text, settings.bits_config); });
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace miniqat::quantize {
+
+/// What quantizes some layers otherwise than the rest; what is not set is as for all layers.
+struct LayerBits {
+  /// Which layers; see matches_layer.
+  std::string pattern = {};
+  /// 2..16 each. Of the layer's weights, and of the quantizers on its output.
+  std::optional<int> weight_bits = {};
+  std::optional<int> activation_bits = {};
+  /// Of the moving average of the output's range; [0, 1).
+  std::optional<double> ema_decay = {};
+  /// Weights and output.
+  std::optional<bool> symmetric = {};
+  /// Weights.
+  std::optional<bool> per_channel = {};
+
+  bool operator==(const LayerBits&) const = default;
+};
+
+/// Whether a glob of fnmatch(3), in which `*` also stands for '/', fits the layer's name or one of the scopes it is in:
+/// "block1", "block*/depthwise" and "*/Conv2D" all match "block1/depthwise/Conv2D". "x_Fold", the layer x with a batch
+/// norm folded into it, is also known as "x".
+bool matches_layer(const std::string& pattern, std::string_view layer);
+
+/// The first in the list that matches the layer, or null.
+const LayerBits* first_match(std::span<const LayerBits> list, std::string_view layer);
+
+/// Throws Error that starts with `source` and names the pattern, for values out of range, for an empty pattern, for one
+/// that sets nothing, and for one that can never win: the same stands before it, or one that matches every layer.
+void check_layer_bits(std::span<const LayerBits> list, std::string_view source);
+
+/// Reads an object from patterns to settings; a number alone means both bits:
+///
+///   {"conv1": {"weight_bits": 8, "activation_bits": 8}, "block*/depthwise": {"per_channel": true}, "*": 4}
+///
+/// The order of the file is kept. Throws Error in one line that starts with `source` and names pattern and key: for
+/// malformed JSON, unknown keys, wrong types, an empty object, and what check_layer_bits refuses.
+std::vector<LayerBits> layer_bits_from_json(std::string_view text, const std::string& source);
+
+/// What layer_bits_from_json reads back to the same list.
+nlohmann::ordered_json layer_bits_to_json(std::span<const LayerBits> list);
+
+}  // namespace miniqat::quantize

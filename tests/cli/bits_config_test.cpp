@@ -1,0 +1,154 @@
+// --bits-config as a user gives it: to `rewrite`, to `train`, and what a run makes of it.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/graph_json.h"
+#include "layers/layers.h"
+#include "quantize/fake_quant.h"
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+class BitsConfigTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    layers::register_ops();
+    quantize::register_ops();
+    write_tiny_digits(place_, "digits", 32, 20);
+    place_.write("tiny.json", tiny_classifier());
+    place_.write("bits.json", R"({"conv1": {"weight_bits": 8, "per_channel": true}, "*": 4})");
+  }
+
+  fs::path path(const std::string& name) const { return place_.path() / name; }
+  Json json_of(const std::string& name) const { return Json::parse(bytes_of(path(name))); }
+  std::string checkpoint(const std::string& run) const { return bytes_of(path(run) / "checkpoint.safetensors"); }
+
+  Outcome program(const Arguments& line) const { return miniqat(line, place_.path()); }
+  /// A run of 12 steps.
+  Outcome train(const std::string& out, const Arguments& more = {}) const {
+    Arguments line = {"train",   "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits",
+                      "--steps", "12",      "--threads", "1",         "--out", out};
+    line.insert(line.end(), more.begin(), more.end());
+    return program(line);
+  }
+  Outcome resume(const Arguments& more = {}) const {
+    Arguments line = {"train", "--resume", "--out", "run"};
+    line.insert(line.end(), more.begin(), more.end());
+    return program(line);
+  }
+
+  static std::int64_t bits(const Graph& graph, const std::string& quantizer) {
+    return graph.at(quantizer).as<quantize::FakeQuant>()->attributes().bits;
+  }
+  static void expect_mixed(const Graph& graph) {
+    EXPECT_EQ(bits(graph, "conv1/weights_quant"), 8);
+    EXPECT_EQ(bits(graph, "conv1/act_quant"), 6);
+    EXPECT_EQ(bits(graph, "fc/weights_quant"), 4);
+    EXPECT_EQ(bits(graph, "fc/act_quant"), 4);
+    EXPECT_TRUE(graph.at("conv1/weights_quant").as<quantize::FakeQuant>()->attributes().per_channel);
+    EXPECT_FALSE(graph.at("fc/weights_quant").as<quantize::FakeQuant>()->attributes().per_channel);
+  }
+
+  TempDir place_;
+};
+
+TEST_F(BitsConfigTest, RewriteGivesEachLayerItsBits) {
+  for (const std::string mode : {"train", "eval"}) {
+    const auto rewrite = [&](const std::string& from, const std::string& to) {
+      return program({"rewrite", "--graph", from, "--mode", mode, "--activation-bits", "6", "--bits-config",
+                      "bits.json", "--out", to});
+    };
+    expect_success(rewrite("tiny.json", "once.json"));
+    expect_success(rewrite("once.json", "twice.json"));
+    EXPECT_EQ(bytes_of(path("once.json")), bytes_of(path("twice.json")));
+    expect_mixed(read_graph(path("once.json")));
+  }
+}
+
+TEST_F(BitsConfigTest, UnusedPatternsAreReported) {
+  place_.write("bits.json", R"({"cnov1": 8, "fc": 4})");
+  const std::string note =
+      "note: layer_bits: pattern \"cnov1\" is unused: it matches no layer; did you mean \"conv1\"?\n";
+  const Arguments line = {"rewrite", "--graph", "tiny.json", "--bits-config", "bits.json", "--out", "out.json"};
+  EXPECT_EQ(program(line).err, note);
+  Arguments with_report = line;
+  with_report.push_back("--report");
+  const Outcome report = program(with_report);
+  expect_success(report);
+  EXPECT_NE(report.out.find(note), std::string::npos) << report.out;
+  EXPECT_NE(report.out.find("fc/weights_quant (4 bits)"), std::string::npos) << report.out;
+  const Outcome trained = train("run", {"--bits-config", "bits.json"});
+  expect_success(trained);
+  EXPECT_NE(trained.out.find(note), std::string::npos) << trained.out;
+}
+
+TEST_F(BitsConfigTest, FilesThatCannotBeAreRefused) {
+  const auto refuses = [&](const std::string& text, int status, std::vector<std::string> parts) {
+    SCOPED_TRACE(text);
+    place_.write("bad.json", text);
+    parts.push_back("bad.json: ");
+    expect_error(train("run", {"--bits-config", "bad.json"}), status, parts);
+    expect_error(program({"rewrite", "--graph", "tiny.json", "--bits-config", "bad.json"}), status, parts);
+  };
+  refuses(R"({"conv1": {"weight_bit": 8}})", 2, {"\"conv1\"", "did you mean \"weight_bits\""});
+  refuses(R"({"conv1": 17})", 2, {"\"conv1\"", "2 to 16", "17"});
+  refuses(R"({"*": 4, "conv1": 8})", 2, {"\"conv1\"", "overlaps"});
+  refuses(R"({"conv1": 4, "conv1": 8})", 2, {"\"conv1\"", "twice"});
+  refuses(R"({"conv1": 8)", 2, {"malformed"});
+  refuses("{}", 2, {"empty"});
+  expect_error(train("run", {"--bits-config", "nowhere.json"}), 1, {"nowhere.json"});
+  expect_error(program({"rewrite", "--graph", "tiny.json", "--bits-config", "nowhere.json"}), 1, {"nowhere.json"});
+  EXPECT_FALSE(fs::exists(path("run")));
+}
+
+TEST_F(BitsConfigTest, ARunKeepsItsOwnCopy) {
+  expect_success(train("whole", {"--activation-bits", "6", "--bits-config", "bits.json"}));
+  expect_success(train("run", {"--activation-bits", "6", "--bits-config", "bits.json", "--stop-at", "5"}));
+  const Json rules = Json::parse(
+      R"({"conv1": {"weight_bits": 8, "per_channel": true}, "*": {"weight_bits": 4, "activation_bits": 4}})");
+  EXPECT_EQ(json_of("run/bits.json"), rules);
+  fs::remove(path("bits.json"));
+  fs::rename(path("run"), path("moved"));
+  expect_success(program({"train", "--resume", "--out", "moved"}));
+  EXPECT_EQ(checkpoint("moved"), checkpoint("whole"));
+  expect_mixed(read_graph(path("moved/train_graph.json")));
+  expect_mixed(read_graph(path("moved/eval_graph.json")));
+
+  const Json summary = json_of("moved/summary.json");
+  EXPECT_EQ(summary["quantization"], "W8A6 mixed");
+  EXPECT_EQ(summary["bits"], Json({{"weights", 8}, {"activations", 6}}));
+  EXPECT_EQ(summary["layer_bits"], rules);
+  const Outcome evaluated = program({"eval", "--run", "moved", "--threads", "1", "--json"});
+  expect_success(evaluated);
+  EXPECT_EQ(Json::parse(evaluated.out)["quantization"], "W8A6 mixed");
+  EXPECT_EQ(Json::parse(evaluated.out)["accuracy"], summary["test_accuracy"]);
+
+  expect_success(program({"train", "--config", "whole/config.json", "--out", "again"}));
+  EXPECT_EQ(checkpoint("again"), checkpoint("whole"));
+}
+
+TEST_F(BitsConfigTest, ResumingKeepsToTheBitsOfTheRun) {
+  expect_success(train("run", {"--bits-config", "bits.json", "--stop-at", "5"}));
+  place_.write("same.json", R"({"conv1": {"per_channel": true, "weight_bits": 8}, "*": 4})");
+  place_.write("other.json", R"({"conv1": 6})");
+  expect_error(resume({"--bits-config", "other.json"}), 2, {"--bits-config", "other.json", "run/bits.json"});
+  expect_success(resume({"--bits-config", "same.json", "--stop-at", "7"}));
+  fs::remove(path("run/bits.json"));
+  expect_error(resume(), 1, {"run/bits.json"});
+
+  expect_success(train("plain", {"--stop-at", "5"}));
+  expect_error(program({"train", "--resume", "--out", "plain", "--bits-config", "other.json"}), 2,
+               {"--bits-config", "other.json", "none"});
+  EXPECT_EQ(json_of("plain/summary.json")["layer_bits"], nullptr);
+  EXPECT_FALSE(fs::exists(path("plain/bits.json")));
+}
+
+}  // namespace
+}  // namespace miniqat::testing
