@@ -7,6 +7,7 @@
 #include "core/graph_json.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
+#include "quantize/quantize.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 
