@@ -81,6 +81,27 @@ TEST(RewriteReport, BypassesAreSpelledOut) {
   EXPECT_EQ(edge(report, "c/Add", "c/Relu"), "fused: quantized after c/Relu");
 }
 
+TEST(RewriteReport, FoldedBatchNorm) {
+  ToyGraph toy;
+  const Output x = toy.conv_relu("a", toy.images());
+  layers::relu(toy.graph, "b/Relu", toy.batch_norm("b", toy.conv("b", x)));
+  const RewriteReport report = create_training_graph(toy.graph);
+  ASSERT_EQ(report.batch_norms.size(), 1u);
+  EXPECT_EQ(report.batch_norms[0].text, "into b/Conv2D_Fold");
+  EXPECT_EQ(match(report, "b/Conv2D"), "skipped: kept for the statistics of [BatchNorm \"b/BatchNorm\"]");
+  EXPECT_EQ(match(report, "b/Conv2D_Fold"),
+            "matched: layer + correction + bias + Relu: weights b/mul_fold -> b/weights_quant, output b/Relu -> "
+            "b/act_quant");
+  EXPECT_EQ(edge(report, "a/Relu", "b/Conv2D"), "statistics: for batch norm, while it trains");
+  EXPECT_EQ(edge(report, "a/Relu", "b/Conv2D_Fold"), "quantized: a/act_quant");
+  EXPECT_EQ(edge(report, "b/Conv2D", "b/BatchNorm"), "statistics: for batch norm, while it trains");
+  EXPECT_EQ(edge(report, "b/BatchNorm:1", "b/BatchNorm_Fold"), "fused: folded batch norm");
+  EXPECT_EQ(edge(report, "b/weights", "b/correction_mult"), "fused: weights of b/Conv2D_Fold");
+  EXPECT_EQ(edge(report, "b/Conv2D_Fold", "b/post_conv_mul"), "fused: computed with b/Conv2D_Fold");
+  EXPECT_EQ(edge(report, "b/batch_norm_correction:1", "b/post_conv_mul"), "fused: folded batch norm");
+  for (const EdgeReport& each : report.edges) EXPECT_NE(each.status, EdgeStatus::kLeftFloat) << each.tensor;
+}
+
 TEST(RewriteReport, EveryFloatEdgeHasItsReason) {
   ToyGraph toy;
   const Output images = toy.images();
@@ -88,7 +109,7 @@ TEST(RewriteReport, EveryFloatEdgeHasItsReason) {
   const Output a = toy.conv_bias("a", scaled);
   layers::relu(toy.graph, "a/one", a);
   const Output two = layers::relu(toy.graph, "a/two", a);
-  const Output normed = toy.batch_norm("b", toy.conv("b", two));
+  const Output normed = toy.batch_norm("b", toy.conv_bias("b", two));
   const Output pooled = layers::max_pool(toy.graph, "pool", normed, {.window = {1, 1}, .strides = {1, 1}});
   const Output c = toy.conv("c", pooled, layers::constant(toy.graph, "c/fixed", {1, 1, 2, 2}, {1}));
   layers::square(toy.graph, "square", layers::softmax(toy.graph, "softmax", c));
@@ -99,10 +120,10 @@ TEST(RewriteReport, EveryFloatEdgeHasItsReason) {
   EXPECT_EQ(edge(report, "a/BiasAdd", "a/one"), "fused: computed with a/Conv2D");
   EXPECT_EQ(edge(report, "a/BiasAdd", "a/two"), "left float: read inside a/Conv2D's match, before the quantizer");
   EXPECT_EQ(edge(report, "a/two", "b/Conv2D"), "left float: none of its inputs is quantized");
-  const std::string folding = "left for batch-norm folding: [BatchNorm \"b/BatchNorm\"] follows";
+  const std::string folding = "[BatchNorm \"b/BatchNorm\"] follows, which is not folded";
   EXPECT_EQ(match(report, "b/Conv2D"), "skipped: " + folding);
   EXPECT_EQ(edge(report, "b/weights", "b/Conv2D"), "left float: " + folding);
-  EXPECT_EQ(edge(report, "b/Conv2D", "b/BatchNorm"), "left float: the batch norm is not folded");
+  EXPECT_EQ(edge(report, "b/BiasAdd", "b/BatchNorm"), "left float: the batch norm is not folded");
   EXPECT_EQ(edge(report, "b/gamma", "b/BatchNorm"), "left float: a parameter of a batch norm that is not folded");
   EXPECT_EQ(edge(report, "pool", "c/Conv2D"), "left float: passes on b/BatchNorm: the batch norm is not folded");
   EXPECT_EQ(match(report, "c/Conv2D"), "skipped: its weights come from [Constant \"c/fixed\"], not from a Variable");

@@ -283,13 +283,13 @@ TEST(RewriteStrict, AcceptsAFullyQuantizedGraph) {
 TEST(RewriteStrict, NamesEveryFloatEdgeIntoALayerAndChangesNothing) {
   register_all();
   ToyGraph toy;
-  const Output normed = toy.batch_norm("a", toy.conv("a", toy.images()));
+  const Output normed = toy.batch_norm("a", toy.conv_bias("a", toy.images()));
   const Output soft = layers::softmax(toy.graph, "softmax", toy.conv("b", layers::relu(toy.graph, "relu", normed)));
   toy.conv("c", soft, layers::constant(toy.graph, "c/fixed", {1, 1, 2, 2}, {1}));
   const std::string before = graph_to_json(toy.graph);
   const std::uint64_t revision = toy.graph.revision();
   const std::string message = message_of([&] { create_training_graph(toy.graph, {.strict = true}); });
-  EXPECT_TRUE(contains(message, "a/weights -> a/Conv2D (left for batch-norm folding")) << message;
+  EXPECT_TRUE(contains(message, "a/weights -> a/Conv2D ([BatchNorm \"a/BatchNorm\"] follows, which is not folded")) << message;
   EXPECT_TRUE(contains(message, "relu -> b/Conv2D (none of its inputs is quantized)")) << message;
   EXPECT_TRUE(contains(message, "softmax -> c/Conv2D (Softmax")) << message;
   EXPECT_TRUE(contains(message, "c/fixed -> c/Conv2D (its weights come from [Constant \"c/fixed\"]")) << message;
@@ -315,14 +315,14 @@ TEST(RewriteStrict, AMatchedLayerNeedsAQuantizedOutput) {
   EXPECT_TRUE(contains(message, "elsewhere/Relu, the output of a/Conv2D (outside the scope)")) << message;
 }
 
-TEST(Rewrite, FreezingWithoutFoldedBatchNormsIsNoted) {
+TEST(Rewrite, FreezingReachesBatchNormsThatAreNotFoldedToo) {
   ToyGraph plain = small_net();
   EXPECT_TRUE(
-      contains(create_training_graph(plain.graph, {.freeze_bn_delay = 3}).text(), "the graph has no batch norm"));
+      contains(create_training_graph(plain.graph, {.freeze_bn_delay = 3}).text(), "no batch norm trains here"));
   ToyGraph normed;
   normed.batch_norm("a", normed.conv("a", normed.images()));
-  EXPECT_TRUE(contains(create_training_graph(normed.graph, {.freeze_bn_delay = 3}).text(), "no batch norm was folded"));
-  EXPECT_FALSE(contains(create_training_graph(normed.graph).text(), "freeze_bn_delay"));
+  EXPECT_FALSE(contains(create_training_graph(normed.graph, {.freeze_bn_delay = 3}).text(), "freeze_bn_delay"));
+  EXPECT_EQ(normed.graph.at("a/BatchNorm").op().freeze_delay(), 3);
 }
 
 TEST(Rewrite, NamesDoNotMatter) {
