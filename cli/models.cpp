@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/usage_error.h"
@@ -13,34 +14,40 @@ namespace miniqat::cli {
 namespace {
 
 struct Arguments {
-  std::string model;
-  std::string out;
+  std::string model = {};
+  std::string out = {};
   std::int64_t batch_size = 128;
-  models::ModelOptions options;
+  /// The published ones where left out.
+  std::optional<std::int64_t> image_size = {};
+  std::optional<std::int64_t> classes = {};
+  double width = 1.0;
 };
 
-Graph build(const models::Model& model, std::int64_t batch, const models::ModelOptions& options) {
+Graph build(const models::Model& model, const Arguments& arguments) {
   Graph graph;
-  const Output images = placeholder(graph, "images", {batch, model.image[0], model.image[1], model.image[2]});
-  graph.set_outputs({model.build(graph, images, options)});
+  const std::int64_t height = arguments.image_size.value_or(model.image[0]);
+  const std::int64_t width = arguments.image_size.value_or(model.image[1]);
+  const Output images = placeholder(graph, "images", {arguments.batch_size, height, width, model.image[2]});
+  const std::int64_t classes = arguments.classes.value_or(model.classes);
+  graph.set_outputs({model.build(graph, images, {.classes = classes, .width = arguments.width})});
   return graph;
 }
 
 void list() {
-  std::printf("%-12s %-12s %12s %14s  %s\n", "model", "input", "parameters", "multiply-adds", "layers");
+  std::printf("%-12s %-12s %8s %12s %14s  %s\n", "model", "input", "classes", "parameters", "multiply-adds", "layers");
   for (const models::Model& model : models::model_table()) {
-    const models::ModelSize size = models::size_of(build(model, 1, {}), 1);
-    std::printf("%-12s %-12s %12ld %14ld  %s\n", std::string(model.name).c_str(), model.image.str().c_str(),
-                static_cast<long>(size.parameters), static_cast<long>(size.multiply_adds),
-                std::string(model.summary).c_str());
+    const models::ModelSize size = models::size_of(build(model, {.batch_size = 1}), 1);
+    std::printf("%-12s %-12s %8ld %12ld %14ld  %s\n", std::string(model.name).c_str(), model.image.str().c_str(),
+                static_cast<long>(model.classes), static_cast<long>(size.parameters),
+                static_cast<long>(size.multiply_adds), std::string(model.summary).c_str());
   }
 }
 
 void write(const Arguments& arguments) {
   // CLI::Range lets a NaN pass.
-  if (std::isnan(arguments.options.width)) throw UsageError("--width must be a number");
+  if (std::isnan(arguments.width)) throw UsageError("--width must be a number");
   const models::Model& model = as_usage([&]() -> const models::Model& { return models::find_model(arguments.model); });
-  const Graph graph = as_usage([&] { return build(model, arguments.batch_size, arguments.options); });
+  const Graph graph = as_usage([&] { return build(model, arguments); });
   if (arguments.out.empty())
     std::printf("%s", graph_to_json(graph).c_str());
   else
@@ -55,8 +62,15 @@ void add_models(CLI::App& program) {
   CLI::Option* model = command->add_option("--model", arguments->model, "write this model's graph");
   command->add_option("--out", arguments->out, "where it goes; printed when left out")->needs(model);
   command->add_option("--batch-size", arguments->batch_size, "pictures a batch")->check(CLI::Range(1, 65536));
-  command->add_option("--classes", arguments->options.classes, "classes to tell apart")->check(CLI::Range(1, 100000));
-  command->add_option("--width", arguments->options.width, "multiplies the channels")->check(CLI::Range(0.01, 16.0));
+  command
+      ->add_option("--image-size", arguments->image_size,
+                   "height and width of the pictures; left out: the published ones. At most 64: MobileNets begin with "
+                   "stride 1, not 2")
+      ->check(CLI::Range(1, 4096))
+      ->needs(model);
+  command->add_option("--classes", arguments->classes, "classes to tell apart; left out: as published")
+      ->check(CLI::Range(1, 100000));
+  command->add_option("--width", arguments->width, "multiplies the channels")->check(CLI::Range(0.01, 16.0));
   command->callback([arguments] { arguments->model.empty() ? list() : write(*arguments); });
 }
 

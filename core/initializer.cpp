@@ -15,6 +15,8 @@ namespace {
 /// sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)) with the normal's density phi and distribution Phi.
 constexpr double kTruncatedStddev = 0.87962566103423978;
 
+double he_stddev(double fan_in) { return std::sqrt(2 / fan_in) / kTruncatedStddev; }
+
 struct Fans {
   double in = 1;
   double out = 1;
@@ -60,6 +62,8 @@ void require_float32(double value, std::string_view name) {
 
 }  // namespace
 
+Initializer Initializer::he_normal(double fan_in) { return truncated_normal(he_stddev(fan_in)); }
+
 void Initializer::visit(AttributeVisitor& visitor) {
   static constexpr std::array<std::string_view, 5> kNames = {"default", "constant", "truncated_normal",
                                                              "glorot_uniform", "he_normal"};
@@ -96,7 +100,7 @@ void Initializer::fill(const Tensor& tensor, std::uint64_t key) const {
       fill_uniform(tensor, key, glorot_limit);
       break;
     case Kind::kHeNormal:
-      fill_truncated_normal(tensor, key, 0, std::sqrt(2 / fans.in) / kTruncatedStddev);
+      fill_truncated_normal(tensor, key, 0, he_stddev(fans.in));
       break;
   }
 }

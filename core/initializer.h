@@ -31,6 +31,8 @@ struct Initializer {
   static Initializer truncated_normal(double stddev) { return {.kind = Kind::kTruncatedNormal, .stddev = stddev}; }
   static Initializer glorot_uniform() { return {.kind = Kind::kGlorotUniform}; }
   static Initializer he_normal() { return {.kind = Kind::kHeNormal}; }
+  /// he_normal for a variable whose shape does not tell its fan_in, as a truncated_normal.
+  static Initializer he_normal(double fan_in);
 
   /// As JSON {"type": "truncated_normal", "stddev": 0.09}; "glorot_uniform", "he_normal", {"type": "constant", "value":
   /// 0}.

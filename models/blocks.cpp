@@ -13,6 +13,25 @@ Output affine(Graph& graph, const std::string& name, Output x, std::int64_t outp
   return layers::bias_add(graph, name + "/BiasAdd", product, biases);
 }
 
+Output normalise(Graph& graph, const std::string& name, Output x, const Normalisation& normalisation) {
+  const Shape channels = {x.shape().channels()};
+  const std::string norm = name + "/BatchNorm";
+  const Output gamma = variable(graph, norm + "/gamma", channels, Initializer::constant(1));
+  const Output beta = variable(graph, norm + "/beta", channels, Initializer::constant(0));
+  const Output mean = variable(graph, norm + "/moving_mean", channels, Initializer::constant(0), false);
+  const Output variance = variable(graph, norm + "/moving_variance", channels, Initializer::constant(1), false);
+  const Output y = layers::batch_norm(graph, norm, x, gamma, beta, mean, variance, normalisation.batch_norm);
+  switch (normalisation.activation) {
+    case Activation::kRelu:
+      return layers::relu(graph, name + "/Relu", y);
+    case Activation::kRelu6:
+      return layers::relu6(graph, name + "/Relu6", y);
+    case Activation::kNone:
+      break;
+  }
+  return y;
+}
+
 }  // namespace
 
 Output conv_relu(Graph& graph, const std::string& name, Output x, const ConvBlock& block) {
@@ -22,6 +41,29 @@ Output conv_relu(Graph& graph, const std::string& name, Output x, const ConvBloc
                                      {.strides = {block.stride, block.stride}, .padding = block.padding});
   const Output biases = variable(graph, name + "/biases", {block.channels}, Initializer::constant(0));
   return layers::relu(graph, name + "/Relu", layers::bias_add(graph, name + "/BiasAdd", conv, biases));
+}
+
+Output conv_norm(Graph& graph, const std::string& name, Output x, const ConvBlock& block,
+                 const Normalisation& normalisation) {
+  const Shape filter = {block.kernel, block.kernel, x.shape()[-1], block.channels};
+  const Output weights = variable(graph, name + "/weights", filter, Initializer::he_normal());
+  const Output conv = layers::conv2d(graph, name + "/Conv2D", x, weights,
+                                     {.strides = {block.stride, block.stride}, .padding = block.padding});
+  return normalise(graph, name, conv, normalisation);
+}
+
+Output depthwise_norm(Graph& graph, const std::string& name, Output x, const DepthwiseBlock& block,
+                      const Normalisation& normalisation) {
+  const auto pixels = static_cast<double>(block.kernel * block.kernel);
+  const Output weights = variable(graph, name + "/weights", {block.kernel, block.kernel, x.shape()[-1], 1},
+                                  Initializer::he_normal(pixels));
+  const Output conv =
+      layers::depthwise_conv2d(graph, name + "/DepthwiseConv2d", x, weights, {.strides = {block.stride, block.stride}});
+  return normalise(graph, name, conv, normalisation);
+}
+
+Output global_mean(Graph& graph, const std::string& name, Output x) {
+  return layers::mean(graph, name + "/Mean", x, {.axes = {1, 2}});
 }
 
 Output dense(Graph& graph, const std::string& name, Output x, std::int64_t outputs) {
@@ -42,6 +84,11 @@ Output flatten(Graph& graph, const std::string& name, Output x) {
 
 std::int64_t scaled(std::int64_t channels, double width) {
   return std::max<std::int64_t>(1, std::llround(static_cast<double>(channels) * width));
+}
+
+std::int64_t first_stride(const Shape& images) {
+  constexpr std::int64_t kSmall = 64;
+  return std::max(images[1], images[2]) <= kSmall ? 1 : 2;
 }
 
 }  // namespace miniqat::models

@@ -6,13 +6,19 @@
 #include "core/error.h"
 #include "core/source_ops.h"
 #include "models/lenet.h"
+#include "models/mobilenet_v1.h"
+#include "models/mobilenet_v2.h"
+#include "models/resnet20.h"
 
 namespace miniqat::models {
 
 std::span<const Model> model_table() {
-  static const std::array<Model, 2> kModels = {{
-      {"lenet", "conv 32, conv 64, dense 1024, dropout", Shape{28, 28, 1}, lenet},
-      {"lenet5", "LeNet-5 with Relu and max pools: 6-16-120-84", Shape{28, 28, 1}, lenet5},
+  static const std::array<Model, 5> kModels = {{
+      {"lenet", "conv 32, conv 64, dense 1024, dropout", Shape{28, 28, 1}, 10, lenet},
+      {"lenet5", "LeNet-5 with Relu and max pools: 6-16-120-84", Shape{28, 28, 1}, 10, lenet5},
+      {"mobilenet_v1", "13 depthwise separable blocks, Relu6", Shape{224, 224, 3}, 1000, mobilenet_v1},
+      {"mobilenet_v2", "17 inverted residual blocks, Relu6", Shape{224, 224, 3}, 1000, mobilenet_v2},
+      {"resnet20", "9 residual blocks, Relu", Shape{32, 32, 3}, 10, resnet20},
   }};
   return kModels;
 }

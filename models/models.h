@@ -12,8 +12,11 @@ namespace miniqat::models {
 
 struct ModelOptions {
   std::int64_t classes = 10;
-  /// Multiplies the channels of every layer but the last; at least one channel stays.
+  /// Multiplies the channels of every layer but the last; at least one channel stays. (mobilenet_v2 rounds in its own
+  /// way: see there.)
   double width = 1.0;
+  /// Of the moving statistics of models with batch norm.
+  double batch_norm_decay = 0.99;
 };
 
 /// A model by name: builds its layers onto `images` [n, h, w, c] and returns the logits [n, classes].
@@ -22,8 +25,9 @@ using Builder = Output (*)(Graph& graph, Output images, const ModelOptions& opti
 struct Model {
   std::string_view name;
   std::string_view summary;
-  /// The input for which the model was published, [h, w, c].
+  /// The input for which the model was published, [h, w, c], and how many classes it told apart.
   Shape image;
+  std::int64_t classes;
   Builder build;
 };
 

@@ -40,7 +40,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
        {"--graph", "--mode", "--weight-bits", "--quant-delay", "--out", "--report", "--strict", "--bits-config"}},
       {"run", {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out"}},
       {"inspect", {"graph", "--dot"}},
-      {"models", {"--model", "--out", "--width", "--batch-size"}}};
+      {"models", {"--model", "--out", "--width", "--batch-size", "--image-size", "--classes"}}};
   const Outcome all = program({"--help"});
   expect_success(all);
   for (const auto& [command, names] : flags) {
@@ -78,6 +78,7 @@ TEST_F(ArgumentsTest, MissingFlagsAreUsageErrors) {
   refuses({"run", "--graph", "g.json"}, 2, {"--out"});
   refuses({"inspect"}, 2, {"graph"});
   refuses({"models", "--out", "g.json"}, 2, {"--model"});
+  refuses({"models", "--image-size", "32"}, 2, {"--model"});
 }
 
 TEST_F(ArgumentsTest, NumbersOutOfRangeAreUsageErrors) {
@@ -106,6 +107,9 @@ TEST_F(ArgumentsTest, NumbersOutOfRangeAreUsageErrors) {
   refuses_setting("--log-every", "0", "--log-every");
   refuses({"models", "--model", "lenet5", "--width", "nan"}, 2, {"--width"});
   refuses({"models", "--model", "lenet5", "--batch-size", "0"}, 2, {"--batch-size"});
+  refuses({"models", "--model", "resnet20", "--image-size", "0"}, 2, {"--image-size"});
+  refuses({"models", "--model", "resnet20", "--image-size", "4097"}, 2, {"--image-size"});
+  refuses({"models", "--model", "lenet5", "--image-size", "8"}, 2, {"[Conv2D \"conv2/Conv2D\"]"});
   EXPECT_FALSE(fs::exists(place_.path() / "runs"));
 }
 

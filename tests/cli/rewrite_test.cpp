@@ -148,8 +148,20 @@ TEST_F(RewriteTest, GraphvizReadsThePicture) {
 TEST_F(RewriteTest, ModelsAreListed) {
   const Outcome outcome = program({"models"});
   expect_success(outcome);
-  for (const char* part : {"lenet ", "lenet5", "61706", "3274634", "[28,28,1]"})
+  for (const char* part : {"lenet ", "lenet5", "61706", "3274634", "[28,28,1]", "mobilenet_v1 [224,224,3]", "4231976",
+                           "568740352", "mobilenet_v2", "3504872", "300774272", "resnet20", "269722", "40551040"})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part;
+}
+
+TEST_F(RewriteTest, ModelsAreWrittenForOtherPictures) {
+  Arguments line = {"models", "--model", "mobilenet_v1", "--batch-size", "2", "--width", "0.25"};
+  const Graph published = graph_from_json(program(line).out, "stdout");
+  EXPECT_EQ(published.at("images").output_specs()[0].shape, (Shape{2, 224, 224, 3}));
+  EXPECT_EQ(published.outputs().front().shape(), (Shape{2, 1000}));
+  line.insert(line.end(), {"--image-size", "32", "--classes", "10"});
+  const Graph small = graph_from_json(program(line).out, "stdout");
+  EXPECT_EQ(small.at("images").output_specs()[0].shape, (Shape{2, 32, 32, 3}));
+  EXPECT_EQ(small.outputs().front().shape(), (Shape{2, 10}));
 }
 
 TEST_F(RewriteTest, MalformedGraphsAreNamedInOneLine) {

@@ -81,6 +81,13 @@ TEST(Initializer, HeHasVarianceTwoOverFanInAfterTruncation) {
   EXPECT_LE(moments.highest, stddev * 2 / 0.8796);
 }
 
+TEST(Initializer, HeTakesAFanInThatTheShapeDoesNotTell) {
+  const double stddev = std::sqrt(2.0 / 9);
+  const Moments moments = moments_of(filled(Initializer::he_normal(9), {3, 3, 4096, 1}));
+  EXPECT_NEAR(moments.mean, 0, stddev * 0.01);
+  EXPECT_NEAR(moments.stddev, stddev, stddev * 0.01);
+}
+
 TEST(Initializer, DefaultIsGlorotFromRankTwoAndZerosBelow) {
   EXPECT_EQ(to_vector(filled({}, {4, 6})), to_vector(filled(Initializer::glorot_uniform(), {4, 6})));
   EXPECT_EQ(to_vector(filled({}, {3})), std::vector<float>(3, 0.0f));

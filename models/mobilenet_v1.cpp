@@ -1,0 +1,38 @@
+#include "models/mobilenet_v1.h"
+
+#include <array>
+
+#include "models/blocks.h"
+
+namespace miniqat::models {
+namespace {
+
+/// `repeats` blocks of table 1, of which the first has the stride.
+struct Sequence {
+  std::int64_t channels;
+  std::int64_t repeats;
+  std::int64_t stride;
+};
+
+/// The stride 2 that table 1 prints for the very last block is a slip: its sizes are those of stride 1.
+constexpr std::array<Sequence, 5> kSequences = {{{64, 1, 1}, {128, 2, 2}, {256, 2, 2}, {512, 6, 2}, {1024, 2, 2}}};
+
+}  // namespace
+
+Output mobilenet_v1(Graph& graph, Output images, const ModelOptions& options) {
+  const auto wide = [&](std::int64_t channels) { return scaled(channels, options.width); };
+  const Normalisation normalisation = {.activation = Activation::kRelu6,
+                                       .batch_norm = {.epsilon = 0.001, .decay = options.batch_norm_decay}};
+  Output x =
+      conv_norm(graph, "conv0", images, {.channels = wide(32), .stride = first_stride(images.shape())}, normalisation);
+  int blocks = 0;
+  for (const Sequence& sequence : kSequences)
+    for (std::int64_t k = 0; k < sequence.repeats; ++k) {
+      const std::string name = "block" + std::to_string(++blocks);
+      x = depthwise_norm(graph, name + "/depthwise", x, {.stride = k == 0 ? sequence.stride : 1}, normalisation);
+      x = conv_norm(graph, name + "/pointwise", x, {.channels = wide(sequence.channels), .kernel = 1}, normalisation);
+    }
+  return dense(graph, "fc", global_mean(graph, "pool", x), options.classes);
+}
+
+}  // namespace miniqat::models
