@@ -21,11 +21,15 @@ void require_batch_size(std::int64_t batch_size) {
   if (batch_size < 1) fail("batch size must be at least 1, not ", batch_size);
 }
 
-/// The k-th example of a batch becomes the given one of the data set.
-void copy_example(const Dataset& dataset, std::int64_t example, std::int64_t k, const Tensor& images,
-                  const Tensor& labels) {
+std::span<const std::uint8_t> picture_of(const Dataset& dataset, std::int64_t example) {
   const std::int64_t size = dataset.images.elements() / dataset.size();
-  const std::uint8_t* bytes = dataset.images.data<std::uint8_t>() + example * size;
+  return dataset.images.values<std::uint8_t>().subspan(example * size, size);
+}
+
+/// The k-th example of a batch gets these bytes as pixels and the label of the data set's given example.
+void put_example(const Dataset& dataset, std::span<const std::uint8_t> bytes, std::int64_t example, std::int64_t k,
+                 const Tensor& images, const Tensor& labels) {
+  const std::int64_t size = std::ssize(bytes);
   float* pixels = images.data<float>() + k * size;
   const int zero_point = dataset.zero_point;
   const float scale = dataset.scale;
@@ -38,12 +42,21 @@ void copy_example(const Dataset& dataset, std::int64_t example, std::int64_t k, 
   labels.data<std::int32_t>()[k] = label;
 }
 
+void require_augmentable(const Dataset& dataset, const AugmentOptions& options) {
+  const Shape example = dataset.example_shape();
+  if (options.pad < 0 || options.pad >= std::min(example[0], example[1]))
+    fail("data set ", dataset.name, ": pictures ", example, " cannot be padded by ", options.pad, " pixels");
+  if (options.pad > 0 && !std::in_range<std::uint8_t>(dataset.zero_point))
+    fail("data set ", dataset.name, ": no byte stands for real 0 to pad with, the zero point is ", dataset.zero_point);
+}
+
 Dataset checked(const Dataset& dataset, const Loader::Options& options) {
   dataset.check();
   require_batch_size(options.batch_size);
   if (options.first_batch < 0) fail("first batch must not be negative, but is ", options.first_batch);
   if (dataset.size() < options.batch_size)
     fail("data set ", dataset.name, " has ", dataset.size(), " examples, fewer than one batch of ", options.batch_size);
+  require_augmentable(dataset, options.augment);
   return dataset;
 }
 
@@ -53,7 +66,8 @@ Loader::Loader(const Dataset& dataset, const Options& options)
     : dataset_(checked(dataset, options)),
       options_(options),
       batches_per_epoch_(dataset.size() / options.batch_size),
-      order_(static_cast<std::size_t>(dataset.size())) {
+      order_(static_cast<std::size_t>(dataset.size())),
+      augmented_(static_cast<std::size_t>(dataset.example_shape().elements())) {
   for (Batch& buffer : buffers_) {
     buffer.images = image_buffer(dataset_, options_.batch_size);
     buffer.labels = Tensor(Shape{options_.batch_size}, DType::kInt32);
@@ -93,9 +107,21 @@ void Loader::produce(std::stop_token stop) {
 void Loader::fill(std::int64_t index, Batch& batch) {
   order_epoch(index / batches_per_epoch_);
   const std::int64_t first = index % batches_per_epoch_ * options_.batch_size;
-  for (std::int64_t k = 0; k < options_.batch_size; ++k)
-    copy_example(dataset_, order_[first + k], k, batch.images, batch.labels);
+  for (std::int64_t k = 0; k < options_.batch_size; ++k) {
+    const std::int64_t example = order_[first + k];
+    const std::span<const std::uint8_t> picture = picture_of(dataset_, example);
+    put_example(dataset_, options_.augment.none() ? picture : augmented(picture, index, k), example, k, batch.images,
+                batch.labels);
+  }
   batch.index = index;
+}
+
+/// Valid until the next call.
+std::span<const std::uint8_t> Loader::augmented(std::span<const std::uint8_t> picture, std::int64_t index,
+                                                std::int64_t k) {
+  augment(draw_augmentation(options_.augment, options_.seed, index, k), dataset_.example_shape(), picture,
+          static_cast<std::uint8_t>(dataset_.zero_point), augmented_);
+  return augmented_;
 }
 
 void Loader::order_epoch(std::int64_t epoch) {
@@ -115,8 +141,10 @@ void for_each_batch(const Dataset& dataset, std::int64_t batch_size,
                         .labels = Tensor(Shape{batch_size}, DType::kInt32)};
   for (; batch.first < dataset.size(); batch.first += batch_size) {
     batch.valid = std::min(batch_size, dataset.size() - batch.first);
-    for (std::int64_t k = 0; k < batch_size; ++k)
-      copy_example(dataset, batch.first + std::min(k, batch.valid - 1), k, batch.images, batch.labels);
+    for (std::int64_t k = 0; k < batch_size; ++k) {
+      const std::int64_t example = batch.first + std::min(k, batch.valid - 1);
+      put_example(dataset, picture_of(dataset, example), example, k, batch.images, batch.labels);
+    }
     body(batch);
   }
 }

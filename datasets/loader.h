@@ -6,9 +6,11 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
+#include "datasets/augment.h"
 #include "datasets/dataset.h"
 
 namespace miniqat::datasets {
@@ -24,7 +26,7 @@ struct Batch {
 
 /// Endless shuffled batches, prepared ahead by a thread of its own. Every epoch is a new permutation of the data set
 /// cut into batches_per_epoch() batches; the n % batch_size examples left over sit that epoch out. Batch i is a pure
-/// function of the data set, the batch size, the seed and i, so a run may resume anywhere. Buffers are recycled.
+/// function of the data set, the options but first_batch, and i, so a run may resume anywhere. Buffers are recycled.
 /// One consumer; may be destroyed at any time.
 class Loader {
  public:
@@ -35,10 +37,13 @@ class Loader {
     std::uint64_t seed = 1;
     /// The batch to begin with.
     std::int64_t first_batch = 0;
+    /// Every batch varies its pictures anew.
+    AugmentOptions augment = {};
   };
 
   /// Shares the data set's elements. Throws Error for a malformed data set, one smaller than a batch, a batch size
-  /// below 1 or a negative first batch.
+  /// below 1, a negative first batch, a pad that is negative or reaches a picture's height or width, and a pad where
+  /// the zero point is no byte.
   Loader(const Dataset& dataset, const Options& options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -53,14 +58,16 @@ class Loader {
 
   void produce(std::stop_token stop);
   void fill(std::int64_t index, Batch& batch);
+  std::span<const std::uint8_t> augmented(std::span<const std::uint8_t> picture, std::int64_t index, std::int64_t k);
   void order_epoch(std::int64_t epoch);
 
   const Dataset dataset_;
   const Options options_;
   const std::int64_t batches_per_epoch_;
-  /// Read and written by the thread alone: the examples in the order of `ordered_epoch_`.
+  /// Read and written by the thread alone: the examples in the order of `ordered_epoch_`, and a picture's room.
   std::vector<std::int64_t> order_;
   std::int64_t ordered_epoch_ = -1;
+  std::vector<std::uint8_t> augmented_;
 
   std::array<Batch, kBuffers> buffers_;
   std::mutex mutex_;
