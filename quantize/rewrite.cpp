@@ -79,7 +79,7 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
 
   RewriteReport report = report_rewrite(graph, layers, options, std::move(inserted));
   report.batch_norms = std::move(batch_norms);
-  report.warnings = warnings_about(options);
+  if (is_training) report.warnings = warnings_about(options);
   for (MatchReport& note : notes_on(graph, layers, options, is_training)) report.matches.push_back(std::move(note));
   if (options.strict) {
     std::string refused;

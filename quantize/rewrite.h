@@ -84,6 +84,8 @@ struct MatchReport {
   std::string layer;
   bool matched = false;
   std::string text;
+  /// A layer that is kept for a batch norm's statistics: neither matched nor left out.
+  bool statistics = false;
 };
 
 struct RewriteReport {

@@ -201,7 +201,7 @@ MatchReport describe_match(const LayerMatch& match, const RewriteOptions& option
     text += ", after the bypass " +
             (relu_follows ? arrow(*add, "no quantizer, a Relu follows") : quantizer_text(*add, options));
   }
-  return {match.layer->name(), true, text};
+  return {match.layer->name(), true, text, false};
 }
 
 std::string count(std::size_t n, const std::string& thing) { return concat(n, " ", thing, n == 1 ? "" : "s"); }
@@ -231,7 +231,8 @@ RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, cons
   report.inserted = std::move(inserted);
   std::unordered_map<const Node*, MatchReport> of_layer;
   for (const LayerMatch& match : layers.matches) of_layer[match.layer] = describe_match(match, options);
-  for (const LayerSkip& skip : layers.skips) of_layer[skip.layer] = {skip.layer->name(), false, skip.reason};
+  for (const LayerSkip& skip : layers.skips)
+    of_layer[skip.layer] = {skip.layer->name(), false, skip.reason, skip.statistics};
   const EdgeClassifier classifier(graph, layers, options);
   for (const Node* node : graph.topological_order()) {
     if (is_quantizer(*node)) continue;
@@ -282,13 +283,19 @@ std::string RewriteReport::text() const {
   std::vector<std::vector<std::string>> edge_rows;
   for (const MatchReport& match : matches) {
     if (match.layer.empty()) continue;
-    ++(match.matched ? matched : skipped);
-    layer_rows.push_back({match.layer, match.matched ? "matched" : "skipped", match.text});
+    if (!match.statistics) ++(match.matched ? matched : skipped);
+    layer_rows.push_back({match.layer,
+                          match.matched      ? "matched"
+                          : match.statistics ? "statistics"
+                                             : "skipped",
+                          match.text});
   }
   for (const EdgeReport& edge : edges)
     edge_rows.push_back({edge.tensor, "-> " + edge.consumer, std::string(name_of(edge.status)), edge.reason});
 
+  const auto folded = static_cast<std::size_t>(std::ranges::count(batch_norms, true, &MatchReport::matched));
   std::string text = concat(count(matched, "layer"), " matched, ", skipped, " skipped; ",
+                            batch_norms.empty() ? "" : count(folded, "batch norm") + " folded; ",
                             count(inserted.size(), "quantizer"), " inserted\n", notes());
   if (!norm_rows.empty()) text += "\nbatch norms\n" + table(norm_rows);
   if (!layer_rows.empty()) text += "\nlayers\n" + table(layer_rows);

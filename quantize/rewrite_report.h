@@ -10,7 +10,7 @@
 
 namespace miniqat::quantize {
 
-/// "quantized", "fused", "passed through", "input", "left float".
+/// "quantized", "fused", "passed through", "input", "statistics", "left float".
 std::string_view name_of(EdgeStatus status);
 
 /// Describes a rewritten graph, consumers in topological order. Every edge is listed but those into FakeQuants: an edge

@@ -19,7 +19,8 @@ std::string edge(const RewriteReport& report, const std::string& tensor, const s
 
 std::string match(const RewriteReport& report, const std::string& layer) {
   for (const MatchReport& match : report.matches)
-    if (match.layer == layer) return (match.matched ? "matched: " : "skipped: ") + match.text;
+    if (match.layer == layer)
+      return (match.matched ? "matched: " : match.statistics ? "statistics: " : "skipped: ") + match.text;
   return "none";
 }
 
@@ -88,7 +89,7 @@ TEST(RewriteReport, FoldedBatchNorm) {
   const RewriteReport report = create_training_graph(toy.graph);
   ASSERT_EQ(report.batch_norms.size(), 1u);
   EXPECT_EQ(report.batch_norms[0].text, "into b/Conv2D_Fold");
-  EXPECT_EQ(match(report, "b/Conv2D"), "skipped: kept for the statistics of [BatchNorm \"b/BatchNorm\"]");
+  EXPECT_EQ(match(report, "b/Conv2D"), "statistics: kept for the statistics of [BatchNorm \"b/BatchNorm\"]");
   EXPECT_EQ(match(report, "b/Conv2D_Fold"),
             "matched: layer + correction + bias + Relu: weights b/mul_fold -> b/weights_quant, output b/Relu -> "
             "b/act_quant");
@@ -100,6 +101,7 @@ TEST(RewriteReport, FoldedBatchNorm) {
   EXPECT_EQ(edge(report, "b/Conv2D_Fold", "b/post_conv_mul"), "fused: computed with b/Conv2D_Fold");
   EXPECT_EQ(edge(report, "b/batch_norm_correction:1", "b/post_conv_mul"), "fused: folded batch norm");
   for (const EdgeReport& each : report.edges) EXPECT_NE(each.status, EdgeStatus::kLeftFloat) << each.tensor;
+  EXPECT_TRUE(report.text().starts_with("2 layers matched, 0 skipped; 1 batch norm folded; 4 quantizers inserted\n"));
 }
 
 TEST(RewriteReport, EveryFloatEdgeHasItsReason) {
