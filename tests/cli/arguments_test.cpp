@@ -34,10 +34,12 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
                  "--seed",          "--threads",    "--symmetric",    "--per-channel",     "--freeze-bn-delay",
                  "--ema-decay",     "--scope",      "--width",        "--init-checkpoint", "--resume",
                  "--steps",         "--no-shuffle", "--config",       "--stop-at",         "--log-every",
-                 "--verbose"}},
+                 "--verbose",       "--augment"}},
       {"eval", {"--run", "--dataset", "--data-dir", "--checkpoint", "--split", "--json"}},
       {"rewrite", {"--graph", "--mode", "--weight-bits", "--quant-delay", "--out", "--report", "--strict"}},
-      {"run", {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out"}},
+      {"run",
+       {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out",
+        "--random-feeds"}},
       {"inspect", {"graph", "--dot"}},
       {"models", {"--model", "--out", "--width", "--batch-size"}}};
   const Outcome all = program({"--help"});
