@@ -1,12 +1,17 @@
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/memory.h"
+#include "cli/random_feeds.h"
 #include "cli/run_directory.h"
 #include "cli/usage_error.h"
 #include "core/graph_json.h"
@@ -30,6 +35,7 @@ struct Arguments {
   std::string backend = "fast";
   std::string precision = "float32";
   bool train = false;
+  bool random_feeds = false;
 };
 
 /// Other programs write labels as int64 and arrays as float64: takes them where no value changes kind.
@@ -76,7 +82,8 @@ bool same_bits(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b
 
 NamedTensors run_once(Session& session, const RunRequest& request, const Feeds& feeds, const Arguments& arguments) {
   NamedTensors before;
-  for (const auto& [name, value] : session.variables()) before.emplace(name, value.clone());
+  if (arguments.train)
+    for (const auto& [name, value] : session.variables()) before.emplace(name, value.clone());
   const RunResult result = session.run(request, feeds);
   NamedTensors out;
   for (std::size_t k = 0; k < request.fetches.size(); ++k) out[arguments.fetch[k]] = result.fetched[k];
@@ -102,7 +109,8 @@ void run(const Arguments& arguments) {
     session.restore(read_safetensors(file), Session::Restore::kVariables, file.string());
   }
   if (arguments.step) session.set_quantization_step(*arguments.step);
-  const Feeds feeds = read_feeds(graph, arguments.feeds);
+  Feeds feeds = read_feeds(graph, arguments.feeds);
+  if (arguments.random_feeds) std::ranges::move(random_feeds(graph, feeds, arguments.seed), std::back_inserter(feeds));
   RunRequest request = make_request(graph, arguments, feeds);
   Arguments named = arguments;
   if (request.fetches.empty() && !request.gradients_of) {
@@ -110,6 +118,7 @@ void run(const Arguments& arguments) {
     for (const Output& output : graph.outputs()) named.fetch.push_back(output.name());
   }
   write_safetensors(arguments.out, {.tensors = run_once(session, request, feeds, named), .metadata = {}});
+  std::printf("ran %s\n", memory_text(session.plan_memory()).c_str());
 }
 
 }  // namespace
@@ -122,6 +131,8 @@ void add_run(CLI::App& program) {
       ->delimiter(',')
       ->default_str("");
   command->add_option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name");
+  command->add_flag("--random-feeds", arguments->random_feeds,
+                    "random numbers for placeholders that are not fed: normal ones, or labels of the loss");
   command->add_option("--checkpoint", arguments->checkpoint,
                       ".safetensors or run directory with the variables; freshly initialised otherwise");
   command->add_flag(
@@ -132,7 +143,8 @@ void add_run(CLI::App& program) {
   command->add_option("--gradients-of", arguments->gradients_of,
                       "also write grad/<name> of this tensor (its sum) for trainable variables and fed placeholders");
   command->add_option("--out", arguments->out, "the .safetensors file to write")->required();
-  command->add_option("--seed", arguments->seed, "of initial values and dropout")->check(CLI::NonNegativeNumber);
+  command->add_option("--seed", arguments->seed, "of initial values, dropout and random feeds")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--threads", arguments->threads, "0: all cores")->check(CLI::Range(0, 1024));
   command->add_option("--backend", arguments->backend, "fast, or the naive reference loops")
       ->check(CLI::IsMember({"fast", "reference"}));

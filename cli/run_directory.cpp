@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 RunDirectory RunDirectory::fresh(const fs::path& path) {
   RunDirectory run(path);
   std::error_code failure;
-  for (const fs::path& file :
-       {run.config(), run.checkpoint(), run.summary(), run.metrics(), run.train_graph(), run.eval_graph(), run.bits()})
+  for (const fs::path& file : {run.config(), run.checkpoint(), run.summary(), run.metrics(), run.train_graph(),
+                               run.eval_graph(), run.bits(), run.init_checkpoint()})
     if (fs::exists(file, failure))
       fail(path.string(), " holds a run already (", file.filename().string(),
            "): give another --out, or --resume to go on with that run");

@@ -43,6 +43,7 @@ void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& fl
   check(settings);
   if (!batch_size_given) adopt_batch_size(settings);
   if (settings.threads == 0) settings.threads = available_cores();
+  settings.augment = resolved_augment(settings);
   set_thread_count(static_cast<int>(settings.threads));
   const std::string out = arguments.out.empty() ? default_directory(settings) : arguments.out;
   const RunDirectory run = RunDirectory::fresh(out);
@@ -99,7 +100,8 @@ void add_train(CLI::App& program) {
       ->check(CLI::PositiveNumber);
   command->add_option("--log-every", arguments->extras.log_every, "steps between two lines of metrics.jsonl")
       ->check(CLI::PositiveNumber);
-  command->add_flag("--verbose", arguments->extras.verbose, "print the rewrite's report and the plan's memory");
+  command->add_flag("--verbose", arguments->extras.verbose,
+                    "print the rewrite's report, the plan's memory and every name of --init-checkpoint");
   const auto flags = std::make_shared<SettingFlags<TrainSettings>>(*command, "Settings (kept in config.json)");
   command->callback([arguments, flags] {
     if (arguments->extras.resume)

@@ -28,6 +28,18 @@ void check_dataset(const std::string& name) {
   throw UsageError(concat("unknown data set \"", name, "\"; known are ", known));
 }
 
+std::string resolved_augment(const TrainSettings& settings) {
+  if (settings.augment != "auto") return settings.augment;
+  return settings.dataset == "cifar10" ? "crop-flip" : "none";
+}
+
+datasets::AugmentOptions augmentation(const TrainSettings& settings) {
+  const std::string name = resolved_augment(settings);
+  if (name == "none") return {};
+  if (name == "crop-flip") return datasets::crop_and_flip();
+  throw UsageError(concat("--augment must be auto, none or crop-flip, got \"", name, "\""));
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps) {
   const optim::Schedule schedule = optim::make_schedule(settings.schedule, {.warmup_steps = settings.warmup_steps,
                                                                             .every = settings.schedule_every,
@@ -51,6 +63,7 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::in
 void check(const TrainSettings& settings) {
   as_usage([&] { check_model_name(settings.model); });
   check_dataset(settings.dataset);
+  augmentation(settings);
   as_usage([&] { settings.rewrite.check(); });
   constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
   require(settings.steps >= 0 && settings.steps <= kMostSteps,
@@ -74,7 +87,8 @@ std::string quantization_label(const TrainSettings& settings) {
   if (settings.float_only) return "float";
   return concat("W", settings.rewrite.weight_bits, "A", settings.rewrite.activation_bits,
                 settings.rewrite.bits_config.empty() ? "" : " mixed",
-                settings.rewrite.per_channel ? " per channel" : "", settings.rewrite.symmetric ? " symmetric" : "");
+                settings.rewrite.per_channel ? " per channel" : "", settings.rewrite.symmetric ? " symmetric" : "",
+                settings.rewrite.bn_fold == quantize::BnFold::kSingle ? " single" : "");
 }
 
 }  // namespace miniqat::cli

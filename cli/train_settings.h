@@ -6,6 +6,7 @@
 
 #include "cli/rewrite_settings.h"
 #include "core/optimizer.h"
+#include "datasets/augment.h"
 
 namespace miniqat::cli {
 
@@ -15,6 +16,7 @@ struct TrainSettings {
   double width = 1.0;
   std::string dataset = "synthetic";
   std::string data_dir;
+  std::string augment = "auto";
 
   bool float_only = false;
   RewriteSettings rewrite;
@@ -51,6 +53,10 @@ void TrainSettings::visit(Visitor&& visitor) {
       "dataset", [](auto& s) -> auto& { return s.dataset; }, "synthetic, mnist, fashion-mnist or cifar10");
   visitor(
       "data_dir", [](auto& s) -> auto& { return s.data_dir; }, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  visitor(
+      "augment", [](auto& s) -> auto& { return s.augment; },
+      "none; crop-flip: training pictures shifted by up to 4 pixels and half of them mirrored, at random; auto: "
+      "crop-flip for cifar10");
   visitor(
       "float", [](auto& s) -> auto& { return s.float_only; }, "no quantization");
   visit_rewrite_options([&](const char* name, auto access, const char* help) {
@@ -91,7 +97,7 @@ void TrainSettings::visit(Visitor&& visitor) {
       "init_checkpoint", [](auto& s) -> auto& { return s.init_checkpoint; },
       "start from the variables of this .safetensors file or run directory, by name");
   visitor(
-      "seed", [](auto& s) -> auto& { return s.seed; }, "of initial weights, shuffling and dropout");
+      "seed", [](auto& s) -> auto& { return s.seed; }, "of initial weights, shuffling, augmentation and dropout");
   visitor(
       "threads", [](auto& s) -> auto& { return s.threads; }, "0: all cores");
 }
@@ -101,6 +107,12 @@ void check(const TrainSettings& settings);
 
 /// Throws UsageError that lists the known data sets unless `name` is one.
 void check_dataset(const std::string& name);
+
+/// `augment` with "auto" replaced by what suits the data set: mirrored digits are no digits.
+std::string resolved_augment(const TrainSettings& settings);
+
+/// What the loader of training batches is to do. Throws UsageError for an unknown `augment`.
+datasets::AugmentOptions augmentation(const TrainSettings& settings);
 
 /// The optimizer with its schedule over `total_steps`.
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps);

@@ -1,14 +1,14 @@
 #include "cli/trainer.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/evaluator.h"
+#include "cli/init_checkpoint.h"
 #include "cli/interrupt.h"
+#include "cli/memory.h"
 #include "cli/model_source.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
@@ -22,14 +22,6 @@
 
 namespace miniqat::cli {
 namespace {
-
-double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
-
-double peak_megabytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
-}
 
 std::string percent(double fraction) {
   char text[16];
@@ -113,12 +105,17 @@ class Trainer {
                                 " has done step ", session_->step(), " already"));
       run_.forget_metrics_after(session_->step());
     } else {
-      if (!settings_.init_checkpoint.empty()) start_from_checkpoint();
+      std::optional<InitCheckpoint> start;
+      if (!settings_.init_checkpoint.empty()) start = start_from(settings_.init_checkpoint, *session_);
       // The settings first: a run that is killed from here on can be resumed.
       run_.make();
       if (!settings_.rewrite.layer_bits.empty())
         write_json(run_.bits(), quantize::layer_bits_to_json(settings_.rewrite.layer_bits));
       write_json(run_.config(), settings_to_json(settings_));
+      if (start) {
+        std::printf("%s", start->text(extras_.verbose).c_str());
+        write_json(run_.init_checkpoint(), start->json());
+      }
       write_graph(run_.train_graph(), training_.graph);
       write_graph(run_.eval_graph(), evaluation_.graph);
       save();
@@ -126,29 +123,15 @@ class Trainer {
     describe_run();
   }
 
-  void start_from_checkpoint() {
-    const std::filesystem::path file = checkpoint_file(settings_.init_checkpoint);
-    const auto report = session_->restore(read_safetensors(file), Session::Restore::kByName, file.string());
-    if (report.restored.empty()) fail(file.string(), ": no tensor has the name of a variable of this model");
-    std::printf("From %s: %zu variables restored, %zu new, %zu unused.\n", file.c_str(), report.restored.size(),
-                report.fresh.size(), report.unused.size());
-    const auto list = [&](const char* what, const std::vector<std::string>& names) {
-      for (const std::string& name : names) std::printf("  %-8s %s\n", what, name.c_str());
-    };
-    if (extras_.verbose) list("restored", report.restored);
-    list("new", report.fresh);
-    list("unused", report.unused);
-  }
-
   void describe_run() const {
     const models::ModelSize size = models::size_of(training_.graph, settings_.batch_size);
     std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture, %zu quantizers\n", settings_.model.c_str(),
                 settings_.dataset.c_str(), quantization_label(settings_).c_str(), static_cast<long>(size.parameters),
                 static_cast<long>(size.multiply_adds), report_.inserted.size());
-    std::printf("%ld training and %ld test pictures, %ld steps of %ld, %ld threads, run directory %s\n",
-                static_cast<long>(data_.train.size()), static_cast<long>(data_.test.size()),
-                static_cast<long>(total_steps_), static_cast<long>(settings_.batch_size),
-                static_cast<long>(settings_.threads), run_.path().c_str());
+    std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld threads, run directory %s\n",
+                static_cast<long>(data_.train.size()), augmentation(settings_).none() ? "" : " (crop-flip)",
+                static_cast<long>(data_.test.size()), static_cast<long>(total_steps_),
+                static_cast<long>(settings_.batch_size), static_cast<long>(settings_.threads), run_.path().c_str());
     if (session_->step() > 0) std::printf("going on after step %ld\n", static_cast<long>(session_->step()));
     if (!settings_.float_only) std::printf("%s", (extras_.verbose ? report_.text() : report_.notes()).c_str());
     std::fflush(stdout);
@@ -158,7 +141,8 @@ class Trainer {
     datasets::Loader loader(data_.train, {.batch_size = settings_.batch_size,
                                           .shuffle = !settings_.no_shuffle,
                                           .seed = static_cast<std::uint64_t>(settings_.seed),
-                                          .first_batch = session_->step()});
+                                          .first_batch = session_->step(),
+                                          .augment = augmentation(settings_)});
     const std::int64_t last = std::min(total_steps_, extras_.stop_at.value_or(total_steps_));
     while (session_->step() < last && !InterruptGuard::requested()) {
       const datasets::Batch& batch = loader.next();
@@ -184,13 +168,7 @@ class Trainer {
 
   void describe_memory(Progress& progress) const {
     if (!extras_.verbose) return;
-    const PlanMemory memory = session_->plan_memory();
-    char text[160];
-    std::snprintf(text, sizeof text,
-                  "plan: %d nodes (%d dropped), arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB",
-                  memory.nodes, memory.dropped_nodes, megabytes(memory.arena), megabytes(memory.unshared),
-                  peak_megabytes());
-    progress.line(text);
+    progress.line("plan: " + memory_text(session_->plan_memory()));
   }
 
   void save() { write_safetensors(run_.checkpoint(), checked_checkpoint()); }

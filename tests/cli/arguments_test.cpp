@@ -28,17 +28,20 @@ class ArgumentsTest : public ::testing::Test {
 
 TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
   const std::map<std::string, std::vector<std::string>> flags = {
-      {"train", {"--model",         "--dataset",    "--data-dir",     "--weight-bits",     "--activation-bits",
-                 "--quant-delay",   "--epochs",     "--out",          "--float",           "--batch-size",
-                 "--learning-rate", "--momentum",   "--weight-decay", "--optimizer",       "--schedule",
-                 "--seed",          "--threads",    "--symmetric",    "--per-channel",     "--freeze-bn-delay",
-                 "--ema-decay",     "--scope",      "--width",        "--init-checkpoint", "--resume",
-                 "--steps",         "--no-shuffle", "--config",       "--stop-at",         "--log-every",
-                 "--verbose",       "--bits-config"}},
+      {"train", {"--model",         "--dataset",     "--data-dir",     "--weight-bits",     "--activation-bits",
+                 "--quant-delay",   "--epochs",      "--out",          "--float",           "--batch-size",
+                 "--learning-rate", "--momentum",    "--weight-decay", "--optimizer",       "--schedule",
+                 "--seed",          "--threads",     "--symmetric",    "--per-channel",     "--freeze-bn-delay",
+                 "--ema-decay",     "--scope",       "--width",        "--init-checkpoint", "--resume",
+                 "--steps",         "--no-shuffle",  "--config",       "--stop-at",         "--log-every",
+                 "--verbose",       "--bits-config", "--augment",      "--bn-fold",         "--float-pools"}},
       {"eval", {"--run", "--dataset", "--data-dir", "--checkpoint", "--split", "--json"}},
       {"rewrite",
-       {"--graph", "--mode", "--weight-bits", "--quant-delay", "--out", "--report", "--strict", "--bits-config"}},
-      {"run", {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out"}},
+       {"--graph", "--mode", "--weight-bits", "--quant-delay", "--out", "--report", "--strict", "--bits-config",
+        "--bn-fold", "--freeze-bn-delay", "--float-pools"}},
+      {"run",
+       {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out",
+        "--random-feeds"}},
       {"inspect", {"graph", "--dot"}},
       {"models", {"--model", "--out", "--width", "--batch-size", "--image-size", "--classes"}}};
   const Outcome all = program({"--help"});

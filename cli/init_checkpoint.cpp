@@ -1,0 +1,43 @@
+#include "cli/init_checkpoint.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/run_directory.h"
+
+namespace miniqat::cli {
+namespace {
+
+constexpr std::size_t kShown = 8;
+
+std::string list_text(const std::string& what, const std::vector<std::string>& names, bool all) {
+  const std::size_t shown = all ? names.size() : std::min(names.size(), kShown);
+  const std::string head = concat("  ", what, std::string(9 - what.size(), ' '));
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) text += head + names[i] + "\n";
+  if (shown < names.size()) text += concat(head, "... and ", names.size() - shown, " more (--verbose lists all)\n");
+  return text;
+}
+
+}  // namespace
+
+std::string InitCheckpoint::text(bool all) const {
+  return concat("From ", source.string(), ": ", names.restored.size(), " variables restored, ", names.fresh.size(),
+                " new, ", names.unused.size(), " unused.\n") +
+         list_text("restored", names.restored, all) + list_text("new", names.fresh, all) +
+         list_text("unused", names.unused, all);
+}
+
+nlohmann::ordered_json InitCheckpoint::json() const {
+  return {{"source", source.string()}, {"restored", names.restored}, {"new", names.fresh}, {"unused", names.unused}};
+}
+
+InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
+  InitCheckpoint start{.source = checkpoint_file(path), .names = {}};
+  const std::string source = start.source.string();
+  start.names = session.restore(read_safetensors(start.source), Session::Restore::kByName, source);
+  if (start.names.restored.empty()) fail(source, ": no tensor has the name of a variable of this model");
+  return start;
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,105 @@
+// What `miniqat train --init-checkpoint` says of the names in a checkpoint, and what it keeps in the run directory.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/safetensors.h"
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+class InitCheckpointTest : public ::testing::Test {
+ protected:
+  /// A checkpoint with two of the model's four variables and ten names that it does not have.
+  void SetUp() override {
+    write_tiny_digits(place_, "digits", 32, 20);
+    place_.write("tiny.json", tiny_classifier());
+    NamedTensors tensors = {{"fc/biases", Tensor(Shape{10})}, {"conv1/biases", Tensor(Shape{4})}};
+    for (char letter = 'a'; letter <= 'j'; ++letter) tensors[std::string("other/") + letter] = Tensor(Shape{2});
+    tensors["optimizer:momentum/fc/biases"] = Tensor(Shape{10});
+    tensors["session:step"] = Tensor::scalar(std::int64_t{7});
+    write_safetensors(place_.path() / "start.safetensors", {.tensors = tensors, .metadata = {}});
+  }
+
+  Outcome train(const std::string& out, const Arguments& more) const {
+    Arguments line = {"train",   "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits",
+                      "--steps", "2",       "--threads", "1",         "--out", out};
+    line.insert(line.end(), more.begin(), more.end());
+    return miniqat(line, place_.path());
+  }
+  Json kept(const std::string& run) const {
+    return Json::parse(bytes_of(place_.path() / run / "init_checkpoint.json"));
+  }
+
+  TempDir place_;
+};
+
+std::vector<std::string> lettered(char last) {
+  std::vector<std::string> names;
+  for (char letter = 'a'; letter <= last; ++letter) names.push_back(std::string("other/") + letter);
+  return names;
+}
+
+std::string lines(const std::string& head, const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += "  " + head + " " + name + "\n";
+  return text;
+}
+
+TEST_F(InitCheckpointTest, EightNamesOfAKindArePrintedAndAllAreKept) {
+  const Outcome outcome = train("run", {"--float", "--init-checkpoint", "start.safetensors"});
+  expect_success(outcome);
+  const std::string text = "From start.safetensors: 2 variables restored, 2 new, 10 unused.\n" +
+                           lines("restored", {"conv1/biases", "fc/biases"}) +
+                           lines("new     ", {"conv1/weights", "fc/weights"}) + lines("unused  ", lettered('h')) +
+                           lines("unused  ", {"... and 2 more (--verbose lists all)"});
+  EXPECT_TRUE(outcome.out.starts_with(text)) << outcome.out;
+  EXPECT_EQ(kept("run"), Json({{"source", "start.safetensors"},
+                               {"restored", {"conv1/biases", "fc/biases"}},
+                               {"new", {"conv1/weights", "fc/weights"}},
+                               {"unused", lettered('j')}}));
+}
+
+TEST_F(InitCheckpointTest, VerbosePrintsAllNames) {
+  const Outcome outcome = train("run", {"--float", "--init-checkpoint", "start.safetensors", "--verbose"});
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find(lines("unused  ", lettered('j'))), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("more (--verbose"), std::string::npos) << outcome.out;
+}
+
+TEST_F(InitCheckpointTest, AQuantizedRunKeepsTheNamesOfItsNewRanges) {
+  expect_success(train("float", {"--float"}));
+  EXPECT_FALSE(fs::exists(place_.path() / "float/init_checkpoint.json"));
+  const Outcome outcome = train("qat", {"--init-checkpoint", "float", "--stop-at", "1"});
+  expect_success(outcome);
+  const Json names = kept("qat");
+  EXPECT_EQ(names["source"], "float/checkpoint.safetensors");
+  EXPECT_EQ(names["restored"], Json({"conv1/biases", "conv1/weights", "fc/biases", "fc/weights"}));
+  EXPECT_EQ(names["unused"], Json::array());
+  ASSERT_GT(names["new"].size(), 8u);
+  for (const std::string name : {"conv1/weights_quant/min", "fc/act_quant/max"})
+    EXPECT_EQ(std::ranges::count(names["new"], Json(name)), 1) << name;
+  EXPECT_NE(outcome.out.find("  new      ... and " + std::to_string(names["new"].size() - 8) + " more"),
+            std::string::npos)
+      << outcome.out;
+
+  const Outcome resumed = miniqat({"train", "--resume", "--out", "qat"}, place_.path());
+  expect_success(resumed);
+  EXPECT_EQ(resumed.out.find("restored"), std::string::npos) << resumed.out;
+  EXPECT_EQ(kept("qat"), names);
+}
+
+TEST_F(InitCheckpointTest, ADirectoryThatHoldsOneIsNoFreshOne) {
+  place_.write("run/init_checkpoint.json", "{}");
+  expect_error(train("run", {"--float"}), 1, {"run holds a run already", "init_checkpoint.json"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing
