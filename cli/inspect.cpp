@@ -97,7 +97,8 @@ void add_inspect(CLI::App& program) {
                    "graph JSON, or a run directory for its training graph; two of them, before and after, with --diff")
       ->required()
       ->expected(1, 2)
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->default_str("");
   CLI::Option* dot = command->add_option(
       "--dot", arguments->dot,
       "write a picture as Graphviz text to this file instead (- prints it): quantizers coloured by role, scopes boxed");

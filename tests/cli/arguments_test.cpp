@@ -38,7 +38,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
       {"eval", {"--run", "--dataset", "--data-dir", "--checkpoint", "--split", "--json"}},
       {"rewrite", {"--graph", "--mode", "--weight-bits", "--quant-delay", "--out", "--report", "--strict"}},
       {"run", {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out"}},
-      {"inspect", {"graph", "--dot"}},
+      {"inspect", {"graph", "--dot", "--diff"}},
       {"models", {"--model", "--out", "--width", "--batch-size"}}};
   const Outcome all = program({"--help"});
   expect_success(all);
