@@ -2,33 +2,32 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cli/commands.h"
+#include "cli/graph_diff.h"
 #include "cli/graph_dot.h"
+#include "cli/quantizer_text.h"
 #include "cli/run_directory.h"
+#include "cli/usage_error.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/graph_json.h"
 #include "core/source_ops.h"
-#include "quantize/fake_quant.h"
 
 namespace miniqat::cli {
 namespace {
 
 struct Arguments {
-  std::string graph;
+  std::vector<std::string> graphs;
   std::string dot;
+  bool diff = false;
 };
 
 std::string note_of(const Node& node) {
   const auto* quantizer = node.as<quantize::FakeQuant>();
-  if (quantizer == nullptr) return "";
-  const quantize::FakeQuantAttributes& attributes = quantizer->attributes();
-  const char* ranges[] = {"last value", "moving average", "fixed range"};
-  return concat(
-      attributes.bits, " bits, ", ranges[static_cast<int>(attributes.range)], attributes.narrow_range ? ", narrow" : "",
-      attributes.symmetric ? ", symmetric" : "", attributes.per_channel ? ", per channel" : "",
-      attributes.delay > 0 ? concat(", delay ", attributes.delay) : "", attributes.is_training ? "" : ", evaluation");
+  return quantizer == nullptr ? "" : quantizer_text(quantizer->attributes());
 }
 
 std::string count_text(std::int64_t count) { return count == 0 ? "" : std::to_string(count); }
@@ -66,11 +65,20 @@ void print_table(const Graph& graph) {
               static_cast<long>(parameters), static_cast<long>(multiply_adds));
 }
 
+Graph read_graph_or_run(const std::filesystem::path& path) {
+  return read_graph(std::filesystem::is_directory(path) ? RunDirectory::open(path).train_graph() : path);
+}
+
 void inspect(const Arguments& arguments) {
-  std::filesystem::path path = arguments.graph;
-  if (std::filesystem::is_directory(path)) path = RunDirectory::open(path).train_graph();
-  const Graph graph = read_graph(path);
-  if (arguments.dot.empty())
+  if (arguments.diff && arguments.graphs.size() != 2)
+    throw UsageError("--diff takes two graphs, before and after; there is only \"" + arguments.graphs[0] + "\"");
+  if (!arguments.diff && arguments.graphs.size() != 1)
+    throw UsageError("one graph is shown at a time, \"" + arguments.graphs[1] +
+                     "\" is one too many; --diff compares two");
+  const Graph graph = read_graph_or_run(arguments.graphs[0]);
+  if (arguments.diff)
+    std::printf("%s", graph_diff(graph, read_graph_or_run(arguments.graphs[1])).c_str());
+  else if (arguments.dot.empty())
     print_table(graph);
   else if (arguments.dot == "-")
     std::printf("%s", graph_to_dot(graph).c_str());
@@ -81,10 +89,23 @@ void inspect(const Arguments& arguments) {
 }  // namespace
 
 void add_inspect(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("inspect", "Show a graph: nodes, parameters, multiply-adds, quantizers");
+  CLI::App* command = program.add_subcommand(
+      "inspect", "Show a graph: nodes, parameters, multiply-adds, quantizers; or what a rewrite made of it");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("graph", arguments->graph, "graph JSON, or a run directory for its training graph")->required();
-  command->add_option("--dot", arguments->dot, "write Graphviz text to this file instead (- prints it)");
+  command
+      ->add_option("graph", arguments->graphs,
+                   "graph JSON, or a run directory for its training graph; two of them, before and after, with --diff")
+      ->required()
+      ->expected(1, 2)
+      ->type_name("FILE")
+      ->default_str("");
+  CLI::Option* dot = command->add_option(
+      "--dot", arguments->dot,
+      "write a picture as Graphviz text to this file instead (- prints it): quantizers coloured by role, scopes boxed");
+  command
+      ->add_flag("--diff", arguments->diff,
+                 "compare two graphs instead: nodes added and removed, edges rerouted, attributes and outputs changed")
+      ->excludes(dot);
   command->callback([arguments] { inspect(*arguments); });
 }
 

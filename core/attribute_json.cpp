@@ -171,18 +171,18 @@ class Reader final : public AttributeVisitor {
   std::vector<Level> levels_;
 };
 
-Json all_attributes(const Op& op) {
+}  // namespace
+
+Json all_attributes_to_json(const Op& op) {
   Writer writer;
   op.clone()->visit(writer);
   return writer.result;
 }
 
-}  // namespace
-
 Json attributes_to_json(const Op& op) {
-  Json attributes = all_attributes(op);
+  Json attributes = all_attributes_to_json(op);
   if (op.writes_defaults()) return attributes;
-  const Json defaults = all_attributes(*make_op(op.type()));
+  const Json defaults = all_attributes_to_json(*make_op(op.type()));
   for (const auto& item : defaults.items())
     if (item.key() != "shape" && attributes.contains(item.key()) && attributes[item.key()] == item.value())
       attributes.erase(item.key());

@@ -6,6 +6,9 @@
 
 namespace miniqat {
 
+/// Every attribute as a JSON object.
+nlohmann::ordered_json all_attributes_to_json(const Op& op);
+
 /// The attributes that differ from a default-made op's, and a shape in any case, as a JSON object. All of them for ops
 /// with writes_defaults().
 nlohmann::ordered_json attributes_to_json(const Op& op);

@@ -42,7 +42,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
       {"run",
        {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out",
         "--random-feeds"}},
-      {"inspect", {"graph", "--dot"}},
+      {"inspect", {"graph", "--dot", "--diff"}},
       {"models", {"--model", "--out", "--width", "--batch-size", "--image-size", "--classes"}}};
   const Outcome all = program({"--help"});
   expect_success(all);
