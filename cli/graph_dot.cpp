@@ -230,7 +230,7 @@ class Writer {
     const auto add = [&](const std::string& attribute) {
       attributes += (attributes.empty() ? " [" : ", ") + attribute;
     };
-    if (from.index > 0) add(concat("label=\":", from.index, "\""));
+    if (from.index > 0) add(concat("label=\" :", from.index, "\""));
     if (main_input && !is_parameter(*from.node)) {
       add("weight=8");
       const int rows = rows_to_clear(*from.node, to);

@@ -131,8 +131,24 @@ TEST_F(InspectTest, BatchNormsShowWhatIsTrainedOnly) {
   expect_parts(dot, {"\"bn/gamma\" -> \"bn/BatchNorm\"", "\"bn/beta\" -> \"bn/BatchNorm\"",
                      "\"bn/frozen_bias\" -> \"bn/BiasAdd\""});
   expect_none(dot, {"moving_mean", "moving_variance"});
-  EXPECT_NE(line_with(dot, "-> \"bn/mean_out\"").find("label=\":1\""), std::string::npos) << dot;
+  EXPECT_NE(line_with(dot, "-> \"bn/mean_out\"").find("label=\" :1\""), std::string::npos) << dot;
   EXPECT_EQ(line_with(dot, "-> \"bn/BiasAdd\"").find("label"), std::string::npos) << dot;
+}
+
+TEST_F(InspectTest, RangesAreShownWhereTheyAreTrained) {
+  place_.write("ranges.json", graph_text(R"(
+      {"name": "w", "op": "Variable", "attrs": {"shape": [1, 1, 2, 3]}},
+      {"name": "depthwise/min", "op": "Variable", "attrs": {"shape": [2, 3], "trainable": false}},
+      {"name": "depthwise/max", "op": "Variable", "attrs": {"shape": [2, 3], "trainable": false}},
+      {"name": "depthwise", "op": "FakeQuant", "inputs": ["w", "depthwise/min", "depthwise/max"],
+       "attrs": {"per_channel": true}},
+      {"name": "still/min", "op": "Constant", "attrs": {"shape": [], "value": -1}},
+      {"name": "still/max", "op": "Variable", "attrs": {"shape": [], "trainable": true}},
+      {"name": "still", "op": "FakeQuant", "inputs": ["depthwise", "still/min", "still/max"],
+       "attrs": {"range": "fixed"}})"));
+  const std::string dot = dot_of("ranges.json");
+  expect_parts(dot, {"\\n8 bits, moving average\\nper channel\"", "\"still/max\" -> \"still\""});
+  expect_none(dot, {"depthwise/min", "depthwise/max", "still/min"});
 }
 
 TEST_F(InspectTest, ScopesAreNestedClusters) {
