@@ -113,21 +113,11 @@ TEST(RewritePatterns, ConstantAndScalarBiasesCount) {
   }
 }
 
-/// Stands for any op between layer and bias that the patterns know by its type.
-class BatchToSpace final : public Op {
- public:
-  std::string_view type() const override { return "BatchToSpaceND"; }
-  void visit(AttributeVisitor&) override {}
-  std::unique_ptr<Op> clone() const override { return std::make_unique<BatchToSpace>(); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override { return {inputs[0]}; }
-  void forward(const ForwardContext&) const override {}
-  void reference_forward(const ForwardContext&) const override {}
-};
-
 TEST(RewritePatterns, BatchToSpaceStandsBeforeTheBias) {
   ToyGraph toy;
-  const Output conv = toy.conv("atrous", toy.images());
-  const Output unfolded = toy.graph.add("unfold", std::make_unique<BatchToSpace>(), {conv}).output();
+  const Output blocks = layers::space_to_batch(toy.graph, "fold", toy.images(), {.block_shape = {2, 2}});
+  const Output conv = toy.conv("atrous", blocks);
+  const Output unfolded = layers::batch_to_space(toy.graph, "unfold", conv, {.block_shape = {2, 2}});
   layers::relu(toy.graph, "atrous/Relu", toy.bias("atrous", unfolded));
   const RewriteReport report = create_training_graph(toy.graph);
   EXPECT_EQ(report.inserted, (Names{"atrous/weights_quant", "atrous/act_quant"}));
