@@ -76,8 +76,8 @@ TEST_P(FoldBatchNorms, TrainsAsBeforeOnceFrozen) {
       expect_folded(fold_batch_norms(folded.graph, frozen, true));
       const Outcome outcome = run(folded, way, true, step);
       expect_same(outcome, run(unfolded, way, true, step), tolerance(way));
-      const Tensor before = FoldingNet::numbers("net/block/BatchNorm/moving_mean",
-                                                outcome.variables.at("net/block/BatchNorm/moving_mean").shape(), -1, 1);
+      const Tensor before = testing::numbers("net/block/BatchNorm/moving_mean",
+                                             outcome.variables.at("net/block/BatchNorm/moving_mean").shape(), -1, 1);
       const double moved = element(outcome.variables.at("net/block/BatchNorm/moving_mean"), 0) - element(before, 0);
       EXPECT_EQ(moved == 0, step == 2);
     }

@@ -152,9 +152,10 @@ FoldingNet frozen_on_batch_statistics(Layer layer) {
 TEST_P(FoldPhases, OnceFrozenTheBatchStatisticsCancel) {
   FoldingNet literal = frozen_on_batch_statistics(GetParam());
   Session session(literal.graph, kDouble);
-  literal.set_variables(session);
+  testing::number_variables(literal.graph, session);
   const Output offset = literal.graph.at("net/block/batch_norm_correction").output(2);
-  const Tensor value = session.run({.fetches = {offset}, .training = true}, literal.feeds()).fetched[0];
+  const Tensor value =
+      session.run({.fetches = {offset}, .training = true}, testing::numbered_feeds(literal.graph)).fetched[0];
   for (std::int64_t c = 0; c < value.elements(); ++c) EXPECT_GT(std::abs(element(value, c)), 1e-3);
 
   FoldingNet moving({.layer = GetParam(), .freeze_delay = 0});
@@ -193,8 +194,22 @@ TEST(FoldPhasesMemory, WhoGivesStatisticsOnlyDoesNotNormalise) {
   EXPECT_EQ(step_of(*plan_of(net, true, kFirst), norm).context.outputs[0], nullptr);
   EXPECT_NE(step_of(*plan_of(net, true, kFirst - 1), norm).context.outputs[0], nullptr) << "it is the layer's output";
   EXPECT_NE(step_of(*plan_of(net, true, kFirst, Backend::kReference), norm).context.outputs[0], nullptr);
-  const auto frozen = plan_of(net, true, kSecond);
-  EXPECT_TRUE(std::ranges::none_of(frozen->forward, [&](const auto& step) { return step.node == &norm; }));
+}
+
+TEST(FoldPhasesMemory, OnceFrozenNothingIsCorrected) {
+  FoldingNet net({});
+  create_training_graph(net.graph, {.quant_delay = kFirst, .freeze_bn_delay = kSecond});
+  const auto runs = [&](std::int64_t step, const std::string& name) {
+    const auto plan = plan_of(net, true, step);
+    return std::ranges::find(plan->forward, &net.graph.at("net/block/" + name), &Plan::ForwardStep::node) !=
+           plan->forward.end();
+  };
+  for (const char* name : {"BatchNorm", "post_conv_mul"}) {
+    EXPECT_TRUE(runs(kFirst, name)) << name;
+    EXPECT_FALSE(runs(kSecond, name)) << name;
+  }
+  for (const std::int64_t step : {kFirst - 1, kFirst, kSecond})
+    EXPECT_FALSE(runs(step, "correction_add")) << "it adds zeros, step " << step;
 }
 
 TEST(FoldPhasesMemory, StatisticsOfABatchTakeNoMemoryForY) {
@@ -214,7 +229,7 @@ TEST(FoldPhasesMemory, StatisticsOfABatchTakeNoMemoryForY) {
   EXPECT_EQ(step_of(*some, norm).context.outputs[0], nullptr);
   EXPECT_EQ(all->memory.unshared - some->memory.unshared, x.spec().bytes());
 
-  const Feeds feeds = {{x, FoldingNet::numbers("x", x.shape(), -1, 1)}};
+  const Feeds feeds = {{x, testing::numbers("x", x.shape())}};
   const RunRequest request{
       .fetches = {norm.output(1)}, .gradients_of = norm.output(2), .gradient_targets = {x}, .training = true};
   Session fast(graph);

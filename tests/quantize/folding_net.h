@@ -33,6 +33,33 @@ struct FoldingCase {
   }
 };
 
+/// The same numbers for the same name and shape.
+inline Tensor numbers(const std::string& name, const Shape& shape, double low = -1, double high = 1) {
+  const Tensor tensor(shape);
+  Random random(hash_text(name));
+  for (float& value : tensor.values<float>()) value = static_cast<float>(low + (high - low) * random.uniform());
+  return tensor;
+}
+
+/// For all placeholders.
+inline Feeds numbered_feeds(const Graph& graph) {
+  Feeds feeds;
+  for (const Node* node : graph.nodes())
+    if (node->type() == "Placeholder")
+      feeds.emplace_back(node->output(), numbers(node->name(), node->output().shape()));
+  return feeds;
+}
+
+/// Weights around 0, gammas of both signs, moving statistics away from where they start; ranges of quantizers stay.
+inline void number_variables(const Graph& graph, Session& session) {
+  for (const Node* node : graph.nodes()) {
+    const std::string& name = node->name();
+    if (node->type() != "Variable" || name.ends_with("/min") || name.ends_with("/max")) continue;
+    const bool variance = name.ends_with("variance");
+    session.set_variable(name, numbers(name, node->output().shape(), variance ? 0.3 : -1, variance ? 2 : 1));
+  }
+}
+
 /// images -> block/<layer> -> batch norm -> ... -> `result`, times `weighting` so that no two elements have the same
 /// gradient: `loss`.
 struct FoldingNet {
@@ -58,32 +85,6 @@ struct FoldingNet {
     graph.set_outputs({y});
     weighting = layers::placeholder(graph, "weighting", y.shape());
     loss = layers::mul(graph, "loss", y, weighting);
-  }
-
-  /// The same numbers for every net of a shape.
-  Feeds feeds() const {
-    Feeds feeds;
-    for (const Node* node : graph.nodes())
-      if (node->type() == "Placeholder")
-        feeds.emplace_back(node->output(), numbers(node->name(), node->output().shape(), -1, 1));
-    return feeds;
-  }
-
-  /// Weights around 0, gammas of both signs, moving statistics away from where they start.
-  void set_variables(Session& session) const {
-    for (const Node* node : graph.nodes()) {
-      const std::string& name = node->name();
-      if (node->type() != "Variable" || name.ends_with("/min") || name.ends_with("/max")) continue;
-      const bool variance = name.ends_with("moving_variance");
-      session.set_variable(name, numbers(name, node->output().shape(), variance ? 0.3 : -1, variance ? 2 : 1));
-    }
-  }
-
-  static Tensor numbers(const std::string& name, const Shape& shape, double low, double high) {
-    const Tensor tensor(shape);
-    Random random(hash_text(name));
-    for (float& value : tensor.values<float>()) value = static_cast<float>(low + (high - low) * random.uniform());
-    return tensor;
   }
 
  private:

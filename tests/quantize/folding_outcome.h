@@ -42,15 +42,16 @@ inline std::vector<Output> gradient_targets(const Graph& graph) {
   return targets;
 }
 
-/// One step with gradients, after so many others.
-inline Outcome run(const FoldingNet& net, Session& session, bool training, std::int64_t step = 0) {
-  net.set_variables(session);
+/// One step, after so many others, with gradients of (the sum of) `loss`.
+inline Outcome run(Graph& graph, Output loss, const SessionOptions& options, bool training, std::int64_t step = 0) {
+  Session session(graph, options);
+  number_variables(graph, session);
   session.set_quantization_step(step);
-  const RunRequest request{.fetches = net.graph.outputs(),
-                           .gradients_of = net.loss,
-                           .gradient_targets = gradient_targets(net.graph),
+  const RunRequest request{.fetches = graph.outputs(),
+                           .gradients_of = loss,
+                           .gradient_targets = gradient_targets(graph),
                            .training = training};
-  const RunResult result = session.run(request, net.feeds());
+  const RunResult result = session.run(request, numbered_feeds(graph));
   Outcome outcome{.y = result.fetched[0], .gradients = {}, .variables = {}};
   for (std::size_t k = 0; k < result.gradients.size(); ++k)
     outcome.gradients[request.gradient_targets[k].node->name()] = result.gradients[k];
@@ -59,8 +60,7 @@ inline Outcome run(const FoldingNet& net, Session& session, bool training, std::
 }
 
 inline Outcome run(FoldingNet& net, const SessionOptions& options, bool training, std::int64_t step = 0) {
-  Session session(net.graph, options);
-  return run(net, session, training, step);
+  return run(net.graph, net.loss, options, training, step);
 }
 
 /// Variables that only `actual` has are passed over.
