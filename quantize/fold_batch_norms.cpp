@@ -195,9 +195,9 @@ void freeze_unfolded(Graph& graph, const RewriteOptions& options) {
 
 std::string fold(Graph& graph, const Foldable& found, const RewriteOptions& options, bool is_training) {
   Folder folder(graph, found);
-  const bool learns = found.batch_norm->as<layers::BatchNorm>()->attributes().is_training;
-  if (!is_training || !learns) return folder.with_moving_statistics();
-  const std::int64_t freeze = options.freeze_bn_delay.value_or(-1);
+  const layers::BatchNormAttributes norm = found.batch_norm->as<layers::BatchNorm>()->attributes();
+  if (!is_training || !norm.is_training) return folder.with_moving_statistics();
+  const std::int64_t freeze = norm.freeze_delay >= 0 ? norm.freeze_delay : options.freeze_bn_delay.value_or(-1);
   return options.bn_fold == BnFold::kTf ? folder.with_corrections(freeze) : folder.with_single_convolution(freeze);
 }
 

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/source_ops.h"
 #include "layers/batch_norm.h"
+#include "layers/space_to_batch.h"
 #include "quantize/folded_layer.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/layer_patterns.h"
@@ -30,8 +31,12 @@ std::string other_reader(const Graph& graph, Output tensor, const Node& reader) 
 bool keeps_channels(const Node& node) {
   const Shape& before = node.input(0).shape();
   const Shape& after = node.output().shape();
+  const auto* blocks = node.as<layers::BatchToSpaceNd>();
+  if (blocks && std::ssize(blocks->attributes().block_shape) == before.rank() - 1) return false;
   return before.rank() > 0 && after.rank() > 0 && before.channels() == after.channels();
 }
+
+bool is_rearrangement(const Node* node) { return node->type() != "Identity"; }
 
 /// What stands between the batch norm and the first node above it that is neither Identity, Reshape nor BatchToSpaceND,
 /// which may be a layer. Returns why folding across it would be wrong, or an empty text.
@@ -43,15 +48,22 @@ std::string walk_up(const Graph& graph, Foldable& found) {
       return concat(describe(*tensor.node), " is read by ", other, " as well");
     if (!is_one_of(tensor.node->type(), kBetween)) break;
     if (!keeps_channels(*tensor.node)) return concat(describe(*tensor.node), " moves the channels");
+    if (is_rearrangement(tensor.node) && std::ranges::any_of(found.between, is_rearrangement))
+      return concat(describe(*tensor.node), " is one rearrangement too many between it and its layer");
     found.between.insert(found.between.begin(), tensor.node);
     reader = tensor.node;
   }
   return "";
 }
 
+bool adds_bias_to_layer(const Node& node) {
+  if (node.type() != "BiasAdd" && node.type() != "Add") return false;
+  return std::ranges::any_of(
+      std::array{0, 1}, [&](int i) { return is_layer(*node.input(i).node) && node.input(1 - i).shape().rank() <= 1; });
+}
+
 std::string why_no_layer(const Node& node) {
-  const bool adds = node.type() == "BiasAdd" || node.type() == "Add";
-  if (adds && std::ranges::any_of(node.inputs(), [](const Output& input) { return is_layer(*input.node); }))
+  if (adds_bias_to_layer(node))
     return concat("a bias stands between it and its layer, ", describe(node), "; leave it out, beta does its work");
   return concat("its input comes from ", describe(node), ", not from a layer");
 }
@@ -68,15 +80,20 @@ std::string why_no_weights(const Node& layer) {
   return concat("the weights of ", describe(layer), " come from ", describe(source), ", not from a Variable");
 }
 
+bool trains(const Node& node) {
+  const auto* norm = node.as<layers::BatchNorm>();
+  return norm && norm->attributes().is_training;
+}
+
 std::string why_not_norm(const Graph& graph, const Node& norm, bool is_training) {
   if (norm.uses(0).empty() && !is_output(graph, norm.output())) return "nobody reads its output";
   for (const int k : {1, 2})
     if (const std::string other = other_reader(graph, norm.output(k), norm); !other.empty())
       return concat("its statistics are read by ", other);
-  if (!is_training || !norm.as<layers::BatchNorm>()->attributes().is_training) return "";
+  if (!is_training || !trains(norm)) return "";
   for (const int k : {3, 4})
     for (const Use& use : norm.input(k).node->uses(norm.input(k).index))
-      if (use.node != &norm && use.node->type() == "BatchNorm" && use.input >= 3)
+      if (use.node != &norm && trains(*use.node) && use.input >= 3)
         return concat("its moving statistics belong to ", describe(*use.node), " as well");
   return "";
 }

@@ -14,7 +14,7 @@ struct Foldable {
   Node* batch_norm = nullptr;
   /// Conv2D, DepthwiseConv2d, or MatMul with its weights on the right.
   Node* layer = nullptr;
-  /// What stands in between, from the layer on: Identity, BatchToSpaceND, Reshape.
+  /// What stands in between, from the layer on: Identity, and at most one BatchToSpaceND or Reshape.
   std::vector<Node*> between;
 };
 
@@ -29,7 +29,7 @@ struct FoldingVerdict {
 /// Whether a BatchNorm node can be folded without changing what anybody sees. Not foldable: a batch norm that follows
 /// no layer in scope with weights from a Variable (directly, through Identity, or a Concat of Variables); whose input
 /// is read by others as well; whose statistics are read; whose output nobody reads; and, when it trains, one that
-/// shares its moving statistics.
+/// shares its moving statistics with another that trains.
 FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope, bool is_training);
 
 }  // namespace miniqat::quantize

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "layers/layers.h"
+#include "quantize/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/layer_patterns.h"
 
@@ -43,8 +44,17 @@ Node* find_reader(Output tensor, std::string_view type) {
   return nullptr;
 }
 
-/// The batch norm normalises just what the folded layer computes, with the parameters that were folded.
+bool same_attributes(const FoldedLayer& folded) {
+  const auto& norm = folded.batch_norm->as<layers::BatchNorm>()->attributes();
+  const auto& correction = folded.correction->as<BatchNormCorrection>()->attributes();
+  return folded.fold->as<BatchNormFold>()->attributes().epsilon == norm.epsilon && correction.epsilon == norm.epsilon &&
+         correction.freeze_delay == norm.freeze_delay;
+}
+
+/// The batch norm normalises just what the folded layer computes, with the parameters that were folded, and freezes
+/// together with the correction.
 bool agrees(const FoldedLayer& folded) {
+  if (!same_attributes(folded)) return false;
   const Node& norm = *folded.batch_norm;
   const Node& original = *source_through(norm.input(0), kBetweenLayerAndNorm).node;
   if (!same_layer(original, *folded.layer) || original.input(1) != folded.weights ||

@@ -38,7 +38,8 @@ struct LayerPatterns {
   PatternRef per_channel = rank_up_to(1, anything());
   PatternRef correction_mul = op_unordered({"Mul"}, {rearranged, per_channel});
   PatternRef correction_add = op_unordered({"Add"}, {correction_mul, per_channel});
-  PatternRef batch_norm = op({"BatchNorm"}, {correction_mul, anything(), anything(), anything(), anything()});
+  PatternRef rescaling = op_unordered({"Mul"}, {rearranged, op({"BatchNormScale"})});
+  PatternRef batch_norm = op({"BatchNorm"}, {rescaling, anything(), anything(), anything(), anything()});
 
   PatternRef vector = rank_up_to(1, op({"Variable", "Constant"}));
   PatternRef bias_vector = one_of({vector, rank_up_to(1, op({"Identity"}, {vector}))});
@@ -68,7 +69,7 @@ LayerMatch LayerPatterns::layer_match(const Match& match) const {
   found.weight_input = match.node(layer_left) ? 0 : 1;
   found.weights = match.tensor(weights);
   found.rearrangement = match.node(batch_to_space) ? match.node(batch_to_space) : match.node(reshape);
-  found.correction_mul = match.node(correction_mul);
+  found.correction_mul = match.node(correction_mul) ? match.node(correction_mul) : match.node(rescaling);
   found.correction_add = match.node(correction_add);
   found.bias = match.node(bias);
   found.copy = match.node(copy);

@@ -50,5 +50,7 @@ std::vector<OpSample> structure_samples();
 std::vector<BadOpSample> bad_structure_samples();
 std::vector<OpSample> fake_quant_samples();  // FakeQuant
 std::vector<BadOpSample> bad_fake_quant_samples();
+std::vector<OpSample> folding_samples();  // BatchNormFold BatchNormCorrection BatchNormScale
+std::vector<BadOpSample> bad_folding_samples();
 
 }  // namespace miniqat::testing

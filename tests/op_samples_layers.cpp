@@ -85,6 +85,9 @@ void add_batch_norm_samples(std::vector<OpSample>& samples) {
   add("training, one channel", {4, 3, 3, 1}, "{}", true);
   add("evaluation run", {3, 4, 2, 5}, "{}", false);
   add("evaluation op in a training run", {3, 4, 2, 5}, R"({"is_training": false})", true);
+  add("before the freeze", {3, 4, 2, 5}, R"({"freeze_delay": 1000000})", true);
+  add("frozen", {3, 4, 2, 5}, R"({"freeze_delay": 0})", true);
+  add("frozen, evaluation run", {3, 4, 2, 5}, R"({"freeze_delay": 0})", false);
   add("large", {8, 14, 14, 33}, "{}", true);
 }
 
@@ -136,6 +139,8 @@ std::vector<BadOpSample> bad_layer_samples() {
   add("BatchNorm", "scalar", "{}", {{}, {1}, {1}, {1}, {1}}, "channel axis");
   add("BatchNorm", "two inputs", "{}", {{2, 8}, {8}}, "5 inputs");
   add("BatchNorm", "negative epsilon", R"({"epsilon": -0.001})", {{2, 8}, {8}, {8}, {8}, {8}}, "epsilon");
+  add("BatchNorm", "freeze_delay below -1", R"({"freeze_delay": -2})", {{2, 8}, {8}, {8}, {8}, {8}},
+      "freeze_delay must be a step or -1 for never, is -2");
   add("BatchNorm", "decay above 1", R"({"decay": 1.5})", {{2, 8}, {8}, {8}, {8}, {8}}, "decay");
   return samples;
 }

@@ -37,12 +37,13 @@ std::vector<Sample> joined(std::initializer_list<std::vector<Sample>> groups) {
 }
 
 std::vector<OpSample> all_samples() {
-  return joined<OpSample>({layer_samples(), pointwise_samples(), structure_samples(), fake_quant_samples()});
+  return joined<OpSample>(
+      {layer_samples(), pointwise_samples(), structure_samples(), fake_quant_samples(), folding_samples()});
 }
 
 std::vector<BadOpSample> all_bad_samples() {
-  return joined<BadOpSample>(
-      {bad_layer_samples(), bad_pointwise_samples(), bad_structure_samples(), bad_fake_quant_samples()});
+  return joined<BadOpSample>({bad_layer_samples(), bad_pointwise_samples(), bad_structure_samples(),
+                              bad_fake_quant_samples(), bad_folding_samples()});
 }
 
 /// "Conv2D_stride_2_SAME": gtest takes letters, digits and underscores only.

@@ -3,16 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "core/optimizer.h"
-#include "tests/quantize/folding_net.h"
+#include "tests/quantize/folding_outcome.h"
 
 namespace miniqat::quantize {
 namespace {
 
+using testing::element;
+using testing::expect_same;
 using testing::FoldingCase;
 using testing::FoldingNet;
+using testing::Outcome;
 using Layer = FoldingCase::Layer;
 using Activation = FoldingCase::Activation;
 using Bypass = FoldingCase::Bypass;
@@ -26,51 +26,8 @@ SessionOptions session_options(Way way) {
           .precision = way == Way::kDouble ? DType::kFloat64 : DType::kFloat32};
 }
 
-double element(const Tensor& tensor, std::int64_t i) {
-  return tensor.dtype() == DType::kFloat64 ? tensor.data<double>()[i] : tensor.data<float>()[i];
-}
-
-/// Within `relative` of the largest magnitude in the tensor.
-void expect_close(const Tensor& actual, const Tensor& expected, double relative, const std::string& what) {
-  ASSERT_EQ(actual.shape(), expected.shape()) << what;
-  double largest = 1e-3;
-  for (std::int64_t i = 0; i < expected.elements(); ++i) largest = std::max(largest, std::abs(element(expected, i)));
-  for (std::int64_t i = 0; i < expected.elements(); ++i)
-    ASSERT_NEAR(element(actual, i), element(expected, i), relative * largest) << what << " at " << i;
-}
-
-struct Outcome {
-  Tensor y;
-  NamedTensors gradients;
-  NamedTensors variables;
-};
-
-/// One step with gradients for all trainable variables and all inputs.
 Outcome run(FoldingNet& net, Way way, bool training, std::int64_t step = 0) {
-  Session session(net.graph, session_options(way));
-  net.set_variables(session);
-  session.set_quantization_step(step);
-  RunRequest request{.fetches = net.graph.outputs(), .gradients_of = net.loss, .training = training};
-  for (const Node* node : net.graph.nodes()) {
-    const auto* variable = node->as<Variable>();
-    if (node->type() == "Placeholder" || (variable && variable->attributes().trainable))
-      request.gradient_targets.push_back(node->output());
-  }
-  const RunResult result = session.run(request, net.feeds());
-  Outcome outcome{.y = result.fetched[0], .gradients = {}, .variables = {}};
-  for (std::size_t k = 0; k < result.gradients.size(); ++k)
-    outcome.gradients[request.gradient_targets[k].node->name()] = result.gradients[k];
-  for (const auto& [name, value] : session.variables()) outcome.variables[name] = value.clone();
-  return outcome;
-}
-
-void expect_same(const Outcome& folded, const Outcome& unfolded, double relative) {
-  expect_close(folded.y, unfolded.y, relative, "y");
-  EXPECT_EQ(folded.gradients.size(), unfolded.gradients.size());
-  for (const auto& [name, gradient] : unfolded.gradients)
-    expect_close(folded.gradients.at(name), gradient, relative, "gradient of " + name);
-  for (const auto& [name, value] : unfolded.variables)
-    expect_close(folded.variables.at(name), value, relative, name + " after the step");
+  return testing::run(net, session_options(way), training, step);
 }
 
 std::vector<FoldingCase> grid() {
@@ -119,8 +76,8 @@ TEST_P(FoldBatchNorms, TrainsAsBeforeOnceFrozen) {
       expect_folded(fold_batch_norms(folded.graph, frozen, true));
       const Outcome outcome = run(folded, way, true, step);
       expect_same(outcome, run(unfolded, way, true, step), tolerance(way));
-      const Tensor before = FoldingNet::numbers("net/block/BatchNorm/moving_mean",
-                                                outcome.variables.at("net/block/BatchNorm/moving_mean").shape(), -1, 1);
+      const Tensor before = testing::numbers("net/block/BatchNorm/moving_mean",
+                                             outcome.variables.at("net/block/BatchNorm/moving_mean").shape(), -1, 1);
       const double moved = element(outcome.variables.at("net/block/BatchNorm/moving_mean"), 0) - element(before, 0);
       EXPECT_EQ(moved == 0, step == 2);
     }

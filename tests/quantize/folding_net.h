@@ -1,6 +1,8 @@
 #pragma once
 
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "core/graph.h"
 #include "core/random.h"
@@ -23,15 +25,45 @@ struct FoldingCase {
   bool identity = false;
   /// Of the BatchNorm before any rewrite.
   std::int64_t freeze_delay = -1;
+  /// The batch norm in primitive ops.
+  bool spelled_out = false;
 
   std::string name() const {
     constexpr const char* kLayers[] = {"Conv", "Depthwise", "MatMul", "MatMulTransposed", "MatMulReshaped", "Atrous"};
     constexpr const char* kActivations[] = {"None", "Relu", "Relu6"};
     constexpr const char* kBypasses[] = {"", "BypassBefore", "BypassAfter"};
     return std::string(kLayers[static_cast<int>(layer)]) + kActivations[static_cast<int>(activation)] +
-           kBypasses[static_cast<int>(bypass)] + (scaling ? "Scaled" : "Unscaled") + (identity ? "Identity" : "");
+           kBypasses[static_cast<int>(bypass)] + (scaling ? "Scaled" : "Unscaled") + (identity ? "Identity" : "") +
+           (spelled_out ? "SpelledOut" : "");
   }
 };
+
+/// The same numbers for the same name and shape.
+inline Tensor numbers(const std::string& name, const Shape& shape, double low = -1, double high = 1) {
+  const Tensor tensor(shape);
+  Random random(hash_text(name));
+  for (float& value : tensor.values<float>()) value = static_cast<float>(low + (high - low) * random.uniform());
+  return tensor;
+}
+
+/// For all placeholders.
+inline Feeds numbered_feeds(const Graph& graph) {
+  Feeds feeds;
+  for (const Node* node : graph.nodes())
+    if (node->type() == "Placeholder")
+      feeds.emplace_back(node->output(), numbers(node->name(), node->output().shape()));
+  return feeds;
+}
+
+/// Weights around 0, gammas of both signs, moving statistics away from where they start; ranges of quantizers stay.
+inline void number_variables(const Graph& graph, Session& session) {
+  for (const Node* node : graph.nodes()) {
+    const std::string& name = node->name();
+    if (node->type() != "Variable" || name.ends_with("/min") || name.ends_with("/max")) continue;
+    const bool variance = name.ends_with("variance");
+    session.set_variable(name, numbers(name, node->output().shape(), variance ? 0.3 : -1, variance ? 2 : 1));
+  }
+}
 
 /// images -> block/<layer> -> batch norm -> ... -> `result`, times `weighting` so that no two elements have the same
 /// gradient: `loss`.
@@ -58,32 +90,6 @@ struct FoldingNet {
     graph.set_outputs({y});
     weighting = layers::placeholder(graph, "weighting", y.shape());
     loss = layers::mul(graph, "loss", y, weighting);
-  }
-
-  /// The same numbers for every net of a shape.
-  Feeds feeds() const {
-    Feeds feeds;
-    for (const Node* node : graph.nodes())
-      if (node->type() == "Placeholder")
-        feeds.emplace_back(node->output(), numbers(node->name(), node->output().shape(), -1, 1));
-    return feeds;
-  }
-
-  /// Weights around 0, gammas of both signs, moving statistics away from where they start.
-  void set_variables(Session& session) const {
-    for (const Node* node : graph.nodes()) {
-      const std::string& name = node->name();
-      if (node->type() != "Variable" || name.ends_with("/min") || name.ends_with("/max")) continue;
-      const bool variance = name.ends_with("moving_variance");
-      session.set_variable(name, numbers(name, node->output().shape(), variance ? 0.3 : -1, variance ? 2 : 1));
-    }
-  }
-
-  static Tensor numbers(const std::string& name, const Shape& shape, double low, double high) {
-    const Tensor tensor(shape);
-    Random random(hash_text(name));
-    for (float& value : tensor.values<float>()) value = static_cast<float>(low + (high - low) * random.uniform());
-    return tensor;
   }
 
  private:
@@ -116,6 +122,7 @@ struct FoldingNet {
   }
 
   Output batch_norm(Output x, const FoldingCase& c) {
+    if (c.spelled_out) return spelled_out_batch_norm(x, c.scaling);
     const Shape channels = {x.shape().channels()};
     const auto vector = [&](const char* name, bool trainable) {
       return layers::variable(graph, std::string("net/block/BatchNorm/") + name, channels, {}, trainable);
@@ -124,6 +131,22 @@ struct FoldingNet {
     return layers::batch_norm(graph, "net/block/BatchNorm", x, gamma, vector("beta", true),
                               vector("moving_mean", false), vector("moving_variance", false),
                               {.epsilon = 0.01, .decay = 0.9, .freeze_delay = c.freeze_delay});
+  }
+
+  Output spelled_out_batch_norm(Output x, bool scaling) {
+    const std::string scope = "net/block/BatchNorm/";
+    const Shape channels = {x.shape().channels()};
+    std::vector<std::int64_t> axes(x.shape().rank() - 1);
+    std::iota(axes.begin(), axes.end(), 0);
+    const Output deviation =
+        layers::sub(graph, scope + "Sub", x, layers::mean(graph, scope + "Mean", x, {.axes = axes}));
+    const Output variance =
+        layers::mean(graph, scope + "Mean_1", layers::square(graph, scope + "Square", deviation), {.axes = axes});
+    const Output epsilon = layers::constant(graph, scope + "epsilon", {}, {0.01});
+    Output factor = layers::rsqrt(graph, scope + "Rsqrt", layers::add(graph, scope + "Add", variance, epsilon));
+    if (scaling) factor = layers::mul(graph, scope + "Mul", factor, layers::variable(graph, scope + "gamma", channels));
+    const Output normalised = layers::mul(graph, scope + "Mul_1", deviation, factor);
+    return layers::add(graph, scope + "Add_1", normalised, layers::variable(graph, scope + "beta", channels));
   }
 };
 
