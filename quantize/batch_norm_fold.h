@@ -94,8 +94,8 @@ struct BatchNormScaleAttributes {
 /// the layer's output divided again, before the batch norm.
 /// Inputs gamma, moving_variance [c] float32. Outputs 0 scale = gamma' / sigma_m, 1 recip = 1 / scale, both [c], where
 /// gamma' is gamma kept away from 0 by `floor` (with its sign), so that a channel whose gamma vanishes still has an
-/// output to take statistics from, and a way back. Neither output has a gradient: but for rounding, the two factors
-/// cancel.
+/// output to take statistics from, and a way back - unless a range that it shares with other channels rounds all its
+/// weights to 0, as evaluation then will, too. Neither output has a gradient: but for rounding, the two factors cancel.
 class BatchNormScale final : public Op {
  public:
   BatchNormScale() = default;
