@@ -159,7 +159,7 @@ class Folder {
 };
 
 /// Whoever cannot be folded as a BatchNorm stays spelled out, hence the rehearsal.
-std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& options, bool is_training) {
+std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& options) {
   std::vector<MatchReport> skipped;
   // Fusing one may erase nodes that another match names, so they are found anew each time.
   std::size_t passed_over = 0;
@@ -169,7 +169,7 @@ std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& optio
     const std::vector<UnfusedBatchNorm> rehearsed = find_unfused_batch_norms(rehearsal);
     const std::string name = rehearsed[passed_over].result->name();
     Node& fused = fuse_batch_norm(rehearsal, rehearsed[passed_over]);
-    const FoldingVerdict verdict = examine_batch_norm(rehearsal, fused, options.scope, is_training);
+    const FoldingVerdict verdict = examine_batch_norm(rehearsal, fused, options.scope);
     if (verdict.foldable) {
       fuse_batch_norm(graph, found[passed_over]);
       continue;
@@ -232,11 +232,11 @@ void fold_single(Graph& graph, Node& batch_norm, Node& scale) {
 }  // namespace
 
 std::vector<MatchReport> fold_batch_norms(Graph& graph, const RewriteOptions& options, bool is_training) {
-  std::vector<MatchReport> lines = fuse_foldable(graph, options, is_training);
+  std::vector<MatchReport> lines = fuse_foldable(graph, options);
   for (Node* node : graph.topological_order()) {
     if (node->type() != "BatchNorm") continue;
     const std::string name = node->name();
-    const FoldingVerdict verdict = examine_batch_norm(graph, *node, options.scope, is_training);
+    const FoldingVerdict verdict = examine_batch_norm(graph, *node, options.scope);
     if (verdict.foldable)
       lines.push_back({name, true, "into " + fold(graph, *verdict.foldable, options, is_training)});
     else
