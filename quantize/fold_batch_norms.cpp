@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -201,6 +203,21 @@ std::string fold(Graph& graph, const Foldable& found, const RewriteOptions& opti
   return options.bn_fold == BnFold::kTf ? folder.with_corrections(freeze) : folder.with_single_convolution(freeze);
 }
 
+/// Moves nodes added since `before` to where `place`, which may be gone, was then. So layers come in the same order
+/// however they are folded: the first of those that share a bypass names and sets its quantizer.
+void move_added(Graph& graph, std::span<Node* const> before, const Node* place) {
+  const std::vector<Node*> now = graph.nodes();
+  const std::unordered_set<const Node*> old(before.begin(), before.end());
+  const std::unordered_set<const Node*> left(now.begin(), now.end());
+  std::vector<Node*> order;
+  for (Node* node : before) {
+    if (left.contains(node)) order.push_back(node);
+    if (node == place)
+      std::ranges::copy_if(now, std::back_inserter(order), [&](const Node* added) { return !old.contains(added); });
+  }
+  graph.set_node_order(order);
+}
+
 /// mul_fold on moving statistics, and no more corrections.
 void unfold_corrections(Graph& graph, const FoldedLayer& folded) {
   const std::array<Use, 2> statistics = {Use{folded.fold, 2}, Use{folded.fold, 3}};
@@ -237,10 +254,13 @@ std::vector<MatchReport> fold_batch_norms(Graph& graph, const RewriteOptions& op
     if (node->type() != "BatchNorm") continue;
     const std::string name = node->name();
     const FoldingVerdict verdict = examine_batch_norm(graph, *node, options.scope);
-    if (verdict.foldable)
-      lines.push_back({name, true, "into " + fold(graph, *verdict.foldable, options, is_training)});
-    else
+    if (!verdict.foldable) {
       lines.push_back({name, verdict.already, verdict.text});
+      continue;
+    }
+    const std::vector<Node*> before = graph.nodes();
+    lines.push_back({name, true, "into " + fold(graph, *verdict.foldable, options, is_training)});
+    move_added(graph, before, node);
   }
   if (is_training) freeze_unfolded(graph, options);
   return lines;

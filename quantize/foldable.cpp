@@ -56,6 +56,19 @@ std::string why_no_layer(const Node& node) {
   return concat("its input comes from ", describe(node), ", not from a layer");
 }
 
+/// Empty when a layer's match (layer_patterns.h) has room for what stands in between: else the quantizer of the layer's
+/// output would come between layer and batch norm.
+std::string why_too_far(const Foldable& found) {
+  const Node* rearrangement = nullptr;
+  for (const Node* node : found.between) {
+    if (node->type() == "Identity") continue;
+    if (rearrangement)
+      return concat(describe(*rearrangement), " and ", describe(*node), " stand before it, not just one");
+    rearrangement = node;
+  }
+  return "";
+}
+
 /// Empty when the layer's right operand is a Variable or made of Variables.
 std::string why_no_weights(const Node& layer) {
   const Node& source = *source_through(layer.input(1), kIdentity).node;
@@ -86,7 +99,8 @@ std::string why_not(const Graph& graph, Foldable& found, std::string_view scope)
   if (!why.empty()) return why;
   if (!is_layer(*found.layer)) return why_no_layer(*found.layer);
   if (!in_scope(found.layer->name(), scope)) return concat("outside scope \"", scope, "\"");
-  why = why_no_weights(*found.layer);
+  why = why_too_far(found);
+  if (why.empty()) why = why_no_weights(*found.layer);
   return why.empty() ? why_not_norm(graph, *found.batch_norm) : why;
 }
 

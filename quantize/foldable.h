@@ -14,7 +14,7 @@ struct Foldable {
   Node* batch_norm = nullptr;
   /// Conv2D, DepthwiseConv2d, or MatMul with its weights on the right.
   Node* layer = nullptr;
-  /// What stands in between, from the layer on: Identity, BatchToSpaceND, Reshape.
+  /// What stands in between, from the layer on: Identity, and at most one BatchToSpaceND or Reshape.
   std::vector<Node*> between;
 };
 
@@ -29,7 +29,8 @@ struct FoldingVerdict {
 /// Whether a BatchNorm node can be folded without changing what anybody sees. Not foldable: a batch norm that follows
 /// no layer in scope with weights from a Variable (directly, through Identity, or a Concat of Variables); whose input
 /// is read by others as well; whose statistics are read; whose output nobody reads; one that shares its moving
-/// statistics. The verdict is the same for training and evaluation.
+/// statistics; one with more than one BatchToSpaceND or Reshape between. The verdict is the same for training and
+/// evaluation.
 FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope);
 
 }  // namespace miniqat::quantize
