@@ -104,7 +104,7 @@ Output NetParts::batch_norm(Output x, bool learns) {
       variable("moving_variance", {channels}, 1, false), {.epsilon = 0.01, .decay = 0.9, .is_training = learns});
 }
 
-Output NetParts::primitive_batch_norm(Output x) {
+Output NetParts::primitive_batch_norm(Output x, Output measured) {
   Form form = {.statistics = static_cast<Statistics>(below(7)),
                .order = static_cast<Order>(below(5)),
                .scaling = !chance(3),
@@ -113,7 +113,8 @@ Output NetParts::primitive_batch_norm(Output x) {
   // BiasAdd refuses the offset of rank 4 that kept dimensions may lead to.
   form.bias_add = form.statistics != Statistics::kKeptDims && chance(3);
   PrimitiveOps ops{.graph = std::move(graph), .form = form, .scope = scope};
-  const Output y = ops.batch_norm(x);
+  const auto [centre, spread] = ops.statistics(measured);
+  const Output y = ops.normalise(x, centre, spread, ops.epsilon());
   graph = std::move(ops.graph);
   return y;
 }
@@ -128,7 +129,7 @@ Output NetParts::bias_or_batch_norm(Output x) {
     case 2:
       return x;
     case 3:
-      return fits_primitive_batch_norm(x) ? primitive_batch_norm(x) : batch_norm(x);
+      return fits_primitive_batch_norm(x) ? primitive_batch_norm(x, x) : batch_norm(x);
     default:
       return batch_norm(x);
   }

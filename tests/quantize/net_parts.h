@@ -38,8 +38,9 @@ class NetParts {
   Output layer(Output x);
 
   Output batch_norm(Output x, bool learns = true);
-  /// As batch_norm, in primitive ops. Needs images of three channels.
-  Output primitive_batch_norm(Output x);
+  /// In primitive ops, with the moments of another tensor of the same shape (which is no batch norm) or of x. Needs
+  /// images of three channels.
+  Output primitive_batch_norm(Output x, Output measured);
   static bool fits_primitive_batch_norm(Output x) { return x.shape().rank() == 4 && x.shape().channels() == 3; }
   /// A bias, a batch norm of some kind, or nothing.
   Output bias_or_batch_norm(Output x);

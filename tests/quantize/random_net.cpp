@@ -75,6 +75,7 @@ class AnyOps {
   Output rows_to_images(Output x);
   Output window(Output x);
   Output normalisation(Output x);
+  Output rearranged(Output x);
   Output shared_batch_norm(Output x);
   Output block(Output x);
   Output odd_layer(Output x);
@@ -213,11 +214,32 @@ Output AnyOps::window(Output x) {
 }
 
 Output AnyOps::normalisation(Output x) {
-  if (NetParts::fits_primitive_batch_norm(x) && parts_.chance(3)) return parts_.primitive_batch_norm(x);
+  if (parts_.chance(2)) x = rearranged(parts_.layer(x));
+  if (NetParts::fits_primitive_batch_norm(x) && parts_.chance(3))
+    return parts_.primitive_batch_norm(x, parts_.chance(3) ? like(x) : x);
   if (parts_.chance(3)) return shared_batch_norm(x);
   const Output y = parts_.batch_norm(x, !parts_.chance(4));
   norms_.push_back(y.node);
   return parts_.chance(6) ? layers::add(graph(), name("Add"), y, y.node->output(parts_.chance(2) ? 1 : 2)) : y;
+}
+
+/// By what may stand before a batch norm, in some cases so that it cannot be folded; or not at all.
+Output AnyOps::rearranged(Output x) {
+  const Shape& shape = x.shape();
+  const auto reshape = [&](std::vector<std::int64_t> to) {
+    return layers::reshape(graph(), name("Reshape"), x, {.shape = std::move(to)});
+  };
+  const bool images = shape.rank() == 4;
+  switch (parts_.below(6)) {
+    case 0:
+      return images ? reshape({shape[0], shape[1], shape[3], shape[2]}) : reshape({shape[1], shape[0]});
+    case 1:
+      return images ? reshape({shape[0], 1, -1, shape[3]}) : reshape({shape[0], 1, 1, shape[1]});
+    case 2:
+      return layers::identity(graph(), name("copy"), x);
+    default:
+      return x;
+  }
 }
 
 /// With parameters of another batch norm, at times its moving statistics as well: one of the two may move them.

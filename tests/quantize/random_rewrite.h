@@ -31,7 +31,7 @@ inline quantize::RewriteOptions random_options(std::uint64_t seed) {
 /// Calls check(graph, options, seed) for the nets of kSeeds seeds, up to the first that fails.
 template <class Check>
 void for_random_nets(Graph (*make)(std::uint64_t seed), const Check& check) {
-  constexpr std::uint64_t kSeeds = 120;
+  constexpr std::uint64_t kSeeds = 150;
   layers::register_ops();
   quantize::register_ops();
   for (std::uint64_t seed = 0; seed < kSeeds && !::testing::Test::HasFailure(); ++seed) {

@@ -159,6 +159,13 @@ bool says_something_in_float(const Graph& graph, std::int64_t step) {
   });
 }
 
+void expect_all_freeze(const Graph& graph, std::int64_t delay) {
+  for (const Node* node : graph.nodes()) {
+    const auto* norm = node->as<layers::BatchNorm>();
+    EXPECT_TRUE(!norm || !norm->attributes().is_training || norm->attributes().freeze_delay == delay) << node->name();
+  }
+}
+
 /// By the net's kind: any ops, or well formed.
 class RewriteRandomValues : public ::testing::TestWithParam<bool> {
  protected:
@@ -202,6 +209,7 @@ TEST_P(RewriteRandomValues, StayOnceBatchNormsAreFrozen) {
     Graph original = graph.clone();
     create_training_graph(graph, options);
     if (!options.freeze_bn_delay || !freeze_alike(original, graph)) return;
+    if (options.scope.empty()) expect_all_freeze(graph, *options.freeze_bn_delay);
     const std::int64_t step = *options.freeze_bn_delay;
     const Outcome expected = run(original, kDouble, true, step);
     if (!is_finite(expected)) return;
