@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -159,7 +161,7 @@ class Folder {
 };
 
 /// Whoever cannot be folded as a BatchNorm stays spelled out, hence the rehearsal.
-std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& options, bool is_training) {
+std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& options) {
   std::vector<MatchReport> skipped;
   // Fusing one may erase nodes that another match names, so they are found anew each time.
   std::size_t passed_over = 0;
@@ -169,7 +171,7 @@ std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& optio
     const std::vector<UnfusedBatchNorm> rehearsed = find_unfused_batch_norms(rehearsal);
     const std::string name = rehearsed[passed_over].result->name();
     Node& fused = fuse_batch_norm(rehearsal, rehearsed[passed_over]);
-    const FoldingVerdict verdict = examine_batch_norm(rehearsal, fused, options.scope, is_training);
+    const FoldingVerdict verdict = examine_batch_norm(rehearsal, fused, options.scope);
     if (verdict.foldable) {
       fuse_batch_norm(graph, found[passed_over]);
       continue;
@@ -199,6 +201,21 @@ std::string fold(Graph& graph, const Foldable& found, const RewriteOptions& opti
   if (!is_training || !norm.is_training) return folder.with_moving_statistics();
   const std::int64_t freeze = norm.freeze_delay >= 0 ? norm.freeze_delay : options.freeze_bn_delay.value_or(-1);
   return options.bn_fold == BnFold::kTf ? folder.with_corrections(freeze) : folder.with_single_convolution(freeze);
+}
+
+/// Moves nodes added since `before` to where `place`, which may be gone, was then. So layers come in the same order
+/// however they are folded: the first of those that share a bypass names and sets its quantizer.
+void move_added(Graph& graph, std::span<Node* const> before, const Node* place) {
+  const std::vector<Node*> now = graph.nodes();
+  const std::unordered_set<const Node*> old(before.begin(), before.end());
+  const std::unordered_set<const Node*> left(now.begin(), now.end());
+  std::vector<Node*> order;
+  for (Node* node : before) {
+    if (left.contains(node)) order.push_back(node);
+    if (node == place)
+      std::ranges::copy_if(now, std::back_inserter(order), [&](const Node* added) { return !old.contains(added); });
+  }
+  graph.set_node_order(order);
 }
 
 /// mul_fold on moving statistics, and no more corrections.
@@ -232,15 +249,18 @@ void fold_single(Graph& graph, Node& batch_norm, Node& scale) {
 }  // namespace
 
 std::vector<MatchReport> fold_batch_norms(Graph& graph, const RewriteOptions& options, bool is_training) {
-  std::vector<MatchReport> lines = fuse_foldable(graph, options, is_training);
+  std::vector<MatchReport> lines = fuse_foldable(graph, options);
   for (Node* node : graph.topological_order()) {
     if (node->type() != "BatchNorm") continue;
     const std::string name = node->name();
-    const FoldingVerdict verdict = examine_batch_norm(graph, *node, options.scope, is_training);
-    if (verdict.foldable)
-      lines.push_back({name, true, "into " + fold(graph, *verdict.foldable, options, is_training)});
-    else
+    const FoldingVerdict verdict = examine_batch_norm(graph, *node, options.scope);
+    if (!verdict.foldable) {
       lines.push_back({name, verdict.already, verdict.text});
+      continue;
+    }
+    const std::vector<Node*> before = graph.nodes();
+    lines.push_back({name, true, "into " + fold(graph, *verdict.foldable, options, is_training)});
+    move_added(graph, before, node);
   }
   if (is_training) freeze_unfolded(graph, options);
   return lines;

@@ -80,31 +80,26 @@ std::string why_no_weights(const Node& layer) {
   return concat("the weights of ", describe(layer), " come from ", describe(source), ", not from a Variable");
 }
 
-bool trains(const Node& node) {
-  const auto* norm = node.as<layers::BatchNorm>();
-  return norm && norm->attributes().is_training;
-}
-
-std::string why_not_norm(const Graph& graph, const Node& norm, bool is_training) {
+std::string why_not_norm(const Graph& graph, const Node& norm) {
   if (norm.uses(0).empty() && !is_output(graph, norm.output())) return "nobody reads its output";
   for (const int k : {1, 2})
     if (const std::string other = other_reader(graph, norm.output(k), norm); !other.empty())
       return concat("its statistics are read by ", other);
-  if (!is_training || !trains(norm)) return "";
+  // Evaluation alone could fold these, and would then quantize what training has never observed.
   for (const int k : {3, 4})
     for (const Use& use : norm.input(k).node->uses(norm.input(k).index))
-      if (use.node != &norm && trains(*use.node) && use.input >= 3)
+      if (use.node != &norm && use.node->type() == "BatchNorm" && use.input >= 3)
         return concat("its moving statistics belong to ", describe(*use.node), " as well");
   return "";
 }
 
-std::string why_not(const Graph& graph, Foldable& found, std::string_view scope, bool is_training) {
+std::string why_not(const Graph& graph, Foldable& found, std::string_view scope) {
   std::string why = walk_up(graph, found);
   if (!why.empty()) return why;
   if (!is_layer(*found.layer)) return why_no_layer(*found.layer);
   if (!in_scope(found.layer->name(), scope)) return concat("outside scope \"", scope, "\"");
   why = why_no_weights(*found.layer);
-  return why.empty() ? why_not_norm(graph, *found.batch_norm, is_training) : why;
+  return why.empty() ? why_not_norm(graph, *found.batch_norm) : why;
 }
 
 std::string folded_layer_name(const Node& batch_norm) {
@@ -120,11 +115,11 @@ std::string folded_layer_name(const Node& batch_norm) {
 
 }  // namespace
 
-FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope, bool is_training) {
+FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope) {
   if (gives_statistics_only(batch_norm) || find_weight_scale(batch_norm))
     return {.foldable = {}, .already = true, .text = "already, into " + folded_layer_name(batch_norm)};
   Foldable found{.batch_norm = &batch_norm, .layer = nullptr, .between = {}};
-  std::string text = why_not(graph, found, scope, is_training);
+  std::string text = why_not(graph, found, scope);
   if (!text.empty()) return {.foldable = {}, .already = false, .text = std::move(text)};
   return {.foldable = std::move(found), .already = false, .text = {}};
 }

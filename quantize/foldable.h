@@ -28,8 +28,9 @@ struct FoldingVerdict {
 
 /// Whether a BatchNorm node can be folded without changing what anybody sees. Not foldable: a batch norm that follows
 /// no layer in scope with weights from a Variable (directly, through Identity, or a Concat of Variables); whose input
-/// is read by others as well; whose statistics are read; whose output nobody reads; and, when it trains, one that
-/// shares its moving statistics with another that trains.
-FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope, bool is_training);
+/// is read by others as well; whose statistics are read; whose output nobody reads; one that shares its moving
+/// statistics; one with more than one BatchToSpaceND or Reshape between. The verdict is the same for training and
+/// evaluation.
+FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope);
 
 }  // namespace miniqat::quantize

@@ -139,8 +139,9 @@ void Inserter::requantize_between_layers() {
 }
 
 void Inserter::quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options) {
-  if (in_scope(producer.name(), options_.scope) && !quantizer_after(producer.output()))
-    add_activation_quantizer(producer.output(), name, options);
+  // A BatchNorm is folded into its layer and belongs to the layer's scope, wherever its name is.
+  const bool inside = producer.type() == "BatchNorm" || in_scope(producer.name(), options_.scope);
+  if (inside && !quantizer_after(producer.output())) add_activation_quantizer(producer.output(), name, options);
 }
 
 Output Inserter::add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options) {

@@ -334,19 +334,5 @@ TEST(Unfoldable, IsNoPartOfAnyLayer) {
   }));
 }
 
-TEST(Foldable, SharesItsStatisticsWithBatchNormsThatOnlyReadThem) {
-  for (const BnFold mode : {BnFold::kTf, BnFold::kSingle}) {
-    ToyGraph toy;
-    const Output y = on_shared_statistics(toy, false);
-    toy.graph.set_outputs({y});
-    const Output loss = layers::mul(toy.graph, "loss", y, layers::placeholder(toy.graph, "weighting", y.shape()));
-    Graph before = toy.graph.clone();
-    for (const MatchReport& line : fold_batch_norms(toy.graph, {.bn_fold = mode}, true))
-      EXPECT_TRUE(line.matched) << line.layer << ": " << line.text;
-    testing::expect_same(testing::run(toy.graph, loss, kDouble, true),
-                         testing::run(before, before.at("loss").output(), kDouble, true), 1e-9);
-  }
-}
-
 }  // namespace
 }  // namespace miniqat::quantize

@@ -1,0 +1,78 @@
+// An evaluation graph has the same quantizers whether it is made of the original or of the training graph: only then do
+// the ranges that training has observed fit it.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/quantize/toy_graph.h"
+
+namespace miniqat::quantize {
+namespace {
+
+using testing::ToyGraph;
+
+std::set<std::string> quantizers(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Node* node : graph.nodes())
+    if (node->type() == "FakeQuant") names.insert(node->name());
+  return names;
+}
+
+/// In both folding modes: the training graph's quantizers, those of its evaluation graph, and the original's.
+void expect_same_quantizers(const Graph& original, RewriteOptions options = {}) {
+  for (const BnFold bn_fold : {BnFold::kTf, BnFold::kSingle}) {
+    options.bn_fold = bn_fold;
+    Graph training = original.clone();
+    create_training_graph(training, options);
+    const std::set<std::string> trained = quantizers(training);
+    EXPECT_FALSE(trained.empty());
+    create_eval_graph(training, options);
+    EXPECT_EQ(quantizers(training), trained);
+    Graph evaluation = original.clone();
+    create_eval_graph(evaluation, options);
+    EXPECT_EQ(quantizers(evaluation), trained);
+    EXPECT_TRUE(create_eval_graph(evaluation, options).inserted.empty());
+  }
+}
+
+TEST(RewriteEvaluation, BatchNormsThatShareMovingStatisticsAreNotFoldedEither) {
+  ToyGraph toy;
+  const Output images = toy.images();
+  const Output first = toy.batch_norm("a", toy.conv("a", images));
+  const auto norm = first.node->inputs();
+  const Output second = layers::batch_norm(toy.graph, "b/BatchNorm", toy.conv("b", images), norm[1], norm[2], norm[3],
+                                           norm[4], {.is_training = false});
+  toy.graph.set_outputs({toy.conv_relu("c", layers::add(toy.graph, "sum", first, second))});
+  expect_same_quantizers(toy.graph);
+}
+
+TEST(RewriteEvaluation, ScopeIsThatOfTheLayerNotOfItsBatchNorm) {
+  ToyGraph toy;
+  toy.graph.set_outputs({layers::softmax(toy.graph, "y", toy.batch_norm("norms", toy.conv("net", toy.images())))});
+  expect_same_quantizers(toy.graph, {.scope = "net"});
+}
+
+TEST(RewriteEvaluation, BatchNormBehindTwoReshapesIsNotFolded) {
+  ToyGraph toy;
+  Output x = toy.conv("a", toy.images());
+  for (const char* name : {"once", "twice"}) x = layers::reshape(toy.graph, name, x, {.shape = {1, 16, 1, 2}});
+  toy.graph.set_outputs({toy.conv_relu("b", toy.batch_norm("a", x))});
+  expect_same_quantizers(toy.graph);
+}
+
+TEST(RewriteEvaluation, FirstOfTwoLayersThatShareABypassNamesTheQuantizer) {
+  for (const bool swapped : {false, true}) {
+    ToyGraph toy;
+    const Output images = toy.images();
+    Output a = toy.batch_norm("one/a", toy.conv("one/a", images));
+    Output b = toy.batch_norm("two/b", toy.conv("two/b", images));
+    if (swapped) std::swap(a, b);
+    // A reader that comes before the sum makes one of them first.
+    toy.graph.set_outputs(
+        {layers::softmax(toy.graph, "early", a), layers::relu(toy.graph, "Relu", layers::add(toy.graph, "sum", b, a))});
+    expect_same_quantizers(toy.graph);
+  }
+}
+
+}  // namespace
+}  // namespace miniqat::quantize
