@@ -35,9 +35,9 @@ Output norm(Graph& graph, const std::string& scope, Output x, bool is_training =
                             vector(of + "/moving_variance", false), {.epsilon = 0.1, .is_training = is_training});
 }
 
-Output on_shared_statistics(ToyGraph& toy, bool both_train = true) {
+Output on_shared_statistics(ToyGraph& toy) {
   const Output a = norm(toy.graph, "a", toy.conv("a", toy.images()));
-  return norm(toy.graph, "b", toy.conv("b", a), both_train, "a");
+  return norm(toy.graph, "b", toy.conv("b", a), true, "a");
 }
 
 Output bias_between(ToyGraph& toy, bool add) {
