@@ -35,11 +35,13 @@ void rewrite(const Arguments& arguments, const quantize::RewriteOptions& options
 }  // namespace
 
 void add_rewrite(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("rewrite", "Insert quantizers into a graph JSON file");
+  CLI::App* command = program.add_subcommand(
+      "rewrite", "Fold batch norms into their layers and insert quantizers, in a graph JSON file");
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--graph", arguments->graph, "the graph to rewrite")->required();
   command->add_option("--mode", arguments->mode, "train or eval")->check(CLI::IsMember({"train", "eval"}));
-  command->add_option("--out", arguments->out, "where the rewritten graph goes; printed when left out");
+  command->add_option("--out", arguments->out,
+                      "where the rewritten graph goes; printed when left out, unless the report is");
   command->add_flag("--report", arguments->report, "print what was matched, skipped and quantized, and why");
   const auto flags = std::make_shared<SettingFlags<RewriteSettings>>(*command, "Quantization");
   command->callback([arguments, flags] {

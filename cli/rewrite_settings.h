@@ -27,7 +27,7 @@ void visit_rewrite_options(Visitor&& visitor) {
       "symmetric", [](auto& o) -> auto& { return o.symmetric; }, "ranges symmetric around 0");
   visitor(
       "freeze_bn_delay", [](auto& o) -> auto& { return o.freeze_bn_delay; },
-      "steps after which batch norm uses its moving statistics");
+      "steps after which batch norm uses its moving statistics, and these stop; never when left out");
   visitor(
       "bn_fold", [](auto& o) -> auto& { return o.bn_fold; },
       "batch norms while training: tf (corrections, a second convolution for the statistics) or single (one "

@@ -160,8 +160,10 @@ class Folder {
   std::string layer_name_;
 };
 
-/// Whoever cannot be folded as a BatchNorm stays spelled out, hence the rehearsal.
-std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& options) {
+/// `fresh` gets those whose moving statistics are new. Whoever cannot be folded as a BatchNorm stays spelled out, hence
+/// the rehearsal.
+std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& options,
+                                       std::unordered_set<const Node*>& fresh) {
   std::vector<MatchReport> skipped;
   // Fusing one may erase nodes that another match names, so they are found anew each time.
   std::size_t passed_over = 0;
@@ -173,7 +175,8 @@ std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& optio
     Node& fused = fuse_batch_norm(rehearsal, rehearsed[passed_over]);
     const FoldingVerdict verdict = examine_batch_norm(rehearsal, fused, options.scope);
     if (verdict.foldable) {
-      fuse_batch_norm(graph, found[passed_over]);
+      const Node& norm = fuse_batch_norm(graph, found[passed_over]);
+      if (norm.as<layers::BatchNorm>()->attributes().is_training) fresh.insert(&norm);
       continue;
     }
     skipped.push_back({name, false, "a batch norm in primitive ops: " + verdict.text});
@@ -249,7 +252,8 @@ void fold_single(Graph& graph, Node& batch_norm, Node& scale) {
 }  // namespace
 
 std::vector<MatchReport> fold_batch_norms(Graph& graph, const RewriteOptions& options, bool is_training) {
-  std::vector<MatchReport> lines = fuse_foldable(graph, options);
+  std::unordered_set<const Node*> fresh;
+  std::vector<MatchReport> lines = fuse_foldable(graph, options, fresh);
   for (Node* node : graph.topological_order()) {
     if (node->type() != "BatchNorm") continue;
     const std::string name = node->name();
@@ -259,7 +263,8 @@ std::vector<MatchReport> fold_batch_norms(Graph& graph, const RewriteOptions& op
       continue;
     }
     const std::vector<Node*> before = graph.nodes();
-    lines.push_back({name, true, "into " + fold(graph, *verdict.foldable, options, is_training)});
+    const std::string text = "into " + fold(graph, *verdict.foldable, options, is_training);
+    lines.push_back({name, true, concat(text, fresh.contains(node) ? kFreshStatistics : "")});
     move_added(graph, before, node);
   }
   if (is_training) freeze_unfolded(graph, options);

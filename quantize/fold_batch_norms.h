@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "core/graph.h"
@@ -23,6 +24,9 @@ namespace miniqat::quantize {
 ///   ctx/mul_fold = weights * gamma / sigma_m, <layer>_Fold, ctx/add_fold by beta - mean_m * gamma / sigma_m.
 /// A name that is taken gets a number.
 std::vector<MatchReport> fold_batch_norms(Graph& graph, const RewriteOptions& options, bool is_training);
+
+/// How the line ends of a batch norm in primitive ops that took the moments of its input.
+inline constexpr std::string_view kFreshStatistics = "; its moving statistics start anew, at 0 and 1";
 
 /// Turns what fold_batch_norms made for training into what it makes for evaluation.
 void unfold_corrections(Graph& graph);

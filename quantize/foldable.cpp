@@ -81,7 +81,6 @@ std::string why_no_weights(const Node& layer) {
 }
 
 std::string why_not_norm(const Graph& graph, const Node& norm) {
-  if (norm.uses(0).empty() && !is_output(graph, norm.output())) return "nobody reads its output";
   for (const int k : {1, 2})
     if (const std::string other = other_reader(graph, norm.output(k), norm); !other.empty())
       return concat("its statistics are read by ", other);
@@ -94,6 +93,8 @@ std::string why_not_norm(const Graph& graph, const Node& norm) {
 }
 
 std::string why_not(const Graph& graph, Foldable& found, std::string_view scope) {
+  const Output y = found.batch_norm->output();
+  if (y.node->uses().empty() && !is_output(graph, y)) return "nobody reads its output";
   std::string why = walk_up(graph, found);
   if (!why.empty()) return why;
   if (!is_layer(*found.layer)) return why_no_layer(*found.layer);

@@ -8,6 +8,7 @@
 #include "layers/matmul.h"
 #include "quantize/fake_quant.h"
 #include "quantize/graph_matcher.h"
+#include "quantize/unfused_batch_norm.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -64,13 +65,20 @@ class Inserter {
 };
 
 void Inserter::quantize_inputs() {
-  for (const Node* layer : graph_.topological_order()) {
-    if (!is_layer(*layer) || !in_scope(layer->name(), options_.scope)) continue;
-    for (const Output& input : layer->inputs()) {
-      const Output source = source_through(input, kRangeKeepers);
-      if (source.node->type() == "Placeholder" && !quantizer_after(source))
-        add_activation_quantizer(source, source.node->name() + "/input_quant", options_);
-    }
+  std::vector<Output> pending;
+  for (const Node* layer : graph_.topological_order())
+    if (is_layer(*layer) && in_scope(layer->name(), options_.scope))
+      pending.insert(pending.end(), layer->inputs().begin(), layer->inputs().end());
+  std::unordered_set<const Node*> seen;
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const Output tensor = pending[i];
+    if (!seen.insert(tensor.node).second) continue;
+    if (tensor.node->type() == "Placeholder" && !quantizer_after(tensor))
+      add_activation_quantizer(tensor, tensor.node->name() + "/input_quant", options_);
+    else if (keeps_range(*tensor.node))
+      pending.push_back(tensor.node->input(0));
+    else if (is_requantized(*tensor.node))
+      pending.insert(pending.end(), tensor.node->inputs().begin(), tensor.node->inputs().end());
   }
 }
 
@@ -123,7 +131,11 @@ int Inserter::shared_channel_axes(const LayerMatch& match) const {
 
 void Inserter::requantize_between_layers() {
   std::unordered_set<const Node*> quantized;
+  std::unordered_set<const Node*> normalising;
+  for (const UnfusedBatchNorm& norm : find_unfused_batch_norms(graph_))
+    for (const Node* node : interior_of(norm)) normalising.insert(node);
   for (Node* node : graph_.topological_order()) {
+    if (normalising.contains(node)) continue;
     const auto carries_quantized = [&](const Output& input) {
       return input.node->type() == "FakeQuant" || quantized.contains(input.node);
     };

@@ -5,8 +5,10 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "quantize/foldable.h"
 #include "quantize/folded_layer.h"
 #include "quantize/graph_matcher.h"
+#include "quantize/unfused_batch_norm.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -93,20 +95,37 @@ bool is_only_reader(const Graph& graph, const Node* identity) {
   return readers == 1 && !fetched;
 }
 
+bool is_read(const Graph& graph, const Node& node) {
+  const auto fetched = [&](const Output& output) { return output.node == &node; };
+  bool read = std::ranges::any_of(graph.outputs(), fetched);
+  for (std::size_t k = 0; k < node.output_specs().size(); ++k) read = read || !node.uses(static_cast<int>(k)).empty();
+  return read;
+}
+
 /// The BatchNorm that normalises the layer's result and is no part of the match, or null.
-const Node* batch_norm_after(const LayerMatch& match) {
+Node* batch_norm_after(const Graph& graph, const LayerMatch& match) {
   for (const Node* node : {match.layer, match.rearrangement, match.bias}) {
     if (!node) continue;
     for (const Use& use : uses_through(node->output(), kBeforeBatchNorm))
-      if (use.node->type() == "BatchNorm" && use.input == 0 && use.node != match.bias) return use.node;
+      if (use.node->type() == "BatchNorm" && use.input == 0 && use.node != match.bias && is_read(graph, *use.node))
+        return use.node;
   }
   return nullptr;
 }
 
-LayerSkip skip_before(const Node& batch_norm, Node* layer) {
-  if (!gives_statistics_only(batch_norm))
-    return {layer, concat(describe(batch_norm), " follows, which is not folded"), false};
-  return {layer, concat("kept for the statistics of ", describe(batch_norm)), true};
+/// The same for batch norms in primitive ops: the last of these, or null.
+const Node* unfused_batch_norm_after(const std::vector<UnfusedBatchNorm>& unfused, const LayerMatch& match) {
+  for (const Node* node : {match.layer, match.rearrangement, match.bias})
+    for (const UnfusedBatchNorm& norm : unfused)
+      if (node && source_through(norm.x, kBeforeBatchNorm) == node->output()) return norm.result;
+  return nullptr;
+}
+
+LayerSkip skip_before(const Graph& graph, Node& batch_norm, Node* layer, std::string_view scope) {
+  if (gives_statistics_only(batch_norm))
+    return {layer, concat("kept for the statistics of ", describe(batch_norm)), true};
+  const std::string why = examine_batch_norm(graph, batch_norm, scope).text;
+  return {layer, concat(describe(batch_norm), " follows, which is not folded", why.empty() ? "" : ": ", why), false};
 }
 
 std::string why_no_match(const Node& layer) {
@@ -158,6 +177,7 @@ std::string LayerMatch::text() const {
 
 LayerSearch find_layers(const Graph& graph, std::string_view scope) {
   const std::unordered_map<const Node*, LayerMatch> largest = largest_matches(graph);
+  const std::vector<UnfusedBatchNorm> unfused = find_unfused_batch_norms(graph);
   LayerSearch search;
   for (Node* node : graph.topological_order()) {
     if (!is_layer(*node)) continue;
@@ -166,8 +186,12 @@ LayerSearch find_layers(const Graph& graph, std::string_view scope) {
       search.skips.push_back({node, concat("outside scope \"", scope, "\""), false});
     else if (found == largest.end())
       search.skips.push_back({node, why_no_match(*node), false});
-    else if (const Node* batch_norm = batch_norm_after(found->second))
-      search.skips.push_back(skip_before(*batch_norm, node));
+    else if (Node* batch_norm = batch_norm_after(graph, found->second))
+      search.skips.push_back(skip_before(graph, *batch_norm, node, scope));
+    else if (const Node* last = unfused_batch_norm_after(unfused, found->second))
+      search.skips.push_back(
+          {node, concat("a batch norm in primitive ops follows, up to ", describe(*last), ", which is not folded"),
+           false});
     else
       search.matches.push_back(found->second);
   }

@@ -49,8 +49,14 @@ std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers,
   if (options.freeze_bn_delay) {
     const bool freezes =
         std::ranges::any_of(nodes, [](const Node* node) { return node->op().freeze_delay().has_value(); });
+    const bool trains = std::ranges::any_of(nodes, [](const Node* node) {
+      const auto* norm = node->as<layers::BatchNorm>();
+      return norm && norm->attributes().is_training;
+    });
     if (!freezes && is_training)
-      notes.push_back({"", false, "freeze_bn_delay has no effect: no batch norm trains here"});
+      notes.push_back({"", false,
+                       trains ? "freeze_bn_delay has no effect on batch norms that were folded before"
+                              : "freeze_bn_delay has no effect: no batch norm trains here"});
   }
   const bool in_vain = std::ranges::none_of(
       nodes, [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), options.scope); });
@@ -60,11 +66,22 @@ std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers,
   return notes;
 }
 
-std::vector<std::string> warnings_about(const RewriteOptions& options) {
-  if (!options.freeze_bn_delay || *options.freeze_bn_delay >= options.quant_delay) return {};
-  return {concat("batch norm freezes at step ", *options.freeze_bn_delay, ", before quantization begins at step ",
-                 options.quant_delay,
-                 ": its statistics will be those of the float network, and never follow the quantized one")};
+std::vector<std::string> warnings_about(const RewriteOptions& options, const std::vector<MatchReport>& batch_norms,
+                                        bool is_training) {
+  std::vector<std::string> warnings;
+  if (is_training && options.freeze_bn_delay && *options.freeze_bn_delay < options.quant_delay)
+    warnings.push_back(
+        concat("batch norm freezes at step ", *options.freeze_bn_delay, ", before quantization begins at step ",
+               options.quant_delay,
+               ": its statistics will be those of the float network, and never follow the quantized one"));
+  const auto fresh =
+      std::ranges::count_if(batch_norms, [](const MatchReport& line) { return line.text.ends_with(kFreshStatistics); });
+  if (fresh > 0)
+    warnings.push_back(concat(fresh,
+                              " batch norms in primitive ops had no moving statistics; evaluation needs those that ",
+                              is_training ? "some hundred training steps from here will give them"
+                                          : "a training run of the rewritten graph has given them"));
+  return warnings;
 }
 
 RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
@@ -78,8 +95,8 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   graph.verify();
 
   RewriteReport report = report_rewrite(graph, layers, options, std::move(inserted));
+  report.warnings = warnings_about(options, batch_norms, is_training);
   report.batch_norms = std::move(batch_norms);
-  if (is_training) report.warnings = warnings_about(options);
   for (MatchReport& note : notes_on(graph, layers, options, is_training)) report.matches.push_back(std::move(note));
   if (options.strict) {
     std::string refused;

@@ -204,6 +204,11 @@ MatchReport describe_match(const LayerMatch& match, const RewriteOptions& option
   return {match.layer->name(), true, text, false};
 }
 
+/// A converter finds the range of what never changes by itself; weights that are left float have no such excuse.
+bool is_parameter_operand(const Graph& graph, const EdgeReport& edge) {
+  return !is_layer(graph.at(edge.consumer)) && is_parameter(*graph.output_at(edge.tensor).node);
+}
+
 std::string count(std::size_t n, const std::string& thing) { return concat(n, " ", thing, n == 1 ? "" : "s"); }
 
 /// Left-aligned columns, two spaces apart; the last one ragged.
@@ -246,9 +251,14 @@ RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, cons
 std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
                                            const RewriteReport& report) {
   std::vector<std::string> texts;
+  std::unordered_set<const Node*> bypasses;
+  for (const LayerMatch& match : layers.matches) bypasses.insert({match.bypass, match.post_activation_bypass});
+  const auto computes_in_integers = [&](const Node& node) {
+    return is_layer(node) || bypasses.contains(&node) || (is_requantized(node) && quantizer_after(node.output()));
+  };
   for (const EdgeReport& edge : report.edges)
-    if (edge.status == EdgeStatus::kLeftFloat && is_layer(graph.at(edge.consumer)) &&
-        in_scope(edge.consumer, options.scope))
+    if (edge.status == EdgeStatus::kLeftFloat && in_scope(edge.consumer, options.scope) &&
+        computes_in_integers(graph.at(edge.consumer)) && !is_parameter_operand(graph, edge))
       texts.push_back(concat(edge.tensor, " -> ", edge.consumer, " (", edge.reason, ")"));
   for (const LayerSkip& skip : layers.skips) {
     const bool listed = std::ranges::any_of(report.edges, [&](const EdgeReport& edge) {

@@ -15,6 +15,9 @@
 namespace miniqat::quantize {
 namespace {
 
+/// Of statistics that start anew in the middle of training: forgets its start within some hundred steps.
+constexpr double kDecay = 0.99;
+
 constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
 
 PatternRef product(const PatternRef& a, const PatternRef& b) { return op_unordered({"Mul"}, {a, b}); }
@@ -169,6 +172,8 @@ std::vector<UnfusedBatchNorm> find_unfused_batch_norms(const Graph& graph) {
   return all;
 }
 
+std::vector<Node*> interior_of(const UnfusedBatchNorm& found) { return Interior(found).nodes(); }
+
 Node& fuse_batch_norm(Graph& graph, const UnfusedBatchNorm& found) {
   const std::string scope = scope_of(found.result->name());
   const auto free_name = [&](const std::string& name) {
@@ -183,12 +188,13 @@ Node& fuse_batch_norm(Graph& graph, const UnfusedBatchNorm& found) {
     mean = variable(graph, free_name("moving_mean"), vector, Initializer::constant(0), false);
     variance = variable(graph, free_name("moving_variance"), vector, Initializer::constant(1), false);
   }
-  const Output y = layers::batch_norm(graph, free_name("BatchNorm"), found.x, gamma, found.beta, mean, variance,
-                                      {.epsilon = found.epsilon, .decay = 0.999, .is_training = found.takes_moments()});
+  const Output y =
+      layers::batch_norm(graph, free_name("BatchNorm"), found.x, gamma, found.beta, mean, variance,
+                         {.epsilon = found.epsilon, .decay = kDecay, .is_training = found.takes_moments()});
 
-  const Interior interior(found);
+  const std::vector<Node*> interior = interior_of(found);
   graph.reroute(found.result->output(), y);
-  for (Node* node : interior.nodes())
+  for (Node* node : interior)
     if (!is_read(graph, *node)) graph.erase(*node);
   return *y.node;
 }

@@ -37,11 +37,15 @@ struct UnfusedBatchNorm {
 /// gradient for them.
 std::vector<UnfusedBatchNorm> find_unfused_batch_norms(const Graph& graph);
 
+/// The ops between the tensors that go in and y, consumers before producers. To quantize one of them would quantize the
+/// statistics.
+std::vector<Node*> interior_of(const UnfusedBatchNorm& found);
+
 /// Puts a BatchNorm node, which it returns, in the place of the primitive ops: all consumers of y take its output 0,
 /// and those primitive ops go that nothing else reads. It is named `<scope of result>/BatchNorm`; where there is no
 /// scaling its gamma is a Constant of ones, `<scope>/ones`. (Names that are taken get a number.)
 ///
-/// Stored statistics give a BatchNorm with is_training false. Moments give one that trains, with decay 0.999 and new
+/// Stored statistics give a BatchNorm with is_training false. Moments give one that trains, with decay 0.99 and new
 /// variables `<scope>/moving_mean` (zeros) and `<scope>/moving_variance` (ones): the primitive ops keep no moving
 /// statistics, so these are learned in the training steps after the rewrite. A training step computes what it did
 /// before; any other run, which took the moments of its own batch before, now takes the moving ones.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -7,9 +8,11 @@
 /// the formulas.
 namespace miniqat::quantize::reference {
 
+/// Away from zero, which only an epsilon of 0 lets it reach: the moving variance of a dead channel must not break the
+/// step. NaN stays NaN.
 template <class T>
 T sigma(T variance, double epsilon) {
-  return std::sqrt(variance + static_cast<T>(epsilon));
+  return std::sqrt(std::max(variance + static_cast<T>(epsilon), static_cast<T>(1e-12)));
 }
 
 template <class T>

@@ -112,7 +112,7 @@ std::vector<UnfoldableCase> cases_of_readers() {
          norm(toy.graph, "a", toy.conv("a", x));
          return toy.conv_relu("b", x);
        },
-       "a/BatchNorm", "nobody reads its output"},
+       "a/BatchNorm", "nobody reads its output", ""},
       {"MeanIsRead",
        [](ToyGraph& toy) {
          const Output y = norm(toy.graph, "a", toy.conv("a", toy.images()));

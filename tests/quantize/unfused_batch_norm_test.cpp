@@ -105,7 +105,7 @@ TEST(UnfusedBatchNorm, MomentsGetFreshMovingStatistics) {
   EXPECT_EQ(fused.name(), "block/bn/BatchNorm");
   const auto& attributes = fused.as<layers::BatchNorm>()->attributes();
   EXPECT_EQ(attributes.epsilon, 0.01);
-  EXPECT_EQ(attributes.decay, 0.999);
+  EXPECT_EQ(attributes.decay, 0.99);
   EXPECT_TRUE(attributes.is_training);
   EXPECT_EQ(fused.input(3).name(), "block/bn/moving_mean");
   EXPECT_EQ(fused.input(4).name(), "block/bn/moving_variance");
