@@ -36,6 +36,7 @@ struct Arguments {
   std::string precision = "float32";
   bool train = false;
   bool random_feeds = false;
+  bool by_name = false;
 };
 
 /// Other programs write labels as int64 and arrays as float64: takes them where no value changes kind.
@@ -106,7 +107,11 @@ void run(const Arguments& arguments) {
                           .precision = dtype_from_name(arguments.precision)});
   if (!arguments.checkpoint.empty()) {
     const std::filesystem::path file = checkpoint_file(arguments.checkpoint);
-    session.restore(read_safetensors(file), Session::Restore::kVariables, file.string());
+    const auto mode = arguments.by_name ? Session::Restore::kByName : Session::Restore::kVariables;
+    const auto report = session.restore(read_safetensors(file), mode, file.string());
+    if (arguments.by_name)
+      std::printf("From %s: %zu variables restored, %zu new, %zu unused.\n", file.c_str(), report.restored.size(),
+                  report.fresh.size(), report.unused.size());
   }
   if (arguments.step) session.set_quantization_step(*arguments.step);
   Feeds feeds = read_feeds(graph, arguments.feeds);
@@ -135,6 +140,8 @@ void add_run(CLI::App& program) {
                     "random numbers for placeholders that are not fed: normal ones, or labels of the loss");
   command->add_option("--checkpoint", arguments->checkpoint,
                       ".safetensors or run directory with the variables; freshly initialised otherwise");
+  command->add_flag("--by-name", arguments->by_name,
+                    "take from the checkpoint what fits by name: that of a float graph for a rewritten one, say");
   command->add_flag(
       "--train", arguments->train,
       "as in a training step: batch statistics, observers, dropout; changed variables are written as variable/<name>");

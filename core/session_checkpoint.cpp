@@ -73,14 +73,17 @@ Session::RestoreReport Session::restore(const Safetensors& content, Restore mode
   std::set<std::string> op_states;
   for (const Node* node : graph_.nodes())
     for (const OpState& state : node->op().state()) op_states.insert(state_name(*node, state));
+  std::vector<std::string> missing;
   for (const auto& [name, value] : current) {
     if (content.tensors.contains(name)) continue;
     report.fresh.push_back(name);
-    if (mode == Restore::kExact || (mode == Restore::kVariables && !op_states.contains(name))) {
-      std::vector<std::string> names;
-      for (const auto& [other, tensor] : content.tensors) names.push_back(other);
-      fail(source, ": variable \"", name, "\" is missing", did_you_mean(name, names));
-    }
+    if (mode == Restore::kExact || (mode == Restore::kVariables && !op_states.contains(name))) missing.push_back(name);
+  }
+  if (!missing.empty()) {
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : content.tensors) names.push_back(name);
+    const std::string more = missing.size() > 1 ? concat(" (and ", missing.size() - 1, " more)") : "";
+    fail(source, ": variable \"", missing.front(), "\" is missing", more, did_you_mean(missing.front(), names));
   }
   if (!surplus.empty())
     fail(source, ": \"", surplus.front(), "\" is not a variable of the graph (", surplus.size(), " such name",

@@ -116,6 +116,20 @@ TEST_F(RunTest, ATensorsGradientIsThatOfItsSum) {
   expect_values(out, "grad/x", {-0.5, 2.25, 0.5, -0.5, 2.25, 0.5});
 }
 
+/// A checkpoint that lacks a variable is refused, unless asked to give what it has.
+TEST_F(RunTest, ByNameTakesWhatFits) {
+  prepare_classifier();
+  NamedTensors weights = read_safetensors(place_.path() / "weights.safetensors").tensors;
+  weights.erase("biases");
+  write_safetensors(place_.path() / "part.safetensors", {.tensors = weights, .metadata = {}});
+  const NamedTensors out = compute(kClassifier, {"--checkpoint", "part.safetensors", "--by-name", "--fetch", "logits"});
+  EXPECT_TRUE(out.contains("logits"));
+  expect_error(miniqat({"run", "--graph", "graph.json", "--feeds", "feeds.safetensors", "--checkpoint",
+                        "part.safetensors", "--fetch", "logits", "--out", "o.safetensors"},
+                       place_.path()),
+               1, {"\"biases\" is missing"});
+}
+
 TEST_F(RunTest, AnInputsOwnGradientIsOne) {
   prepare_classifier();
   const NamedTensors out = compute(kClassifier, {"--checkpoint", "weights.safetensors", "--gradients-of", "x"});
