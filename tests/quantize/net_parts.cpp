@@ -1,6 +1,7 @@
 #include "tests/quantize/net_parts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tests/quantize/primitive_batch_norm.h"
 
@@ -104,7 +105,7 @@ Output NetParts::batch_norm(Output x, bool learns) {
       variable("moving_variance", {channels}, 1, false), {.epsilon = 0.01, .decay = 0.9, .is_training = learns});
 }
 
-Output NetParts::primitive_batch_norm(Output x, Output measured) {
+Output NetParts::primitive_batch_norm(Output x, Output other) {
   Form form = {.statistics = static_cast<Statistics>(below(7)),
                .order = static_cast<Order>(below(5)),
                .scaling = !chance(3),
@@ -113,10 +114,27 @@ Output NetParts::primitive_batch_norm(Output x, Output measured) {
   // BiasAdd refuses the offset of rank 4 that kept dimensions may lead to.
   form.bias_add = form.statistics != Statistics::kKeptDims && chance(3);
   PrimitiveOps ops{.graph = std::move(graph), .form = form, .scope = scope};
-  const auto [centre, spread] = ops.statistics(measured);
+  auto [centre, spread] = ops.statistics(x);
+  Output unread;
+  if (other != x) {
+    const auto [other_centre, other_spread] = ops.statistics(other);
+    const bool takes_centre = chance(2);
+    unread = std::exchange(takes_centre ? centre : spread, takes_centre ? other_centre : other_spread);
+  }
   const Output y = ops.normalise(x, centre, spread, ops.epsilon());
   graph = std::move(ops.graph);
+  // What reads x beside a batch norm keeps it from being folded.
+  if (unread.node) erase_unread(unread.node->name());
   return y;
+}
+
+void NetParts::erase_unread(const std::string& name) {
+  Node* node = graph.find(name);
+  if (!node || !node->uses().empty() || node->inputs().empty()) return;
+  std::vector<std::string> inputs;
+  for (const Output& input : node->inputs()) inputs.push_back(input.node->name());
+  graph.erase(*node);
+  for (const std::string& input : inputs) erase_unread(input);
 }
 
 Output NetParts::bias_or_batch_norm(Output x) {

@@ -38,9 +38,9 @@ class NetParts {
   Output layer(Output x);
 
   Output batch_norm(Output x, bool learns = true);
-  /// In primitive ops, with the moments of another tensor of the same shape (which is no batch norm) or of x. Needs
-  /// images of three channels.
-  Output primitive_batch_norm(Output x, Output measured);
+  /// In primitive ops. Needs images of three channels. With `other` not x, the mean is that of x and the variance that
+  /// of `other`, or the reverse: no batch norm at all.
+  Output primitive_batch_norm(Output x, Output other);
   static bool fits_primitive_batch_norm(Output x) { return x.shape().rank() == 4 && x.shape().channels() == 3; }
   /// A bias, a batch norm of some kind, or nothing.
   Output bias_or_batch_norm(Output x);
@@ -54,6 +54,7 @@ class NetParts {
  private:
   layers::Conv2dAttributes window(Output x, std::int64_t filter);
   layers::PoolAttributes pool(Output x);
+  void erase_unread(const std::string& name);
 
   Random random_;
   std::vector<Output> weights_;

@@ -215,8 +215,8 @@ Output AnyOps::window(Output x) {
 
 Output AnyOps::normalisation(Output x) {
   if (parts_.chance(2)) x = rearranged(parts_.layer(x));
-  if (NetParts::fits_primitive_batch_norm(x) && parts_.chance(3))
-    return parts_.primitive_batch_norm(x, parts_.chance(3) ? like(x) : x);
+  if (NetParts::fits_primitive_batch_norm(x) && parts_.chance(2))
+    return parts_.primitive_batch_norm(x, parts_.chance(3) ? tensors_.front() : x);
   if (parts_.chance(3)) return shared_batch_norm(x);
   const Output y = parts_.batch_norm(x, !parts_.chance(4));
   norms_.push_back(y.node);
@@ -281,8 +281,8 @@ Output AnyOps::odd_layer(Output x) {
 class Blocks {
  public:
   explicit Blocks(std::uint64_t seed) : parts_(seed) {
-    Output x = layers::placeholder(parts_.graph, "images", {3, 8, 8, 3});
-    const int count = 2 + parts_.below(4);
+    Output x = layers::placeholder(parts_.graph, "images", {3, 6, 6, 3});
+    const int count = 2 + parts_.below(3);
     for (int i = 0; i < count; ++i) x = stage("net/stage" + std::to_string(i), x);
     parts_.scope = "net/head";
     x = parts_.chance(2) ? parts_.flat(x) : layers::mean(parts_.graph, parts_.name("Mean"), x, {.axes = {1, 2}});

@@ -13,6 +13,8 @@
 
 namespace miniqat::testing {
 
+constexpr std::uint64_t kSeeds = 200;
+
 /// Options that vary with the seed; quantization starts after kNever steps.
 inline quantize::RewriteOptions random_options(std::uint64_t seed) {
   Random random(mix(seed, 1));
@@ -31,7 +33,6 @@ inline quantize::RewriteOptions random_options(std::uint64_t seed) {
 /// Calls check(graph, options, seed) for the nets of kSeeds seeds, up to the first that fails.
 template <class Check>
 void for_random_nets(Graph (*make)(std::uint64_t seed), const Check& check) {
-  constexpr std::uint64_t kSeeds = 150;
   layers::register_ops();
   quantize::register_ops();
   for (std::uint64_t seed = 0; seed < kSeeds && !::testing::Test::HasFailure(); ++seed) {
