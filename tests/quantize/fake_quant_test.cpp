@@ -1,5 +1,4 @@
 #include "quantize/fake_quant.h"
-#include "quantize/quantize.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +11,7 @@
 #include "core/registry.h"
 #include "core/source_ops.h"
 #include "quantize/affine.h"
+#include "quantize/quantize.h"
 
 namespace miniqat::quantize {
 namespace {

@@ -289,7 +289,8 @@ TEST(RewriteStrict, NamesEveryFloatEdgeIntoALayerAndChangesNothing) {
   const std::string before = graph_to_json(toy.graph);
   const std::uint64_t revision = toy.graph.revision();
   const std::string message = message_of([&] { create_training_graph(toy.graph, {.strict = true}); });
-  EXPECT_TRUE(contains(message, "a/weights -> a/Conv2D ([BatchNorm \"a/BatchNorm\"] follows, which is not folded")) << message;
+  EXPECT_TRUE(contains(message, "a/weights -> a/Conv2D ([BatchNorm \"a/BatchNorm\"] follows, which is not folded"))
+      << message;
   EXPECT_TRUE(contains(message, "relu -> b/Conv2D (none of its inputs is quantized)")) << message;
   EXPECT_TRUE(contains(message, "softmax -> c/Conv2D (Softmax")) << message;
   EXPECT_TRUE(contains(message, "c/fixed -> c/Conv2D (its weights come from [Constant \"c/fixed\"]")) << message;
@@ -317,8 +318,7 @@ TEST(RewriteStrict, AMatchedLayerNeedsAQuantizedOutput) {
 
 TEST(Rewrite, FreezingReachesBatchNormsThatAreNotFoldedToo) {
   ToyGraph plain = small_net();
-  EXPECT_TRUE(
-      contains(create_training_graph(plain.graph, {.freeze_bn_delay = 3}).text(), "no batch norm trains here"));
+  EXPECT_TRUE(contains(create_training_graph(plain.graph, {.freeze_bn_delay = 3}).text(), "no batch norm trains here"));
   ToyGraph normed;
   normed.batch_norm("a", normed.conv("a", normed.images()));
   EXPECT_FALSE(contains(create_training_graph(normed.graph, {.freeze_bn_delay = 3}).text(), "freeze_bn_delay"));
