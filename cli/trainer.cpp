@@ -124,7 +124,8 @@ class Trainer {
   }
 
   void describe_run() const {
-    const models::ModelSize size = models::size_of(training_.graph, settings_.batch_size);
+    // Folding may leave a second copy of each layer in the training graph, for the statistics.
+    const models::ModelSize size = models::size_of(evaluation_.graph, settings_.batch_size);
     std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture, %zu quantizers\n", settings_.model.c_str(),
                 settings_.dataset.c_str(), quantization_label(settings_).c_str(), static_cast<long>(size.parameters),
                 static_cast<long>(size.multiply_adds), report_.inserted.size());
