@@ -77,8 +77,8 @@ std::vector<std::string> warnings_about(const RewriteOptions& options, const std
   const auto fresh =
       std::ranges::count_if(batch_norms, [](const MatchReport& line) { return line.text.ends_with(kFreshStatistics); });
   if (fresh > 0)
-    warnings.push_back(concat(fresh,
-                              " batch norms in primitive ops had no moving statistics; evaluation needs those that ",
+    warnings.push_back(concat(fresh, fresh == 1 ? " batch norm" : " batch norms",
+                              " in primitive ops had no moving statistics; evaluation needs those that ",
                               is_training ? "some hundred training steps from here will give them"
                                           : "a training run of the rewritten graph has given them"));
   return warnings;

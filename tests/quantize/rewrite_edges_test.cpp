@@ -69,7 +69,7 @@ TEST(RewriteEdges, FreshMovingStatisticsAreAWarning) {
     ops.graph.set_outputs({ops.batch_norm(layers::conv2d(ops.graph, "conv/Conv2D", ops.images(), filter))});
     const RewriteReport report = training ? create_training_graph(ops.graph) : create_eval_graph(ops.graph);
     ASSERT_EQ(report.warnings.size(), 1u);
-    EXPECT_TRUE(contains(report.warnings[0], "1 batch norms in primitive ops had no moving statistics"));
+    EXPECT_TRUE(contains(report.warnings[0], "1 batch norm in primitive ops had no moving statistics"));
     EXPECT_TRUE(create_training_graph(ops.graph).warnings.empty()) << "once is enough";
   }
 }
