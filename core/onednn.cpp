@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/instruction_set.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
 
@@ -22,8 +23,17 @@ using dnnl::memory;
 
 constexpr auto kFloat = memory::data_type::f32;
 
+/// oneDNN keeps to the instruction sets that our own loops keep to. It can only be told before its first kernel.
+void cap_instruction_set() {
+  if (instruction_set() == InstructionSet::kBaseline) dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
+  if (instruction_set() == InstructionSet::kAvx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+}
+
 const dnnl::engine& engine() {
-  static const dnnl::engine instance(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine instance = [] {
+    cap_instruction_set();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return instance;
 }
 
