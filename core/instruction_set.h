@@ -21,4 +21,26 @@ std::string_view name_of(InstructionSet set);
 /// Throws Error for any other value of the variable.
 InstructionSet instruction_set();
 
+/// The one of three functions that suits this CPU.
+template <class Function>
+Function pick_instruction_set(Function baseline, Function avx2, Function avx512) {
+  switch (instruction_set()) {
+    case InstructionSet::kAvx512:
+      return avx512;
+    case InstructionSet::kAvx2:
+      return avx2;
+    default:
+      return baseline;
+  }
+}
+
 }  // namespace miniqat
+
+/// With core/per_instruction_set.h.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define MINIQAT_HAS_INSTRUCTION_SETS 1
+#define MINIQAT_PICK(function) ::miniqat::pick_instruction_set(&baseline::function, &avx2::function, &avx512::function)
+#else
+#define MINIQAT_HAS_INSTRUCTION_SETS 0
+#define MINIQAT_PICK(function) (&baseline::function)
+#endif

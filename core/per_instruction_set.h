@@ -1,43 +1,17 @@
 // Compiles one file of loops several times, once for each instruction set, into the namespaces baseline, avx2 and
-// avx512 of wherever it is included:
+// avx512. Include it inside the namespace that these are to be part of:
 //
+//   #include "core/instruction_set.h"
+//   ... all that the loops use ...
+//   namespace miniqat::layers {
+//   namespace {
 //   #define MINIQAT_LOOPS "layers/pool_loops.h"
 //   #include "core/per_instruction_set.h"
+//   }
 //
-// pick_instruction_set(&baseline::f, &avx2::f, &avx512::f) then gives the one for this CPU; MINIQAT_PICK(f) writes that
-// down. The file of loops has no include guard and includes nothing: its includer does, before this, so that no inline
-// function of a header is compiled for a CPU that this one may not be. The compiler's fused multiply-adds stay off
-// (-ffp-contract=off), so all three give the same bits.
-
-#include "core/instruction_set.h"
-
-#ifndef MINIQAT_PICK
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define MINIQAT_HAS_INSTRUCTION_SETS 1
-#define MINIQAT_PICK(function) ::miniqat::pick_instruction_set(&baseline::function, &avx2::function, &avx512::function)
-#else
-#define MINIQAT_HAS_INSTRUCTION_SETS 0
-#define MINIQAT_PICK(function) (&baseline::function)
-#endif
-
-namespace miniqat {
-
-template <class Function>
-Function pick_instruction_set(Function baseline, Function avx2, Function avx512) {
-  switch (instruction_set()) {
-    case InstructionSet::kAvx512:
-      return avx512;
-    case InstructionSet::kAvx2:
-      return avx2;
-    default:
-      return baseline;
-  }
-}
-
-}  // namespace miniqat
-
-#endif
+// MINIQAT_PICK(f) then gives the address of the f for this CPU. The file of loops has no include guard and includes
+// nothing: its includer does, before this, so that no inline function of a header is compiled for a CPU that this one
+// may not be. The compiler's fused multiply-adds stay off (-ffp-contract=off), so all three give the same bits.
 
 #define MINIQAT_VECTOR_BYTES 16
 namespace baseline {
