@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/instruction_set.h"
 #include "core/parallel.h"
 
 // One source, compiled for several instruction sets; the loader picks. The arithmetic (affine.h) gives the same bits
@@ -20,6 +21,9 @@
 
 namespace miniqat::quantize {
 namespace {
+
+#define MINIQAT_LOOPS "quantize/fake_quant_loops.h"
+#include "core/per_instruction_set.h"
 
 constexpr std::int64_t kGrainBlocks = kPointwiseGrain / kMaskBlock;
 
@@ -237,6 +241,12 @@ void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<cons
   const GridTable table(grids, static_cast<std::int64_t>(grids.size()) + kMaskBlock);
   parallel_for(blocks, kGrainBlocks,
                [&](std::int64_t first, std::int64_t last) { forward_row(x, y, n, mask, table.row(), first, last); });
+}
+
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids) {
+  if (grids.channels == 0) return;
+  if (grids.channels == 1) return MINIQAT_PICK(forward_one)(x, y, n, grids);
+  MINIQAT_PICK(forward_row)(x, y, n, grids, 0);
 }
 
 void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask) {

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "quantize/affine.h"
+#include "quantize/channel_grids.h"
 
 namespace miniqat::quantize {
 
@@ -24,6 +25,10 @@ constexpr std::int64_t mask_words(std::int64_t n) { return (n + kMaskBlock - 1) 
 /// words, also writes down where the gradient passes.
 void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<const Affine<float>> grids,
                         std::uint32_t* mask);
+
+/// y = fake_quantize(x) for a piece of a tensor, on the calling thread: for loops over cache-sized tiles that do more
+/// than this. x[0] belongs to channel 0. y may be x. Allocates nothing.
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids);
 
 /// dx = dy where the mask has a 1, else 0. dx may be dy.
 void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask);

@@ -82,6 +82,16 @@ TEST(FakeQuantKernels, ForwardIsTheReferenceBitForBit) {
   });
 }
 
+TEST(FakeQuantKernels, PieceIsTheReferenceBitForBit) {
+  for_cases([](const Case& c, const std::string& what) {
+    std::vector<float> expected(c.n), x = c.x;
+    reference::fake_quant_forward<float>(c.x, c.grid_span(), expected.data());
+    ScratchScope scope;
+    fake_quant_piece(x.data(), x.data(), c.n, channel_grids(c.grids, scope));
+    expect_same(x, expected, what);
+  });
+}
+
 TEST(FakeQuantKernels, MaskedBackwardIsTheReferenceBitForBit) {
   for_cases([](const Case& c, const std::string& what) {
     std::vector<float> expected(c.n), expected_y(c.n), y = c.x, dx(c.n, kNan), dy = c.dy;
