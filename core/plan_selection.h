@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "core/graph.h"
@@ -7,23 +8,38 @@
 
 namespace miniqat {
 
-/// A node that a request needs.
+/// A node that a request needs, or several that run as one.
 struct SelectedNode {
+  /// Of several, the one that names the whole.
   const Node* node = nullptr;
+  /// The node's own, or the fused one.
+  const Op* op = nullptr;
   OpTraits traits;
   /// What it takes: the node's own inputs, or what a shortcut puts in their place.
   std::vector<Output> inputs;
+  std::vector<Output> outputs;
   bool quantizing = true;
   bool frozen = false;
+  /// All nodes that run here, producers first: more than one where they are fused.
+  std::vector<const Node*> members;
+  /// Owns a fused op.
+  std::shared_ptr<const Op> fused;
 
+  std::vector<TensorSpec> input_specs() const;
+
+  /// The inputs that a training run updates through this node.
+  std::vector<int> updated_inputs() const;
   /// Whether a run of the request changes variables through this node.
   bool updates(const PlanRequest& request) const {
-    return request.training && !frozen && !(traits.updated_inputs.empty() && node->op().state().empty());
+    return request.training && !(updated_inputs().empty() && (frozen || op->state().empty()));
   }
 };
 
+/// Sets quantizing and frozen by what the op's delays say.
+void set_phase(SelectedNode& selected, const PlanRequest& request);
+
 /// The nodes that the request's fetches and gradient need, producers first. On the fast backend shortcuts are taken,
-/// which spares the nodes that then nobody needs; a node that updates variables runs all the same.
+/// which spares the nodes that then nobody needs (a node that updates variables runs all the same), and ops are fused.
 /// Throws Error for a shortcut that would take a tensor which does not come earlier.
 std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& request);
 

@@ -127,14 +127,14 @@ void Session::sweep(Plan& plan, std::int64_t step) {
   for (Plan::ForwardStep& forward : plan.forward) {
     forward.context.random_key =
         mix(mix(options_.seed, hash_text(forward.node->name())), static_cast<std::uint64_t>(step));
-    const Op& op = forward.node->op();
+    const Op& op = *forward.op;
     in_the_name_of(*forward.node,
                    [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
   }
   if (plan.seed != nullptr)
     with_float_type(*plan.seed, [&]<class T>(T) { std::ranges::fill(plan.seed->values<T>(), T{1}); });
   for (const Plan::BackwardStep& backward : plan.backward) {
-    const Op& op = backward.node->op();
+    const Op& op = *backward.op;
     in_the_name_of(*backward.node,
                    [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
     for (const Plan::Sum& sum : backward.sums) add_to(*sum.total, *sum.part);
@@ -204,7 +204,8 @@ Tensor& Session::slot(const std::string& kind, const std::string& variable) {
 std::string Session::first_non_finite(Output loss, const Feeds& feeds) {
   RunRequest request{.fetches = {loss}, .training = true};
   std::set<const Node*> needed;
-  for (const Plan::ForwardStep& step : plan_for(plan_request(request)).forward) needed.insert(step.node);
+  for (const Plan::ForwardStep& step : plan_for(plan_request(request)).forward)
+    needed.insert(step.members.begin(), step.members.end());
   for (const Node* node : graph_.topological_order()) {
     const bool source = std::ranges::any_of(node->uses(), [&](const Use& use) { return needed.contains(use.node); });
     if (needed.contains(node) || (node->inputs().empty() && source)) request.fetches.push_back(node->output());
