@@ -1,8 +1,15 @@
 #include "layers/depthwise_conv2d.h"
 
+#include "layers/depthwise_kernels.h"
 #include "layers/reference/depthwise_conv2d.h"
 
 namespace miniqat::layers {
+namespace {
+
+/// With several filters a channel it is oneDNN's grouped convolution.
+bool has_own_kernels(const Shape& filter) { return filter[3] == 1; }
+
+}  // namespace
 
 std::vector<TensorSpec> DepthwiseConv2d::infer(std::span<const TensorSpec> inputs) const {
   return infer_convolution(inputs, attributes_, true);
@@ -19,10 +26,24 @@ std::int64_t DepthwiseConv2d::multiply_adds(std::span<const TensorSpec> inputs) 
   return infer(inputs)[0].shape.elements() * filter[0] * filter[1];
 }
 
-void DepthwiseConv2d::forward(const ForwardContext& context) const { convolution_forward(context, attributes_, true); }
+void DepthwiseConv2d::forward(const ForwardContext& context) const {
+  const Tensor& x = context.input(0);
+  const Tensor& filter = context.input(1);
+  if (!has_own_kernels(filter.shape())) return convolution_forward(context, attributes_, true);
+  depthwise_forward(window_of(x.shape(), filter.shape(), attributes_), x.shape()[0], x.shape()[3], x.data<float>(),
+                    filter.data<float>(), context.output(0).data<float>());
+}
 
 void DepthwiseConv2d::backward(const BackwardContext& context) const {
-  convolution_backward(context, attributes_, true);
+  const Tensor& x = context.forward->input(0);
+  const Tensor& filter = context.forward->input(1);
+  if (!has_own_kernels(filter.shape())) return convolution_backward(context, attributes_, true);
+  const Window2d window = window_of(x.shape(), filter.shape(), attributes_);
+  const float* d_y = context.d_outputs[0]->data<float>();
+  if (const Tensor* d_x = context.d_inputs[0])
+    depthwise_backward_input(window, x.shape()[0], x.shape()[3], d_y, filter.data<float>(), d_x->data<float>());
+  if (const Tensor* d_filter = context.d_inputs[1])
+    depthwise_backward_filter(window, x.shape()[0], x.shape()[3], x.data<float>(), d_y, d_filter->data<float>());
 }
 
 void DepthwiseConv2d::reference_forward(const ForwardContext& context) const {
