@@ -42,7 +42,7 @@ void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& fl
   load_layer_bits(settings.rewrite);
   check(settings);
   if (!batch_size_given) adopt_batch_size(settings);
-  if (settings.threads == 0) settings.threads = available_cores();
+  if (settings.threads == 0) settings.threads = default_thread_count();
   settings.augment = resolved_augment(settings);
   set_thread_count(static_cast<int>(settings.threads));
   const std::string out = arguments.out.empty() ? default_directory(settings) : arguments.out;

@@ -14,6 +14,7 @@
 #include "cli/settings.h"
 #include "core/files.h"
 #include "core/graph_json.h"
+#include "core/parallel.h"
 #include "core/session.h"
 #include "datasets/dataset.h"
 #include "datasets/loader.h"
@@ -129,10 +130,12 @@ class Trainer {
     std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture, %zu quantizers\n", settings_.model.c_str(),
                 settings_.dataset.c_str(), quantization_label(settings_).c_str(), static_cast<long>(size.parameters),
                 static_cast<long>(size.multiply_adds), report_.inserted.size());
-    std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld threads, run directory %s\n",
+    const bool crowded = settings_.threads > available_cores();
+    std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld threads%s, run directory %s\n",
                 static_cast<long>(data_.train.size()), augmentation(settings_).none() ? "" : " (crop-flip)",
                 static_cast<long>(data_.test.size()), static_cast<long>(total_steps_),
-                static_cast<long>(settings_.batch_size), static_cast<long>(settings_.threads), run_.path().c_str());
+                static_cast<long>(settings_.batch_size), static_cast<long>(settings_.threads),
+                crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "", run_.path().c_str());
     if (session_->step() > 0) std::printf("going on after step %ld\n", static_cast<long>(session_->step()));
     if (!settings_.float_only) std::printf("%s", (extras_.verbose ? report_.text() : report_.notes()).c_str());
     std::fflush(stdout);
