@@ -15,6 +15,8 @@
 #include "core/files.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
+#include "core/profile.h"
+#include "core/profile_report.h"
 #include "core/session.h"
 #include "datasets/dataset.h"
 #include "datasets/loader.h"
@@ -68,8 +70,10 @@ class Trainer {
     }
     Progress progress(session_->step(), total_steps_, settings_.batch_size,
                       std::max<std::int64_t>(steps_per_epoch_ / 4, 1));
+    if (extras_.profile) session_->set_profile(&profile_.emplace());
     train_steps(progress);
     finish(progress);
+    if (profile_) report_profile();
   }
 
  private:
@@ -149,7 +153,7 @@ class Trainer {
                                           .augment = augmentation(settings_)});
     const std::int64_t last = std::min(total_steps_, extras_.stop_at.value_or(total_steps_));
     while (session_->step() < last && !InterruptGuard::requested()) {
-      const datasets::Batch& batch = loader.next();
+      const datasets::Batch& batch = next_batch(loader);
       last_loss_ = session_->train_step(ends_.loss, *optimizer_,
                                         {{training_.images, batch.images}, {ends_.labels, batch.labels}});
       const std::int64_t step = session_->step();
@@ -158,6 +162,20 @@ class Trainer {
       if (step == 1 || (extras_.verbose && step == settings_.rewrite.quant_delay)) describe_memory(progress);
       if (step % steps_per_epoch_ == 0 && step < last) end_epoch(progress);
     }
+  }
+
+  const datasets::Batch& next_batch(datasets::Loader& loader) {
+    const ProfileScope timed(profile_ ? &*profile_ : nullptr, ProfilePhase::kLoaderWait, "next batch", "(loader)");
+    return loader.next();
+  }
+
+  void report_profile() const {
+    const std::filesystem::path path =
+        extras_.profile->empty() ? run_.trace() : std::filesystem::path(*extras_.profile);
+    std::printf("\n%s", profile_table(*profile_).c_str());
+    write_file_atomically(path, profile_trace(*profile_));
+    std::printf("the last %zu steps as a Chrome trace (chrome://tracing, ui.perfetto.dev): %s\n",
+                profile_->kept().size(), path.c_str());
   }
 
   double epochs_done() const { return static_cast<double>(session_->step()) / static_cast<double>(steps_per_epoch_); }
@@ -254,6 +272,7 @@ class Trainer {
   std::optional<Session> session_;
   std::optional<Session> test_session_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::optional<Profile> profile_;
   std::int64_t steps_per_epoch_ = 0;
   std::int64_t total_steps_ = 0;
   float last_loss_ = 0;
