@@ -138,7 +138,8 @@ TEST_F(EnvironmentTest, UnknownInstructionSetsAreRefusedByEveryCommandBeforeItBe
                               {"eval", "--run", "run"},
                               {"inspect", "tiny.json"},
                               {"rewrite", "--graph", "tiny.json", "--mode", "train", "--out", "r.json"},
-                              {"run", "--graph", "tiny.json", "--out", "o.safetensors"}}
+                              {"run", "--graph", "tiny.json", "--out", "o.safetensors"},
+                              {"bench", "--quick"}})
     expect_error(program(line), 2, parts);
   expect_success(program({"--help"}));
   expect_success(program({"train", "--help"}));
