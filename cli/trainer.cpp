@@ -159,7 +159,7 @@ class Trainer {
       const std::int64_t step = session_->step();
       progress.step(step, last_loss_, epochs_done());
       if (step % extras_.log_every == 0 || step == total_steps_) log_step(progress);
-      if (step == 1 || (extras_.verbose && step == settings_.rewrite.quant_delay)) describe_memory(progress);
+      if (extras_.verbose) describe_memory(progress);
       if (step % steps_per_epoch_ == 0 && step < last) end_epoch(progress);
     }
   }
@@ -188,9 +188,12 @@ class Trainer {
               {"images_per_second", progress.images_per_second()}});
   }
 
-  void describe_memory(Progress& progress) const {
-    if (!extras_.verbose) return;
-    progress.line("plan: " + memory_text(session_->plan_memory()));
+  /// At the first step and whenever a delay has passed, since another plan runs from then on.
+  void describe_memory(Progress& progress) {
+    const PlanMemory memory = session_->plan_memory();
+    if (memory == described_memory_) return;
+    described_memory_ = memory;
+    progress.line(concat("plan from step ", session_->step(), ": ", memory_text(memory)));
   }
 
   void save() { write_safetensors(run_.checkpoint(), checked_checkpoint()); }
@@ -273,6 +276,7 @@ class Trainer {
   std::optional<Session> test_session_;
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<Profile> profile_;
+  PlanMemory described_memory_;
   std::int64_t steps_per_epoch_ = 0;
   std::int64_t total_steps_ = 0;
   float last_loss_ = 0;

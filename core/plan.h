@@ -35,6 +35,8 @@ struct PlanMemory {
   /// Nodes that run, and nodes of the graph that this request does not need.
   int nodes = 0;
   int dropped_nodes = 0;
+
+  bool operator==(const PlanMemory&) const = default;
 };
 
 /// A graph compiled for one request: the order of the nodes, dead ones dropped, and every tensor's memory laid out
