@@ -37,6 +37,8 @@ struct PlanMemory {
   int steps = 0;
   /// Nodes of the graph that this request does not need.
   int dropped_nodes = 0;
+
+  bool operator==(const PlanMemory&) const = default;
 };
 
 /// A graph compiled for one request: the order of the nodes, dead ones dropped, and every tensor's memory laid out

@@ -5,11 +5,14 @@
 #include <set>
 
 #include "core/parallel.h"
+#include "core/profile.h"
 #include "core/random.h"
 #include "core/source_ops.h"
 
 namespace miniqat {
 namespace {
+
+using enum ProfilePhase;
 
 template <class T>
 void add_to(std::span<T> total, std::span<const T> part) {
@@ -101,6 +104,7 @@ Plan& Session::plan_for(const PlanRequest& request) {
 }
 
 void Session::bind(Plan& plan, const Feeds& feeds) {
+  const ProfileScope timed(profile_, kOther, "feeds and variables", "(bind)");
   for (const auto& [output, tensor] : feeds) {
     if (output.node == nullptr || graph_.find(output.node->name()) != output.node)
       fail("a fed tensor is not of this graph");
@@ -122,9 +126,13 @@ void Session::bind(Plan& plan, const Feeds& feeds) {
 
 /// Runs all steps of a bound plan: forward in order, then backward.
 void Session::sweep(Plan& plan, std::int64_t step) {
-  for (Plan::Staged& staged : plan.staged) staged.tensor.assign(values_.at(staged.variable));
+  {
+    const ProfileScope timed(profile_, kOther, "updated variables", "(copy)");
+    for (Plan::Staged& staged : plan.staged) staged.tensor.assign(values_.at(staged.variable));
+  }
   const bool reference = options_.backend == Backend::kReference;
   for (Plan::ForwardStep& forward : plan.forward) {
+    const ProfileScope timed(profile_, kForward, forward.node->name(), forward.op->type());
     forward.context.random_key =
         mix(mix(options_.seed, hash_text(forward.node->name())), static_cast<std::uint64_t>(step));
     const Op& op = *forward.op;
@@ -135,19 +143,26 @@ void Session::sweep(Plan& plan, std::int64_t step) {
     with_float_type(*plan.seed, [&]<class T>(T) { std::ranges::fill(plan.seed->values<T>(), T{1}); });
   for (const Plan::BackwardStep& backward : plan.backward) {
     const Op& op = *backward.op;
-    in_the_name_of(*backward.node,
-                   [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
+    {
+      const ProfileScope timed(profile_, kBackward, backward.node->name(), op.type());
+      in_the_name_of(*backward.node,
+                     [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
+    }
+    if (backward.sums.empty()) continue;
+    const ProfileScope timed(profile_, kBackward, backward.node->name(), "(gradient sum)");
     for (const Plan::Sum& sum : backward.sums) add_to(*sum.total, *sum.part);
   }
 }
 
 void Session::commit(const Plan& plan) {
+  const ProfileScope timed(profile_, kOther, "updated variables", "(copy)");
   for (const Plan::Staged& staged : plan.staged) values_.at(staged.variable).assign(staged.tensor);
   ++step_;
   if (counts_steps_) ++quantization_step_;
 }
 
 RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
+  const ProfileStep timed(profile_, step_ + 1);
   refresh();
   Plan& plan = plan_for(plan_request(request));
   bind(plan, feeds);
@@ -163,6 +178,7 @@ RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
 }
 
 float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds) {
+  const ProfileStep timed(profile_, step_ + 1);
   refresh();
   if (loss.node == nullptr || loss.shape().elements() != 1) fail("a loss must be a scalar of this graph");
   if (options_.precision != DType::kFloat32) fail("optimizers train in float32 only");
@@ -185,6 +201,7 @@ void Session::apply_optimizer(const Plan& plan, const PlanRequest& request, cons
   for (std::size_t k = 0; k < plan.gradients.size(); ++k) {
     if (plan.gradients[k] == nullptr) continue;
     const std::string& name = request.gradient_targets[k].node->name();
+    const ProfileScope timed(profile_, kOptimizer, name, "(update)");
     std::vector<Tensor*> slots;
     for (const std::string& kind : kinds) slots.push_back(&slot(kind, name));
     optimizer.apply(

@@ -16,6 +16,8 @@
 
 namespace miniqat {
 
+class Profile;
+
 /// Values for placeholders. Each must have the placeholder's shape and dtype exactly.
 using Feeds = std::vector<std::pair<Output, Tensor>>;
 
@@ -105,6 +107,8 @@ class Session {
 
   /// The memory of the plan used last; zeros before the first run.
   PlanMemory plan_memory() const;
+  /// Times the parts of every run and training step from now on, into a profile that must stay; null for no more.
+  void set_profile(Profile* profile) { profile_ = profile; }
   Graph& graph() { return graph_; }
 
  private:
@@ -128,6 +132,7 @@ class Session {
   NamedTensors slots_;
   std::map<std::string, std::unique_ptr<Plan>> plans_;
   Plan* last_plan_ = nullptr;
+  Profile* profile_ = nullptr;
   /// Derived from the graph at this revision.
   std::uint64_t revision_ = 0;
   std::vector<std::string> names_;
