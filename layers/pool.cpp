@@ -1,12 +1,14 @@
 #include "layers/pool.h"
 
 #include <algorithm>
+#include <span>
 #include <type_traits>
 
 #include "core/error.h"
 #include "core/instruction_set.h"
 #include "core/node_check.h"
 #include "core/parallel.h"
+#include "core/scratch.h"
 #include "layers/reference/pool.h"
 
 namespace miniqat::layers {
@@ -51,6 +53,8 @@ Range outputs_of(const WindowAxis& axis, std::int64_t position) {
 struct PoolGeometry {
   Window2d window;
   std::int64_t channels;
+  /// outputs_of every column of the input, for backward.
+  std::span<const Range> column_outputs;
 };
 
 #define MINIQAT_LOOPS "layers/pool_loops.h"
@@ -60,6 +64,14 @@ struct PoolGeometry {
 template <class Body>
 void for_rows(std::int64_t rows, std::int64_t pixels, std::int64_t channels, const Body& body) {
   parallel_for(rows, std::max<std::int64_t>(1, kPointwiseGrain / (pixels * channels)), body);
+}
+
+/// For backward; valid until the scope ends.
+PoolGeometry backward_geometry(ScratchScope& scope, const Shape& x, const PoolAttributes& attributes) {
+  const Window2d window = window_of(x, attributes);
+  const std::span<Range> outputs = scope.take<Range>(x[2]);
+  for (std::int64_t column = 0; column < x[2]; ++column) outputs[column] = outputs_of(window.columns, column);
+  return {window, x[3], outputs};
 }
 
 /// Which tap won is kept in a byte where the window has at most 256.
@@ -85,7 +97,7 @@ std::vector<TensorSpec> MaxPool::saved(std::span<const TensorSpec> inputs) const
 
 void MaxPool::forward(const ForwardContext& context) const {
   const Shape& shape = context.input(0).shape();
-  const PoolGeometry geometry = {window_of(shape, attributes_), shape[3]};
+  const PoolGeometry geometry = {window_of(shape, attributes_), shape[3], {}};
   const auto& [rows, columns] = geometry.window;
   const float* x = context.input(0).data<float>();
   float* y = context.output(0).data<float>();
@@ -104,7 +116,8 @@ void MaxPool::backward(const BackwardContext& context) const {
   const Tensor* d_x = context.d_inputs[0];
   if (d_x == nullptr) return;
   const Shape& shape = d_x->shape();
-  const PoolGeometry geometry = {window_of(shape, attributes_), shape[3]};
+  ScratchScope scope;
+  const PoolGeometry geometry = backward_geometry(scope, shape, attributes_);
   const float* from = context.d_outputs[0]->data<float>();
   float* to = d_x->data<float>();
   const Tensor& saved = *context.forward->saved[0];
@@ -146,7 +159,7 @@ std::vector<TensorSpec> AvgPool::infer(std::span<const TensorSpec> inputs) const
 
 void AvgPool::forward(const ForwardContext& context) const {
   const Shape& shape = context.input(0).shape();
-  const PoolGeometry geometry = {window_of(shape, attributes_), shape[3]};
+  const PoolGeometry geometry = {window_of(shape, attributes_), shape[3], {}};
   const auto& [rows, columns] = geometry.window;
   const float* x = context.input(0).data<float>();
   float* y = context.output(0).data<float>();
@@ -159,7 +172,8 @@ void AvgPool::backward(const BackwardContext& context) const {
   const Tensor* d_x = context.d_inputs[0];
   if (d_x == nullptr) return;
   const Shape& shape = d_x->shape();
-  const PoolGeometry geometry = {window_of(shape, attributes_), shape[3]};
+  ScratchScope scope;
+  const PoolGeometry geometry = backward_geometry(scope, shape, attributes_);
   const float* from = context.d_outputs[0]->data<float>();
   float* to = d_x->data<float>();
   const auto loop = MINIQAT_PICK(average_backward_rows);

@@ -146,16 +146,27 @@ template <class Term>
     const std::int64_t iy = row % rows.input, top = row / rows.input * rows.output;
     const Range oys = outputs_of(rows, iy);
     for (std::int64_t ix = 0; ix < columns.input; ++ix) {
-      const Range oxs = outputs_of(columns, ix);
+      const Range oxs = g.column_outputs[ix];
       float* to = d_x + (row * columns.input + ix) * g.channels;
+      const auto tap = [&](std::int64_t oy, std::int64_t ox) __attribute__((always_inline)) {
+        return (iy - rows.source(oy, 0)) * columns.window + (ix - columns.source(ox, 0));
+      };
+      if (oys.size() == 1 && oxs.size() == 1) {
+        // Windows that do not overlap.
+        const std::int64_t at = ((top + oys.begin) * columns.output + oxs.begin) * g.channels;
+        const std::int64_t only = tap(oys.begin, oxs.begin);
+        for_channels(
+            g.channels, [&]<class V>(V * type, std::int64_t c) __attribute__((always_inline)) {
+              store(to + c, term(type, at + c, only, oys.begin, oxs.begin));
+            });
+        continue;
+      }
       for_channels(
           g.channels, [&]<class V>(V * type, std::int64_t c) __attribute__((always_inline)) {
             std::conditional_t<std::is_same_v<V, One>, float, V> sum = {};
             for (std::int64_t oy = oys.begin; oy < oys.end; ++oy)
-              for (std::int64_t ox = oxs.begin; ox < oxs.end; ++ox) {
-                const std::int64_t tap = (iy - rows.source(oy, 0)) * columns.window + (ix - columns.source(ox, 0));
-                sum += term(type, ((top + oy) * columns.output + ox) * g.channels + c, tap, oy, ox);
-              }
+              for (std::int64_t ox = oxs.begin; ox < oxs.end; ++ox)
+                sum += term(type, ((top + oy) * columns.output + ox) * g.channels + c, tap(oy, ox), oy, ox);
             store(to + c, sum);
           });
     }
@@ -172,7 +183,8 @@ void max_backward_rows(const PoolGeometry& g, const Index* winners, const float*
           return winners[at] == static_cast<Index>(tap) ? d_y[at] : 0.0f;
         } else {
           const auto won = load_winners<V>(winners + at) == static_cast<std::int32_t>(tap);
-          return won ? load<V>(d_y + at) : V{};
+          // Bits, not a choice: GCC makes a masked load of that, which is slower.
+          return reinterpret_cast<V>(won & reinterpret_cast<typename Related<V>::Mask>(load<V>(d_y + at)));
         }
       });
 }
