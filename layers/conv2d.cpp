@@ -87,24 +87,30 @@ void convolution_forward(const ForwardContext& context, const Conv2dAttributes& 
     onednn::convolve(convolution, x.data<float>(), filter.data<float>(), y);
 }
 
-void convolution_backward(const BackwardContext& context, const Conv2dAttributes& attributes, bool depthwise) {
-  const Tensor& x = context.forward->input(0);
+void convolution_backward_input(const BackwardContext& context, const Conv2dAttributes& attributes, bool depthwise) {
+  const Tensor* d_x = context.d_inputs[0];
+  if (d_x == nullptr) return;
   const Tensor& filter = context.forward->input(1);
   const float* d_y = context.d_outputs[0]->data<float>();
-  const onednn::Convolution convolution = fast_convolution(x.shape(), filter.shape(), attributes, depthwise);
-  const onednn::Matrix d_pixels = pixels_of(convolution.output, d_y);
-  if (const Tensor* d_x = context.d_inputs[0]) {
-    if (is_product(convolution, kProductPixels))
-      onednn::multiply(d_pixels, matrix_of(filter.shape(), filter.data<float>()).transposed(), d_x->data<float>());
-    else
-      onednn::convolve_backward_input(convolution, d_y, filter.data<float>(), d_x->data<float>());
-  }
-  if (const Tensor* d_filter = context.d_inputs[1]) {
-    if (is_product(convolution, kFilterGradientProductPixels))
-      onednn::multiply(pixels_of(x.shape(), x.data<float>()).transposed(), d_pixels, d_filter->data<float>());
-    else
-      onednn::convolve_backward_filter(convolution, x.data<float>(), d_y, d_filter->data<float>());
-  }
+  const onednn::Convolution convolution = fast_convolution(d_x->shape(), filter.shape(), attributes, depthwise);
+  if (is_product(convolution, kProductPixels))
+    onednn::multiply(pixels_of(convolution.output, d_y), matrix_of(filter.shape(), filter.data<float>()).transposed(),
+                     d_x->data<float>());
+  else
+    onednn::convolve_backward_input(convolution, d_y, filter.data<float>(), d_x->data<float>());
+}
+
+void convolution_backward_filter(const BackwardContext& context, const Conv2dAttributes& attributes, bool depthwise) {
+  const Tensor* d_filter = context.d_inputs[1];
+  if (d_filter == nullptr) return;
+  const Tensor& x = context.forward->input(0);
+  const float* d_y = context.d_outputs[0]->data<float>();
+  const onednn::Convolution convolution = fast_convolution(x.shape(), d_filter->shape(), attributes, depthwise);
+  if (is_product(convolution, kFilterGradientProductPixels))
+    onednn::multiply(pixels_of(x.shape(), x.data<float>()).transposed(), pixels_of(convolution.output, d_y),
+                     d_filter->data<float>());
+  else
+    onednn::convolve_backward_filter(convolution, x.data<float>(), d_y, d_filter->data<float>());
 }
 
 std::vector<TensorSpec> Conv2d::infer(std::span<const TensorSpec> inputs) const {
@@ -124,7 +130,10 @@ std::int64_t Conv2d::multiply_adds(std::span<const TensorSpec> inputs) const {
 
 void Conv2d::forward(const ForwardContext& context) const { convolution_forward(context, attributes_, false); }
 
-void Conv2d::backward(const BackwardContext& context) const { convolution_backward(context, attributes_, false); }
+void Conv2d::backward(const BackwardContext& context) const {
+  convolution_backward_input(context, attributes_, false);
+  convolution_backward_filter(context, attributes_, false);
+}
 
 void Conv2d::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
