@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <type_traits>
 
 #include "core/instruction_set.h"
 #include "core/parallel.h"
@@ -24,6 +25,10 @@ struct Run {
   std::int64_t stride;
   std::int64_t step;
   std::span<const AxisTap> taps;
+  /// Whether there are 1 to 3 taps, whose sources are neighbours in ascending order, and from each to the next `window`
+  /// changes by tap_step.
+  bool neighbours = false;
+  std::int64_t tap_step = 0;
 };
 
 /// Which taps see what from each of the positions of an axis.
@@ -32,23 +37,20 @@ struct Axis {
   std::span<const Run> runs;
 };
 
-/// Sums over taps, either way: forward gathers x into y, backward gathers d_y into d_x. One unit of work is one row of
-/// `images` images, so that tiny images share the loads of the filter and the loop overhead.
+/// Sums over taps, either way: of x for the pixels of y (the gradient of the filter), of d_y for those of x.
 struct Geometry {
   Axis rows;
   Axis columns;
   std::int64_t batch;
-  std::int64_t images;
   std::int64_t channels;
   std::int64_t window_columns;
-  /// Floats in a row and in an image of what is read through the taps, and of the other one.
+  /// Floats in a row and in an image of what is read through the taps, and in a row of the other one.
   std::int64_t source_row;
   std::int64_t source_image;
   std::int64_t target_row;
-  std::int64_t target_image;
 
-  std::int64_t chunks() const { return (batch + images - 1) / images; }
-  std::int64_t units() const { return chunks() * static_cast<std::int64_t>(rows.taps.size()); }
+  /// Of what is not read through the taps, in all images.
+  std::int64_t all_rows() const { return batch * static_cast<std::int64_t>(rows.taps.size()); }
 };
 
 #define MINIQAT_LOOPS "layers/depthwise_loops.h"
@@ -56,6 +58,15 @@ struct Geometry {
 
 /// Work for which a further thread is worth waking, in products of a filter's element.
 constexpr std::int64_t kProductGrain = 4 * kPointwiseGrain;
+
+void look_at_taps(Run& run) {
+  const std::span<const AxisTap> taps = run.taps;
+  run.neighbours = !taps.empty() && taps.size() <= 3;
+  run.tap_step = taps.size() > 1 ? taps[1].window - taps[0].window : 0;
+  for (std::size_t k = 1; k < taps.size(); ++k)
+    if (taps[k].source != taps[k - 1].source + 1 || taps[k].window != taps[k - 1].window + run.tap_step)
+      run.neighbours = false;
+}
 
 /// Fills in the runs: positions p, p + period, ... are candidates for one run.
 std::span<const Run> find_runs(ScratchScope& scope, std::span<std::span<const AxisTap>> taps, std::int64_t period,
@@ -70,17 +81,18 @@ std::span<const Run> find_runs(ScratchScope& scope, std::span<std::span<const Ax
     return std::ranges::equal(run.taps, taps[position], follows);
   };
   for (std::int64_t phase = 0; phase < std::min(period, size); ++phase) {
-    Run run = {phase, 1, period, step, taps[phase]};
+    Run run = {.first = phase, .count = 1, .stride = period, .step = step, .taps = taps[phase]};
     for (std::int64_t position = phase + period; position < size; position += period) {
       if (continues(run, position)) {
         ++run.count;
         continue;
       }
       runs[used++] = run;
-      run = {position, 1, period, step, taps[position]};
+      run = {.first = position, .count = 1, .stride = period, .step = step, .taps = taps[position]};
     }
     runs[used++] = run;
   }
+  for (Run& run : runs.first(used)) look_at_taps(run);
   return runs.first(used);
 }
 
@@ -105,7 +117,7 @@ Axis inputs_to_outputs(ScratchScope& scope, const WindowAxis& axis) {
   std::size_t used = 0;
   for (std::int64_t i = 0; i < axis.input; ++i) {
     const std::size_t first = used;
-    for (std::int64_t k = 0; k < axis.window; ++k) {
+    for (std::int64_t k = axis.window - 1; k >= 0; --k) {
       const std::int64_t scaled = i + axis.pad_before - k * axis.dilation;
       if (scaled >= 0 && scaled % axis.stride == 0 && scaled / axis.stride < axis.output)
         all[used++] = {scaled / axis.stride, k};
@@ -115,11 +127,8 @@ Axis inputs_to_outputs(ScratchScope& scope, const WindowAxis& axis) {
   return {taps, find_runs(scope, taps, axis.stride, 1)};
 }
 
-/// Images so small that a row is over at once are taken several at a time.
-std::int64_t images_at_once(std::int64_t row_pixels) { return std::clamp<std::int64_t>(16 / row_pixels, 1, 8); }
-
-std::int64_t unit_grain(const Geometry& g, const Window2d& window) {
-  const std::int64_t products = g.target_row * g.images * window.rows.window * window.columns.window;
+std::int64_t row_grain(const Geometry& g, const Window2d& window) {
+  const std::int64_t products = g.target_row * window.rows.window * window.columns.window;
   return std::max<std::int64_t>(1, kProductGrain / products);
 }
 
@@ -128,13 +137,11 @@ Geometry forward_geometry(ScratchScope& scope, const Window2d& window, std::int6
   return {.rows = outputs_to_inputs(scope, rows),
           .columns = outputs_to_inputs(scope, columns),
           .batch = batch,
-          .images = images_at_once(columns.output),
           .channels = channels,
           .window_columns = columns.window,
           .source_row = columns.input * channels,
           .source_image = rows.input * columns.input * channels,
-          .target_row = columns.output * channels,
-          .target_image = rows.output * columns.output * channels};
+          .target_row = columns.output * channels};
 }
 
 Geometry backward_geometry(ScratchScope& scope, const Window2d& window, std::int64_t batch, std::int64_t channels) {
@@ -142,33 +149,22 @@ Geometry backward_geometry(ScratchScope& scope, const Window2d& window, std::int
   return {.rows = inputs_to_outputs(scope, rows),
           .columns = inputs_to_outputs(scope, columns),
           .batch = batch,
-          .images = images_at_once(columns.input),
           .channels = channels,
           .window_columns = columns.window,
           .source_row = columns.output * channels,
           .source_image = rows.output * columns.output * channels,
-          .target_row = columns.input * channels,
-          .target_image = rows.input * columns.input * channels};
-}
-
-void gather(const Window2d& window, const Geometry& geometry, const float* source, const float* filter, float* target) {
-  const auto rows = MINIQAT_PICK(gather_rows);
-  parallel_for(geometry.units(), unit_grain(geometry, window),
-               [&](std::int64_t begin, std::int64_t end) { rows(geometry, source, filter, target, begin, end); });
+          .target_row = columns.input * channels};
 }
 
 }  // namespace
 
-void depthwise_forward(const Window2d& window, std::int64_t batch, std::int64_t channels, const float* x,
-                       const float* filter, float* y) {
-  ScratchScope scope;
-  gather(window, forward_geometry(scope, window, batch, channels), x, filter, y);
-}
-
 void depthwise_backward_input(const Window2d& window, std::int64_t batch, std::int64_t channels, const float* d_y,
                               const float* filter, float* d_x) {
   ScratchScope scope;
-  gather(window, backward_geometry(scope, window, batch, channels), d_y, filter, d_x);
+  const Geometry geometry = backward_geometry(scope, window, batch, channels);
+  const auto rows = MINIQAT_PICK(gather_rows);
+  parallel_for(geometry.all_rows(), row_grain(geometry, window),
+               [&](std::int64_t begin, std::int64_t end) { rows(geometry, d_y, filter, d_x, begin, end); });
 }
 
 void depthwise_backward_filter(const Window2d& window, std::int64_t batch, std::int64_t channels, const float* x,
@@ -176,15 +172,15 @@ void depthwise_backward_filter(const Window2d& window, std::int64_t batch, std::
   ScratchScope scope;
   const Geometry geometry = forward_geometry(scope, window, batch, channels);
   const std::int64_t size = window.rows.window * window.columns.window * channels;
-  const std::int64_t units = geometry.units();
-  const int parts = parallel_parts(units, unit_grain(geometry, window));
+  const std::int64_t rows_in_all = geometry.all_rows();
+  const int parts = parallel_parts(rows_in_all, row_grain(geometry, window));
   // Two cache lines between the sums of two threads.
   const std::int64_t stride = (size + 47) / 16 * 16;
   const std::span<float> sums = scope.filled<float>(parts * stride, 0.0f);
   const auto rows = MINIQAT_PICK(correlate_rows);
   parallel_for(parts, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t part = first; part < last; ++part)
-      rows(geometry, x, d_y, sums.data() + part * stride, units * part / parts, units * (part + 1) / parts);
+      rows(geometry, x, d_y, sums.data() + part * stride, rows_in_all * part / parts, rows_in_all * (part + 1) / parts);
   });
   std::copy_n(sums.data(), size, d_filter);
   for (std::int64_t part = 1; part < parts; ++part)
