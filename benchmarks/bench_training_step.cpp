@@ -129,7 +129,7 @@ std::string prepare(const TimedWorkload& timed, const Arithmetic& arithmetic, in
 void run(benchmark::State& state, const TimedWorkload& timed, const Arithmetic& arithmetic, int threads) {
   Contest contest;
   if (const std::string fault = prepare(timed, arithmetic, threads, contest); !fault.empty())
-    return state.SkipWithError(fault.c_str());
+    return give_up(state, fault);
   const bool is_float = contest.in_float == contest.training;
   std::vector<double> times, float_times, lone_times, limit_times;
   for (auto _ : state) {
