@@ -20,10 +20,10 @@ namespace {
 constexpr std::int64_t kLanes = Mask::kWordsOfBlock;
 constexpr std::int64_t kBlock = Buffer::kBlock;
 constexpr std::int64_t kRows = kBlock / kLanes;
+constexpr float kNoFraction = 1 << 23;
 
 using Floats = float __attribute__((vector_size(kLanes * sizeof(float)), may_alias));
 using Words = std::uint32_t __attribute__((vector_size(kLanes * sizeof(std::uint32_t)), may_alias));
-using Integers = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
 
 struct MinMax {
   float min = 0;
@@ -61,24 +61,31 @@ MINIQAT_EVERY_CPU MinMax min_max(const float* x, std::int64_t begin, std::int64_
   return all;
 }
 
+/// Plain loops here: of vectors that are compared and chosen from like this, GCC 12 makes scalar code.
 MINIQAT_EVERY_CPU void quantize_blocks(const Quantizer& grid, float smallest, const float* x, float* y, Words* mask,
                                        std::int64_t begin, std::int64_t end) {
   const float low = grid.low, high = grid.high, scale = grid.scale;
-  // (quant_min + step - zero_point) * scale for the step counted from `low`.
+  // Steps are counted from `low`.
   const float shift = grid.quant_min - grid.zero_point;
   for (std::int64_t block = begin; block < end; ++block) {
-    Words passes = {};
+    std::uint32_t passes[kLanes] = {};
     for (std::int64_t row = 0; row < kRows; ++row) {
-      const std::int64_t at = block * kBlock + row * kLanes;
-      const Floats value = *reinterpret_cast<const Floats*>(x + at);
-      const Integers inside = (value >= smallest) & (value <= high);
-      passes |= reinterpret_cast<const Words&>(inside) & (std::uint32_t{1} << row);
-      const Floats raised = value < low ? low - Floats{} : value;
-      const Floats clamped = raised > high ? high - Floats{} : raised;
-      const Integers steps = __builtin_convertvector((clamped - low) / scale + 0.5f, Integers);
-      *reinterpret_cast<Floats*>(y + at) = (__builtin_convertvector(steps, Floats) + shift) * scale;
+      const float* from = x + block * kBlock + row * kLanes;
+      float* to = y + block * kBlock + row * kLanes;
+#pragma GCC ivdep
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        const float value = from[lane];
+        passes[lane] |= static_cast<std::uint32_t>((value >= smallest) & (value <= high)) << row;
+        const float raised = value < low ? low : value;
+        const float clamped = raised > high ? high : raised;
+        // Adding and subtracting 2^23 rounds to the nearest whole number, which may be one above the floor.
+        const float wanted = (clamped - low) / scale + 0.5f;
+        const float nearest = (wanted + kNoFraction) - kNoFraction;
+        const std::int32_t overshoot = nearest > wanted ? -1 : 0;
+        to[lane] = (nearest + static_cast<float>(overshoot) + shift) * scale;
+      }
     }
-    mask[block] = passes;
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) mask[block][lane] = passes[lane];
   }
 }
 

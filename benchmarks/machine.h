@@ -1,5 +1,7 @@
 #pragma once
 
+#include <benchmark/benchmark.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -14,8 +16,11 @@ std::string cpu_name();
 /// main() of a benchmark: Google Benchmark's flags, `register_all` (may be null: the BENCHMARK macros did it), and in
 /// the context, which --benchmark_format=json and --benchmark_out take over, "cpu", "cores_available",
 /// "instruction_set", "omp_wait_policy" and "quiet" ("no" when others were using the machine, which stderr says, too).
-/// Returns the exit status: 1 when a benchmark ended in an error, 2 for an unknown flag.
+/// Returns the exit status: 1 when a benchmark gave up or threw, 2 for an unknown flag.
 int run_benchmarks(int argc, char** argv, void (*register_all)());
+
+/// Ends a benchmark that has found something wrong before timing it.
+void give_up(benchmark::State& state, const std::string& fault);
 
 template <class Body>
 double seconds_of(const Body& body) {

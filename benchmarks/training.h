@@ -20,6 +20,9 @@ struct Workload {
   /// Pixels a side; 0 takes the model's own.
   std::int64_t side = 0;
   double learning_rate = 0.005;
+  /// Times learning_rate, in the comparison with the reference loops: batch norm's statistics of a few pictures magnify
+  /// the last bit's rounding, which a small step leaves small.
+  double reference_rate = 1;
 };
 
 /// In which arithmetic. The phases of a run with batch norms, which differ in what a step has to compute.

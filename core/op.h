@@ -67,8 +67,9 @@ struct ForwardContext {
   std::vector<Tensor*> outputs;
   /// The tensors that Op::saved asked for; empty when no backward follows (and always in the reference backend).
   std::vector<Tensor*> saved;
-  /// By position in OpTraits::updated_inputs (those that are frozen left out): the staged new value, which holds the current one when forward starts.
-  /// The session commits it after a training step. Empty unless the run trains. Inputs keep the old value meanwhile.
+  /// By position in OpTraits::updated_inputs (those that are frozen left out): the staged new value, which holds the
+  /// current one when forward starts. The session commits it after a training step. Empty unless the run trains. Inputs
+  /// keep the old value meanwhile.
   std::vector<Tensor*> updates;
   /// By position in Op::state: staged in the same way, but present in every run (not committed unless training).
   std::vector<Tensor*> state;

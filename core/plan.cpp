@@ -10,6 +10,7 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/plan_selection.h"
+#include "core/random.h"
 #include "core/source_ops.h"
 
 namespace miniqat {
@@ -163,7 +164,11 @@ class Compiler {
 
   void lay_out_forward() {
     for (int i = 0; i < count(); ++i) {
-      Plan::ForwardStep step{.node = nodes_[i].node, .op = nodes_[i].op, .members = nodes_[i].members, .context = {}};
+      Plan::ForwardStep step{.node = nodes_[i].node,
+                             .op = nodes_[i].op,
+                             .members = nodes_[i].members,
+                             .name_hash = hash_text(nodes_[i].node->name()),
+                             .context = {}};
       for (const Output& input : nodes_[i].inputs) step.context.inputs.push_back(value(input).tensor);
       for (std::size_t k = 0; k < nodes_[i].outputs.size(); ++k)
         step.context.outputs.push_back(left_out(i, static_cast<int>(k)) ? nullptr : value(nodes_[i].outputs[k]).tensor);
@@ -249,7 +254,7 @@ class Compiler {
     const auto stage = [&](const std::string& name, const TensorSpec& spec) {
       if (!staged_names_.insert(name).second)
         fail(describe(*node), " updates \"", name, "\", which another node updates already");
-      return &plan_->staged.emplace_back(Plan::Staged{name, Tensor(spec)}).tensor;
+      return &plan_->staged.emplace_back(Plan::Staged{.variable = name, .tensor = Tensor(spec)}).tensor;
     };
     if (request_.training)
       for (const int k : nodes_[i].updated_inputs()) {
@@ -382,7 +387,7 @@ std::string plan_key(const Graph& graph, const PlanRequest& request) {
   // No node's name holds a comma, so that nothing here can be taken for a fetch.
   if (request.gradients_of) text += ",d " + request.gradients_of->name();
   for (const Output& target : request.gradient_targets) text += ",/ " + target.name();
-  const auto [quantization, freeze] = passed_delays(graph, request.quantization_step);
+  const auto [quantization, freeze] = Delays(graph).passed(request.quantization_step);
   return text + concat(",after ", quantization, " delays, ", freeze, " freezes");
 }
 

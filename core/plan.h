@@ -51,6 +51,8 @@ struct Plan {
     const Op* op = nullptr;
     /// All nodes that run here.
     std::vector<const Node*> members;
+    /// hash_text of the node's name, for its random numbers.
+    std::uint64_t name_hash = 0;
     ForwardContext context;
   };
   /// A tensor with several consumers gets its gradient in parts: total += part after the step.
@@ -78,7 +80,9 @@ struct Plan {
   /// The new value of a variable or op state, copied from the current one before the run.
   struct Staged {
     std::string variable;
-    Tensor tensor;
+    Tensor tensor = {};
+    /// The current value; the session's.
+    const Tensor* value = nullptr;
   };
 
   std::vector<ForwardStep> forward;

@@ -117,15 +117,21 @@ std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& re
   return Selector(graph, request).select();
 }
 
-PassedDelays passed_delays(const Graph& graph, std::int64_t quantization_step) {
-  std::set<std::int64_t> quantization;
-  std::set<std::int64_t> freeze;
+Delays::Delays(const Graph& graph) {
+  std::set<std::int64_t> quantizing, freezing;
   for (const Node* node : graph.nodes()) {
-    const Op& op = node->op();
-    if (has_passed(op.quant_delay(), quantization_step)) quantization.insert(*op.quant_delay());
-    if (has_passed(op.freeze_delay(), quantization_step)) freeze.insert(*op.freeze_delay());
+    if (const auto delay = node->op().quant_delay()) quantizing.insert(*delay);
+    if (const auto delay = node->op().freeze_delay()) freezing.insert(*delay);
   }
-  return {static_cast<int>(quantization.size()), static_cast<int>(freeze.size())};
+  quantization.assign(quantizing.begin(), quantizing.end());
+  freeze.assign(freezing.begin(), freezing.end());
+}
+
+PassedDelays Delays::passed(std::int64_t quantization_step) const {
+  const auto count = [=](const std::vector<std::int64_t>& delays) {
+    return std::ranges::upper_bound(delays, quantization_step) - delays.begin();
+  };
+  return {count(quantization), count(freeze)};
 }
 
 }  // namespace miniqat

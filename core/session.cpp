@@ -81,7 +81,9 @@ void Session::refresh() {
       ensure(state_name(*node, state), state.shape, Initializer::constant(state.initial));
     counts_steps_ = counts_steps_ || node->op().quant_delay() || node->op().freeze_delay();
   }
+  delays_ = Delays(graph_);
   plans_.clear();
+  training_plans_.clear();
   last_plan_ = nullptr;
   revision_ = graph_.revision();
 }
@@ -98,7 +100,11 @@ PlanRequest Session::plan_request(const RunRequest& request) const {
 
 Plan& Session::plan_for(const PlanRequest& request) {
   std::unique_ptr<Plan>& plan = plans_[plan_key(graph_, request)];
-  if (!plan) plan = compile_plan(graph_, request);
+  if (!plan) {
+    plan = compile_plan(graph_, request);
+    for (const Plan::Binding& binding : plan->variables) *binding.tensor = values_.at(binding.node->name());
+    for (Plan::Staged& staged : plan->staged) staged.value = &values_.at(staged.variable);
+  }
   last_plan_ = plan.get();
   return *plan;
 }
@@ -106,8 +112,7 @@ Plan& Session::plan_for(const PlanRequest& request) {
 void Session::bind(Plan& plan, const Feeds& feeds) {
   const ProfileScope timed(profile_, kOther, "feeds and variables", "(bind)");
   for (const auto& [output, tensor] : feeds) {
-    if (output.node == nullptr || graph_.find(output.node->name()) != output.node)
-      fail("a fed tensor is not of this graph");
+    if (!graph_.owns(output.node)) fail("a fed tensor is not of this graph");
     if (output.node->as<Placeholder>() == nullptr) fail(describe(*output.node), " cannot be fed: it is no Placeholder");
     if (!tensor.defined()) fail(describe(*output.node), " was fed an empty tensor");
     if (tensor.spec() != output.spec())
@@ -120,7 +125,6 @@ void Session::bind(Plan& plan, const Feeds& feeds) {
       fail(describe(*binding.node), " must be fed a tensor ", binding.node->output_specs()[0].shape);
     *binding.tensor = fed->second.dtype() == DType::kFloat32 ? fed->second.to(options_.precision) : fed->second;
   }
-  for (const Plan::Binding& binding : plan.variables) *binding.tensor = values_.at(binding.node->name());
   for (const Plan::BoundView& view : plan.bound_views) *view.tensor = view.base->reshaped(view.shape);
 }
 
@@ -128,13 +132,12 @@ void Session::bind(Plan& plan, const Feeds& feeds) {
 void Session::sweep(Plan& plan, std::int64_t step) {
   {
     const ProfileScope timed(profile_, kOther, "updated variables", "(copy)");
-    for (Plan::Staged& staged : plan.staged) staged.tensor.assign(values_.at(staged.variable));
+    for (Plan::Staged& staged : plan.staged) staged.tensor.assign(*staged.value);
   }
   const bool reference = options_.backend == Backend::kReference;
   for (Plan::ForwardStep& forward : plan.forward) {
     const ProfileScope timed(profile_, kForward, forward.node->name(), forward.op->type());
-    forward.context.random_key =
-        mix(mix(options_.seed, hash_text(forward.node->name())), static_cast<std::uint64_t>(step));
+    forward.context.random_key = mix(mix(options_.seed, forward.name_hash), static_cast<std::uint64_t>(step));
     const Op& op = *forward.op;
     in_the_name_of(*forward.node,
                    [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
@@ -156,7 +159,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
 
 void Session::commit(const Plan& plan) {
   const ProfileScope timed(profile_, kOther, "updated variables", "(copy)");
-  for (const Plan::Staged& staged : plan.staged) values_.at(staged.variable).assign(staged.tensor);
+  for (const Plan::Staged& staged : plan.staged) staged.value->assign(staged.tensor);
   ++step_;
   if (counts_steps_) ++quantization_step_;
 }
@@ -182,35 +185,56 @@ float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& 
   refresh();
   if (loss.node == nullptr || loss.shape().elements() != 1) fail("a loss must be a scalar of this graph");
   if (options_.precision != DType::kFloat32) fail("optimizers train in float32 only");
-  const PlanRequest request =
-      plan_request({.fetches = {loss}, .gradients_of = loss, .gradient_targets = trainable_, .training = true});
-  Plan& plan = plan_for(request);
+  const TrainingPlan& training = training_plan(loss, optimizer);
+  Plan& plan = *training.plan;
   bind(plan, feeds);
   sweep(plan, step_ + 1);
   const double value = scalar_value(*plan.fetches.front());
   if (!std::isfinite(value))
     throw NonFiniteLoss(concat("the loss became ", std::isnan(value) ? "NaN" : "infinite", " in step ", step_ + 1,
                                "; first seen in ", first_non_finite(loss, feeds)));
-  apply_optimizer(plan, request, optimizer);
+  apply_optimizer(training, optimizer);
   commit(plan);
   return static_cast<float>(value);
 }
 
-void Session::apply_optimizer(const Plan& plan, const PlanRequest& request, const Optimizer& optimizer) {
-  const std::vector<std::string> kinds = optimizer.slot_names();
-  for (std::size_t k = 0; k < plan.gradients.size(); ++k) {
-    if (plan.gradients[k] == nullptr) continue;
-    const std::string& name = request.gradient_targets[k].node->name();
-    const ProfileScope timed(profile_, kOptimizer, name, "(update)");
-    std::vector<Tensor*> slots;
-    for (const std::string& kind : kinds) slots.push_back(&slot(kind, name));
-    optimizer.apply(
-        {.name = name, .value = &values_.at(name), .gradient = plan.gradients[k], .slots = slots, .step = step_ + 1});
+/// Looked up in the first step of a phase, then found again without an allocation.
+TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
+  const PassedDelays passed = delays_.passed(quantization_step_ + (counts_steps_ ? 1 : 0));
+  const std::span<const std::string_view> slot_names = optimizer.slot_names();
+  for (TrainingPlan& training : training_plans_)
+    if (training.loss == loss && training.passed == passed && std::ranges::equal(training.slot_names, slot_names)) {
+      last_plan_ = training.plan;
+      return training;
+    }
+  const PlanRequest request =
+      plan_request({.fetches = {loss}, .gradients_of = loss, .gradient_targets = trainable_, .training = true});
+  TrainingPlan training{
+      .loss = loss, .passed = passed, .plan = &plan_for(request), .slot_names = slot_names, .updates = {}};
+  for (std::size_t k = 0; k < trainable_.size(); ++k) {
+    if (training.plan->gradients[k] == nullptr) continue;
+    const std::string& name = trainable_[k].node->name();
+    TrainingPlan::Update update{
+        .name = &name, .value = &values_.at(name), .gradient = training.plan->gradients[k], .slots = {}};
+    for (const std::string_view kind : slot_names) update.slots.push_back(&slot(kind, name));
+    training.updates.push_back(std::move(update));
+  }
+  return training_plans_.emplace_back(std::move(training));
+}
+
+void Session::apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer) {
+  for (const TrainingPlan::Update& update : training.updates) {
+    const ProfileScope timed(profile_, kOptimizer, *update.name, "(update)");
+    optimizer.apply({.name = *update.name,
+                     .value = update.value,
+                     .gradient = update.gradient,
+                     .slots = update.slots,
+                     .step = step_ + 1});
   }
 }
 
-Tensor& Session::slot(const std::string& kind, const std::string& variable) {
-  Tensor& tensor = slots_[kind + "/" + variable];
+Tensor& Session::slot(std::string_view kind, const std::string& variable) {
+  Tensor& tensor = slots_[concat(kind, "/", variable)];
   const Shape& shape = values_.at(variable).shape();
   if (!tensor.defined() || tensor.shape() != shape) tensor = Tensor(shape);
   return tensor;

@@ -1,5 +1,6 @@
 #include "optim/adam.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -38,6 +39,11 @@ Adam::Adam(const AdamOptions& options) : options_(options) {
   // A gradient that was always 0 would give 0 / 0; and denormals count as 0 here.
   if (options.epsilon < std::numeric_limits<float>::min())
     fail("epsilon must be at least ", std::numeric_limits<float>::min(), ", is ", options.epsilon);
+}
+
+std::span<const std::string_view> Adam::slot_names() const {
+  static constexpr std::array<std::string_view, 2> kNames = {"m", "v"};
+  return kNames;
 }
 
 void Adam::apply(const VariableUpdate& update) const {

@@ -1,5 +1,7 @@
 #include "optim/sgd.h"
 
+#include <array>
+
 #include "core/error.h"
 #include "core/instruction_set.h"
 #include "core/parallel.h"
@@ -27,9 +29,9 @@ Sgd::Sgd(const SgdOptions& options) : options_(options) {
   if (options.nesterov && options.momentum == 0) fail("nesterov needs momentum above 0, is 0");
 }
 
-std::vector<std::string> Sgd::slot_names() const {
-  if (options_.momentum == 0) return {};
-  return {"momentum"};
+std::span<const std::string_view> Sgd::slot_names() const {
+  static constexpr std::array<std::string_view, 1> kNames = {"momentum"};
+  return std::span(kNames).first(options_.momentum == 0 ? 0 : 1);
 }
 
 void Sgd::apply(const VariableUpdate& update) const {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -47,7 +49,7 @@ TEST(Sgd, PlainDescent) {
 
 TEST(Sgd, MomentumByHand) {
   const Sgd optimizer({.learning_rate = 0.5, .momentum = 0.5});
-  EXPECT_EQ(optimizer.slot_names(), std::vector<std::string>{"momentum"});
+  EXPECT_TRUE(std::ranges::equal(optimizer.slot_names(), std::array<std::string_view, 1>{"momentum"}));
   Trainee trainee({3}, 1);
   EXPECT_EQ(trainee.after(optimizer, 1), 0.5f);     // v = 1
   EXPECT_EQ(trainee.after(optimizer, 2), -0.75f);   // v = 2.5
