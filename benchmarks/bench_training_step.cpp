@@ -37,8 +37,8 @@ const std::vector<TimedWorkload>& workloads() {
   static const std::vector<TimedWorkload> all = {
       {{.model = "lenet"}, 20, 24},
       {{.model = "lenet5"}, 20, 300},
-      {{.model = "mobilenet_v1", .batch = 64, .side = 32, .learning_rate = 0.02, .reference_rate = 0.01}, 6, 5},
-      {{.model = "mobilenet_v1", .batch = 8, .side = 224, .learning_rate = 0.02, .reference_rate = 0.01}, 4, 3, false},
+      {{.model = "mobilenet_v1", .batch = 64, .side = 32, .learning_rate = 0.02, .reference_rate = 0.001}, 6, 5},
+      {{.model = "mobilenet_v1", .batch = 8, .side = 224, .learning_rate = 0.02, .reference_rate = 0.001}, 4, 3, false},
   };
   return all;
 }
