@@ -201,30 +201,32 @@ class Backward {
   }
 
   void unpool(const ChainPool& pool, const std::uint8_t* winners, float* d_x) {
-    const std::int64_t row = pool.w * pool.channels, tile = pool.window_h * row;
-    const std::int64_t pooled = pool.output_w() * pool.channels, left_over = pool.h % pool.window_h * row;
-    const bool whole_registers = pool.channels % kMaskLanes == 0;
+    parallel_for(pool.n * pool.output_h(), std::max<std::int64_t>(1, kPointwiseGrain / pool.tile()),
+                 [&](std::int64_t begin, std::int64_t end) { unpool_rows(pool, winners, d_x, begin, end); });
+  }
+
+  void unpool_rows(const ChainPool& pool, const std::uint8_t* winners, float* d_x, std::int64_t begin,
+                   std::int64_t end) const {
+    const std::int64_t tile = pool.tile(), pooled = pool.pooled();
+    const std::int64_t left_over = pool.h % pool.window_h * pool.w * pool.channels;
     const float* d_y = d_y_->data<float>();
-    parallel_for(pool.n * pool.output_h(), std::max<std::int64_t>(1, kPointwiseGrain / tile),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   ScratchScope scope;
-                   float* gradients = scope.filled<float>(pooled + kMaskLanes, 0.0f).data();
-                   std::uint8_t* taps = scope.filled<std::uint8_t>(pooled + kMaskLanes, 0).data();
-                   float* room = scope.take<float>(tile + kMaskLanes).data();
-                   for (std::int64_t i = begin; i < end; ++i) {
-                     const std::int64_t image = i / pool.output_h(), oy = i % pool.output_h();
-                     float* to = d_x + (image * pool.h + oy * pool.window_h) * row;
-                     if (whole_registers) {
-                       unpool_window_row(pool, d_y + i * pooled, winners + i * pooled, to);
-                     } else {
-                       std::copy_n(d_y + i * pooled, pooled, gradients);
-                       std::copy_n(winners + i * pooled, pooled, taps);
-                       unpool_window_row(pool, gradients, taps, room);
-                       std::copy_n(room, tile, to);
-                     }
-                     if (oy == pool.output_h() - 1) std::fill_n(to + tile, left_over, 0.0f);
-                   }
-                 });
+    for (std::int64_t i = begin; i < end; ++i) {
+      float* to = d_x + pool.offset(i);
+      if (i + 1 < end) {
+        unpool_window_row(pool, d_y + i * pooled, winners + i * pooled, to);
+      } else {
+        // What lies behind the last row is not ours to read or to write to.
+        ScratchScope scope;
+        float* gradients = scope.filled<float>(pooled + kMaskLanes, 0.0f).data();
+        std::uint8_t* taps = scope.filled<std::uint8_t>(pooled + kMaskLanes, 0).data();
+        float* room = scope.take<float>(tile + kMaskLanes).data();
+        std::copy_n(d_y + i * pooled, pooled, gradients);
+        std::copy_n(winners + i * pooled, pooled, taps);
+        unpool_window_row(pool, gradients, taps, room);
+        std::copy_n(room, tile, to);
+      }
+      if ((i + 1) % pool.output_h() == 0) std::fill_n(to + tile, left_over, 0.0f);
+    }
   }
 
   const ChainParts& parts_;

@@ -178,27 +178,39 @@ class Forward {
                          .channels = shape[3],
                          .window_h = parts_.pool->window[0],
                          .window_w = parts_.pool->window[1]};
+    parallel_for(pool.n * pool.output_h(), std::max<std::int64_t>(1, kPointwiseGrain / pool.tile()),
+                 [&](std::int64_t begin, std::int64_t end) { pool_rows(pool, begin, end); });
+  }
+
+  /// Rows of windows begin..end, some at a time: as many as fit into the first cache.
+  void pool_rows(const ChainPool& pool, std::int64_t begin, std::int64_t end) const {
     const auto [pass_low, pass_high] = passing();
-    const std::int64_t row = pool.w * pool.channels, tile = pool.window_h * row;
-    const std::int64_t pooled = pool.output_w() * pool.channels;
+    const std::int64_t tile = pool.tile(), pooled = pool.pooled();
+    const std::int64_t most = std::max<std::int64_t>(1, kPieceBlocks * kMaskBlock / tile);
+    ScratchScope scope;
+    float* values = scope.filled<float>(most * tile + kMaskLanes, 0.0f).data();
+    float* taps = quantizes_ ? scope.filled<float>(most * tile + kMaskLanes, 0.0f).data() : values;
+    float* largest = scope.take<float>(pooled + kMaskLanes).data();
+    std::uint8_t* tap = scope.take<std::uint8_t>(pooled + kMaskLanes).data();
     std::uint8_t* winners = context_.saved.empty() ? nullptr : context_.saved[0]->data<std::uint8_t>();
-    parallel_for(pool.n * pool.output_h(), std::max<std::int64_t>(1, kPointwiseGrain / tile),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   ScratchScope scope;
-                   float* values = scope.filled<float>(tile + kMaskLanes, 0.0f).data();
-                   float* taps = quantizes_ ? scope.filled<float>(tile + kMaskLanes, 0.0f).data() : values;
-                   float* largest = scope.take<float>(pooled + kMaskLanes).data();
-                   std::uint8_t* tap = scope.take<std::uint8_t>(pooled + kMaskLanes).data();
-                   for (std::int64_t i = begin; i < end; ++i) {
-                     const std::int64_t image = i / pool.output_h(), oy = i % pool.output_h();
-                     const float* from = x_.data<float>() + (image * pool.h + oy * pool.window_h) * row;
-                     chain_forward({.x = from, .y = values, .n = tile, .map = map_}, 0, mask_blocks(tile));
-                     if (quantizes_) parts_.quantizer->quantize_piece(grid_, values, taps, tile);
-                     pool_window_row(pool, taps, values, pass_low, pass_high, largest, winners ? tap : nullptr);
-                     std::copy_n(largest, pooled, y() + i * pooled);
-                     if (winners != nullptr) std::copy_n(tap, pooled, winners + i * pooled);
-                   }
-                 });
+    for (std::int64_t i = begin; i < end;) {
+      const std::int64_t rows = std::min(most, pool.contiguous(i, end)), n = rows * tile;
+      chain_forward({.x = x_.data<float>() + pool.offset(i), .y = values, .n = n, .map = map_}, 0, mask_blocks(n));
+      if (quantizes_) parts_.quantizer->quantize_piece(grid_, values, taps, n);
+      for (std::int64_t k = 0; k < rows; ++k, ++i) {
+        const float *from = taps + k * tile, *unrounded = values + k * tile;
+        float* to = y() + i * pooled;
+        std::uint8_t* winner = winners == nullptr ? nullptr : winners + i * pooled;
+        if (i + 1 < end) {
+          pool_window_row(pool, from, unrounded, pass_low, pass_high, to, winner);
+          continue;
+        }
+        // What lies behind the last row is not ours to write to.
+        pool_window_row(pool, from, unrounded, pass_low, pass_high, largest, winner == nullptr ? nullptr : tap);
+        std::copy_n(largest, pooled, to);
+        if (winner != nullptr) std::copy_n(tap, pooled, winner);
+      }
+    }
   }
 
   const ChainParts& parts_;

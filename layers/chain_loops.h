@@ -40,9 +40,9 @@ static void forward_blocks(const ChainForward& f, std::int64_t first, std::int64
       forward_block<kind, kAddend, kMask>(f, f.x + at, kAddend ? f.addend + at : nullptr, f.y + at, mask, column);
       continue;
     }
-    float x[kMaskBlock] = {}, addend[kMaskBlock] = {}, y[kMaskBlock];
-    std::copy_n(f.x + at, count, x);
-    if constexpr (kAddend) std::copy_n(f.addend + at, count, addend);
+    float x[kMaskBlock], addend[kMaskBlock], y[kMaskBlock];
+    std::fill_n(std::copy_n(f.x + at, count, x), kMaskBlock - count, 0.0f);
+    if constexpr (kAddend) std::fill_n(std::copy_n(f.addend + at, count, addend), kMaskBlock - count, 0.0f);
     forward_block<kind, kAddend, kMask>(f, x, addend, y, mask, column);
     std::copy_n(y, count, f.y + at);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "layers/chain_kernels.h"
@@ -20,6 +21,15 @@ struct ChainPool {
 
   std::int64_t output_h() const { return h / window_h; }
   std::int64_t output_w() const { return w / window_w; }
+  /// Elements of a row of windows, and of what becomes of it.
+  std::int64_t tile() const { return window_h * w * channels; }
+  std::int64_t pooled() const { return output_w() * channels; }
+  /// Where the i-th row of windows, counted over all images, begins in x.
+  std::int64_t offset(std::int64_t i) const { return (i / output_h() * h + i % output_h() * window_h) * w * channels; }
+  /// How many rows of windows from i on, up to `end`, lie one behind the other in x.
+  std::int64_t contiguous(std::int64_t i, std::int64_t end) const {
+    return h % window_h == 0 ? end - i : std::min(end - i, output_h() - i % output_h());
+  }
 };
 
 /// In place of a tap's number: the gradient does not pass at the largest element.
@@ -30,7 +40,8 @@ inline constexpr std::int64_t kMostTaps = 254;
 /// A window row of `pool`: `taps` are window_h rows of w pixels, one after the other, as they are pooled, `values` the
 /// same before they were rounded (may be the same memory). Writes output_w pixels to `y` and, unless null, to
 /// `winners` the tap (row-major number) that was largest, the first of equals, or kBlockedTap where its value is not
-/// within [pass_low, pass_high]. 16 floats of room are needed behind taps and values.
+/// within [pass_low, pass_high]. Where the channels are no multiple of 16, up to 16 floats (bytes) behind taps, values
+/// and y (winners) are read or overwritten.
 void pool_window_row(const ChainPool& pool, const float* taps, const float* values, float pass_low, float pass_high,
                      float* y, std::uint8_t* winners);
 
