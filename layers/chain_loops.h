@@ -67,6 +67,21 @@ static void forward(const ChainForward& f, std::int64_t first, std::int64_t last
     forward_kind<MapKind::kNone>(f, first, last);
 }
 
+static void pack(const float* y, std::int64_t n, float scale, float zero_point, std::uint8_t* codes) {
+  // The quotient is a whole number but for rounding. Adding 0.5 and cutting off rounds it; NaN must not be converted.
+  const float inverse = 1 / scale, rounding = zero_point + 0.5f;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float code = y[i] * inverse + rounding;
+    codes[i] = static_cast<std::uint8_t>(static_cast<std::int32_t>(code == code ? code : 0.0f));
+  }
+}
+
+static void unpack(const std::uint8_t* codes, std::int64_t n, float scale, float zero_point, float* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) y[i] = (static_cast<float>(codes[i]) - zero_point) * scale;
+}
+
 /// What d_x is made of.
 enum class InputKind { kNone, kGradient, kSlope, kCurve };
 
