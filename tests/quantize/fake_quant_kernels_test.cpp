@@ -75,9 +75,11 @@ TEST(FakeQuantKernels, ForwardIsTheReferenceBitForBit) {
   for_cases([](const Case& c, const std::string& what) {
     std::vector<float> expected(c.n), y(c.n, kNan), x = c.x;
     reference::fake_quant_forward<float>(c.x, c.grid_span(), expected.data());
-    fake_quant_forward(c.x.data(), y.data(), c.n, c.grids, nullptr);
+    ScratchScope scope;
+    const ChannelGrids grids = channel_grids(c.grids, scope);
+    fake_quant_forward(c.x.data(), y.data(), c.n, grids, nullptr);
     expect_same(y, expected, what);
-    fake_quant_forward(x.data(), x.data(), c.n, c.grids, nullptr);
+    fake_quant_forward(x.data(), x.data(), c.n, grids, nullptr);
     expect_same(x, expected, what + ", in place");
   });
 }
@@ -98,7 +100,8 @@ TEST(FakeQuantKernels, MaskedBackwardIsTheReferenceBitForBit) {
     reference::fake_quant_forward<float>(c.x, c.grid_span(), expected_y.data());
     reference::fake_quant_backward<float>(c.x, c.dy.data(), c.grid_span(), expected.data(), nullptr, nullptr);
     std::vector<std::uint32_t> mask(mask_words(c.n), 0xdeadbeef);
-    fake_quant_forward(y.data(), y.data(), c.n, c.grids, mask.data());
+    ScratchScope scope;
+    fake_quant_forward(y.data(), y.data(), c.n, channel_grids(c.grids, scope), mask.data());
     expect_same(y, expected_y, what + ", forward with mask");
     fake_quant_backward(c.dy.data(), dx.data(), c.n, mask.data());
     expect_same(dx, expected, what);
@@ -113,7 +116,9 @@ TEST(FakeQuantKernels, BackwardFromXIsTheReference) {
     std::vector<float> expected(c.n), d_min(channels), d_max(channels);
     reference::fake_quant_backward<float>(c.x, c.dy.data(), c.grid_span(), expected.data(), d_min.data(), d_max.data());
     std::vector<float> dx = c.dy, fast_min(channels, kNan), fast_max(channels, kNan);
-    fake_quant_backward(c.x.data(), dx.data(), c.n, c.grids, dx.data(), fast_min.data(), fast_max.data());
+    ScratchScope scope;
+    fake_quant_backward(c.x.data(), dx.data(), c.n, channel_grids(c.grids, scope), dx.data(), fast_min.data(),
+                        fast_max.data());
     expect_same(dx, expected, what);
     for (std::size_t i = 0; i < channels; ++i) {
       // Both sum in double, in another order.
@@ -125,11 +130,13 @@ TEST(FakeQuantKernels, BackwardFromXIsTheReference) {
 
 TEST(FakeQuantKernels, RangeGradientsComeOneByOne) {
   const Case c(100, 3, 4);
+  ScratchScope scope;
+  const ChannelGrids grids = channel_grids(c.grids, scope);
   std::vector<float> both_min(3), both_max(3), min(3), max(3), dx(c.n), only_dx(c.n);
-  fake_quant_backward(c.x.data(), c.dy.data(), c.n, c.grids, dx.data(), both_min.data(), both_max.data());
-  fake_quant_backward(c.x.data(), c.dy.data(), c.n, c.grids, nullptr, min.data(), nullptr);
-  fake_quant_backward(c.x.data(), c.dy.data(), c.n, c.grids, nullptr, nullptr, max.data());
-  fake_quant_backward(c.x.data(), c.dy.data(), c.n, c.grids, only_dx.data(), nullptr, nullptr);
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, dx.data(), both_min.data(), both_max.data());
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, nullptr, min.data(), nullptr);
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, nullptr, nullptr, max.data());
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, only_dx.data(), nullptr, nullptr);
   EXPECT_NE(both_min[0], 0);
   EXPECT_NE(both_max[0], 0);
   EXPECT_EQ(min, both_min);
@@ -138,11 +145,13 @@ TEST(FakeQuantKernels, RangeGradientsComeOneByOne) {
 }
 
 TEST(FakeQuantKernels, NothingToDoForNothing) {
-  const std::vector<Affine<float>> none;
+  const ChannelGrids none;
   fake_quant_forward(nullptr, nullptr, 0, none, nullptr);
   fake_quant_backward(nullptr, nullptr, 0, none, nullptr, nullptr, nullptr);
   float d_min[2] = {kNan, kNan}, d_max[2] = {kNan, kNan};
-  fake_quant_backward(nullptr, nullptr, 0, std::vector<Affine<float>>(2), nullptr, d_min, d_max);
+  ScratchScope scope;
+  const std::vector<Affine<float>> two(2);
+  fake_quant_backward(nullptr, nullptr, 0, channel_grids(two, scope), nullptr, d_min, d_max);
   EXPECT_EQ(d_min[1], 0);
   EXPECT_EQ(d_max[1], 0);
   EXPECT_EQ(mask_words(0), 0);
