@@ -13,5 +13,6 @@ void add_rewrite(CLI::App& program);
 void add_run(CLI::App& program);
 void add_inspect(CLI::App& program);
 void add_models(CLI::App& program);
+void add_bench(CLI::App& program);
 
 }  // namespace miniqat::cli

@@ -5,6 +5,7 @@
 #include "cli/evaluator.h"
 #include "cli/run_directory.h"
 #include "cli/settings.h"
+#include "cli/threads.h"
 #include "cli/train_settings.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
@@ -31,7 +32,7 @@ void evaluate_run(Arguments arguments) {
   const std::string checkpoint =
       checkpoint_file(arguments.checkpoint.empty() ? arguments.run : arguments.checkpoint).string();
   check_dataset(arguments.dataset);
-  set_thread_count(arguments.threads == 0 ? available_cores() : arguments.threads);
+  set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
 
   const std::string source = run.eval_graph().string();
   Classifier classifier = find_classifier(read_graph(source), source);
@@ -70,7 +71,7 @@ void add_eval(CLI::App& program) {
   command->add_option("--checkpoint", arguments->checkpoint,
                       "another .safetensors file or run directory than the run's own");
   command->add_option("--split", arguments->split, "test or train")->check(CLI::IsMember({"test", "train"}));
-  command->add_option("--threads", arguments->threads, "0: all cores")->check(CLI::Range(0, 1024));
+  command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
   command->add_flag("--json", arguments->json, "print one JSON object");
   command->callback([arguments] { evaluate_run(*arguments); });
 }

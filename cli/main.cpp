@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/usage_error.h"
+#include "core/instruction_set.h"
 #include "core/suggest.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
@@ -28,6 +29,12 @@ std::vector<std::string> known_words(const CLI::App& program) {
     words.push_back(sub->get_name());
   return words;
 }
+
+constexpr const char* kEnvironment =
+    "Environment:\n"
+    "  MINIQAT_DATA_DIR            where data sets are, without --data-dir\n"
+    "  MINIQAT_MAX_ISA             baseline, avx2 or avx512: the most that is used of what the CPU has\n"
+    "  OMP_NUM_THREADS             the threads without --threads, at most one a core";
 
 int explain(const CLI::App& program, const CLI::ParseError& error) {
   const CLI::App& command = chosen_command(program);
@@ -56,6 +63,10 @@ int main_program(int argc, char** argv) {
   add_run(program);
   add_inspect(program);
   add_models(program);
+  add_bench(program);
+  program.footer(kEnvironment);
+  // Before any command begins: none may fail half way through for that, or pass over it since it runs no fast loop.
+  program.parse_complete_callback([] { as_usage(instruction_set); });
   if (argc == 1) {
     std::fprintf(stderr, "%s", program.help().c_str());
     return 2;

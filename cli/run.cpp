@@ -13,6 +13,7 @@
 #include "cli/memory.h"
 #include "cli/random_feeds.h"
 #include "cli/run_directory.h"
+#include "cli/threads.h"
 #include "cli/usage_error.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
@@ -100,7 +101,7 @@ void run(const Arguments& arguments) {
     throw UsageError("nothing to do: give --fetch, --gradients-of or --train");
   if (arguments.precision == "float64" && arguments.backend != "reference")
     throw UsageError("--precision float64 needs --backend reference");
-  set_thread_count(arguments.threads == 0 ? available_cores() : arguments.threads);
+  set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   Graph graph = read_graph(arguments.graph);
   Session session(graph, {.seed = static_cast<std::uint64_t>(arguments.seed),
                           .backend = arguments.backend == "fast" ? Backend::kFast : Backend::kReference,
@@ -152,7 +153,7 @@ void add_run(CLI::App& program) {
   command->add_option("--out", arguments->out, "the .safetensors file to write")->required();
   command->add_option("--seed", arguments->seed, "of initial values, dropout and random feeds")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--threads", arguments->threads, "0: all cores")->check(CLI::Range(0, 1024));
+  command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
   command->add_option("--backend", arguments->backend, "fast, or the naive reference loops")
       ->check(CLI::IsMember({"fast", "reference"}));
   command->add_option("--precision", arguments->precision, "float32, or float64 on the reference loops")

@@ -9,8 +9,8 @@
 namespace miniqat::cli {
 
 /// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json,
-/// bits.json when layers have bits of their own, and init_checkpoint.json where the run began with another one's
-/// variables.
+/// bits.json when layers have bits of their own, trace.json after a profiled run, and init_checkpoint.json where the
+/// run began with another one's variables.
 class RunDirectory {
  public:
   /// For a new run; nothing is made yet. Throws Error when `path` holds a run, or any file of one, already.
@@ -29,6 +29,7 @@ class RunDirectory {
   std::filesystem::path train_graph() const { return path_ / "train_graph.json"; }
   std::filesystem::path eval_graph() const { return path_ / "eval_graph.json"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }
+  std::filesystem::path trace() const { return path_ / "trace.json"; }
   std::filesystem::path init_checkpoint() const { return path_ / "init_checkpoint.json"; }
 
   /// Appends one object as a line to metrics.jsonl.

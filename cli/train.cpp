@@ -14,6 +14,7 @@ namespace {
 struct Arguments {
   std::string out;
   std::string config;
+  std::string profile;
   TrainExtras extras;
 };
 
@@ -22,6 +23,15 @@ std::string default_directory(const TrainSettings& settings) {
                      quantization_label(settings) + "-seed" + std::to_string(settings.seed);
   for (char& c : name) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return "runs/" + name;
+}
+
+/// The trace is written last; what would keep it from being written should be known before the run.
+std::string checked_trace_path(const std::string& path) {
+  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  if (!directory.empty() && !std::filesystem::is_directory(directory))
+    throw UsageError(concat("--profile: there is no directory ", directory.string()));
+  if (std::filesystem::is_directory(path)) throw UsageError(concat("--profile: ", path, " is a directory"));
+  return path;
 }
 
 /// A graph file says itself for how many pictures it is; --batch-size need not repeat it.
@@ -42,7 +52,7 @@ void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& fl
   load_layer_bits(settings.rewrite);
   check(settings);
   if (!batch_size_given) adopt_batch_size(settings);
-  if (settings.threads == 0) settings.threads = available_cores();
+  if (settings.threads == 0) settings.threads = default_thread_count();
   settings.augment = resolved_augment(settings);
   set_thread_count(static_cast<int>(settings.threads));
   const std::string out = arguments.out.empty() ? default_directory(settings) : arguments.out;
@@ -102,8 +112,18 @@ void add_train(CLI::App& program) {
       ->check(CLI::PositiveNumber);
   command->add_flag("--verbose", arguments->extras.verbose,
                     "print the rewrite's report, the plan's memory and every name of --init-checkpoint");
+  const CLI::Option* profile =
+      command
+          ->add_option(
+              "--profile", arguments->profile,
+              "print where the time of the steps went, by node, op and phase, and write the last 10 of them as "
+              "a Chrome trace to FILE; without FILE to trace.json in the run directory")
+          ->expected(0, 1)
+          ->type_name("[FILE]")
+          ->default_str("");
   const auto flags = std::make_shared<SettingFlags<TrainSettings>>(*command, "Settings (kept in config.json)");
-  command->callback([arguments, flags] {
+  command->callback([arguments, flags, profile] {
+    if (profile->count() > 0) arguments->extras.profile = checked_trace_path(arguments->profile);
     if (arguments->extras.resume)
       train_on(*arguments, *flags);
     else

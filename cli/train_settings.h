@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/rewrite_settings.h"
+#include "cli/threads.h"
 #include "core/optimizer.h"
 #include "datasets/augment.h"
 
@@ -99,7 +100,7 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "seed", [](auto& s) -> auto& { return s.seed; }, "of initial weights, shuffling, augmentation and dropout");
   visitor(
-      "threads", [](auto& s) -> auto& { return s.threads; }, "0: all cores");
+      "threads", [](auto& s) -> auto& { return s.threads; }, kThreadsHelp);
 }
 
 /// Throws UsageError naming the first setting that is out of range, unknown models and data sets included.

@@ -14,6 +14,9 @@
 #include "cli/settings.h"
 #include "core/files.h"
 #include "core/graph_json.h"
+#include "core/parallel.h"
+#include "core/profile.h"
+#include "core/profile_report.h"
 #include "core/session.h"
 #include "datasets/dataset.h"
 #include "datasets/loader.h"
@@ -67,8 +70,10 @@ class Trainer {
     }
     Progress progress(session_->step(), total_steps_, settings_.batch_size,
                       std::max<std::int64_t>(steps_per_epoch_ / 4, 1));
+    if (extras_.profile) session_->set_profile(&profile_.emplace());
     train_steps(progress);
     finish(progress);
+    if (profile_) report_profile();
   }
 
  private:
@@ -129,10 +134,12 @@ class Trainer {
     std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture, %zu quantizers\n", settings_.model.c_str(),
                 settings_.dataset.c_str(), quantization_label(settings_).c_str(), static_cast<long>(size.parameters),
                 static_cast<long>(size.multiply_adds), report_.inserted.size());
-    std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld threads, run directory %s\n",
+    const bool crowded = settings_.threads > available_cores();
+    std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld threads%s, run directory %s\n",
                 static_cast<long>(data_.train.size()), augmentation(settings_).none() ? "" : " (crop-flip)",
                 static_cast<long>(data_.test.size()), static_cast<long>(total_steps_),
-                static_cast<long>(settings_.batch_size), static_cast<long>(settings_.threads), run_.path().c_str());
+                static_cast<long>(settings_.batch_size), static_cast<long>(settings_.threads),
+                crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "", run_.path().c_str());
     if (session_->step() > 0) std::printf("going on after step %ld\n", static_cast<long>(session_->step()));
     if (!settings_.float_only) std::printf("%s", (extras_.verbose ? report_.text() : report_.notes()).c_str());
     std::fflush(stdout);
@@ -146,15 +153,29 @@ class Trainer {
                                           .augment = augmentation(settings_)});
     const std::int64_t last = std::min(total_steps_, extras_.stop_at.value_or(total_steps_));
     while (session_->step() < last && !InterruptGuard::requested()) {
-      const datasets::Batch& batch = loader.next();
+      const datasets::Batch& batch = next_batch(loader);
       last_loss_ = session_->train_step(ends_.loss, *optimizer_,
                                         {{training_.images, batch.images}, {ends_.labels, batch.labels}});
       const std::int64_t step = session_->step();
       progress.step(step, last_loss_, epochs_done());
       if (step % extras_.log_every == 0 || step == total_steps_) log_step(progress);
-      if (step == 1 || (extras_.verbose && step == settings_.rewrite.quant_delay)) describe_memory(progress);
+      if (extras_.verbose) describe_memory(progress);
       if (step % steps_per_epoch_ == 0 && step < last) end_epoch(progress);
     }
+  }
+
+  const datasets::Batch& next_batch(datasets::Loader& loader) {
+    const ProfileScope timed(profile_ ? &*profile_ : nullptr, ProfilePhase::kLoaderWait, "next batch", "(loader)");
+    return loader.next();
+  }
+
+  void report_profile() const {
+    const std::filesystem::path path =
+        extras_.profile->empty() ? run_.trace() : std::filesystem::path(*extras_.profile);
+    std::printf("\n%s", profile_table(*profile_).c_str());
+    write_file_atomically(path, profile_trace(*profile_));
+    std::printf("the last %zu steps as a Chrome trace (chrome://tracing, ui.perfetto.dev): %s\n",
+                profile_->kept().size(), path.c_str());
   }
 
   double epochs_done() const { return static_cast<double>(session_->step()) / static_cast<double>(steps_per_epoch_); }
@@ -167,9 +188,12 @@ class Trainer {
               {"images_per_second", progress.images_per_second()}});
   }
 
-  void describe_memory(Progress& progress) const {
-    if (!extras_.verbose) return;
-    progress.line("plan: " + memory_text(session_->plan_memory()));
+  /// At the first step and whenever a delay has passed, since another plan runs from then on.
+  void describe_memory(Progress& progress) {
+    const PlanMemory memory = session_->plan_memory();
+    if (memory == described_memory_) return;
+    described_memory_ = memory;
+    progress.line(concat("plan from step ", session_->step(), ": ", memory_text(memory)));
   }
 
   void save() { write_safetensors(run_.checkpoint(), checked_checkpoint()); }
@@ -251,6 +275,8 @@ class Trainer {
   std::optional<Session> session_;
   std::optional<Session> test_session_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::optional<Profile> profile_;
+  PlanMemory described_memory_;
   std::int64_t steps_per_epoch_ = 0;
   std::int64_t total_steps_ = 0;
   float last_loss_ = 0;

@@ -17,6 +17,8 @@ struct TrainExtras {
   /// Steps between two lines of metrics.jsonl.
   std::int64_t log_every = 50;
   bool verbose = false;
+  /// Where the trace of the profile goes; "" is the run directory's trace.json. None: nothing is timed.
+  std::optional<std::string> profile;
 };
 
 /// Trains as `settings` say and keeps the run directory up to date: metrics every few steps, the checkpoint and the

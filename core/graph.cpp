@@ -160,7 +160,7 @@ void Graph::erase(Node& node) {
 }
 
 Node* Graph::find(std::string_view name) const {
-  const auto found = by_name_.find(std::string(name));
+  const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : found->second;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -97,6 +98,7 @@ class Graph {
 
   /// Null when there is none.
   Node* find(std::string_view name) const;
+  bool owns(const Node* node) const { return owned_.contains(node); }
   /// Throws Error that offers the nearest names.
   Node& at(std::string_view name) const;
   /// "node" or "node:k"; throws Error when there is no such node or output.
@@ -128,7 +130,11 @@ class Graph {
 
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unordered_set<const Node*> owned_;
-  std::unordered_map<std::string, Node*> by_name_;
+  struct NameHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+  };
+  std::unordered_map<std::string, Node*, NameHash, std::equal_to<>> by_name_;
   std::vector<Output> outputs_;
   std::uint64_t revision_ = 0;
 };

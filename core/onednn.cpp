@@ -1,20 +1,12 @@
 #include "core/onednn.h"
 
-#include <oneapi/dnnl/dnnl_version.h>
-
-#include <functional>
-#include <memory>
-#include <new>
-#include <oneapi/dnnl/dnnl.hpp>
-#include <optional>
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
-#include "core/instruction_set.h"
+#include "core/onednn_kernel.h"
 #include "core/parallel.h"
-#include "core/tensor.h"
 
 namespace miniqat::onednn {
 namespace {
@@ -23,157 +15,49 @@ using dnnl::memory;
 
 constexpr auto kFloat = memory::data_type::f32;
 
-/// oneDNN keeps to the instruction sets that our own loops keep to. It can only be told before its first kernel.
-void cap_instruction_set() {
-  if (instruction_set() == InstructionSet::kBaseline) dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
-  if (instruction_set() == InstructionSet::kAvx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
-}
-
-const dnnl::engine& engine() {
-  static const dnnl::engine instance = [] {
-    cap_instruction_set();
-    return dnnl::engine(dnnl::engine::kind::cpu, 0);
-  }();
-  return instance;
-}
-
-dnnl::stream& stream() {
-  static dnnl::stream instance(engine());
-  return instance;
-}
-
-/// Scratch memory is ours, so that all kernels share one buffer instead of owning one each.
-dnnl::primitive_attr caller_owns_scratch() {
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attributes;
-}
-
-// Version 3 dropped the operation descriptors of version 2; everything else that we use is the same in both.
-#if DNNL_VERSION_MAJOR >= 3
-template <class Primitive, class... Arguments>
-auto describe_primitive(const Arguments&... arguments) {
-  return typename Primitive::primitive_desc(engine(), arguments..., caller_owns_scratch());
-}
-template <class Primitive, class Hint, class... Arguments>
-auto describe_backward(const Hint& hint, const Arguments&... arguments) {
-  return typename Primitive::primitive_desc(engine(), arguments..., hint, caller_owns_scratch());
-}
-#else
-template <class Primitive, class... Arguments>
-auto describe_primitive(const Arguments&... arguments) {
-  return typename Primitive::primitive_desc({arguments...}, caller_owns_scratch(), engine());
-}
-template <class Primitive, class Hint, class... Arguments>
-auto describe_backward(const Hint& hint, const Arguments&... arguments) {
-  return typename Primitive::primitive_desc({arguments...}, caller_owns_scratch(), engine(), hint);
-}
-#endif
-
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment;
-}
-
-/// The one scratch buffer, grown to at least `bytes`. Its old contents and address are lost when it grows.
-std::byte* scratch(std::size_t bytes) {
-  struct Release {
-    void operator()(std::byte* memory) const { operator delete (memory, std::align_val_t{Tensor::kAlignment}); }
-  };
-  static std::unique_ptr<std::byte, Release> buffer;
-  static std::size_t size = 0;
-  if (size < bytes) {
-    buffer.reset();
-    size = 0;
-    buffer.reset(static_cast<std::byte*>(operator new (bytes, std::align_val_t{Tensor::kAlignment})));
-    size = bytes;
-  }
-  return buffer.get();
-}
-
-/// A tensor that a kernel reads or writes, in the layout in which the caller has it.
-struct Operand {
-  int argument;
-  memory::desc layout;
-  bool written = false;
-};
-
-/// A compiled primitive with the reorders that bring operands into the layouts it chose and back.
-class Kernel {
- public:
-  template <class Description>
-  Kernel(const Description& description, const std::vector<Operand>& operands)
-      : primitive_(description), implementation_(description.impl_info_str()) {
-    for (const Operand& operand : operands)
-      add(operand, description.query_md(dnnl::query::exec_arg_md, operand.argument));
-    scratchpad_ = memory(description.scratchpad_desc(), engine(), DNNL_MEMORY_NONE);
-    scratchpad_offset_ = reserve(description.scratchpad_desc().get_size());
-    arguments_.emplace(DNNL_ARG_SCRATCHPAD, scratchpad_);
-  }
-
-  const std::string& implementation() const { return implementation_; }
-
-  /// The operands' addresses in the order of construction.
-  void run(std::initializer_list<const void*> addresses) {
-    std::byte* base = scratch(scratch_bytes_);
-    auto address = addresses.begin();
-    for (Bound& bound : bound_) {
-      // oneDNN's memory has no const; operands that are not `written` are only read.
-      bound.outside.set_data_handle(const_cast<void*>(*address++));
-      if (!bound.reorder) continue;
-      bound.inside.set_data_handle(base + bound.offset);
-      if (!bound.written) bound.reorder->execute(stream(), bound.outside, bound.inside);
-    }
-    scratchpad_.set_data_handle(base + scratchpad_offset_);
-    primitive_.execute(stream(), arguments_);
-    for (Bound& bound : bound_)
-      if (bound.reorder && bound.written) bound.reorder->execute(stream(), bound.inside, bound.outside);
-    stream().wait();
-  }
-
- private:
-  struct Bound {
-    bool written;
-    memory outside;
-    memory inside;
-    std::optional<dnnl::reorder> reorder;
-    std::size_t offset = 0;
-  };
-
-  void add(const Operand& operand, const memory::desc& wanted) {
-    const memory outside(operand.layout, engine(), DNNL_MEMORY_NONE);
-    Bound bound{.written = operand.written, .outside = outside, .inside = outside, .reorder = {}};
-    if (wanted != operand.layout) {
-      bound.inside = memory(wanted, engine(), DNNL_MEMORY_NONE);
-      bound.offset = reserve(wanted.get_size());
-      bound.reorder = operand.written ? dnnl::reorder(bound.inside, outside) : dnnl::reorder(outside, bound.inside);
-    }
-    arguments_.emplace(operand.argument, bound.inside);
-    bound_.push_back(std::move(bound));
-  }
-
-  std::size_t reserve(std::size_t bytes) { return std::exchange(scratch_bytes_, scratch_bytes_ + aligned(bytes)); }
-
-  dnnl::primitive primitive_;
-  std::string implementation_;
-  std::vector<Bound> bound_;
-  memory scratchpad_;
-  std::size_t scratchpad_offset_ = 0;
-  std::size_t scratch_bytes_ = 0;
-  std::unordered_map<int, memory> arguments_;
-};
-
 enum class Operation { kForward, kBackwardInput, kBackwardFilter, kMultiply };
 
 /// Operation, thread count (oneDNN plans the work for the threads there are) and everything else a kernel depends on.
-using Key = std::vector<std::int64_t>;
+class Key {
+ public:
+  explicit Key(Operation operation) {
+    append(static_cast<std::int64_t>(operation));
+    append(thread_count());
+  }
+
+  void append(std::int64_t word) { words_.at(size_++) = word; }
+  template <class Words>
+  void append_all(const Words& words) {
+    for (const std::int64_t word : words) append(word);
+  }
+
+  friend bool operator==(const Key&, const Key&) = default;
+
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      std::uint64_t hash = 0;
+      for (std::size_t i = 0; i < key.size_; ++i) {
+        hash = (hash ^ static_cast<std::uint64_t>(key.words_[i])) * 0x9e3779b97f4a7c15;
+        hash ^= hash >> 32;
+      }
+      return hash;
+    }
+  };
+
+ private:
+  std::array<std::int64_t, 24> words_{};
+  std::size_t size_ = 0;
+};
 
 struct CachedKernel {
   std::string description;
   Kernel kernel;
 };
 
-std::map<Key, CachedKernel>& cache() {
-  static std::map<Key, CachedKernel> instance;
+using Cache = std::unordered_map<Key, CachedKernel, Key::Hash>;
+
+Cache& cache() {
+  static Cache instance;
   return instance;
 }
 
@@ -181,7 +65,8 @@ std::map<Key, CachedKernel>& cache() {
 constexpr std::size_t kMaxKernels = 1024;
 
 /// Runs the kernel for `key`, compiling it if need be. `describe` gives the text for errors.
-void run(const Key& key, const std::function<std::string()>& describe, const std::function<Kernel()>& compile,
+template <class Describe, class Compile>
+void run(const Key& key, const Describe& describe, const Compile& compile,
          std::initializer_list<const void*> addresses) {
   try {
     auto found = cache().find(key);
@@ -195,14 +80,11 @@ void run(const Key& key, const std::function<std::string()>& describe, const std
   }
 }
 
-void append(Key& key, const Shape& shape) { key.insert(key.end(), shape.extents().begin(), shape.extents().end()); }
-void append(Key& key, const std::array<std::int64_t, 2>& pair) { key.insert(key.end(), pair.begin(), pair.end()); }
-
 Key key_of(Operation operation, const Convolution& c) {
-  Key key = {static_cast<std::int64_t>(operation), thread_count(), c.depthwise};
-  key.reserve(32);
-  for (const Shape* shape : {&c.input, &c.filter, &c.output}) append(key, *shape);
-  for (const auto* pair : {&c.strides, &c.dilations, &c.pad_before, &c.pad_after}) append(key, *pair);
+  Key key(operation);
+  key.append(c.depthwise);
+  for (const Shape* shape : {&c.input, &c.filter, &c.output}) key.append_all(shape->extents());
+  for (const auto* pair : {&c.strides, &c.dilations, &c.pad_before, &c.pad_after}) key.append_all(*pair);
   return key;
 }
 
@@ -286,16 +168,8 @@ void convolve_backward_filter(const Convolution& c, const float* input, const fl
 
 void multiply(const Matrix& a, const Matrix& b, float* product) {
   const Matrix result = Matrix::row_major(product, a.rows, b.columns);
-  const Key key = {static_cast<std::int64_t>(Operation::kMultiply),
-                   thread_count(),
-                   a.rows,
-                   a.columns,
-                   a.row_stride,
-                   a.column_stride,
-                   b.rows,
-                   b.columns,
-                   b.row_stride,
-                   b.column_stride};
+  Key key(Operation::kMultiply);
+  for (const Matrix* m : {&a, &b}) key.append_all(std::array{m->rows, m->columns, m->row_stride, m->column_stride});
   const auto compile = [&] {
     return Kernel(describe_primitive<dnnl::matmul>(matrix(a), matrix(b), matrix(result)),
                   {{DNNL_ARG_SRC, matrix(a)}, {DNNL_ARG_WEIGHTS, matrix(b)}, {DNNL_ARG_DST, matrix(result), true}});

@@ -1,11 +1,13 @@
 #include "core/op.h"
 
 #include "core/error.h"
-#include "core/graph.h"
+#include "core/fusion.h"
 
 namespace miniqat {
 
 std::vector<Shortcut> Op::shortcuts(const Node&, const Phase&) const { return {}; }
+
+std::optional<Fusion> Op::fuse(const Node&, const FusionScope&) const { return std::nullopt; }
 
 void Op::backward(const BackwardContext&) const { fail(type(), " has no gradient"); }
 

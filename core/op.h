@@ -17,7 +17,9 @@ namespace miniqat {
 /// layers/reference, in float32 or float64, which are the specification of every op.
 enum class Backend { kFast, kReference };
 
+class FusionScope;
 class Node;
+struct Fusion;
 struct Shortcut;
 
 /// What a plan is compiled for, as far as ops care.
@@ -44,6 +46,8 @@ struct OpTraits {
   std::vector<int> no_gradient = {};
   /// Inputs that must come straight from a Variable and that forward updates while training (moving statistics).
   std::vector<int> updated_inputs = {};
+  /// Those of the updated inputs that stay as they are once ForwardContext::frozen holds.
+  std::vector<int> freezing_inputs = {};
   /// Outputs that the fast forward leaves out when nobody reads them: their tensors are then null.
   std::vector<int> optional_outputs = {};
 };
@@ -63,8 +67,9 @@ struct ForwardContext {
   std::vector<Tensor*> outputs;
   /// The tensors that Op::saved asked for; empty when no backward follows (and always in the reference backend).
   std::vector<Tensor*> saved;
-  /// By position in OpTraits::updated_inputs: the staged new value, which holds the current one when forward starts.
-  /// The session commits it after a training step. Empty unless the run trains. Inputs keep the old value meanwhile.
+  /// By position in OpTraits::updated_inputs (those that are frozen left out): the staged new value, which holds the
+  /// current one when forward starts. The session commits it after a training step. Empty unless the run trains. Inputs
+  /// keep the old value meanwhile.
   std::vector<Tensor*> updates;
   /// By position in Op::state: staged in the same way, but present in every run (not committed unless training).
   std::vector<Tensor*> state;
@@ -120,6 +125,8 @@ class Op {
   /// What this op, as node `self` of a graph, knows to spare work in a phase. Only the fast backend takes shortcuts;
   /// the reference backend computes every node as the graph has it.
   virtual std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const;
+  /// The nodes that this op, as node `self`, can be run together with as their first one. Only the fast backend fuses.
+  virtual std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const;
   /// Multiply-adds of one forward, for `inspect`; 0 for everything but layers.
   virtual std::int64_t multiply_adds(std::span<const TensorSpec> /*inputs*/) const { return 0; }
 

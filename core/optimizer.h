@@ -2,9 +2,7 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/tensor.h"
 
@@ -27,8 +25,8 @@ struct VariableUpdate {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// State tensors per variable, for example {"momentum"}.
-  virtual std::vector<std::string> slot_names() const = 0;
+  /// State tensors per variable, for example {"momentum"}. Static.
+  virtual std::span<const std::string_view> slot_names() const = 0;
   virtual void apply(const VariableUpdate& update) const = 0;
   /// The learning rate used in step `step` (1 is the first).
   virtual double learning_rate(std::int64_t step) const = 0;

@@ -9,9 +9,13 @@
 namespace miniqat {
 
 /// Sets the number of threads of our loops and of oneDNN, and switches every one of them to flush denormals to zero
-/// (denormals slow convolutions down a hundredfold). Throws Error unless 1 <= count <= 1024. Call before the first run.
+/// (denormals slow convolutions down a hundredfold). Throws Error unless 1 <= count <= 1024, and for more than
+/// OMP_THREAD_LIMIT allows. Call before the first run.
 void set_thread_count(int count);
 int thread_count();
+/// What thread_count() is before anyone sets it: the available cores, or fewer when OMP_NUM_THREADS says so. A value of
+/// OMP_NUM_THREADS that is no thread count is ignored; OpenMP's library warns of it.
+int default_thread_count();
 /// The cores that this process may use.
 int available_cores();
 

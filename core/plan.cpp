@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/plan_selection.h"
+#include "core/random.h"
 #include "core/source_ops.h"
 
 namespace miniqat {
@@ -72,13 +74,21 @@ class Compiler {
   /// Dead code falls away here: only what the request needs is kept.
   void select() {
     nodes_ = select_nodes(graph_, request_);
-    for (int i = 0; i < count(); ++i) index_[nodes_[i].node] = i;
-    plan_->memory.nodes = count();
-    plan_->memory.dropped_nodes = static_cast<int>(graph_.size()) - count();
-    for (const auto& [node, traits, inputs, quantizing, frozen] : nodes_)
-      for (std::size_t k = 0; k < node->output_specs().size(); ++k)
-        values_[{node, k}] = {.spec = planned(node->output_specs()[k]), .tensor = &plan_->tensors.emplace_back()};
+    for (int i = 0; i < count(); ++i) {
+      const SelectedNode& selected = nodes_[i];
+      if (selected.fused) plan_->fused.push_back(selected.fused);
+      plan_->memory.nodes += static_cast<int>(selected.members.size());
+      for (const Output& output : selected.outputs) {
+        index_[output.node] = i;
+        values_[key(output)] = {.spec = planned(output.spec()), .tensor = &plan_->tensors.emplace_back()};
+      }
+    }
+    plan_->memory.steps = count();
+    plan_->memory.dropped_nodes = static_cast<int>(graph_.size()) - plan_->memory.nodes;
   }
+
+  /// Of the outputs of node i (fused nodes have theirs from the last).
+  const Node* producer(int i) const { return nodes_[i].outputs.front().node; }
 
   bool differentiable(int i, int input) const {
     const std::vector<int>& none = nodes_[i].traits.no_gradient;
@@ -93,16 +103,16 @@ class Compiler {
     for (const Output& target : request_.gradient_targets) wanting.insert(target.node);
     for (int i = 0; i < count(); ++i)
       for (std::size_t k = 0; k < nodes_[i].inputs.size(); ++k)
-        if (takes_gradient(i, static_cast<int>(k), wanting)) wanting.insert(nodes_[i].node);
+        if (takes_gradient(i, static_cast<int>(k), wanting)) wanting.insert(producer(i));
     if (!wanting.contains(request_.gradients_of->node)) return;
     reached_.insert(key(*request_.gradients_of));
     for (int i = count() - 1; i >= 0; --i) {
-      const Node* node = nodes_[i].node;
-      if (node->inputs().empty() || !wanting.contains(node)) continue;
-      for (std::size_t k = 0; k < node->output_specs().size(); ++k)
-        runs_backward_[i] = runs_backward_[i] || reached_.contains({node, k});
+      const SelectedNode& selected = nodes_[i];
+      if (selected.inputs.empty() || !wanting.contains(producer(i))) continue;
+      for (const Output& output : selected.outputs)
+        runs_backward_[i] = runs_backward_[i] || reached_.contains(key(output));
       if (!runs_backward_[i]) continue;
-      for (std::size_t k = 0; k < node->inputs().size(); ++k)
+      for (std::size_t k = 0; k < selected.inputs.size(); ++k)
         if (takes_gradient(i, static_cast<int>(k), wanting)) {
           reached_.insert(key(nodes_[i].inputs[k]));
           gradient_inputs_.insert({i, static_cast<int>(k)});
@@ -128,13 +138,12 @@ class Compiler {
       read_.insert(key(output));
     };
     for (int i = 0; i < count(); ++i) {
-      const auto& [node, traits, inputs, quantizing, frozen] = nodes_[i];
-      for (std::size_t k = 0; k < node->output_specs().size(); ++k)
-        keep(node->output(static_cast<int>(k)), fast() ? i : end());
-      for (const Output& input : inputs) read(input, i);
+      const SelectedNode& selected = nodes_[i];
+      for (const Output& output : selected.outputs) keep(output, fast() ? i : end());
+      for (const Output& input : selected.inputs) read(input, i);
       if (!runs_backward_[i]) continue;
-      for (const int k : traits.backward_inputs) read(inputs[k], backward_step(i));
-      for (const int k : traits.backward_outputs) read(node->output(k), backward_step(i));
+      for (const int k : selected.traits.backward_inputs) read(selected.inputs[k], backward_step(i));
+      for (const int k : selected.traits.backward_outputs) read(selected.outputs[k], backward_step(i));
     }
     for (const Output& fetch : request_.fetches) read(fetch, end());
     if (request_.gradients_of) read(*request_.gradients_of, 0);
@@ -155,10 +164,14 @@ class Compiler {
 
   void lay_out_forward() {
     for (int i = 0; i < count(); ++i) {
-      Plan::ForwardStep step{.node = nodes_[i].node, .context = {}};
+      Plan::ForwardStep step{.node = nodes_[i].node,
+                             .op = nodes_[i].op,
+                             .members = nodes_[i].members,
+                             .name_hash = hash_text(nodes_[i].node->name()),
+                             .context = {}};
       for (const Output& input : nodes_[i].inputs) step.context.inputs.push_back(value(input).tensor);
-      for (std::size_t k = 0; k < step.node->output_specs().size(); ++k)
-        step.context.outputs.push_back(left_out(i, static_cast<int>(k)) ? nullptr : values_.at({step.node, k}).tensor);
+      for (std::size_t k = 0; k < nodes_[i].outputs.size(); ++k)
+        step.context.outputs.push_back(left_out(i, static_cast<int>(k)) ? nullptr : value(nodes_[i].outputs[k]).tensor);
       step.context.training = request_.training;
       step.context.quantizing = nodes_[i].quantizing;
       step.context.frozen = nodes_[i].frozen;
@@ -176,7 +189,7 @@ class Compiler {
   bool left_out(int i, int output) const {
     const std::vector<int>& optional = nodes_[i].traits.optional_outputs;
     return fast() && std::ranges::find(optional, output) != optional.end() &&
-           !read_.contains(key(nodes_[i].node->output(output)));
+           !read_.contains(key(nodes_[i].outputs[output]));
   }
 
   /// Tensors that are there before the run: feeds, variables, constants. True when node i is one of them.
@@ -198,10 +211,10 @@ class Compiler {
   }
 
   void place_outputs(int i) {
-    const auto& [node, traits, inputs, quantizing, frozen] = nodes_[i];
-    for (std::size_t k = 0; k < node->output_specs().size(); ++k) {
+    const auto& [traits, inputs, outputs] = std::tie(nodes_[i].traits, nodes_[i].inputs, nodes_[i].outputs);
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
       if (left_out(i, static_cast<int>(k))) continue;
-      Value& out = values_.at({node, k});
+      Value& out = value(outputs[k]);
       if (k == 0 && fast() && traits.view) {
         Value& in = value(inputs[0]);
         if (in.buffer == kNone)
@@ -221,7 +234,7 @@ class Compiler {
     const std::vector<Output>& inputs = nodes_[i].inputs;
     const Value& in = value(inputs[0]);
     if (in.buffer == kNone || buffers_[in.buffer].last > i ||
-        in.spec.bytes() != values_.at({nodes_[i].node, 0}).spec.bytes())
+        in.spec.bytes() != value(nodes_[i].outputs[0]).spec.bytes())
       return false;
     return std::ranges::all_of(
         inputs, [&](const Output& other) { return other == inputs[0] || value(other).buffer != in.buffer; });
@@ -229,7 +242,7 @@ class Compiler {
 
   void place_saved(int i, ForwardContext& context) {
     if (!fast() || !runs_backward_[i]) return;
-    for (const TensorSpec& spec : nodes_[i].node->op().saved(nodes_[i].node->input_specs())) {
+    for (const TensorSpec& spec : nodes_[i].op->saved(nodes_[i].input_specs())) {
       Tensor* tensor = &plan_->tensors.emplace_back();
       context.saved.push_back(tensor);
       loose_.push_back({spec, new_buffer(spec.bytes(), i, backward_step(i)), 0, tensor});
@@ -241,17 +254,17 @@ class Compiler {
     const auto stage = [&](const std::string& name, const TensorSpec& spec) {
       if (!staged_names_.insert(name).second)
         fail(describe(*node), " updates \"", name, "\", which another node updates already");
-      return &plan_->staged.emplace_back(Plan::Staged{name, Tensor(spec)}).tensor;
+      return &plan_->staged.emplace_back(Plan::Staged{.variable = name, .tensor = Tensor(spec)}).tensor;
     };
-    if (request_.training && !nodes_[i].frozen)
-      for (const int k : nodes_[i].traits.updated_inputs) {
+    if (request_.training)
+      for (const int k : nodes_[i].updated_inputs()) {
         const Node* source = nodes_[i].inputs[k].node;
         if (source->as<Variable>() == nullptr)
           fail(describe(*node), " updates input ", k,
                " while training, so it must come straight from a Variable, not from ", describe(*source));
         context.updates.push_back(stage(source->name(), planned(source->output_specs()[0])));
       }
-    for (const OpState& state : node->op().state())
+    for (const OpState& state : nodes_[i].op->state())
       context.state.push_back(stage(state_name(*node, state), planned({state.shape})));
   }
 
@@ -283,11 +296,10 @@ class Compiler {
   }
 
   void lay_out_backward(int i) {
-    const auto& [node, traits, inputs, quantizing, frozen] = nodes_[i];
-    Plan::BackwardStep step{.node = node, .context = {}, .sums = {}};
-    for (std::size_t k = 0; k < node->output_specs().size(); ++k)
-      step.context.d_outputs.push_back(reached_.contains({node, k}) ? gradient(node->output(static_cast<int>(k))).tensor
-                                                                    : nullptr);
+    const std::vector<Output>& inputs = nodes_[i].inputs;
+    Plan::BackwardStep step{.node = nodes_[i].node, .op = nodes_[i].op, .context = {}, .sums = {}};
+    for (const Output& output : nodes_[i].outputs)
+      step.context.d_outputs.push_back(reached_.contains(key(output)) ? gradient(output).tensor : nullptr);
     for (int k = 0; k < static_cast<int>(inputs.size()); ++k) {
       if (!gradient_inputs_.contains({i, k})) {
         step.context.d_inputs.push_back(nullptr);
@@ -304,7 +316,7 @@ class Compiler {
       }
       step.context.d_inputs.push_back(total.tensor);
       if (k == 0 && gradient_may_overwrite(i))
-        share_buffer(total, gradient(node->output()).buffer);
+        share_buffer(total, gradient(nodes_[i].outputs[0]).buffer);
       else
         own_buffer(total, backward_step(i));
     }
@@ -313,9 +325,9 @@ class Compiler {
   }
 
   bool gradient_may_overwrite(int i) {
-    const auto& [node, traits, inputs, quantizing, frozen] = nodes_[i];
-    if (!fast() || !(traits.view || traits.backward_in_place) || !reached_.contains({node, 0})) return false;
-    const Value& d_output = gradient(node->output());
+    const auto& [traits, inputs, outputs] = std::tie(nodes_[i].traits, nodes_[i].inputs, nodes_[i].outputs);
+    if (!fast() || !(traits.view || traits.backward_in_place) || !reached_.contains(key(outputs[0]))) return false;
+    const Value& d_output = gradient(outputs[0]);
     return d_output.spec.bytes() == planned(inputs[0].spec()).bytes() &&
            buffers_[d_output.buffer].last <= backward_step(i);
   }
@@ -375,7 +387,7 @@ std::string plan_key(const Graph& graph, const PlanRequest& request) {
   // No node's name holds a comma, so that nothing here can be taken for a fetch.
   if (request.gradients_of) text += ",d " + request.gradients_of->name();
   for (const Output& target : request.gradient_targets) text += ",/ " + target.name();
-  const auto [quantization, freeze] = passed_delays(graph, request.quantization_step);
+  const auto [quantization, freeze] = Delays(graph).passed(request.quantization_step);
   return text + concat(",after ", quantization, " delays, ", freeze, " freezes");
 }
 

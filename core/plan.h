@@ -32,16 +32,27 @@ struct PlanMemory {
   std::size_t arena = 0;
   /// What they would take if none shared memory with another.
   std::size_t unshared = 0;
-  /// Nodes that run, and nodes of the graph that this request does not need.
+  /// Nodes that run, and the steps they run in: fused nodes are one.
   int nodes = 0;
+  int steps = 0;
+  /// Nodes of the graph that this request does not need.
   int dropped_nodes = 0;
+
+  bool operator==(const PlanMemory&) const = default;
 };
 
 /// A graph compiled for one request: the order of the nodes, dead ones dropped, and every tensor's memory laid out
 /// once. Plain data: the session binds variables and feeds to it, then walks through the steps.
 struct Plan {
   struct ForwardStep {
+    /// The node, or of several that are fused the one that names them.
     const Node* node = nullptr;
+    /// The node's own, or the fused one.
+    const Op* op = nullptr;
+    /// All nodes that run here.
+    std::vector<const Node*> members;
+    /// hash_text of the node's name, for its random numbers.
+    std::uint64_t name_hash = 0;
     ForwardContext context;
   };
   /// A tensor with several consumers gets its gradient in parts: total += part after the step.
@@ -51,6 +62,7 @@ struct Plan {
   };
   struct BackwardStep {
     const Node* node = nullptr;
+    const Op* op = nullptr;
     BackwardContext context;
     std::vector<Sum> sums;
   };
@@ -68,7 +80,9 @@ struct Plan {
   /// The new value of a variable or op state, copied from the current one before the run.
   struct Staged {
     std::string variable;
-    Tensor tensor;
+    Tensor tensor = {};
+    /// The current value; the session's.
+    const Tensor* value = nullptr;
   };
 
   std::vector<ForwardStep> forward;
@@ -84,7 +98,8 @@ struct Plan {
   std::vector<const Tensor*> gradients;
   PlanMemory memory;
 
-  /// Owns what the pointers above point to.
+  /// Own what the pointers above point to.
+  std::vector<std::shared_ptr<const Op>> fused;
   std::deque<Tensor> tensors;
   Tensor arena;
 };

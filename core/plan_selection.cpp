@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "core/plan_fusion.h"
 
 namespace miniqat {
 namespace {
@@ -36,6 +37,7 @@ class Selector {
     std::vector<SelectedNode> nodes;
     for (const Node* node : order_)
       if (needed.contains(node)) nodes.push_back(selected(*node));
+    if (request_.backend == Backend::kFast) nodes = fuse_nodes(std::move(nodes), request_);
     return nodes;
   }
 
@@ -69,12 +71,17 @@ class Selector {
   }
 
   SelectedNode selected(const Node& node) const {
-    const std::optional<std::int64_t> delay = node.op().quant_delay();
-    return {.node = &node,
-            .traits = node.op().traits(),
-            .inputs = inputs_of(node),
-            .quantizing = !delay || has_passed(delay, phase_.quantization_step),
-            .frozen = phase_.training && has_passed(node.op().freeze_delay(), phase_.quantization_step)};
+    SelectedNode selected{.node = &node,
+                          .op = &node.op(),
+                          .traits = node.op().traits(),
+                          .inputs = inputs_of(node),
+                          .outputs = {},
+                          .members = {&node},
+                          .fused = {}};
+    for (std::size_t k = 0; k < node.output_specs().size(); ++k)
+      selected.outputs.push_back(node.output(static_cast<int>(k)));
+    set_phase(selected, request_);
+    return selected;
   }
 
   const PlanRequest& request_;
@@ -87,19 +94,44 @@ class Selector {
 
 }  // namespace
 
+std::vector<TensorSpec> SelectedNode::input_specs() const {
+  std::vector<TensorSpec> specs;
+  for (const Output& input : inputs) specs.push_back(input.spec());
+  return specs;
+}
+
+std::vector<int> SelectedNode::updated_inputs() const {
+  std::vector<int> updated;
+  for (const int k : traits.updated_inputs)
+    if (!frozen || std::ranges::find(traits.freezing_inputs, k) == traits.freezing_inputs.end()) updated.push_back(k);
+  return updated;
+}
+
+void set_phase(SelectedNode& selected, const PlanRequest& request) {
+  const std::optional<std::int64_t> delay = selected.op->quant_delay();
+  selected.quantizing = !delay || has_passed(delay, request.quantization_step);
+  selected.frozen = request.training && has_passed(selected.op->freeze_delay(), request.quantization_step);
+}
+
 std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& request) {
   return Selector(graph, request).select();
 }
 
-PassedDelays passed_delays(const Graph& graph, std::int64_t quantization_step) {
-  std::set<std::int64_t> quantization;
-  std::set<std::int64_t> freeze;
+Delays::Delays(const Graph& graph) {
+  std::set<std::int64_t> quantizing, freezing;
   for (const Node* node : graph.nodes()) {
-    const Op& op = node->op();
-    if (has_passed(op.quant_delay(), quantization_step)) quantization.insert(*op.quant_delay());
-    if (has_passed(op.freeze_delay(), quantization_step)) freeze.insert(*op.freeze_delay());
+    if (const auto delay = node->op().quant_delay()) quantizing.insert(*delay);
+    if (const auto delay = node->op().freeze_delay()) freezing.insert(*delay);
   }
-  return {static_cast<int>(quantization.size()), static_cast<int>(freeze.size())};
+  quantization.assign(quantizing.begin(), quantizing.end());
+  freeze.assign(freezing.begin(), freezing.end());
+}
+
+PassedDelays Delays::passed(std::int64_t quantization_step) const {
+  const auto count = [=](const std::vector<std::int64_t>& delays) {
+    return std::ranges::upper_bound(delays, quantization_step) - delays.begin();
+  };
+  return {count(quantization), count(freeze)};
 }
 
 }  // namespace miniqat

@@ -5,11 +5,14 @@
 #include <set>
 
 #include "core/parallel.h"
+#include "core/profile.h"
 #include "core/random.h"
 #include "core/source_ops.h"
 
 namespace miniqat {
 namespace {
+
+using enum ProfilePhase;
 
 template <class T>
 void add_to(std::span<T> total, std::span<const T> part) {
@@ -78,7 +81,9 @@ void Session::refresh() {
       ensure(state_name(*node, state), state.shape, Initializer::constant(state.initial));
     counts_steps_ = counts_steps_ || node->op().quant_delay() || node->op().freeze_delay();
   }
+  delays_ = Delays(graph_);
   plans_.clear();
+  training_plans_.clear();
   last_plan_ = nullptr;
   revision_ = graph_.revision();
 }
@@ -95,15 +100,19 @@ PlanRequest Session::plan_request(const RunRequest& request) const {
 
 Plan& Session::plan_for(const PlanRequest& request) {
   std::unique_ptr<Plan>& plan = plans_[plan_key(graph_, request)];
-  if (!plan) plan = compile_plan(graph_, request);
+  if (!plan) {
+    plan = compile_plan(graph_, request);
+    for (const Plan::Binding& binding : plan->variables) *binding.tensor = values_.at(binding.node->name());
+    for (Plan::Staged& staged : plan->staged) staged.value = &values_.at(staged.variable);
+  }
   last_plan_ = plan.get();
   return *plan;
 }
 
 void Session::bind(Plan& plan, const Feeds& feeds) {
+  const ProfileScope timed(profile_, kOther, "feeds and variables", "(bind)");
   for (const auto& [output, tensor] : feeds) {
-    if (output.node == nullptr || graph_.find(output.node->name()) != output.node)
-      fail("a fed tensor is not of this graph");
+    if (!graph_.owns(output.node)) fail("a fed tensor is not of this graph");
     if (output.node->as<Placeholder>() == nullptr) fail(describe(*output.node), " cannot be fed: it is no Placeholder");
     if (!tensor.defined()) fail(describe(*output.node), " was fed an empty tensor");
     if (tensor.spec() != output.spec())
@@ -116,38 +125,47 @@ void Session::bind(Plan& plan, const Feeds& feeds) {
       fail(describe(*binding.node), " must be fed a tensor ", binding.node->output_specs()[0].shape);
     *binding.tensor = fed->second.dtype() == DType::kFloat32 ? fed->second.to(options_.precision) : fed->second;
   }
-  for (const Plan::Binding& binding : plan.variables) *binding.tensor = values_.at(binding.node->name());
   for (const Plan::BoundView& view : plan.bound_views) *view.tensor = view.base->reshaped(view.shape);
 }
 
 /// Runs all steps of a bound plan: forward in order, then backward.
 void Session::sweep(Plan& plan, std::int64_t step) {
-  for (Plan::Staged& staged : plan.staged) staged.tensor.assign(values_.at(staged.variable));
+  {
+    const ProfileScope timed(profile_, kOther, "updated variables", "(copy)");
+    for (Plan::Staged& staged : plan.staged) staged.tensor.assign(*staged.value);
+  }
   const bool reference = options_.backend == Backend::kReference;
   for (Plan::ForwardStep& forward : plan.forward) {
-    forward.context.random_key =
-        mix(mix(options_.seed, hash_text(forward.node->name())), static_cast<std::uint64_t>(step));
-    const Op& op = forward.node->op();
+    const ProfileScope timed(profile_, kForward, forward.node->name(), forward.op->type());
+    forward.context.random_key = mix(mix(options_.seed, forward.name_hash), static_cast<std::uint64_t>(step));
+    const Op& op = *forward.op;
     in_the_name_of(*forward.node,
                    [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
   }
   if (plan.seed != nullptr)
     with_float_type(*plan.seed, [&]<class T>(T) { std::ranges::fill(plan.seed->values<T>(), T{1}); });
   for (const Plan::BackwardStep& backward : plan.backward) {
-    const Op& op = backward.node->op();
-    in_the_name_of(*backward.node,
-                   [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
+    const Op& op = *backward.op;
+    {
+      const ProfileScope timed(profile_, kBackward, backward.node->name(), op.type());
+      in_the_name_of(*backward.node,
+                     [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
+    }
+    if (backward.sums.empty()) continue;
+    const ProfileScope timed(profile_, kBackward, backward.node->name(), "(gradient sum)");
     for (const Plan::Sum& sum : backward.sums) add_to(*sum.total, *sum.part);
   }
 }
 
 void Session::commit(const Plan& plan) {
-  for (const Plan::Staged& staged : plan.staged) values_.at(staged.variable).assign(staged.tensor);
+  const ProfileScope timed(profile_, kOther, "updated variables", "(copy)");
+  for (const Plan::Staged& staged : plan.staged) staged.value->assign(staged.tensor);
   ++step_;
   if (counts_steps_) ++quantization_step_;
 }
 
 RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
+  const ProfileStep timed(profile_, step_ + 1);
   refresh();
   Plan& plan = plan_for(plan_request(request));
   bind(plan, feeds);
@@ -163,37 +181,60 @@ RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
 }
 
 float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds) {
+  const ProfileStep timed(profile_, step_ + 1);
   refresh();
   if (loss.node == nullptr || loss.shape().elements() != 1) fail("a loss must be a scalar of this graph");
   if (options_.precision != DType::kFloat32) fail("optimizers train in float32 only");
-  const PlanRequest request =
-      plan_request({.fetches = {loss}, .gradients_of = loss, .gradient_targets = trainable_, .training = true});
-  Plan& plan = plan_for(request);
+  const TrainingPlan& training = training_plan(loss, optimizer);
+  Plan& plan = *training.plan;
   bind(plan, feeds);
   sweep(plan, step_ + 1);
   const double value = scalar_value(*plan.fetches.front());
   if (!std::isfinite(value))
     throw NonFiniteLoss(concat("the loss became ", std::isnan(value) ? "NaN" : "infinite", " in step ", step_ + 1,
                                "; first seen in ", first_non_finite(loss, feeds)));
-  apply_optimizer(plan, request, optimizer);
+  apply_optimizer(training, optimizer);
   commit(plan);
   return static_cast<float>(value);
 }
 
-void Session::apply_optimizer(const Plan& plan, const PlanRequest& request, const Optimizer& optimizer) {
-  const std::vector<std::string> kinds = optimizer.slot_names();
-  for (std::size_t k = 0; k < plan.gradients.size(); ++k) {
-    if (plan.gradients[k] == nullptr) continue;
-    const std::string& name = request.gradient_targets[k].node->name();
-    std::vector<Tensor*> slots;
-    for (const std::string& kind : kinds) slots.push_back(&slot(kind, name));
-    optimizer.apply(
-        {.name = name, .value = &values_.at(name), .gradient = plan.gradients[k], .slots = slots, .step = step_ + 1});
+/// Looked up in the first step of a phase, then found again without an allocation.
+TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
+  const PassedDelays passed = delays_.passed(quantization_step_ + (counts_steps_ ? 1 : 0));
+  const std::span<const std::string_view> slot_names = optimizer.slot_names();
+  for (TrainingPlan& training : training_plans_)
+    if (training.loss == loss && training.passed == passed && std::ranges::equal(training.slot_names, slot_names)) {
+      last_plan_ = training.plan;
+      return training;
+    }
+  const PlanRequest request =
+      plan_request({.fetches = {loss}, .gradients_of = loss, .gradient_targets = trainable_, .training = true});
+  TrainingPlan training{
+      .loss = loss, .passed = passed, .plan = &plan_for(request), .slot_names = slot_names, .updates = {}};
+  for (std::size_t k = 0; k < trainable_.size(); ++k) {
+    if (training.plan->gradients[k] == nullptr) continue;
+    const std::string& name = trainable_[k].node->name();
+    TrainingPlan::Update update{
+        .name = &name, .value = &values_.at(name), .gradient = training.plan->gradients[k], .slots = {}};
+    for (const std::string_view kind : slot_names) update.slots.push_back(&slot(kind, name));
+    training.updates.push_back(std::move(update));
+  }
+  return training_plans_.emplace_back(std::move(training));
+}
+
+void Session::apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer) {
+  for (const TrainingPlan::Update& update : training.updates) {
+    const ProfileScope timed(profile_, kOptimizer, *update.name, "(update)");
+    optimizer.apply({.name = *update.name,
+                     .value = update.value,
+                     .gradient = update.gradient,
+                     .slots = update.slots,
+                     .step = step_ + 1});
   }
 }
 
-Tensor& Session::slot(const std::string& kind, const std::string& variable) {
-  Tensor& tensor = slots_[kind + "/" + variable];
+Tensor& Session::slot(std::string_view kind, const std::string& variable) {
+  Tensor& tensor = slots_[concat(kind, "/", variable)];
   const Shape& shape = values_.at(variable).shape();
   if (!tensor.defined() || tensor.shape() != shape) tensor = Tensor(shape);
   return tensor;
@@ -204,7 +245,8 @@ Tensor& Session::slot(const std::string& kind, const std::string& variable) {
 std::string Session::first_non_finite(Output loss, const Feeds& feeds) {
   RunRequest request{.fetches = {loss}, .training = true};
   std::set<const Node*> needed;
-  for (const Plan::ForwardStep& step : plan_for(plan_request(request)).forward) needed.insert(step.node);
+  for (const Plan::ForwardStep& step : plan_for(plan_request(request)).forward)
+    needed.insert(step.members.begin(), step.members.end());
   for (const Node* node : graph_.topological_order()) {
     const bool source = std::ranges::any_of(node->uses(), [&](const Use& use) { return needed.contains(use.node); });
     if (needed.contains(node) || (node->inputs().empty() && source)) request.fetches.push_back(node->output());

@@ -13,8 +13,11 @@
 #include "core/optimizer.h"
 #include "core/plan.h"
 #include "core/safetensors.h"
+#include "core/training_plan.h"
 
 namespace miniqat {
+
+class Profile;
 
 /// Values for placeholders. Each must have the placeholder's shape and dtype exactly.
 using Feeds = std::vector<std::pair<Output, Tensor>>;
@@ -105,6 +108,8 @@ class Session {
 
   /// The memory of the plan used last; zeros before the first run.
   PlanMemory plan_memory() const;
+  /// Times the parts of every run and training step from now on, into a profile that must stay; null for no more.
+  void set_profile(Profile* profile) { profile_ = profile; }
   Graph& graph() { return graph_; }
 
  private:
@@ -114,9 +119,10 @@ class Session {
   void bind(Plan& plan, const Feeds& feeds);
   void sweep(Plan& plan, std::int64_t step);
   void commit(const Plan& plan);
-  void apply_optimizer(const Plan& plan, const PlanRequest& request, const Optimizer& optimizer);
+  TrainingPlan& training_plan(Output loss, const Optimizer& optimizer);
+  void apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer);
   std::string first_non_finite(Output loss, const Feeds& feeds);
-  Tensor& slot(const std::string& kind, const std::string& variable);
+  Tensor& slot(std::string_view kind, const std::string& variable);
 
   Graph& graph_;
   SessionOptions options_;
@@ -128,10 +134,14 @@ class Session {
   NamedTensors slots_;
   std::map<std::string, std::unique_ptr<Plan>> plans_;
   Plan* last_plan_ = nullptr;
+  /// For the phases of training so far; they point into plans_, values_ and slots_.
+  std::vector<TrainingPlan> training_plans_;
+  Profile* profile_ = nullptr;
   /// Derived from the graph at this revision.
   std::uint64_t revision_ = 0;
   std::vector<std::string> names_;
   std::vector<Output> trainable_;
+  Delays delays_;
   /// Some op waits for a quantization step.
   bool counts_steps_ = false;
 };

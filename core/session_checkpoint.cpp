@@ -94,10 +94,12 @@ Session::RestoreReport Session::restore(const Safetensors& content, Restore mode
     quantization_step_ = counter(content, kQuantizationStep, source);
     step_ = step;
     slots_ = std::move(slots);
+    training_plans_.clear();
   }
   if (mode == Restore::kByName) {
     step_ = quantization_step_ = 0;
     slots_.clear();
+    training_plans_.clear();
   }
   for (const std::string& name : report.restored) values_.at(name).assign(content.tensors.at(name));
   return report;

@@ -8,6 +8,7 @@
 #include "core/graph.h"
 #include "core/node_check.h"
 #include "core/parallel.h"
+#include "layers/chain_fusion.h"
 #include "layers/padding.h"
 #include "layers/reference/batch_norm.h"
 
@@ -265,7 +266,7 @@ OpTraits BatchNorm::traits() const {
   traits.backward_inputs = {0, 1};
   traits.backward_outputs = {1, 2};
   traits.no_gradient = {3, 4};
-  if (attributes_.is_training) traits.updated_inputs = {3, 4};
+  if (attributes_.is_training) traits.updated_inputs = traits.freezing_inputs = {3, 4};
   traits.optional_outputs = {0};
   return traits;
 }
@@ -284,6 +285,10 @@ std::vector<Shortcut> BatchNorm::shortcuts(const Node& self, const Phase& phase)
   for (const int i : {1, 2})
     for (const Use& use : self.uses(i)) shortcuts.push_back({use, self.input(i + 2)});
   return shortcuts;
+}
+
+std::optional<Fusion> BatchNorm::fuse(const Node& self, const FusionScope& scope) const {
+  return fuse_chain(self, scope);
 }
 
 void BatchNorm::forward(const ForwardContext& context) const {

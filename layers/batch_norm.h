@@ -40,6 +40,7 @@ class BatchNorm final : public Op {
   OpTraits traits() const override;
   std::optional<std::int64_t> freeze_delay() const override;
   std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
+  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;

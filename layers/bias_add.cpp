@@ -4,6 +4,7 @@
 
 #include "core/node_check.h"
 #include "layers/broadcast.h"
+#include "layers/chain_fusion.h"
 #include "layers/pointwise.h"
 #include "layers/reference/bias_add.h"
 
@@ -53,6 +54,10 @@ OpTraits BiasAdd::traits() const {
   traits.forward_in_place = true;
   traits.backward_in_place = true;
   return traits;
+}
+
+std::optional<Fusion> BiasAdd::fuse(const Node& self, const FusionScope& scope) const {
+  return fuse_chain(self, scope);
 }
 
 void BiasAdd::forward(const ForwardContext& context) const {

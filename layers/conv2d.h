@@ -53,7 +53,9 @@ Window2d window_of(const Shape& images, const Shape& filter, const Conv2dAttribu
 std::vector<TensorSpec> infer_convolution(std::span<const TensorSpec> inputs, const Conv2dAttributes& attributes,
                                           bool depthwise);
 void convolution_forward(const ForwardContext& context, const Conv2dAttributes& attributes, bool depthwise);
-void convolution_backward(const BackwardContext& context, const Conv2dAttributes& attributes, bool depthwise);
+/// Each does nothing when nobody asks for its gradient.
+void convolution_backward_input(const BackwardContext& context, const Conv2dAttributes& attributes, bool depthwise);
+void convolution_backward_filter(const BackwardContext& context, const Conv2dAttributes& attributes, bool depthwise);
 
 Output conv2d(Graph& graph, const std::string& name, Output x, Output filter, const Conv2dAttributes& attributes = {});
 

@@ -1,8 +1,8 @@
 #include "layers/dropout.h"
 
 #include <algorithm>
-#include <array>
 
+#include "core/instruction_set.h"
 #include "core/node_check.h"
 #include "layers/pointwise.h"
 #include "layers/reference/dropout.h"
@@ -10,22 +10,31 @@
 namespace miniqat::layers {
 namespace {
 
+/// Random words are drawn for so many elements together.
+constexpr std::int64_t kWordsAtOnce = 64;
+
+/// What becomes of an element: its random word below the threshold drops it, else it is multiplied by `scale`.
+struct Drop {
+  std::uint64_t key;
+  std::uint32_t threshold;
+  float scale;
+};
+
+#define MINIQAT_LOOPS "layers/dropout_loops.h"
+#include "core/per_instruction_set.h"
+
 /// y = x * mask / (1 - rate). The mask is drawn again in backward: cheaper than keeping it. y may be x.
 void drop(const Tensor& from, double rate, std::uint64_t key, const Tensor& to) {
-  constexpr std::int64_t kWords = 4;
-  const std::uint64_t threshold = reference::dropout_threshold(rate);
-  const float scale = static_cast<float>(1 / (1 - rate));
+  const Drop settings = {key, static_cast<std::uint32_t>(reference::dropout_threshold(rate)),
+                         static_cast<float>(1 / (1 - rate))};
   const std::int64_t n = to.elements();
   const float* x = from.data<float>();
   float* y = to.data<float>();
-  parallel_for((n + kWords - 1) / kWords, kPointwiseGrain / kWords / 4, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t block = begin; block < end; ++block) {
-      const std::array<std::uint32_t, kWords> words = philox(key, block);
-      const std::int64_t first = block * kWords;
-      for (std::int64_t k = 0; k < std::min(kWords, n - first); ++k)
-        y[first + k] = x[first + k] * (words[k] < threshold ? 0.0f : scale);
-    }
-  });
+  const auto loop = MINIQAT_PICK(drop);
+  parallel_for((n + kWordsAtOnce - 1) / kWordsAtOnce, kPointwiseGrain / kWordsAtOnce / 2,
+               [&](std::int64_t begin, std::int64_t end) {
+                 loop(settings, x, y, begin * kWordsAtOnce, std::min(end * kWordsAtOnce, n));
+               });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "core/node_check.h"
 #include "layers/broadcast.h"
+#include "layers/chain_fusion.h"
 #include "layers/pointwise.h"
 #include "layers/reference/elementwise.h"
 
@@ -159,6 +160,12 @@ OpTraits BinaryOp<kind>::traits() const {
     traits.backward_outputs = {0};
   }
   return traits;
+}
+
+template <BinaryKind kind>
+std::optional<Fusion> BinaryOp<kind>::fuse(const Node& self, const FusionScope& scope) const {
+  if constexpr (kind == BinaryKind::kAdd || kind == BinaryKind::kMul) return fuse_chain(self, scope);
+  return std::nullopt;
 }
 
 template <BinaryKind kind>

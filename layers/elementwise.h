@@ -21,6 +21,7 @@ class BinaryOp final : public Op {
   std::unique_ptr<Op> clone() const override { return std::make_unique<BinaryOp>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
+  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;

@@ -1,6 +1,7 @@
 #include "layers/relu.h"
 
 #include "core/node_check.h"
+#include "layers/chain_fusion.h"
 #include "layers/pointwise.h"
 #include "layers/reference/relu.h"
 
@@ -30,6 +31,8 @@ OpTraits Relu::traits() const { return activation_traits(); }
 
 // Comparisons are written so that NaN fails them and passes through.
 
+std::optional<Fusion> Relu::fuse(const Node& self, const FusionScope& scope) const { return fuse_chain(self, scope); }
+
 void Relu::forward(const ForwardContext& context) const {
   pointwise(context.input(0), context.output(0), [](float x) { return x < 0 ? 0 : x; });
 }
@@ -55,6 +58,8 @@ void Relu::reference_backward(const BackwardContext& context) const {
 std::vector<TensorSpec> Relu6::infer(std::span<const TensorSpec> inputs) const { return like_input(inputs); }
 
 OpTraits Relu6::traits() const { return activation_traits(); }
+
+std::optional<Fusion> Relu6::fuse(const Node& self, const FusionScope& scope) const { return fuse_chain(self, scope); }
 
 void Relu6::forward(const ForwardContext& context) const {
   pointwise(context.input(0), context.output(0), [](float x) {

@@ -16,6 +16,7 @@ class Relu final : public Op {
   std::unique_ptr<Op> clone() const override { return std::make_unique<Relu>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
+  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
@@ -30,6 +31,7 @@ class Relu6 final : public Op {
   std::unique_ptr<Op> clone() const override { return std::make_unique<Relu6>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
+  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;

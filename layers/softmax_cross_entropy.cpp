@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/node_check.h"
+#include "core/scratch.h"
 #include "layers/pointwise.h"
 #include "layers/reference/softmax_cross_entropy.h"
 
@@ -67,7 +68,8 @@ void SoftmaxCrossEntropy::forward(const ForwardContext& context) const {
   const float* logits = context.input(0).data<float>();
   const std::int32_t* labels = context.input(1).data<std::int32_t>();
   float* probabilities = context.saved.empty() ? nullptr : context.saved[0]->data<float>();
-  std::vector<double> losses(rows);
+  ScratchScope scope;
+  const std::span<double> losses = scope.take<double>(rows);
   parallel_for(rows, row_grain(classes), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r)
       losses[r] =

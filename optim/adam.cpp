@@ -1,9 +1,11 @@
 #include "optim/adam.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "core/error.h"
+#include "core/instruction_set.h"
 #include "core/parallel.h"
 #include "optim/option_checks.h"
 
@@ -23,15 +25,8 @@ struct Step {
   float decay;
 };
 
-void descend(const Step& step, float* __restrict w, float* __restrict m, float* __restrict v, const float* __restrict g,
-             std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float decayed = g[i] + step.decay * w[i];
-    m[i] = step.beta1 * m[i] + step.one_minus_beta1 * decayed;
-    v[i] = step.beta2 * v[i] + step.one_minus_beta2 * decayed * decayed;
-    w[i] -= step.corrected_rate * m[i] / (std::sqrt(v[i]) * step.root_correction + step.epsilon);
-  }
-}
+#define MINIQAT_LOOPS "optim/adam_loops.h"
+#include "core/per_instruction_set.h"
 
 }  // namespace
 
@@ -44,6 +39,11 @@ Adam::Adam(const AdamOptions& options) : options_(options) {
   // A gradient that was always 0 would give 0 / 0; and denormals count as 0 here.
   if (options.epsilon < std::numeric_limits<float>::min())
     fail("epsilon must be at least ", std::numeric_limits<float>::min(), ", is ", options.epsilon);
+}
+
+std::span<const std::string_view> Adam::slot_names() const {
+  static constexpr std::array<std::string_view, 2> kNames = {"m", "v"};
+  return kNames;
 }
 
 void Adam::apply(const VariableUpdate& update) const {
@@ -63,8 +63,9 @@ void Adam::apply(const VariableUpdate& update) const {
   float* m = update.slots[0]->data<float>();
   float* v = update.slots[1]->data<float>();
   const float* g = update.gradient->data<float>();
+  const auto loop = MINIQAT_PICK(descend);
   parallel_for(update.value->elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    descend(step, w + begin, m + begin, v + begin, g + begin, end - begin);
+    loop(step, w + begin, m + begin, v + begin, g + begin, end - begin);
   });
 }
 

@@ -34,7 +34,7 @@ class Adam final : public Optimizer {
   explicit Adam(const AdamOptions& options);
 
   /// {"m", "v"}: the averages of the gradient and of its square.
-  std::vector<std::string> slot_names() const override { return {"m", "v"}; }
+  std::span<const std::string_view> slot_names() const override;
   void apply(const VariableUpdate& update) const override;
   double learning_rate(std::int64_t step) const override;
 

@@ -1,6 +1,9 @@
 #include "optim/sgd.h"
 
+#include <array>
+
 #include "core/error.h"
+#include "core/instruction_set.h"
 #include "core/parallel.h"
 #include "optim/option_checks.h"
 
@@ -14,19 +17,8 @@ struct Step {
   float decay;
 };
 
-void descend(const Step& step, float* __restrict w, const float* __restrict g, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) w[i] -= step.rate * (g[i] + step.decay * w[i]);
-}
-
-template <bool kNesterov>
-void descend_with_momentum(const Step& step, float* __restrict w, float* __restrict v, const float* __restrict g,
-                           std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float decayed = g[i] + step.decay * w[i];
-    v[i] = step.momentum * v[i] + decayed;
-    w[i] -= step.rate * (kNesterov ? decayed + step.momentum * v[i] : v[i]);
-  }
-}
+#define MINIQAT_LOOPS "optim/sgd_loops.h"
+#include "core/per_instruction_set.h"
 
 }  // namespace
 
@@ -37,9 +29,9 @@ Sgd::Sgd(const SgdOptions& options) : options_(options) {
   if (options.nesterov && options.momentum == 0) fail("nesterov needs momentum above 0, is 0");
 }
 
-std::vector<std::string> Sgd::slot_names() const {
-  if (options_.momentum == 0) return {};
-  return {"momentum"};
+std::span<const std::string_view> Sgd::slot_names() const {
+  static constexpr std::array<std::string_view, 1> kNames = {"momentum"};
+  return std::span(kNames).first(options_.momentum == 0 ? 0 : 1);
 }
 
 void Sgd::apply(const VariableUpdate& update) const {
@@ -49,15 +41,15 @@ void Sgd::apply(const VariableUpdate& update) const {
   float* w = update.value->data<float>();
   const float* g = update.gradient->data<float>();
   float* v = options_.momentum == 0 ? nullptr : update.slots[0]->data<float>();
-  parallel_for(update.value->elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t n = end - begin;
-    if (v == nullptr)
-      descend(step, w + begin, g + begin, n);
-    else if (options_.nesterov)
-      descend_with_momentum<true>(step, w + begin, v + begin, g + begin, n);
-    else
-      descend_with_momentum<false>(step, w + begin, v + begin, g + begin, n);
-  });
+  if (v == nullptr) {
+    const auto loop = MINIQAT_PICK(descend);
+    parallel_for(update.value->elements(), kPointwiseGrain,
+                 [&](std::int64_t begin, std::int64_t end) { loop(step, w + begin, g + begin, end - begin); });
+    return;
+  }
+  const auto loop = options_.nesterov ? MINIQAT_PICK(descend_nesterov) : MINIQAT_PICK(descend_heavy_ball);
+  parallel_for(update.value->elements(), kPointwiseGrain,
+               [&](std::int64_t begin, std::int64_t end) { loop(step, w + begin, v + begin, g + begin, end - begin); });
 }
 
 double Sgd::learning_rate(std::int64_t step) const { return options_.learning_rate * options_.schedule.factor(step); }

@@ -32,7 +32,7 @@ class Sgd final : public Optimizer {
   explicit Sgd(const SgdOptions& options);
 
   /// {"momentum"}: the velocity v; none when momentum is 0.
-  std::vector<std::string> slot_names() const override;
+  std::span<const std::string_view> slot_names() const override;
   void apply(const VariableUpdate& update) const override;
   double learning_rate(std::int64_t step) const override;
 

@@ -4,6 +4,7 @@
 
 #include "core/graph.h"
 #include "core/op.h"
+#include "layers/chain_quantizer.h"
 
 namespace miniqat::quantize {
 
@@ -41,7 +42,7 @@ struct FakeQuantAttributes {
 /// from Variables, which a training run updates, and have no gradient; d_min and d_max exist where the range is taken
 /// as it is: for "fixed", and for any kind when is_training is false. State "num_updates" (scalar) counts the
 /// observations that the moving average has seen; 0 means no batch yet.
-class FakeQuant final : public Op {
+class FakeQuant final : public Op, public layers::ChainQuantizer {
  public:
   FakeQuant() = default;
   explicit FakeQuant(const FakeQuantAttributes& attributes) : attributes_(attributes) {}
@@ -56,10 +57,16 @@ class FakeQuant final : public Op {
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
   std::vector<OpState> state() const override;
   std::optional<std::int64_t> quant_delay() const override;
+  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
   void reference_backward(const BackwardContext& context) const override;
+
+  /// As the last part of a chain, with one range for the tensor.
+  bool learns_range() const override;
+  layers::ChainGrid grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const override;
+  void quantize_piece(const layers::ChainGrid& grid, const float* x, float* y, std::int64_t n) const override;
 
  private:
   FakeQuantAttributes attributes_;

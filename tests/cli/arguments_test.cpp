@@ -28,13 +28,14 @@ class ArgumentsTest : public ::testing::Test {
 
 TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
   const std::map<std::string, std::vector<std::string>> flags = {
-      {"train", {"--model",         "--dataset",     "--data-dir",     "--weight-bits",     "--activation-bits",
-                 "--quant-delay",   "--epochs",      "--out",          "--float",           "--batch-size",
-                 "--learning-rate", "--momentum",    "--weight-decay", "--optimizer",       "--schedule",
-                 "--seed",          "--threads",     "--symmetric",    "--per-channel",     "--freeze-bn-delay",
-                 "--ema-decay",     "--scope",       "--width",        "--init-checkpoint", "--resume",
-                 "--steps",         "--no-shuffle",  "--config",       "--stop-at",         "--log-every",
-                 "--verbose",       "--bits-config", "--augment",      "--bn-fold",         "--float-pools"}},
+      {"train", {"--model",         "--dataset",    "--data-dir",     "--weight-bits",     "--activation-bits",
+                 "--quant-delay",   "--epochs",     "--out",          "--float",           "--batch-size",
+                 "--learning-rate", "--momentum",   "--weight-decay", "--optimizer",       "--schedule",
+                 "--seed",          "--threads",    "--symmetric",    "--per-channel",     "--freeze-bn-delay",
+                 "--ema-decay",     "--scope",      "--width",        "--init-checkpoint", "--resume",
+                 "--steps",         "--no-shuffle", "--config",       "--stop-at",         "--log-every",
+                 "--verbose",       "--profile",    "--bits-config",  "--augment",         "--bn-fold",
+                 "--float-pools"}},
       {"eval", {"--run", "--dataset", "--data-dir", "--checkpoint", "--split", "--json"}},
       {"rewrite",
        {"--graph", "--mode", "--weight-bits", "--quant-delay", "--out", "--report", "--strict", "--bits-config",
@@ -43,9 +44,13 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
        {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out",
         "--random-feeds"}},
       {"inspect", {"graph", "--dot", "--diff"}},
+      {"bench",
+       {"--threads", "--quick", "--kernels-only", "--steps-only", "--models", "--elements", "--batch-size", "--out"}},
       {"models", {"--model", "--out", "--width", "--batch-size", "--image-size", "--classes"}}};
   const Outcome all = program({"--help"});
   expect_success(all);
+  for (const char* variable : {"MINIQAT_DATA_DIR", "MINIQAT_MAX_ISA", "OMP_NUM_THREADS"})
+    EXPECT_NE(all.out.find(variable), std::string::npos) << variable;
   for (const auto& [command, names] : flags) {
     EXPECT_NE(all.out.find(command), std::string::npos) << command;
     const Outcome help = program({command, "--help"});

@@ -134,6 +134,24 @@ TEST_F(TrainTest, ARunDirectoryHoldsEverything) {
   EXPECT_EQ(other.out, evaluated.out);
 }
 
+TEST_F(TrainTest, VerboseTellsOfThePlansMemoryWheneverThePlanChanges) {
+  const Outcome quiet = train("quiet", {"--quant-delay", "5"});
+  expect_success(quiet);
+  EXPECT_EQ(quiet.out.find("arena"), std::string::npos) << quiet.out;
+  const Outcome verbose = train("verbose", {"--quant-delay", "5", "--verbose"});
+  expect_success(verbose);
+  std::vector<std::string> lines;
+  std::istringstream text(verbose.out);
+  for (std::string line; std::getline(text, line);)
+    if (line.find("arena") != std::string::npos) lines.push_back(line);
+  ASSERT_FALSE(lines.empty()) << verbose.out;
+  EXPECT_TRUE(lines.front().starts_with("plan from step 1: ")) << lines.front();
+  for (const std::string& line : lines)
+    for (const char* part : {" nodes (", " dropped), arena ", " MB for ", "process peak"})
+      EXPECT_NE(line.find(part), std::string::npos) << line;
+  EXPECT_LE(lines.size(), 2u) << "once a plan, not once a step";
+}
+
 TEST_F(TrainTest, SameSeedAndThreadsGiveTheSameBytes) {
   expect_success(train("a", {"--threads", "2", "--steps", "3"}));
   expect_success(train("b", {"--threads", "2", "--steps", "3"}));

@@ -85,6 +85,17 @@ TEST(DepthwiseConv2d, FastIsReference) {
                 });
 }
 
+// A 1x1 filter with many channels over few pixels is a product of matrices.
+TEST(Conv2d, LargePointwiseFiltersAreProducts) {
+  for (const auto& [shape, in, out] : std::vector<std::tuple<std::array<std::int64_t, 3>, std::int64_t, std::int64_t>>{
+           {{2, 2, 2}, 16, 3}, {{1, 1, 1}, 7, 33}, {{3, 2, 1}, 24, 40}, {{2, 3, 2}, 33, 16}})
+    for (const std::int64_t stride : {1, 2})
+      expect_fast_is_reference(
+          Conv2d({.strides = {stride, stride}}),
+          {random_tensor({shape[0], shape[1], shape[2], in}, 1), random_tensor({1, 1, in, out}, 2)},
+          concat(shape[0], "x", shape[1], "x", shape[2], ", ", in, " to ", out, ", stride ", stride));
+}
+
 TEST(Conv2d, SamePadsBelowAndToTheRightFirst) {
   // A 2x2 filter of 1, 10, 100, 1000 spells out which pixels it saw.
   const Tensor image = Tensor::from<float>({1, 2, 2, 1}, std::vector<float>{1, 2, 3, 4});

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -34,7 +36,9 @@ struct Trainee {
   }
 };
 
-TEST(Adam, NamesItsSlots) { EXPECT_EQ(Adam({}).slot_names(), (std::vector<std::string>{"m", "v"})); }
+TEST(Adam, NamesItsSlots) {
+  EXPECT_TRUE(std::ranges::equal(Adam({}).slot_names(), std::array<std::string_view, 2>{"m", "v"}));
+}
 
 TEST(Adam, ThreeStepsByHand) {
   const Adam optimizer({.learning_rate = 0.5, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 1});
@@ -112,6 +116,30 @@ TEST(Adam, LargeVariablesAreUpdatedOnceEverywhereWhateverTheThreads) {
     EXPECT_EQ(weights, first);
   }
   set_thread_count(before);
+}
+
+// The same operations in the same order in plain code: exact, whatever the instruction set.
+TEST(Adam, ExactlyTheFormulaInFloats) {
+  constexpr std::int64_t kCount = 1003;
+  Trainee trainee({kCount, 1}, 0);
+  const Tensor gradient(Shape{kCount, 1});
+  for (std::int64_t i = 0; i < kCount; ++i) {
+    trainee.value.data<float>()[i] = std::sin(static_cast<float>(i));
+    gradient.data<float>()[i] = std::cos(0.7f * static_cast<float>(i));
+  }
+  const Tensor before = trainee.value.clone();
+  Tensor* slots[] = {&trainee.m, &trainee.v};
+  Adam({.learning_rate = 0.25, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .weight_decay = 0.5})
+      .apply({.name = "w", .value = &trainee.value, .gradient = &gradient, .slots = slots, .step = 1});
+  for (std::int64_t i = 0; i < kCount; ++i) {
+    const float w = before.data<float>()[i];
+    const float decayed = gradient.data<float>()[i] + 0.5f * w;
+    const float first = 0.5f * decayed;
+    const float second = 0.25f * decayed * decayed;
+    ASSERT_EQ(trainee.m.data<float>()[i], first) << i;
+    ASSERT_EQ(trainee.v.data<float>()[i], second) << i;
+    ASSERT_EQ(trainee.value.data<float>()[i], w - 0.5f * first / (std::sqrt(second) * 2 + 0.125f)) << i;
+  }
 }
 
 TEST(Adam, OptionsOutOfRangeAreNamedWithTheirValue) {

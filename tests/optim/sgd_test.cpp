@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -47,7 +49,7 @@ TEST(Sgd, PlainDescent) {
 
 TEST(Sgd, MomentumByHand) {
   const Sgd optimizer({.learning_rate = 0.5, .momentum = 0.5});
-  EXPECT_EQ(optimizer.slot_names(), std::vector<std::string>{"momentum"});
+  EXPECT_TRUE(std::ranges::equal(optimizer.slot_names(), std::array<std::string_view, 1>{"momentum"}));
   Trainee trainee({3}, 1);
   EXPECT_EQ(trainee.after(optimizer, 1), 0.5f);     // v = 1
   EXPECT_EQ(trainee.after(optimizer, 2), -0.75f);   // v = 2.5
@@ -128,6 +130,30 @@ TEST(Sgd, AnEmptyVariableIsFine) {
     Tensor empty(Shape{0, 3});
     Sgd({}).apply({.name = "w", .value = &empty, .gradient = &empty, .slots = {}});
   });
+}
+
+// The same operations in the same order in plain code: exact, whatever the instruction set.
+TEST(Sgd, ExactlyTheFormulaInFloats) {
+  constexpr std::int64_t kCount = 1003;
+  for (const bool nesterov : {false, true}) {
+    const Tensor w(Shape{kCount, 1}), gradient(w.shape()), before(w.shape());
+    Tensor velocity(w.shape());
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      before.data<float>()[i] = w.data<float>()[i] = std::sin(static_cast<float>(i));
+      velocity.data<float>()[i] = std::sin(3 * static_cast<float>(i));
+      gradient.data<float>()[i] = std::cos(0.7f * static_cast<float>(i));
+    }
+    const Tensor old_velocity = velocity.clone();
+    Tensor* slots[] = {&velocity};
+    Sgd({.learning_rate = 0.1, .momentum = 0.9, .nesterov = nesterov, .weight_decay = 0.3})
+        .apply({.name = "w", .value = &w, .gradient = &gradient, .slots = slots, .step = 1});
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      const float decayed = gradient.data<float>()[i] + 0.3f * before.data<float>()[i];
+      const float v = 0.9f * old_velocity.data<float>()[i] + decayed;
+      ASSERT_EQ(velocity.data<float>()[i], v) << i;
+      ASSERT_EQ(w.data<float>()[i], before.data<float>()[i] - 0.1f * (nesterov ? decayed + 0.9f * v : v)) << i;
+    }
+  }
 }
 
 TEST(Sgd, OptionsOutOfRangeAreNamedWithTheirValue) {

@@ -183,9 +183,15 @@ TEST(FoldedLayer, TakesNoShortcutWhereItsPartsDisagree) {
   EXPECT_FALSE(find_folded_layer(net.graph.at("net/block/batch_norm_correction")).has_value());
 }
 
-const Plan::ForwardStep& step_of(const Plan& plan, const Node& node) {
-  return *std::ranges::find(plan.forward, &node, &Plan::ForwardStep::node);
+/// The step in which a node runs, alone or fused with others; null when it does not.
+const Plan::ForwardStep* find_step(const Plan& plan, const Node& node) {
+  const auto found = std::ranges::find_if(plan.forward, [&](const Plan::ForwardStep& step) {
+    return std::ranges::find(step.members, &node) != step.members.end();
+  });
+  return found == plan.forward.end() ? nullptr : &*found;
 }
+
+const Plan::ForwardStep& step_of(const Plan& plan, const Node& node) { return *find_step(plan, node); }
 
 TEST(FoldPhasesMemory, WhoGivesStatisticsOnlyDoesNotNormalise) {
   FoldingNet net({});
@@ -201,8 +207,7 @@ TEST(FoldPhasesMemory, OnceFrozenNothingIsCorrected) {
   create_training_graph(net.graph, {.quant_delay = kFirst, .freeze_bn_delay = kSecond});
   const auto runs = [&](std::int64_t step, const std::string& name) {
     const auto plan = plan_of(net, true, step);
-    return std::ranges::find(plan->forward, &net.graph.at("net/block/" + name), &Plan::ForwardStep::node) !=
-           plan->forward.end();
+    return find_step(*plan, net.graph.at("net/block/" + name)) != nullptr;
   };
   for (const char* name : {"BatchNorm", "post_conv_mul"}) {
     EXPECT_TRUE(runs(kFirst, name)) << name;

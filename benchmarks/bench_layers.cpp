@@ -1,0 +1,341 @@
+// Layers one by one, forward and both directions of backward, in the shapes that the models give them; and optimizers.
+//
+// `roofline` is the share of what this machine could do at most: the time that the multiply-adds would take at the
+// speed of oneDNN's 512x512x512 matrix product, or the operands at the speed of memcpy over as many bytes - whichever
+// is longer - divided by the time taken. Both limits are measured in turns with the layer, because machines drift.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/onednn.h"
+#include "core/parallel.h"
+#include "core/random.h"
+#include "layers/layers.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+
+namespace miniqat {
+namespace {
+
+using layers::Conv2d;
+using layers::Conv2dAttributes;
+using layers::DepthwiseConv2d;
+
+/// What is timed: forward (with what backward will need), or backward of one input.
+constexpr int kForward = -1;
+
+Tensor drawn(const TensorSpec& spec, std::uint64_t key) {
+  const Tensor tensor(spec);
+  Random random(key);
+  if (spec.dtype == DType::kInt32)
+    for (auto& value : tensor.values<std::int32_t>()) value = static_cast<std::int32_t>(random.below(10));
+  else
+    for (float& value : tensor.values<float>()) value = random.uniform(-1, 1);
+  return tensor;
+}
+
+/// An op outside of a graph, with everything it reads and writes.
+class OpRun {
+ public:
+  OpRun(const Op& op, const std::vector<TensorSpec>& specs, int pass, Backend backend)
+      : op_(op), pass_(pass), backend_(backend) {
+    for (std::size_t i = 0; i < specs.size(); ++i) inputs_.push_back(drawn(specs[i], i));
+    for (const TensorSpec& spec : op.infer(specs)) outputs_.emplace_back(spec);
+    if (backend == Backend::kFast)
+      for (const TensorSpec& spec : op.saved(specs)) saved_.emplace_back(spec);
+    for (const Tensor& tensor : inputs_) forward_.inputs.push_back(&tensor);
+    for (Tensor& tensor : outputs_) forward_.outputs.push_back(&tensor);
+    for (Tensor& tensor : saved_) forward_.saved.push_back(&tensor);
+    forward_.training = true;
+    forward_.random_key = 1;
+    run_forward();
+    if (pass == kForward) return;
+    d_output_ = drawn(outputs_[0].spec(), 99);
+    d_input_ = Tensor(specs[pass]);
+    backward_.forward = &forward_;
+    backward_.d_outputs = {&d_output_};
+    backward_.d_inputs.resize(specs.size());
+    backward_.d_inputs[pass] = &d_input_;
+  }
+  OpRun(const OpRun&) = delete;
+  OpRun& operator=(const OpRun&) = delete;
+
+  void run() {
+    if (pass_ == kForward) return run_forward();
+    backend_ == Backend::kFast ? op_.backward(backward_) : op_.reference_backward(backward_);
+  }
+
+  const Tensor& result() const { return pass_ == kForward ? outputs_[0] : d_input_; }
+
+  /// Read and written at least.
+  double bytes() const {
+    const auto sum = [](const std::vector<Tensor>& tensors) {
+      double total = 0;
+      for (const Tensor& tensor : tensors) total += static_cast<double>(tensor.bytes());
+      return total;
+    };
+    double total = sum(saved_) + sum({result()}) + sum({pass_ == kForward ? inputs_[0] : d_output_});
+    if (pass_ == kForward) return total + sum(inputs_) - static_cast<double>(inputs_[0].bytes());
+    for (const int i : op_.traits().backward_inputs)
+      if (i != pass_) total += static_cast<double>(inputs_[i].bytes());
+    return total;
+  }
+
+ private:
+  void run_forward() { backend_ == Backend::kFast ? op_.forward(forward_) : op_.reference_forward(forward_); }
+
+  const Op& op_;
+  int pass_;
+  Backend backend_;
+  std::vector<Tensor> inputs_, outputs_, saved_;
+  Tensor d_output_, d_input_;
+  ForwardContext forward_;
+  BackwardContext backward_;
+};
+
+double largest_magnitude(const Tensor& tensor) {
+  double largest = 0;
+  for (const float value : tensor.values<float>()) largest = std::max<double>(largest, std::abs(value));
+  return largest;
+}
+
+/// What is wrong with an op on a batch of two, against the reference loops; "" when nothing is.
+std::string fault_of(const Op& op, std::vector<TensorSpec> specs, int pass, bool batched) {
+  if (batched) {
+    for (TensorSpec& spec : specs) {
+      if (&spec != &specs[0] && op.type() != "SoftmaxCrossEntropy") continue;
+      std::vector<std::int64_t> extents = spec.shape.to_vector();
+      extents[0] = std::min<std::int64_t>(extents[0], 2);
+      spec.shape = Shape(extents);
+    }
+  }
+  OpRun fast(op, specs, pass, Backend::kFast), reference(op, specs, pass, Backend::kReference);
+  fast.run();
+  reference.run();
+  const double tolerance = 1e-4 * largest_magnitude(reference.result());
+  for (std::int64_t i = 0; i < fast.result().elements(); ++i) {
+    const double got = fast.result().data<float>()[i], wanted = reference.result().data<float>()[i];
+    if (!(std::abs(got - wanted) <= tolerance)) return concat("element ", i, " is ", got, " instead of ", wanted);
+  }
+  return "";
+}
+
+template <class Body>
+double seconds(const Body& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+/// The machine's limits, measured over and over.
+class Limits {
+ public:
+  explicit Limits(double bytes)
+      : half_(static_cast<std::int64_t>(bytes / 2) + 64), from_(half_, 'x'), to_(half_), a_(kN * kN, 0.5f), b_(a_) {
+    product_.resize(kN * kN);
+    measure();
+    copy_times_.clear();
+    multiply_times_.clear();
+  }
+
+  void measure() {
+    copy_times_.push_back(seconds([this] {
+      parallel_for(half_, 65536, [this](std::int64_t begin, std::int64_t end) {
+        std::memcpy(to_.data() + begin, from_.data() + begin, static_cast<std::size_t>(end - begin));
+      });
+    }));
+    multiply_times_.push_back(seconds([this] {
+      onednn::multiply(onednn::Matrix::row_major(a_.data(), kN, kN), onednn::Matrix::row_major(b_.data(), kN, kN),
+                       product_.data());
+    }));
+    benchmark::ClobberMemory();
+  }
+
+  double copy_time() { return median(copy_times_); }
+  /// Floating-point operations per second.
+  double arithmetic() { return 2.0 * kN * kN * kN / median(multiply_times_); }
+
+ private:
+  static constexpr std::int64_t kN = 512;
+  std::int64_t half_;
+  std::vector<char> from_, to_;
+  std::vector<float> a_, b_, product_;
+  std::vector<double> copy_times_, multiply_times_;
+};
+
+void time(benchmark::State& state, double operations, double bytes, const std::function<void()>& run) {
+  Limits limits(bytes);
+  std::vector<double> times;
+  for (auto _ : state) {
+    limits.measure();
+    run();  // Brings its data back into the cache, as the layer before would.
+    times.push_back(seconds(run));
+    state.SetIterationTime(times.back());
+  }
+  const double taken = median(times);
+  if (operations > 0) state.counters["GFLOP/s"] = operations / taken / 1e9;
+  state.counters["GB/s"] = bytes / taken / 1e9;
+  if (operations > 0) state.counters["sgemm_GFLOP/s"] = limits.arithmetic() / 1e9;
+  state.counters["memcpy_GB/s"] = bytes / limits.copy_time() / 1e9;
+  state.counters["roofline"] = std::max(operations / limits.arithmetic(), limits.copy_time()) / taken;
+}
+
+void add(const std::string& name, const std::function<void(benchmark::State&)>& run) {
+  for (const int threads : {1, 2})
+    benchmark::RegisterBenchmark(concat(name, "/threads:", threads).c_str(),
+                                 [=](benchmark::State& state) {
+                                   set_thread_count(threads);
+                                   run(state);
+                                 })
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
+}
+
+/// `batched`: a smaller first extent makes a smaller case of the same kind.
+void add_op(const std::string& name, const std::shared_ptr<const Op>& op, const std::vector<TensorSpec>& inputs,
+            const std::vector<int>& passes, bool batched = true) {
+  for (const int pass : passes)
+    add(concat(name, pass == kForward ? "/forward"
+                     : pass == 0      ? "/backward_input"
+                                      : "/backward_filter"),
+        [=](benchmark::State& state) {
+          if (const std::string fault = fault_of(*op, inputs, pass, batched); !fault.empty())
+            return state.SkipWithError(fault.c_str());
+          OpRun run(*op, inputs, pass, Backend::kFast);
+          const double operations = 2.0 * static_cast<double>(op->multiply_adds(inputs));
+          time(state, operations, run.bytes(), [&run] { run.run(); });
+        });
+}
+
+/// Square images and filters.
+struct ConvolutionCase {
+  const char* model;
+  std::int64_t batch;
+  std::int64_t image;
+  std::int64_t kernel;
+  std::int64_t in;
+  /// 0: depthwise.
+  std::int64_t out;
+  std::int64_t stride = 1;
+  bool valid = false;
+};
+
+constexpr ConvolutionCase kConvolutions[] = {
+    {"lenet", 128, 28, 5, 1, 32},           {"lenet", 128, 14, 5, 32, 64},
+    {"lenet5", 128, 28, 5, 1, 6},           {"lenet5", 128, 14, 5, 6, 16, 1, true},
+    {"mobilenet_v1", 64, 32, 3, 3, 32},     {"mobilenet_v1", 64, 32, 1, 32, 64},
+    {"mobilenet_v1", 64, 16, 1, 128, 128},  {"mobilenet_v1", 64, 4, 1, 512, 512},
+    {"mobilenet_v1", 64, 2, 1, 1024, 1024}, {"mobilenet_v1", 8, 224, 3, 3, 32, 2},
+    {"mobilenet_v1", 8, 112, 1, 32, 64},    {"mobilenet_v1", 64, 32, 3, 32, 0},
+    {"mobilenet_v1", 64, 32, 3, 64, 0, 2},  {"mobilenet_v1", 64, 16, 3, 128, 0},
+    {"mobilenet_v1", 64, 8, 3, 256, 0},     {"mobilenet_v1", 64, 4, 3, 512, 0},
+    {"mobilenet_v1", 64, 2, 3, 1024, 0},    {"mobilenet_v1", 8, 112, 3, 32, 0},
+};
+
+void add_convolutions() {
+  for (const ConvolutionCase& c : kConvolutions) {
+    const Conv2dAttributes attributes = {.strides = {c.stride, c.stride},
+                                         .padding = c.valid ? layers::Padding::kValid : layers::Padding::kSame};
+    const bool depthwise = c.out == 0;
+    const std::vector<TensorSpec> inputs = {{Shape{c.batch, c.image, c.image, c.in}},
+                                            {Shape{c.kernel, c.kernel, c.in, depthwise ? 1 : c.out}}};
+    std::string name = concat(c.model, depthwise ? "/depthwise/" : "/conv/", c.kernel, "x", c.kernel, "x", c.in);
+    if (!depthwise) name += concat("->", c.out);
+    name += concat("/stride:", c.stride, "/image:", c.image, "/batch:", c.batch);
+    std::shared_ptr<const Op> op = std::make_shared<Conv2d>(attributes);
+    if (depthwise) op = std::make_shared<DepthwiseConv2d>(attributes);
+    // Nobody asks for the gradient of the images themselves.
+    add_op(name, op, inputs, c.in <= 3 ? std::vector<int>{kForward, 1} : std::vector<int>{kForward, 0, 1});
+  }
+}
+
+void add_others() {
+  const auto dense = [](std::int64_t batch, std::int64_t in, std::int64_t out) {
+    add_op(concat("dense/", in, "x", out, "/batch:", batch), std::make_shared<layers::MatMul>(),
+           {{Shape{batch, in}}, {Shape{in, out}}}, {kForward, 0, 1});
+  };
+  dense(128, 3136, 1024);
+  dense(128, 1024, 10);
+  dense(128, 400, 120);
+  const auto pool = [](const std::string& name, const std::shared_ptr<const Op>& op, const Shape& x) {
+    add_op(concat(name, "/", x), op, {{x}}, {kForward, 0});
+  };
+  const layers::PoolAttributes overlapping = {.window = {3, 3}, .strides = {2, 2}, .padding = layers::Padding::kSame};
+  pool("max_pool/2x2", std::make_shared<layers::MaxPool>(), {128, 28, 28, 32});
+  pool("max_pool/2x2", std::make_shared<layers::MaxPool>(), {128, 28, 28, 6});
+  pool("max_pool/2x2", std::make_shared<layers::MaxPool>(), {128, 14, 14, 64});
+  pool("max_pool/3x3/stride:2", std::make_shared<layers::MaxPool>(overlapping), {8, 112, 112, 64});
+  pool("avg_pool/2x2", std::make_shared<layers::AvgPool>(), {128, 28, 28, 32});
+  pool("avg_pool/3x3/stride:2", std::make_shared<layers::AvgPool>(overlapping), {8, 112, 112, 64});
+  pool("mean", std::make_shared<layers::Mean>(layers::MeanAttributes{.axes = {1, 2}}), {64, 2, 2, 1024});
+  pool("mean", std::make_shared<layers::Mean>(layers::MeanAttributes{.axes = {1, 2}}), {8, 7, 7, 1024});
+  add_op("dropout/128x1024", std::make_shared<layers::Dropout>(), {{Shape{128, 1024}}}, {kForward, 0}, false);
+  for (const auto& [rows, classes] : {std::pair<std::int64_t, std::int64_t>{128, 10}, {64, 1000}})
+    add_op(concat("softmax_cross_entropy/", rows, "x", classes), std::make_shared<layers::SoftmaxCrossEntropy>(),
+           {{Shape{rows, classes}}, {Shape{rows}, DType::kInt32}}, {kForward, 0});
+}
+
+void add_optimizer(const std::string& name, const std::shared_ptr<const Optimizer>& optimizer, std::int64_t elements) {
+  add(concat(name, "/n:", elements), [=](benchmark::State& state) {
+    const TensorSpec spec{Shape{elements, 1}};
+    const Tensor value = drawn(spec, 1), gradient = drawn(spec, 2), before = value.clone();
+    std::vector<Tensor> slots;
+    std::vector<Tensor*> pointers;
+    for (std::size_t k = 0; k < optimizer->slot_names().size(); ++k) slots.emplace_back(spec);
+    for (Tensor& slot : slots) pointers.push_back(&slot);
+    const auto step = [&] {
+      optimizer->apply({.name = "w", .value = &value, .gradient = &gradient, .slots = pointers, .step = 1});
+    };
+    step();
+    // The first step of both goes against the gradient everywhere: these rates are too small for more than that.
+    for (std::int64_t i = 0; i < elements; ++i) {
+      const float moved = value.data<float>()[i] - before.data<float>()[i];
+      if (moved * gradient.data<float>()[i] > 0) return state.SkipWithError("a step goes up the gradient");
+    }
+    time(state, 0, static_cast<double>(spec.bytes()) * static_cast<double>(3 + 2 * slots.size()), step);
+  });
+}
+
+void register_all() {
+  add_convolutions();
+  add_others();
+  for (const std::int64_t elements : {10'000, 3'211'264})  // The second is lenet's dense layer.
+    for (const auto& [name, optimizer] :
+         {std::pair<const char*, std::shared_ptr<const Optimizer>>{
+              "sgd", std::make_shared<optim::Sgd>(optim::SgdOptions{.learning_rate = 1e-6})},
+          {"sgd_momentum", std::make_shared<optim::Sgd>(optim::SgdOptions{.learning_rate = 1e-6, .momentum = 0.9})},
+          {"adam", std::make_shared<optim::Adam>(optim::AdamOptions{.learning_rate = 1e-6})}})
+      add_optimizer(name, optimizer, elements);
+}
+
+}  // namespace
+}  // namespace miniqat
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::AddCustomContext("cores available", std::to_string(miniqat::available_cores()));
+  double load = 0;
+  if (getloadavg(&load, 1) == 1 && load > 0.5)
+    std::fprintf(stderr, "This machine is not quiet (load %.1f): trust the ratios only.\n", load);
+  miniqat::register_all();
+  benchmark::RunSpecifiedBenchmarks();
+}

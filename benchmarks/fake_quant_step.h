@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "quantize/affine.h"
+
+namespace miniqat::benchmarks {
+
+/// What FakeQuant does to an activation in a training step, on a tensor of its own: observes, moves the average,
+/// quantizes to 8 bits, out of place, keeping the mask that backward goes by.
+class FakeQuantStep {
+ public:
+  /// `elements` is rounded down to whole rows of `channels`, 1 of which means per tensor. Throws Error when the first
+  /// results differ from the reference loops.
+  FakeQuantStep(std::int64_t elements, std::int64_t channels);
+
+  void forward();
+  void backward();
+  std::int64_t elements() const { return elements_; }
+
+ private:
+  void verify();
+
+  std::int64_t elements_;
+  std::vector<float> x_, y_, d_y_, d_x_, min_, max_;
+  std::vector<quantize::Range<float>> ranges_;
+  std::vector<quantize::Affine<float>> grids_;
+  std::vector<std::uint32_t> mask_;
+  std::int64_t updates_ = 0;
+};
+
+}  // namespace miniqat::benchmarks

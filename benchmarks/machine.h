@@ -1,0 +1,39 @@
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace miniqat::benchmarks {
+
+/// As /proc/cpuinfo has it, or "unknown".
+std::string cpu_name();
+
+/// main() of a benchmark: Google Benchmark's flags, `register_all` (may be null: the BENCHMARK macros did it), and in
+/// the context, which --benchmark_format=json and --benchmark_out take over, "cpu", "cores_available",
+/// "instruction_set", "omp_wait_policy" and "quiet" ("no" when others were using the machine, which stderr says, too).
+/// Returns the exit status: 1 when a benchmark gave up or threw, 2 for an unknown flag.
+int run_benchmarks(int argc, char** argv, void (*register_all)());
+
+/// Ends a benchmark that has found something wrong before timing it.
+void give_up(benchmark::State& state, const std::string& fault);
+
+template <class Body>
+double seconds_of(const Body& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Of at least one value.
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace miniqat::benchmarks

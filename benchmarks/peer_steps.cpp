@@ -1,0 +1,103 @@
+// Our side of scripts/bench-peers: gets something ready, says so, and then does it whenever it is told to, so that it
+// can take turns with another program on the same machine. Started by that script.
+//
+//   peer_steps train MODEL BATCH SIDE float|observing|quantizing|frozen THREADS
+//   peer_steps fake_quant forward|backward CHANNELS ELEMENTS THREADS
+//
+// On standard output a line "ready ITEMS", ITEMS being the images or elements of one repetition, when it has verified
+// itself and warmed up. Then, for each line "go N" on standard input, a line with the seconds that N repetitions took.
+// Ends at the end of its input. Exit status 1, and a line on standard error, when something is wrong.
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/fake_quant_step.h"
+#include "benchmarks/machine.h"
+#include "benchmarks/training.h"
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace miniqat::benchmarks {
+namespace {
+
+struct Peer {
+  std::int64_t items = 0;
+  std::function<void()> repeat;
+};
+
+Phase phase_of(const std::string& name) {
+  if (name == "float") return Phase::kFloat;
+  if (name == "observing") return Phase::kObserving;
+  if (name == "quantizing") return Phase::kQuantizing;
+  if (name == "frozen") return Phase::kFrozen;
+  fail("unknown phase \"", name, "\"");
+}
+
+Peer training_peer(const std::vector<std::string>& arguments) {
+  const Workload workload = {.model = arguments.at(0),
+                             .batch = std::stol(arguments.at(1)),
+                             .side = std::stol(arguments.at(2)),
+                             .learning_rate = arguments.at(0).starts_with("lenet") ? 0.005 : 0.02};
+  const std::string& phase = arguments.at(3);
+  const bool is_float = phase == "float";
+  const Arithmetic arithmetic =
+      is_float ? kFloatArithmetic
+               : Arithmetic{.name = phase, .phase = phase_of(phase), .bn_fold = quantize::BnFold::kTf};
+  const auto training = std::make_shared<Training>(workload, arithmetic, std::stoi(arguments.at(4)));
+  constexpr int kWarmUp = 10;
+  if (const std::string fault = training->warm_up(kWarmUp); !fault.empty()) fail(workload.model, ": ", fault);
+  return {.items = workload.batch, .repeat = [training] { training->step(); }};
+}
+
+Peer fake_quant_peer(const std::vector<std::string>& arguments) {
+  set_thread_count(std::stoi(arguments.at(3)));
+  const auto work = std::make_shared<FakeQuantStep>(std::stol(arguments.at(2)), std::stol(arguments.at(1)));
+  if (arguments.at(0) == "forward") return {.items = work->elements(), .repeat = [work] { work->forward(); }};
+  return {.items = work->elements(), .repeat = [work] {
+            work->forward();
+            work->backward();
+          }};
+}
+
+int serve(const Peer& peer) {
+  constexpr int kWarmUp = 2;
+  for (int i = 0; i < kWarmUp; ++i) peer.repeat();
+  std::printf("ready %ld\n", static_cast<long>(peer.items));
+  std::fflush(stdout);
+  std::string word;
+  for (int times = 0; std::cin >> word >> times && word == "go";) {
+    const double seconds = seconds_of([&] {
+      for (int i = 0; i < times; ++i) peer.repeat();
+    });
+    std::printf("%.9f\n", seconds);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
+  if (rest.size() == 5 && arguments[0] == "train") return serve(training_peer(rest));
+  if (rest.size() == 4 && arguments[0] == "fake_quant") return serve(fake_quant_peer(rest));
+  std::fprintf(stderr,
+               "usage: peer_steps train MODEL BATCH SIDE float|observing|quantizing|frozen THREADS\n"
+               "       peer_steps fake_quant forward|backward CHANNELS ELEMENTS THREADS\n");
+  return 2;
+}
+
+}  // namespace
+}  // namespace miniqat::benchmarks
+
+int main(int argc, char** argv) {
+  try {
+    return miniqat::benchmarks::run(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "peer_steps: %s\n", error.what());
+    return 1;
+  }
+}

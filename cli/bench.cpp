@@ -1,0 +1,145 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/bench_kernels.h"
+#include "cli/bench_machine.h"
+#include "cli/bench_steps.h"
+#include "cli/commands.h"
+#include "cli/model_source.h"
+#include "cli/run_directory.h"
+#include "cli/threads.h"
+#include "cli/usage_error.h"
+#include "core/error.h"
+#include "core/parallel.h"
+#include "models/models.h"
+
+namespace miniqat::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  int threads = 0;
+  bool quick = false;
+  bool kernels_only = false;
+  bool steps_only = false;
+  std::vector<std::string> models;
+  std::vector<std::int64_t> elements = {10'000, 1'000'000, 16'000'000};
+  std::int64_t batch_size = 0;
+  std::string out;
+};
+
+/// What a default run takes in all is the sum of these for every size and, shared by the models, for the steps.
+struct Budget {
+  double seconds_a_size;
+  double seconds_for_steps;
+};
+constexpr Budget kThorough = {.seconds_a_size = 3, .seconds_for_steps = 55};
+constexpr Budget kQuick = {.seconds_a_size = 0.3, .seconds_for_steps = 5};
+
+/// For whoever waits in front of a terminal.
+void tell(const std::string& what) {
+  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "bench: %s ...\n", what.c_str());
+}
+
+Json run_kernels(const Arguments& arguments, const Budget& budget) {
+  Json rows = Json::array();
+  std::printf("\n%-18s %-12s %10s %9s %12s %10s\n", "fake quantization", "", "elements", "GB/s", "elements/ns",
+              "of memcpy");
+  for (const std::int64_t elements : arguments.elements) {
+    tell(concat("fake quantization of ", elements, " elements"));
+    for (const KernelTime& row : bench_kernels(elements, budget.seconds_a_size)) {
+      const double speed = row.bytes / row.seconds / 1e9;
+      const double per_nanosecond = static_cast<double>(row.elements) / row.seconds / 1e9;
+      const char* layout = row.kernel == "memcpy" ? "" : row.per_channel ? "per channel" : "per tensor";
+      std::printf("%-18s %-12s %10ld %9.2f %12.3f %9.2fx\n", row.kernel.c_str(), layout,
+                  static_cast<long>(row.elements), speed, per_nanosecond, row.of_memcpy);
+      rows.push_back({{"kernel", row.kernel},
+                      {"layout", layout},
+                      {"elements", row.elements},
+                      {"seconds", row.seconds},
+                      {"gigabytes_per_second", speed},
+                      {"elements_per_nanosecond", per_nanosecond},
+                      {"of_memcpy", row.of_memcpy}});
+    }
+    std::fflush(stdout);
+  }
+  return rows;
+}
+
+Json run_steps(const Arguments& arguments, const Budget& budget) {
+  Json rows = Json::array();
+  std::printf("\n%-14s %-26s %6s %10s %10s %9s %10s\n", "training step", "", "batch", "ms", "images/s", "x float",
+              "arena MB");
+  for (const std::string& model : arguments.models) {
+    tell("training steps of " + model);
+    const double seconds = budget.seconds_for_steps / static_cast<double>(arguments.models.size());
+    for (const StepTime& row : bench_steps(model, arguments.batch_size, seconds)) {
+      const double images_per_second = static_cast<double>(row.batch) / row.seconds;
+      std::printf("%-14s %-26s %6ld %10.3f %10.0f %8.2fx %10.1f\n", row.model.c_str(), row.what.c_str(),
+                  static_cast<long>(row.batch), 1e3 * row.seconds, images_per_second, row.over_float,
+                  static_cast<double>(row.arena) / 1e6);
+      rows.push_back({{"model", row.model},
+                      {"what", row.what},
+                      {"batch", row.batch},
+                      {"seconds", row.seconds},
+                      {"images_per_second", images_per_second},
+                      {"over_float", row.over_float},
+                      {"arena_bytes", row.arena}});
+    }
+    std::fflush(stdout);
+  }
+  return rows;
+}
+
+void bench(Arguments arguments) {
+  if (arguments.models.empty()) {
+    arguments.models = {"lenet", "lenet5"};
+    if (!arguments.quick) arguments.models.push_back("mobilenet_v1");
+  }
+  for (const std::string& model : arguments.models) as_usage([&] { return &models::find_model(model); });
+  set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
+  const Budget budget = arguments.quick ? kQuick : kThorough;
+  const Machine machine = this_machine();
+  std::printf("%s", machine.text().c_str());
+  if (!machine.quiet())
+    std::fprintf(stderr, "miniqat bench: this machine is not quiet (load %.1f): trust the ratios only\n", machine.load);
+  Json result = {{"machine", machine.json()}};
+  if (!arguments.steps_only) result["kernels"] = run_kernels(arguments, budget);
+  if (!arguments.kernels_only) result["steps"] = run_steps(arguments, budget);
+  if (!arguments.out.empty()) write_json(arguments.out, result);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program) {
+  CLI::App* command = program.add_subcommand(
+      "bench", "Measure this machine: fake quantization beside memcpy, training steps in float and with QAT");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
+  command->add_flag("--quick", arguments->quick, "a rough picture in seconds, without mobilenet_v1 unless it is named");
+  CLI::Option* kernels = command->add_flag("--kernels-only", arguments->kernels_only, "no training steps");
+  command->add_flag("--steps-only", arguments->steps_only, "training steps only")->excludes(kernels);
+  command
+      ->add_option("--models", arguments->models,
+                   "names from `miniqat models`, separated by commas; lenet,lenet5,mobilenet_v1 when left out")
+      ->delimiter(',')
+      ->default_str("");
+  command->add_option("--elements", arguments->elements, "sizes of the tensors to quantize, separated by commas")
+      ->delimiter(',')
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 28))
+      ->default_str("10000,1000000,16000000");
+  command
+      ->add_option("--batch-size", arguments->batch_size, "pictures a step; 0: 128, or 64 for models with batch norm")
+      ->check(CLI::Range(0, 65536));
+  command->add_option("--out", arguments->out, "write machine and figures to this file as JSON, too")
+      ->type_name("FILE");
+  command->callback([arguments] { bench(*arguments); });
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,129 @@
+#include "cli/bench_steps.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "cli/bench_clock.h"
+#include "core/error.h"
+#include "core/random.h"
+#include "core/session.h"
+#include "layers/layers.h"
+#include "models/models.h"
+#include "optim/sgd.h"
+#include "quantize/rewrite.h"
+
+namespace miniqat::cli {
+namespace {
+
+struct Variant {
+  std::string what;
+  /// None: float.
+  std::optional<quantize::RewriteOptions> rewrite;
+};
+
+/// Pictures of CIFAR-10's size for the models that were published for larger ones, too.
+Shape picture_of(const models::Model& model) {
+  return model.image[0] > 64 ? Shape{32, 32, model.image[2]} : model.image;
+}
+
+/// A model with its loss, its optimizer and one batch of noise.
+class Training {
+ public:
+  Training(const models::Model& model, const Variant& variant, std::int64_t batch, Backend backend = Backend::kFast) {
+    const Shape picture = picture_of(model);
+    const Output images = layers::placeholder(graph_, "images", {batch, picture[0], picture[1], picture[2]});
+    const Output labels = layers::placeholder(graph_, "labels", {batch}, DType::kInt32);
+    loss_ = layers::softmax_cross_entropy(graph_, model.build(graph_, images, {}), labels);
+    if (variant.rewrite) quantize::create_training_graph(graph_, *variant.rewrite);
+    session_.emplace(graph_, SessionOptions{.backend = backend});
+
+    Random random(1);
+    const Tensor pixels(images.shape());
+    for (float& value : pixels.values<float>()) value = random.uniform(0, 1);
+    const Tensor classes(labels.shape(), DType::kInt32);
+    for (std::int64_t i = 0; i < batch; ++i) classes.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 10);
+    feeds_ = {{images, pixels}, {labels, classes}};
+  }
+  Training(const Training&) = delete;
+
+  /// Returns the loss; throws NonFiniteLoss.
+  float step() { return session_->train_step(loss_, optimizer_, feeds_); }
+  float first_loss() {
+    return *session_->run({.fetches = {loss_}, .training = true}, feeds_).fetched.front().data<float>();
+  }
+  std::size_t arena() const { return session_->plan_memory().arena; }
+
+ private:
+  Graph graph_;
+  Output loss_;
+  optim::Sgd optimizer_{{.learning_rate = 0.005, .momentum = 0.9, .weight_decay = 5e-4}};
+  std::optional<Session> session_;
+  Feeds feeds_;
+};
+
+bool has_batch_norm(const models::Model& model) {
+  Graph graph;
+  const Shape picture = picture_of(model);
+  model.build(graph, layers::placeholder(graph, "images", {1, picture[0], picture[1], picture[2]}), {});
+  return std::ranges::any_of(graph.nodes(), [](const Node* node) { return node->type() == "BatchNorm"; });
+}
+
+std::vector<Variant> variants_of(const models::Model& model) {
+  std::vector<Variant> variants = {{"float", std::nullopt}};
+  if (!has_batch_norm(model)) {
+    variants.push_back({"W8A8", quantize::RewriteOptions{}});
+    return variants;
+  }
+  constexpr std::int64_t kNever = std::int64_t{1} << 30;
+  variants.push_back({"W8A8, before quant_delay", quantize::RewriteOptions{.quant_delay = kNever}});
+  variants.push_back({"W8A8, --bn-fold single", quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle}});
+  variants.push_back({"W8A8, --bn-fold tf", quantize::RewriteOptions{}});
+  variants.push_back({"W8A8, after the BN freeze", quantize::RewriteOptions{.freeze_bn_delay = 0}});
+  return variants;
+}
+
+/// On a small batch, where the reference loops take no time to speak of. Quantized activations that fall on the other
+/// side of a rounding move the loss by more than float's rounding does.
+void require_reference_loss(const models::Model& model, const Variant& variant) {
+  constexpr std::int64_t kSmallBatch = 4;
+  const float actual = Training(model, variant, kSmallBatch).first_loss();
+  const float expected = Training(model, variant, kSmallBatch, Backend::kReference).first_loss();
+  const float tolerance = variant.rewrite ? 0.05f : 1e-3f;
+  if (!(std::abs(actual - expected) <= tolerance * std::abs(expected)))
+    fail(std::string(model.name), ", ", variant.what, ": the loss of the first step is ", actual,
+         ", the reference loops give ", expected);
+}
+
+}  // namespace
+
+std::vector<StepTime> bench_steps(const std::string& name, std::int64_t batch, double budget_seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  const models::Model& model = models::find_model(name);
+  const std::vector<Variant> variants = variants_of(model);
+  if (batch == 0) batch = has_batch_norm(model) ? 64 : 128;
+
+  std::vector<std::unique_ptr<Training>> trainings;
+  for (const Variant& variant : variants) {
+    require_reference_loss(model, variant);
+    trainings.push_back(std::make_unique<Training>(model, variant, batch));
+    // The first step compiles plan and kernels, the second finds all memory in place.
+    for (int i = 0; i < 2; ++i) trainings.back()->step();
+  }
+  const std::vector<double> times =
+      medians_in_turns(variants.size(), budget_seconds - seconds_since(start),
+                       [&](std::size_t k) { return seconds_of([&] { trainings[k]->step(); }); });
+  std::vector<StepTime> results;
+  for (std::size_t k = 0; k < variants.size(); ++k)
+    results.push_back({.model = name,
+                       .what = variants[k].what,
+                       .batch = batch,
+                       .seconds = times[k],
+                       .over_float = times[k] / times[0],
+                       .arena = trainings[k]->arena()});
+  return results;
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace miniqat::cli {
+
+struct StepTime {
+  std::string model;
+  /// "float", or how it is quantized.
+  std::string what;
+  std::int64_t batch = 0;
+  /// Median of one training step: forward, backward, SGD with momentum.
+  double seconds = 0;
+  /// The time as a multiple of the float step's, taken in turns.
+  double over_float = 1;
+  /// Bytes of the plan's activations, gradients and saved tensors.
+  std::size_t arena = 0;
+};
+
+/// A model in float and with 8-bit QAT, float first; one with batch norm in every phase of its folding. `batch` 0 is
+/// what suits the model. Throws Error for an unknown model, and when the loss of the first step is not what the
+/// reference loops give.
+std::vector<StepTime> bench_steps(const std::string& model, std::int64_t batch, double budget_seconds);
+
+}  // namespace miniqat::cli

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace miniqat {
+
+/// What a stretch of a training step's time was for.
+enum class ProfilePhase { kForward, kBackward, kOptimizer, kLoaderWait, kOther };
+inline constexpr std::size_t kProfilePhases = 5;
+std::string_view name_of(ProfilePhase phase);
+
+/// Times of the parts of training steps, as a Session and whoever feeds it report them. What is added up leaves out the
+/// first steps, in which plans and kernels are compiled; of the last few steps every single event is kept. Parts must
+/// not overlap. For one thread.
+class Profile {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Duration = Clock::duration;
+  using Time = Clock::time_point;
+
+  static constexpr std::int64_t kWarmUpSteps = 2;
+  static constexpr std::size_t kKeptSteps = 10;
+
+  /// Something that takes time: a node of the graph, the update of a variable, the wait for a batch.
+  struct Part {
+    std::string name;
+    /// A node's op type, or what is done instead of an op.
+    std::string type;
+    std::array<Duration, kProfilePhases> time{};
+    std::int64_t calls = 0;
+
+    Duration total() const;
+  };
+  struct Event {
+    /// Into parts().
+    std::size_t part = 0;
+    ProfilePhase phase = ProfilePhase::kOther;
+    Time begin;
+    Time end;
+  };
+  struct Step {
+    std::int64_t number = 0;
+    Time begin;
+    Time end;
+    /// In order of time. Those before `begin` (waiting for the batch) belong to the step, too.
+    std::vector<Event> events;
+  };
+
+  Profile() = default;
+  Profile(const Profile&) = delete;
+  Profile& operator=(const Profile&) = delete;
+
+  /// Adds an event to the step that end_step() will close.
+  void record(ProfilePhase phase, std::string_view name, std::string_view type, Time begin, Time end);
+  void end_step(std::int64_t number, Time begin, Time end);
+
+  /// How many steps the sums below are over: all but the first kWarmUpSteps, or all when there are no others.
+  std::int64_t steps() const { return steps_; }
+  /// The time of these steps, with what was recorded before each began.
+  Duration total() const { return total_; }
+  const std::deque<Part>& parts() const { return parts_; }
+  /// Sums of all parts. The time of a step that no part accounts for is kOther's.
+  std::array<Duration, kProfilePhases> phases() const;
+  /// The last kKeptSteps steps, or fewer, oldest first; the first steps of all are among them.
+  const std::deque<Step>& kept() const { return kept_; }
+
+ private:
+  std::size_t part(std::string_view name, std::string_view type);
+  void add_up(const Step& step);
+  void forget_sums();
+
+  std::deque<Part> parts_;
+  /// Keys look at the strings of parts_.
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> index_;
+  std::deque<Step> kept_;
+  std::vector<Event> open_;
+  std::int64_t ended_ = 0;
+  std::int64_t steps_ = 0;
+  Duration total_{};
+};
+
+/// Records its own lifetime; does nothing, not even read the clock, without a profile. `name` and `type` must outlive
+/// it.
+class ProfileScope {
+ public:
+  ProfileScope(Profile* profile, ProfilePhase phase, std::string_view name, std::string_view type)
+      : profile_(profile), phase_(phase), name_(name), type_(type) {
+    if (profile_ != nullptr) begin_ = Profile::Clock::now();
+  }
+  ~ProfileScope() {
+    if (profile_ != nullptr) profile_->record(phase_, name_, type_, begin_, Profile::Clock::now());
+  }
+  ProfileScope(const ProfileScope&) = delete;
+  ProfileScope& operator=(const ProfileScope&) = delete;
+
+ private:
+  Profile* profile_;
+  ProfilePhase phase_;
+  std::string_view name_;
+  std::string_view type_;
+  Profile::Time begin_;
+};
+
+/// The same for a whole step.
+class ProfileStep {
+ public:
+  ProfileStep(Profile* profile, std::int64_t number) : profile_(profile), number_(number) {
+    if (profile_ != nullptr) begin_ = Profile::Clock::now();
+  }
+  ~ProfileStep() {
+    if (profile_ != nullptr) profile_->end_step(number_, begin_, Profile::Clock::now());
+  }
+  ProfileStep(const ProfileStep&) = delete;
+  ProfileStep& operator=(const ProfileStep&) = delete;
+
+ private:
+  Profile* profile_;
+  std::int64_t number_;
+  Profile::Time begin_;
+};
+
+}  // namespace miniqat

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+
+namespace miniqat::layers {
+
+/// What a tensor says about the range of a quantizer that observes it.
+struct ObservedRange {
+  float least = 0;
+  float largest = 0;
+  bool has_nan = false;
+};
+
+/// What a quantizer does to one tensor in one run. Only `lowest` and `highest` mean something to others: the bounds of
+/// what it leaves unclamped, so that the straight-through estimator lets gradients pass there (both NaN: nowhere).
+struct ChainGrid {
+  float lowest = 0;
+  float highest = 0;
+  float scale = 1;
+  float zero_point = 0;
+  float quant_min = 0;
+  float quant_max = 0;
+  float nudged_min = 0;
+  float nudged_max = 0;
+};
+
+/// Where a quantizer's range is stored.
+struct ChainRange {
+  float min = 0;
+  float max = 0;
+  /// The staged new range, and the op's own state; null where there is nothing to learn or to keep.
+  float* new_min = nullptr;
+  float* new_max = nullptr;
+  float* state = nullptr;
+};
+
+/// An op with inputs x, min and max that rounds every element of x to a grid: what Chain can do as its last step but
+/// pooling.
+class ChainQuantizer {
+ public:
+  virtual ~ChainQuantizer() = default;
+
+  /// A training run takes the range from x and stages it: min and max are updated inputs and have no gradient.
+  virtual bool learns_range() const = 0;
+  /// The grid of this run. `observed` is null where the stored range is to be used.
+  virtual ChainGrid grid(const ChainRange& range, const ObservedRange* observed) const = 0;
+  /// y = x on the grid, n elements, in the calling thread. y may be x.
+  virtual void quantize_piece(const ChainGrid& grid, const float* x, float* y, std::int64_t n) const = 0;
+};
+
+}  // namespace miniqat::layers

@@ -1,0 +1,167 @@
+#include "layers/column_statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/instruction_set.h"
+#include "core/parallel.h"
+#include "core/scratch.h"
+
+namespace miniqat::layers {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Running sums of a block of rows, by column. The block's first row is the origin: float32 sums of differences stay
+/// accurate where the mean is large.
+struct MomentSums {
+  const float* origin;
+  float* sum;
+  float* squares;
+  /// Null when nobody asks.
+  float* least;
+  float* largest;
+};
+
+#define MINIQAT_LOOPS "layers/column_statistics_loops.h"
+#include "core/per_instruction_set.h"
+
+/// Sums run in float32 over this many rows, which stay in cache, and in float64 over the blocks.
+constexpr std::int64_t kBlockRows = 64;
+
+/// A matrix with few channels has short rows: several count as one wide row, so that loops along it are long.
+struct WideRows {
+  std::int64_t channels;
+  /// Rows in a wide one.
+  std::int64_t fold;
+  std::int64_t width;
+  std::int64_t rows;
+  /// Threads' shares.
+  int parts;
+
+  WideRows(std::int64_t all_rows, std::int64_t channels)
+      : channels(channels),
+        fold(std::max<std::int64_t>(1, 256 / channels)),
+        width(fold * channels),
+        rows(all_rows / fold),
+        parts(parallel_parts(rows, std::max<std::int64_t>(1, kPointwiseGrain / width))) {}
+  /// Elements after the last wide row: whole short rows.
+  std::int64_t rest() const { return rows * width; }
+  /// Between the memory of two parts: no cache line is shared.
+  std::int64_t stride() const { return (width + 31) / 16 * 16; }
+
+  template <class Body>
+  void for_parts(const Body& body) const {
+    parallel_for(parts, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t part = first; part < last; ++part) body(part, rows * part / parts, rows * (part + 1) / parts);
+    });
+  }
+};
+
+/// Count, mean and sum of squared deviations of rows seen so far, for one channel.
+struct Moments {
+  double rows = 0;
+  double mean = 0;
+  double squares = 0;
+
+  /// The moments of two sets of rows together (Chan, Golub and LeVeque 1979): unlike a sum of squares, exact also where
+  /// the mean is large beside the deviation.
+  void merge(double other_rows, double other_mean, double other_squares) {
+    if (other_rows == 0) return;
+    const double delta = other_mean - mean, share = other_rows / (rows + other_rows);
+    mean += delta * share;
+    squares += other_squares + delta * delta * rows * share;
+    rows += other_rows;
+  }
+};
+
+/// One thread's share: the moments of rows begin..end by column, and the range (which is added to).
+void moments_of_rows(const WideRows& wide, const float* x, std::int64_t begin, std::int64_t end, double* mean,
+                     double* squares, float* least, float* largest) {
+  static const auto add = MINIQAT_PICK(moments);
+  static const auto combine = MINIQAT_PICK(merge);
+  ScratchScope scope;
+  float* sum = scope.take<float>(wide.width).data();
+  float* sum_squares = scope.take<float>(wide.width).data();
+  for (std::int64_t row = begin; row < end; row += kBlockRows) {
+    const std::int64_t count = std::min(kBlockRows, end - row);
+    const float* block = x + row * wide.width;
+    std::fill_n(sum, wide.width, 0.0f);
+    std::fill_n(sum_squares, wide.width, 0.0f);
+    add(block, count, wide.width, {block, sum, sum_squares, least, largest});
+    combine(mean, squares, static_cast<double>(row - begin), static_cast<double>(count), block, sum, sum_squares,
+            wide.width);
+  }
+}
+
+}  // namespace
+
+void column_moments(const float* x, std::int64_t rows, std::int64_t channels, float* mean, float* variance,
+                    float* least, float* largest) {
+  const WideRows wide(rows, channels);
+  const std::int64_t stride = wide.stride();
+  ScratchScope scope;
+  double* means = scope.filled<double>(wide.parts * stride, 0.0).data();
+  double* squares = scope.filled<double>(wide.parts * stride, 0.0).data();
+  const bool ranged = least != nullptr;
+  float* low = ranged ? scope.filled<float>(wide.parts * stride, kInfinity).data() : nullptr;
+  float* high = ranged ? scope.filled<float>(wide.parts * stride, -kInfinity).data() : nullptr;
+  wide.for_parts([&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    const std::int64_t at = part * stride;
+    moments_of_rows(wide, x, begin, end, means + at, squares + at, ranged ? low + at : nullptr,
+                    ranged ? high + at : nullptr);
+  });
+  for (std::int64_t c = 0; c < channels; ++c) {
+    Moments all;
+    float lowest = kInfinity, highest = -kInfinity;
+    for (int part = 0; part < wide.parts; ++part) {
+      const auto share = static_cast<double>(wide.rows * (part + 1) / wide.parts - wide.rows * part / wide.parts);
+      for (std::int64_t i = part * stride + c; i < part * stride + wide.width; i += channels) {
+        all.merge(share, means[i], squares[i]);
+        if (ranged) lowest = std::min(lowest, low[i]), highest = std::max(highest, high[i]);
+      }
+    }
+    for (std::int64_t i = wide.rest() + c; i < rows * channels; i += channels) {
+      all.merge(1, x[i], 0);
+      lowest = std::min(lowest, x[i]);
+      highest = std::max(highest, x[i]);
+    }
+    mean[c] = static_cast<float>(all.mean);
+    variance[c] = static_cast<float>(std::max(all.squares, 0.0) / static_cast<double>(rows));
+    if (ranged) least[c] = lowest, largest[c] = highest;
+  }
+}
+
+bool column_ranges(const float* x, std::int64_t rows, std::int64_t channels, float* least, float* largest) {
+  static const auto add = MINIQAT_PICK(ranges);
+  const WideRows wide(rows, channels);
+  const std::int64_t stride = wide.stride();
+  ScratchScope scope;
+  float* low = scope.filled<float>(wide.parts * stride, kInfinity).data();
+  float* high = scope.filled<float>(wide.parts * stride, -kInfinity).data();
+  std::uint32_t* not_a_number = scope.filled<std::uint32_t>(wide.parts * 16, 0).data();
+  wide.for_parts([&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    not_a_number[part * 16] =
+        add(x + begin * wide.width, end - begin, wide.width, low + part * stride, high + part * stride);
+  });
+  std::uint32_t found = 0;
+  for (int part = 0; part < wide.parts; ++part) found |= not_a_number[part * 16];
+  for (std::int64_t c = 0; c < channels; ++c) {
+    least[c] = kInfinity;
+    largest[c] = -kInfinity;
+    for (int part = 0; part < wide.parts; ++part)
+      for (std::int64_t i = part * stride + c; i < part * stride + wide.width; i += channels) {
+        least[c] = std::min(least[c], low[i]);
+        largest[c] = std::max(largest[c], high[i]);
+      }
+    for (std::int64_t i = wide.rest() + c; i < rows * channels; i += channels) {
+      least[c] = std::min(least[c], x[i]);
+      largest[c] = std::max(largest[c], x[i]);
+      found |= std::isnan(x[i]) ? 1u : 0u;
+    }
+  }
+  return found != 0;
+}
+
+}  // namespace miniqat::layers

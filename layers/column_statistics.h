@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace miniqat::layers {
+
+// One reading pass over a matrix [rows, channels] of float32 for what batch norms and observers want to know of every
+// channel. Parallel, without allocation; the same result whatever the instruction set, and for a given thread count
+// always the same.
+
+/// Mean and biased variance, each [channels]; NaN where a channel holds a NaN or infinities. rows >= 1.
+/// `least` and `largest` [channels] may both be null; of channels with a NaN they say nothing.
+void column_moments(const float* x, std::int64_t rows, std::int64_t channels, float* mean, float* variance,
+                    float* least, float* largest);
+
+/// The smallest and the largest number of every channel, NaNs left aside; returns whether there was one. Without rows
+/// +infinity and -infinity.
+bool column_ranges(const float* x, std::int64_t rows, std::int64_t channels, float* least, float* largest);
+
+}  // namespace miniqat::layers

@@ -1,0 +1,102 @@
+// `miniqat bench` on sizes that take no time: whether table and JSON are complete. No test asserts a time.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+#include "tests/cli/program.h"
+
+namespace miniqat::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+class BenchTest : public ::testing::Test {
+ protected:
+  /// stderr may say that the machine is not quiet, and nothing else.
+  Outcome bench(const Arguments& more) const {
+    Arguments line = {"bench", "--quick", "--threads", "1", "--batch-size", "2", "--elements", "640,1000"};
+    line.insert(line.end(), more.begin(), more.end());
+    Outcome outcome = miniqat(line, place_.path());
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_TRUE(outcome.err.empty() || outcome.err.find("not quiet") != std::string::npos) << outcome.err;
+    return outcome;
+  }
+  Json json() const { return Json::parse(bytes_of(place_.path() / "b.json")); }
+
+  TempDir place_;
+};
+
+TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayout) {
+  const Outcome outcome = bench({"--kernels-only", "--out", "b.json"});
+  const Json result = json();
+  EXPECT_FALSE(result.contains("steps"));
+  std::set<std::string> rows;
+  for (const Json& row : result["kernels"]) {
+    rows.insert(row["kernel"].get<std::string>() + "/" + row["layout"].get<std::string>() + "/" +
+                std::to_string(row["elements"].get<int>()));
+    for (const char* figure : {"seconds", "gigabytes_per_second", "elements_per_nanosecond", "of_memcpy"})
+      EXPECT_GT(row[figure], 0) << row;
+    EXPECT_NE(outcome.out.find("\n" + row["kernel"].get<std::string>() + " "), std::string::npos) << outcome.out;
+  }
+  std::set<std::string> expected;
+  for (const char* size : {"/640", "/960"}) {
+    expected.insert(std::string("memcpy/") + size);
+    expected.insert(std::string("backward/per tensor") + size);
+    for (const char* kernel : {"forward", "forward in place", "observe, forward"})
+      for (const char* layout : {"/per tensor", "/per channel"}) expected.insert(std::string(kernel) + layout + size);
+  }
+  EXPECT_EQ(rows, expected) << "1000 elements are cut to whole rows of 64 channels";
+}
+
+TEST_F(BenchTest, TheMachineIsNamed) {
+  const Outcome outcome = bench({"--kernels-only", "--out", "b.json"});
+  const Json machine = json()["machine"];
+  for (const char* key : {"cpu", "cores", "instruction_set", "onednn", "threads", "load", "quiet"})
+    EXPECT_TRUE(machine.contains(key)) << key;
+  EXPECT_EQ(machine["threads"], 1);
+  for (const char* key : {"cpu", "instruction_set", "onednn"})
+    EXPECT_NE(outcome.out.find(machine[key].get<std::string>()), std::string::npos) << outcome.out;
+}
+
+TEST_F(BenchTest, StepsAreMeasuredInFloatAndQuantized) {
+  const Outcome outcome = bench({"--steps-only", "--models", "lenet5,lenet5", "--out", "b.json"});
+  const Json result = json();
+  EXPECT_FALSE(result.contains("kernels"));
+  ASSERT_EQ(result["steps"].size(), 4u);
+  EXPECT_EQ(result["steps"][0]["what"], "float");
+  EXPECT_EQ(result["steps"][0]["over_float"], 1.0);
+  EXPECT_EQ(result["steps"][1]["what"], "W8A8");
+  for (const Json& row : result["steps"]) {
+    EXPECT_EQ(row["batch"], 2);
+    for (const char* figure : {"seconds", "images_per_second", "over_float", "arena_bytes"}) EXPECT_GT(row[figure], 0);
+  }
+  EXPECT_NE(outcome.out.find("\nlenet5 "), std::string::npos) << outcome.out;
+}
+
+TEST_F(BenchTest, ANetworkWithBatchNormIsMeasuredInEveryPhase) {
+  bench({"--steps-only", "--models", "resnet20", "--out", "b.json"});
+  std::vector<std::string> what;
+  const Json result = json();
+  for (const Json& row : result["steps"]) what.push_back(row["what"]);
+  EXPECT_EQ(what, (std::vector<std::string>{"float", "W8A8, before quant_delay", "W8A8, --bn-fold single",
+                                            "W8A8, --bn-fold tf", "W8A8, after the BN freeze"}));
+}
+
+TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
+  const auto refuses = [&](const Arguments& more, const std::vector<std::string>& parts) {
+    Arguments line = {"bench"};
+    line.insert(line.end(), more.begin(), more.end());
+    expect_error(miniqat(line, place_.path()), 2, parts);
+  };
+  refuses({"--models", "lenet5,lenet6"}, {"lenet6", "lenet5"});
+  refuses({"--kernels-only", "--steps-only"}, {"--kernels-only", "--steps-only"});
+  refuses({"--threads", "-1"}, {"--threads"});
+  refuses({"--elements", "0"}, {"--elements"});
+  refuses({"--elements", "ten"}, {"--elements"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing

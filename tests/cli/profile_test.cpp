@@ -1,0 +1,66 @@
+// `miniqat train --profile`: the table on stdout and the trace on disk.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+class ProfileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_tiny_digits(place_, "digits", 32, 20);
+    place_.write("tiny.json", tiny_classifier());
+  }
+  Outcome train(const std::string& out, const Arguments& more = {}) const {
+    Arguments line = {"train", "--model",   "tiny.json", "--dataset",   "mnist", "--data-dir", "digits", "--steps",
+                      "16",    "--threads", "1",         "--log-every", "1",     "--out",      out};
+    line.insert(line.end(), more.begin(), more.end());
+    return miniqat(line, place_.path());
+  }
+  std::filesystem::path path(const std::string& name) const { return place_.path() / name; }
+
+  TempDir place_;
+};
+
+TEST_F(ProfileTest, TheTableNamesTheNodesAndTheTraceTheLastSteps) {
+  const Outcome outcome = train("run", {"--profile"});
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find("mean of 14 steps"), std::string::npos) << outcome.out;
+  const Json events = Json::parse(bytes_of(path("run/trace.json")))["traceEvents"];
+  for (const char* name : {"conv1/Conv2D", "pool1", "fc/MatMul", "loss", "conv1/weights", "next batch"}) {
+    EXPECT_NE(outcome.out.find(std::string("\n") + name + " "), std::string::npos) << name << "\n" << outcome.out;
+    EXPECT_TRUE(std::ranges::any_of(events, [&](const Json& event) { return event["name"] == name; })) << name;
+  }
+  for (const char* phase : {"forward ", "backward ", "optimizer ", "loader wait ", "other "})
+    EXPECT_NE(outcome.out.find(std::string("\n") + phase), std::string::npos) << phase;
+  EXPECT_EQ(std::ranges::count_if(events, [](const Json& event) { return event["cat"] == "step"; }), 10);
+  EXPECT_TRUE(std::ranges::any_of(events, [](const Json& event) { return event["name"] == "step 16"; }));
+}
+
+TEST_F(ProfileTest, ItChangesNoResultAndIsOffByDefault) {
+  const Outcome plain = train("plain");
+  expect_success(plain);
+  EXPECT_EQ(plain.out.find("profile"), std::string::npos) << plain.out;
+  EXPECT_FALSE(std::filesystem::exists(path("plain/trace.json")));
+  expect_success(train("profiled", {"--profile", "elsewhere.json"}));
+  EXPECT_TRUE(std::filesystem::exists(path("elsewhere.json")));
+  EXPECT_FALSE(std::filesystem::exists(path("profiled/trace.json")));
+  EXPECT_EQ(bytes_of(path("plain/checkpoint.safetensors")), bytes_of(path("profiled/checkpoint.safetensors")));
+}
+
+TEST_F(ProfileTest, AFileThatCannotBeWrittenIsRefusedBeforeTheRun) {
+  expect_error(train("run", {"--profile", "nowhere/trace.json"}), 2, {"--profile", "nowhere"});
+  expect_error(train("run", {"--profile", "digits"}), 2, {"--profile", "digits"});
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+}
+
+}  // namespace
+}  // namespace miniqat::testing
