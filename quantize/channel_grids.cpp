@@ -1,11 +1,21 @@
 #include "quantize/channel_grids.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace miniqat::quantize {
 namespace {
 
 std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
+
+/// Fills the rest of an array with its first `filled` elements, over and over.
+void repeat(std::span<float> array, std::size_t filled) {
+  while (filled < array.size()) {
+    const std::size_t count = std::min(filled, array.size() - filled);
+    std::copy_n(array.begin(), count, array.begin() + static_cast<std::ptrdiff_t>(filled));
+    filled += count;
+  }
+}
 
 }  // namespace
 
@@ -29,11 +39,7 @@ ChannelGrids channel_grids(std::span<const Affine<float>> grids, ScratchScope& s
     offset[c] = grids[c].quant_min - grids[c].zero_point;
     nudged_max[c] = grids[c].nudged_max;
   }
-  for (std::size_t i = channels; i < length; ++i) {
-    scale[i] = scale[i - channels];
-    offset[i] = offset[i - channels];
-    nudged_max[i] = nudged_max[i - channels];
-  }
+  for (const std::span<float> array : {scale, offset, nudged_max}) repeat(array, channels);
   return {static_cast<std::int64_t>(channels), width, scale.data(), offset.data(), nudged_max.data()};
 }
 

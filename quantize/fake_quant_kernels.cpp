@@ -82,6 +82,12 @@ void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGri
   if (grids.channels > 1) loops().forward_rows(x, y, n, grids);
 }
 
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const Affine<float>& grid) {
+  const float offset = grid.quant_min - grid.zero_point;
+  // Reads the first element of each array only.
+  loops().forward_one(x, y, n, {1, row_width(1), &grid.scale, &offset, &grid.nudged_max});
+}
+
 bool min_max_piece(const float* x, std::int64_t n, float& min, float& max) {
   constexpr std::int64_t kWidth = 64;
   alignas(64) float low[kWidth], high[kWidth];
@@ -104,6 +110,12 @@ void fake_quant_forward(const float* x, float* y, std::int64_t n, const ChannelG
     for_tiles(n, unit,
               [&](std::int64_t from, std::int64_t count) { fake_quant_piece(x + from, y + from, count, grids); });
   }
+}
+
+void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<const Affine<float>> grids,
+                        std::uint32_t* mask) {
+  ScratchScope scope;
+  fake_quant_forward(x, y, n, channel_grids(grids, scope), mask);
 }
 
 void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask) {

@@ -26,6 +26,8 @@ constexpr std::int64_t mask_words(std::int64_t n) { return (n + kMaskBlock - 1) 
 
 /// y = fake_quantize(x). y may be x.
 void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids);
+/// The same with one grid for all.
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const Affine<float>& grid);
 
 /// Lowers min and raises max to the elements of x, NaNs left aside; returns whether there was one. One channel.
 bool min_max_piece(const float* x, std::int64_t n, float& min, float& max);
@@ -34,6 +36,9 @@ bool min_max_piece(const float* x, std::int64_t n, float& min, float& max);
 
 /// y = fake_quantize(x). y may be x. With `mask`, of mask_words(n) words, also writes down where the gradient passes.
 void fake_quant_forward(const float* x, float* y, std::int64_t n, const ChannelGrids& grids, std::uint32_t* mask);
+/// The same with one grid per channel (all of the same bits).
+void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<const Affine<float>> grids,
+                        std::uint32_t* mask);
 
 /// dx = dy where the mask has a 1, else 0. dx may be dy.
 void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask);

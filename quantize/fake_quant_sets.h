@@ -13,7 +13,7 @@ namespace miniqat::quantize {
 /// All give the same bits for every instruction set. x[0], y[0] and so on are at the start of a row of ChannelGrids,
 /// except in forward_mask. Results may be written over the first argument.
 struct FakeQuantLoops {
-  /// y = fake_quantize(x): for one channel, and for rows of channels.
+  /// y = fake_quantize(x): for one channel, whose numbers are the arrays' first, and for rows of channels.
   void (*forward_one)(const float* x, float* y, std::int64_t n, const ChannelGrids& grids);
   void (*forward_rows)(const float* x, float* y, std::int64_t n, const ChannelGrids& grids);
   /// The same, and the mask, at the start of a block. x[0] is at `place` in its row.

@@ -19,13 +19,14 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// A tensor of `rows` x `channels` with its grids; values within, at and beyond the grids' ends, NaNs and infinities.
 struct Case {
-  Case(std::int64_t rows, std::int64_t channels, int bits) : n(rows * channels) {
+  Case(std::int64_t rows, std::int64_t channels, const GridOptions& options) : n(rows * channels) {
     Random random(mix(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(channels)));
     for (std::int64_t c = 0; c < channels; ++c) {
       Range<float> range{-2 * random.uniform(), 3 * random.uniform()};
       if (c % 11 == 5) range = {0, 0};
-      if (c % 11 == 7) range = {kNan, kNan};
-      grids.push_back(grid_of(range, {.bits = bits}));
+      // The first channel, too, of some.
+      if ((c + channels) % 11 == 7) range = {kNan, kNan};
+      grids.push_back(grid_of(range, options));
     }
     for (std::int64_t i = 0; i < n; ++i) {
       const Affine<float>& grid = grids[i % channels];
@@ -57,17 +58,26 @@ void expect_same(const std::vector<float>& fast, const std::vector<float>& refer
 
 template <class Body>
 void for_cases(const Body& body) {
-  for (int threads : {1, 2, 3}) {
+  const auto check = [&](std::int64_t rows, std::int64_t channels, const GridOptions& options) {
+    const std::string what = std::to_string(rows) + "x" + std::to_string(channels) + ", " +
+                             std::to_string(options.bits) + " bits" + (options.narrow_range ? ", narrow" : "") +
+                             (options.symmetric ? ", symmetric" : "") + ", " + std::to_string(thread_count()) +
+                             " threads";
+    if (!::testing::Test::HasFatalFailure()) body(Case(rows, channels, options), what);
+  };
+  set_thread_count(1);
+  for (int bits = 2; bits <= 16; ++bits)
+    for (bool narrow : {false, true})
+      for (bool symmetric : {false, true}) check(70, 7, {.bits = bits, .narrow_range = narrow, .symmetric = symmetric});
+  // Around the ends of vectors, rows and masks.
+  for (std::int64_t channels : {1, 2, 3, 7, 16, 17, 33, 65, 1000})
+    for (std::int64_t rows : {0, 1, 2, 17, 40, 511, 512, 513}) check(rows, channels, {.bits = 8});
+  // Several tiles a thread, several threads a tensor.
+  for (int threads : {1, 2, 3, 7}) {
     set_thread_count(threads);
-    for (std::int64_t channels : {1, 3, 33, 512, 513})
-      for (std::int64_t rows : {1, 17, 512, 1031})
-        for (int bits : {2, 8, 16}) {
-          if (rows * channels > 2'000 && (bits != 8 || threads == 1)) continue;
-          const std::string what = std::to_string(rows) + "x" + std::to_string(channels) + ", " + std::to_string(bits) +
-                                   " bits, " + std::to_string(threads) + " threads";
-          body(Case(rows, channels, bits), what);
-          if (::testing::Test::HasFatalFailure()) return;
-        }
+    check(300'001, 1, {.bits = 8});
+    check(20'001, 33, {.bits = 4});
+    check(601, 1000, {.bits = 8});
   }
 }
 
@@ -91,6 +101,10 @@ TEST(FakeQuantKernels, PieceIsTheReferenceBitForBit) {
     ScratchScope scope;
     fake_quant_piece(x.data(), x.data(), c.n, channel_grids(c.grids, scope));
     expect_same(x, expected, what);
+    if (c.grids.size() > 1) return;
+    x = c.x;
+    fake_quant_piece(x.data(), x.data(), c.n, c.grids[0]);
+    expect_same(x, expected, what + ", one grid");
   });
 }
 
@@ -128,8 +142,48 @@ TEST(FakeQuantKernels, BackwardFromXIsTheReference) {
   });
 }
 
+TEST(FakeQuantKernels, RangeGradientsAreTheSameForAnyNumberOfThreads) {
+  const Case c(20'001, 33, {.bits = 8});
+  ScratchScope scope;
+  const ChannelGrids grids = channel_grids(c.grids, scope);
+  std::vector<float> first_min(33), first_max(33), min(33), max(33);
+  set_thread_count(1);
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, nullptr, first_min.data(), first_max.data());
+  for (int threads : {2, 3, 7}) {
+    set_thread_count(threads);
+    fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, nullptr, min.data(), max.data());
+    expect_same(min, first_min, "min");
+    expect_same(max, first_max, "max");
+  }
+}
+
+TEST(FakeQuantKernels, MinMaxOfAPieceWidensWhatWasSeen) {
+  float min = kInfinity, max = -kInfinity;
+  EXPECT_FALSE(min_max_piece(nullptr, 0, min, max));
+  EXPECT_EQ(min, kInfinity);
+  EXPECT_EQ(max, -kInfinity);
+  for (std::int64_t n : {1, 63, 64, 65, 511, 512, 513, 5000}) {
+    std::vector<float> x(n, 0.5f);
+    for (std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
+      min = 0, max = 1;
+      EXPECT_FALSE(min_max_piece(x.data(), n, min, max));
+      EXPECT_EQ(min, 0) << n;
+      EXPECT_EQ(max, 1) << n;
+      x[at] = -2;
+      EXPECT_FALSE(min_max_piece(x.data(), n, min, max));
+      EXPECT_EQ(min, -2) << n << " " << at;
+      x[at] = kInfinity;
+      EXPECT_FALSE(min_max_piece(x.data(), n, min, max));
+      EXPECT_EQ(max, kInfinity) << n << " " << at;
+      x[at] = kNan;
+      EXPECT_TRUE(min_max_piece(x.data(), n, min, max));
+      x[at] = 0.5f;
+    }
+  }
+}
+
 TEST(FakeQuantKernels, RangeGradientsComeOneByOne) {
-  const Case c(100, 3, 4);
+  const Case c(100, 3, {.bits = 4});
   ScratchScope scope;
   const ChannelGrids grids = channel_grids(c.grids, scope);
   std::vector<float> both_min(3), both_max(3), min(3), max(3), dx(c.n), only_dx(c.n);
