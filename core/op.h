@@ -39,6 +39,8 @@ struct OpTraits {
   bool forward_in_place = false;
   /// backward may write d_input 0 over d_output 0 (same bytes).
   bool backward_in_place = false;
+  /// The input i whose gradient backward may write over input i, because it reads that one only before; -1 for none.
+  int gradient_over_input = -1;
   /// Inputs and outputs whose values the fast backward reads. (The reference backward may read all of them.)
   std::vector<int> backward_inputs = {};
   std::vector<int> backward_outputs = {};

@@ -11,32 +11,18 @@
 #include "core/error.h"
 #include "core/plan_gradients.h"
 #include "core/plan_selection.h"
+#include "core/planned_value.h"
 #include "core/random.h"
 #include "core/source_ops.h"
 
 namespace miniqat {
 namespace {
 
-constexpr int kNone = -1;
-
-/// A tensor of the graph, or the gradient of one, on its way to an address.
-struct Value {
-  TensorSpec spec;
-  /// The stretch of memory it lives in; kNone for tensors that the session binds and for constants.
-  int buffer = kNone;
-  /// The last step that reads it, apart from other values in the same buffer; the last one forward, and the first one
-  /// backward, if any.
-  int last_read = 0;
-  int last_forward_read = 0;
-  int first_backward_read = kNone;
-  /// Where it is unpacked for backward; kNone when it stays in its buffer.
-  int unpacked_buffer = kNone;
-  /// The address; the Tensor's own memory is known once the arena is laid out.
-  Tensor* tensor = nullptr;
-};
+using Value = PlannedValue;
+constexpr int kNone = Value::kNone;
 
 /// Tensors of fewer bytes are not worth the work of packing them.
-constexpr std::size_t kWorthPacking = std::size_t{1} << 20;
+constexpr std::size_t kWorthPacking = std::size_t{1} << 18;
 
 /// Compiles one request. Steps are numbered: node i of n runs forward in step i and backward in step 2n-1-i.
 class Compiler {
@@ -311,6 +297,8 @@ class Compiler {
       step.context.d_inputs.push_back(total.tensor);
       if (k == 0 && gradient_may_overwrite(i))
         share_buffer(total, gradient(nodes_[i].outputs[0]).buffer);
+      else if (gradient_may_overwrite_input(i, k))
+        share_buffer(total, value(inputs[k]).backward_buffer());
       else
         own_buffer(total, backward_step(i));
     }
@@ -324,6 +312,15 @@ class Compiler {
     const Value& d_output = gradient(outputs[0]);
     return d_output.spec.bytes() == planned(inputs[0].spec()).bytes() &&
            buffers_[d_output.buffer].last <= backward_step(i);
+  }
+
+  bool gradient_may_overwrite_input(int i, int k) {
+    if (!fast() || k != nodes_[i].traits.gradient_over_input) return false;
+    const std::vector<Output>& inputs = nodes_[i].inputs;
+    const int buffer = value(inputs[k]).backward_buffer();
+    return buffer != kNone && buffers_[buffer].last <= backward_step(i) &&
+           std::ranges::count_if(inputs,
+                                 [&](const Output& input) { return value(input).backward_buffer() == buffer; }) == 1;
   }
 
   /// Lays out the arena and hands every tensor its address.
