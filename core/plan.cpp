@@ -87,7 +87,7 @@ class Compiler {
     plan_->memory.dropped_nodes = static_cast<int>(graph_.size()) - plan_->memory.nodes;
   }
 
-  /// Of the outputs of node i (fused nodes have theirs from the last).
+  /// Of output 0 of node i (of fused nodes the last; others of them may give further outputs).
   const Node* producer(int i) const { return nodes_[i].outputs.front().node; }
 
   bool differentiable(int i, int input) const {
@@ -103,7 +103,8 @@ class Compiler {
     for (const Output& target : request_.gradient_targets) wanting.insert(target.node);
     for (int i = 0; i < count(); ++i)
       for (std::size_t k = 0; k < nodes_[i].inputs.size(); ++k)
-        if (takes_gradient(i, static_cast<int>(k), wanting)) wanting.insert(producer(i));
+        if (takes_gradient(i, static_cast<int>(k), wanting))
+          for (const Output& output : nodes_[i].outputs) wanting.insert(output.node);
     if (!wanting.contains(request_.gradients_of->node)) return;
     reached_.insert(key(*request_.gradients_of));
     for (int i = count() - 1; i >= 0; --i) {
