@@ -10,7 +10,7 @@ bool differentiable(const SelectedNode& selected, int input) {
   return std::ranges::find(none, input) == none.end() && selected.inputs[input].spec().dtype == DType::kFloat32;
 }
 
-/// Of a node's outputs (fused nodes have theirs from the last).
+/// Of output 0 (of fused nodes the last; others of them may give further outputs).
 const Node* producer(const SelectedNode& selected) { return selected.outputs.front().node; }
 
 }  // namespace
@@ -26,7 +26,8 @@ GradientFlow gradient_flow(const std::vector<SelectedNode>& nodes, const PlanReq
   };
   for (const SelectedNode& selected : nodes)
     for (std::size_t k = 0; k < selected.inputs.size(); ++k)
-      if (takes_gradient(selected, k)) wanting.insert(producer(selected));
+      if (takes_gradient(selected, k))
+        for (const Output& output : selected.outputs) wanting.insert(output.node);
   if (!wanting.contains(request.gradients_of->node)) return flow;
   flow.reached.insert(key_of(*request.gradients_of));
   for (int i = static_cast<int>(nodes.size()) - 1; i >= 0; --i) {

@@ -217,7 +217,7 @@ class Backward {
     const float* d_y = d_y_->data<float>();
     for (std::int64_t i = begin; i < end; ++i) {
       float* to = d_x + pool.offset(i);
-      if (i + 1 < end) {
+      if (pool.has_room_behind(i, end)) {
         unpool_window_row(pool, d_y + i * pooled, winners + i * pooled, to);
       } else {
         // What lies behind the last row is not ours to read or to write to.

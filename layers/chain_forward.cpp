@@ -223,7 +223,7 @@ class Forward {
         const float *from = taps + k * tile, *unrounded = values + k * tile;
         float* to = y() + i * pooled;
         std::uint8_t* winner = winners == nullptr ? nullptr : winners + i * pooled;
-        if (i + 1 < end) {
+        if (pool.has_room_behind(i, end)) {
           pool_window_row(pool, from, unrounded, pass_low, pass_high, to, winner);
         } else {
           // What lies behind the last row is not ours to write to.

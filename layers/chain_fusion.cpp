@@ -64,6 +64,12 @@ class Builder {
     return false;
   }
 
+  /// What reads a batch norm's statistics might be what a later part takes beside the chain's own tensor: the chain
+  /// would wait for itself.
+  bool gives_statistics() const {
+    return norm_ != nullptr && (scope_.is_read(norm_->output(1)) || scope_.is_read(norm_->output(2)));
+  }
+
   /// True, and the chain is at `stage`, when it has not been there yet.
   bool reach(Stage stage) {
     if (stage_ >= stage) return false;
@@ -118,10 +124,7 @@ class Builder {
     const std::optional<Output> other = other_operand(node, flow);
     if (!other) return false;
     if (is_vector_for(*other, flow)) return absorb_bias(*other);
-    // What reads a batch norm's statistics might be what is added here.
-    const bool statistics_read =
-        norm_ != nullptr && (scope_.is_read(norm_->output(1)) || scope_.is_read(norm_->output(2)));
-    if (other->shape() != flow.shape() || statistics_read || !reach(Stage::kAdded)) return false;
+    if (other->shape() != flow.shape() || gives_statistics() || !reach(Stage::kAdded)) return false;
     parts_.addend_input = add_input(*other);
     return true;
   }
@@ -136,10 +139,10 @@ class Builder {
 
   bool absorb_quantizer(const Node& node, const ChainQuantizer& quantizer) {
     const std::span<const Output> inputs = scope_.inputs(node);
+    if (inputs[1].shape().rank() != 0) return false;
     // A range that is taken as it is has a gradient, for which a mask is not enough.
-    if (inputs[1].shape().rank() != 0 || (scope_.differentiates() && !quantizer.learns_range()) ||
-        !reach(Stage::kRounded))
-      return false;
+    if (!quantizer.learns_range() && (scope_.differentiates() || gives_statistics())) return false;
+    if (!reach(Stage::kRounded)) return false;
     parts_.range_input = static_cast<int>(inputs_.size());
     inputs_.insert(inputs_.end(), {inputs[1], inputs[2]});
     parts_.quantizer_op = node.op().clone();

@@ -30,6 +30,9 @@ struct ChainPool {
   std::int64_t contiguous(std::int64_t i, std::int64_t end) const {
     return h % window_h == 0 ? end - i : std::min(end - i, output_h() - i % output_h());
   }
+  /// Whether the rows of windows behind the i-th, up to `end`, have the 16 elements, before and after pooling, that a
+  /// vector may reach into. (With few channels a row may be shorter than a vector.)
+  bool has_room_behind(std::int64_t i, std::int64_t end) const { return (end - i - 1) * pooled() >= kMaskLanes; }
 };
 
 /// In place of a tap's number: the gradient does not pass at the largest element.
