@@ -55,9 +55,7 @@ class Backward {
 
   void run() {
     if (parts_.pool) return through_pool();
-    // Gradients may reach the statistics alone.
-    const float* d_y = d_y_ != nullptr ? d_y_->data<float>() : scope_.filled<float>(x_.elements(), 0.0f).data();
-    work_ = {.d_y = d_y,
+    work_ = {.d_y = d_y_ == nullptr ? nullptr : d_y_->data<float>(),
              .n = x_.elements(),
              .width = width_,
              .d_x = gradient(0),
@@ -140,9 +138,13 @@ class Backward {
     for (std::int64_t c = 0; c < channels_; ++c) slope[c] = gamma[c] * (factor(parts_.scale_input, c) * inverse[c]);
     work_.slope = row(slope);
     const bool parameters = gradient(at) != nullptr || gradient(at + 1) != nullptr;
+    // Gradients may reach the statistics alone, which only those of a batch pass on.
+    const std::span<float> zeros =
+        d_y_ == nullptr && !from_batch ? scope_.filled<float>(x_.elements(), 0.0f) : std::span<float>();
+    if (!zeros.empty()) work_.d_y = zeros.data();
     if (!from_batch) {
       sweep(work_, parameters, parameters);
-    } else {
+    } else if (d_y_ != nullptr) {
       // d_x depends on sums over all of d_y.
       ChainBackward looking = work_;
       looking.d_x = looking.d_addend = nullptr;
@@ -153,8 +155,8 @@ class Backward {
     for (std::int64_t c = 0; c < channels_; ++c) {
       if (!from_batch && !parameters) break;
       const float f = factor(parts_.scale_input, c);
-      const auto d_beta = static_cast<float>(sums_->total(c));
-      const float d_gamma = static_cast<float>(products_->total(c)) * (f * inverse[c]);
+      const float d_beta = sums_ ? static_cast<float>(sums_->total(c)) : 0.0f;
+      const float d_gamma = products_ ? static_cast<float>(products_->total(c)) * (f * inverse[c]) : 0.0f;
       if (float* d = gradient(at)) d[c] = d_gamma;
       if (float* d = gradient(at + 1)) d[c] = d_beta;
       const auto through = reference::InputGradient<float>::from_batch(

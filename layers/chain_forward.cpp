@@ -34,6 +34,7 @@ class Forward {
     if (x_.elements() == 0) return;
     look_at_input();
     make_map();
+    if (context_.outputs[0] == nullptr) return;
     // The range of a sum with another tensor is not known before the sum.
     const bool late_range = observes_ && parts_.addend_input >= 0;
     if (parts_.quantizer != nullptr && !late_range) choose_grid(observes_ ? range_of_map() : ObservedRange{});

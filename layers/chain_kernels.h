@@ -66,7 +66,8 @@ void unpack_bytes(const std::uint8_t* codes, std::int64_t n, float scale, float 
 ///   sums[j] += g and products[j] += g * (x - shift), by column j of the row (null: left out; products need sums);
 ///   d_x = slope * g + curve * (x - shift) + constant; null vectors leave their term out, and slope then is 1;
 ///   d_addend = g.
-/// x is read only where products or curve are there. d_x may be d_y.
+/// x is read only where products or curve are there. d_x may be d_y or x. d_y may be null, for 0, where all that is
+/// asked for is d_x with curve and constant.
 struct ChainBackward {
   const float* d_y = nullptr;
   const std::uint32_t* mask = nullptr;
