@@ -55,7 +55,7 @@ constexpr Kernel kForwardMaskInPlace = {"forward_mask_in_place", Work::kForwardM
 constexpr Kernel kBackward = {"backward", Work::kBackward, false};
 constexpr Kernel kBackwardInPlace = {"backward_in_place", Work::kBackward, true};
 constexpr Kernel kObserveForward = {"observe_forward", Work::kObserveForward, false};
-constexpr Kernel kRangeGradient = {"range_gradient", Work::kRangeGradient, false};
+constexpr Kernel kRangeGradient = {"range_gradient", Work::kRangeGradient, true};
 
 struct Case {
   Kernel kernel;
@@ -138,7 +138,7 @@ class Bench {
       case Work::kBackward:
         return fake_quant_backward(x, to(), n_, tensors_.mask.data());
       case Work::kRangeGradient:
-        return fake_quant_backward(x, x, n_, row_, to(), d_min_.data(), d_max_.data());
+        return fake_quant_backward(from(), x, n_, row_, to(), d_min_.data(), d_max_.data());
       case Work::kObserveForward:
         ScratchScope scope;
         Observation<float> seen = observe({x, static_cast<std::size_t>(n_)}, std::ssize(grids_), scope);
