@@ -1,7 +1,7 @@
 // Our side of scripts/bench-peers: gets something ready, says so, and then does it whenever it is told to, so that it
 // can take turns with another program on the same machine. Started by that script.
 //
-//   peer_steps train MODEL BATCH SIDE float|observing|quantizing|frozen THREADS
+//   peer_steps train MODEL BATCH SIDE float|tf|single THREADS
 //   peer_steps fake_quant forward|backward CHANNELS ELEMENTS THREADS
 //
 // On standard output a line "ready ITEMS", ITEMS being the images or elements of one repetition, when it has verified
@@ -30,12 +30,14 @@ struct Peer {
   std::function<void()> repeat;
 };
 
-Phase phase_of(const std::string& name) {
-  if (name == "float") return Phase::kFloat;
-  if (name == "observing") return Phase::kObserving;
-  if (name == "quantizing") return Phase::kQuantizing;
-  if (name == "frozen") return Phase::kFrozen;
-  fail("unknown phase \"", name, "\"");
+/// "float", or "tf" or "single": quantizing, batch norms folded so.
+Arithmetic arithmetic_of(const std::string& name) {
+  if (name == "float") return kFloatArithmetic;
+  if (name == "tf" || name == "single")
+    return {.name = name,
+            .phase = Phase::kQuantizing,
+            .bn_fold = name == "tf" ? quantize::BnFold::kTf : quantize::BnFold::kSingle};
+  fail("unknown arithmetic \"", name, "\"");
 }
 
 Peer training_peer(const std::vector<std::string>& arguments) {
@@ -43,12 +45,8 @@ Peer training_peer(const std::vector<std::string>& arguments) {
                              .batch = std::stol(arguments.at(1)),
                              .side = std::stol(arguments.at(2)),
                              .learning_rate = arguments.at(0).starts_with("lenet") ? 0.005 : 0.02};
-  const std::string& phase = arguments.at(3);
-  const bool is_float = phase == "float";
-  const Arithmetic arithmetic =
-      is_float ? kFloatArithmetic
-               : Arithmetic{.name = phase, .phase = phase_of(phase), .bn_fold = quantize::BnFold::kTf};
-  const auto training = std::make_shared<Training>(workload, arithmetic, std::stoi(arguments.at(4)));
+  const auto training =
+      std::make_shared<Training>(workload, arithmetic_of(arguments.at(3)), std::stoi(arguments.at(4)));
   constexpr int kWarmUp = 10;
   if (const std::string fault = training->warm_up(kWarmUp); !fault.empty()) fail(workload.model, ": ", fault);
   return {.items = workload.batch, .repeat = [training] { training->step(); }};
@@ -85,7 +83,7 @@ int run(const std::vector<std::string>& arguments) {
   if (rest.size() == 5 && arguments[0] == "train") return serve(training_peer(rest));
   if (rest.size() == 4 && arguments[0] == "fake_quant") return serve(fake_quant_peer(rest));
   std::fprintf(stderr,
-               "usage: peer_steps train MODEL BATCH SIDE float|observing|quantizing|frozen THREADS\n"
+               "usage: peer_steps train MODEL BATCH SIDE float|tf|single THREADS\n"
                "       peer_steps fake_quant forward|backward CHANNELS ELEMENTS THREADS\n");
   return 2;
 }
