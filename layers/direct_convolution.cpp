@@ -42,6 +42,8 @@ struct PixelRow {
   std::span<const ChannelBlock> blocks;
   float* target;
   std::int64_t target_step;
+  /// So many pixels may be written with all lanes of the last block.
+  std::int64_t spare;
 };
 
 /// totals[t][c] += sum over pixels p of source[taps[t] + where p is] * d_output[p][c].
@@ -109,6 +111,15 @@ std::span<const ChannelBlock> cut_channels(ScratchScope& scope, std::int64_t cha
     blocks[used++] = block;
   }
   return blocks.first(used);
+}
+
+/// How many of a row's pixels may be written with all lanes: the spare ones fall on channels of the next pixels, which
+/// are written after them.
+std::int64_t spare_pixels(std::int64_t pixels, std::int64_t channels, std::span<const ChannelBlock> blocks) {
+  const std::int64_t width = width_of(blocks);
+  if (width == channels) return pixels;
+  if (blocks.size() > 1) return 0;
+  return std::max<std::int64_t>(0, pixels + 1 - (width + channels - 1) / channels);
 }
 
 /// Copies rows of `width` floats into rows of `padded` floats, with zeros at their ends.
@@ -199,6 +210,7 @@ std::int64_t grain(std::int64_t units, const DirectConvolution& c) {
 void convolve_band(const DirectConvolution& c, const Bands& bands, const Band& band, const float* input,
                    std::span<TapRun> runs, PixelRow row, float* y) {
   const auto& [rows, columns] = c.window;
+  const auto multiply = MINIQAT_PICK(multiply_row);
   for (std::int64_t o = band.first; o < band.first + band.rows; ++o) {
     std::size_t used = 0;
     for (std::int64_t k = 0; k < rows.window; ++k)
@@ -207,7 +219,7 @@ void convolve_band(const DirectConvolution& c, const Bands& bands, const Band& b
     row.source = input;
     row.runs = runs.first(used);
     row.target = y + (band.image * rows.output + o) * columns.output * c.out;
-    MINIQAT_PICK(multiply_row)(row);
+    multiply(row);
   }
 }
 
@@ -250,7 +262,8 @@ void direct_convolution(const DirectConvolution& c, const float* x, const float*
                         .weights_step = width,
                         .blocks = blocks,
                         .target = nullptr,
-                        .target_step = c.out};
+                        .target_step = c.out,
+                        .spare = spare_pixels(columns.output, c.out, blocks)};
   const std::int64_t units = c.batch * bands.per_image;
   parallel_for(units, grain(units, c), [&](std::int64_t begin, std::int64_t end) {
     ScratchScope own;
@@ -271,6 +284,8 @@ void direct_convolution_backward_input(const DirectConvolution& c, const float* 
   const std::int64_t width = width_of(blocks);
   const std::span<float> weights = scope.take<float>(rows.window * c.out * width);
   transpose_filter(c, filter, width, weights.data());
+  const auto multiply = MINIQAT_PICK(multiply_row);
+  const auto overlap = MINIQAT_PICK(overlap_row);
   const std::int64_t units = c.batch * rows.input;
   parallel_for(units, grain(units, c), [&](std::int64_t begin, std::int64_t end) {
     ScratchScope own;
@@ -284,27 +299,26 @@ void direct_convolution_backward_input(const DirectConvolution& c, const float* 
       for (std::int64_t k = position % rows.stride; k < std::min(rows.window, position + 1); k += rows.stride)
         if ((position - k) / rows.stride < rows.output)
           runs[used++] = {(position - k) / rows.stride * columns.output * c.out, k * c.out * width};
-      MINIQAT_PICK(multiply_row)
-      ({.source = d_y + image * rows.output * columns.output * c.out,
-        .step = c.out,
-        .pixels = columns.output,
-        .runs = runs.first(used),
-        .run_length = c.out,
-        .weights = weights.data(),
-        .weights_step = width,
-        .blocks = blocks,
-        .target = windows.data(),
-        .target_step = width});
-      MINIQAT_PICK(overlap_row)
-      ({.source = windows.data(),
-        .source_step = width,
-        .windows = columns.output,
-        .window = columns.window,
-        .stride = columns.stride,
-        .pad_before = columns.pad_before,
-        .channels = c.in,
-        .pixels = columns.input,
-        .target = d_x + unit * columns.input * c.in});
+      multiply({.source = d_y + image * rows.output * columns.output * c.out,
+                .step = c.out,
+                .pixels = columns.output,
+                .runs = runs.first(used),
+                .run_length = c.out,
+                .weights = weights.data(),
+                .weights_step = width,
+                .blocks = blocks,
+                .target = windows.data(),
+                .target_step = width,
+                .spare = columns.output});
+      overlap({.source = windows.data(),
+               .source_step = width,
+               .windows = columns.output,
+               .window = columns.window,
+               .stride = columns.stride,
+               .pad_before = columns.pad_before,
+               .channels = c.in,
+               .pixels = columns.input,
+               .target = d_x + unit * columns.input * c.in});
     }
   });
 }
@@ -320,6 +334,7 @@ void direct_convolution_backward_filter(const DirectConvolution& c, const float*
   const auto tap_count = static_cast<std::int64_t>(taps.size());
   const std::int64_t units = c.batch * bands.per_image;
   const int parts = parallel_parts(units, grain(units, c));
+  const auto correlate = MINIQAT_PICK(correlate_rows);
   // Two cache lines between the sums of two threads.
   const std::int64_t stride = tap_count * width + 16;
   const std::span<double> totals = scope.filled<double>(parts * stride, 0.0);
@@ -337,18 +352,17 @@ void direct_convolution_backward_filter(const DirectConvolution& c, const float*
           std::copy_n(gradients, band.rows * row, last_band.data());
           gradients = last_band.data();
         }
-        MINIQAT_PICK(correlate_rows)
-        ({.source = band_input(c, bands, band, x, copy.data()),
-          .rows = band.rows,
-          .row_step = rows.stride * bands.row,
-          .columns = columns.output,
-          .step = columns.stride * c.in,
-          .taps = taps,
-          .d_output = gradients,
-          .channels = c.out,
-          .blocks = blocks,
-          .totals = totals.data() + part * stride,
-          .totals_step = width});
+        correlate({.source = band_input(c, bands, band, x, copy.data()),
+                   .rows = band.rows,
+                   .row_step = rows.stride * bands.row,
+                   .columns = columns.output,
+                   .step = columns.stride * c.in,
+                   .taps = taps,
+                   .d_output = gradients,
+                   .channels = c.out,
+                   .blocks = blocks,
+                   .totals = totals.data() + part * stride,
+                   .totals_step = width});
       }
   });
   for (std::int64_t t = 0; t < tap_count; ++t)

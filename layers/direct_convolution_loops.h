@@ -70,18 +70,32 @@ template <int kMax, class Call>
   }
 }
 
-/// The first `channels` of the sums. May write all of them when `spare`.
-template <class V, int kVectors>
-[[gnu::always_inline]] inline void store_channels(float* to, const V (&sums)[kVectors], std::int64_t channels,
-                                                  bool spare) {
-  if (spare || channels == kVectors * kLanesOf<V>) {
+/// Copies fewer floats than two vectors hold.
+inline void copy_few(const float* from, float* to, std::int64_t count) {
+  for (; count >= 4; count -= 4, from += 4, to += 4) store(to, load<Lanes4>(from));
+  if (count >= 2) __builtin_memcpy(to, from, 2 * sizeof(float));
+  if (count % 2 != 0) to[count - 1] = from[count - 1];
+}
+
+/// Writes channels of kPixels pixels, `step` apart. The first `spare` of them may be written with all their lanes.
+template <class V, int kVectors, int kPixels>
+[[gnu::always_inline]] inline void store_pixels(const V (&sums)[kPixels][kVectors], float* to, std::int64_t step,
+                                                std::int64_t channels, std::int64_t spare) {
+  constexpr std::int64_t kWidth = kVectors * kLanesOf<V>;
+  if (spare >= kPixels) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p)
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) store(to + v * kLanesOf<V>, sums[v]);
+      for (int v = 0; v < kVectors; ++v) store(to + p * step + v * kLanesOf<V>, sums[p][v]);
     return;
   }
-  float values[kVectors * kLanesOf<V>];
+  float values[kPixels * kWidth];
   __builtin_memcpy(values, sums, sizeof values);
-  for (std::int64_t c = 0; c < channels; ++c) to[c] = values[c];
+  std::int64_t p = 0;
+  for (; p < spare; ++p)
+    for (int v = 0; v < kVectors; ++v)
+      store(to + p * step + v * kLanesOf<V>, load<V>(values + p * kWidth + v * kLanesOf<V>));
+  for (; p < kPixels; ++p) copy_few(values + p * kWidth, to + p * step, channels);
 }
 
 /// Pixels first .. first + kPixels of a row of products, in one block of channels.
@@ -109,30 +123,30 @@ void multiply_tile(const PixelRow& row, const ChannelBlock& block, std::int64_t 
       }
     }
   }
-  // With a single block, a pixel's spare lanes fall on channels of the next pixels, which are written after them.
-  constexpr std::int64_t kWidth = kVectors * kLanesOf<V>;
-  const bool single = row.blocks.size() == 1;
-  float* to = row.target + first * row.target_step + block.first;
-#pragma GCC unroll 16
-  for (int p = 0; p < kPixels; ++p)
-    store_channels(to + p * row.target_step, sums[p], block.channels,
-                   single && (row.pixels - first - p) * row.target_step >= kWidth);
+  store_pixels(sums, row.target + first * row.target_step + block.first, row.target_step, block.channels,
+               block.channels == kVectors * kLanesOf<V> ? kPixels : row.spare - first);
 }
 
 template <class V, int kVectors, int... kSizes>
-void multiply_block(const PixelRow& row, const ChannelBlock& block, std::integer_sequence<int, kSizes...>) {
+[[gnu::always_inline]] inline void multiply_pixels(const PixelRow& row, const ChannelBlock& block, std::int64_t first,
+                                                   std::int64_t size, std::integer_sequence<int, kSizes...>) {
   using Tile = void (*)(const PixelRow&, const ChannelBlock&, std::int64_t);
   static constexpr Tile tiles[] = {&multiply_tile<V, kVectors, kSizes + 1>...};
-  for_tiles<kMaxTile<kVectors>>(row.pixels,
-                                [&](std::int64_t first, std::int64_t size) { tiles[size - 1](row, block, first); });
+  tiles[size - 1](row, block, first);
 }
 
-/// A row of pixels.
+/// A row of pixels; all channels of some pixels before the next ones, so that the target is written in order.
 void multiply_row(const PixelRow& row) {
-  for (const ChannelBlock& block : row.blocks)
-    with_vectors(block, [&]<class V, int kVectors>(V*, std::integral_constant<int, kVectors>) {
-      multiply_block<V, kVectors>(row, block, std::make_integer_sequence<int, kMaxTile<kVectors>>());
-    });
+  const auto tile = [&](std::int64_t first, std::int64_t size) {
+    for (const ChannelBlock& block : row.blocks)
+      with_vectors(block, [&]<class V, int kVectors>(V*, std::integral_constant<int, kVectors>) {
+        multiply_pixels<V, kVectors>(row, block, first, size, std::make_integer_sequence<int, kMaxTile<kVectors>>());
+      });
+  };
+  if (row.blocks.front().vectors == 1)
+    for_tiles<kMaxTile<1>>(row.pixels, tile);
+  else
+    for_tiles<kMaxTile<2>>(row.pixels, tile);
 }
 
 /// Taps first .. first + kTaps of the gradient of the filter, in one block of channels.
@@ -187,17 +201,24 @@ void correlate_rows(const PixelRows& rows) {
 
 /// Adds up the windows' rows: a pixel of the input belongs to several windows.
 template <class V>
-void overlap_channels(const Overlap& overlap, std::int64_t first, std::int64_t channels, bool single) {
+void overlap_channels(const Overlap& overlap, std::int64_t first, std::int64_t channels) {
+  const bool single = channels == overlap.channels;
   // Pixel x is the one number k of window w.
   std::int64_t first_k = overlap.pad_before % overlap.stride;
   std::int64_t first_w = overlap.pad_before / overlap.stride;
   for (std::int64_t x = 0; x < overlap.pixels; ++x) {
-    V sum[1] = {};
+    V sum = {};
     for (std::int64_t k = first_k, w = first_w; k < overlap.window && w >= 0; k += overlap.stride, --w)
-      if (w < overlap.windows)
-        sum[0] += load<V>(overlap.source + w * overlap.source_step + k * overlap.channels + first);
-    store_channels(overlap.target + x * overlap.channels + first, sum, channels,
-                   single && (overlap.pixels - x) * overlap.channels >= kLanesOf<V>);
+      if (w < overlap.windows) sum += load<V>(overlap.source + w * overlap.source_step + k * overlap.channels + first);
+    float* to = overlap.target + x * overlap.channels + first;
+    // Spare lanes fall on the next pixels' channels, which are written after them.
+    if (channels == kLanesOf<V> || (single && (overlap.pixels - x) * overlap.channels >= kLanesOf<V>)) {
+      store(to, sum);
+    } else {
+      float values[kLanesOf<V>];
+      store(values, sum);
+      copy_few(values, to, channels);
+    }
     if (++first_k == overlap.stride) {
       first_k = 0;
       ++first_w;
@@ -207,21 +228,20 @@ void overlap_channels(const Overlap& overlap, std::int64_t first, std::int64_t c
 
 void overlap_row(const Overlap& overlap) {
   constexpr std::int64_t kLanes = MINIQAT_VECTOR_BYTES / sizeof(float);
-  const bool single = overlap.channels <= kLanes;
   for (std::int64_t first = 0; first < overlap.channels; first += kLanes) {
     const std::int64_t channels = overlap.channels - first < kLanes ? overlap.channels - first : kLanes;
 #if MINIQAT_VECTOR_BYTES == 64
     if (channels > 8) {
-      overlap_channels<Lanes16>(overlap, first, channels, single);
+      overlap_channels<Lanes16>(overlap, first, channels);
       continue;
     }
 #endif
 #if MINIQAT_VECTOR_BYTES >= 32
     if (channels > 4) {
-      overlap_channels<Lanes8>(overlap, first, channels, single);
+      overlap_channels<Lanes8>(overlap, first, channels);
       continue;
     }
 #endif
-    overlap_channels<Lanes4>(overlap, first, channels, single);
+    overlap_channels<Lanes4>(overlap, first, channels);
   }
 }
