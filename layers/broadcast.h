@@ -2,10 +2,11 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <type_traits>
-#include <vector>
 
 #include "core/parallel.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 
 namespace miniqat::layers {
@@ -66,7 +67,8 @@ void sum_in_parts(std::int64_t n, std::int64_t grain, std::int64_t size, const A
   // Threads that write into one cache line slow each other down several times: keep a line between their sums.
   constexpr std::int64_t kLine = 64 / sizeof(double);
   const std::int64_t stride = (size + 2 * kLine - 1) / kLine * kLine;
-  std::vector<double> sums(parts * stride);
+  ScratchScope scope;
+  const std::span<double> sums = scope.filled<double>(parts * stride, 0.0);
   parallel_for(parts, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t part = first; part < last; ++part)
       add(n * part / parts, n * (part + 1) / parts, sums.data() + part * stride);

@@ -1,7 +1,5 @@
 #include "layers/dropout.h"
 
-#include <algorithm>
-
 #include "core/instruction_set.h"
 #include "core/node_check.h"
 #include "layers/pointwise.h"
@@ -9,9 +7,6 @@
 
 namespace miniqat::layers {
 namespace {
-
-/// Random words are drawn for so many elements together.
-constexpr std::int64_t kWordsAtOnce = 64;
 
 /// What becomes of an element: its random word below the threshold drops it, else it is multiplied by `scale`.
 struct Drop {
@@ -31,10 +26,7 @@ void drop(const Tensor& from, double rate, std::uint64_t key, const Tensor& to) 
   const float* x = from.data<float>();
   float* y = to.data<float>();
   const auto loop = MINIQAT_PICK(drop);
-  parallel_for((n + kWordsAtOnce - 1) / kWordsAtOnce, kPointwiseGrain / kWordsAtOnce / 2,
-               [&](std::int64_t begin, std::int64_t end) {
-                 loop(settings, x, y, begin * kWordsAtOnce, std::min(end * kWordsAtOnce, n));
-               });
+  parallel_for(n, kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) { loop(settings, x, y, begin, end); });
 }
 
 }  // namespace

@@ -1,5 +1,10 @@
 #include "layers/mean.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/instruction_set.h"
 #include "core/node_check.h"
 #include "layers/broadcast.h"
 #include "layers/pointwise.h"
@@ -8,9 +13,18 @@
 namespace miniqat::layers {
 namespace {
 
+/// Of at most this many channels the sums are in registers at once.
+constexpr std::int64_t kBlock = 64;
+
+#define MINIQAT_LOOPS "layers/mean_loops.h"
+#include "core/per_instruction_set.h"
+
+using Averaged = std::array<bool, Shape::kMaxRank>;
+
 /// Which axes of x are averaged over. Throws Error for axes that don't exist or are named twice.
-std::vector<bool> averaged_axes(const Shape& x, std::span<const std::int64_t> axes) {
-  std::vector<bool> averaged(x.rank(), axes.empty());
+Averaged averaged_axes(const Shape& x, std::span<const std::int64_t> axes) {
+  Averaged averaged{};
+  if (axes.empty()) averaged.fill(true);
   for (const std::int64_t axis : axes) {
     if (axis < -x.rank() || axis >= x.rank()) fail("axis ", axis, " does not exist in x ", x);
     const std::size_t index = axis < 0 ? axis + x.rank() : axis;
@@ -22,20 +36,57 @@ std::vector<bool> averaged_axes(const Shape& x, std::span<const std::int64_t> ax
 
 /// The mean's shape with keep_dims: extent 1 in the axes that are averaged over.
 Shape kept_shape(const Shape& x, std::span<const std::int64_t> axes) {
-  const std::vector<bool> averaged = averaged_axes(x, axes);
-  std::vector<std::int64_t> extents = x.to_vector();
-  for (std::size_t axis = 0; axis < extents.size(); ++axis)
-    if (averaged[axis]) extents[axis] = 1;
-  return Shape(extents);
+  const Averaged averaged = averaged_axes(x, axes);
+  std::array<std::int64_t, Shape::kMaxRank> extents{};
+  for (int axis = 0; axis < x.rank(); ++axis) extents[axis] = averaged[axis] ? 1 : x[axis];
+  return Shape(std::span<const std::int64_t>(extents.data(), x.rank()));
 }
 
 /// The mean's shape without keep_dims.
 Shape dropped_shape(const Shape& x, std::span<const std::int64_t> axes) {
-  const std::vector<bool> averaged = averaged_axes(x, axes);
+  const Averaged averaged = averaged_axes(x, axes);
   std::vector<std::int64_t> extents;
   for (int axis = 0; axis < x.rank(); ++axis)
     if (!averaged[axis]) extents.push_back(x[axis]);
   return Shape(extents);
+}
+
+/// A mean over neighbouring axes, x seen as [outer, averaged, channels].
+struct MiddleMean {
+  std::int64_t outer = 1;
+  std::int64_t averaged = 1;
+  std::int64_t channels = 1;
+};
+
+/// Nothing when other axes lie between those that are averaged over, or when there are too few channels for vectors or
+/// too few sums for several threads.
+std::optional<MiddleMean> middle_mean(const Shape& x, const Shape& kept) {
+  MiddleMean mean;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (x[axis] != kept[axis]) {
+      if (mean.channels != 1) return {};
+      mean.averaged *= x[axis];
+    } else {
+      (mean.averaged == 1 ? mean.outer : mean.channels) *= x[axis];
+    }
+  }
+  constexpr std::int64_t kFewChannels = 16, kFewSums = 512;
+  if (mean.channels < kFewChannels || mean.outer * mean.channels < kFewSums) return {};
+  return mean;
+}
+
+/// y[o][c] = scale * sum over a of x[o][a][c].
+void average_middle(const MiddleMean& mean, const float* x, double scale, float* y) {
+  const auto loop = MINIQAT_PICK(average);
+  const std::int64_t blocks = (mean.channels + kBlock - 1) / kBlock;
+  const std::int64_t grain = std::max<std::int64_t>(1, kPointwiseGrain / (mean.averaged * kBlock));
+  parallel_for(mean.outer * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const std::int64_t o = unit / blocks, first = unit % blocks * kBlock;
+      loop(x + o * mean.averaged * mean.channels + first, mean.averaged, mean.channels,
+           std::min(kBlock, mean.channels - first), scale, y + o * mean.channels + first);
+    }
+  });
 }
 
 }  // namespace
@@ -56,10 +107,11 @@ std::vector<TensorSpec> Mean::infer(std::span<const TensorSpec> inputs) const {
 void Mean::forward(const ForwardContext& context) const {
   const Tensor& input = context.input(0);
   const Shape kept = kept_shape(input.shape(), attributes_.axes);
-  const BroadcastLoop loop(kept, input.shape());
   const double scale = static_cast<double>(kept.elements()) / static_cast<double>(input.elements());
   const float* x = input.data<float>();
   float* y = context.output(0).data<float>();
+  if (const auto middle = middle_mean(input.shape(), kept)) return average_middle(*middle, x, scale, y);
+  const BroadcastLoop loop(kept, input.shape());
   const auto add = [&](std::int64_t begin, std::int64_t end, double* sums) {
     loop.with_steps([&](auto kept_step, auto) {
       loop.stretches(begin, end, [&](std::int64_t i, std::int64_t j, std::int64_t, std::int64_t length) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <string>
 
 #include "core/parallel.h"
 #include "core/session.h"
@@ -58,6 +60,27 @@ TEST_F(DropoutTest, DropsItsShareAndScalesTheRest) {
     const double deviation = std::sqrt(kCount * rate * (1 - rate));
     EXPECT_NEAR(static_cast<double>(dropped), kCount * rate, 4 * deviation) << "rate " << rate;
   }
+}
+
+// Elements near and far from each other, and the same element in another step, are dropped together as often as chance
+// has it.
+TEST_F(DropoutTest, DropsIndependently) {
+  constexpr std::int64_t kCount = 200'000;
+  constexpr double kRate = 0.3;
+  build(kCount, kRate);
+  Session session(graph_);
+  const Tensor first = run(session).y, second = run(session).y;
+  const auto expect_independent = [](std::span<const float> a, std::span<const float> b, const std::string& what) {
+    std::int64_t both = 0;
+    for (std::size_t i = 0; i < b.size(); ++i) both += a[i] == 0 && b[i] == 0;
+    const auto pairs = static_cast<double>(b.size());
+    const double share = kRate * kRate;
+    EXPECT_NEAR(static_cast<double>(both), pairs * share, 4.5 * std::sqrt(pairs * share * (1 - share))) << what;
+  };
+  const auto values = first.values<float>();
+  for (const std::size_t lag : {1, 2, 3, 4, 7, 8, 16, 64, 1024, 4096, 65536, 100'000})
+    expect_independent(values, values.subspan(lag), "lag " + std::to_string(lag));
+  expect_independent(values, second.values<float>(), "the next step");
 }
 
 TEST_F(DropoutTest, BackwardUsesTheMaskOfForward) {
