@@ -1,22 +1,31 @@
-// Fake quantization: forward, backward and forward with observer, beside a memcpy of the same number of elements.
-//
-// The kernels read and write every element once (the observer reads it twice, a mask adds 1/32), so memcpy is the limit
-// that they are measured against: bytes_per_second counts 8 bytes an element, and `x_memcpy` is the time as a multiple
-// of memcpy's, taken in turns with it because machines drift.
+// Fake quantization: forward, backward and forward with observer, each beside its limit, which takes turns with it
+// because machines drift. `vs_limit` is the limit's median time over the kernel's, so more is better; the label says
+// what the limit is, and `target` what vs_limit should reach at least:
+//   memcpy             of as many elements; a kernel in place, which writes where it has read, can be faster than that
+//   read pass + memcpy for kernels that read a second tensor, or the first one twice
+//   per tensor         the same kernel with one range for the tensor
+//   one thread         the same kernel on one thread
+//   1 element/ns       (vs_limit is then elements/ns)
+// The time of a small tensor is that of several calls, whose number the label has.
+// Results are compared with the reference bit for bit before anything is timed. Without --all, what the targets are
+// about; with it, every kernel at every width, number of channels, size and number of threads.
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <iterator>
+#include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "benchmarks/machine.h"
+#include "core/instruction_set.h"
 #include "core/parallel.h"
 #include "core/random.h"
+#include "core/tensor.h"
 #include "quantize/fake_quant_kernels.h"
 #include "quantize/range_observer.h"
 #include "quantize/reference/fake_quant.h"
@@ -24,142 +33,263 @@
 namespace miniqat::quantize {
 namespace {
 
-enum class Work { kForward, kForwardMask, kBackward, kObserveForward };
+#define MINIQAT_LOOPS "benchmarks/read_loops.h"
+#include "core/per_instruction_set.h"
+
+constexpr std::int64_t kInCache = 10'000;
+constexpr std::int64_t kOutOfCache = 16'000'000;
+
+enum class Work { kForward, kForwardMask, kBackward, kObserveForward, kRangeGradient };
+enum class Limit { kMemcpy, kReadAndMemcpy, kPerTensor, kOneThread, kElementPerNanosecond };
+constexpr const char* kLimitNames[] = {"memcpy", "read pass + memcpy", "per tensor", "one thread", "1 element/ns"};
 
 struct Kernel {
   const char* name;
   Work work;
   bool in_place;
 };
-constexpr Kernel kKernels[] = {
-    {"forward", Work::kForward, false},
-    {"forward_in_place", Work::kForward, true},
-    {"forward_mask", Work::kForwardMask, false},
-    {"forward_mask_in_place", Work::kForwardMask, true},
-    {"backward", Work::kBackward, false},
-    {"backward_in_place", Work::kBackward, true},
-    {"observe_forward", Work::kObserveForward, false},
+constexpr Kernel kForward = {"forward", Work::kForward, false};
+constexpr Kernel kForwardInPlace = {"forward_in_place", Work::kForward, true};
+constexpr Kernel kForwardMask = {"forward_mask", Work::kForwardMask, false};
+constexpr Kernel kForwardMaskInPlace = {"forward_mask_in_place", Work::kForwardMask, true};
+constexpr Kernel kBackward = {"backward", Work::kBackward, false};
+constexpr Kernel kBackwardInPlace = {"backward_in_place", Work::kBackward, true};
+constexpr Kernel kObserveForward = {"observe_forward", Work::kObserveForward, false};
+constexpr Kernel kRangeGradient = {"range_gradient", Work::kRangeGradient, true};
+
+struct Case {
+  Kernel kernel;
+  std::int64_t channels = 1;
+  std::int64_t elements = kOutOfCache;
+  int threads = 2;
+  int bits = 8;
+  Limit limit = Limit::kMemcpy;
+  /// 0: none.
+  double target = 0;
+
+  std::string name() const {
+    return std::string(kernel.name) + "/bits:" + std::to_string(bits) + "/channels:" + std::to_string(channels) +
+           "/n:" + std::to_string(elements) + "/threads:" + std::to_string(threads);
+  }
 };
 
-/// A tensor, where results go, and the grids in between.
-struct Buffers {
-  Buffers(std::int64_t elements, std::int64_t channels, int bits)
-      : n(elements / channels * channels), options{.bits = bits}, from(n), to(n), mask(mask_words(n)) {
+/// The tensors, which all cases of a size share.
+struct Tensors {
+  explicit Tensors(std::int64_t n) : from(Shape{n}), to(Shape{n}), mask(mask_words(n)) {
     Random random(1);
-    for (float& value : from) value = random.uniform(-1, 1);
+    for (float& value : from.values<float>()) value = random.uniform(-1, 1);
+  }
+  Tensor from, to;
+  std::vector<std::uint32_t> mask;
+};
+
+Tensors& tensors_of(std::int64_t n) {
+  // One size at a time: the largest take 200 MB.
+  static std::unique_ptr<Tensors> tensors;
+  if (!tensors || tensors->from.elements() != n) tensors = std::make_unique<Tensors>(n);
+  return *tensors;
+}
+
+/// A kernel with its grids.
+class Bench {
+ public:
+  Bench(const Case& what, std::int64_t channels)
+      : kernel_(what.kernel), options_{.bits = what.bits}, tensors_(tensors_of(what.elements)), n_(what.elements) {
     // Narrower than the data, so that clamping and the mask have something to do.
-    for (std::int64_t c = 0; c < channels; ++c) grids.push_back(grid_of<float>({-0.8f, 0.7f}, options));
-    fake_quant_forward(from.data(), to.data(), n, grids, mask.data());
+    for (std::int64_t c = 0; c < channels; ++c)
+      grids_.push_back(grid_of<float>({-0.8f, 0.7f + 0.001f * static_cast<float>(c % 64)}, options_));
+    row_ = channel_grids(grids_, scope_);
+    d_min_.resize(grids_.size());
+    d_max_.resize(grids_.size());
+    fake_quant_forward(from(), to(), n_, row_, tensors_.mask.data());
   }
 
-  void run(Work work, const float* x, float* y) {
-    const auto channels = static_cast<std::int64_t>(grids.size());
-    switch (work) {
-      case Work::kForward:
-        return fake_quant_forward(x, y, n, grids, nullptr);
-      case Work::kForwardMask:
-        return fake_quant_forward(x, y, n, grids, mask.data());
-      case Work::kBackward:
-        return fake_quant_backward(x, y, n, mask.data());
-      case Work::kObserveForward:
-        Observation<float> seen = observe({x, static_cast<std::size_t>(n)}, channels);
-        widen(seen, options);
-        for (std::int64_t c = 0; c < channels; ++c) grids[c] = grid_of(seen.ranges[c], options);
-        return fake_quant_forward(x, y, n, grids, nullptr);
-    }
+  float* from() const { return tensors_.from.data<float>(); }
+  float* to() const { return tensors_.to.data<float>(); }
+
+  void run() { run(kernel_.in_place ? to() : from()); }
+  void copy() const { copy_floats(from(), to(), n_); }
+  void read() const {
+    parallel_for(n_, kPointwiseGrain, [&](std::int64_t first, std::int64_t last) {
+      benchmark::DoNotOptimize(
+          MINIQAT_PICK(sum_of_bits)(reinterpret_cast<const std::uint32_t*>(from()) + first, last - first));
+    });
   }
 
-  /// Whether `to` holds what the reference makes of `from`, bit for bit.
-  bool verify(Work work) {
-    std::ranges::fill(to, -9.0f);
-    run(work, from.data(), to.data());
-    std::vector<float> expected(n);
-    const std::span<const Affine<float>> all(grids);
-    if (work == Work::kBackward)
-      reference::fake_quant_backward<float>(from, from.data(), all, expected.data(), nullptr, nullptr);
+  /// Whether the kernel makes what the reference makes, bit for bit.
+  bool verify() {
+    if (kernel_.in_place)
+      std::ranges::copy(tensors_.from.values<float>(), to());
     else
-      reference::fake_quant_forward<float>(from, all, expected.data());
-    return std::ranges::equal(to, expected, {}, std::bit_cast<std::uint32_t, float>,
+      std::ranges::fill(tensors_.to.values<float>(), -9.0f);
+    run();
+    const std::vector<float> expected = reference();
+    return std::ranges::equal(tensors_.to.values<float>(), expected, {}, std::bit_cast<std::uint32_t, float>,
                               std::bit_cast<std::uint32_t, float>);
   }
 
-  std::int64_t n;
-  GridOptions options;
-  std::vector<float> from, to;
-  std::vector<std::uint32_t> mask;
-  std::vector<Affine<float>> grids;
+ private:
+  void run(const float* x) {
+    switch (kernel_.work) {
+      case Work::kForward:
+        return fake_quant_forward(x, to(), n_, row_, nullptr);
+      case Work::kForwardMask:
+        return fake_quant_forward(x, to(), n_, row_, tensors_.mask.data());
+      case Work::kBackward:
+        return fake_quant_backward(x, to(), n_, tensors_.mask.data());
+      case Work::kRangeGradient:
+        return fake_quant_backward(from(), x, n_, row_, to(), d_min_.data(), d_max_.data());
+      case Work::kObserveForward:
+        ScratchScope scope;
+        Observation<float> seen = observe({x, static_cast<std::size_t>(n_)}, std::ssize(grids_), scope);
+        widen(seen, options_);
+        for (std::size_t c = 0; c < grids_.size(); ++c) grids_[c] = grid_of(seen.ranges[c], options_);
+        return fake_quant_forward(x, to(), n_, channel_grids(grids_, scope), nullptr);
+    }
+  }
+
+  std::vector<float> reference() const {
+    const std::span<const float> x = tensors_.from.values<float>();
+    std::vector<float> expected(x.size());
+    std::vector<Affine<float>> grids = grids_;
+    if (kernel_.work == Work::kObserveForward) {
+      ScratchScope scope;
+      Observation<float> seen = reference::observe<float>(x, std::ssize(grids), scope);
+      widen(seen, options_);
+      for (std::size_t c = 0; c < grids.size(); ++c) grids[c] = grid_of(seen.ranges[c], options_);
+    }
+    if (kernel_.work == Work::kBackward || kernel_.work == Work::kRangeGradient)
+      reference::fake_quant_backward<float>(x, x.data(), grids, expected.data(), nullptr, nullptr);
+    else
+      reference::fake_quant_forward<float>(x, grids, expected.data());
+    return expected;
+  }
+
+  Kernel kernel_;
+  GridOptions options_;
+  Tensors& tensors_;
+  std::int64_t n_;
+  ScratchScope scope_;
+  std::vector<Affine<float>> grids_;
+  ChannelGrids row_;
+  std::vector<float> d_min_, d_max_;
 };
 
-template <class Body>
-double seconds(const Body& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-void run(benchmark::State& state, const Kernel& kernel, std::int64_t elements, std::int64_t channels, int bits,
-         int threads) {
-  set_thread_count(threads);
-  Buffers buffers(elements, channels, bits);
-  if (!buffers.verify(kernel.work)) {
-    state.SkipWithError("differs from the reference");
-    return;
-  }
-  const float* x = kernel.in_place ? buffers.to.data() : buffers.from.data();
-  std::vector<double> kernel_times, copy_times;
-  const auto repeats = std::max<std::int64_t>(1, 200'000 / buffers.n);
-  for (auto _ : state) {
-    const double time = seconds([&] {
-      for (std::int64_t i = 0; i < repeats; ++i) buffers.run(kernel.work, x, buffers.to.data());
-    });
-    state.SetIterationTime(time);
-    kernel_times.push_back(time);
-    copy_times.push_back(seconds([&] {
+void run(benchmark::State& state, const Case& what) {
+  set_thread_count(what.threads);
+  Bench bench(what, what.channels);
+  Bench per_tensor(what, 1);
+  // Google Benchmark comes here several times to find the number of iterations.
+  static std::set<std::string> verified;
+  if (verified.insert(what.name()).second && !bench.verify())
+    return benchmarks::give_up(state, "differs from the reference");
+  const auto repeats = std::max<std::int64_t>(1, 400'000 / what.elements);
+  const auto seconds = [&](const auto& body) {
+    return benchmarks::seconds_of([&] {
       for (std::int64_t i = 0; i < repeats; ++i) {
-        copy_floats(buffers.from.data(), buffers.to.data(), buffers.n);
+        body();
         benchmark::ClobberMemory();
       }
-    }));
-  }
-  const auto median = [](std::vector<double>& times) {
-    std::ranges::nth_element(times, times.begin() + std::ssize(times) / 2);
-    return times[times.size() / 2];
+    });
   };
-  const double kernel_time = median(kernel_times), copy_time = median(copy_times);
-  const double bytes = 8.0 * static_cast<double>(buffers.n * repeats);
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
-  state.counters["median_GB/s"] = bytes / kernel_time / 1e9;
-  state.counters["memcpy_GB/s"] = bytes / copy_time / 1e9;
-  state.counters["x_memcpy"] = kernel_time / copy_time;
+  const auto limit = [&] {
+    if (what.limit == Limit::kPerTensor) return seconds([&] { per_tensor.run(); });
+    if (what.limit == Limit::kOneThread) {
+      set_thread_count(1);
+      const double time = seconds([&] { bench.run(); });
+      set_thread_count(what.threads);
+      return time;
+    }
+    if (what.limit == Limit::kElementPerNanosecond) return 1e-9 * static_cast<double>(what.elements * repeats);
+    const double copy = seconds([&] { bench.copy(); });
+    return what.limit == Limit::kReadAndMemcpy ? copy + seconds([&] { bench.read(); }) : copy;
+  };
+  std::vector<double> times, limits;
+  for (auto _ : state) {
+    times.push_back(seconds([&] { bench.run(); }));
+    state.SetIterationTime(times.back());
+    limits.push_back(limit());
+  }
+  const double time = benchmarks::median(times);
+  state.SetLabel((repeats > 1 ? std::to_string(repeats) + " calls, limit: " : "limit: ") +
+                 kLimitNames[static_cast<int>(what.limit)]);
+  state.counters["elements/ns"] = 1e-9 * static_cast<double>(what.elements * repeats) / time;
+  state.counters["vs_limit"] = benchmarks::median(limits) / time;
+  if (what.target > 0) state.counters["target"] = what.target;
 }
 
-void register_all() {
-  for (const Kernel& kernel : kKernels)
-    for (int bits : {2, 4, 8})
-      for (std::int64_t channels : {1, 64, 33})
-        for (std::int64_t elements : {10'000, 1'000'000, 16'000'000})
+/// The limit that a kernel has by its nature, and its target where there is one.
+Case with_limit(Case what) {
+  const bool out_of_cache = what.elements >= kOutOfCache;
+  const Work work = what.kernel.work;
+  what.limit = work == Work::kObserveForward || work == Work::kRangeGradient ? Limit::kReadAndMemcpy : Limit::kMemcpy;
+  if (out_of_cache && work == Work::kForward) what.target = what.kernel.in_place ? 1.5 : 0.95;
+  if (out_of_cache && work == Work::kBackward) what.target = 0.95;
+  if (out_of_cache && work == Work::kObserveForward) what.target = 0.9;
+  return what;
+}
+
+/// What the targets are about.
+std::vector<Case> usual_cases() {
+  const std::int64_t some_channels[] = {1, 64, 33, 3, 10, 1000};
+  std::vector<Case> cases;
+  for (const Kernel& kernel : {kForward, kForwardInPlace, kObserveForward})
+    for (std::int64_t channels : some_channels) cases.push_back(with_limit({kernel, channels}));
+  for (const Kernel& kernel : {kForwardMask, kForwardMaskInPlace, kRangeGradient})
+    for (std::int64_t channels : {1, 64}) cases.push_back(with_limit({kernel, channels}));
+  for (const Kernel& kernel : {kBackward, kBackwardInPlace}) cases.push_back(with_limit({kernel}));
+
+  for (const Kernel& kernel : {kForward, kForwardInPlace, kForwardMask, kObserveForward})
+    for (std::int64_t channels : {1, 64, 33}) cases.push_back(with_limit({kernel, channels, 1'000'000}));
+  cases.push_back(with_limit({kBackward, 1, 1'000'000}));
+
+  for (const Kernel& kernel : {kForward, kForwardMask})
+    for (std::int64_t channels : some_channels) {
+      const bool one = channels == 1;
+      cases.push_back(
+          {kernel, channels, kInCache, 1, 8, one ? Limit::kElementPerNanosecond : Limit::kPerTensor, one ? 4.0 : 0.7});
+    }
+  for (std::int64_t channels : {1, 64}) cases.push_back(with_limit({kObserveForward, channels, kInCache, 1}));
+  cases.push_back(with_limit({kBackward, 1, kInCache, 1}));
+  for (std::int64_t elements : {std::int64_t{1'000}, kInCache, std::int64_t{30'000}})
+    cases.push_back({kForward, 1, elements, 2, 8, Limit::kOneThread, 0.95});
+  return cases;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (std::int64_t elements : {kOutOfCache, std::int64_t{1'000'000}, kInCache})
+    for (const Kernel& kernel : {kForward, kForwardInPlace, kForwardMask, kForwardMaskInPlace, kBackward,
+                                 kBackwardInPlace, kObserveForward, kRangeGradient})
+      for (int bits : {2, 4, 8, 16})
+        for (std::int64_t channels : {1, 64, 33, 3, 10, 1000})
           for (int threads : {1, 2}) {
             // Backward goes by the mask alone.
             if (kernel.work == Work::kBackward && (channels != 1 || bits != 8)) continue;
-            const std::string name = std::string(kernel.name) + "/bits:" + std::to_string(bits) +
-                                     "/channels:" + std::to_string(channels) + "/n:" + std::to_string(elements) +
-                                     "/threads:" + std::to_string(threads);
-            benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
-              run(state, kernel, elements, channels, bits, threads);
-            })->UseManualTime();
+            cases.push_back(with_limit({kernel, channels, elements, threads, bits}));
           }
+  return cases;
+}
+
+bool want_all = false;
+
+void register_cases() {
+  for (const Case& what : want_all ? all_cases() : usual_cases())
+    benchmark::RegisterBenchmark(what.name().c_str(), [what](benchmark::State& state) {
+      run(state, what);
+    })->UseManualTime();
 }
 
 }  // namespace
 }  // namespace miniqat::quantize
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::AddCustomContext("cores available", std::to_string(miniqat::available_cores()));
-  double load = 0;
-  if (getloadavg(&load, 1) == 1 && load > 0.5)
-    std::fprintf(stderr, "This machine is not quiet (load %.1f): trust the x_memcpy ratios only.\n", load);
-  miniqat::quantize::register_all();
-  benchmark::RunSpecifiedBenchmarks();
+  std::vector<char*> arguments(argv, argv + argc);
+  miniqat::quantize::want_all = std::erase_if(arguments, [](const char* a) { return std::string_view(a) == "--all"; });
+  // Long enough for a median; what the user says comes later and wins.
+  std::string time = "--benchmark_min_time=0.1";
+  arguments.insert(arguments.begin() + 1, time.data());
+  const int count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  return miniqat::benchmarks::run_benchmarks(count, arguments.data(), miniqat::quantize::register_cases);
 }

@@ -7,6 +7,7 @@
 #include "cli/bench_clock.h"
 #include "core/error.h"
 #include "core/random.h"
+#include "core/scratch.h"
 #include "quantize/fake_quant_kernels.h"
 #include "quantize/range_observer.h"
 #include "quantize/reference/fake_quant.h"
@@ -72,7 +73,8 @@ class Workbench {
       case Work::kBackward:
         return quantize::fake_quant_backward(from_.data(), to_.data(), n_, mask_.data());
       case Work::kObserveForward:
-        quantize::Observation<float> seen = quantize::observe(from_, std::ssize(grids));
+        ScratchScope scope;
+        quantize::Observation<float> seen = quantize::observe(from_, std::ssize(grids), scope);
         quantize::widen(seen, kGrid);
         // Into another grid: the mask belongs to the fixed ones.
         observed_.clear();
@@ -104,7 +106,8 @@ class Workbench {
     std::vector<float> expected(n_);
     std::vector<Affine<float>> grids = grids_of(kernel);
     if (kernel.work == Work::kObserveForward) {
-      auto seen = quantize::reference::observe<float>(from_, std::ssize(grids));
+      ScratchScope scope;
+      auto seen = quantize::reference::observe<float>(from_, std::ssize(grids), scope);
       quantize::widen(seen, kGrid);
       for (std::size_t c = 0; c < grids.size(); ++c) grids[c] = quantize::grid_of(seen.ranges[c], kGrid);
     }

@@ -9,6 +9,8 @@ std::vector<Shortcut> Op::shortcuts(const Node&, const Phase&) const { return {}
 
 std::optional<Fusion> Op::fuse(const Node&, const FusionScope&) const { return std::nullopt; }
 
+void Op::unpack(const ForwardContext&) const { fail(type(), " has no packed output"); }
+
 void Op::backward(const BackwardContext&) const { fail(type(), " has no gradient"); }
 
 void Op::reference_backward(const BackwardContext&) const { fail(type(), " has no gradient"); }

@@ -39,6 +39,8 @@ struct OpTraits {
   bool forward_in_place = false;
   /// backward may write d_input 0 over d_output 0 (same bytes).
   bool backward_in_place = false;
+  /// The input i whose gradient backward may write over input i, because it reads that one only before; -1 for none.
+  int gradient_over_input = -1;
   /// Inputs and outputs whose values the fast backward reads. (The reference backward may read all of them.)
   std::vector<int> backward_inputs = {};
   std::vector<int> backward_outputs = {};
@@ -71,6 +73,8 @@ struct ForwardContext {
   /// current one when forward starts. The session commits it after a training step. Empty unless the run trains. Inputs
   /// keep the old value meanwhile.
   std::vector<Tensor*> updates;
+  /// Where forward also leaves output 0 in the form of Op::packed_output; null unless the plan wants it.
+  Tensor* packed = nullptr;
   /// By position in Op::state: staged in the same way, but present in every run (not committed unless training).
   std::vector<Tensor*> state;
   /// A training step: batch statistics are used, observers observe, dropout drops.
@@ -118,6 +122,11 @@ class Op {
   /// Tensors that the fast forward fills for the fast backward (masks, workspaces), for these input shapes.
   virtual std::vector<TensorSpec> saved(std::span<const TensorSpec> /*inputs*/) const { return {}; }
   virtual std::vector<OpState> state() const { return {}; }
+  /// A smaller form of output 0 (numbers on a grid as bytes, say) from which unpack gives the same bits again; none
+  /// where there is no such. So a plan may use a large output's memory for other things until backward reads it.
+  virtual std::optional<TensorSpec> packed_output(std::span<const TensorSpec> /*inputs*/) const { return std::nullopt; }
+  /// Writes output 0 again, from what forward left in ForwardContext::packed. Inputs may hold anything by now.
+  virtual void unpack(const ForwardContext& context) const;
   /// The quantization step from which on ForwardContext::quantizing holds; none for ops that don't quantize.
   virtual std::optional<std::int64_t> quant_delay() const { return std::nullopt; }
   /// The quantization step from which on ForwardContext::frozen holds in training; none for ops that don't freeze.

@@ -9,25 +9,20 @@
 
 #include "core/arena.h"
 #include "core/error.h"
+#include "core/plan_gradients.h"
 #include "core/plan_selection.h"
+#include "core/planned_value.h"
 #include "core/random.h"
 #include "core/source_ops.h"
 
 namespace miniqat {
 namespace {
 
-constexpr int kNone = -1;
+using Value = PlannedValue;
+constexpr int kNone = Value::kNone;
 
-/// A tensor of the graph, or the gradient of one, on its way to an address.
-struct Value {
-  TensorSpec spec;
-  /// The stretch of memory it lives in; kNone for tensors that the session binds and for constants.
-  int buffer = kNone;
-  /// The last step that reads it, apart from other values in the same buffer.
-  int last_read = 0;
-  /// The address; the Tensor's own memory is known once the arena is laid out.
-  Tensor* tensor = nullptr;
-};
+/// Tensors of fewer bytes are not worth the work of packing them.
+constexpr std::size_t kWorthPacking = std::size_t{1} << 18;
 
 /// Compiles one request. Steps are numbered: node i of n runs forward in step i and backward in step 2n-1-i.
 class Compiler {
@@ -35,10 +30,10 @@ class Compiler {
   Compiler(const Graph& graph, const PlanRequest& request) : graph_(graph), request_(request) {}
 
   std::unique_ptr<Plan> compile() {
-    check_request();
     select();
-    find_backward_nodes();
+    flow_ = gradient_flow(nodes_, request_);
     note_reads();
+    choose_packing();
     lay_out_forward();
     lay_out_gradients();
     place();
@@ -53,22 +48,6 @@ class Compiler {
 
   TensorSpec planned(const TensorSpec& spec) const {
     return {spec.shape, spec.dtype == DType::kFloat32 ? request_.precision : spec.dtype};
-  }
-
-  void check_request() const {
-    const auto require = [this](Output output) {
-      if (output.node == nullptr || graph_.find(output.node->name()) != output.node)
-        fail("a requested tensor is not of this graph");
-      if (output.index < 0 || output.index >= static_cast<int>(output.node->output_specs().size()))
-        fail(describe(*output.node), " has no output ", output.index, "; it has ", output.node->output_specs().size());
-    };
-    std::ranges::for_each(request_.fetches, require);
-    std::ranges::for_each(request_.gradient_targets, require);
-    if (request_.gradients_of) require(*request_.gradients_of);
-    for (const Output& target : request_.gradient_targets)
-      if (target.node->as<Variable>() == nullptr && target.node->as<Placeholder>() == nullptr)
-        fail("gradients are for variables and placeholders, ", describe(*target.node), " is neither");
-    if (request_.precision != DType::kFloat32 && fast()) fail("the fast backend computes in float32 only");
   }
 
   /// Dead code falls away here: only what the request needs is kept.
@@ -87,52 +66,18 @@ class Compiler {
     plan_->memory.dropped_nodes = static_cast<int>(graph_.size()) - plan_->memory.nodes;
   }
 
-  /// Of output 0 of node i (of fused nodes the last; others of them may give further outputs).
-  const Node* producer(int i) const { return nodes_[i].outputs.front().node; }
-
-  bool differentiable(int i, int input) const {
-    const std::vector<int>& none = nodes_[i].traits.no_gradient;
-    return std::ranges::find(none, input) == none.end() && nodes_[i].inputs[input].spec().dtype == DType::kFloat32;
-  }
-
-  /// A node runs backward when the gradient reaches one of its outputs and somebody wants it at one of its inputs.
-  void find_backward_nodes() {
-    runs_backward_.assign(nodes_.size(), false);
-    if (!request_.gradients_of) return;
-    std::set<const Node*> wanting;
-    for (const Output& target : request_.gradient_targets) wanting.insert(target.node);
-    for (int i = 0; i < count(); ++i)
-      for (std::size_t k = 0; k < nodes_[i].inputs.size(); ++k)
-        if (takes_gradient(i, static_cast<int>(k), wanting))
-          for (const Output& output : nodes_[i].outputs) wanting.insert(output.node);
-    if (!wanting.contains(request_.gradients_of->node)) return;
-    reached_.insert(key(*request_.gradients_of));
-    for (int i = count() - 1; i >= 0; --i) {
-      const SelectedNode& selected = nodes_[i];
-      if (selected.inputs.empty() || !wanting.contains(producer(i))) continue;
-      for (const Output& output : selected.outputs)
-        runs_backward_[i] = runs_backward_[i] || reached_.contains(key(output));
-      if (!runs_backward_[i]) continue;
-      for (std::size_t k = 0; k < selected.inputs.size(); ++k)
-        if (takes_gradient(i, static_cast<int>(k), wanting)) {
-          reached_.insert(key(nodes_[i].inputs[k]));
-          gradient_inputs_.insert({i, static_cast<int>(k)});
-        }
-    }
-  }
-
-  bool takes_gradient(int i, int input, const std::set<const Node*>& wanting) const {
-    return differentiable(i, input) && wanting.contains(nodes_[i].inputs[input].node);
-  }
-
-  using Key = std::pair<const Node*, std::size_t>;
-  static Key key(Output output) { return {output.node, static_cast<std::size_t>(output.index)}; }
+  using Key = TensorKey;
+  static Key key(Output output) { return key_of(output); }
   Value& value(Output output) { return values_.at(key(output)); }
 
   void note_reads() {
     const auto keep = [this](Output output, int step) {
-      int& last = value(output).last_read;
-      last = std::max(last, step);
+      Value& kept = value(output);
+      kept.last_read = std::max(kept.last_read, step);
+      if (step < count())
+        kept.last_forward_read = std::max(kept.last_forward_read, step);
+      else if (kept.first_backward_read == kNone || step < kept.first_backward_read)
+        kept.first_backward_read = step;
     };
     const auto read = [&](Output output, int step) {
       keep(output, step);
@@ -142,12 +87,33 @@ class Compiler {
       const SelectedNode& selected = nodes_[i];
       for (const Output& output : selected.outputs) keep(output, fast() ? i : end());
       for (const Output& input : selected.inputs) read(input, i);
-      if (!runs_backward_[i]) continue;
+      if (!flow_.runs_backward[i]) continue;
       for (const int k : selected.traits.backward_inputs) read(selected.inputs[k], backward_step(i));
       for (const int k : selected.traits.backward_outputs) read(selected.outputs[k], backward_step(i));
     }
     for (const Output& fetch : request_.fetches) read(fetch, end());
     if (request_.gradients_of) read(*request_.gradients_of, 0);
+  }
+
+  /// Outputs that rest between their last use in forward and their first in backward, and that their op can pack.
+  void choose_packing() {
+    if (!fast()) return;
+    for (int i = 0; i < count(); ++i) {
+      const SelectedNode& selected = nodes_[i];
+      Value& out = value(selected.outputs[0]);
+      const bool rests = out.first_backward_read != kNone && out.last_read < end();
+      if (!rests || !selected.quantizing || out.spec.bytes() < kWorthPacking || is_viewed(selected.outputs[0]) ||
+          !selected.op->packed_output(selected.input_specs()))
+        continue;
+      out.unpacked_buffer = new_buffer(out.spec.bytes(), out.first_backward_read, out.last_read);
+      out.last_read = out.last_forward_read;
+    }
+  }
+
+  /// Some node gives the same memory another shape.
+  bool is_viewed(const Output& output) const {
+    return std::ranges::any_of(
+        nodes_, [&](const SelectedNode& selected) { return selected.traits.view && selected.inputs[0] == output; });
   }
 
   int new_buffer(std::size_t bytes, int first, int last) {
@@ -180,6 +146,7 @@ class Compiler {
       if (!bind(i)) {
         place_outputs(i);
         place_saved(i, step.context);
+        place_packed(i, step.context);
         forward_of_[i] = static_cast<int>(plan_->forward.size());
         plan_->forward.push_back(std::move(step));
       }
@@ -242,12 +209,23 @@ class Compiler {
   }
 
   void place_saved(int i, ForwardContext& context) {
-    if (!fast() || !runs_backward_[i]) return;
+    if (!fast() || !flow_.runs_backward[i]) return;
     for (const TensorSpec& spec : nodes_[i].op->saved(nodes_[i].input_specs())) {
       Tensor* tensor = &plan_->tensors.emplace_back();
       context.saved.push_back(tensor);
-      loose_.push_back({spec, new_buffer(spec.bytes(), i, backward_step(i)), 0, tensor});
+      loose_.push_back({.spec = spec, .buffer = new_buffer(spec.bytes(), i, backward_step(i)), .tensor = tensor});
     }
+  }
+
+  void place_packed(int i, ForwardContext& context) {
+    const Value& out = value(nodes_[i].outputs[0]);
+    if (out.unpacked_buffer == kNone) return;
+    const TensorSpec spec = *nodes_[i].op->packed_output(nodes_[i].input_specs());
+    context.packed = &plan_->tensors.emplace_back();
+    loose_.push_back({.spec = spec,
+                      .buffer = new_buffer(spec.bytes(), i, buffers_[out.unpacked_buffer].first),
+                      .tensor = context.packed});
+    packed_by_step_[buffers_[out.unpacked_buffer].first].push_back(i);
   }
 
   void stage_updates(int i, ForwardContext& context) {
@@ -271,7 +249,7 @@ class Compiler {
 
   /// Gradients get memory in the order of the backward sweep.
   void lay_out_gradients() {
-    if (!request_.gradients_of || reached_.empty()) {
+    if (!request_.gradients_of || flow_.reached.empty()) {
       plan_->gradients.assign(request_.gradient_targets.size(), nullptr);
       return;
     }
@@ -279,9 +257,9 @@ class Compiler {
     own_buffer(seed, count());
     plan_->seed = seed.tensor;
     for (int i = count() - 1; i >= 0; --i)
-      if (runs_backward_[i]) lay_out_backward(i);
+      if (flow_.runs_backward[i]) lay_out_backward(i);
     for (const Output& target : request_.gradient_targets)
-      plan_->gradients.push_back(reached_.contains(key(target)) ? gradient(target).tensor : nullptr);
+      plan_->gradients.push_back(flow_.reached.contains(key(target)) ? gradient(target).tensor : nullptr);
   }
 
   Value& gradient(Output output) {
@@ -290,7 +268,7 @@ class Compiler {
       const int i = index_.at(output.node);
       const bool target = std::ranges::find(request_.gradient_targets, output) != request_.gradient_targets.end();
       found->second = {.spec = planned(output.spec()),
-                       .last_read = !fast() || target || !runs_backward_[i] ? end() : backward_step(i),
+                       .last_read = !fast() || target || !flow_.runs_backward[i] ? end() : backward_step(i),
                        .tensor = &plan_->tensors.emplace_back()};
     }
     return found->second;
@@ -298,19 +276,20 @@ class Compiler {
 
   void lay_out_backward(int i) {
     const std::vector<Output>& inputs = nodes_[i].inputs;
-    Plan::BackwardStep step{.node = nodes_[i].node, .op = nodes_[i].op, .context = {}, .sums = {}};
+    Plan::BackwardStep step{.node = nodes_[i].node, .op = nodes_[i].op, .context = {}, .sums = {}, .unpacks = {}};
     for (const Output& output : nodes_[i].outputs)
-      step.context.d_outputs.push_back(reached_.contains(key(output)) ? gradient(output).tensor : nullptr);
+      step.context.d_outputs.push_back(flow_.reached.contains(key(output)) ? gradient(output).tensor : nullptr);
     for (int k = 0; k < static_cast<int>(inputs.size()); ++k) {
-      if (!gradient_inputs_.contains({i, k})) {
+      if (!flow_.inputs.contains({i, k})) {
         step.context.d_inputs.push_back(nullptr);
         continue;
       }
       Value& total = gradient(inputs[k]);
       if (total.buffer != kNone) {
         Tensor* part = &plan_->tensors.emplace_back();
+        const int last = fast() ? backward_step(i) : end();
         loose_.push_back(
-            {total.spec, new_buffer(total.spec.bytes(), backward_step(i), fast() ? backward_step(i) : end()), 0, part});
+            {.spec = total.spec, .buffer = new_buffer(total.spec.bytes(), backward_step(i), last), .tensor = part});
         step.context.d_inputs.push_back(part);
         step.sums.push_back({total.tensor, part});
         continue;
@@ -318,6 +297,8 @@ class Compiler {
       step.context.d_inputs.push_back(total.tensor);
       if (k == 0 && gradient_may_overwrite(i))
         share_buffer(total, gradient(nodes_[i].outputs[0]).buffer);
+      else if (gradient_may_overwrite_input(i, k))
+        share_buffer(total, value(inputs[k]).backward_buffer());
       else
         own_buffer(total, backward_step(i));
     }
@@ -327,10 +308,19 @@ class Compiler {
 
   bool gradient_may_overwrite(int i) {
     const auto& [traits, inputs, outputs] = std::tie(nodes_[i].traits, nodes_[i].inputs, nodes_[i].outputs);
-    if (!fast() || !(traits.view || traits.backward_in_place) || !reached_.contains(key(outputs[0]))) return false;
+    if (!fast() || !(traits.view || traits.backward_in_place) || !flow_.reached.contains(key(outputs[0]))) return false;
     const Value& d_output = gradient(outputs[0]);
     return d_output.spec.bytes() == planned(inputs[0].spec()).bytes() &&
            buffers_[d_output.buffer].last <= backward_step(i);
+  }
+
+  bool gradient_may_overwrite_input(int i, int k) {
+    if (!fast() || k != nodes_[i].traits.gradient_over_input) return false;
+    const std::vector<Output>& inputs = nodes_[i].inputs;
+    const int buffer = value(inputs[k]).backward_buffer();
+    return buffer != kNone && buffers_[buffer].last <= backward_step(i) &&
+           std::ranges::count_if(inputs,
+                                 [&](const Output& input) { return value(input).backward_buffer() == buffer; }) == 1;
   }
 
   /// Lays out the arena and hands every tensor its address.
@@ -340,17 +330,27 @@ class Compiler {
       fail("the graph's activations would take ", layout.bytes, " bytes");
     plan_->arena = Tensor(Shape{static_cast<std::int64_t>((layout.bytes + 7) / 8)}, DType::kInt64);
     plan_->memory.arena = layout.bytes;
+    const auto view = [&](int buffer, const TensorSpec& spec) {
+      return Tensor::view(static_cast<std::byte*>(plan_->arena.raw()) + layout.offsets[buffer], spec);
+    };
     const auto address = [&](const Value& value) {
       if (value.buffer == kNone) return;
-      *value.tensor =
-          Tensor::view(static_cast<std::byte*>(plan_->arena.raw()) + layout.offsets[value.buffer], value.spec);
+      *value.tensor = view(value.buffer, value.spec);
       plan_->memory.unshared += value.spec.bytes();
     };
     for (const auto& [name, value] : values_) address(value);
     for (const auto& [name, value] : gradients_) address(value);
     for (const Value& value : loose_) address(value);
-    for (std::size_t k = 0; k < plan_->backward.size(); ++k)
-      plan_->backward[k].context.forward = &plan_->forward[forward_of_.at(backward_node_[k])].context;
+    const auto forward_context = [&](int i) { return &plan_->forward[forward_of_.at(i)].context; };
+    for (std::size_t k = 0; k < plan_->backward.size(); ++k) {
+      Plan::BackwardStep& step = plan_->backward[k];
+      step.context.forward = forward_context(backward_node_[k]);
+      for (const int i : packed_by_step_[backward_step(backward_node_[k])]) {
+        const Value& out = value(nodes_[i].outputs[0]);
+        step.unpacks.push_back(&plan_->packed.emplace_back(Plan::Packed{
+            nodes_[i].op, forward_context(i), out.tensor, *out.tensor, view(out.unpacked_buffer, out.spec)}));
+      }
+    }
     for (const Output& fetch : request_.fetches) plan_->fetches.push_back(value(fetch).tensor);
   }
 
@@ -366,13 +366,13 @@ class Compiler {
   std::vector<Value> loose_;
   std::vector<Lifetime> buffers_;
 
-  std::vector<bool> runs_backward_;
+  GradientFlow flow_;
   /// Tensors that some node, fetch or gradient takes.
   std::set<Key> read_;
-  std::set<Key> reached_;
-  std::set<std::pair<int, int>> gradient_inputs_;
   std::unordered_map<int, int> forward_of_;
   std::vector<int> backward_node_;
+  /// The nodes whose output 0 has to be unpacked before a step.
+  std::map<int, std::vector<int>> packed_by_step_;
   std::set<std::string> staged_names_;
 };
 

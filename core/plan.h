@@ -60,11 +60,22 @@ struct Plan {
     const Tensor* total = nullptr;
     const Tensor* part = nullptr;
   };
+  /// An output that backward reads and that forward leaves packed, so that its memory serves others in between.
+  struct Packed {
+    const Op* op = nullptr;
+    const ForwardContext* forward = nullptr;
+    Tensor* tensor = nullptr;
+    /// Where the tensor is until it is unpacked, and then.
+    Tensor forward_place = {};
+    Tensor backward_place = {};
+  };
   struct BackwardStep {
     const Node* node = nullptr;
     const Op* op = nullptr;
     BackwardContext context;
     std::vector<Sum> sums;
+    /// To be unpacked before this step.
+    std::vector<const Packed*> unpacks;
   };
   /// A tensor that the session supplies before each run: a feed or a variable.
   struct Binding {
@@ -91,6 +102,7 @@ struct Plan {
   std::vector<Binding> variables;
   std::vector<BoundView> bound_views;
   std::deque<Staged> staged;
+  std::deque<Packed> packed;
   std::vector<const Tensor*> fetches;
   /// Where backward starts: filled with ones. Null without gradients.
   const Tensor* seed = nullptr;

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/plan_fusion.h"
+#include "core/source_ops.h"
 
 namespace miniqat {
 namespace {
@@ -92,6 +93,22 @@ class Selector {
   std::map<std::pair<const Node*, int>, Output> rewired_;
 };
 
+void check_request(const Graph& graph, const PlanRequest& request) {
+  const auto require = [&](Output output) {
+    if (!graph.owns(output.node)) fail("a requested tensor is not of this graph");
+    if (output.index < 0 || output.index >= static_cast<int>(output.node->output_specs().size()))
+      fail(describe(*output.node), " has no output ", output.index, "; it has ", output.node->output_specs().size());
+  };
+  std::ranges::for_each(request.fetches, require);
+  std::ranges::for_each(request.gradient_targets, require);
+  if (request.gradients_of) require(*request.gradients_of);
+  for (const Output& target : request.gradient_targets)
+    if (target.node->as<Variable>() == nullptr && target.node->as<Placeholder>() == nullptr)
+      fail("gradients are for variables and placeholders, ", describe(*target.node), " is neither");
+  if (request.precision != DType::kFloat32 && request.backend == Backend::kFast)
+    fail("the fast backend computes in float32 only");
+}
+
 }  // namespace
 
 std::vector<TensorSpec> SelectedNode::input_specs() const {
@@ -114,6 +131,7 @@ void set_phase(SelectedNode& selected, const PlanRequest& request) {
 }
 
 std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& request) {
+  check_request(graph, request);
   return Selector(graph, request).select();
 }
 

@@ -40,7 +40,8 @@ void set_phase(SelectedNode& selected, const PlanRequest& request);
 
 /// The nodes that the request's fetches and gradient need, producers first. On the fast backend shortcuts are taken,
 /// which spares the nodes that then nobody needs (a node that updates variables runs all the same), and ops are fused.
-/// Throws Error for a shortcut that would take a tensor which does not come earlier.
+/// Throws Error for a request that compile_plan refuses, and for a shortcut that would take a tensor which does not
+/// come earlier.
 std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& request);
 
 /// How many of the graph's delays have passed: requests that differ in nothing else may share a plan when they agree.

@@ -134,6 +134,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
     const ProfileScope timed(profile_, kOther, "updated variables", "(copy)");
     for (Plan::Staged& staged : plan.staged) staged.tensor.assign(*staged.value);
   }
+  for (const Plan::Packed& packed : plan.packed) *packed.tensor = packed.forward_place;
   const bool reference = options_.backend == Backend::kReference;
   for (Plan::ForwardStep& forward : plan.forward) {
     const ProfileScope timed(profile_, kForward, forward.node->name(), forward.op->type());
@@ -146,6 +147,11 @@ void Session::sweep(Plan& plan, std::int64_t step) {
     with_float_type(*plan.seed, [&]<class T>(T) { std::ranges::fill(plan.seed->values<T>(), T{1}); });
   for (const Plan::BackwardStep& backward : plan.backward) {
     const Op& op = *backward.op;
+    for (const Plan::Packed* packed : backward.unpacks) {
+      const ProfileScope timed(profile_, kBackward, backward.node->name(), "(unpack)");
+      *packed->tensor = packed->backward_place;
+      packed->op->unpack(*packed->forward);
+    }
     {
       const ProfileScope timed(profile_, kBackward, backward.node->name(), op.type());
       in_the_name_of(*backward.node,

@@ -38,6 +38,7 @@ class BatchNorm final : public Op {
   std::unique_ptr<Op> clone() const override { return std::make_unique<BatchNorm>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
+  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
   std::optional<std::int64_t> freeze_delay() const override;
   std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
   std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;

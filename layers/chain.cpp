@@ -1,5 +1,9 @@
 #include "layers/chain.h"
 
+#include <cstring>
+
+#include "core/parallel.h"
+#include "layers/chain_kernels.h"
 #include "layers/masks.h"
 
 namespace miniqat::layers {
@@ -26,7 +30,8 @@ OpTraits Chain::traits() const {
   traits.forward_in_place = !parts_.pool && !parts_.needs_input();
   traits.backward_in_place = !parts_.pool;
   if (parts_.needs_input()) traits.backward_inputs = {0};
-  if (parts_.scale_input >= 0) traits.backward_inputs.push_back(parts_.scale_input);
+  for (const int i : {parts_.scale_input, parts_.second_scale_input})
+    if (i >= 0) traits.backward_inputs.push_back(i);
   if (parts_.normalises()) {
     traits.backward_inputs.push_back(norm);
     traits.no_gradient = {norm + 2, norm + 3};
@@ -56,6 +61,23 @@ std::vector<TensorSpec> Chain::saved(std::span<const TensorSpec> inputs) const {
 
 std::vector<OpState> Chain::state() const {
   return parts_.quantizer != nullptr ? parts_.quantizer_op->state() : std::vector<OpState>{};
+}
+
+/// The bytes, and then scale and zero point.
+std::optional<TensorSpec> Chain::packed_output(std::span<const TensorSpec> inputs) const {
+  if (parts_.quantizer == nullptr || !parts_.quantizer->fits_bytes()) return std::nullopt;
+  return TensorSpec{Shape{infer(inputs)[0].shape.elements() + static_cast<std::int64_t>(sizeof(PackedGrid))},
+                    DType::kUInt8};
+}
+
+void Chain::unpack(const ForwardContext& context) const {
+  const Tensor& y = context.output(0);
+  const std::uint8_t* codes = context.packed->data<std::uint8_t>();
+  PackedGrid grid;
+  std::memcpy(&grid, codes + y.elements(), sizeof grid);
+  parallel_for(y.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    unpack_bytes(codes + begin, end - begin, grid.scale, grid.zero_point, y.data<float>() + begin);
+  });
 }
 
 std::optional<std::int64_t> Chain::quant_delay() const {

@@ -16,8 +16,9 @@ namespace miniqat::layers {
 /// What a chain is made of, in this order. An index says which input of the chain belongs to a part; -1, null or none
 /// mean that the part is not there. Vectors are [c], like x's last axis.
 struct ChainParts {
-  /// x * vector.
+  /// x * vector, and that by another.
   int scale_input = -1;
+  int second_scale_input = -1;
   /// BatchNorm with inputs gamma, beta, moving_mean, moving_variance from this one on.
   int batch_norm_input = -1;
   BatchNormAttributes batch_norm = {};
@@ -43,9 +44,15 @@ struct ChainParts {
   bool needs_input() const { return scale_input >= 0 || normalises(); }
 };
 
+/// What has to be known of a grid to turn bytes into the numbers that they stand for.
+struct PackedGrid {
+  float scale = 1;
+  float zero_point = 0;
+};
+
 /// The pointwise ops behind a layer (or anywhere else) as one op, which the plan puts in their place:
 ///
-///   x -> * vector -> BatchNorm or + vector -> + tensor -> Relu or Relu6 -> FakeQuant -> MaxPool
+///   x -> * vector (* vector) -> BatchNorm or + vector -> + tensor -> Relu or Relu6 -> FakeQuant -> MaxPool
 ///
 /// each of which may be missing. Input 0 is x, output 0 what the last of them gives; with a BatchNorm its outputs 1 and
 /// 2 are the chain's, too.
@@ -55,6 +62,8 @@ struct ChainParts {
 /// quantizer is, for each channel, monotone in x, also as rounded, so that the range of what reaches the quantizer
 /// follows from the smallest and the largest x of each channel, to the bit. (A tensor added in between has no such
 /// bound: then the sum is written, looked at, and rounded in place.)
+///
+/// Rounded to 8 bits or fewer, the output can be packed into bytes until backward reads it.
 ///
 /// Backward needs one bit an element, for clamping and straight-through estimator together; with a pool one byte for
 /// each of its windows, where the largest element was or that no gradient passes there; and x only where a batch norm
@@ -71,6 +80,8 @@ class Chain final : public FusedOp {
   std::vector<OpState> state() const override;
   std::optional<std::int64_t> quant_delay() const override;
   std::optional<std::int64_t> freeze_delay() const override;
+  std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs) const override;
+  void unpack(const ForwardContext& context) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
 

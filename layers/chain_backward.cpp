@@ -55,9 +55,7 @@ class Backward {
 
   void run() {
     if (parts_.pool) return through_pool();
-    // Gradients may reach the statistics alone.
-    const float* d_y = d_y_ != nullptr ? d_y_->data<float>() : scope_.filled<float>(x_.elements(), 0.0f).data();
-    work_ = {.d_y = d_y,
+    work_ = {.d_y = d_y_ == nullptr ? nullptr : d_y_->data<float>(),
              .n = x_.elements(),
              .width = width_,
              .d_x = gradient(0),
@@ -105,20 +103,27 @@ class Backward {
       for (std::int64_t c = 0; c < channels_; ++c) d[c] = static_cast<float>(sums->total(c));
   }
 
-  /// * vector, + vector: one pass.
+  /// * vectors, + vector: one pass.
   void through_vectors() {
-    const bool scales = parts_.scale_input >= 0;
-    const bool products = scales && gradient(parts_.scale_input) != nullptr;
+    const int first = parts_.scale_input, second = parts_.second_scale_input;
+    const bool products = (first >= 0 && gradient(first) != nullptr) || (second >= 0 && gradient(second) != nullptr);
     const bool sums = products || (parts_.bias_input >= 0 && gradient(parts_.bias_input) != nullptr);
-    if (scales) {
+    if (first >= 0) {
       work_.x = x_.data<float>();
       work_.shift = row(scope_.filled<float>(channels_, 0.0f));
-      work_.slope = row({input_vector(parts_.scale_input), static_cast<std::size_t>(channels_)});
+      const std::span<float> slope = vector();
+      for (std::int64_t c = 0; c < channels_; ++c) slope[c] = input_vector(first)[c] * factor(second, c);
+      work_.slope = row(slope);
     }
     sweep(work_, sums, products);
     store(parts_.bias_input, sums_);
-    if (products) store(parts_.scale_input, products_);
+    for (const auto& [input, other] : {std::pair(first, second), std::pair(second, first)})
+      if (float* d = input < 0 ? nullptr : gradient(input))
+        for (std::int64_t c = 0; c < channels_; ++c) d[c] = static_cast<float>(products_->total(c)) * factor(other, c);
   }
+
+  /// A vector's number for channel c, 1 where there is no such input.
+  float factor(int input, std::int64_t c) const { return input < 0 ? 1.0f : input_vector(input)[c]; }
 
   /// The gradients that a batch norm's x gets, z = factor * x being what it normalises: see reference/batch_norm.h.
   void through_batch_norm() {
@@ -127,17 +132,19 @@ class Backward {
     const float* mean = forward_.saved.back()->data<float>();
     const float* inverse = mean + channels_;
     const float* gamma = input_vector(at);
-    const float* factor = parts_.scale_input < 0 ? nullptr : input_vector(parts_.scale_input);
-    const auto scale_of = [&](std::int64_t c) { return factor == nullptr ? 1.0f : factor[c]; };
     work_.x = x_.data<float>();
     work_.shift = row({mean, static_cast<std::size_t>(channels_)});
     const std::span<float> slope = vector();
-    for (std::int64_t c = 0; c < channels_; ++c) slope[c] = gamma[c] * (scale_of(c) * inverse[c]);
+    for (std::int64_t c = 0; c < channels_; ++c) slope[c] = gamma[c] * (factor(parts_.scale_input, c) * inverse[c]);
     work_.slope = row(slope);
     const bool parameters = gradient(at) != nullptr || gradient(at + 1) != nullptr;
+    // Gradients may reach the statistics alone, which only those of a batch pass on.
+    const std::span<float> zeros =
+        d_y_ == nullptr && !from_batch ? scope_.filled<float>(x_.elements(), 0.0f) : std::span<float>();
+    if (!zeros.empty()) work_.d_y = zeros.data();
     if (!from_batch) {
       sweep(work_, parameters, parameters);
-    } else {
+    } else if (d_y_ != nullptr) {
       // d_x depends on sums over all of d_y.
       ChainBackward looking = work_;
       looking.d_x = looking.d_addend = nullptr;
@@ -147,9 +154,9 @@ class Backward {
     const auto rows = x_.elements() / channels_;
     for (std::int64_t c = 0; c < channels_; ++c) {
       if (!from_batch && !parameters) break;
-      const float f = scale_of(c);
-      const auto d_beta = static_cast<float>(sums_->total(c));
-      const float d_gamma = static_cast<float>(products_->total(c)) * (f * inverse[c]);
+      const float f = factor(parts_.scale_input, c);
+      const float d_beta = sums_ ? static_cast<float>(sums_->total(c)) : 0.0f;
+      const float d_gamma = products_ ? static_cast<float>(products_->total(c)) * (f * inverse[c]) : 0.0f;
       if (float* d = gradient(at)) d[c] = d_gamma;
       if (float* d = gradient(at + 1)) d[c] = d_beta;
       const auto through = reference::InputGradient<float>::from_batch(

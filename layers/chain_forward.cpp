@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <cstring>
+#include <functional>
 
 #include "core/parallel.h"
 #include "layers/chain.h"
@@ -32,6 +34,7 @@ class Forward {
     if (x_.elements() == 0) return;
     look_at_input();
     make_map();
+    if (context_.outputs[0] == nullptr) return;
     // The range of a sum with another tensor is not known before the sum.
     const bool late_range = observes_ && parts_.addend_input >= 0;
     if (parts_.quantizer != nullptr && !late_range) choose_grid(observes_ ? range_of_map() : ObservedRange{});
@@ -71,11 +74,20 @@ class Forward {
     if (parts_.normalises()) return make_norm_map();
     if (parts_.scale_input >= 0) {
       map_.shift = row(scope_.filled<float>(channels_, 0.0f));
-      map_.scale = row({input_vector(parts_.scale_input), static_cast<std::size_t>(channels_)});
+      map_.scale = row(product_of_scales());
       map_.offset = row(scope_.filled<float>(channels_, 0.0f));
     }
     if (parts_.bias_input >= 0)
       map_.offset = row({input_vector(parts_.bias_input), static_cast<std::size_t>(channels_)});
+  }
+
+  std::span<const float> product_of_scales() {
+    const std::span<const float> first(input_vector(parts_.scale_input), channels_);
+    if (parts_.second_scale_input < 0) return first;
+    const std::span<float> product = vector();
+    std::ranges::transform(first, std::span(input_vector(parts_.second_scale_input), channels_), product.begin(),
+                           std::multiplies{});
+    return product;
   }
 
   const float* row(std::span<const float> values) { return ChannelRow(scope_, values).data(); }
@@ -131,6 +143,9 @@ class Forward {
     }
     if (!context_.state.empty()) range.state = context_.state[0]->data<float>();
     grid_ = parts_.quantizer->grid(range, observes_ ? &observed : nullptr);
+    const PackedGrid packed = {grid_.scale, grid_.zero_point};
+    if (context_.packed != nullptr)
+      std::memcpy(context_.packed->data<std::uint8_t>() + context_.output(0).elements(), &packed, sizeof packed);
   }
 
   /// Where gradients pass: strictly between the clamp's ends (denormals count as 0) and not outside the grid.
@@ -154,11 +169,19 @@ class Forward {
         const std::int64_t last = std::min(end, block + kPieceBlocks);
         chain_forward(work, block, last);
         float* piece = work.y + block * kMaskBlock;
-        if (finish && quantizes_)
-          parts_.quantizer->quantize_piece(grid_, piece, piece,
-                                           std::min(work.n, last * kMaskBlock) - block * kMaskBlock);
+        const std::int64_t n = std::min(work.n, last * kMaskBlock) - block * kMaskBlock;
+        if (finish && quantizes_) {
+          parts_.quantizer->quantize_piece(grid_, piece, piece, n);
+          pack(block * kMaskBlock, n);
+        }
       }
     });
+  }
+
+  /// n elements of y from `first` on, if the plan wants that.
+  void pack(std::int64_t first, std::int64_t n) const {
+    if (context_.packed != nullptr)
+      pack_bytes(y() + first, n, grid_.scale, grid_.zero_point, context_.packed->data<std::uint8_t>() + first);
   }
 
   void add_then_round() {
@@ -203,12 +226,13 @@ class Forward {
         std::uint8_t* winner = winners == nullptr ? nullptr : winners + i * pooled;
         if (pool.has_room_behind(i, end)) {
           pool_window_row(pool, from, unrounded, pass_low, pass_high, to, winner);
-          continue;
+        } else {
+          // What lies behind the last row is not ours to write to.
+          pool_window_row(pool, from, unrounded, pass_low, pass_high, largest, winner == nullptr ? nullptr : tap);
+          std::copy_n(largest, pooled, to);
+          if (winner != nullptr) std::copy_n(tap, pooled, winner);
         }
-        // What lies behind the last row is not ours to write to.
-        pool_window_row(pool, from, unrounded, pass_low, pass_high, largest, winner == nullptr ? nullptr : tap);
-        std::copy_n(largest, pooled, to);
-        if (winner != nullptr) std::copy_n(tap, pooled, winner);
+        pack(i * pooled, pooled);
       }
     }
   }

@@ -91,15 +91,21 @@ class Builder {
 
   bool absorb_scale(const Node& node, Output flow) {
     const std::optional<Output> vector = other_operand(node, flow);
-    if (!vector || !is_vector_for(*vector, flow) || !reach(Stage::kScaled)) return false;
-    parts_.scale_input = add_input(*vector);
+    if (!vector || !is_vector_for(*vector, flow)) return false;
+    if (reach(Stage::kScaled)) {
+      parts_.scale_input = add_input(*vector);
+      return true;
+    }
+    if (stage_ != Stage::kScaled || parts_.second_scale_input >= 0) return false;
+    parts_.second_scale_input = add_input(*vector);
     return true;
   }
 
   bool absorb_batch_norm(const Node& node) {
     const bool trained_scale = parts_.scale_input >= 0 && !is_without_gradient(inputs_[parts_.scale_input]);
     // For the statistics alone BatchNorm itself does less.
-    if (trained_scale || !scope_.is_read(node.output()) || !reach(Stage::kShifted)) return false;
+    if (trained_scale || parts_.second_scale_input >= 0 || !scope_.is_read(node.output()) || !reach(Stage::kShifted))
+      return false;
     parts_.batch_norm = node.as<BatchNorm>()->attributes();
     const std::span<const Output> inputs = scope_.inputs(node);
     parts_.batch_norm_input = static_cast<int>(inputs_.size());

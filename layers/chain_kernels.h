@@ -57,11 +57,17 @@ struct ChainForward {
 /// Blocks first..last of kMaskBlock elements.
 void chain_forward(const ChainForward& work, std::int64_t first, std::int64_t last);
 
+/// codes = y / scale + zero_point for numbers y = (code - zero_point) * scale on a grid, and back to the very same
+/// bits. NaN, and any y of a NaN scale, becomes some code (and NaN again by the scale).
+void pack_bytes(const float* y, std::int64_t n, float scale, float zero_point, std::uint8_t* codes);
+void unpack_bytes(const std::uint8_t* codes, std::int64_t n, float scale, float zero_point, float* y);
+
 /// With g = d_y where the mask has a 1 (everywhere without mask), else 0:
 ///   sums[j] += g and products[j] += g * (x - shift), by column j of the row (null: left out; products need sums);
 ///   d_x = slope * g + curve * (x - shift) + constant; null vectors leave their term out, and slope then is 1;
 ///   d_addend = g.
-/// x is read only where products or curve are there. d_x may be d_y.
+/// x is read only where products or curve are there. d_x may be d_y or x. d_y may be null, for 0, where all that is
+/// asked for is d_x with curve and constant.
 struct ChainBackward {
   const float* d_y = nullptr;
   const std::uint32_t* mask = nullptr;

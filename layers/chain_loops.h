@@ -67,8 +67,23 @@ static void forward(const ChainForward& f, std::int64_t first, std::int64_t last
     forward_kind<MapKind::kNone>(f, first, last);
 }
 
+static void pack(const float* y, std::int64_t n, float scale, float zero_point, std::uint8_t* codes) {
+  // The quotient is a whole number but for rounding. Adding 0.5 and cutting off rounds it; NaN must not be converted.
+  const float inverse = 1 / scale, rounding = zero_point + 0.5f;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float code = y[i] * inverse + rounding;
+    codes[i] = static_cast<std::uint8_t>(static_cast<std::int32_t>(code == code ? code : 0.0f));
+  }
+}
+
+static void unpack(const std::uint8_t* codes, std::int64_t n, float scale, float zero_point, float* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) y[i] = (static_cast<float>(codes[i]) - zero_point) * scale;
+}
+
 /// What d_x is made of.
-enum class InputKind { kNone, kGradient, kSlope, kCurve };
+enum class InputKind { kNone, kGradient, kSlope, kCurve, kCurveAlone };
 
 template <bool kMask, bool kSums, bool kProducts, InputKind input>
 static void backward_block(const ChainBackward& b, const float* d_y, const std::uint32_t* mask, const float* x,
@@ -87,16 +102,18 @@ static void backward_block(const ChainBackward& b, const float* d_y, const std::
 #pragma omp simd
     for (int lane = 0; lane < kMaskLanes; ++lane) {
       const std::int64_t j = column + lane;
-      const float arriving = d_y[i + lane];
+      const float arriving = input == InputKind::kCurveAlone ? 0.0f : d_y[i + lane];
       const float g = !kMask || ((words[lane] >> bit) & 1) ? arriving : 0.0f;
       float deviation = 0;
-      if constexpr (kProducts || input == InputKind::kCurve) deviation = x[i + lane] - b.shift[j];
+      if constexpr (kProducts || input == InputKind::kCurve || input == InputKind::kCurveAlone)
+        deviation = x[i + lane] - b.shift[j];
       if constexpr (kSums) sums[j] += g;
       if constexpr (kProducts) products[j] += g * deviation;
       if constexpr (input == InputKind::kGradient) d_x[i + lane] = g;
       if constexpr (input == InputKind::kSlope) d_x[i + lane] = b.slope[j] * g;
       if constexpr (input == InputKind::kCurve)
         d_x[i + lane] = b.slope[j] * g + (b.curve[j] * deviation + b.constant[j]);
+      if constexpr (input == InputKind::kCurveAlone) d_x[i + lane] = b.curve[j] * deviation + b.constant[j];
     }
     column = column + kMaskLanes == b.width ? 0 : column + kMaskLanes;
   }
@@ -105,19 +122,21 @@ static void backward_block(const ChainBackward& b, const float* d_y, const std::
 template <bool kMask, bool kSums, bool kProducts, InputKind input>
 static void backward_blocks(const ChainBackward& b, float* sums, float* products, std::int64_t first,
                             std::int64_t last) {
-  constexpr bool kReadsX = kProducts || input == InputKind::kCurve;
+  constexpr bool kReadsGradient = input != InputKind::kCurveAlone;
+  constexpr bool kReadsX = kProducts || input == InputKind::kCurve || !kReadsGradient;
   for (std::int64_t block = first; block < last; ++block) {
     const std::int64_t at = block * kMaskBlock, count = std::min(kMaskBlock, b.n - at);
     const std::uint32_t* mask = kMask ? b.mask + block * kMaskLanes : nullptr;
     const std::int64_t column = at % b.width;
     if (count == kMaskBlock) {
-      backward_block<kMask, kSums, kProducts, input>(b, b.d_y + at, mask, kReadsX ? b.x + at : nullptr, b.d_x + at,
-                                                     b.d_addend == nullptr ? nullptr : b.d_addend + at, sums, products,
-                                                     column);
+      backward_block<kMask, kSums, kProducts, input>(
+          b, kReadsGradient ? b.d_y + at : nullptr, mask, kReadsX ? b.x + at : nullptr,
+          b.d_x == nullptr ? nullptr : b.d_x + at, b.d_addend == nullptr ? nullptr : b.d_addend + at, sums, products,
+          column);
       continue;
     }
     float d_y[kMaskBlock] = {}, x[kMaskBlock] = {}, d_x[kMaskBlock], d_addend[kMaskBlock];
-    std::copy_n(b.d_y + at, count, d_y);
+    if constexpr (kReadsGradient) std::copy_n(b.d_y + at, count, d_y);
     if constexpr (kReadsX) std::copy_n(b.x + at, count, x);
     backward_block<kMask, kSums, kProducts, input>(b, d_y, mask, x, d_x, d_addend, sums, products, column);
     if (b.d_x != nullptr) std::copy_n(d_x, count, b.d_x + at);
@@ -150,7 +169,9 @@ static void backward_masked(const ChainBackward& b, float* sums, float* products
 }
 
 static void backward(const ChainBackward& b, float* sums, float* products, std::int64_t first, std::int64_t last) {
-  if (b.mask != nullptr)
+  if (b.d_y == nullptr)
+    backward_blocks<false, false, false, InputKind::kCurveAlone>(b, sums, products, first, last);
+  else if (b.mask != nullptr)
     backward_masked<true>(b, sums, products, first, last);
   else
     backward_masked<false>(b, sums, products, first, last);

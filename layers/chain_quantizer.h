@@ -46,6 +46,8 @@ class ChainQuantizer {
   virtual ChainGrid grid(const ChainRange& range, const ObservedRange* observed) const = 0;
   /// y = x on the grid, n elements, in the calling thread. y may be x.
   virtual void quantize_piece(const ChainGrid& grid, const float* x, float* y, std::int64_t n) const = 0;
+  /// Whether the integers of a grid fit into bytes.
+  virtual bool fits_bytes() const = 0;
 };
 
 }  // namespace miniqat::layers

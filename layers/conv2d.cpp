@@ -120,6 +120,7 @@ std::vector<TensorSpec> Conv2d::infer(std::span<const TensorSpec> inputs) const 
 OpTraits Conv2d::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 1};
+  traits.gradient_over_input = 1;
   return traits;
 }
 

@@ -31,6 +31,7 @@ std::vector<TensorSpec> DepthwiseConv2d::infer(std::span<const TensorSpec> input
 OpTraits DepthwiseConv2d::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 1};
+  traits.gradient_over_input = 1;
   return traits;
 }
 

@@ -53,6 +53,7 @@ std::vector<TensorSpec> MatMul::infer(std::span<const TensorSpec> inputs) const 
 OpTraits MatMul::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 1};
+  traits.gradient_over_input = 1;
   return traits;
 }
 

@@ -73,8 +73,8 @@ template <class T>
 Affine<T> grid_of(Range<T> range, const GridOptions& options);
 
 /// floor(v) for 0 <= v < 2^22, and NaN for NaN. Adding and subtracting 2^23 (2^52 in double) rounds v to the nearest
-/// whole number, which may be one too many. GCC makes vector code of this (a comparison's mask is -1 or 0) on every
-/// instruction set, and of std::floor on none.
+/// whole number, which may be one too many. GCC makes vector code of this (a comparison's mask is -1 or 0) also where
+/// there is no instruction for std::floor.
 template <class T>
 [[gnu::always_inline]] inline T floor_positive(T v) {
   constexpr T kNoFraction = T(std::int64_t{1} << (std::numeric_limits<T>::digits - 1));

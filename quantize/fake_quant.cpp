@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/node_check.h"
+#include "core/scratch.h"
 #include "core/source_ops.h"
 #include "quantize/fake_quant_kernels.h"
 #include "quantize/range_observer.h"
@@ -30,9 +31,11 @@ bool observes(const FakeQuantAttributes& attributes, const ForwardContext& conte
   return context.training && !takes_range_as_given(attributes) && context.input(0).elements() > 0;
 }
 
+// Ranges and grids per channel lie in the working memory of a run (`scope`).
+
 template <class T>
-std::vector<Range<T>> ranges_in(const Tensor& min, const Tensor& max) {
-  std::vector<Range<T>> ranges(min.elements());
+std::span<Range<T>> ranges_in(const Tensor& min, const Tensor& max, ScratchScope& scope) {
+  const std::span<Range<T>> ranges = scope.take<Range<T>>(static_cast<std::size_t>(min.elements()));
   for (std::size_t c = 0; c < ranges.size(); ++c) ranges[c] = {min.data<T>()[c], max.data<T>()[c]};
   return ranges;
 }
@@ -41,16 +44,16 @@ std::vector<Range<T>> ranges_in(const Tensor& min, const Tensor& max) {
 /// lest a later op that ignores NaNs or this one's clamping hides the trouble; the stored range keeps its last good
 /// value, also where no loss depends on this node and a run would commit it.
 template <class T>
-std::vector<Range<T>> no_ranges(std::size_t channels) {
+std::span<Range<T>> no_ranges(std::size_t channels, ScratchScope& scope) {
   const T nan = std::numeric_limits<T>::quiet_NaN();
-  return std::vector<Range<T>>(channels, {nan, nan});
+  return scope.filled<Range<T>>(channels, {nan, nan});
 }
 
 /// Stages the stored ranges (context.updates) and the count of observations, and returns the new ranges.
 template <class T>
-std::vector<Range<T>> learn(const FakeQuantAttributes& attributes, const ForwardContext& context,
-                            Observation<T> observation) {
-  if (!widen(observation, grid_options(attributes))) return no_ranges<T>(observation.ranges.size());
+std::span<Range<T>> learn(const FakeQuantAttributes& attributes, const ForwardContext& context,
+                          Observation<T> observation, ScratchScope& scope) {
+  if (!widen(observation, grid_options(attributes))) return no_ranges<T>(observation.ranges.size(), scope);
   double weight = 1;
   if (attributes.range == RangeKind::kMovingAverage) {
     T& num_updates = *context.state[0]->data<T>();
@@ -64,13 +67,14 @@ std::vector<Range<T>> learn(const FakeQuantAttributes& attributes, const Forward
     *min++ = range.min;
     *max++ = range.max;
   }
-  return std::move(observation.ranges);
+  return observation.ranges;
 }
 
 template <class T>
-std::vector<Affine<T>> grids_of(const std::vector<Range<T>>& ranges, const FakeQuantAttributes& attributes) {
-  std::vector<Affine<T>> grids;
-  for (const Range<T>& range : ranges) grids.push_back(grid_of(range, grid_options(attributes)));
+std::span<const Affine<T>> grids_of(std::span<const Range<T>> ranges, const FakeQuantAttributes& attributes,
+                                    ScratchScope& scope) {
+  const std::span<Affine<T>> grids = scope.take<Affine<T>>(ranges.size());
+  for (std::size_t c = 0; c < ranges.size(); ++c) grids[c] = grid_of(ranges[c], grid_options(attributes));
   return grids;
 }
 
@@ -81,12 +85,13 @@ std::span<const T> elements(const Tensor& tensor) {
 
 /// The ranges that the reference forward used: it saves nothing, so they are found again.
 template <class T>
-std::vector<Range<T>> ranges_used(const FakeQuantAttributes& attributes, const ForwardContext& context) {
+std::span<const Range<T>> ranges_used(const FakeQuantAttributes& attributes, const ForwardContext& context,
+                                      ScratchScope& scope) {
   const std::int64_t channels = context.input(1).elements();
-  if (!observes(attributes, context)) return ranges_in<T>(context.input(1), context.input(2));
-  Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels);
-  if (!widen(observation, grid_options(attributes))) return no_ranges<T>(channels);
-  return ranges_in<T>(*context.updates[0], *context.updates[1]);
+  if (!observes(attributes, context)) return ranges_in<T>(context.input(1), context.input(2), scope);
+  Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels, scope);
+  if (!widen(observation, grid_options(attributes))) return no_ranges<T>(observation.ranges.size(), scope);
+  return ranges_in<T>(*context.updates[0], *context.updates[1], scope);
 }
 
 template <class T>
@@ -173,13 +178,16 @@ std::optional<std::int64_t> FakeQuant::quant_delay() const {
 void FakeQuant::forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   float* y = context.output(0).data<float>();
-  const auto ranges = observes(attributes_, context)
-                          ? learn(attributes_, context, observe(elements<float>(x), context.input(1).elements()))
-                          : ranges_in<float>(context.input(1), context.input(2));
+  const std::int64_t channels = context.input(1).elements();
+  ScratchScope scope;
+  const std::span<const Range<float>> ranges =
+      observes(attributes_, context) ? learn(attributes_, context, observe(elements<float>(x), channels, scope), scope)
+                                     : ranges_in<float>(context.input(1), context.input(2), scope);
   if (!context.quantizing) return copy_floats(x.data<float>(), y, x.elements());
   std::uint32_t* mask = nullptr;
   if (!context.saved.empty()) mask = reinterpret_cast<std::uint32_t*>(context.saved[0]->data<std::int32_t>());
-  fake_quant_forward(x.data<float>(), y, x.elements(), grids_of(ranges, attributes_), mask);
+  const ChannelGrids grids = channel_grids(grids_of(ranges, attributes_, scope), scope);
+  fake_quant_forward(x.data<float>(), y, x.elements(), grids, mask);
 }
 
 void FakeQuant::backward(const BackwardContext& context) const {
@@ -195,7 +203,9 @@ void FakeQuant::backward(const BackwardContext& context) const {
     if (dx) fake_quant_backward(dy.data<float>(), dx, dy.elements(), mask);
     return;
   }
-  const auto grids = grids_of(ranges_in<float>(forward.input(1), forward.input(2)), attributes_);
+  ScratchScope scope;
+  const std::span<const Range<float>> ranges = ranges_in<float>(forward.input(1), forward.input(2), scope);
+  const ChannelGrids grids = channel_grids(grids_of(ranges, attributes_, scope), scope);
   fake_quant_backward(forward.input(0).data<float>(), dy.data<float>(), dy.elements(), grids, dx,
                       data_or_null<float>(context.d_inputs[1]), data_or_null<float>(context.d_inputs[2]));
 }
@@ -204,15 +214,16 @@ void FakeQuant::reference_forward(const ForwardContext& context) const {
   with_float_type(context.input(0), [&]<class T>(T) {
     const std::span<const T> x = elements<T>(context.input(0));
     T* y = context.output(0).data<T>();
-    const auto ranges = observes(attributes_, context)
-                            ? learn(attributes_, context, reference::observe(x, context.input(1).elements()))
-                            : ranges_in<T>(context.input(1), context.input(2));
+    const std::int64_t channels = context.input(1).elements();
+    ScratchScope scope;
+    const std::span<const Range<T>> ranges =
+        observes(attributes_, context) ? learn(attributes_, context, reference::observe(x, channels, scope), scope)
+                                       : ranges_in<T>(context.input(1), context.input(2), scope);
     if (!context.quantizing) {
       std::ranges::copy(x, y);
       return;
     }
-    const std::vector<Affine<T>> grids = grids_of(ranges, attributes_);
-    reference::fake_quant_forward<T>(x, grids, y);
+    reference::fake_quant_forward<T>(x, grids_of(ranges, attributes_, scope), y);
   });
 }
 
@@ -225,7 +236,8 @@ void FakeQuant::reference_backward(const BackwardContext& context) const {
       if (dx) std::ranges::copy(elements<T>(dy), dx);
       return clear_range_gradients<T>(context);
     }
-    const std::vector<Affine<T>> grids = grids_of(ranges_used<T>(attributes_, forward), attributes_);
+    ScratchScope scope;
+    const std::span<const Affine<T>> grids = grids_of(ranges_used<T>(attributes_, forward, scope), attributes_, scope);
     reference::fake_quant_backward<T>(elements<T>(forward.input(0)), dy.data<T>(), grids, dx,
                                       data_or_null<T>(context.d_inputs[1]), data_or_null<T>(context.d_inputs[2]));
   });

@@ -67,6 +67,7 @@ class FakeQuant final : public Op, public layers::ChainQuantizer {
   bool learns_range() const override;
   layers::ChainGrid grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const override;
   void quantize_piece(const layers::ChainGrid& grid, const float* x, float* y, std::int64_t n) const override;
+  bool fits_bytes() const override { return attributes_.bits <= 8; }
 
  private:
   FakeQuantAttributes attributes_;

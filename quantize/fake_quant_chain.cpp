@@ -59,9 +59,7 @@ layers::ChainGrid FakeQuant::grid(const layers::ChainRange& range, const layers:
 }
 
 void FakeQuant::quantize_piece(const layers::ChainGrid& g, const float* x, float* y, std::int64_t n) const {
-  const Affine<float> grid = {g.scale, g.zero_point, g.quant_min, g.quant_max, g.nudged_min, g.nudged_max};
-  ScratchScope scope;
-  fake_quant_piece(x, y, n, channel_grids({&grid, 1}, scope));
+  fake_quant_piece(x, y, n, Affine<float>{g.scale, g.zero_point, g.quant_min, g.quant_max, g.nudged_min, g.nudged_max});
 }
 
 }  // namespace miniqat::quantize

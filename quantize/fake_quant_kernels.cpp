@@ -1,281 +1,155 @@
 #include "quantize/fake_quant_kernels.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
-#include <vector>
 
-#include "core/instruction_set.h"
 #include "core/parallel.h"
-
-// One source, compiled for several instruction sets; the loader picks. The arithmetic (affine.h) gives the same bits
-// on each. Sanitizers cannot run before the loader has picked, so they get the baseline.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define MINIQAT_VECTORISED __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-#define MINIQAT_VECTORISED
-#endif
-// Bodies that the functions above share must become part of each clone.
-#define MINIQAT_INLINE [[gnu::always_inline]] inline
+#include "core/scratch.h"
+#include "quantize/fake_quant_sets.h"
 
 namespace miniqat::quantize {
 namespace {
 
-#define MINIQAT_LOOPS "quantize/fake_quant_loops.h"
-#include "core/per_instruction_set.h"
+/// A second thread costs what the first one needs for about this many elements, at 5 to 9 of them a nanosecond.
+constexpr std::int64_t kGrain = 32768;
+/// Within its share a thread takes tiles of about this many elements. (Tiles of a quarter of that gain less.)
+constexpr std::int64_t kTile = 262144;
+/// Sums over a tensor are taken in at most this many parts.
+constexpr std::int64_t kMaxParts = 64;
 
-constexpr std::int64_t kGrainBlocks = kPointwiseGrain / kMaskBlock;
+const FakeQuantLoops& loops() { return fake_quant_loops(instruction_set()); }
 
-/// One grid for all elements.
-struct OneGrid {
-  Affine<float> grid;
+std::int64_t divide_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step; }
 
-  // Member by member: GCC keeps the copy of a whole struct in memory, and then doesn't vectorise the loop.
-  MINIQAT_INLINE Affine<float> at(std::int64_t) const {
-    return {grid.scale, grid.zero_point, grid.quant_min, grid.quant_max, grid.nudged_min, grid.nudged_max};
-  }
-  MINIQAT_INLINE OneGrid from(std::int64_t) const { return {at(0)}; }
-};
-
-/// Element i has grid i % channels. The members lie in arrays of their own, and these repeat beyond `channels`, so that
-/// a block of elements reads one stretch of them, whatever the channel it starts with.
-struct GridRow {
-  const float* scale;
-  const float* zero_point;
-  const float* nudged_min;
-  const float* nudged_max;
-  float quant_min;
-  float quant_max;
-  std::int64_t channels;
-
-  MINIQAT_INLINE Affine<float> at(std::int64_t i) const {
-    return {scale[i], zero_point[i], quant_min, quant_max, nudged_min[i], nudged_max[i]};
-  }
-  MINIQAT_INLINE GridRow from(std::int64_t element) const {
-    const std::int64_t c = element % channels;
-    return {scale + c, zero_point + c, nudged_min + c, nudged_max + c, quant_min, quant_max, channels};
-  }
-};
-
-/// The memory of a GridRow of `length` elements.
-class GridTable {
- public:
-  GridTable(std::span<const Affine<float>> grids, std::int64_t length) : grids_(grids), length_(length) {
-    memory_.reserve(4 * length);
-    for (auto member :
-         {&Affine<float>::scale, &Affine<float>::zero_point, &Affine<float>::nudged_min, &Affine<float>::nudged_max}) {
-      for (const Affine<float>& grid : grids) memory_.push_back(grid.*member);
-      for (std::size_t i = grids.size(); i < static_cast<std::size_t>(length); ++i)
-        memory_.push_back(memory_[memory_.size() - grids.size()]);
-    }
-  }
-
-  GridRow row() const {
-    const float* start = memory_.data();
-    return {start,
-            start + length_,
-            start + 2 * length_,
-            start + 3 * length_,
-            grids_[0].quant_min,
-            grids_[0].quant_max,
-            static_cast<std::int64_t>(grids_.size())};
-  }
-
- private:
-  std::span<const Affine<float>> grids_;
-  std::int64_t length_;
-  std::vector<float> memory_;
-};
-
-/// Calls body(offset, count) for blocks first..last of n elements; only the last block of all may be short.
+/// Calls body(from, count) for tiles of n elements, in parallel; they begin at multiples of `unit`. Every thread starts
+/// with the last tile of its share: whoever wrote or read the tensor before ended there, so that is what the cache
+/// still holds of it.
 template <class Body>
-MINIQAT_INLINE void for_blocks(std::int64_t first, std::int64_t last, std::int64_t n, const Body& body) {
-  for (std::int64_t block = first; block < last; ++block)
-    body(block * kMaskBlock, std::min(kMaskBlock, n - block * kMaskBlock));
-}
-
-template <bool kMask, class Grids>
-MINIQAT_INLINE void forward_block(const float* x, float* y, std::uint32_t* mask, Grids grids) {
-  std::uint32_t words[kMaskLanes] = {};
-  for (int bit = 0; bit < 32; ++bit) {
-#pragma omp simd
-    for (int lane = 0; lane < kMaskLanes; ++lane) {
-      const int i = bit * kMaskLanes + lane;
-      const Affine<float> grid = grids.at(i);
-      const float value = x[i];
-      if (kMask) words[lane] |= (gradient_passes(grid, value) ? 1u : 0u) << bit;
-      y[i] = fake_quantize(grid, value);
+void for_tiles(std::int64_t n, std::int64_t unit, const Body& body) {
+  const std::int64_t tile = divide_up(kTile, unit);
+  parallel_for(divide_up(n, unit), divide_up(kGrain, unit), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t end = last; end > first; end = std::max(first, end - tile)) {
+      const std::int64_t from = std::max(first, end - tile) * unit;
+      body(from, std::min(n, end * unit) - from);
     }
-  }
-  if (kMask) std::copy_n(words, kMaskLanes, mask);
-}
-
-template <bool kMask, class Grids>
-MINIQAT_INLINE void forward_blocks(const float* x, float* y, std::int64_t n, std::uint32_t* mask, const Grids& grids,
-                                   std::int64_t first, std::int64_t last) {
-  for_blocks(
-      first, last, n, [&](std::int64_t at, std::int64_t count) __attribute__((always_inline)) {
-        std::uint32_t* words = kMask ? mask + at / kMaskBlock * kMaskLanes : nullptr;
-        if (count == kMaskBlock) return forward_block<kMask>(x + at, y + at, words, grids.from(at));
-        float whole[kMaskBlock] = {};
-        std::copy_n(x + at, count, whole);
-        forward_block<kMask>(whole, whole, words, grids.from(at));
-        std::copy_n(whole, count, y + at);
-      });
-}
-
-MINIQAT_VECTORISED void forward_one(const float* x, float* y, std::int64_t n, std::uint32_t* mask, OneGrid grids,
-                                    std::int64_t first, std::int64_t last) {
-  if (mask)
-    forward_blocks<true>(x, y, n, mask, grids, first, last);
-  else
-    forward_blocks<false>(x, y, n, mask, grids, first, last);
-}
-
-MINIQAT_VECTORISED void forward_row(const float* x, float* y, std::int64_t n, std::uint32_t* mask, GridRow grids,
-                                    std::int64_t first, std::int64_t last) {
-  if (mask)
-    forward_blocks<true>(x, y, n, mask, grids, first, last);
-  else
-    forward_blocks<false>(x, y, n, mask, grids, first, last);
-}
-
-MINIQAT_INLINE void masked_block(const float* dy, float* dx, const std::uint32_t* words) {
-  for (int bit = 0; bit < 32; ++bit) {
-#pragma omp simd
-    for (int lane = 0; lane < kMaskLanes; ++lane) {
-      const int i = bit * kMaskLanes + lane;
-      const float value = dy[i];
-      dx[i] = (words[lane] >> bit) & 1 ? value : 0.0f;
-    }
-  }
-}
-
-MINIQAT_VECTORISED void masked_blocks(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask,
-                                      std::int64_t first, std::int64_t last) {
-  for_blocks(
-      first, last, n, [&](std::int64_t at, std::int64_t count) __attribute__((always_inline)) {
-        const std::uint32_t* words = mask + at / kMaskBlock * kMaskLanes;
-        if (count == kMaskBlock) return masked_block(dy + at, dx + at, words);
-        float whole[kMaskBlock] = {};
-        std::copy_n(dy + at, count, whole);
-        masked_block(whole, whole, words);
-        std::copy_n(whole, count, dx + at);
-      });
-}
-
-/// Elements from..to of a tensor whose row i % width takes part in accumulator i % width. `from` starts a row.
-MINIQAT_VECTORISED std::uint32_t min_max_rows(const float* x, std::int64_t from, std::int64_t to, std::int64_t width,
-                                              float* low, float* high) {
-  std::uint32_t not_a_number = 0;
-  for (std::int64_t row = from; row < to; row += width) {
-    const std::int64_t count = std::min(width, to - row);
-#pragma omp simd reduction(| : not_a_number)
-    for (std::int64_t i = 0; i < count; ++i) {
-      const float value = x[row + i];
-      low[i] = value < low[i] ? value : low[i];
-      high[i] = value > high[i] ? value : high[i];
-      not_a_number |= value != value ? 1u : 0u;
-    }
-  }
-  return not_a_number;
-}
-
-MINIQAT_VECTORISED void range_gradient_rows(const float* x, const float* dy, std::int64_t from, std::int64_t to,
-                                            std::int64_t width, GridRow grids, double* below, double* above) {
-  for (std::int64_t row = from; row < to; row += width) {
-    const std::int64_t count = std::min(width, to - row);
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) {
-      const Affine<float> grid = grids.at(i);
-      const float value = x[row + i];
-      const float gradient = grid.empty() ? 0.0f : dy[row + i];
-      below[i] += value < grid.nudged_min ? gradient : 0.0f;
-      above[i] += value > grid.nudged_max ? gradient : 0.0f;
-    }
-  }
-}
-
-MINIQAT_VECTORISED void gradient_rows(const float* x, const float* dy, float* dx, std::int64_t from, std::int64_t to,
-                                      std::int64_t width, GridRow grids) {
-  for (std::int64_t row = from; row < to; row += width) {
-    const std::int64_t count = std::min(width, to - row);
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) {
-      const float gradient = dy[row + i];
-      dx[row + i] = gradient_passes(grids.at(i), x[row + i]) ? gradient : 0.0f;
-    }
-  }
-}
-
-/// Loops that accumulate per channel take rows of this many elements: a multiple of the channels, long enough to
-/// vectorise however few these are.
-std::int64_t row_width(std::int64_t channels) { return (255 / channels + 1) * channels; }
-
-/// Calls body(part, from, to) for contiguous runs of whole rows (the last may be short), in parallel.
-template <class Body>
-void parallel_rows(std::int64_t n, std::int64_t width, int parts, const Body& body) {
-  const std::int64_t rows = (n + width - 1) / width;
-  parallel_for(parts, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t part = first; part < last; ++part)
-      body(part, rows * part / parts * width, std::min(n, rows * (part + 1) / parts * width));
   });
+}
+
+/// Calls body(part, from, count) for `parts` contiguous runs of whole rows (the last row may be short), in parallel.
+template <class Body>
+void for_parts(std::int64_t n, std::int64_t width, std::int64_t parts, const Body& body) {
+  const std::int64_t rows = divide_up(n, width);
+  parallel_for(parts, divide_up(parts * kGrain, std::max<std::int64_t>(n, 1)),
+               [&](std::int64_t first, std::int64_t last) {
+                 for (std::int64_t part = first; part < last; ++part) {
+                   const std::int64_t from = rows * part / parts * width;
+                   body(part, from, std::min(n, rows * (part + 1) / parts * width) - from);
+                 }
+               });
 }
 
 /// How far apart the accumulators of two parts lie: two cache lines more than they need, so that no line is shared.
 std::int64_t part_stride(std::int64_t width) { return width + 32; }
 
+/// Takes one row's minima and maxima, which get lost, into those of the channels.
+void merge_row(float* low, float* high, std::int64_t width, std::span<float> min, std::span<float> max) {
+  const std::int64_t channels = std::ssize(min);
+  // By halves while there are such: a vector at a time, where channel by channel each step would wait for the last.
+  while (width / channels % 2 == 0) {
+    width /= 2;
+    for (std::int64_t i = 0; i < width; ++i) {
+      low[i] = std::min(low[i], low[width + i]);
+      high[i] = std::max(high[i], high[width + i]);
+    }
+  }
+  for (std::int64_t i = 0; i < width; i += channels) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      // -0 and 0 are the same minimum; which of them was found depends on the order. Adding 0 makes both 0.
+      min[c] = std::min(min[c], low[i + c]) + 0.0f;
+      max[c] = std::max(max[c], high[i + c]) + 0.0f;
+    }
+  }
+}
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
 }  // namespace
+
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids) {
+  if (grids.channels == 1) return loops().forward_one(x, y, n, grids);
+  if (grids.channels > 1) loops().forward_rows(x, y, n, grids);
+}
+
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const Affine<float>& grid) {
+  const float offset = grid.quant_min - grid.zero_point;
+  // Reads the first element of each array only.
+  loops().forward_one(x, y, n, {1, row_width(1), &grid.scale, &offset, &grid.nudged_max});
+}
+
+bool min_max_piece(const float* x, std::int64_t n, float& min, float& max) {
+  constexpr std::int64_t kWidth = 64;
+  alignas(64) float low[kWidth], high[kWidth];
+  std::ranges::fill(low, min);
+  std::ranges::fill(high, max);
+  const bool not_a_number = loops().min_max_rows(x, n, kWidth, low, high);
+  merge_row(low, high, kWidth, {&min, 1}, {&max, 1});
+  return not_a_number;
+}
+
+void fake_quant_forward(const float* x, float* y, std::int64_t n, const ChannelGrids& grids, std::uint32_t* mask) {
+  if (grids.channels == 0) return;
+  if (mask) {
+    for_tiles(n, kMaskBlock, [&](std::int64_t from, std::int64_t count) {
+      std::uint32_t* words = mask + from / kMaskBlock * kMaskLanes;
+      loops().forward_mask(x + from, y + from, count, words, grids, from % grids.width);
+    });
+  } else {
+    const std::int64_t unit = grids.channels == 1 ? kMaskBlock : grids.width;
+    for_tiles(n, unit,
+              [&](std::int64_t from, std::int64_t count) { fake_quant_piece(x + from, y + from, count, grids); });
+  }
+}
 
 void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<const Affine<float>> grids,
                         std::uint32_t* mask) {
-  if (grids.empty()) return;
-  const std::int64_t blocks = mask_words(n) / kMaskLanes;
-  if (grids.size() == 1) {
-    parallel_for(blocks, kGrainBlocks, [&](std::int64_t first, std::int64_t last) {
-      forward_one(x, y, n, mask, OneGrid{grids[0]}, first, last);
-    });
-    return;
-  }
-  const GridTable table(grids, static_cast<std::int64_t>(grids.size()) + kMaskBlock);
-  parallel_for(blocks, kGrainBlocks,
-               [&](std::int64_t first, std::int64_t last) { forward_row(x, y, n, mask, table.row(), first, last); });
-}
-
-void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids) {
-  if (grids.channels == 0) return;
-  if (grids.channels == 1) return MINIQAT_PICK(forward_one)(x, y, n, grids);
-  MINIQAT_PICK(forward_row)(x, y, n, grids, 0);
+  ScratchScope scope;
+  fake_quant_forward(x, y, n, channel_grids(grids, scope), mask);
 }
 
 void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask) {
-  parallel_for(mask_words(n) / kMaskLanes, kGrainBlocks,
-               [&](std::int64_t first, std::int64_t last) { masked_blocks(dy, dx, n, mask, first, last); });
+  for_tiles(n, kMaskBlock, [&](std::int64_t from, std::int64_t count) {
+    loops().masked(dy + from, dx + from, count, mask + from / kMaskBlock * kMaskLanes);
+  });
 }
 
-void fake_quant_backward(const float* x, const float* dy, std::int64_t n, std::span<const Affine<float>> grids,
-                         float* dx, float* d_min, float* d_max) {
-  if (grids.empty()) return;
-  const std::int64_t channels = static_cast<std::int64_t>(grids.size());
-  const std::int64_t width = row_width(channels);
-  const std::int64_t stride = part_stride(width);
-  const int parts = parallel_parts(n, std::max(width, kPointwiseGrain));
-  const GridTable table(grids, width);
-  std::vector<double> below(parts * stride), above(parts * stride);
-  parallel_rows(n, width, parts, [&](std::int64_t part, std::int64_t from, std::int64_t to) {
-    // The sums first: dx may be dy.
-    if (d_min || d_max)
-      range_gradient_rows(x, dy, from, to, width, table.row(), &below[part * stride], &above[part * stride]);
-    if (dx) gradient_rows(x, dy, dx, from, to, width, table.row());
+void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const ChannelGrids& grids, float* dx,
+                         float* d_min, float* d_max) {
+  if (grids.channels == 0) return;
+  if (!d_min && !d_max) {
+    if (!dx) return;
+    for_tiles(n, grids.width, [&](std::int64_t from, std::int64_t count) {
+      loops().gradient_rows(x + from, dy + from, dx + from, count, grids, nullptr, nullptr);
+    });
+    return;
+  }
+  // The parts, and with them the order of every sum, depend on the tensor alone.
+  const std::int64_t width = grids.width, channels = grids.channels, stride = part_stride(width);
+  const std::int64_t parts = std::clamp<std::int64_t>(n / std::max(kGrain, width), 1, kMaxParts);
+  ScratchScope scope;
+  const std::span<double> below = scope.filled(static_cast<std::size_t>(parts * stride), 0.0);
+  const std::span<double> above = scope.filled(static_cast<std::size_t>(parts * stride), 0.0);
+  for_parts(n, width, parts, [&](std::int64_t part, std::int64_t from, std::int64_t count) {
+    loops().gradient_rows(x + from, dy + from, dx ? dx + from : nullptr, count, grids, &below[part * stride],
+                          &above[part * stride]);
   });
-  if (!d_min && !d_max) return;
   for (std::int64_t c = 0; c < channels; ++c) {
     double min_sum = 0, max_sum = 0;
     for (std::int64_t part = 0; part < parts; ++part) {
-      for (std::int64_t i = c; i < width; i += channels) {
-        min_sum += below[part * stride + i];
-        max_sum += above[part * stride + i];
+      for (std::int64_t i = part * stride + c; i < part * stride + width; i += channels) {
+        min_sum += below[i];
+        max_sum += above[i];
       }
     }
     if (d_min) d_min[c] = static_cast<float>(min_sum);
@@ -285,32 +159,26 @@ void fake_quant_backward(const float* x, const float* dy, std::int64_t n, std::s
 
 bool min_max(const float* x, std::int64_t n, std::span<float> min, std::span<float> max) {
   if (min.empty()) return false;
-  const std::int64_t channels = static_cast<std::int64_t>(min.size());
-  const std::int64_t width = row_width(channels);
-  const std::int64_t stride = part_stride(width);
-  const int parts = parallel_parts(n, std::max(width, kPointwiseGrain));
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  std::vector<float> low(parts * stride, kInfinity), high(parts * stride, -kInfinity);
-  std::vector<std::uint32_t> not_a_number(parts);
-  parallel_rows(n, width, parts, [&](std::int64_t part, std::int64_t from, std::int64_t to) {
-    not_a_number[part] = min_max_rows(x, from, to, width, &low[part * stride], &high[part * stride]);
+  const std::int64_t channels = std::ssize(min), width = row_width(channels), stride = part_stride(width);
+  const std::int64_t parts = parallel_parts(n, std::max(width, kGrain));
+  ScratchScope scope;
+  const std::span<float> low = scope.filled(static_cast<std::size_t>(parts * stride), kInfinity);
+  const std::span<float> high = scope.filled(static_cast<std::size_t>(parts * stride), -kInfinity);
+  std::atomic<bool> not_a_number = false;
+  for_parts(n, width, parts, [&](std::int64_t part, std::int64_t from, std::int64_t count) {
+    if (loops().min_max_rows(x + from, count, width, &low[part * stride], &high[part * stride]))
+      not_a_number.store(true, std::memory_order_relaxed);
   });
-  std::fill(min.begin(), min.end(), kInfinity);
-  std::fill(max.begin(), max.end(), -kInfinity);
-  for (std::int64_t part = 0; part < parts; ++part) {
-    for (std::int64_t first = part * stride; first < part * stride + width; first += channels) {
-      for (std::int64_t c = 0; c < channels; ++c) {
-        min[c] = std::min(min[c], low[first + c]);
-        max[c] = std::max(max[c], high[first + c]);
-      }
-    }
-  }
-  return std::any_of(not_a_number.begin(), not_a_number.end(), [](std::uint32_t found) { return found != 0; });
+  std::ranges::fill(min, kInfinity);
+  std::ranges::fill(max, -kInfinity);
+  for (std::int64_t part = 0; part < parts; ++part)
+    merge_row(&low[part * stride], &high[part * stride], width, min, max);
+  return not_a_number;
 }
 
 void copy_floats(const float* x, float* y, std::int64_t n) {
   if (x == y) return;
-  parallel_for(n, kPointwiseGrain, [&](std::int64_t from, std::int64_t to) {
+  parallel_for(n, kGrain, [&](std::int64_t from, std::int64_t to) {
     std::memcpy(y + from, x + from, static_cast<std::size_t>(to - from) * sizeof(float));
   });
 }

@@ -9,8 +9,8 @@
 namespace miniqat::quantize {
 
 // The fast loops of FakeQuant, in float32. Tensors are flat here: element i of n belongs to channel i % channels, one
-// channel meaning per tensor. All loops share the work between threads, at boundaries that depend on n, the number of
-// channels and the thread count only.
+// channel meaning per tensor. Results are the same bits for every instruction set and thread count. Nothing allocates
+// once the threads' scratch memory has grown; ChannelGrids of 0 channels do nothing.
 
 /// A mask has one bit an element, in blocks of 512 elements = 16 words: element i of a block is bit i / 16 of word
 /// i % 16. So 16 neighbours sit in 16 words, at the same bit, and a vector register of words fills and empties with
@@ -21,14 +21,24 @@ inline constexpr std::int64_t kMaskBlock = 32 * kMaskLanes;
 /// Words of a mask for n elements.
 constexpr std::int64_t mask_words(std::int64_t n) { return (n + kMaskBlock - 1) / kMaskBlock * kMaskLanes; }
 
-/// y = fake_quantize(x), with one grid per channel (all of the same bits). y may be x. With `mask`, of mask_words(n)
-/// words, also writes down where the gradient passes.
+// Pieces of a tensor, on the calling thread, for loops over cache-sized tiles that do more than this. A piece starts at
+// channel 0.
+
+/// y = fake_quantize(x). y may be x.
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids);
+/// The same with one grid for all.
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const Affine<float>& grid);
+
+/// Lowers min and raises max to the elements of x, NaNs left aside; returns whether there was one. One channel.
+bool min_max_piece(const float* x, std::int64_t n, float& min, float& max);
+
+// Whole tensors, shared between the threads where that pays.
+
+/// y = fake_quantize(x). y may be x. With `mask`, of mask_words(n) words, also writes down where the gradient passes.
+void fake_quant_forward(const float* x, float* y, std::int64_t n, const ChannelGrids& grids, std::uint32_t* mask);
+/// The same with one grid per channel (all of the same bits).
 void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<const Affine<float>> grids,
                         std::uint32_t* mask);
-
-/// y = fake_quantize(x) for a piece of a tensor, on the calling thread: for loops over cache-sized tiles that do more
-/// than this. x[0] belongs to channel 0. y may be x. Allocates nothing.
-void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids);
 
 /// dx = dy where the mask has a 1, else 0. dx may be dy.
 void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask);
@@ -36,11 +46,11 @@ void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::
 /// The same from x itself, and the gradients of the range's ends: per channel, d_min sums dy where x < nudged_min and
 /// d_max where x > nudged_max (both 0 for empty grids); sums are taken in double. Any of dx, d_min and
 /// d_max may be null. dx may be dy.
-void fake_quant_backward(const float* x, const float* dy, std::int64_t n, std::span<const Affine<float>> grids,
-                         float* dx, float* d_min, float* d_max);
+void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const ChannelGrids& grids, float* dx,
+                         float* d_min, float* d_max);
 
 /// Minimum and maximum of every channel (as many as min.size()), NaNs left aside; returns whether there was one. A
-/// channel without elements gets +infinity and -infinity.
+/// channel without elements gets +infinity and -infinity. A zero comes without its sign.
 bool min_max(const float* x, std::int64_t n, std::span<float> min, std::span<float> max);
 
 /// y = x, nothing to do when they are the same.

@@ -6,12 +6,12 @@
 
 namespace miniqat::quantize {
 
-Observation<float> observe(std::span<const float> x, std::int64_t channels) {
-  std::vector<float> min(channels), max(channels);
-  Observation<float> result;
-  result.has_nan = min_max(x.data(), static_cast<std::int64_t>(x.size()), min, max);
-  result.ranges.reserve(channels);
-  for (std::int64_t c = 0; c < channels; ++c) result.ranges.push_back({min[c], max[c]});
+Observation<float> observe(std::span<const float> x, std::int64_t channels, ScratchScope& scope) {
+  const auto count = static_cast<std::size_t>(channels);
+  const std::span<float> min = scope.take<float>(count), max = scope.take<float>(count);
+  Observation<float> result{scope.take<Range<float>>(count)};
+  result.has_nan = min_max(x.data(), std::ssize(x), min, max);
+  for (std::size_t c = 0; c < count; ++c) result.ranges[c] = {min[c], max[c]};
   return result;
 }
 

@@ -2,23 +2,23 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "core/scratch.h"
 #include "quantize/affine.h"
 
 namespace miniqat::quantize {
 
-/// What one step's tensor says about its range, per channel.
+/// What one step's tensor says about its range, per channel. The ranges belong to a ScratchScope.
 template <class T>
 struct Observation {
-  std::vector<Range<T>> ranges;
+  std::span<Range<T>> ranges;
   /// The tensor holds a NaN. (The ranges leave NaNs aside; infinities show up in them.)
   bool has_nan = false;
 };
 
 /// Minimum and maximum of x, whose element i belongs to channel i % channels. x must not be empty. Parallel; the result
-/// does not depend on the number of threads.
-Observation<float> observe(std::span<const float> x, std::int64_t channels);
+/// does not depend on the number of threads. Takes the ranges' memory from `scope`.
+Observation<float> observe(std::span<const float> x, std::int64_t channels, ScratchScope& scope);
 
 /// Widens the observed ranges to contain 0 and, if asked, to be symmetric. Returns whether all of them are finite; if
 /// not, this step's range is no range at all, and nothing may be learned from it.

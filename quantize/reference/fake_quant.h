@@ -13,10 +13,9 @@
 namespace miniqat::quantize::reference {
 
 template <class T>
-Observation<T> observe(std::span<const T> x, std::int64_t channels) {
+Observation<T> observe(std::span<const T> x, std::int64_t channels, ScratchScope& scope) {
   const T infinity = std::numeric_limits<T>::infinity();
-  Observation<T> result;
-  result.ranges.assign(channels, {infinity, -infinity});
+  Observation<T> result{scope.filled<Range<T>>(static_cast<std::size_t>(channels), {infinity, -infinity})};
   for (std::size_t i = 0; i < x.size(); ++i) {
     Range<T>& range = result.ranges[i % channels];
     if (std::isnan(x[i])) result.has_nan = true;

@@ -35,7 +35,7 @@ TEST_F(ProfileTest, TheTableNamesTheNodesAndTheTraceTheLastSteps) {
   expect_success(outcome);
   EXPECT_NE(outcome.out.find("mean of 14 steps"), std::string::npos) << outcome.out;
   const Json events = Json::parse(bytes_of(path("run/trace.json")))["traceEvents"];
-  for (const char* name : {"conv1/Conv2D", "pool1", "fc/MatMul", "loss", "conv1/weights", "next batch"}) {
+  for (const char* name : {"conv1/Conv2D", "conv1/act_quant", "fc/MatMul", "loss", "conv1/weights", "next batch"}) {
     EXPECT_NE(outcome.out.find(std::string("\n") + name + " "), std::string::npos) << name << "\n" << outcome.out;
     EXPECT_TRUE(std::ranges::any_of(events, [&](const Json& event) { return event["name"] == name; })) << name;
   }

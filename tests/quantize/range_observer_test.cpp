@@ -28,8 +28,9 @@ TEST(RangeObserver, FindsWhatTheReferenceFindsForAnyShapeAndThreads) {
     for (std::int64_t channels : {1, 2, 3, 33, 64, 255, 256, 257, 1000}) {
       for (std::int64_t rows : {1, 2, 7, 100, 513}) {
         const std::vector<float> x = random_values(rows * channels);
-        const auto fast = observe(x, channels);
-        const auto reference = reference::observe<float>(x, channels);
+        ScratchScope scope;
+        const auto fast = observe(x, channels, scope);
+        const auto reference = reference::observe<float>(x, channels, scope);
         ASSERT_EQ(fast.ranges.size(), reference.ranges.size());
         EXPECT_FALSE(fast.has_nan);
         for (std::int64_t c = 0; c < channels; ++c) {
@@ -44,21 +45,23 @@ TEST(RangeObserver, FindsWhatTheReferenceFindsForAnyShapeAndThreads) {
 TEST(RangeObserver, SeesOneExtremeValueWhereverItStands) {
   set_thread_count(2);
   std::vector<float> x = random_values(40'000);
+  ScratchScope scope;
   for (std::size_t at : {0, 1, 15, 16, 255, 256, 19'999, 20'000, 39'999}) {
     const float before = x[at];
     x[at] = 100;
-    EXPECT_EQ(observe(x, 1).ranges[0].max, 100) << at;
+    EXPECT_EQ(observe(x, 1, scope).ranges[0].max, 100) << at;
     x[at] = -kInfinity;
-    EXPECT_EQ(observe(x, 1).ranges[0].min, -kInfinity) << at;
+    EXPECT_EQ(observe(x, 1, scope).ranges[0].min, -kInfinity) << at;
     x[at] = kNan;
-    EXPECT_TRUE(observe(x, 1).has_nan) << at;
-    EXPECT_TRUE(observe(x, 8).has_nan) << at;
+    EXPECT_TRUE(observe(x, 1, scope).has_nan) << at;
+    EXPECT_TRUE(observe(x, 8, scope).has_nan) << at;
     x[at] = before;
   }
 }
 
 TEST(RangeObserver, WidensWhatItSaw) {
-  Observation<float> seen{.ranges = {{1, 2}, {-3, -2}, {-1, 4}}};
+  Range<float> ranges[] = {{1, 2}, {-3, -2}, {-1, 4}};
+  Observation<float> seen{ranges};
   EXPECT_TRUE(widen(seen, {.bits = 8, .narrow_range = true}));
   EXPECT_EQ(seen.ranges[0].min, 0);
   EXPECT_EQ(seen.ranges[1].max, 0);
@@ -70,19 +73,22 @@ TEST(RangeObserver, WidensWhatItSaw) {
 }
 
 TEST(RangeObserver, GivesZeroOneSign) {
-  Observation<float> seen{.ranges = {{-0.0f, 1}, {-1, -0.0f}}};
+  Range<float> ranges[] = {{-0.0f, 1}, {-1, -0.0f}};
+  Observation<float> seen{ranges};
   EXPECT_TRUE(widen(seen, {}));
   EXPECT_FALSE(std::signbit(seen.ranges[0].min));
   EXPECT_FALSE(std::signbit(seen.ranges[1].max));
 }
 
 TEST(RangeObserver, LearnsNothingFromNanAndInfinity) {
-  Observation<float> nan{.ranges = {{-1, 1}}, .has_nan = true};
+  Range<float> finite[] = {{-1, 1}};
+  Observation<float> nan{.ranges = finite, .has_nan = true};
   EXPECT_FALSE(widen(nan, {}));
-  Observation<float> infinity{.ranges = {{-1, 1}, {0, kInfinity}}};
+  Range<float> one_infinite[] = {{-1, 1}, {0, kInfinity}};
+  Observation<float> infinity{one_infinite};
   EXPECT_FALSE(widen(infinity, {}));
-  Observation<float> overflow{
-      .ranges = {{-std::numeric_limits<float>::max(), 0}, {0, std::numeric_limits<float>::max()}}};
+  Range<float> widest[] = {{-std::numeric_limits<float>::max(), 0}, {0, std::numeric_limits<float>::max()}};
+  Observation<float> overflow{widest};
   EXPECT_FALSE(widen(overflow, {.bits = 2, .symmetric = true})) << "twice the largest float";
 }
 
