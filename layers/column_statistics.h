@@ -9,7 +9,8 @@ namespace miniqat::layers {
 // channel. Parallel, without allocation; the same result whatever the instruction set, and for a given thread count
 // always the same.
 
-/// Mean and biased variance, each [channels]; NaN where a channel holds a NaN or infinities. rows >= 1.
+/// Mean and biased variance, each [channels]; neither is finite where a channel holds a NaN (both are NaN then) or an
+/// infinity. rows >= 1.
 /// `least` and `largest` [channels] may both be null; of channels with a NaN they say nothing.
 void column_moments(const float* x, std::int64_t rows, std::int64_t channels, float* mean, float* variance,
                     float* least, float* largest);

@@ -67,8 +67,8 @@ ChainCase chain_case(const ChainRecipe& recipe);
 Feeds chain_feeds(const ChainCase& chain, const ChainRecipe& recipe, std::uint64_t key);
 void fill_chain_variables(const Graph& graph, Session& session);
 
-/// Runs the chain twice in training and once in evaluation on the fast backend, with 1, 2 and 3 threads, and compares
-/// outputs, gradients and updated variables with the reference backend.
+/// Runs the chain twice in training and once in evaluation on the fast backend, with 1, 2 and 3 threads where it is
+/// large enough for them, and compares outputs, gradients and updated variables with the reference backend.
 void expect_chain_is_reference(const ChainRecipe& recipe);
 
 /// The plan runs exactly these nodes as one step.

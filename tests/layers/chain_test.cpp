@@ -3,7 +3,11 @@
 
 #include <array>
 
+#include "core/parallel.h"
+#include "core/random.h"
+#include "tests/digest.h"
 #include "tests/layers/chain_case.h"
+#include "tests/layers/op_runner.h"
 
 namespace miniqat::layers {
 namespace {
@@ -122,6 +126,31 @@ TEST(Chain, EvaluationGraphsAreReference) {
       expect_same_bits(fast.run(request, feeds).fetched[0], reference.run(request, feeds).fetched[0], recipe.text());
     }
 }
+
+TEST(ChainBits, DISABLED_Print) {
+  set_thread_count(2);
+  Digest digest;
+  std::size_t next = 0;
+  for (const bool pools : {false, true})
+    for (ChainRecipe recipe : all_chains(pools)) {
+      recipe.shape = {5, 12, 12, kChannels[next % kChannels.size()]};
+      recipe.quantizer = chain_quantizers()[next++ % chain_quantizers().size()];
+      if (pools) recipe.pool = PoolAttributes{.window = {2, 3}};
+      ChainCase chain = chain_case(recipe);
+      Session session(chain.graph);
+      fill_chain_variables(chain.graph, session);
+      Feeds feeds;
+      for (const auto& [output, tensor] : chain_feeds(chain, recipe, 1))
+        feeds.emplace_back(output, random_tensor(tensor.shape(), hash_text(output.node->name()), -3, 5));
+      const RunResult result = session.run(chain.request, feeds);
+      for (const Tensor& tensor : result.fetched) digest.add(tensor.values<float>());
+      for (const Tensor& tensor : result.gradients) digest.add(tensor.values<float>());
+      for (const auto& [name, value] : session.variables()) digest.add(value.values<float>());
+    }
+  digest.print();
+}
+
+TEST(ChainBits, AreTheSameOnEveryInstructionSet) { expect_same_on_all_instruction_sets("ChainBits.DISABLED_Print"); }
 
 }  // namespace
 }  // namespace miniqat::layers
