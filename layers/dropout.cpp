@@ -10,7 +10,9 @@ namespace {
 
 /// What becomes of an element: its random word below the threshold drops it, else it is multiplied by `scale`.
 struct Drop {
-  std::uint64_t key;
+  /// The halves of the key.
+  std::uint32_t low;
+  std::uint32_t high;
   std::uint32_t threshold;
   float scale;
 };
@@ -20,13 +22,16 @@ struct Drop {
 
 /// y = x * mask / (1 - rate). The mask is drawn again in backward: cheaper than keeping it. y may be x.
 void drop(const Tensor& from, double rate, std::uint64_t key, const Tensor& to) {
-  const Drop settings = {key, static_cast<std::uint32_t>(reference::dropout_threshold(rate)),
+  const Drop settings = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32),
+                         static_cast<std::uint32_t>(reference::dropout_threshold(rate)),
                          static_cast<float>(1 / (1 - rate))};
   const std::int64_t n = to.elements();
   const float* x = from.data<float>();
   float* y = to.data<float>();
   const auto loop = MINIQAT_PICK(drop);
-  parallel_for(n, kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) { loop(settings, x, y, begin, end); });
+  parallel_for(n, kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    loop(settings, x + begin, y + begin, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin));
+  });
 }
 
 }  // namespace
