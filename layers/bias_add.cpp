@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/node_check.h"
+#include "core/scratch.h"
 #include "layers/broadcast.h"
 #include "layers/chain_fusion.h"
 #include "layers/pointwise.h"
@@ -19,10 +20,10 @@ void add_columns(const float* d, std::int64_t rows, std::int64_t channels, doubl
   const std::int64_t fold = std::max<std::int64_t>(1, kWideEnough / channels);
   const std::int64_t width = fold * channels;
   const std::int64_t wide_rows = rows / fold;
-  std::vector<float> block(width);
+  ScratchScope scope;
+  float* sum = scope.take<float>(width).data();
   for (std::int64_t start = 0; start < wide_rows; start += kBlockRows) {
-    std::fill(block.begin(), block.end(), 0.0f);
-    float* sum = block.data();
+    std::fill_n(sum, width, 0.0f);
     for (std::int64_t r = start; r < std::min(wide_rows, start + kBlockRows); ++r) {
       const float* row = d + r * width;
 #pragma omp simd

@@ -1,6 +1,8 @@
 #include "layers/broadcast.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "core/error.h"
 
@@ -16,7 +18,7 @@ std::int64_t extent_from_last(const Shape& shape, int from_last) {
 
 Shape broadcast_shapes(const Shape& a, const Shape& b) {
   const int rank = std::max(a.rank(), b.rank());
-  std::vector<std::int64_t> extents(rank);
+  std::array<std::int64_t, Shape::kMaxRank> extents{};
   for (int i = 0; i < rank; ++i) {
     const std::int64_t left = extent_from_last(a, i), right = extent_from_last(b, i);
     if (left != right && left != 1 && right != 1)
@@ -24,7 +26,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
            a, ", ", b);
     extents[rank - 1 - i] = left == 1 ? right : left;
   }
-  return Shape(extents);
+  return Shape(std::span<const std::int64_t>(extents.data(), static_cast<std::size_t>(rank)));
 }
 
 BroadcastLoop::BroadcastLoop(const Shape& a, const Shape& b) {

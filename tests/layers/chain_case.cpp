@@ -66,6 +66,7 @@ class CaseBuilder {
                                  : vector("scale", true);
       take(mul(g, "mul", y_, factor));
     }
+    if (recipe_.second_scale) take(mul(g, "second_mul", vector("second_scale", true), y_));
     if (norm)
       take(batch_norm(g, "norm", y_, gamma, vector("beta", true), vector("mean", false), variance,
                       // So much that the gradients of few rows don't cancel.
@@ -156,7 +157,7 @@ void expect_same(const Trace& actual, const Trace& expected, const ChainRecipe& 
 }  // namespace
 
 std::string ChainRecipe::text() const {
-  std::string parts = concat(shape, scale ? " Mul" : "", kShifts[static_cast<int>(shift)],
+  std::string parts = concat(shape, scale ? " Mul" : "", second_scale ? " Mul" : "", kShifts[static_cast<int>(shift)],
                              kAddends[static_cast<int>(addend)], kClamps[static_cast<int>(clamp)]);
   if (quantizer)
     parts += concat(" FakeQuant(", quantizer->bits, quantizer->symmetric ? " symmetric" : "",
@@ -194,7 +195,7 @@ void fill_chain_variables(const Graph& graph, Session& session) {
   for (const auto& [name, value] : session.variables()) {
     const Tensor numbers(value.shape());
     const std::span<float> values = numbers.values<float>();
-    if (name == "gamma" || name == "scale")
+    if (name == "gamma" || name == "scale" || name == "second_scale")
       for (std::size_t c = 0; c < values.size(); ++c) values[c] = kFactors[c % kFactors.size()];
     else if (name == "variance")
       std::ranges::fill(values, 4.0f);
@@ -262,8 +263,10 @@ std::vector<ChainRecipe> all_chains(bool pools) {
                               Shift::kMovingNorm, Shift::kFrozenNorm})
       for (const Addend addend : {Addend::kNone, Addend::kRight, Addend::kLeft})
         for (const Clamp clamp : {Clamp::kNone, Clamp::kRelu, Clamp::kRelu6}) {
-          const ChainRecipe recipe = {.scale = scale, .shift = shift, .addend = addend, .clamp = clamp};
+          ChainRecipe recipe = {.scale = scale, .shift = shift, .addend = addend, .clamp = clamp};
           if (!pools || !(scale || addend != Addend::kNone || recipe.normalises())) recipes.push_back(recipe);
+          recipe.second_scale = true;
+          if (!pools && scale && !recipe.normalises()) recipes.push_back(recipe);
         }
   return recipes;
 }

@@ -34,8 +34,9 @@ enum class Clamp { kNone, kRelu, kRelu6 };
 
 struct ChainRecipe {
   Shape shape = {16, 8};
-  /// Mul by a vector: a trained one, or before a batch norm one without a gradient.
+  /// Mul by a vector: a trained one, or before a batch norm one without a gradient. And by a second one, trained.
   bool scale = false;
+  bool second_scale = false;
   Shift shift = Shift::kNone;
   Addend addend = Addend::kNone;
   Clamp clamp = Clamp::kNone;

@@ -3,7 +3,9 @@
 
 #include <array>
 
+#include "core/error.h"
 #include "core/parallel.h"
+#include "core/plan.h"
 #include "core/random.h"
 #include "tests/digest.h"
 #include "tests/layers/chain_case.h"
@@ -13,6 +15,7 @@ namespace miniqat::layers {
 namespace {
 
 using namespace testing;
+using quantize::FakeQuantAttributes;
 
 constexpr std::array<std::int64_t, 14> kChannels = {1, 2, 3, 5, 6, 7, 8, 9, 15, 16, 17, 33, 64, 100};
 
@@ -116,7 +119,7 @@ TEST(Chain, EvaluationGraphsAreReference) {
       const ChainRecipe recipe = {.shape = {3, 5, 5, 9},
                                   .shift = shift,
                                   .clamp = Clamp::kRelu6,
-                                  .quantizer = quantize::FakeQuantAttributes{.bits = bits, .is_training = false}};
+                                  .quantizer = FakeQuantAttributes{.bits = bits, .is_training = false}};
       ChainCase chain = chain_case(recipe);
       const RunRequest request = {.fetches = {chain.y}};
       expect_fused(chain.graph, plan_request(request), chain.members);
@@ -125,6 +128,44 @@ TEST(Chain, EvaluationGraphsAreReference) {
       const Feeds feeds = chain_feeds(chain, recipe, 1);
       expect_same_bits(fast.run(request, feeds).fetched[0], reference.run(request, feeds).fetched[0], recipe.text());
     }
+}
+
+/// What backward has left of y when y rests as bytes in between: the sum over the gradient that arrives at a factor
+/// of y's is y itself.
+void expect_unpacked(ChainRecipe recipe, bool packs) {
+  ChainCase chain = chain_case(recipe);
+  Graph& g = chain.graph;
+  // Others use the memory meanwhile.
+  Output flow = g.at("loss").output();
+  for (int i = 0; i < 3; ++i) flow = square(g, "square" + std::to_string(i), flow);
+  const RunRequest request = {
+      .gradients_of = flow, .gradient_targets = {g.at("weighting").output(), g.at("left").output()}, .training = true};
+  EXPECT_EQ(!compile_plan(g, plan_request(request))->packed.empty(), packs) << recipe.text();
+  Session fast(g), reference(g, {.backend = Backend::kReference});
+  for (Session* session : {&fast, &reference}) fill_chain_variables(g, *session);
+  for (const std::uint64_t key : {1, 2}) {
+    const Feeds feeds = chain_feeds(chain, recipe, key);
+    const RunResult got = fast.run(request, feeds), wanted = reference.run(request, feeds);
+    for (std::size_t k = 0; k < 2; ++k)
+      expect_same_bits(got.gradients[k], wanted.gradients[k], recipe.text() + ", gradient " + std::to_string(k));
+  }
+}
+
+TEST(Chain, PacksWhatBackwardReadsAgain) {
+  set_thread_count(2);
+  for (const FakeQuantAttributes& quantizer : chain_quantizers())
+    for (const Addend addend : {Addend::kNone, Addend::kLeft})
+      for (const bool pools : {false, true}) {
+        ChainRecipe recipe = {
+            .shape = {16, 32, 33, 9}, .addend = addend, .clamp = Clamp::kRelu6, .quantizer = quantizer};
+        if (pools && addend != Addend::kNone) continue;
+        if (pools) recipe.shape = {64, 32, 33, 9}, recipe.pool = PoolAttributes{.window = {2, 2}};
+        expect_unpacked(recipe, quantizer.delay == 0);
+        if (::testing::Test::HasFailure()) return;
+      }
+  for (const std::int64_t bits : {9, 16})
+    expect_unpacked({.shape = {16, 32, 33, 9}, .clamp = Clamp::kRelu, .quantizer = FakeQuantAttributes{.bits = bits}},
+                    false);
 }
 
 TEST(ChainBits, DISABLED_Print) {
