@@ -99,6 +99,11 @@ TEST(DepthwiseConv2d, FastIsReferenceWhereverTheKernelsAreFrom) {
               concat("stride ", stride, ", ", channels, " channels, images of ", image, ", multiplier ", multiplier));
 }
 
+TEST(DepthwiseConv2d, LargeStridedImages) {
+  expect_fast_is_reference(DepthwiseConv2d({.strides = {2, 2}}),
+                           {random_tensor({4, 65, 64, 64}, 1), random_tensor({3, 3, 64, 1}, 2)}, "4x65x64x64");
+}
+
 TEST(DepthwiseConv2d, SameThreadsSameBits) {
   const std::vector<Tensor> inputs = {random_tensor({4, 14, 14, 24}, 1), random_tensor({3, 3, 24, 1}, 2)};
   const Tensor d_y = random_tensor({4, 14, 14, 24}, 3);
