@@ -97,12 +97,23 @@ Json run_steps(const Arguments& arguments, const Budget& budget) {
   return rows;
 }
 
+void require_model(const std::string& name) {
+  std::string known;
+  for (const models::Model& model : models::model_table()) {
+    if (model.name == name) return;
+    known += (known.empty() ? "" : ", ") + std::string(model.name);
+  }
+  throw UsageError(concat("--models: there is no model \"", name, "\"; there are ", known));
+}
+
 void bench(Arguments arguments) {
   if (arguments.models.empty()) {
     arguments.models = {"lenet", "lenet5"};
     if (!arguments.quick) arguments.models.push_back("mobilenet_v1");
   }
-  for (const std::string& model : arguments.models) as_usage([&] { return &models::find_model(model); });
+  for (const std::string& model : arguments.models) require_model(model);
+  // Found out before a minute of measuring rather than after it.
+  if (!arguments.out.empty()) write_json(arguments.out, Json::object());
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   const Budget budget = arguments.quick ? kQuick : kThorough;
   const Machine machine = this_machine();

@@ -26,8 +26,9 @@ double peak_megabytes() {
 std::string memory_text(const PlanMemory& plan) {
   char text[160];
   std::snprintf(text, sizeof text,
-                "%d nodes (%d dropped), arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB", plan.nodes,
-                plan.dropped_nodes, megabytes(plan.arena), megabytes(plan.unshared), peak_megabytes());
+                "%d nodes (%d dropped) in %d steps, arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB",
+                plan.nodes, plan.dropped_nodes, plan.steps, megabytes(plan.arena), megabytes(plan.unshared),
+                peak_megabytes());
   return text;
 }
 

@@ -95,9 +95,10 @@ class Compiler {
     if (request_.gradients_of) read(*request_.gradients_of, 0);
   }
 
-  /// Outputs that rest between their last use in forward and their first in backward, and that their op can pack.
+  /// Outputs that rest between their last use in forward and their first in backward, and that their op can pack. (In
+  /// training only: there a NaN makes the whole tensor NaN, of which nothing is lost. Bytes have no NaN.)
   void choose_packing() {
-    if (!fast()) return;
+    if (!fast() || !request_.training) return;
     for (int i = 0; i < count(); ++i) {
       const SelectedNode& selected = nodes_[i];
       Value& out = value(selected.outputs[0]);

@@ -54,7 +54,8 @@ class NonFiniteLoss : public Error {
 /// Runs a graph: holds the variables' values by name, the step counters, the optimizer's state and the compiled plans.
 /// The graph must outlive the session and may be rewritten between two calls: variables keep their values by name, new
 /// ones are initialised from the seed and their name, plans are compiled again. Same seed, thread count and machine:
-/// bitwise the same results. Not thread-safe.
+/// bitwise the same results. Not thread-safe; nor may two sessions run at once in two threads, since all share oneDNN's
+/// kernels and their working memory.
 class Session {
  public:
   explicit Session(Graph& graph, SessionOptions options = {});

@@ -1,20 +1,9 @@
 // The loops of layers/depthwise_kernels.cpp (see core/per_instruction_set.h), over channels in vectors of V: those of
 // the instruction set, then of four, then single ones. An element sees the same operations in the same order in all.
 
-typedef float Lanes __attribute__((vector_size(MINIQAT_VECTOR_BYTES)));
+#include "layers/lanes_loops.h"
+
 typedef float FourLanes __attribute__((vector_size(16)));
-
-template <class V>
-[[gnu::always_inline]] inline V load(const float* from) {
-  V value;
-  __builtin_memcpy(&value, from, sizeof value);
-  return value;
-}
-
-template <class V>
-[[gnu::always_inline]] inline void store(float* to, V value) {
-  __builtin_memcpy(to, &value, sizeof value);
-}
 
 /// What `kPixels` neighbouring pixels of a run see: the sources of the taps of one row, which follow each other closely
 /// (a run's are `kStep` pixels apart from pixel to pixel), so that pixels share them.

@@ -347,8 +347,8 @@ void direct_convolution_backward_filter(const DirectConvolution& c, const float*
       for (std::int64_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit) {
         const Band band = band_at(c, bands, unit);
         const float* gradients = d_y + (band.image * rows.output + band.first) * row;
-        if (unit + 1 == units && width != c.out) {
-          // Spare lanes would reach beyond the end.
+        // Spare lanes must not reach beyond the end, which few small bands may lie before.
+        if (width != c.out && (units - unit - 1) * row < vector_lanes()) {
           std::copy_n(gradients, band.rows * row, last_band.data());
           gradients = last_band.data();
         }

@@ -1,6 +1,8 @@
 // The loops of layers/direct_convolution.cpp (see core/per_instruction_set.h). Tiles of pixels (or taps) by channels
 // are summed up in registers: as many as the instruction set has room for, and as many pointers as the CPU has.
 
+#include "layers/lanes_loops.h"
+
 #if MINIQAT_VECTOR_BYTES == 64
 typedef float Lanes16 __attribute__((vector_size(64)));
 #endif
@@ -15,18 +17,6 @@ inline constexpr std::int64_t kLanesOf = sizeof(V) / sizeof(float);
 /// Pixels or taps in a tile.
 template <int kVectors>
 inline constexpr int kMaxTile = kVectors == 2 && MINIQAT_VECTOR_BYTES < 64 ? 6 : 12;
-
-template <class V>
-[[gnu::always_inline]] inline V load(const float* from) {
-  V value;
-  __builtin_memcpy(&value, from, sizeof value);
-  return value;
-}
-
-template <class V>
-[[gnu::always_inline]] inline void store(float* to, V value) {
-  __builtin_memcpy(to, &value, sizeof value);
-}
 
 /// a * b + c; rounded once where there is an instruction for it.
 #if MINIQAT_VECTOR_BYTES == 64

@@ -147,7 +147,7 @@ TEST_F(TrainTest, VerboseTellsOfThePlansMemoryWheneverThePlanChanges) {
   ASSERT_FALSE(lines.empty()) << verbose.out;
   EXPECT_TRUE(lines.front().starts_with("plan from step 1: ")) << lines.front();
   for (const std::string& line : lines)
-    for (const char* part : {" nodes (", " dropped), arena ", " MB for ", "process peak"})
+    for (const char* part : {" nodes (", " dropped) in ", " steps, arena ", " MB for ", "process peak"})
       EXPECT_NE(line.find(part), std::string::npos) << line;
   EXPECT_LE(lines.size(), 2u) << "once a plan, not once a step";
 }
