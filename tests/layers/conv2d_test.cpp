@@ -146,6 +146,18 @@ TEST(Conv2d, AnyThreadCount) {
   set_thread_count(before);
 }
 
+TEST(Conv2d, PointwiseWithStridesOnSeveralThreads) {
+  const int before = thread_count();
+  for (const int threads : {1, 2}) {
+    set_thread_count(threads);
+    for (const auto& [in, out] : {std::pair(5, 3), std::pair(16, 32), std::pair(24, 40)})
+      expect_fast_is_reference(Conv2d({.strides = {2, 2}}),
+                               {random_tensor({13, 32, 32, in}, 1), random_tensor({1, 1, in, out}, 2)},
+                               concat(in, " to ", out, " channels, ", threads, " threads"));
+  }
+  set_thread_count(before);
+}
+
 TEST(Conv2d, CountsMultiplyAdds) {
   const std::vector<TensorSpec> specs = {{Shape{2, 28, 28, 8}}, {Shape{5, 5, 8, 16}}};
   EXPECT_EQ(Conv2d().multiply_adds(specs), 2 * 28 * 28 * 16 * 25 * 8);

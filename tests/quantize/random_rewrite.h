@@ -13,7 +13,12 @@
 
 namespace miniqat::testing {
 
+/// Sanitizers make each net many times slower.
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::uint64_t kSeeds = 60;
+#else
 constexpr std::uint64_t kSeeds = 200;
+#endif
 
 /// Options that vary with the seed; quantization starts after kNever steps.
 inline quantize::RewriteOptions random_options(std::uint64_t seed) {
