@@ -8,7 +8,8 @@
 namespace miniqat::benchmarks {
 
 /// What FakeQuant does to an activation in a training step, on a tensor of its own: observes, moves the average,
-/// quantizes to 8 bits, out of place, keeping the mask that backward goes by.
+/// quantizes to 8 bits out of place, keeping the mask that backward goes by;
+/// backward works in place, as in a step's plan.
 class FakeQuantStep {
  public:
   /// `elements` is rounded down to whole rows of `channels`, 1 of which means per tensor. Throws Error when the first
@@ -23,7 +24,7 @@ class FakeQuantStep {
   void verify();
 
   std::int64_t elements_;
-  std::vector<float> x_, y_, d_y_, d_x_, min_, max_;
+  std::vector<float> x_, y_, gradient_, min_, max_;
   std::vector<quantize::Range<float>> ranges_;
   std::vector<quantize::Affine<float>> grids_;
   std::vector<std::uint32_t> mask_;
