@@ -16,11 +16,12 @@ namespace fs = std::filesystem;
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"core", {"core"}},
     {"layers", {"core", "layers"}},
-    {"quantize", {"core", "layers", "quantize"}},
+    {"integer", {"core", "layers", "integer"}},
+    {"quantize", {"core", "layers", "integer", "quantize"}},
     {"optim", {"core", "optim"}},
     {"datasets", {"core", "datasets"}},
     {"models", {"core", "layers", "models"}},
-    {"cli", {"core", "layers", "quantize", "optim", "datasets", "models", "cli"}},
+    {"cli", {"core", "layers", "integer", "quantize", "exporters", "optim", "datasets", "models", "cli"}},
 };
 
 std::vector<fs::path> sources(const std::string& folder) {

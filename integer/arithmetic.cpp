@@ -1,0 +1,55 @@
+#include "integer/arithmetic.h"
+
+#include <cmath>
+
+#include "core/error.h"
+
+namespace miniqat::integer {
+namespace {
+
+constexpr int kMantissaBits = 31;
+constexpr int kLargestExponent = 30;
+constexpr int kSmallestExponent = -31;
+
+}  // namespace
+
+double Multiplier::real() const { return std::ldexp(static_cast<double>(mantissa), -shift); }
+
+Multiplier multiplier_for(double real) {
+  if (!(real >= 0) || real >= std::ldexp(1.0, kLargestExponent))
+    fail("a multiplier must be in [0, 2^30), but is ", real);
+  int exponent = 0;
+  const double fraction = std::frexp(real, &exponent);
+  std::int64_t mantissa = std::llround(std::ldexp(fraction, kMantissaBits));
+  if (mantissa == std::int64_t{1} << kMantissaBits) {
+    mantissa /= 2;
+    ++exponent;
+  }
+  if (mantissa == 0 || exponent < kSmallestExponent) return {};
+  if (exponent > kLargestExponent) fail("a multiplier must be in [0, 2^30), but is ", real);
+  return {.mantissa = static_cast<std::int32_t>(mantissa), .shift = kMantissaBits - exponent};
+}
+
+SharedMultipliers shared_multipliers_for(std::span<const double> reals) {
+  if (reals.empty()) fail("shared multipliers of no numbers");
+  Multiplier largest;
+  for (const double real : reals) {
+    const Multiplier multiplier = multiplier_for(real);
+    if (multiplier.real() > largest.real()) largest = multiplier;
+  }
+  SharedMultipliers shared{.shift = largest.shift};
+  for (const double real : reals) {
+    const double mantissa = std::round(std::ldexp(real, largest.shift));
+    shared.mantissas.push_back(static_cast<std::int32_t>(std::min(mantissa, static_cast<double>(INT32_MAX))));
+  }
+  return shared;
+}
+
+std::uint8_t quantize(const Grid& grid, float real) {
+  const auto quant_max = static_cast<float>(grid.quant_max());
+  const float place = real / grid.scale + static_cast<float>(grid.zero_point);
+  if (!(place >= 0)) return place < 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(grid.zero_point);
+  return static_cast<std::uint8_t>(std::min(std::floor(std::min(place, quant_max) + 0.5f), quant_max));
+}
+
+}  // namespace miniqat::integer

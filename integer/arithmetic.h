@@ -1,0 +1,85 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace miniqat::integer {
+
+// The integer engine's arithmetic; docs/integer-arithmetic.md derives it. real = scale * (q - zero_point), as in
+// quantize/affine.h, with q an integer in [0, 2^bits - 1].
+
+/// How a tensor's integers stand for real numbers.
+struct Grid {
+  float scale = 1;
+  /// In [0, quant_max()].
+  std::int32_t zero_point = 0;
+  /// 2..8.
+  int bits = 8;
+
+  std::int32_t quant_max() const { return (1 << bits) - 1; }
+  friend bool operator==(const Grid&, const Grid&) = default;
+};
+
+/// The smallest and the largest integer that an operation may write: the grid's ends, or less behind a Relu or Relu6.
+struct Clamp {
+  std::int32_t min = 0;
+  std::int32_t max = 255;
+  friend bool operator==(const Clamp&, const Clamp&) = default;
+};
+
+/// A real number >= 0 as mantissa * 2^-shift: what integers are multiplied by.
+struct Multiplier {
+  /// 0, or in [2^30, 2^31).
+  std::int32_t mantissa = 0;
+  /// 1..62.
+  std::int32_t shift = 31;
+
+  double real() const;
+  friend bool operator==(const Multiplier&, const Multiplier&) = default;
+};
+
+/// The multiplier nearest to `real`: 31 bits of mantissa. Numbers below 2^-32 become 0, since they make less than half
+/// of any 32-bit integer. Throws Error for negative numbers, those from 2^30 on, and NaN.
+Multiplier multiplier_for(double real);
+
+/// Multipliers with one shift, so that their products may be added before anything is rounded. The largest has the
+/// mantissa that multiplier_for() gives it.
+struct SharedMultipliers {
+  /// Each in [0, 2^31).
+  std::vector<std::int32_t> mantissas = {};
+  std::int32_t shift = 31;
+  friend bool operator==(const SharedMultipliers&, const SharedMultipliers&) = default;
+};
+
+/// Throws what multiplier_for() throws, and Error for no number at all.
+SharedMultipliers shared_multipliers_for(std::span<const double> reals);
+
+/// floor(product / 2^shift + 1/2): to the nearest integer, ties upwards, as quantize() rounds in training.
+/// product + 2^(shift - 1) must fit 64 bits.
+inline std::int64_t round_shift(std::int64_t product, std::int32_t shift) {
+  return (product + (std::int64_t{1} << (shift - 1))) >> shift;
+}
+
+/// An integer at its place on the output's grid: product * 2^-shift rounded, zero_point added, clamped.
+inline std::uint8_t place(std::int64_t product, std::int32_t shift, std::int32_t zero_point, const Clamp& clamp) {
+  return static_cast<std::uint8_t>(
+      std::clamp<std::int64_t>(round_shift(product, shift) + zero_point, clamp.min, clamp.max));
+}
+
+/// Requantization: the accumulator `sum`, at some scale, on the grid of another. multiplier = scale of sum / scale of
+/// output.
+inline std::uint8_t requantize(std::int32_t sum, const Multiplier& multiplier, std::int32_t zero_point,
+                               const Clamp& clamp) {
+  return place(static_cast<std::int64_t>(sum) * multiplier.mantissa, multiplier.shift, zero_point, clamp);
+}
+
+/// The nearest integer on the grid for a real number, ties upwards, as quantize() has it. NaN gives the zero point.
+std::uint8_t quantize(const Grid& grid, float real);
+/// scale * (q - zero_point).
+inline float dequantize(const Grid& grid, std::int32_t q) {
+  return static_cast<float>(q - grid.zero_point) * grid.scale;
+}
+
+}  // namespace miniqat::integer

@@ -1,0 +1,36 @@
+#include "integer/model.h"
+
+#include "integer/packing.h"
+
+namespace miniqat::integer {
+namespace {
+
+constexpr std::array<std::string_view, 9> kTypeNames = {"Layer",       "Add",     "Mul",     "Rescale", "Concat",
+                                                        "AveragePool", "MaxPool", "Reshape", "Pad"};
+
+std::int64_t output_pixels(const layers::Window2d& window) { return window.rows.output * window.columns.output; }
+
+}  // namespace
+
+std::string_view type_name(const Action& action) {
+  if (const auto* layer = std::get_if<Layer>(&action)) return kLayerKindNames[static_cast<std::size_t>(layer->kind)];
+  return kTypeNames[action.index()];
+}
+
+std::int64_t Model::weight_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Operation& operation : operations)
+    if (const auto* layer = std::get_if<Layer>(&operation.action))
+      bytes += packed_size(layer->filter.elements(), layer->weight_bits);
+  return bytes;
+}
+
+std::int64_t Model::multiply_adds() const {
+  std::int64_t sum = 0;
+  for (const Operation& operation : operations)
+    if (const auto* layer = std::get_if<Layer>(&operation.action))
+      sum += layer->filter.elements() * output_pixels(layer->window);
+  return sum;
+}
+
+}  // namespace miniqat::integer

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+
+#include "core/graph.h"
+#include "core/safetensors.h"
+#include "integer/model.h"
+
+namespace miniqat::quantize {
+
+struct ConvertOptions {
+  /// The grid of the graph's input, where it has no quantizer of its own: the data set's, whose bytes are its integers.
+  integer::Grid input = {.scale = 1.0f / 255, .zero_point = 0, .bits = 8};
+  /// The model's name.
+  std::string name = "model";
+};
+
+/// Makes an integer-only model of an evaluation graph (create_eval_graph) and the values of its variables; docs/
+/// integer-arithmetic.md derives the layer. Structure decides, never names. Every tensor of the model bears the name
+/// of the graph's tensor that holds the same numbers. Dropout and Identity vanish; a Softmax at the end is left out.
+/// Throws Error that names the edge for a tensor without range ("train with quantization, or `miniqat calibrate`"),
+/// ops that have no integer counterpart, more than one input or output, variables that are missing or not finite,
+/// quantizers of more than 8 bits.
+integer::Model convert(const Graph& graph, const NamedTensors& variables, const ConvertOptions& options = {});
+
+}  // namespace miniqat::quantize

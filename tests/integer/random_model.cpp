@@ -1,0 +1,225 @@
+#include "tests/integer/random_model.h"
+
+#include <cmath>
+
+#include "core/error.h"
+#include "integer/batch_shape.h"
+
+namespace miniqat::testing {
+
+using integer::Grid;
+using integer::Layer;
+using integer::LayerKind;
+using integer::Multiplier;
+using integer::TensorInfo;
+using layers::Padding;
+using layers::Window2d;
+
+RandomModel::RandomModel(std::uint64_t seed, const Shape& input, const RandomModelOptions& options)
+    : random_(seed), options_(options) {
+  model_.name = miniqat::concat("random ", seed);
+  model_.tensors.push_back({.name = "input", .shape = input, .grid = grid(1.0 / 128)});
+}
+
+Grid RandomModel::grid(double scale) {
+  const int bits = options_.only_8_bits ? 8 : between(options_.fewest_activation_bits, 8);
+  Grid grid{.scale = static_cast<float>(scale * std::ldexp(1.0, 8 - bits)), .bits = bits};
+  grid.zero_point = random_.below(2) == 0 ? 0 : between(0, grid.quant_max());
+  return grid;
+}
+
+int RandomModel::append(integer::Action action, std::vector<int> inputs, const Shape& shape, const Grid& grid) {
+  const std::string name = miniqat::concat(integer::type_name(action), "_", model_.operations.size());
+  integer::Operation operation{.name = name,
+                               .action = std::move(action),
+                               .inputs = std::move(inputs),
+                               .output = static_cast<int>(model_.tensors.size()),
+                               .clamp = {.min = 0, .max = grid.quant_max()}};
+  if (random_.below(2) == 0) operation.clamp.min = grid.zero_point;
+  if (random_.below(4) == 0) operation.clamp.max = between(operation.clamp.min, grid.quant_max());
+  model_.tensors.push_back({.name = name + "_out", .shape = shape, .grid = grid});
+  model_.output = operation.output;
+  model_.operations.push_back(std::move(operation));
+  return model_.output;
+}
+
+Window2d RandomModel::window(bool pool) {
+  const Shape& image = current().shape;
+  const auto extent = [&](int axis) { return std::min<std::int64_t>(between(1, pool ? 3 : 5), image[axis]); };
+  layers::WindowAttributes attributes{.window = {extent(0), extent(1)},
+                                      .strides = {between(1, 2), between(1, 2)},
+                                      .padding = random_.below(2) == 0 ? Padding::kSame : Padding::kValid};
+  const bool dilates = attributes.padding == Padding::kSame && attributes.strides == std::array<std::int64_t, 2>{1, 1};
+  if (!pool && dilates && random_.below(3) == 0) attributes.dilations = {2, 2};
+  return layers::slide(integer::batch_shape(1, image), attributes);
+}
+
+int RandomModel::append_layer(Layer layer, const Shape& shape) {
+  const TensorInfo& x = current();
+  const std::int64_t out = layer.output_channels();
+  layer.weight_bits = options_.only_8_bits ? 8 : between(options_.fewest_weight_bits, 8);
+  const int largest = (1 << layer.weight_bits) - 1;
+  const int middle = 1 << (layer.weight_bits - 1);
+  const bool per_channel = random_.below(2) == 0;
+  const bool symmetric = random_.below(2) == 0 || (per_channel && options_.symmetric_weights);
+  layer.weights.resize(layer.filter.elements());
+  for (std::uint8_t& weight : layer.weights) weight = static_cast<std::uint8_t>(between(1, largest));
+  const double taps = static_cast<double>(layer.filter.elements()) / static_cast<double>(out);
+  const double spread = std::sqrt(taps) * x.grid.quant_max() * largest / 8 + 1;
+  const double weight_scale = 0.02;
+  const Grid grid = this->grid(x.grid.scale * weight_scale * spread / 40);
+  for (std::int64_t o = 0; o < (per_channel ? out : 1); ++o) {
+    const float scale = static_cast<float>(weight_scale * (1 + random_.uniform()));
+    layer.weight_scales.push_back(scale);
+    layer.weight_zero_points.push_back(symmetric ? middle : between(1, largest));
+    layer.multipliers.push_back(integer::multiplier_for(double{x.grid.scale} * scale / grid.scale));
+  }
+  for (std::int64_t o = 0; o < out; ++o)
+    layer.bias.push_back(static_cast<std::int32_t>(random_.uniform(-1, 1) * static_cast<float>(spread)));
+  return append(std::move(layer), {model_.output}, shape, grid);
+}
+
+int RandomModel::convolution(LayerKind kind, std::int64_t channels) {
+  Layer layer{.kind = kind, .window = window(false)};
+  layer.filter = {layer.window.rows.window, layer.window.columns.window, current().shape[2], channels};
+  const Shape shape{layer.window.rows.output, layer.window.columns.output, layer.output_channels()};
+  return append_layer(std::move(layer), shape);
+}
+
+int RandomModel::fully_connected(std::int64_t channels) {
+  if (current().shape.rank() != 1) reshape({current().shape.elements()});
+  return append_layer({.kind = LayerKind::kFullyConnected, .filter = {current().shape[0], channels}}, {channels});
+}
+
+int RandomModel::add(int a, int b) {
+  const TensorInfo x = model_.tensors[a], z = model_.tensors[b];
+  const Grid grid =
+      this->grid(1.5 * std::max(x.grid.scale * x.grid.quant_max(), z.grid.scale * z.grid.quant_max()) / 255);
+  const double reals[] = {double{x.grid.scale} / grid.scale, double{z.grid.scale} / grid.scale};
+  return append(integer::Add{integer::shared_multipliers_for(reals)}, {a, b}, x.shape, grid);
+}
+
+int RandomModel::mul(int a, int b) {
+  const TensorInfo x = model_.tensors[a], z = model_.tensors[b];
+  const double product = double{x.grid.scale} * z.grid.scale;
+  const Grid grid = this->grid(product * x.grid.quant_max() * z.grid.quant_max() / 1000);
+  return append(integer::Mul{integer::multiplier_for(product / grid.scale)}, {a, b}, x.shape, grid);
+}
+
+int RandomModel::rescale() {
+  const TensorInfo x = current();
+  const Grid grid = this->grid(x.grid.scale * x.grid.quant_max() / 255 * (0.7 + random_.uniform()));
+  return append(integer::Rescale{integer::multiplier_for(double{x.grid.scale} / grid.scale)}, {last()}, x.shape, grid);
+}
+
+int RandomModel::concat(int a, int b) {
+  const TensorInfo x = model_.tensors[a], z = model_.tensors[b];
+  const Grid grid = this->grid(std::max(x.grid.scale * x.grid.quant_max(), z.grid.scale * z.grid.quant_max()) / 255);
+  const int axis = x.shape.rank() - 1;
+  std::vector<std::int64_t> extents = x.shape.to_vector();
+  extents[axis] += z.shape[axis];
+  std::vector<Multiplier> multipliers;
+  for (const TensorInfo& part : {x, z})
+    multipliers.push_back(integer::multiplier_for(double{part.grid.scale} / grid.scale));
+  return append(integer::Concat{.axis = axis, .multipliers = multipliers}, {a, b}, Shape(extents), grid);
+}
+
+int RandomModel::average_pool() {
+  const TensorInfo x = current();
+  integer::AveragePool pool{.window = window(true), .multipliers = {}};
+  const Grid grid = this->grid(x.grid.scale * x.grid.quant_max() / 255);
+  for (std::int64_t n = 1; n <= pool.window.rows.window * pool.window.columns.window; ++n)
+    pool.multipliers.push_back(
+        integer::multiplier_for(double{x.grid.scale} / (double{grid.scale} * static_cast<double>(n))));
+  const Shape shape{pool.window.rows.output, pool.window.columns.output, x.shape[2]};
+  return append(std::move(pool), {last()}, shape, grid);
+}
+
+int RandomModel::mean() {
+  const TensorInfo x = current();
+  integer::AveragePool pool{.window = layers::slide(integer::batch_shape(1, x.shape),
+                                                    {.window = {x.shape[0], x.shape[1]}, .padding = Padding::kValid}),
+                            .multipliers = {}};
+  const Grid grid = this->grid(x.grid.scale * x.grid.quant_max() / 512);
+  for (std::int64_t n = 1; n <= x.shape[0] * x.shape[1]; ++n)
+    pool.multipliers.push_back(
+        integer::multiplier_for(double{x.grid.scale} / (double{grid.scale} * static_cast<double>(n))));
+  return append(std::move(pool), {last()}, {x.shape[2]}, grid);
+}
+
+int RandomModel::max_pool() {
+  const TensorInfo x = current();
+  const Window2d window = this->window(true);
+  return append(integer::MaxPool{window}, {last()}, {window.rows.output, window.columns.output, x.shape[2]}, x.grid);
+}
+
+int RandomModel::reshape(const Shape& shape) {
+  const Grid grid = current().grid;
+  return append(integer::Reshape{}, {last()}, shape, grid);
+}
+
+int RandomModel::pad() {
+  const TensorInfo x = current();
+  integer::Pad pad;
+  std::vector<std::int64_t> extents = x.shape.to_vector();
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+    const bool channel = axis + 1 == extents.size();
+    pad.paddings.push_back({channel ? 0 : between(0, 2), channel ? 0 : between(0, 2)});
+    extents[axis] += pad.paddings.back()[0] + pad.paddings.back()[1];
+  }
+  return append(std::move(pad), {last()}, Shape(extents), x.grid);
+}
+
+int RandomModel::anything() {
+  if (current().shape.rank() != 3) return random_.below(2) == 0 ? fully_connected(between(1, 40)) : rescale();
+  switch (random_.below(9)) {
+    case 0:
+    case 1:
+      return conv2d(between(1, 40));
+    case 2:
+      return depthwise_conv2d(between(1, 2));
+    case 3:
+      return rescale();
+    case 4:
+      return average_pool();
+    case 5:
+      return max_pool();
+    case 6:
+      return pad();
+    case 7:
+      return add(last(), last());
+    default:
+      return concat(last(), last());
+  }
+}
+
+integer::Model RandomModel::finish() const {
+  model_.check();
+  return model_;
+}
+
+Tensor random_images(Random& random, const integer::Model& model, std::int64_t n) {
+  const TensorInfo& input = model.tensor(model.input);
+  Tensor images(integer::batch_shape(n, input.shape), DType::kUInt8);
+  for (std::uint8_t& value : images.values<std::uint8_t>())
+    value = static_cast<std::uint8_t>(random.below(input.grid.quant_max() + 1));
+  return images;
+}
+
+integer::Model random_network(std::uint64_t seed, const RandomModelOptions& options) {
+  RandomModel net(seed, {9, 11, 3}, options);
+  net.pad();
+  const int left = net.conv2d(8);
+  const int right = net.rescale();
+  net.concat(left, net.add(left, right));
+  net.depthwise_conv2d(2);
+  net.max_pool();
+  net.average_pool();
+  net.conv2d(21);
+  net.mean();
+  net.fully_connected(17);
+  net.fully_connected(5);
+  return net.finish();
+}
+
+}  // namespace miniqat::testing

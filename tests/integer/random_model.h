@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/random.h"
+#include "core/tensor.h"
+#include "integer/model.h"
+
+namespace miniqat::testing {
+
+/// What random layers may have. Formats that cannot hold everything restrict it.
+struct RandomModelOptions {
+  int fewest_weight_bits = 2;
+  int fewest_activation_bits = 2;
+  /// Weights per channel only with the zero point in the middle (as int8 wants it).
+  bool symmetric_weights = false;
+  /// Every tensor on 8 bits, weights as well.
+  bool only_8_bits = false;
+};
+
+/// Grows a model operation by operation on the tensor made last (or the one given), with shapes, strides, paddings,
+/// bits, zero points and scales drawn at random; scales so that outputs use their grid, some clamped. Every method
+/// returns the new tensor's index.
+class RandomModel {
+ public:
+  RandomModel(std::uint64_t seed, const Shape& input, const RandomModelOptions& options = {});
+
+  int conv2d(std::int64_t channels) { return convolution(integer::LayerKind::kConv2d, channels); }
+  /// `multiplier` outputs for each input channel.
+  int depthwise_conv2d(std::int64_t multiplier = 1) {
+    return convolution(integer::LayerKind::kDepthwiseConv2d, multiplier);
+  }
+  /// Flattens first where need be.
+  int fully_connected(std::int64_t channels);
+  /// Of two tensors of one shape.
+  int add(int a, int b);
+  int mul(int a, int b);
+  int rescale();
+  /// Along the last axis.
+  int concat(int a, int b);
+  int average_pool();
+  /// Over the whole image, to [c].
+  int mean();
+  int max_pool();
+  int reshape(const Shape& shape);
+  int pad();
+  /// One of those above that the last tensor's shape allows.
+  int anything();
+
+  int last() const { return model_.output; }
+  Random& random() { return random_; }
+  /// The model so far, checked, the last tensor its output.
+  integer::Model finish() const;
+
+ private:
+  int convolution(integer::LayerKind kind, std::int64_t channels);
+  int append_layer(integer::Layer layer, const Shape& shape);
+  int append(integer::Action action, std::vector<int> inputs, const Shape& shape, const integer::Grid& grid);
+  layers::Window2d window(bool pool);
+  integer::Grid grid(double scale);
+  int between(int low, int high) { return low + static_cast<int>(random_.below(high - low + 1)); }
+  const integer::TensorInfo& current() const { return model_.tensors[model_.output]; }
+
+  Random random_;
+  RandomModelOptions options_;
+  integer::Model model_;
+};
+
+/// A batch of n random inputs for the model, [n, ...] uint8, each integer on its input's grid.
+Tensor random_images(Random& random, const integer::Model& model, std::int64_t n);
+
+/// A network of some depth with every kind of operation in it, with a residual connection.
+integer::Model random_network(std::uint64_t seed, const RandomModelOptions& options = {});
+
+}  // namespace miniqat::testing
