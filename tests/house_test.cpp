@@ -18,6 +18,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"layers", {"core", "layers"}},
     {"integer", {"core", "layers", "integer"}},
     {"quantize", {"core", "layers", "integer", "quantize"}},
+    {"exporters", {"core", "layers", "integer", "exporters"}},
     {"optim", {"core", "optim"}},
     {"datasets", {"core", "datasets"}},
     {"models", {"core", "layers", "models"}},
