@@ -40,8 +40,8 @@ TEST(WorkedExample, GivesTheNumbersOfThePage) {
   const Example example;
   const Model model = example.model();
   const auto& layer = std::get<Layer>(model.operations[0].action);
-  const std::vector<std::uint8_t> x = {quantize(example.x, 0.5f), quantize(example.x, 0.75f)};
-  EXPECT_EQ(x, (std::vector<std::uint8_t>{128, 191}));
+  const std::vector<std::uint8_t> x = {quantize(example.x, 0.6f), quantize(example.x, 0.75f)};
+  EXPECT_EQ(x, (std::vector<std::uint8_t>{153, 191}));
   EXPECT_NEAR(example.w.scale, 0.0019685039, 5e-11);
   EXPECT_EQ(example.w.zero_point, 103);
   EXPECT_NEAR(example.w.nudged_min, -0.2007874, 5e-8);
@@ -51,20 +51,20 @@ TEST(WorkedExample, GivesTheNumbersOfThePage) {
   EXPECT_NEAR(0.1 / example.product_scale, 12953.999, 5e-4);
   EXPECT_EQ(layer.bias[0], 12954);
   EXPECT_EQ(example.multiplier, (Multiplier{.mantissa = 1086440452, .shift = 40}));
-  const std::int32_t sum = layer.bias[0] + 128 * (255 - 103) + 191 * (1 - 103);
-  EXPECT_EQ(sum, 12928);
-  EXPECT_NEAR(sum * example.multiplier.real(), 12.774, 5e-4);
-  EXPECT_NEAR(sum * example.product_scale, 0.0998, 5e-5);
+  const std::int32_t sum = layer.bias[0] + 153 * (255 - 103) + 191 * (1 - 103);
+  EXPECT_EQ(sum, 16728);
+  EXPECT_NEAR(sum * example.multiplier.real(), 16.529, 5e-4);
+  EXPECT_NEAR(sum * example.product_scale, 0.1291, 5e-5);
   const Tensor images = Tensor::from({1, 2}, x);
-  EXPECT_EQ(reference::run(model, images)[1].values<std::uint8_t>()[0], 13);
+  EXPECT_EQ(reference::run(model, images)[1].values<std::uint8_t>()[0], 17);
 }
 
 TEST(WorkedExample, ThePageSaysSo) {
   const std::string page = read_file(std::string(MINIQAT_SOURCE_DIR) + "/docs/integer-arithmetic.md");
   for (const char* text :
-       {"q_x = (128, 191)", "S_w = 0.5 / 254 = 0.0019685039", "rounded: 103", "-0.2007874", "0.2992126",
-        "q_w = (255, 1)", "7.719624e-06", "q_b = 12954 (12953.999)", "= 12954 + 19456 - 19482 = 12928",
-        "m = 1086440452,    s = 40", "floor(12.774 + 0.5) = 13", "12928 S_x S_w = 0.0998"})
+       {"q_x = (153, 191)", "S_w = 0.5 / 254 = 0.0019685039", "rounded: 103", "-0.2007874", "0.2992126",
+        "q_w = (255, 1)", "7.719624e-06", "q_b = 12954 (12953.999)", "= 12954 + 23256 - 19482 = 16728",
+        "m = 1086440452,    s = 40", "floor(16.529 + 0.5) = 17", "16728 S_x S_w = 0.1291"})
     EXPECT_NE(page.find(text), std::string::npos) << text;
 }
 
