@@ -137,10 +137,11 @@ class Trainer {
                 settings_.dataset.c_str(), quantization_label(settings_).c_str(), static_cast<long>(size.parameters),
                 static_cast<long>(size.multiply_adds), report_.inserted.size());
     const bool crowded = settings_.threads > available_cores();
-    std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld threads%s, run directory %s\n",
+    std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld thread%s%s, run directory %s\n",
                 static_cast<long>(data_.train.size()), augmentation(settings_).none() ? "" : " (crop-flip)",
                 static_cast<long>(data_.test.size()), static_cast<long>(total_steps_),
                 static_cast<long>(settings_.batch_size), static_cast<long>(settings_.threads),
+                settings_.threads == 1 ? "" : "s",
                 crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "", run_.path().c_str());
     if (session_->step() > 0) std::printf("going on after step %ld\n", static_cast<long>(session_->step()));
     if (!settings_.float_only) std::printf("%s", (extras_.verbose ? report_.text() : report_.notes()).c_str());
