@@ -176,13 +176,7 @@ class Backward {
   }
 
   void through_pool() {
-    const Shape& shape = x_.shape();
-    const ChainPool pool{.n = shape[0],
-                         .h = shape[1],
-                         .w = shape[2],
-                         .channels = shape[3],
-                         .window_h = parts_.pool->window[0],
-                         .window_w = parts_.pool->window[1]};
+    const ChainPool pool = ChainPool::of(x_.shape(), parts_.pool->window);
     const std::uint8_t* winners = forward_.saved[0]->data<std::uint8_t>();
     if (parts_.bias_input >= 0 && gradient(parts_.bias_input) != nullptr) sum_pooled(winners);
     if (float* d_x = gradient(0)) unpool(pool, winners, d_x);

@@ -202,13 +202,7 @@ class Forward {
   }
 
   void pool() {
-    const Shape& shape = x_.shape();
-    const ChainPool pool{.n = shape[0],
-                         .h = shape[1],
-                         .w = shape[2],
-                         .channels = shape[3],
-                         .window_h = parts_.pool->window[0],
-                         .window_w = parts_.pool->window[1]};
+    const ChainPool pool = ChainPool::of(x_.shape(), parts_.pool->window);
     parallel_for(pool.n * pool.output_h(), std::max<std::int64_t>(1, kPointwiseGrain / pool.tile()),
                  [&](std::int64_t begin, std::int64_t end) { pool_rows(pool, begin, end); });
   }

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
+#include "core/shape.h"
 #include "layers/chain_kernels.h"
 
 namespace miniqat::layers {
@@ -18,6 +20,11 @@ struct ChainPool {
   std::int64_t channels = 0;
   std::int64_t window_h = 2;
   std::int64_t window_w = 2;
+
+  /// `images` [n, h, w, c], `window` [rows, columns].
+  static ChainPool of(const Shape& images, const std::array<std::int64_t, 2>& window) {
+    return {images[0], images[1], images[2], images[3], window[0], window[1]};
+  }
 
   std::int64_t output_h() const { return h / window_h; }
   std::int64_t output_w() const { return w / window_w; }
