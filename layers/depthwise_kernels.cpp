@@ -7,6 +7,7 @@
 #include "core/instruction_set.h"
 #include "core/parallel.h"
 #include "core/scratch.h"
+#include "layers/column_parts.h"
 
 namespace miniqat::layers {
 namespace {
@@ -166,17 +167,15 @@ void depthwise_backward_filter(const Window2d& window, std::int64_t batch, std::
   const std::int64_t size = window.rows.window * window.columns.window * channels;
   const std::int64_t rows_in_all = geometry.all_rows();
   const int parts = parallel_parts(rows_in_all, row_grain(geometry, window));
-  // Two cache lines between the sums of two threads.
-  const std::int64_t stride = (size + 47) / 16 * 16;
-  const std::span<float> sums = scope.filled<float>(parts * stride, 0.0f);
+  const ColumnParts columns = {.channels = size, .width = size, .parts = parts};
+  const std::span<float> sums = scope.filled<float>(columns.size(), 0.0f);
   const auto rows = MINIQAT_PICK(correlate_rows);
-  parallel_for(parts, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t part = first; part < last; ++part)
-      rows(geometry, x, d_y, sums.data() + part * stride, rows_in_all * part / parts, rows_in_all * (part + 1) / parts);
+  parallel_shares(rows_in_all, parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    rows(geometry, x, d_y, sums.data() + part * columns.stride(), begin, end);
   });
   std::copy_n(sums.data(), size, d_filter);
   for (std::int64_t part = 1; part < parts; ++part)
-    for (std::int64_t i = 0; i < size; ++i) d_filter[i] += sums[part * stride + i];
+    for (std::int64_t i = 0; i < size; ++i) d_filter[i] += sums[part * columns.stride() + i];
 }
 
 }  // namespace miniqat::layers
