@@ -13,25 +13,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-class ProfileTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    write_tiny_digits(place_, "digits", 32, 20);
-    place_.write("tiny.json", tiny_classifier());
-  }
-  Outcome train(const std::string& out, const Arguments& more = {}) const {
-    Arguments line = {"train", "--model",   "tiny.json", "--dataset",   "mnist", "--data-dir", "digits", "--steps",
-                      "16",    "--threads", "1",         "--log-every", "1",     "--out",      out};
-    line.insert(line.end(), more.begin(), more.end());
-    return miniqat(line, place_.path());
-  }
-  std::filesystem::path path(const std::string& name) const { return place_.path() / name; }
-
-  TempDir place_;
-};
+using ProfileTest = TinyTaskTest;
 
 TEST_F(ProfileTest, TheTableNamesTheNodesAndTheTraceTheLastSteps) {
-  const Outcome outcome = train("run", {"--profile"});
+  const Outcome outcome = train("run", {"--profile", "--steps", "16"});
   expect_success(outcome);
   EXPECT_NE(outcome.out.find("mean of 14 steps"), std::string::npos) << outcome.out;
   const Json events = Json::parse(bytes_of(path("run/trace.json")))["traceEvents"];
