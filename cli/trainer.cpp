@@ -133,9 +133,10 @@ class Trainer {
   void describe_run() const {
     // Folding may leave a second copy of each layer in the training graph, for the statistics.
     const models::ModelSize size = models::size_of(evaluation_.graph, settings_.batch_size);
-    std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture, %zu quantizers\n", settings_.model.c_str(),
+    const std::string quantizers = settings_.float_only ? "" : concat(", ", report_.inserted.size(), " quantizers");
+    std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture%s\n", settings_.model.c_str(),
                 settings_.dataset.c_str(), quantization_label(settings_).c_str(), static_cast<long>(size.parameters),
-                static_cast<long>(size.multiply_adds), report_.inserted.size());
+                static_cast<long>(size.multiply_adds), quantizers.c_str());
     const bool crowded = settings_.threads > available_cores();
     std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld thread%s%s, run directory %s\n",
                 static_cast<long>(data_.train.size()), augmentation(settings_).none() ? "" : " (crop-flip)",
