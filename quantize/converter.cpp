@@ -104,13 +104,10 @@ const Node* Converter::input_quantizer(const Node& placeholder) const {
 }
 
 Target Converter::target_of(const Node& quantizer) const {
-  for (const int i : {1, 2})
-    if (values_.moves(quantizer.input(i).node)) fail(describe(quantizer), " has a range that depends on the input");
   return activation_target(quantizer, values_.value(quantizer.input(1)), values_.value(quantizer.input(2)));
 }
 
 Converter::Value Converter::quantizer(const Node& node) {
-  if (!values_.moves(node.input(0).node)) fail(describe(node), " has a range that depends on the input");
   const Target target = target_of(node);
   Value& value = at(node.input(0));
   if (const int* x = std::get_if<int>(&value)) {

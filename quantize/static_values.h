@@ -23,7 +23,7 @@ class StaticValues {
   const std::vector<Node*>& moving() const { return moving_; }
   bool moves(const Node* node) const { return moving_set_.contains(node); }
   /// The value of a tensor that does not depend on a feed and that is read by a node that does; or, where that one
-  /// comes from a quantizer (also through Identity), of the quantizer's inputs.
+  /// comes from a quantizer (also through Identity), of the quantizer's inputs. Throws Error naming any other tensor.
   const Tensor& value(Output tensor) const;
 
  private:
