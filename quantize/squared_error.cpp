@@ -6,32 +6,39 @@
 namespace miniqat::quantize {
 namespace {
 
-/// How far the ends of a range have shrunk, in steps of 2^(1/32).
+/// How far the ends of a range have shrunk, in steps of 2^(1/128).
 struct Shrinkage {
   int low = 0;
   int high = 0;
 };
 
-constexpr int kCoarse = 8;
-constexpr int kMost = 31 * kCoarse;
+/// Down to a 215th.
+constexpr int kMost = 992;
 
 class RangeSearch {
  public:
   RangeSearch(const SquaredError& error, const GridOptions& options)
-      : error_(error), options_(options), full_(widen_to_zero(error.extremes())), least_(error_of({})) {}
+      : error_(error),
+        options_(options),
+        full_(widen_to_zero(error.extremes())),
+        one_end_(options.symmetric || full_.min == 0 || full_.max == 0),
+        least_(error_of({})) {}
 
   Range<float> run() {
-    look(0, kMost, 0, kMost, kCoarse);
-    const Shrinkage around = best_;
-    constexpr int kReach = kCoarse - 1;
-    look(around.low - kReach, around.low + kReach, around.high - kReach, around.high + kReach, 1);
+    if (one_end_) {
+      for (int by = 1; by <= kMost; ++by) try_one({by, by});
+      return shrunken(best_);
+    }
+    look({0, 0}, kMost, 32);
+    look({best_.low - 28, best_.high - 28}, 56, 4);
+    look({best_.low - 3, best_.high - 3}, 6, 1);
     return shrunken(best_);
   }
 
  private:
   Range<float> shrunken(Shrinkage by) const {
-    return {full_.min * std::exp2(static_cast<float>(-by.low) / 32),
-            full_.max * std::exp2(static_cast<float>(-by.high) / 32)};
+    return {full_.min * std::exp2(static_cast<float>(-by.low) / 128),
+            full_.max * std::exp2(static_cast<float>(-by.high) / 128)};
   }
 
   double error_of(Shrinkage by) const { return error_.of(grid_of(shrunken(by), options_)); }
@@ -43,18 +50,17 @@ class RangeSearch {
     best_ = by;
   }
 
-  /// An end that is 0 has nowhere to go, and on symmetric grids the high end takes the low one along.
-  void look(int low_from, int low_to, int high_from, int high_to, int step) {
-    const bool one_end = options_.symmetric || full_.min == 0 || full_.max == 0;
-    for (int high = std::max(high_from, 0); high <= high_to; high += step) {
-      if (one_end) try_one({high, high});
-      for (int low = std::max(low_from, 0); !one_end && low <= low_to; low += step) try_one({low, high});
-    }
+  /// Every combination of ends from `first` up to `reach` further.
+  void look(Shrinkage first, int reach, int step) {
+    for (int high = std::max(first.high, 0); high <= first.high + reach; high += step)
+      for (int low = std::max(first.low, 0); low <= first.low + reach; low += step) try_one({low, high});
   }
 
   const SquaredError& error_;
   const GridOptions options_;
   const Range<float> full_;
+  /// An end that is 0 has nowhere to go, and on symmetric grids the ends go together.
+  const bool one_end_;
   Shrinkage best_;
   double least_;
 };

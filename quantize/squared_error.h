@@ -28,9 +28,9 @@ class SquaredError {
 };
 
 /// The range whose grid has the least squared error: a search over the range of the values (widened to contain 0) and
-/// shrunken ones. Both ends shrink, each for itself, down to a 215th of what they were, in steps of 2^(1/4), then
-/// around the best of these in steps of 2^(1/32); on symmetric grids they shrink together. Never worse than the range
-/// of all values, which wins ties.
+/// shrunken ones, down to a 215th of it. On symmetric grids, and where one end is 0, in steps of 2^(1/128); otherwise
+/// each end for itself in steps of 2^(1/4), then around the best of these in steps of 2^(1/32) and 2^(1/128). Never
+/// worse than the range of all values, which wins ties.
 Range<float> least_squares_range(const SquaredError& error, const GridOptions& options);
 
 }  // namespace miniqat::quantize
