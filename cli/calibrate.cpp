@@ -126,9 +126,9 @@ class Calibration {
   void run() {
     const Evaluation before = evaluate_float();
     rewrite_graphs();
-    run_.make();
     Session session(evaluation_.graph);
     take_over(session, source_);
+    run_.make();
     const std::vector<quantize::CalibratedRange> ranges = calibrate(session);
     if (arguments_.verbose) std::printf("%s", range_table(ranges).c_str());
     const Evaluation after = evaluate(session, evaluation_, data_.test);

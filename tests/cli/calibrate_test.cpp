@@ -135,6 +135,47 @@ TEST_F(CalibrateTest, TakesAllBatchesWhenThereAreFewer) {
   EXPECT_EQ(json("all/summary.json")["calibration"]["batches"], 24);
 }
 
+/// The classifier with a batch norm between conv1's bias and Relu, spelled out with the batch's own moments.
+std::string with_spelled_out_batch_norm() {
+  Json graph = Json::parse(tiny_classifier());
+  const auto node = [](const char* name, const char* op, const std::vector<std::string>& inputs,
+                       const Json& attributes = Json::object()) {
+    return Json{{"name", std::string("conv1/norm/") + name}, {"op", op}, {"inputs", inputs}, {"attrs", attributes}};
+  };
+  const std::string scope = "conv1/norm/";
+  Json nodes = Json::array();
+  for (const Json& one : graph["nodes"]) {
+    if (one["name"] == "conv1/Relu") {
+      const std::string x = "conv1/Conv2D";
+      nodes.push_back(node("mean", "Mean", {x}, {{"axes", {0, 1, 2}}}));
+      nodes.push_back(node("deviation", "Sub", {x, scope + "mean"}));
+      nodes.push_back(node("square", "Square", {scope + "deviation"}));
+      nodes.push_back(node("variance", "Mean", {scope + "square"}, {{"axes", {0, 1, 2}}}));
+      nodes.push_back(node("epsilon", "Constant", {}, {{"shape", Json::array()}, {"value", 0.01}}));
+      nodes.push_back(node("sum", "Add", {scope + "variance", scope + "epsilon"}));
+      nodes.push_back(node("rsqrt", "Rsqrt", {scope + "sum"}));
+      nodes.push_back(node("scaled", "Mul", {scope + "deviation", scope + "rsqrt"}));
+      nodes.push_back(node("shifted", "Add", {scope + "scaled", "conv1/biases"}));
+      Json relu = one;
+      relu["inputs"] = {scope + "shifted"};
+      nodes.push_back(relu);
+    } else if (one["name"] != "conv1/BiasAdd") {
+      nodes.push_back(one);
+    }
+  }
+  graph["nodes"] = nodes;
+  return graph.dump();
+}
+
+TEST_F(CalibrateTest, RefusesBatchNormsWithoutMovingStatistics) {
+  place_->write("norm.json", with_spelled_out_batch_norm());
+  expect_success(in_place({"train", "--float", "--model", "norm.json", "--dataset", "mnist", "--data-dir", "digits",
+                           "--steps", "2", "--threads", "1", "--out", "norm"}));
+  expect_error(in_place({"calibrate", "--run", "norm", "--out", "no", "--threads", "1"}), 1,
+               {"the rewritten graph needs \"", "moving_mean\"", "only training can give it"});
+  EXPECT_FALSE(fs::exists(place_->path() / "no/config.json"));
+}
+
 TEST_F(CalibrateTest, SaysWhatIsWrongAndLeavesNoRun) {
   expect_success(calibrate("quantized", {"--method", "minmax"}));
   expect_error(in_place({"calibrate", "--run", "quantized", "--out", "no"}), 1,
