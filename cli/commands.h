@@ -14,5 +14,6 @@ void add_run(CLI::App& program);
 void add_inspect(CLI::App& program);
 void add_models(CLI::App& program);
 void add_bench(CLI::App& program);
+void add_calibrate(CLI::App& program);
 
 }  // namespace miniqat::cli

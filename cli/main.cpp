@@ -58,6 +58,7 @@ int main_program(int argc, char** argv) {
   program.require_subcommand(1);
   program.option_defaults()->always_capture_default();
   add_train(program);
+  add_calibrate(program);
   add_eval(program);
   add_rewrite(program);
   add_run(program);
