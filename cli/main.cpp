@@ -64,6 +64,8 @@ int main_program(int argc, char** argv) {
   add_run(program);
   add_inspect(program);
   add_models(program);
+  add_export(program);
+  add_verify(program);
   add_bench(program);
   program.footer(kEnvironment);
   // Before any command begins: none may fail half way through for that, or pass over it since it runs no fast loop.
