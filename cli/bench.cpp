@@ -47,25 +47,36 @@ void tell(const std::string& what) {
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "bench: %s ...\n", what.c_str());
 }
 
+/// "1.03x  1.01-1.06", median and quartiles, with a ~ behind where these are far apart.
+std::string ratio_text(const Spread& ratio) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%5.2fx %6.2f-%.2f%s", ratio.median, ratio.low, ratio.high,
+                ratio.is_wide() ? " ~" : "");
+  return text;
+}
+
+Json quartiles(const Spread& ratio) { return {ratio.low, ratio.high}; }
+
 Json run_kernels(const Arguments& arguments, const Budget& budget) {
   Json rows = Json::array();
-  std::printf("\n%-18s %-12s %10s %9s %12s %10s\n", "fake quantization", "", "elements", "GB/s", "elements/ns",
-              "of memcpy");
+  std::printf("\n%-18s %-12s %10s %9s %12s  %s\n", "fake quantization", "", "elements", "GB/s", "elements/ns",
+              "of memcpy   quartiles");
   for (const std::int64_t elements : arguments.elements) {
     tell(concat("fake quantization of ", elements, " elements"));
     for (const KernelTime& row : bench_kernels(elements, budget.seconds_a_size)) {
       const double speed = row.bytes / row.seconds / 1e9;
       const double per_nanosecond = static_cast<double>(row.elements) / row.seconds / 1e9;
       const char* layout = row.kernel == "memcpy" ? "" : row.per_channel ? "per channel" : "per tensor";
-      std::printf("%-18s %-12s %10ld %9.2f %12.3f %9.2fx\n", row.kernel.c_str(), layout,
-                  static_cast<long>(row.elements), speed, per_nanosecond, row.of_memcpy);
+      std::printf("%-18s %-12s %10ld %9.2f %12.3f     %s\n", row.kernel.c_str(), layout,
+                  static_cast<long>(row.elements), speed, per_nanosecond, ratio_text(row.of_memcpy).c_str());
       rows.push_back({{"kernel", row.kernel},
                       {"layout", layout},
                       {"elements", row.elements},
                       {"seconds", row.seconds},
                       {"gigabytes_per_second", speed},
                       {"elements_per_nanosecond", per_nanosecond},
-                      {"of_memcpy", row.of_memcpy}});
+                      {"of_memcpy", row.of_memcpy.median},
+                      {"of_memcpy_quartiles", quartiles(row.of_memcpy)}});
     }
     std::fflush(stdout);
   }
@@ -74,22 +85,27 @@ Json run_kernels(const Arguments& arguments, const Budget& budget) {
 
 Json run_steps(const Arguments& arguments, const Budget& budget) {
   Json rows = Json::array();
-  std::printf("\n%-14s %-26s %6s %10s %10s %9s %10s\n", "training step", "", "batch", "ms", "images/s", "x float",
-              "arena MB");
+  std::printf("\n%-14s %-26s %6s %10s %10s %10s  %s\n", "training step", "", "batch", "ms", "images/s", "arena MB",
+              "x float   quartiles");
   for (const std::string& model : arguments.models) {
     tell("training steps of " + model);
     const double seconds = budget.seconds_for_steps / static_cast<double>(arguments.models.size());
-    for (const StepTime& row : bench_steps(model, arguments.batch_size, seconds)) {
+    const std::vector<StepTime> times = bench_steps(model, arguments.batch_size, seconds);
+    if (times.front().batch < arguments.batch_size)
+      std::fprintf(stderr, "miniqat bench: batches of %ld would take too long; %s is measured with %ld\n",
+                   static_cast<long>(arguments.batch_size), model.c_str(), static_cast<long>(times.front().batch));
+    for (const StepTime& row : times) {
       const double images_per_second = static_cast<double>(row.batch) / row.seconds;
-      std::printf("%-14s %-26s %6ld %10.3f %10.0f %8.2fx %10.1f\n", row.model.c_str(), row.what.c_str(),
-                  static_cast<long>(row.batch), 1e3 * row.seconds, images_per_second, row.over_float,
-                  static_cast<double>(row.arena) / 1e6);
+      std::printf("%-14s %-26s %6ld %10.3f %10.0f %10.1f   %s\n", row.model.c_str(), row.what.c_str(),
+                  static_cast<long>(row.batch), 1e3 * row.seconds, images_per_second,
+                  static_cast<double>(row.arena) / 1e6, ratio_text(row.over_float).c_str());
       rows.push_back({{"model", row.model},
                       {"what", row.what},
                       {"batch", row.batch},
                       {"seconds", row.seconds},
                       {"images_per_second", images_per_second},
-                      {"over_float", row.over_float},
+                      {"over_float", row.over_float.median},
+                      {"over_float_quartiles", quartiles(row.over_float)},
                       {"arena_bytes", row.arena}});
     }
     std::fflush(stdout);
@@ -119,10 +135,14 @@ void bench(Arguments arguments) {
   const Machine machine = this_machine();
   std::printf("%s", machine.text().c_str());
   if (!machine.quiet())
-    std::fprintf(stderr, "miniqat bench: this machine is not quiet (load %.1f): trust the ratios only\n", machine.load);
+    std::fprintf(
+        stderr, "miniqat bench: this machine is not quiet (load %.1f): trust the ratios only, and not those marked ~\n",
+        machine.load);
   Json result = {{"machine", machine.json()}};
   if (!arguments.steps_only) result["kernels"] = run_kernels(arguments, budget);
   if (!arguments.kernels_only) result["steps"] = run_steps(arguments, budget);
+  std::printf(
+      "\nquartiles: the middle half of the turns gave these ratios; ~ where they differ by more than a tenth\n");
   if (!arguments.out.empty()) write_json(arguments.out, result);
 }
 

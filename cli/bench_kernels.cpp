@@ -45,11 +45,7 @@ constexpr Kernel kKernels[] = {
 /// Tensors for all kernels, and what each kernel does with them.
 class Workbench {
  public:
-  explicit Workbench(std::int64_t elements)
-      : n_(std::max<std::int64_t>(elements / kChannels, 1) * kChannels),
-        from_(n_),
-        to_(n_),
-        mask_(quantize::mask_words(n_)) {
+  explicit Workbench(std::int64_t elements) : n_(elements), from_(n_), to_(n_), mask_(quantize::mask_words(n_)) {
     Random random(1);
     for (float& value : from_) value = random.uniform(-1, 1);
     // Narrower than the data, so that clamping and the mask have something to do.
@@ -58,8 +54,6 @@ class Workbench {
     per_channel_.assign(kChannels, grid);
     quantize::fake_quant_forward(from_.data(), to_.data(), n_, per_tensor_, mask_.data());
   }
-
-  std::int64_t elements() const { return n_; }
 
   void run(const Kernel& kernel) {
     std::vector<Affine<float>>& grids = grids_of(kernel);
@@ -128,14 +122,16 @@ class Workbench {
   std::vector<Affine<float>> observed_;
 };
 
+Spread inverse(const Spread& ratio) { return {1 / ratio.median, 1 / ratio.high, 1 / ratio.low}; }
+
 }  // namespace
 
 std::vector<KernelTime> bench_kernels(std::int64_t elements, double budget_seconds) {
   Workbench bench(elements);
   for (const Kernel& kernel : kKernels) bench.verify(kernel);
   // A sample is long beside the clock's own cost.
-  const std::int64_t repeats = std::max<std::int64_t>(1, 400'000 / bench.elements());
-  const std::vector<double> times = medians_in_turns(std::size(kKernels), budget_seconds, [&](std::size_t k) {
+  const std::int64_t repeats = std::max<std::int64_t>(1, 400'000 / elements);
+  const std::vector<Measured> times = measure_in_turns(std::size(kKernels), budget_seconds, [&](std::size_t k) {
     return seconds_of([&] {
       for (std::int64_t i = 0; i < repeats; ++i) bench.run(kKernels[k]);
     });
@@ -144,10 +140,10 @@ std::vector<KernelTime> bench_kernels(std::int64_t elements, double budget_secon
   for (std::size_t k = 0; k < times.size(); ++k)
     results.push_back({.kernel = kKernels[k].name,
                        .per_channel = kKernels[k].per_channel,
-                       .elements = bench.elements(),
-                       .seconds = times[k] / static_cast<double>(repeats),
-                       .bytes = static_cast<double>(bench.elements()) * kKernels[k].bytes_per_element,
-                       .of_memcpy = times[0] / times[k]});
+                       .elements = elements,
+                       .seconds = times[k].seconds.median / static_cast<double>(repeats),
+                       .bytes = static_cast<double>(elements) * kKernels[k].bytes_per_element,
+                       .of_memcpy = inverse(times[k].over_first)});
   return results;
 }
 

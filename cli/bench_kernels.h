@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/bench_clock.h"
+
 namespace miniqat::cli {
 
 struct KernelTime {
@@ -15,11 +17,12 @@ struct KernelTime {
   /// Bytes that the call reads and writes at least.
   double bytes = 0;
   /// Elements a second as a multiple of memcpy's on as many elements, taken in turns.
-  double of_memcpy = 0;
+  Spread of_memcpy;
 };
 
-/// memcpy, then the loops of fake quantization (8 bits; per channel: 64 channels) on tensors of about `elements`,
-/// memcpy's own row first. Throws Error when a loop differs from the reference in any bit.
+/// memcpy, then the loops of fake quantization (8 bits; per channel: 64 channels) on tensors of `elements`
+/// (which are channels 0 to 63 again and again, the last time maybe not all), memcpy's own row first. Throws Error when
+/// a loop differs from the reference in any bit.
 std::vector<KernelTime> bench_kernels(std::int64_t elements, double budget_seconds);
 
 }  // namespace miniqat::cli

@@ -37,8 +37,8 @@ Machine this_machine() {
 std::string Machine::text() const {
   char load_text[64] = "load unknown";
   if (load >= 0) std::snprintf(load_text, sizeof load_text, "load %.2f%s", load, quiet() ? "" : " (not quiet)");
-  return concat(cpu, ", ", cores, " cores, ", instruction_set, ", oneDNN ", onednn, "; ", threads, " threads, ",
-                load_text, "\n");
+  return concat(cpu, ", ", cores, " cores, ", instruction_set, ", oneDNN ", onednn, "; ", threads,
+                threads == 1 ? " thread, " : " threads, ", load_text, "\n");
 }
 
 nlohmann::ordered_json Machine::json() const {

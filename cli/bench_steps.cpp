@@ -97,13 +97,30 @@ void require_reference_loss(const models::Model& model, const Variant& variant) 
          ", the reference loops give ", expected);
 }
 
+/// `batch`, or less when not even the fewest steps of that many pictures would fit into the time there is.
+std::int64_t affordable_batch(const models::Model& model, const std::vector<Variant>& variants, std::int64_t batch,
+                              double seconds) {
+  constexpr std::int64_t kProbe = 8;
+  // Two steps beforehand and three that count, QAT's maybe twice as long as float's.
+  const double float_steps = 10 * static_cast<double>(variants.size());
+  if (batch <= kProbe) return batch;
+  Training probe(model, variants.front(), kProbe);
+  probe.step();
+  const double a_picture = seconds_of([&] { probe.step(); }) / kProbe;
+  const double most = seconds / (a_picture * float_steps);
+  return most >= static_cast<double>(batch) ? batch : std::max(kProbe, static_cast<std::int64_t>(most));
+}
+
 }  // namespace
 
 std::vector<StepTime> bench_steps(const std::string& name, std::int64_t batch, double budget_seconds) {
   const auto start = std::chrono::steady_clock::now();
   const models::Model& model = models::find_model(name);
   const std::vector<Variant> variants = variants_of(model);
-  if (batch == 0) batch = has_batch_norm(model) ? 64 : 128;
+  if (batch == 0)
+    batch = has_batch_norm(model) ? 64 : 128;
+  else
+    batch = affordable_batch(model, variants, batch, budget_seconds);
 
   std::vector<std::unique_ptr<Training>> trainings;
   for (const Variant& variant : variants) {
@@ -112,16 +129,16 @@ std::vector<StepTime> bench_steps(const std::string& name, std::int64_t batch, d
     // The first step compiles plan and kernels, the second finds all memory in place.
     for (int i = 0; i < 2; ++i) trainings.back()->step();
   }
-  const std::vector<double> times =
-      medians_in_turns(variants.size(), budget_seconds - seconds_since(start),
+  const std::vector<Measured> times =
+      measure_in_turns(variants.size(), budget_seconds - seconds_since(start),
                        [&](std::size_t k) { return seconds_of([&] { trainings[k]->step(); }); });
   std::vector<StepTime> results;
   for (std::size_t k = 0; k < variants.size(); ++k)
     results.push_back({.model = name,
                        .what = variants[k].what,
                        .batch = batch,
-                       .seconds = times[k],
-                       .over_float = times[k] / times[0],
+                       .seconds = times[k].seconds.median,
+                       .over_float = times[k].over_first,
                        .arena = trainings[k]->arena()});
   return results;
 }

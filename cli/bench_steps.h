@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/bench_clock.h"
+
 namespace miniqat::cli {
 
 struct StepTime {
@@ -15,13 +17,14 @@ struct StepTime {
   /// Median of one training step: forward, backward, SGD with momentum.
   double seconds = 0;
   /// The time as a multiple of the float step's, taken in turns.
-  double over_float = 1;
+  Spread over_float;
   /// Bytes of the plan's activations, gradients and saved tensors.
   std::size_t arena = 0;
 };
 
 /// A model in float and with 8-bit QAT, float first; one with batch norm in every phase of its folding. `batch` 0 is
-/// what suits the model. Throws Error for an unknown model, and when the loss of the first step is not what the
+/// what suits the model; of a larger one than the budget has time for, as many pictures are taken as it has time for.
+/// Throws Error for an unknown model, and when the loss of the first step is not what the
 /// reference loops give.
 std::vector<StepTime> bench_steps(const std::string& model, std::int64_t batch, double budget_seconds);
 

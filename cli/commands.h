@@ -13,6 +13,9 @@ void add_rewrite(CLI::App& program);
 void add_run(CLI::App& program);
 void add_inspect(CLI::App& program);
 void add_models(CLI::App& program);
+void add_export(CLI::App& program);
+void add_verify(CLI::App& program);
 void add_bench(CLI::App& program);
+void add_calibrate(CLI::App& program);
 
 }  // namespace miniqat::cli

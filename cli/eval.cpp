@@ -3,6 +3,8 @@
 
 #include "cli/commands.h"
 #include "cli/evaluator.h"
+#include "cli/integer_evaluator.h"
+#include "cli/integer_source.h"
 #include "cli/run_directory.h"
 #include "cli/settings.h"
 #include "cli/threads.h"
@@ -20,8 +22,25 @@ struct Arguments {
   std::string checkpoint;
   std::string split = "test";
   int threads = 0;
+  bool integer = false;
   bool json = false;
 };
+
+Evaluation simulate(const RunDirectory& run, const std::string& checkpoint, const datasets::Dataset& split) {
+  const std::string source = run.eval_graph().string();
+  Classifier classifier = find_classifier(read_graph(source), source);
+  require_fit(classifier, split, source);
+  Session session(classifier.graph);
+  session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint);
+  return evaluate(session, classifier, split);
+}
+
+Evaluation evaluate_in_integers(const RunDirectory& run, const std::string& checkpoint,
+                                const datasets::Dataset& split) {
+  const integer::Model model = convert_run(run, checkpoint, grid_of(split));
+  require_fit(model, split, run.eval_graph().string());
+  return evaluate_integers(model, split);
+}
 
 void evaluate_run(Arguments arguments) {
   const RunDirectory run = RunDirectory::open(arguments.run);
@@ -34,19 +53,17 @@ void evaluate_run(Arguments arguments) {
   check_dataset(arguments.dataset);
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
 
-  const std::string source = run.eval_graph().string();
-  Classifier classifier = find_classifier(read_graph(source), source);
-  Session session(classifier.graph);
-  session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint);
   const datasets::Splits data = datasets::load(arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = arguments.split == "train" ? data.train : data.test;
-  require_fit(classifier, split, source);
-  const Evaluation result = evaluate(session, classifier, split);
+  const Evaluation result =
+      arguments.integer ? evaluate_in_integers(run, checkpoint, split) : simulate(run, checkpoint, split);
+  const std::string label = quantization_label(settings) + (arguments.integer ? " integers" : "");
   if (arguments.json)
     std::printf("%s\n", Json({{"model", settings.model},
                               {"dataset", arguments.dataset},
                               {"split", arguments.split},
                               {"quantization", quantization_label(settings)},
+                              {"integer", arguments.integer},
                               {"examples", result.examples},
                               {"correct", result.correct},
                               {"accuracy", result.accuracy()},
@@ -54,10 +71,9 @@ void evaluate_run(Arguments arguments) {
                             .dump()
                             .c_str());
   else
-    std::printf("%s %s on %s (%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", settings.model.c_str(),
-                quantization_label(settings).c_str(), arguments.dataset.c_str(), arguments.split.c_str(),
-                100 * result.accuracy(), static_cast<long>(result.correct), static_cast<long>(result.examples),
-                result.loss);
+    std::printf("%s %s on %s (%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", settings.model.c_str(), label.c_str(),
+                arguments.dataset.c_str(), arguments.split.c_str(), 100 * result.accuracy(),
+                static_cast<long>(result.correct), static_cast<long>(result.examples), result.loss);
 }
 
 }  // namespace
@@ -72,6 +88,8 @@ void add_eval(CLI::App& program) {
                       "another .safetensors file or run directory than the run's own");
   command->add_option("--split", arguments->split, "test or train")->check(CLI::IsMember({"test", "train"}));
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
+  command->add_flag("--integer", arguments->integer,
+                    "convert the run to an integer-only model and measure that instead of the simulation");
   command->add_flag("--json", arguments->json, "print one JSON object");
   command->callback([arguments] { evaluate_run(*arguments); });
 }

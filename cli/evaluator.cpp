@@ -18,22 +18,25 @@ double cross_entropy(std::span<const float> logits, std::int32_t label) {
 
 }  // namespace
 
+void Evaluation::count(std::span<const float> logits, std::int32_t label) {
+  const bool numbers = std::ranges::none_of(logits, [](float logit) { return std::isnan(logit); });
+  correct += numbers && std::ranges::max_element(logits) - logits.begin() == label ? 1 : 0;
+  loss += cross_entropy(logits, label);
+  ++examples;
+}
+
+void Evaluation::finish() { loss /= static_cast<double>(std::max<std::int64_t>(examples, 1)); }
+
 Evaluation evaluate(Session& session, const Classifier& classifier, const datasets::Dataset& dataset) {
   Evaluation result;
   const RunRequest request{.fetches = {classifier.logits}};
   const auto classes = static_cast<std::size_t>(classifier.logits.shape()[1]);
   datasets::for_each_batch(dataset, classifier.images.shape()[0], [&](const datasets::EvaluationBatch& batch) {
     const Tensor logits = session.run(request, {{classifier.images, batch.images}}).fetched.front();
-    for (std::int64_t i = 0; i < batch.valid; ++i) {
-      const std::span<const float> row = logits.values<float>().subspan(i * classes, classes);
-      const std::int32_t label = batch.labels.values<std::int32_t>()[i];
-      const bool numbers = std::ranges::none_of(row, [](float logit) { return std::isnan(logit); });
-      result.correct += numbers && std::ranges::max_element(row) - row.begin() == label ? 1 : 0;
-      result.loss += cross_entropy(row, label);
-    }
-    result.examples += batch.valid;
+    for (std::int64_t i = 0; i < batch.valid; ++i)
+      result.count(logits.values<float>().subspan(i * classes, classes), batch.labels.values<std::int32_t>()[i]);
   });
-  result.loss /= static_cast<double>(std::max<std::int64_t>(result.examples, 1));
+  result.finish();
   return result;
 }
 

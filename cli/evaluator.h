@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "cli/model_source.h"
 #include "core/session.h"
@@ -13,6 +14,10 @@ struct Evaluation {
   std::int64_t examples = 0;
   /// Mean cross entropy.
   double loss = 0;
+  /// One more example with its logits. Ties go to the lower class; a NaN among them counts as wrong. Until finish(),
+  /// `loss` is the sum.
+  void count(std::span<const float> logits, std::int32_t label);
+  void finish();
   double accuracy() const { return examples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(examples); }
 };
 

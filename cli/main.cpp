@@ -58,11 +58,14 @@ int main_program(int argc, char** argv) {
   program.require_subcommand(1);
   program.option_defaults()->always_capture_default();
   add_train(program);
+  add_calibrate(program);
   add_eval(program);
   add_rewrite(program);
   add_run(program);
   add_inspect(program);
   add_models(program);
+  add_export(program);
+  add_verify(program);
   add_bench(program);
   program.footer(kEnvironment);
   // Before any command begins: none may fail half way through for that, or pass over it since it runs no fast loop.

@@ -15,6 +15,7 @@
 #include "core/files.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
+#include "core/plan_selection.h"
 #include "core/profile.h"
 #include "core/profile_report.h"
 #include "core/session.h"
@@ -49,6 +50,7 @@ class Trainer {
       quantize::create_eval_graph(evaluation_.graph, settings_.rewrite);
       evaluation_.logits = evaluation_.graph.outputs().front();
     }
+    delays_ = Delays(training_.graph);
     const SessionOptions options{.seed = static_cast<std::uint64_t>(settings_.seed)};
     session_.emplace(training_.graph, options);
     test_session_.emplace(evaluation_.graph, options);
@@ -131,14 +133,16 @@ class Trainer {
   void describe_run() const {
     // Folding may leave a second copy of each layer in the training graph, for the statistics.
     const models::ModelSize size = models::size_of(evaluation_.graph, settings_.batch_size);
-    std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture, %zu quantizers\n", settings_.model.c_str(),
+    const std::string quantizers = settings_.float_only ? "" : concat(", ", report_.inserted.size(), " quantizers");
+    std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture%s\n", settings_.model.c_str(),
                 settings_.dataset.c_str(), quantization_label(settings_).c_str(), static_cast<long>(size.parameters),
-                static_cast<long>(size.multiply_adds), report_.inserted.size());
+                static_cast<long>(size.multiply_adds), quantizers.c_str());
     const bool crowded = settings_.threads > available_cores();
-    std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld threads%s, run directory %s\n",
+    std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld thread%s%s, run directory %s\n",
                 static_cast<long>(data_.train.size()), augmentation(settings_).none() ? "" : " (crop-flip)",
                 static_cast<long>(data_.test.size()), static_cast<long>(total_steps_),
                 static_cast<long>(settings_.batch_size), static_cast<long>(settings_.threads),
+                settings_.threads == 1 ? "" : "s",
                 crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "", run_.path().c_str());
     if (session_->step() > 0) std::printf("going on after step %ld\n", static_cast<long>(session_->step()));
     if (!settings_.float_only) std::printf("%s", (extras_.verbose ? report_.text() : report_.notes()).c_str());
@@ -159,7 +163,7 @@ class Trainer {
       const std::int64_t step = session_->step();
       progress.step(step, last_loss_, epochs_done());
       if (step % extras_.log_every == 0 || step == total_steps_) log_step(progress);
-      if (extras_.verbose) describe_memory(progress);
+      if (extras_.verbose) describe_plan(progress);
       if (step % steps_per_epoch_ == 0 && step < last) end_epoch(progress);
     }
   }
@@ -189,11 +193,18 @@ class Trainer {
   }
 
   /// At the first step and whenever a delay has passed, since another plan runs from then on.
-  void describe_memory(Progress& progress) {
-    const PlanMemory memory = session_->plan_memory();
-    if (memory == described_memory_) return;
-    described_memory_ = memory;
-    progress.line(concat("plan from step ", session_->step(), ": ", memory_text(memory)));
+  void describe_plan(Progress& progress) {
+    const PassedDelays passed = delays_.passed(session_->quantization_step());
+    if (described_ == passed) return;
+    described_ = passed;
+    progress.line(concat("plan from step ", session_->step(), ", ", phase_text(passed), ": ",
+                         memory_text(session_->plan_memory())));
+  }
+
+  std::string phase_text(const PassedDelays& passed) const {
+    if (delays_.quantization.empty()) return "float";
+    const char* quantizing = passed.quantization > 0 ? "quantizing" : "ranges observed, not yet quantizing";
+    return concat(quantizing, passed.freeze > 0 ? ", batch norms frozen" : "");
   }
 
   void save() { write_safetensors(run_.checkpoint(), checked_checkpoint()); }
@@ -276,7 +287,9 @@ class Trainer {
   std::optional<Session> test_session_;
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<Profile> profile_;
-  PlanMemory described_memory_;
+  Delays delays_;
+  /// Of the plan that `--verbose` has described last.
+  std::optional<PassedDelays> described_;
   std::int64_t steps_per_epoch_ = 0;
   std::int64_t total_steps_ = 0;
   float last_loss_ = 0;

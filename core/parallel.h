@@ -39,6 +39,14 @@ inline int parallel_parts(std::int64_t n, std::int64_t grain) {
       1, std::min<std::int64_t>(thread_count(), (n + grain - 1) / std::max<std::int64_t>(grain, 1))));
 }
 
+/// Calls body(part, begin, end) for `parts` contiguous shares of [0, n), in parallel.
+template <class Body>
+void parallel_shares(std::int64_t n, std::int64_t parts, const Body& body) {
+  parallel_for(parts, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t part = first; part < last; ++part) body(part, n * part / parts, n * (part + 1) / parts);
+  });
+}
+
 /// A sensible grain for pointwise loops: below this a second thread costs more than it saves.
 inline constexpr std::int64_t kPointwiseGrain = 16384;
 

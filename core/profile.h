@@ -31,6 +31,7 @@ class Profile {
 
   /// Something that takes time: a node of the graph, the update of a variable, the wait for a batch.
   struct Part {
+    /// Of nodes that run as one, the scope.
     std::string name;
     /// A node's op type, or what is done instead of an op.
     std::string type;

@@ -33,9 +33,32 @@ double share(Profile::Duration time, const Profile& profile) {
   return 100 * milliseconds(time) / std::max(milliseconds(profile.total()), 1e-9);
 }
 
-/// Rows under their heads; the type's column is left out where the rows are types themselves.
-std::string table(std::vector<Row> rows, const Profile& profile, std::string head, bool with_type) {
+void add(Row& sum, const Row& row) {
+  sum.calls += row.calls;
+  for (std::size_t phase = 0; phase < kProfilePhases; ++phase) sum.time[phase] += row.time[phase];
+}
+
+/// The rows that take 99.5% of the time, or the first 25 of them, by time; the others are summed up in one.
+std::vector<Row> largest(std::vector<Row> rows) {
+  constexpr std::size_t kMost = 25;
+  std::erase_if(rows, [](const Row& row) { return row.calls == 0; });
   std::ranges::stable_sort(rows, std::greater<>(), &Row::total);
+  Profile::Duration all{}, shown{};
+  for (const Row& row : rows) all += row.total();
+  std::size_t count = 0;
+  for (; count < std::min(kMost, rows.size()) && shown <= all * 995 / 1000; ++count) shown += rows[count].total();
+  if (rows.size() - count < 2) return rows;
+  Row rest{.name = concat("... ", rows.size() - count, " more"), .type = ""};
+  for (std::size_t i = count; i < rows.size(); ++i) add(rest, rows[i]);
+  rows.resize(count);
+  rows.push_back(rest);
+  return rows;
+}
+
+/// Rows under their heads; where they are types themselves with the calls in place of the types. (A node's calls would
+/// say nothing: they are one forward and one backward.)
+std::string table(std::vector<Row> rows, const Profile& profile, std::string head, bool of_types) {
+  rows = largest(std::move(rows));
   std::size_t width = head.size();
   std::size_t type_width = 2;
   for (const Row& row : rows) {
@@ -45,19 +68,24 @@ std::string table(std::vector<Row> rows, const Profile& profile, std::string hea
   const auto start = [&](std::string name, std::string type) {
     name.resize(width, ' ');
     type.resize(type_width, ' ');
-    return with_type ? name + "  " + type : name;
+    return of_types ? name : name + "  " + type;
   };
   char cells[128];
-  std::snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %6s  %8s\n", "forward ms", "backward ms", "other ms", "share",
-                "calls");
+  std::snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %6s%s\n", "forward ms", "backward ms", "other ms", "share",
+                of_types ? "  calls a step" : "");
   std::string text = start(std::move(head), "op") + cells;
   for (const Row& row : rows) {
-    if (row.calls == 0) continue;
     const Profile::Duration other = row.total() - row.time[kForward] - row.time[kBackward];
-    std::snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %5.1f%%  %8lld\n",
-                  cell(row.time[kForward], profile.steps()).c_str(), cell(row.time[kBackward], profile.steps()).c_str(),
-                  cell(other, profile.steps()).c_str(), share(row.total(), profile), static_cast<long long>(row.calls));
+    std::snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %5.1f%%", cell(row.time[kForward], profile.steps()).c_str(),
+                  cell(row.time[kBackward], profile.steps()).c_str(), cell(other, profile.steps()).c_str(),
+                  share(row.total(), profile));
     text += start(row.name, row.type) + cells;
+    if (of_types) {
+      std::snprintf(cells, sizeof cells, "  %12.4g",
+                    static_cast<double>(row.calls) / static_cast<double>(profile.steps()));
+      text += cells;
+    }
+    text += "\n";
   }
   return text;
 }
@@ -67,8 +95,7 @@ std::vector<Row> by_type(const Profile& profile) {
   for (const Row& part : profile.parts()) {
     Row& sum = sums[part.type];
     sum.name = part.type;
-    sum.calls += part.calls;
-    for (std::size_t phase = 0; phase < kProfilePhases; ++phase) sum.time[phase] += part.time[phase];
+    add(sum, part);
   }
   std::vector<Row> rows;
   for (const auto& [type, sum] : sums) rows.push_back(sum);
@@ -107,14 +134,14 @@ Json event(const std::string& name, std::string_view category, Profile::Time ori
 std::string profile_table(const Profile& profile) {
   if (profile.steps() == 0) return "profile: no step was made\n";
   char head[160];
-  std::snprintf(head, sizeof head, "profile: %.3f ms a step, mean of %lld steps%s\n\n",
+  std::snprintf(head, sizeof head, "profile: %.3f ms a step, mean of %lld step%s%s\n\n",
                 milliseconds(profile.total()) / static_cast<double>(profile.steps()),
-                static_cast<long long>(profile.steps()),
+                static_cast<long long>(profile.steps()), profile.steps() == 1 ? "" : "s",
                 std::ssize(profile.kept()) > Profile::kWarmUpSteps
                     ? concat(" (all but the first ", Profile::kWarmUpSteps, ")").c_str()
                     : " (the first ones, slower than those to follow)");
-  return head + table({profile.parts().begin(), profile.parts().end()}, profile, "node", true) + "\n" +
-         table(by_type(profile), profile, "op", false) + "\n" + phase_table(profile);
+  return head + table({profile.parts().begin(), profile.parts().end()}, profile, "node", false) + "\n" +
+         table(by_type(profile), profile, "op", true) + "\n" + phase_table(profile);
 }
 
 std::string profile_trace(const Profile& profile) {

@@ -44,6 +44,15 @@ void in_the_name_of(const Node& node, const Body& body) {
   }
 }
 
+/// Times a step of a plan. Nodes that run as one go by the scope they are in: its op says which they are.
+ProfileScope time_step(Profile* profile, ProfilePhase phase, const Node& node, const Op& op) {
+  if (profile == nullptr) return {nullptr, phase, {}, {}};
+  const std::string_view name = node.name();
+  const std::size_t slash = name.rfind('/');
+  const bool fused = &op != &node.op();
+  return {profile, phase, fused && slash != std::string_view::npos ? name.substr(0, slash) : name, op.type()};
+}
+
 double scalar_value(const Tensor& tensor) {
   return tensor.dtype() == DType::kFloat64 ? *tensor.data<double>() : *tensor.data<float>();
 }
@@ -137,7 +146,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
   for (const Plan::Packed& packed : plan.packed) *packed.tensor = packed.forward_place;
   const bool reference = options_.backend == Backend::kReference;
   for (Plan::ForwardStep& forward : plan.forward) {
-    const ProfileScope timed(profile_, kForward, forward.node->name(), forward.op->type());
+    const ProfileScope timed = time_step(profile_, kForward, *forward.node, *forward.op);
     forward.context.random_key = mix(mix(options_.seed, forward.name_hash), static_cast<std::uint64_t>(step));
     const Op& op = *forward.op;
     in_the_name_of(*forward.node,
@@ -153,7 +162,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
       packed->op->unpack(*packed->forward);
     }
     {
-      const ProfileScope timed(profile_, kBackward, backward.node->name(), op.type());
+      const ProfileScope timed = time_step(profile_, kBackward, *backward.node, op);
       in_the_name_of(*backward.node,
                      [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
     }

@@ -18,6 +18,16 @@ void Dataset::check() const {
   if (labels.elements() != size()) fail("data set ", name, ": ", size(), " images, but ", labels.elements(), " labels");
 }
 
+Dataset first_examples(const Dataset& dataset, std::int64_t n) {
+  if (n >= dataset.size()) return dataset;
+  const Shape& all = dataset.images.shape();
+  const Shape images{n, all[1], all[2], all[3]};
+  Dataset head = dataset;
+  head.images = Tensor::from<std::uint8_t>(images, dataset.images.values<std::uint8_t>().first(images.elements()));
+  head.labels = Tensor::from<std::int32_t>({n}, dataset.labels.values<std::int32_t>().first(n));
+  return head;
+}
+
 const std::vector<std::string>& dataset_names() {
   static const std::vector<std::string> names = {"synthetic", "mnist", "fashion-mnist", "cifar10"};
   return names;

@@ -29,6 +29,9 @@ struct Dataset {
   void check() const;
 };
 
+/// The first n of them, copied (all, shared, when there are no more). n >= 1.
+Dataset first_examples(const Dataset& dataset, std::int64_t n);
+
 struct Splits {
   Dataset train;
   Dataset test;

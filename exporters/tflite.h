@@ -9,6 +9,8 @@ namespace miniqat::exporters {
 struct TfliteOptions {
   /// Input and output as float32, with QUANTIZE and DEQUANTIZE inside the model; otherwise they are the integers.
   bool float_io = false;
+  /// int8 also where uint8 would do, for runtimes that know nothing else.
+  bool int8 = false;
 };
 
 /// The bytes of a fully quantized TensorFlow Lite flatbuffer, batch size 1: uint8 throughout where every weight tensor

@@ -17,7 +17,8 @@ namespace miniqat::integer {
 
 /// A tensor of integers in [0, 2^grid.bits - 1], one byte each.
 struct TensorInfo {
-  /// The tensor of the evaluation graph that has the same numbers ("conv1/act_quant", "pool1/MaxPool"). Unique.
+  /// The tensor of the evaluation graph that has the same numbers ("conv1/act_quant", "pool1/MaxPool"). Unique;
+  /// printable ASCII, as are the names of operations.
   std::string name;
   Shape shape;
   Grid grid;
@@ -119,6 +120,7 @@ struct Operation {
 std::string_view type_name(const Action& action);
 
 struct Model {
+  /// For messages and comments: UTF-8 without control characters.
   std::string name;
   /// The input first.
   std::vector<TensorInfo> tensors = {};

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -11,6 +12,10 @@ using layers::Window2d;
 using layers::WindowAxis;
 
 constexpr std::int64_t kLargestExtent = 65536;
+
+std::string name_of(const Operation& operation) {
+  return concat("[", type_name(operation.action), " \"", operation.name, "\"]");
+}
 
 /// Checks one operation. Every failure names it.
 class OperationCheck {
@@ -29,23 +34,40 @@ class OperationCheck {
  private:
   template <class... Parts>
   void require(bool holds, const Parts&... parts) const {
-    if (!holds) fail("integer model: [", type_name(operation_.action), " \"", operation_.name, "\"] ", parts...);
+    if (!holds) fail("integer model: ", name_of(operation_), " ", parts...);
   }
   const TensorInfo& input(std::size_t i = 0) const { return model_.input_of(operation_, i); }
   const TensorInfo& output() const { return model_.output_of(operation_); }
+  /// How far from its zero point an integer of the input may be.
+  std::int64_t farthest() const {
+    const Grid& grid = input().grid;
+    return std::max(grid.zero_point, grid.quant_max() - grid.zero_point);
+  }
 
   void require_inputs(std::size_t count) const {
     require(operation_.inputs.size() == count, "takes ", count, " inputs, not ", operation_.inputs.size());
   }
-  void require_output_shape(const Shape& shape) const {
+  Shape shape_of(const std::vector<std::int64_t>& extents) const {
+    try {
+      return Shape(extents);
+    } catch (const Error& error) {
+      fail("integer model: ", name_of(operation_), " makes too much: ", error.what());
+    }
+  }
+  void require_output_shape(const std::vector<std::int64_t>& extents) const {
+    const Shape shape = shape_of(extents);
     require(output().shape == shape, "makes ", shape, ", its output is ", output().shape);
   }
   void require_one_grid() const {
     require(input().grid == output().grid, "keeps its input's scale, zero point and bits");
   }
+  void require_shift(std::int32_t shift) const {
+    require(shift >= 1 && shift <= 62, "has a multiplier's shift of ", shift, ", not in 1..62");
+  }
   void require_multiplier(const Multiplier& multiplier) const {
-    require(multiplier.mantissa >= 0 && multiplier.shift >= 1 && multiplier.shift <= 62,
-            "has a multiplier out of range: mantissa ", multiplier.mantissa, ", shift ", multiplier.shift);
+    require(multiplier.mantissa == 0 || multiplier.mantissa >= 1 << 30, "has a multiplier's mantissa of ",
+            multiplier.mantissa, ", not 0 and not in [2^30, 2^31)");
+    require_shift(multiplier.shift);
   }
 
   void require_axis(const WindowAxis& axis) const {
@@ -75,7 +97,8 @@ class OperationCheck {
     require_same_shapes();
     require(add.multipliers.mantissas.size() == 2, "takes two multipliers");
     for (const std::int32_t mantissa : add.multipliers.mantissas)
-      require_multiplier({.mantissa = mantissa, .shift = add.multipliers.shift});
+      require(mantissa >= 0, "has a multiplier's mantissa of ", mantissa, ", not in [0, 2^31)");
+    require_shift(add.multipliers.shift);
   }
   void check(const Mul& mul) const {
     require_inputs(2);
@@ -114,12 +137,13 @@ class OperationCheck {
     require_inputs(1);
     require_window(pool.window);
     const auto& [rows, columns] = pool.window;
-    const Shape image{rows.output, columns.output, input().shape[2]};
+    const Shape image = shape_of({rows.output, columns.output, input().shape[2]});
     require(output().shape == image || (output().shape == Shape{image[2]} && rows.output * columns.output == 1),
             "makes ", image, ", its output is ", output().shape);
     require(static_cast<std::int64_t>(pool.multipliers.size()) == rows.window * columns.window,
             "takes one multiplier for each number of pixels in a window");
     for (const Multiplier& multiplier : pool.multipliers) require_multiplier(multiplier);
+    require(rows.window * columns.window <= INT32_MAX / farthest(), "may sum up to more than 32 bits hold");
     require_pixels(pool.window);
   }
   void check(const MaxPool& pool) const {
@@ -129,13 +153,13 @@ class OperationCheck {
     require_one_grid();
     require_pixels(pool.window);
   }
-  /// No window lies on padding alone.
+  /// No window lies on padding alone: the first tap that is not before the image lies on it.
   void require_pixels(const Window2d& window) const {
     for (const WindowAxis& axis : {window.rows, window.columns})
       for (std::int64_t o = 0; o < axis.output; ++o) {
-        bool any = false;
-        for (std::int64_t k = 0; k < axis.window && !any; ++k) any = axis.contains(axis.source(o, k));
-        require(any, "has a window that lies on padding alone");
+        const std::int64_t before = std::max<std::int64_t>(-axis.source(o, 0), 0);
+        const std::int64_t tap = (before + axis.dilation - 1) / axis.dilation;
+        require(tap < axis.window && axis.contains(axis.source(o, tap)), "has a window that lies on padding alone");
       }
   }
 
@@ -156,7 +180,7 @@ class OperationCheck {
               "has a padding out of 0..", kLargestExtent);
       padded[axis] += before + after;
     }
-    require_output_shape(Shape(padded));
+    require_output_shape(padded);
   }
 
   const Model& model_;
@@ -208,15 +232,20 @@ void OperationCheck::check_weights(const Layer& layer) const {
 }
 
 void OperationCheck::require_sums_fit(const Layer& layer) const {
-  const Grid& grid = input().grid;
-  const std::int64_t farthest = std::max(grid.zero_point, grid.quant_max() - grid.zero_point);
   const std::int64_t channels = layer.output_channels();
   std::vector<std::int64_t> sums(static_cast<std::size_t>(channels));
   for (std::int64_t i = 0; i < layer.filter.elements(); ++i)
-    sums[i % channels] += std::abs(layer.weights[i] - layer.weight_zero_point(i % channels)) * farthest;
+    sums[i % channels] += std::abs(layer.weights[i] - layer.weight_zero_point(i % channels)) * farthest();
   for (std::int64_t o = 0; o < channels; ++o)
     require(sums[o] + std::abs(std::int64_t{layer.bias[o]}) <= INT32_MAX, "channel ", o,
             " may sum up to more than 32 bits hold: ", sums[o], " and a bias of ", layer.bias[o]);
+}
+
+/// Messages quote names, and whoever reads the model may print them.
+void check_name(const std::string& name, std::string_view whose) {
+  const bool plain = std::ranges::all_of(name, [](unsigned char c) { return c >= ' ' && c < 127; });
+  if (name.empty() || !plain)
+    fail("integer model: the name of ", whose, " is empty or holds more than printable ASCII");
 }
 
 void check_tensor(const TensorInfo& tensor) {
@@ -242,6 +271,11 @@ void Model::check() const {
   };
   require_tensor(input, "its input");
   require_tensor(output, "its output");
+  if (input != 0) fail("integer model: its input is tensor ", input, ", not the first");
+  if (std::ranges::any_of(name, [](unsigned char c) { return c < ' ' || c == 127; }))
+    fail("integer model: its name holds control characters");
+  for (const TensorInfo& tensor : tensors) check_name(tensor.name, "a tensor");
+  for (const Operation& operation : operations) check_name(operation.name, "an operation");
   std::set<std::string> names;
   for (const TensorInfo& tensor : tensors) {
     check_tensor(tensor);
@@ -249,7 +283,7 @@ void Model::check() const {
   }
   std::set<int> ready = {input};
   for (const Operation& operation : operations) {
-    const std::string what = concat("a tensor of [", type_name(operation.action), " \"", operation.name, "\"]");
+    const std::string what = concat("a tensor of ", name_of(operation));
     for (const int i : operation.inputs) {
       require_tensor(i, what);
       if (!ready.contains(i)) fail("integer model: ", what, " is read before it is made: \"", tensor(i).name, "\"");

@@ -4,6 +4,7 @@
 #include "layers/chain.h"
 #include "layers/chain_kernels.h"
 #include "layers/chain_pool.h"
+#include "layers/column_parts.h"
 #include "layers/reference/batch_norm.h"
 
 namespace miniqat::layers {
@@ -16,28 +17,24 @@ constexpr std::int64_t kFlushRows = 64;
 class ChannelSums {
  public:
   ChannelSums(ScratchScope& scope, std::int64_t channels, int parts)
-      : channels_(channels), width_(ChannelRow::width(channels)), stride_(width_ + 16), parts_(parts) {
-    totals_ = scope.filled<double>(parts_ * stride_, 0.0);
-  }
+      : columns_{channels, ChannelRow::width(channels), parts}, totals_(scope.filled<double>(columns_.size(), 0.0)) {}
 
   /// Of one thread: adds a row of float sums to its totals and clears it.
   void flush(std::int64_t part, float* row) {
-    double* total = totals_.data() + part * stride_;
+    double* total = totals_.data() + part * columns_.stride();
 #pragma omp simd
-    for (std::int64_t j = 0; j < width_; ++j) total[j] += static_cast<double>(row[j]);
-    std::fill_n(row, width_, 0.0f);
+    for (std::int64_t j = 0; j < columns_.width; ++j) total[j] += static_cast<double>(row[j]);
+    std::fill_n(row, columns_.width, 0.0f);
   }
 
   double total(std::int64_t c) const {
     double sum = 0;
-    for (int part = 0; part < parts_; ++part)
-      for (std::int64_t j = c; j < width_; j += channels_) sum += totals_[part * stride_ + j];
+    columns_.for_each(c, [&](std::int64_t i, std::int64_t) { sum += totals_[i]; });
     return sum;
   }
 
  private:
-  std::int64_t channels_, width_, stride_;
-  int parts_;
+  ColumnParts columns_;
   std::span<double> totals_;
 };
 
@@ -83,17 +80,14 @@ class Backward {
     if (sums) sums_.emplace(scope_, channels_, parts);
     if (products) products_.emplace(scope_, channels_, parts);
     const std::int64_t chunk = std::max<std::int64_t>(1, kFlushRows * width_ / kMaskBlock);
-    parallel_for(parts, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t part = first; part < last; ++part) {
-        ScratchScope scope;
-        float* sum = sums ? scope.filled<float>(width_, 0.0f).data() : nullptr;
-        float* product = products ? scope.filled<float>(width_, 0.0f).data() : nullptr;
-        const std::int64_t end = blocks * (part + 1) / parts;
-        for (std::int64_t block = blocks * part / parts; block < end; block += chunk) {
-          chain_backward(work, sum, product, block, std::min(end, block + chunk));
-          if (sums) sums_->flush(part, sum);
-          if (products) products_->flush(part, product);
-        }
+    parallel_shares(blocks, parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+      ScratchScope scope;
+      float* sum = sums ? scope.filled<float>(width_, 0.0f).data() : nullptr;
+      float* product = products ? scope.filled<float>(width_, 0.0f).data() : nullptr;
+      for (std::int64_t block = begin; block < end; block += chunk) {
+        chain_backward(work, sum, product, block, std::min(end, block + chunk));
+        if (sums) sums_->flush(part, sum);
+        if (products) products_->flush(part, product);
       }
     });
   }
@@ -176,13 +170,7 @@ class Backward {
   }
 
   void through_pool() {
-    const Shape& shape = x_.shape();
-    const ChainPool pool{.n = shape[0],
-                         .h = shape[1],
-                         .w = shape[2],
-                         .channels = shape[3],
-                         .window_h = parts_.pool->window[0],
-                         .window_w = parts_.pool->window[1]};
+    const ChainPool pool = ChainPool::of(x_.shape(), parts_.pool->window);
     const std::uint8_t* winners = forward_.saved[0]->data<std::uint8_t>();
     if (parts_.bias_input >= 0 && gradient(parts_.bias_input) != nullptr) sum_pooled(winners);
     if (float* d_x = gradient(0)) unpool(pool, winners, d_x);
@@ -192,16 +180,13 @@ class Backward {
     const std::int64_t n = d_y_->elements(), rows = (n + width_ - 1) / width_;
     const int parts = parallel_parts(n, kPointwiseGrain);
     sums_.emplace(scope_, channels_, parts);
-    parallel_for(parts, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t part = first; part < last; ++part) {
-        ScratchScope scope;
-        float* sum = scope.filled<float>(width_, 0.0f).data();
-        const std::int64_t end = rows * (part + 1) / parts;
-        for (std::int64_t row = rows * part / parts; row < end; row += kFlushRows) {
-          add_passing(d_y_->data<float>(), winners, width_, row * width_,
-                      std::min(n, std::min(end, row + kFlushRows) * width_), sum);
-          sums_->flush(part, sum);
-        }
+    parallel_shares(rows, parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+      ScratchScope scope;
+      float* sum = scope.filled<float>(width_, 0.0f).data();
+      for (std::int64_t row = begin; row < end; row += kFlushRows) {
+        add_passing(d_y_->data<float>(), winners, width_, row * width_,
+                    std::min(n, std::min(end, row + kFlushRows) * width_), sum);
+        sums_->flush(part, sum);
       }
     });
     store(parts_.bias_input, sums_);

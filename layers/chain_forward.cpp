@@ -148,21 +148,29 @@ class Forward {
       std::memcpy(context_.packed->data<std::uint8_t>() + context_.output(0).elements(), &packed, sizeof packed);
   }
 
-  /// Where gradients pass: strictly between the clamp's ends (denormals count as 0) and not outside the grid.
-  std::pair<float, float> passing() const {
+  /// Where gradients pass: strictly between the clamp's ends (denormals count as 0) and not outside the grid. None
+  /// where nothing stops them, not even a NaN.
+  std::optional<std::pair<float, float>> passing() const {
+    const bool has_grid = quantizes_ && !(std::isinf(grid_.lowest) && std::isinf(grid_.highest));
+    if (!parts_.clamps && !has_grid) return std::nullopt;
     float low = -INFINITY, high = INFINITY;
     if (parts_.clamps) low = FLT_MIN, high = std::isinf(parts_.high) ? INFINITY : std::nextafter(parts_.high, 0.0f);
-    if (!quantizes_) return {low, high};
-    if (std::isnan(grid_.lowest)) return {NAN, NAN};
-    return {std::max(low, grid_.lowest), std::min(high, grid_.highest)};
+    if (!quantizes_) return {{low, high}};
+    if (std::isnan(grid_.lowest)) return {{NAN, NAN}};
+    return {{std::max(low, grid_.lowest), std::min(high, grid_.highest)}};
   }
 
   /// One pass from x to y: the map and, with `finish`, the mask and the grid.
   void pass(const float* x, const float* addend, const ChainMap& map, bool finish) {
     ChainForward work{.x = x, .addend = addend, .y = y(), .n = x_.elements(), .map = map};
     if (finish && !context_.saved.empty() && (parts_.clamps || quantizes_)) {
-      work.mask = reinterpret_cast<std::uint32_t*>(context_.saved[0]->data<std::int32_t>());
-      std::tie(work.pass_low, work.pass_high) = passing();
+      const std::span<std::int32_t> mask = context_.saved[0]->values<std::int32_t>();
+      if (const auto bounds = passing()) {
+        work.mask = reinterpret_cast<std::uint32_t*>(mask.data());
+        std::tie(work.pass_low, work.pass_high) = *bounds;
+      } else {
+        std::ranges::fill(mask, -1);
+      }
     }
     parallel_for(mask_blocks(work.n), kGrainBlocks, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t block = begin; block < end; block += kPieceBlocks) {
@@ -194,20 +202,15 @@ class Forward {
   }
 
   void pool() {
-    const Shape& shape = x_.shape();
-    const ChainPool pool{.n = shape[0],
-                         .h = shape[1],
-                         .w = shape[2],
-                         .channels = shape[3],
-                         .window_h = parts_.pool->window[0],
-                         .window_w = parts_.pool->window[1]};
+    const ChainPool pool = ChainPool::of(x_.shape(), parts_.pool->window);
     parallel_for(pool.n * pool.output_h(), std::max<std::int64_t>(1, kPointwiseGrain / pool.tile()),
                  [&](std::int64_t begin, std::int64_t end) { pool_rows(pool, begin, end); });
   }
 
   /// Rows of windows begin..end, some at a time: as many as fit into the first cache.
   void pool_rows(const ChainPool& pool, std::int64_t begin, std::int64_t end) const {
-    const auto [pass_low, pass_high] = passing();
+    const auto bounds = passing();
+    const auto [pass_low, pass_high] = bounds.value_or(std::pair(0.0f, 0.0f));
     const std::int64_t tile = pool.tile(), pooled = pool.pooled();
     const std::int64_t most = std::max<std::int64_t>(1, kPieceBlocks * kMaskBlock / tile);
     ScratchScope scope;
@@ -221,7 +224,7 @@ class Forward {
       chain_forward({.x = x_.data<float>() + pool.offset(i), .y = values, .n = n, .map = map_}, 0, mask_blocks(n));
       if (quantizes_) parts_.quantizer->quantize_piece(grid_, values, taps, n);
       for (std::int64_t k = 0; k < rows; ++k, ++i) {
-        const float *from = taps + k * tile, *unrounded = values + k * tile;
+        const float *from = taps + k * tile, *unrounded = bounds ? values + k * tile : nullptr;
         float* to = y() + i * pooled;
         std::uint8_t* winner = winners == nullptr ? nullptr : winners + i * pooled;
         if (pool.has_room_behind(i, end)) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
+#include "core/shape.h"
 #include "layers/chain_kernels.h"
 
 namespace miniqat::layers {
@@ -18,6 +20,11 @@ struct ChainPool {
   std::int64_t channels = 0;
   std::int64_t window_h = 2;
   std::int64_t window_w = 2;
+
+  /// `images` [n, h, w, c], `window` [rows, columns].
+  static ChainPool of(const Shape& images, const std::array<std::int64_t, 2>& window) {
+    return {images[0], images[1], images[2], images[3], window[0], window[1]};
+  }
 
   std::int64_t output_h() const { return h / window_h; }
   std::int64_t output_w() const { return w / window_w; }
@@ -43,8 +50,9 @@ inline constexpr std::int64_t kMostTaps = 254;
 /// A window row of `pool`: `taps` are window_h rows of w pixels, one after the other, as they are pooled, `values` the
 /// same before they were rounded (may be the same memory). Writes output_w pixels to `y` and, unless null, to
 /// `winners` the tap (row-major number) that was largest, the first of equals, or kBlockedTap where its value is not
-/// within [pass_low, pass_high] (as a NaN never is). Where the channels are no multiple of 16, up to 16 floats (bytes)
-/// behind taps, values and y (winners) are read or overwritten.
+/// within [pass_low, pass_high] (as a NaN never is); without `values` the gradient passes at every tap, a NaN's
+/// included. Where the channels are no multiple of 16, up to 16 floats (bytes) behind taps, values and y (winners) are
+/// read or overwritten.
 void pool_window_row(const ChainPool& pool, const float* taps, const float* values, float pass_low, float pass_high,
                      float* y, std::uint8_t* winners);
 

@@ -18,12 +18,16 @@ static void with_lanes(std::int64_t channels, const Body& body) {
     body(FourLanes{});
 }
 
-template <class V, bool kWinners>
+/// What is written down of the taps that were largest.
+enum class Winners { kNone, kAll, kPassing };
+
+template <class V, Winners kWinners>
 [[gnu::always_inline]] inline void pool_pixel(const float* taps, const float* values, std::int64_t window_h,
                                               std::int64_t window_w, std::int64_t row, std::int64_t pixel,
                                               float pass_low, float pass_high, float* y, std::uint8_t* winners) {
   using Mask = typename Related<V>::Mask;
-  V best = load<V>(taps), value = load<V>(values);
+  V best = load<V>(taps), value = {};
+  if constexpr (kWinners == Winners::kPassing) value = load<V>(values);
   Mask winner = {};
   for (std::int64_t ky = 0; ky < window_h; ++ky)
     for (std::int64_t kx = ky == 0 ? 1 : 0; kx < window_w; ++kx) {
@@ -31,19 +35,19 @@ template <class V, bool kWinners>
       // As reference::exceeds: a tie leaves the first, and the first NaN stays.
       const Mask larger = (tap > best) | ((tap != tap) & (best == best));
       best = larger ? tap : best;
-      if constexpr (kWinners) {
-        value = larger ? load<V>(values + ky * row + kx * pixel) : value;
+      if constexpr (kWinners == Winners::kPassing) value = larger ? load<V>(values + ky * row + kx * pixel) : value;
+      if constexpr (kWinners != Winners::kNone)
         winner = larger ? Mask{} + static_cast<std::int32_t>(ky * window_w + kx) : winner;
-      }
     }
   store(y, best);
-  if constexpr (kWinners) {
+  if constexpr (kWinners == Winners::kAll) store_winners<V>(winners, winner);
+  if constexpr (kWinners == Winners::kPassing) {
     const Mask passes = (value >= pass_low) & (value <= pass_high);
     store_winners<V>(winners, passes ? winner : Mask{} + std::int32_t{kBlockedTap});
   }
 }
 
-template <class V, bool kWinners>
+template <class V, Winners kWinners>
 static void pool_row(const ChainPool& pool, const float* taps, const float* values, float pass_low, float pass_high,
                      float* y, std::uint8_t* winners) {
   const std::int64_t c = pool.channels, row = pool.w * c;
@@ -52,21 +56,25 @@ static void pool_row(const ChainPool& pool, const float* taps, const float* valu
   for (std::int64_t ox = 0; ox < pool.output_w(); ++ox)
     for (std::int64_t from = 0; from < c; from += Related<V>::kLanes) {
       const std::int64_t at = ox * window_w * c + from, to = ox * c + from;
-      std::uint8_t* winner = kWinners ? winners + to : nullptr;
+      const float* value = kWinners == Winners::kPassing ? values + at : nullptr;
+      std::uint8_t* winner = kWinners != Winners::kNone ? winners + to : nullptr;
       // Written out, the usual window's loops unroll.
       if (usual)
-        pool_pixel<V, kWinners>(taps + at, values + at, 2, 2, row, c, pass_low, pass_high, y + to, winner);
+        pool_pixel<V, kWinners>(taps + at, value, 2, 2, row, c, pass_low, pass_high, y + to, winner);
       else
-        pool_pixel<V, kWinners>(taps + at, values + at, window_h, window_w, row, c, pass_low, pass_high, y + to,
-                                winner);
+        pool_pixel<V, kWinners>(taps + at, value, window_h, window_w, row, c, pass_low, pass_high, y + to, winner);
     }
 }
 
 static void pool_windows(const ChainPool& pool, const float* taps, const float* values, float pass_low, float pass_high,
                          float* y, std::uint8_t* winners) {
   with_lanes(pool.channels, [&]<class V>(V) {
-    winners != nullptr ? pool_row<V, true>(pool, taps, values, pass_low, pass_high, y, winners)
-                       : pool_row<V, false>(pool, taps, values, pass_low, pass_high, y, winners);
+    if (winners == nullptr)
+      pool_row<V, Winners::kNone>(pool, taps, values, pass_low, pass_high, y, winners);
+    else if (values == nullptr)
+      pool_row<V, Winners::kAll>(pool, taps, values, pass_low, pass_high, y, winners);
+    else
+      pool_row<V, Winners::kPassing>(pool, taps, values, pass_low, pass_high, y, winners);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "core/instruction_set.h"
 #include "core/parallel.h"
 #include "core/scratch.h"
+#include "layers/column_parts.h"
 
 namespace miniqat::layers {
 namespace {
@@ -31,32 +32,20 @@ struct MomentSums {
 constexpr std::int64_t kBlockRows = 64;
 
 /// A matrix with few channels has short rows: several count as one wide row, so that loops along it are long.
-struct WideRows {
-  std::int64_t channels;
-  /// Rows in a wide one.
-  std::int64_t fold;
-  std::int64_t width;
+struct WideRows : ColumnParts {
   std::int64_t rows;
-  /// Threads' shares.
-  int parts;
 
-  WideRows(std::int64_t all_rows, std::int64_t channels)
-      : channels(channels),
-        fold(std::max<std::int64_t>(1, 256 / channels)),
-        width(fold * channels),
-        rows(all_rows / fold),
-        parts(parallel_parts(rows, std::max<std::int64_t>(1, kPointwiseGrain / width))) {}
+  WideRows(std::int64_t all_rows, std::int64_t all_channels) {
+    const std::int64_t fold = std::max<std::int64_t>(1, 256 / all_channels);
+    channels = all_channels;
+    width = fold * channels;
+    rows = all_rows / fold;
+    parts = parallel_parts(rows, std::max<std::int64_t>(1, kPointwiseGrain / width));
+  }
   /// Elements after the last wide row: whole short rows.
   std::int64_t rest() const { return rows * width; }
-  /// Between the memory of two parts: no cache line is shared.
-  std::int64_t stride() const { return (width + 31) / 16 * 16; }
-
-  template <class Body>
-  void for_parts(const Body& body) const {
-    parallel_for(parts, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t part = first; part < last; ++part) body(part, rows * part / parts, rows * (part + 1) / parts);
-    });
-  }
+  /// Rows in a part's share.
+  std::int64_t share(std::int64_t part) const { return rows * (part + 1) / parts - rows * part / parts; }
 };
 
 /// Count, mean and sum of squared deviations of rows seen so far, for one channel.
@@ -100,28 +89,24 @@ void moments_of_rows(const WideRows& wide, const float* x, std::int64_t begin, s
 void column_moments(const float* x, std::int64_t rows, std::int64_t channels, float* mean, float* variance,
                     float* least, float* largest) {
   const WideRows wide(rows, channels);
-  const std::int64_t stride = wide.stride();
   ScratchScope scope;
-  double* means = scope.filled<double>(wide.parts * stride, 0.0).data();
-  double* squares = scope.filled<double>(wide.parts * stride, 0.0).data();
+  double* means = scope.filled<double>(wide.size(), 0.0).data();
+  double* squares = scope.filled<double>(wide.size(), 0.0).data();
   const bool ranged = least != nullptr;
-  float* low = ranged ? scope.filled<float>(wide.parts * stride, kInfinity).data() : nullptr;
-  float* high = ranged ? scope.filled<float>(wide.parts * stride, -kInfinity).data() : nullptr;
-  wide.for_parts([&](std::int64_t part, std::int64_t begin, std::int64_t end) {
-    const std::int64_t at = part * stride;
+  float* low = ranged ? scope.filled<float>(wide.size(), kInfinity).data() : nullptr;
+  float* high = ranged ? scope.filled<float>(wide.size(), -kInfinity).data() : nullptr;
+  parallel_shares(wide.rows, wide.parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    const std::int64_t at = part * wide.stride();
     moments_of_rows(wide, x, begin, end, means + at, squares + at, ranged ? low + at : nullptr,
                     ranged ? high + at : nullptr);
   });
   for (std::int64_t c = 0; c < channels; ++c) {
     Moments all;
     float lowest = kInfinity, highest = -kInfinity;
-    for (int part = 0; part < wide.parts; ++part) {
-      const auto share = static_cast<double>(wide.rows * (part + 1) / wide.parts - wide.rows * part / wide.parts);
-      for (std::int64_t i = part * stride + c; i < part * stride + wide.width; i += channels) {
-        all.merge(share, means[i], squares[i]);
-        if (ranged) lowest = std::min(lowest, low[i]), highest = std::max(highest, high[i]);
-      }
-    }
+    wide.for_each(c, [&](std::int64_t i, std::int64_t part) {
+      all.merge(static_cast<double>(wide.share(part)), means[i], squares[i]);
+      if (ranged) lowest = std::min(lowest, low[i]), highest = std::max(highest, high[i]);
+    });
     for (std::int64_t i = wide.rest() + c; i < rows * channels; i += channels) {
       all.merge(1, x[i], 0);
       lowest = std::min(lowest, x[i]);
@@ -136,25 +121,23 @@ void column_moments(const float* x, std::int64_t rows, std::int64_t channels, fl
 bool column_ranges(const float* x, std::int64_t rows, std::int64_t channels, float* least, float* largest) {
   static const auto add = MINIQAT_PICK(ranges);
   const WideRows wide(rows, channels);
-  const std::int64_t stride = wide.stride();
   ScratchScope scope;
-  float* low = scope.filled<float>(wide.parts * stride, kInfinity).data();
-  float* high = scope.filled<float>(wide.parts * stride, -kInfinity).data();
+  float* low = scope.filled<float>(wide.size(), kInfinity).data();
+  float* high = scope.filled<float>(wide.size(), -kInfinity).data();
   std::uint32_t* not_a_number = scope.filled<std::uint32_t>(wide.parts * 16, 0).data();
-  wide.for_parts([&](std::int64_t part, std::int64_t begin, std::int64_t end) {
-    not_a_number[part * 16] =
-        add(x + begin * wide.width, end - begin, wide.width, low + part * stride, high + part * stride);
+  parallel_shares(wide.rows, wide.parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    const std::int64_t at = part * wide.stride();
+    not_a_number[part * 16] = add(x + begin * wide.width, end - begin, wide.width, low + at, high + at);
   });
   std::uint32_t found = 0;
-  for (int part = 0; part < wide.parts; ++part) found |= not_a_number[part * 16];
+  for (std::int64_t part = 0; part < wide.parts; ++part) found |= not_a_number[part * 16];
   for (std::int64_t c = 0; c < channels; ++c) {
     least[c] = kInfinity;
     largest[c] = -kInfinity;
-    for (int part = 0; part < wide.parts; ++part)
-      for (std::int64_t i = part * stride + c; i < part * stride + wide.width; i += channels) {
-        least[c] = std::min(least[c], low[i]);
-        largest[c] = std::max(largest[c], high[i]);
-      }
+    wide.for_each(c, [&](std::int64_t i, std::int64_t) {
+      least[c] = std::min(least[c], low[i]);
+      largest[c] = std::max(largest[c], high[i]);
+    });
     for (std::int64_t i = wide.rest() + c; i < rows * channels; i += channels) {
       least[c] = std::min(least[c], x[i]);
       largest[c] = std::max(largest[c], x[i]);

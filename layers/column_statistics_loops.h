@@ -1,5 +1,7 @@
 // The loops of column_statistics.cpp, compiled per instruction set (see core/per_instruction_set.h).
 
+#include "layers/min_max_loops.h"
+
 /// Adds `rows` rows, `width` apart, to sums that stay in memory: kRows at a time, so that these are read and written
 /// once for several rows.
 template <int kRows, bool kRange>
@@ -38,29 +40,11 @@ static void moments(const float* x, std::int64_t rows, std::int64_t width, const
   to.least != nullptr ? moment_rows<true>(x, rows, width, to) : moment_rows<false>(x, rows, width, to);
 }
 
-template <int kRows>
-static std::uint32_t add_range_rows(const float* x, std::int64_t width, float* least, float* largest) {
-  std::uint32_t not_a_number = 0;
-#pragma omp simd reduction(| : not_a_number)
-  for (std::int64_t i = 0; i < width; ++i) {
-    float low = least[i], high = largest[i];
-    for (int r = 0; r < kRows; ++r) {
-      const float value = x[r * width + i];
-      low = value < low ? value : low;
-      high = value > high ? value : high;
-      not_a_number |= value != value ? 1u : 0u;
-    }
-    least[i] = low;
-    largest[i] = high;
-  }
-  return not_a_number;
-}
-
 static std::uint32_t ranges(const float* x, std::int64_t rows, std::int64_t width, float* least, float* largest) {
   std::uint32_t not_a_number = 0;
   std::int64_t r = 0;
-  for (; r + 8 <= rows; r += 8) not_a_number |= add_range_rows<8>(x + r * width, width, least, largest);
-  for (; r < rows; ++r) not_a_number |= add_range_rows<1>(x + r * width, width, least, largest);
+  for (; r + 8 <= rows; r += 8) not_a_number |= min_max_group<8>(x + r * width, width, width, least, largest);
+  for (; r < rows; ++r) not_a_number |= min_max_group<1>(x + r * width, width, width, least, largest);
   return not_a_number;
 }
 

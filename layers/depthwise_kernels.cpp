@@ -7,6 +7,7 @@
 #include "core/instruction_set.h"
 #include "core/parallel.h"
 #include "core/scratch.h"
+#include "layers/column_parts.h"
 
 namespace miniqat::layers {
 namespace {
@@ -35,6 +36,8 @@ struct Run {
 struct Axis {
   std::span<std::span<const AxisTap>> taps;
   std::span<const Run> runs;
+  /// How many positions there are to be seen.
+  std::int64_t sources;
 };
 
 /// Sums over taps, either way: of x for the pixels of y (the gradient of the filter), of d_y for those of x.
@@ -107,7 +110,7 @@ Axis outputs_to_inputs(ScratchScope& scope, const WindowAxis& axis) {
       if (axis.contains(axis.source(o, k))) all[used++] = {axis.source(o, k), k};
     taps[o] = all.subspan(first, used - first);
   }
-  return {taps, find_runs(scope, taps, 1, axis.stride)};
+  return {taps, find_runs(scope, taps, 1, axis.stride), axis.input};
 }
 
 /// For every input position the output positions that see it.
@@ -124,7 +127,7 @@ Axis inputs_to_outputs(ScratchScope& scope, const WindowAxis& axis) {
     }
     taps[i] = all.subspan(first, used - first);
   }
-  return {taps, find_runs(scope, taps, axis.stride, 1)};
+  return {taps, find_runs(scope, taps, axis.stride, 1), axis.output};
 }
 
 std::int64_t row_grain(const Geometry& g, const Window2d& window) {
@@ -132,28 +135,16 @@ std::int64_t row_grain(const Geometry& g, const Window2d& window) {
   return std::max<std::int64_t>(1, kProductGrain / products);
 }
 
-Geometry forward_geometry(ScratchScope& scope, const Window2d& window, std::int64_t batch, std::int64_t channels) {
-  const auto& [rows, columns] = window;
-  return {.rows = outputs_to_inputs(scope, rows),
-          .columns = outputs_to_inputs(scope, columns),
+Geometry geometry_of(const Axis& rows, const Axis& columns, const Window2d& window, std::int64_t batch,
+                     std::int64_t channels) {
+  return {.rows = rows,
+          .columns = columns,
           .batch = batch,
           .channels = channels,
-          .window_columns = columns.window,
-          .source_row = columns.input * channels,
-          .source_image = rows.input * columns.input * channels,
-          .target_row = columns.output * channels};
-}
-
-Geometry backward_geometry(ScratchScope& scope, const Window2d& window, std::int64_t batch, std::int64_t channels) {
-  const auto& [rows, columns] = window;
-  return {.rows = inputs_to_outputs(scope, rows),
-          .columns = inputs_to_outputs(scope, columns),
-          .batch = batch,
-          .channels = channels,
-          .window_columns = columns.window,
-          .source_row = columns.output * channels,
-          .source_image = rows.output * columns.output * channels,
-          .target_row = columns.input * channels};
+          .window_columns = window.columns.window,
+          .source_row = columns.sources * channels,
+          .source_image = rows.sources * columns.sources * channels,
+          .target_row = std::ssize(columns.taps) * channels};
 }
 
 }  // namespace
@@ -161,7 +152,8 @@ Geometry backward_geometry(ScratchScope& scope, const Window2d& window, std::int
 void depthwise_backward_input(const Window2d& window, std::int64_t batch, std::int64_t channels, const float* d_y,
                               const float* filter, float* d_x) {
   ScratchScope scope;
-  const Geometry geometry = backward_geometry(scope, window, batch, channels);
+  const Geometry geometry = geometry_of(inputs_to_outputs(scope, window.rows), inputs_to_outputs(scope, window.columns),
+                                        window, batch, channels);
   const auto rows = MINIQAT_PICK(gather_rows);
   parallel_for(geometry.all_rows(), row_grain(geometry, window),
                [&](std::int64_t begin, std::int64_t end) { rows(geometry, d_y, filter, d_x, begin, end); });
@@ -170,21 +162,20 @@ void depthwise_backward_input(const Window2d& window, std::int64_t batch, std::i
 void depthwise_backward_filter(const Window2d& window, std::int64_t batch, std::int64_t channels, const float* x,
                                const float* d_y, float* d_filter) {
   ScratchScope scope;
-  const Geometry geometry = forward_geometry(scope, window, batch, channels);
+  const Geometry geometry = geometry_of(outputs_to_inputs(scope, window.rows), outputs_to_inputs(scope, window.columns),
+                                        window, batch, channels);
   const std::int64_t size = window.rows.window * window.columns.window * channels;
   const std::int64_t rows_in_all = geometry.all_rows();
   const int parts = parallel_parts(rows_in_all, row_grain(geometry, window));
-  // Two cache lines between the sums of two threads.
-  const std::int64_t stride = (size + 47) / 16 * 16;
-  const std::span<float> sums = scope.filled<float>(parts * stride, 0.0f);
+  const ColumnParts columns = {.channels = size, .width = size, .parts = parts};
+  const std::span<float> sums = scope.filled<float>(columns.size(), 0.0f);
   const auto rows = MINIQAT_PICK(correlate_rows);
-  parallel_for(parts, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t part = first; part < last; ++part)
-      rows(geometry, x, d_y, sums.data() + part * stride, rows_in_all * part / parts, rows_in_all * (part + 1) / parts);
+  parallel_shares(rows_in_all, parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    rows(geometry, x, d_y, sums.data() + part * columns.stride(), begin, end);
   });
   std::copy_n(sums.data(), size, d_filter);
   for (std::int64_t part = 1; part < parts; ++part)
-    for (std::int64_t i = 0; i < size; ++i) d_filter[i] += sums[part * stride + i];
+    for (std::int64_t i = 0; i < size; ++i) d_filter[i] += sums[part * columns.stride() + i];
 }
 
 }  // namespace miniqat::layers

@@ -12,14 +12,15 @@
 #include "layers/reference/pool.h"
 
 namespace miniqat::layers {
-namespace {
 
-Window2d window_of(const Shape& x, const PoolAttributes& attributes) {
+Window2d window_of(const Shape& images, const PoolAttributes& attributes) {
   const bool strides_left_out = attributes.strides == std::array<std::int64_t, 2>{0, 0};
-  return slide(x, {.window = attributes.window,
-                   .strides = strides_left_out ? attributes.window : attributes.strides,
-                   .padding = attributes.padding});
+  return slide(images, {.window = attributes.window,
+                        .strides = strides_left_out ? attributes.window : attributes.strides,
+                        .padding = attributes.padding});
 }
+
+namespace {
 
 std::vector<TensorSpec> infer_pool(std::span<const TensorSpec> inputs, const PoolAttributes& attributes) {
   require_inputs(inputs, 1);

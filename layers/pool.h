@@ -64,6 +64,9 @@ class AvgPool final : public Op {
   PoolAttributes attributes_;
 };
 
+/// The window that a pool lays over images [n, h, w, c]. Throws what slide() throws.
+Window2d window_of(const Shape& images, const PoolAttributes& attributes);
+
 Output max_pool(Graph& graph, const std::string& name, Output x, const PoolAttributes& attributes = {});
 Output avg_pool(Graph& graph, const std::string& name, Output x, const PoolAttributes& attributes = {});
 

@@ -7,10 +7,13 @@
 
 #include "core/parallel.h"
 #include "core/scratch.h"
+#include "layers/column_parts.h"
 #include "quantize/fake_quant_sets.h"
 
 namespace miniqat::quantize {
 namespace {
+
+using layers::ColumnParts;
 
 /// A second thread costs what the first one needs for about this many elements, at 5 to 9 of them a nanosecond.
 constexpr std::int64_t kGrain = 32768;
@@ -37,21 +40,19 @@ void for_tiles(std::int64_t n, std::int64_t unit, const Body& body) {
   });
 }
 
-/// Calls body(part, from, count) for `parts` contiguous runs of whole rows (the last row may be short), in parallel.
+/// Calls body(at, from, count) for contiguous runs of whole rows (the last row may be short), in parallel: one for
+/// every part, whose accumulators begin at `at`.
 template <class Body>
-void for_parts(std::int64_t n, std::int64_t width, std::int64_t parts, const Body& body) {
-  const std::int64_t rows = divide_up(n, width);
+void for_parts(std::int64_t n, const ColumnParts& columns, const Body& body) {
+  const std::int64_t width = columns.width, parts = columns.parts, rows = divide_up(n, width);
   parallel_for(parts, divide_up(parts * kGrain, std::max<std::int64_t>(n, 1)),
                [&](std::int64_t first, std::int64_t last) {
                  for (std::int64_t part = first; part < last; ++part) {
                    const std::int64_t from = rows * part / parts * width;
-                   body(part, from, std::min(n, rows * (part + 1) / parts * width) - from);
+                   body(part * columns.stride(), from, std::min(n, rows * (part + 1) / parts * width) - from);
                  }
                });
 }
-
-/// How far apart the accumulators of two parts lie: two cache lines more than they need, so that no line is shared.
-std::int64_t part_stride(std::int64_t width) { return width + 32; }
 
 /// Takes one row's minima and maxima, which get lost, into those of the channels.
 void merge_row(float* low, float* high, std::int64_t width, std::span<float> min, std::span<float> max) {
@@ -135,23 +136,21 @@ void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const 
     return;
   }
   // The parts, and with them the order of every sum, depend on the tensor alone.
-  const std::int64_t width = grids.width, channels = grids.channels, stride = part_stride(width);
-  const std::int64_t parts = std::clamp<std::int64_t>(n / std::max(kGrain, width), 1, kMaxParts);
+  const ColumnParts columns = {.channels = grids.channels,
+                               .width = grids.width,
+                               .parts = std::clamp<std::int64_t>(n / std::max(kGrain, grids.width), 1, kMaxParts)};
   ScratchScope scope;
-  const std::span<double> below = scope.filled(static_cast<std::size_t>(parts * stride), 0.0);
-  const std::span<double> above = scope.filled(static_cast<std::size_t>(parts * stride), 0.0);
-  for_parts(n, width, parts, [&](std::int64_t part, std::int64_t from, std::int64_t count) {
-    loops().gradient_rows(x + from, dy + from, dx ? dx + from : nullptr, count, grids, &below[part * stride],
-                          &above[part * stride]);
+  const std::span<double> below = scope.filled(columns.size(), 0.0);
+  const std::span<double> above = scope.filled(columns.size(), 0.0);
+  for_parts(n, columns, [&](std::int64_t at, std::int64_t from, std::int64_t count) {
+    loops().gradient_rows(x + from, dy + from, dx ? dx + from : nullptr, count, grids, &below[at], &above[at]);
   });
-  for (std::int64_t c = 0; c < channels; ++c) {
+  for (std::int64_t c = 0; c < grids.channels; ++c) {
     double min_sum = 0, max_sum = 0;
-    for (std::int64_t part = 0; part < parts; ++part) {
-      for (std::int64_t i = part * stride + c; i < part * stride + width; i += channels) {
-        min_sum += below[i];
-        max_sum += above[i];
-      }
-    }
+    columns.for_each(c, [&](std::int64_t i, std::int64_t) {
+      min_sum += below[i];
+      max_sum += above[i];
+    });
     if (d_min) d_min[c] = static_cast<float>(min_sum);
     if (d_max) d_max[c] = static_cast<float>(max_sum);
   }
@@ -159,20 +158,21 @@ void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const 
 
 bool min_max(const float* x, std::int64_t n, std::span<float> min, std::span<float> max) {
   if (min.empty()) return false;
-  const std::int64_t channels = std::ssize(min), width = row_width(channels), stride = part_stride(width);
-  const std::int64_t parts = parallel_parts(n, std::max(width, kGrain));
+  const std::int64_t channels = std::ssize(min), width = row_width(channels);
+  const ColumnParts columns = {
+      .channels = channels, .width = width, .parts = parallel_parts(n, std::max(width, kGrain))};
   ScratchScope scope;
-  const std::span<float> low = scope.filled(static_cast<std::size_t>(parts * stride), kInfinity);
-  const std::span<float> high = scope.filled(static_cast<std::size_t>(parts * stride), -kInfinity);
+  const std::span<float> low = scope.filled(columns.size(), kInfinity);
+  const std::span<float> high = scope.filled(columns.size(), -kInfinity);
   std::atomic<bool> not_a_number = false;
-  for_parts(n, width, parts, [&](std::int64_t part, std::int64_t from, std::int64_t count) {
-    if (loops().min_max_rows(x + from, count, width, &low[part * stride], &high[part * stride]))
+  for_parts(n, columns, [&](std::int64_t at, std::int64_t from, std::int64_t count) {
+    if (loops().min_max_rows(x + from, count, width, &low[at], &high[at]))
       not_a_number.store(true, std::memory_order_relaxed);
   });
   std::ranges::fill(min, kInfinity);
   std::ranges::fill(max, -kInfinity);
-  for (std::int64_t part = 0; part < parts; ++part)
-    merge_row(&low[part * stride], &high[part * stride], width, min, max);
+  for (std::int64_t at = 0; at < columns.size(); at += columns.stride())
+    merge_row(&low[at], &high[at], width, min, max);
   return not_a_number;
 }
 

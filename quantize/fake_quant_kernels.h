@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "layers/masks.h"
 #include "quantize/affine.h"
 #include "quantize/channel_grids.h"
 
@@ -12,14 +13,9 @@ namespace miniqat::quantize {
 // channel meaning per tensor. Results are the same bits for every instruction set and thread count. Nothing allocates
 // once the threads' scratch memory has grown; ChannelGrids of 0 channels do nothing.
 
-/// A mask has one bit an element, in blocks of 512 elements = 16 words: element i of a block is bit i / 16 of word
-/// i % 16. So 16 neighbours sit in 16 words, at the same bit, and a vector register of words fills and empties with
-/// shifts alone; nothing is ever packed across lanes.
-inline constexpr int kMaskLanes = 16;
-inline constexpr std::int64_t kMaskBlock = 32 * kMaskLanes;
-
-/// Words of a mask for n elements.
-constexpr std::int64_t mask_words(std::int64_t n) { return (n + kMaskBlock - 1) / kMaskBlock * kMaskLanes; }
+using layers::kMaskBlock;
+using layers::kMaskLanes;
+using layers::mask_words;
 
 // Pieces of a tensor, on the calling thread, for loops over cache-sized tiles that do more than this. A piece starts at
 // channel 0.

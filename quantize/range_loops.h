@@ -1,27 +1,7 @@
 // The loops of FakeQuant that sum up over a tensor, for core/per_instruction_set.h, after quantize/fake_quant_loops.h.
 // Every place of a row has accumulators of its own, so that no sum depends on the width of a vector register.
 
-/// kRows rows at once: their minima meet in registers before the accumulators are touched.
-template <int kRows>
-[[gnu::always_inline]] inline std::uint32_t min_max_group(const float* x, std::int64_t width, std::int64_t count,
-                                                          float* low, float* high) {
-  std::uint32_t not_a_number = 0;
-#pragma omp simd reduction(| : not_a_number)
-  for (std::int64_t i = 0; i < count; ++i) {
-    float least = low[i];
-    float most = high[i];
-    for (int row = 0; row < kRows; ++row) {
-      const float value = x[row * width + i];
-      // False for a NaN: that leaves it aside.
-      least = value < least ? value : least;
-      most = value > most ? value : most;
-      not_a_number |= value != value ? 1u : 0u;
-    }
-    low[i] = least;
-    high[i] = most;
-  }
-  return not_a_number;
-}
+#include "layers/min_max_loops.h"
 
 bool min_max_rows(const float* x, std::int64_t n, std::int64_t width, float* low, float* high) {
   constexpr int kRows = 4;

@@ -36,7 +36,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
                  "--steps",         "--no-shuffle", "--config",       "--stop-at",         "--log-every",
                  "--verbose",       "--profile",    "--bits-config",  "--augment",         "--bn-fold",
                  "--float-pools"}},
-      {"eval", {"--run", "--dataset", "--data-dir", "--checkpoint", "--split", "--json"}},
+      {"eval", {"--run", "--dataset", "--data-dir", "--checkpoint", "--split", "--integer", "--json"}},
       {"rewrite",
        {"--graph", "--mode", "--weight-bits", "--quant-delay", "--out", "--report", "--strict", "--bits-config",
         "--bn-fold", "--freeze-bn-delay", "--float-pools"}},

@@ -17,33 +17,15 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-class BitsConfigTest : public ::testing::Test {
+class BitsConfigTest : public TinyTaskTest {
  protected:
   void SetUp() override {
     layers::register_ops();
     quantize::register_ops();
-    write_tiny_digits(place_, "digits", 32, 20);
-    place_.write("tiny.json", tiny_classifier());
     place_.write("bits.json", R"({"conv1": {"weight_bits": 8, "per_channel": true}, "*": 4})");
   }
 
-  fs::path path(const std::string& name) const { return place_.path() / name; }
   Json json_of(const std::string& name) const { return Json::parse(bytes_of(path(name))); }
-  std::string checkpoint(const std::string& run) const { return bytes_of(path(run) / "checkpoint.safetensors"); }
-
-  Outcome program(const Arguments& line) const { return miniqat(line, place_.path()); }
-  /// A run of 12 steps.
-  Outcome train(const std::string& out, const Arguments& more = {}) const {
-    Arguments line = {"train",   "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits",
-                      "--steps", "12",      "--threads", "1",         "--out", out};
-    line.insert(line.end(), more.begin(), more.end());
-    return program(line);
-  }
-  Outcome resume(const Arguments& more = {}) const {
-    Arguments line = {"train", "--resume", "--out", "run"};
-    line.insert(line.end(), more.begin(), more.end());
-    return program(line);
-  }
 
   static std::int64_t bits(const Graph& graph, const std::string& quantizer) {
     return graph.at(quantizer).as<quantize::FakeQuant>()->attributes().bits;
@@ -56,8 +38,6 @@ class BitsConfigTest : public ::testing::Test {
     EXPECT_TRUE(graph.at("conv1/weights_quant").as<quantize::FakeQuant>()->attributes().per_channel);
     EXPECT_FALSE(graph.at("fc/weights_quant").as<quantize::FakeQuant>()->attributes().per_channel);
   }
-
-  TempDir place_;
 };
 
 TEST_F(BitsConfigTest, RewriteGivesEachLayerItsBits) {
@@ -118,7 +98,7 @@ TEST_F(BitsConfigTest, ARunKeepsItsOwnCopy) {
   fs::remove(path("bits.json"));
   fs::rename(path("run"), path("moved"));
   expect_success(program({"train", "--resume", "--out", "moved"}));
-  EXPECT_EQ(checkpoint("moved"), checkpoint("whole"));
+  EXPECT_EQ(checkpoint_bytes("moved"), checkpoint_bytes("whole"));
   expect_mixed(read_graph(path("moved/train_graph.json")));
   expect_mixed(read_graph(path("moved/eval_graph.json")));
 
@@ -132,17 +112,17 @@ TEST_F(BitsConfigTest, ARunKeepsItsOwnCopy) {
   EXPECT_EQ(Json::parse(evaluated.out)["accuracy"], summary["test_accuracy"]);
 
   expect_success(program({"train", "--config", "whole/config.json", "--out", "again"}));
-  EXPECT_EQ(checkpoint("again"), checkpoint("whole"));
+  EXPECT_EQ(checkpoint_bytes("again"), checkpoint_bytes("whole"));
 }
 
 TEST_F(BitsConfigTest, ResumingKeepsToTheBitsOfTheRun) {
   expect_success(train("run", {"--bits-config", "bits.json", "--stop-at", "5"}));
   place_.write("same.json", R"({"conv1": {"per_channel": true, "weight_bits": 8}, "*": 4})");
   place_.write("other.json", R"({"conv1": 6})");
-  expect_error(resume({"--bits-config", "other.json"}), 2, {"--bits-config", "other.json", "run/bits.json"});
-  expect_success(resume({"--bits-config", "same.json", "--stop-at", "7"}));
+  expect_error(resume("run", {"--bits-config", "other.json"}), 2, {"--bits-config", "other.json", "run/bits.json"});
+  expect_success(resume("run", {"--bits-config", "same.json", "--stop-at", "7"}));
   fs::remove(path("run/bits.json"));
-  expect_error(resume(), 1, {"run/bits.json"});
+  expect_error(resume("run"), 1, {"run/bits.json"});
 
   expect_success(train("plain", {"--stop-at", "5"}));
   expect_error(program({"train", "--resume", "--out", "plain", "--bits-config", "other.json"}), 2,

@@ -15,12 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-class InitCheckpointTest : public ::testing::Test {
+class InitCheckpointTest : public TinyTaskTest {
  protected:
   /// A checkpoint with two of the model's four variables and ten names that it does not have.
   void SetUp() override {
-    write_tiny_digits(place_, "digits", 32, 20);
-    place_.write("tiny.json", tiny_classifier());
     NamedTensors tensors = {{"fc/biases", Tensor(Shape{10})}, {"conv1/biases", Tensor(Shape{4})}};
     for (char letter = 'a'; letter <= 'j'; ++letter) tensors[std::string("other/") + letter] = Tensor(Shape{2});
     tensors["optimizer:momentum/fc/biases"] = Tensor(Shape{10});
@@ -28,17 +26,9 @@ class InitCheckpointTest : public ::testing::Test {
     write_safetensors(place_.path() / "start.safetensors", {.tensors = tensors, .metadata = {}});
   }
 
-  Outcome train(const std::string& out, const Arguments& more) const {
-    Arguments line = {"train",   "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits",
-                      "--steps", "2",       "--threads", "1",         "--out", out};
-    line.insert(line.end(), more.begin(), more.end());
-    return miniqat(line, place_.path());
-  }
   Json kept(const std::string& run) const {
     return Json::parse(bytes_of(place_.path() / run / "init_checkpoint.json"));
   }
-
-  TempDir place_;
 };
 
 std::vector<std::string> lettered(char last) {

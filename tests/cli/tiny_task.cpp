@@ -1,5 +1,7 @@
 #include "tests/cli/tiny_task.h"
 
+#include <cstdint>
+
 #include "core/random.h"
 
 namespace miniqat::testing {
@@ -53,6 +55,24 @@ std::string tiny_classifier() {
     {"name": "fc/biases", "op": "Variable", "attrs": {"shape": [10], "initializer": {"type": "constant", "value": 0}}},
     {"name": "fc/BiasAdd", "op": "BiasAdd", "inputs": ["fc/MatMul", "fc/biases"]}],
    "outputs": ["fc/BiasAdd"]})";
+}
+
+TinyTaskTest::TinyTaskTest() {
+  write_tiny_digits(place_, "digits", 32, 20);
+  place_.write("tiny.json", tiny_classifier());
+}
+
+Arguments TinyTaskTest::train_command(const std::string& out, const Arguments& more) {
+  Arguments line = {"train", "--model",   "tiny.json", "--dataset",   "mnist", "--data-dir", "digits", "--steps",
+                    "12",    "--threads", "1",         "--log-every", "1",     "--out",      out};
+  line.insert(line.end(), more.begin(), more.end());
+  return line;
+}
+
+Outcome TinyTaskTest::resume(const std::string& out, const Arguments& more) const {
+  Arguments line = {"train", "--resume", "--log-every", "1", "--out", out};
+  line.insert(line.end(), more.begin(), more.end());
+  return program(line);
 }
 
 }  // namespace miniqat::testing

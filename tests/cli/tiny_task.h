@@ -1,9 +1,11 @@
 #pragma once
 
-#include <cstdint>
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <string>
 
+#include "tests/cli/program.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::testing {
@@ -14,5 +16,23 @@ std::filesystem::path write_tiny_digits(const TempDir& place, const std::string&
 
 /// Graph JSON of a classifier for them: conv 3x3 of 4 channels, Relu, max pool, dropout, dense 10; batches of 4.
 std::string tiny_classifier();
+
+/// Tests in a directory with these digits, "digits" (eight steps an epoch), and this classifier, "tiny.json".
+class TinyTaskTest : public ::testing::Test {
+ protected:
+  TinyTaskTest();
+
+  std::filesystem::path path(const std::string& name) const { return place_.path() / name; }
+  std::string checkpoint_bytes(const std::string& run) const { return bytes_of(path(run) / "checkpoint.safetensors"); }
+
+  Outcome program(const Arguments& line) const { return miniqat(line, place_.path()); }
+  /// The command line of a run of 12 steps on one thread that logs each of them. Of a flag that comes again in `more`,
+  /// that counts.
+  static Arguments train_command(const std::string& out, const Arguments& more = {});
+  Outcome train(const std::string& out, const Arguments& more = {}) const { return program(train_command(out, more)); }
+  Outcome resume(const std::string& out, const Arguments& more = {}) const;
+
+  TempDir place_;
+};
 
 }  // namespace miniqat::testing

@@ -12,26 +12,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-class TrainAugmentTest : public ::testing::Test {
+class TrainAugmentTest : public TinyTaskTest {
  protected:
-  void SetUp() override {
-    write_tiny_digits(place_, "digits", 32, 20);
-    place_.write("tiny.json", tiny_classifier());
-  }
-
-  /// 12 steps on the tiny digits.
-  Outcome train(const std::string& out, const Arguments& more) const {
-    Arguments line = {"train",   "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits",
-                      "--steps", "12",      "--threads", "1",         "--out", out};
-    line.insert(line.end(), more.begin(), more.end());
-    return miniqat(line, place_.path());
-  }
-  Json json_of(const std::string& file) const { return Json::parse(bytes_of(place_.path() / file)); }
-  std::string checkpoint_bytes(const std::string& run) const {
-    return bytes_of(place_.path() / run / "checkpoint.safetensors");
-  }
-
-  TempDir place_;
+  Json json_of(const std::string& file) const { return Json::parse(bytes_of(path(file))); }
 };
 
 TEST_F(TrainAugmentTest, DigitsStayAsTheyAreUnlessAsked) {

@@ -73,8 +73,33 @@ TEST(ProfileTest, TheTableIsSortedByTime) {
   const std::string table = profile_table(profile);
   EXPECT_NE(table.find("0.110 ms a step, mean of 2 steps (all but the first 2)"), std::string::npos) << table;
   EXPECT_LT(table.find("a      Relu"), table.find("batch  (loader)")) << table;
-  EXPECT_NE(table.find("0.030        0.020              45.5%         4"), std::string::npos) << table;
+  EXPECT_NE(table.find("0.030        0.020              45.5%\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("0.030        0.020              45.5%             2\n"), std::string::npos) << table;
   EXPECT_NE(table.find("forward         0.030   27.3%"), std::string::npos) << table;
+}
+
+/// One step of `tiny` nodes that take 1 us and `count` that take 1 ms, 2 ms and so on.
+std::string table_of_nodes(int tiny, int count) {
+  Profile profile;
+  Profile::Time now;
+  for (int i = 1 - tiny; i <= count; ++i) {
+    const Profile::Time begin = std::exchange(now, now + microseconds(i < 1 ? 1 : 1000 * i));
+    profile.record(ProfilePhase::kForward, "node" + std::to_string(i), "Relu", begin, now);
+  }
+  profile.end_step(1, Profile::Time(), now);
+  return profile_table(profile);
+}
+
+TEST(ProfileTest, SmallRowsAreSummedUp) {
+  EXPECT_EQ(table_of_nodes(1, 10).find(" more"), std::string::npos) << "a row in place of one row";
+  std::string table = table_of_nodes(5, 10);
+  EXPECT_NE(table.find("\nnode1 "), std::string::npos) << table;
+  EXPECT_NE(table.find("\n... 5 more             0.005"), std::string::npos) << table;
+  // However long the tail is, the table isn't.
+  table = table_of_nodes(0, 40);
+  EXPECT_NE(table.find("\nnode16 "), std::string::npos) << table;
+  EXPECT_EQ(table.find("\nnode15 "), std::string::npos) << table;
+  EXPECT_NE(table.find("\n... 15 more           120.000"), std::string::npos) << table;
 }
 
 /// A dense layer with a loss; x feeds two consumers, so that gradients are summed.

@@ -3,9 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "core/parallel.h"
 #include "layers/depthwise_conv2d.h"
+#include "tests/layers/convolution_case.h"
 #include "tests/layers/op_runner.h"
+#include "tests/thread_counts.h"
 
 namespace miniqat::layers {
 namespace {
@@ -15,73 +16,59 @@ using testing::expect_values;
 using testing::inference_error;
 using testing::random_tensor;
 using testing::run_op;
+using testing::with_thread_counts;
 
-struct Geometry {
-  std::int64_t batch;
-  std::array<std::int64_t, 2> image;
-  std::array<std::int64_t, 2> window;
-  Conv2dAttributes attributes;
-};
+using Case = testing::ConvolutionCase;
 
-std::vector<Geometry> geometries() {
+std::vector<Case> cases() {
   const auto valid = Padding::kValid;
   return {
-      {2, {7, 6}, {3, 3}, {}},
-      {1, {9, 9}, {5, 5}, {}},
-      {2, {8, 8}, {5, 5}, {.padding = valid}},
-      {2, {8, 7}, {3, 3}, {.strides = {2, 2}}},
-      {1, {9, 8}, {3, 2}, {.strides = {2, 3}, .padding = valid}},
-      {3, {5, 5}, {1, 1}, {}},
-      {1, {6, 6}, {1, 1}, {.strides = {2, 2}}},
-      {1, {7, 7}, {2, 2}, {.strides = {3, 3}}},
-      {2, {9, 9}, {3, 3}, {.dilations = {2, 2}}},
-      {1, {9, 7}, {2, 3}, {.padding = valid, .dilations = {3, 2}}},
-      {1, {9, 9}, {3, 3}, {.strides = {2, 2}, .dilations = {2, 2}}},
-      {4, {1, 1}, {1, 1}, {}},
-      {2, {1, 1}, {3, 3}, {}},
-      {1, {2, 3}, {7, 7}, {}},
-      {1, {2, 2}, {5, 5}, {.strides = {2, 2}}},
-      {2, {4, 1}, {3, 1}, {}},
-      {1, {3, 3}, {2, 4}, {}},
+      {{2, 7, 6}, {3, 3}, {}},
+      {{1, 9, 9}, {5, 5}, {}},
+      {{2, 8, 8}, {5, 5}, {.padding = valid}},
+      {{2, 8, 7}, {3, 3}, {.strides = {2, 2}}},
+      {{1, 9, 8}, {3, 2}, {.strides = {2, 3}, .padding = valid}},
+      {{3, 5, 5}, {1, 1}, {}},
+      {{1, 6, 6}, {1, 1}, {.strides = {2, 2}}},
+      {{1, 7, 7}, {2, 2}, {.strides = {3, 3}}},
+      {{2, 9, 9}, {3, 3}, {.dilations = {2, 2}}},
+      {{1, 9, 7}, {2, 3}, {.padding = valid, .dilations = {3, 2}}},
+      {{1, 9, 9}, {3, 3}, {.strides = {2, 2}, .dilations = {2, 2}}},
+      {{4, 1, 1}, {1, 1}, {}},
+      {{2, 1, 1}, {3, 3}, {}},
+      {{1, 2, 3}, {7, 7}, {}},
+      {{1, 2, 2}, {5, 5}, {.strides = {2, 2}}},
+      {{2, 4, 1}, {3, 1}, {}},
+      {{1, 3, 3}, {2, 4}, {}},
   };
-}
-
-std::string describe(const Geometry& g, std::int64_t in, std::int64_t out) {
-  return concat("image ", g.batch, "x", g.image[0], "x", g.image[1], "x", in, ", filter ", g.window[0], "x",
-                g.window[1], " to ", out, ", strides ", g.attributes.strides[0], "x", g.attributes.strides[1],
-                ", dilations ", g.attributes.dilations[0], "x", g.attributes.dilations[1], " ",
-                kPaddingNames[static_cast<int>(g.attributes.padding)]);
 }
 
 using Channels = std::pair<std::int64_t, std::int64_t>;
 
-/// Runs check(geometry, channels) on all geometries with three of the channel pairs each, every time others: oneDNN
+/// Runs check(case, channels) on all cases with three of the channel pairs each, every time others: oneDNN
 /// generates code for every combination, and all of them would take long.
 template <class Check>
 void for_each_case(const std::vector<Channels>& channels, const Check& check) {
   std::size_t next = 0;
-  for (const Geometry& geometry : geometries())
-    for (int i = 0; i < 3; ++i) check(geometry, channels[next++ % channels.size()]);
+  for (const Case& c : cases())
+    for (int i = 0; i < 3; ++i) check(c, channels[next++ % channels.size()]);
 }
 
 TEST(Conv2d, FastIsReference) {
-  for_each_case({{1, 8}, {3, 17}, {8, 1}, {17, 32}, {32, 3}}, [](const Geometry& g, const Channels& channels) {
+  for_each_case({{1, 8}, {3, 17}, {8, 1}, {17, 32}, {32, 3}}, [](const Case& c, const Channels& channels) {
     const auto [in, out] = channels;
-    expect_fast_is_reference(Conv2d(g.attributes),
-                             {random_tensor({g.batch, g.image[0], g.image[1], in}, 1),
-                              random_tensor({g.window[0], g.window[1], in, out}, 2)},
-                             describe(g, in, out));
+    expect_fast_is_reference(Conv2d(c.attributes), {random_tensor(c.x(in), 1), random_tensor(c.filter(in, out), 2)},
+                             c.text(in, out));
   });
 }
 
 TEST(DepthwiseConv2d, FastIsReference) {
   for_each_case({{1, 1}, {3, 1}, {17, 1}, {32, 1}, {8, 2}, {3, 3}, {1, 8}},
-                [](const Geometry& g, const Channels& channels) {
+                [](const Case& c, const Channels& channels) {
                   const auto [in, multiplier] = channels;
-                  expect_fast_is_reference(DepthwiseConv2d(g.attributes),
-                                           {random_tensor({g.batch, g.image[0], g.image[1], in}, 1),
-                                            random_tensor({g.window[0], g.window[1], in, multiplier}, 2)},
-                                           "depthwise " + describe(g, in, multiplier));
+                  expect_fast_is_reference(DepthwiseConv2d(c.attributes),
+                                           {random_tensor(c.x(in), 1), random_tensor(c.filter(in, multiplier), 2)},
+                                           "depthwise " + c.text(in, multiplier));
                 });
 }
 
@@ -137,25 +124,19 @@ TEST(Conv2d, RepeatsBitwise) {
 }
 
 TEST(Conv2d, AnyThreadCount) {
-  const int before = thread_count();
-  for (const int threads : {1, 3, 2}) {
-    set_thread_count(threads);
+  with_thread_counts([] {
     expect_fast_is_reference(Conv2d(), {random_tensor({3, 6, 6, 8}, 1), random_tensor({3, 3, 8, 16}, 2)},
-                             concat(threads, " threads"));
-  }
-  set_thread_count(before);
+                             concat(thread_count(), " threads"));
+  });
 }
 
 TEST(Conv2d, PointwiseWithStridesOnSeveralThreads) {
-  const int before = thread_count();
-  for (const int threads : {1, 2}) {
-    set_thread_count(threads);
+  with_thread_counts([] {
     for (const auto& [in, out] : {std::pair(5, 3), std::pair(16, 32), std::pair(24, 40)})
       expect_fast_is_reference(Conv2d({.strides = {2, 2}}),
                                {random_tensor({13, 32, 32, in}, 1), random_tensor({1, 1, in, out}, 2)},
-                               concat(in, " to ", out, " channels, ", threads, " threads"));
-  }
-  set_thread_count(before);
+                               concat(in, " to ", out, " channels, ", thread_count(), " threads"));
+  });
 }
 
 TEST(Conv2d, CountsMultiplyAdds) {

@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "core/parallel.h"
 #include "layers/depthwise_kernels.h"
 #include "layers/reference/depthwise_conv2d.h"
+#include "tests/layers/convolution_case.h"
 #include "tests/layers/op_runner.h"
+#include "tests/thread_counts.h"
 
 namespace miniqat::layers {
 namespace {
@@ -15,13 +16,9 @@ using testing::expect_close;
 using testing::expect_fast_is_reference;
 using testing::random_tensor;
 using testing::run_op;
+using testing::with_thread_counts;
 
-struct Case {
-  /// [n, h, w].
-  std::array<std::int64_t, 3> images;
-  std::array<std::int64_t, 2> window;
-  DepthwiseConv2dAttributes attributes;
-};
+using Case = testing::ConvolutionCase;
 
 std::vector<Case> cases() {
   const auto valid = Padding::kValid;
@@ -46,17 +43,10 @@ std::vector<Case> cases() {
   };
 }
 
-std::string describe(const Case& c, std::int64_t channels) {
-  return concat("images ", c.images[0], "x", c.images[1], "x", c.images[2], "x", channels, ", filter ", c.window[0],
-                "x", c.window[1], ", strides ", c.attributes.strides[0], "x", c.attributes.strides[1], ", dilations ",
-                c.attributes.dilations[0], "x", c.attributes.dilations[1], " ",
-                kPaddingNames[static_cast<int>(c.attributes.padding)], ", ", thread_count(), " threads");
-}
-
 /// The kernels themselves, whichever the op would take, against the reference loops in double.
 void expect_own_kernels_are_reference(const Case& c, std::int64_t channels) {
-  const Tensor x = random_tensor({c.images[0], c.images[1], c.images[2], channels}, 1);
-  const Tensor filter = random_tensor({c.window[0], c.window[1], channels, 1}, 2);
+  const Tensor x = random_tensor(c.x(channels), 1);
+  const Tensor filter = random_tensor(c.filter(channels, 1), 2);
   const Window2d window = window_of(x.shape(), filter.shape(), c.attributes);
   const Tensor d_y = random_tensor({c.images[0], window.rows.output, window.columns.output, channels}, 3);
   Tensor d_x(x.shape()), d_filter(filter.shape());
@@ -71,21 +61,18 @@ void expect_own_kernels_are_reference(const Case& c, std::int64_t channels) {
                                              wide_filter.data<double>(), expected_d_x.data<double>());
   reference::depthwise_conv2d_backward_filter(window, x.shape(), filter.shape(), wide_x.data<double>(),
                                               wide_d_y.data<double>(), expected_d_filter.data<double>());
-  expect_close(d_x, expected_d_x, "d_x of " + describe(c, channels));
-  expect_close(d_filter, expected_d_filter, "d_filter of " + describe(c, channels));
+  expect_close(d_x, expected_d_x, "d_x of " + c.text(channels, 1));
+  expect_close(d_filter, expected_d_filter, "d_filter of " + c.text(channels, 1));
 }
 
 TEST(DepthwiseConv2d, OwnKernelsAreTheReference) {
-  const int before = thread_count();
-  for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
+  with_thread_counts([] {
     for (const Case& c : cases())
       for (const std::int64_t channels : {1, 3, 6, 7, 16, 33}) expect_own_kernels_are_reference(c, channels);
     // Large enough for a second thread to be worth it.
     expect_own_kernels_are_reference({{5, 28, 28}, {3, 3}, {}}, 40);
     expect_own_kernels_are_reference({{5, 28, 27}, {3, 3}, {.strides = {2, 2}}}, 40);
-  }
-  set_thread_count(before);
+  });
 }
 
 TEST(DepthwiseConv2d, FastIsReferenceWhereverTheKernelsAreFrom) {

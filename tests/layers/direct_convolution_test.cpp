@@ -2,24 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/parallel.h"
-#include "layers/conv2d.h"
 #include "layers/reference/conv2d.h"
+#include "tests/layers/convolution_case.h"
 #include "tests/layers/op_runner.h"
+#include "tests/thread_counts.h"
 
 namespace miniqat::layers {
 namespace {
 
 using testing::expect_close;
 using testing::random_tensor;
+using testing::with_thread_counts;
 
-struct Case {
-  /// [n, h, w].
-  std::array<std::int64_t, 3> images;
-  std::array<std::int64_t, 2> window;
-  Conv2dAttributes attributes;
-};
+using Case = testing::ConvolutionCase;
 
 std::vector<Case> cases() {
   const auto valid = Padding::kValid;
@@ -39,12 +34,6 @@ std::vector<Case> cases() {
       {{3, 2, 3}, {5, 5}, {}},
       {{1, 1, 1}, {3, 3}, {}},
   };
-}
-
-std::string describe(const Case& c, std::int64_t in, std::int64_t out) {
-  return concat("images ", c.images[0], "x", c.images[1], "x", c.images[2], "x", in, ", filter ", c.window[0], "x",
-                c.window[1], " to ", out, ", strides ", c.attributes.strides[0], "x", c.attributes.strides[1], " ",
-                kPaddingNames[static_cast<int>(c.attributes.padding)], ", ", thread_count(), " threads");
 }
 
 /// Memory with NaN on both sides of a tensor's place, to see writes beyond it.
@@ -76,8 +65,8 @@ class Guarded {
 
 /// The kernels themselves, whichever the op would take, against the reference loops in double.
 void expect_reference(const Case& c, std::int64_t in, std::int64_t out) {
-  const Tensor x = random_tensor({c.images[0], c.images[1], c.images[2], in}, 1);
-  const Tensor filter = random_tensor({c.window[0], c.window[1], in, out}, 2);
+  const Tensor x = random_tensor(c.x(in), 1);
+  const Tensor filter = random_tensor(c.filter(in, out), 2);
   const Window2d window = window_of(x.shape(), filter.shape(), c.attributes);
   const Shape y_shape = {c.images[0], window.rows.output, window.columns.output, out};
   const Tensor d_y = random_tensor(y_shape, 3);
@@ -97,7 +86,7 @@ void expect_reference(const Case& c, std::int64_t in, std::int64_t out) {
                                    wide_filter.data<double>(), expected_d_x.data<double>());
   reference::conv2d_backward_filter(window, x.shape(), filter.shape(), wide_x.data<double>(), wide_d_y.data<double>(),
                                     expected_d_filter.data<double>());
-  const std::string what = describe(c, in, out);
+  const std::string what = c.text(in, out);
   expect_close(y.tensor(), expected_y, "y of " + what, 1e-5);
   expect_close(d_x.tensor(), expected_d_x, "d_x of " + what, 1e-5);
   expect_close(d_filter.tensor(), expected_d_filter, "d_filter of " + what, 1e-5);
@@ -105,27 +94,21 @@ void expect_reference(const Case& c, std::int64_t in, std::int64_t out) {
 }
 
 TEST(DirectConvolution, IsTheReference) {
-  const int before = thread_count();
-  for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
+  with_thread_counts([] {
     for (const Case& c : cases())
       for (const std::int64_t in : {1, 2, 3, 4, 6, 17})
         for (const std::int64_t out : {1, 3, 6, 16, 17, 32, 33, 70}) expect_reference(c, in, out);
-  }
-  set_thread_count(before);
+  });
 }
 
 // Several bands an image, and enough work for every thread.
 TEST(DirectConvolution, LargeImages) {
-  const int before = thread_count();
-  for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
+  with_thread_counts([] {
     expect_reference({{3, 61, 47}, {5, 5}, {}}, 3, 6);
     expect_reference({{2, 57, 80}, {3, 3}, {.strides = {2, 2}}}, 3, 33);
     expect_reference({{3, 40, 41}, {5, 3}, {.padding = Padding::kValid}}, 6, 17);
     expect_reference({{2, 3, 1500}, {3, 3}, {}}, 4, 6);
-  }
-  set_thread_count(before);
+  });
 }
 
 TEST(DirectConvolution, RepeatsBitwise) {

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
+#include "tests/thread_counts.h"
 
 namespace miniqat::optim {
 namespace {
@@ -102,20 +103,17 @@ TEST(Adam, TheScheduleMultipliesTheRate) {
 }
 
 TEST(Adam, LargeVariablesAreUpdatedOnceEverywhereWhateverTheThreads) {
-  const int before = thread_count();
   std::vector<float> first;
-  for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
+  testing::with_thread_counts([&] {
     Trainee trainee({3, 20011}, 1);
     const Adam optimizer({.learning_rate = 0.1});
     trainee.after(optimizer, 1);
     const float expected = trainee.after(optimizer, 0.5f);
-    for (const float w : trainee.value.values<float>()) ASSERT_NEAR(w, expected, 1e-6) << threads;
+    for (const float w : trainee.value.values<float>()) ASSERT_NEAR(w, expected, 1e-6) << thread_count();
     const std::vector<float> weights(trainee.value.values<float>().begin(), trainee.value.values<float>().end());
     if (first.empty()) first = weights;
     EXPECT_EQ(weights, first);
-  }
-  set_thread_count(before);
+  });
 }
 
 // The same operations in the same order in plain code: exact, whatever the instruction set.

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
+#include "tests/thread_counts.h"
 
 namespace miniqat::optim {
 namespace {
@@ -104,11 +105,9 @@ TEST(Sgd, OptionsMayBeFloats) {
 }
 
 TEST(Sgd, LargeVariablesAreUpdatedOnceEverywhereWhateverTheThreads) {
-  const int before = thread_count();
   const Shape shape = {3, 20011};
-  for (const int threads : {1, 2, 3}) {
+  testing::with_thread_counts([&] {
     for (const bool nesterov : {false, true}) {
-      set_thread_count(threads);
       Tensor value(shape);
       Tensor velocity(shape);
       const Tensor gradient(shape);
@@ -117,12 +116,11 @@ TEST(Sgd, LargeVariablesAreUpdatedOnceEverywhereWhateverTheThreads) {
       Sgd({.learning_rate = 0.5, .momentum = 0.5, .nesterov = nesterov})
           .apply({.name = "w", .value = &value, .gradient = &gradient, .slots = slots});
       for (std::int64_t i = 0; i < shape.elements(); ++i) {
-        ASSERT_EQ(velocity.data<float>()[i], static_cast<float>(i)) << threads;
-        ASSERT_EQ(value.data<float>()[i], (nesterov ? -0.75f : -0.5f) * static_cast<float>(i)) << threads;
+        ASSERT_EQ(velocity.data<float>()[i], static_cast<float>(i)) << thread_count();
+        ASSERT_EQ(value.data<float>()[i], (nesterov ? -0.75f : -0.5f) * static_cast<float>(i)) << thread_count();
       }
     }
-  }
-  set_thread_count(before);
+  });
 }
 
 TEST(Sgd, AnEmptyVariableIsFine) {

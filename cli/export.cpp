@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/integer_source.h"
+#include "cli/run_source.h"
+#include "cli/usage_error.h"
+#include "core/files.h"
+#include "core/random.h"
+#include "exporters/c_source.h"
+#include "exporters/identifier.h"
+#include "exporters/json.h"
+#include "exporters/onnx.h"
+#include "exporters/tflite.h"
+#include "integer/batch_shape.h"
+#include "integer/model_file.h"
+
+namespace miniqat::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string run;
+  std::string format;
+  std::string out;
+  std::string checkpoint;
+  std::string dataset;
+  std::string data_dir;
+  std::string prefix;
+  bool float_io = false;
+  bool unpacked = false;
+  std::int64_t test_vectors = 4;
+};
+
+/// The first test pictures of the run's data set or, where it is not at hand, random ones.
+Tensor test_images(const Arguments& arguments, const RunSource& run, const integer::Model& model) {
+  const integer::TensorInfo& input = model.tensor(model.input);
+  try {
+    const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
+    return input_batch(test, input.grid, 0, std::min(arguments.test_vectors, test.size()));
+  } catch (const Error& error) {
+    if (!arguments.dataset.empty() || !arguments.data_dir.empty()) throw;
+    std::fprintf(stderr, "miniqat export: test vectors from random pictures (%s)\n", error.what());
+  }
+  Random random(1);
+  Tensor images(integer::batch_shape(arguments.test_vectors, input.shape), DType::kUInt8);
+  for (std::uint8_t& value : images.values<std::uint8_t>())
+    value = static_cast<std::uint8_t>(random.below(input.grid.quant_max() + 1));
+  return images;
+}
+
+/// Two files: the source and, beside it, the header. Returns their bytes.
+std::size_t write_c(const Arguments& arguments, const RunSource& run, const integer::Model& model) {
+  const fs::path source = arguments.out;
+  if (source.extension() != ".c") throw UsageError("--out must end in .c (the header goes beside it)");
+  const std::string prefix =
+      arguments.prefix.empty() ? exporters::identifier(source.stem().string()) : arguments.prefix;
+  if (!exporters::is_identifier(prefix))
+    throw UsageError(concat("\"", prefix, "\" is no identifier of C: use --prefix"));
+  fs::path header = source;
+  header.replace_extension(".h");
+  const exporters::CSource code =
+      exporters::c_source(model, prefix, header.filename().string(), test_images(arguments, run, model));
+  write_file_atomically(header, code.header);
+  try {
+    write_file_atomically(source, code.source);
+  } catch (const Error&) {
+    std::error_code ignored;
+    fs::remove(header, ignored);
+    throw;
+  }
+  return code.header.size() + code.source.size();
+}
+
+std::string bytes_of(const Arguments& arguments, const integer::Model& model) {
+  if (arguments.format == "tflite") return exporters::tflite(model, {.float_io = arguments.float_io});
+  if (arguments.format == "onnx") return exporters::onnx(model, {.packed_4_bits = !arguments.unpacked});
+  if (arguments.format == "json") return exporters::json(model);
+  return integer::to_bytes(model);
+}
+
+void check(const Arguments& arguments) {
+  if (arguments.float_io && arguments.format != "tflite") throw UsageError("--float-io is for --format tflite");
+  if (arguments.unpacked && arguments.format != "onnx") throw UsageError("--8-bit-weights is for --format onnx");
+  if (!arguments.prefix.empty() && arguments.format != "c") throw UsageError("--prefix is for --format c");
+}
+
+void export_run(const Arguments& arguments) {
+  check(arguments);
+  const RunSource run = open_run(arguments.run, arguments.checkpoint);
+  const integer::Model model = convert_run(run.directory, run.checkpoint, recorded_input(run));
+  std::size_t size = 0;
+  if (arguments.format == "c") {
+    size = write_c(arguments, run, model);
+  } else {
+    const std::string bytes = bytes_of(arguments, model);
+    write_file_atomically(arguments.out, bytes);
+    size = bytes.size();
+  }
+  std::printf("%s: %s %s, %zu operations, %ld bytes of weights, %zu bytes in all\n", arguments.out.c_str(),
+              run.settings.model.c_str(), quantization_label(run.settings).c_str(), model.operations.size(),
+              static_cast<long>(model.weight_bytes()), size);
+}
+
+}  // namespace
+
+void add_export(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("export", "Write a run as an integer-only model for other runtimes");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--run", arguments->run, "a run directory")->required();
+  command
+      ->add_option(
+          "--format", arguments->format,
+          "miniqat: for the engine here, weights packed to their bits; tflite: TensorFlow Lite (LiteRT), 8 bits; "
+          "onnx: ONNX Runtime, QDQ; c: C99 source and header; json: plain integers")
+      ->required()
+      ->check(CLI::IsMember({"miniqat", "tflite", "onnx", "c", "json"}));
+  command->add_option("--out", arguments->out, "the file to write; replaced when it is there")->required();
+  command->add_option("--checkpoint", arguments->checkpoint,
+                      "another .safetensors file or run directory than the run's own");
+  command->add_flag("--float-io", arguments->float_io, "tflite: float32 input and output instead of integers");
+  command->add_flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
+  command->add_option("--prefix", arguments->prefix, "c: of every name; the file's name when left out");
+  command->add_option("--test-vectors", arguments->test_vectors, "c: so many test pictures with expected integers")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--dataset", arguments->dataset, "c: whose test pictures; the run's own when left out");
+  command->add_option("--data-dir", arguments->data_dir, "c: where its files are (or MINIQAT_DATA_DIR)");
+  command->callback([arguments] { export_run(*arguments); });
+}
+
+}  // namespace miniqat::cli

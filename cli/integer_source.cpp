@@ -1,0 +1,59 @@
+#include "cli/integer_source.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/graph_json.h"
+#include "core/session.h"
+#include "quantize/convert.h"
+
+namespace miniqat::cli {
+
+integer::Grid grid_of(const datasets::Dataset& dataset) {
+  return {.scale = dataset.scale, .zero_point = dataset.zero_point, .bits = 8};
+}
+
+integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
+                           const integer::Grid& input) {
+  const std::string source = run.eval_graph().string();
+  Graph graph = read_graph(source);
+  // What belongs to another network is refused in the same words as by `eval`.
+  Session session(graph);
+  session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint.string());
+  const std::filesystem::path path = run.path().has_filename() ? run.path() : run.path().parent_path();
+  try {
+    return quantize::convert(graph, session.variables(), {.input = input, .name = path.filename().string()});
+  } catch (const Error& error) {
+    fail(source, ": ", error.what());
+  }
+}
+
+void require_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {
+  const Shape& images = model.tensor(model.input).shape;
+  if (images != dataset.example_shape())
+    fail(source, ": the input is ", images, ", the pictures of ", dataset.name, " are ", dataset.example_shape());
+  const Shape& logits = model.tensor(model.output).shape;
+  if (logits != Shape{dataset.classes})
+    fail(source, ": the logits are ", logits, ", ", dataset.name, " needs ", Shape{dataset.classes});
+}
+
+std::array<std::uint8_t, 256> input_integers(const datasets::Dataset& dataset, const integer::Grid& input) {
+  std::array<std::uint8_t, 256> integers;
+  for (int byte = 0; byte < 256; ++byte) {
+    const float pixel = static_cast<float>(byte - dataset.zero_point) * dataset.scale;
+    integers[byte] = input == grid_of(dataset) ? static_cast<std::uint8_t>(byte) : integer::quantize(input, pixel);
+  }
+  return integers;
+}
+
+Tensor input_batch(const datasets::Dataset& dataset, const integer::Grid& input, std::int64_t first,
+                   std::int64_t count) {
+  const std::array<std::uint8_t, 256> integers = input_integers(dataset, input);
+  const Shape example = dataset.example_shape();
+  Tensor batch(Shape{count, example[0], example[1], example[2]}, DType::kUInt8);
+  const auto bytes = dataset.images.values<std::uint8_t>().subspan(first * example.elements(), batch.elements());
+  std::ranges::transform(bytes, batch.data<std::uint8_t>(), [&](std::uint8_t byte) { return integers[byte]; });
+  return batch;
+}
+
+}  // namespace miniqat::cli

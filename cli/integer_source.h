@@ -1,0 +1,33 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+
+#include "cli/run_directory.h"
+#include "datasets/dataset.h"
+#include "integer/model.h"
+
+namespace miniqat::cli {
+
+/// The grid on which a data set's bytes are the integers.
+integer::Grid grid_of(const datasets::Dataset& dataset);
+
+/// The integer model of a run: its evaluation graph with the variables of a checkpoint file. `input` is the grid of the
+/// pictures where the graph has no quantizer for them. Throws what quantize::convert() throws, naming the graph's file,
+/// and Error for files that cannot be read and checkpoints that don't fit the graph.
+integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
+                           const integer::Grid& input);
+
+/// Throws Error unless the model takes the data set's pictures and tells its classes apart. `source` names the model.
+void require_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source);
+
+/// The model's input integer for each of a data set's bytes: the byte itself where the grids are the same, otherwise
+/// what the input's quantizer makes of the pixel.
+std::array<std::uint8_t, 256> input_integers(const datasets::Dataset& dataset, const integer::Grid& input);
+
+/// The pictures [first, first + count) of a data set as the model's input, [count, h, w, c] uint8.
+Tensor input_batch(const datasets::Dataset& dataset, const integer::Grid& input, std::int64_t first,
+                   std::int64_t count);
+
+}  // namespace miniqat::cli

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "quantize/calibrate.h"
+
+namespace miniqat::cli {
+
+/// A line for each quantizer: its name, what it is, the values seen and the range set; for one range a channel, the
+/// lowest and the highest of the ends.
+std::string range_table(std::span<const quantize::CalibratedRange> ranges);
+
+}  // namespace miniqat::cli

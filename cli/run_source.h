@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include "cli/run_directory.h"
+#include "cli/train_settings.h"
+#include "datasets/dataset.h"
+#include "integer/arithmetic.h"
+
+namespace miniqat::cli {
+
+/// A run that a command takes its graph, settings and variables from.
+struct RunSource {
+  RunDirectory directory;
+  TrainSettings settings;
+  /// A .safetensors file: the run's own or another.
+  std::string checkpoint;
+};
+
+/// `checkpoint` is a .safetensors file or run directory, "" for the run's own. Throws Error when there is no such run.
+RunSource open_run(const std::string& run, const std::string& checkpoint);
+
+/// The data set that a command was told to take, or else the run's own. Throws UsageError for an unknown name, Error
+/// for files that are missing or malformed.
+datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir);
+
+/// The grid of the run's pictures as its summary records it; of a run without summary, that of its data set, which must
+/// then be there.
+integer::Grid recorded_input(const RunSource& run);
+
+}  // namespace miniqat::cli

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "core/tensor.h"
+#include "integer/model.h"
+
+namespace miniqat::cli {
+
+/// What another runtime made of an exported file.
+struct RuntimeResult {
+  /// "onnxruntime 1.30.0"
+  std::string runtime;
+  /// [n, classes] uint8: the output's integers; what comes as float32 is put on the output's grid.
+  Tensor output;
+  /// Of inference alone.
+  double seconds = 0;
+};
+
+/// Where the runtimes are: a folder with onnxruntime.mjs, litert.mjs and their node_modules.
+class Runtimes {
+ public:
+  /// The folder of the source tree that this program was built from, when it is still there.
+  static std::filesystem::path default_folder();
+
+  explicit Runtimes(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  /// Why they cannot be used ("no node", "... has no node_modules: run ..."); empty when they can.
+  std::string missing() const;
+  /// Runs the file (the exporter's bytes) of `format`, "onnx" or "tflite", on images [n, ...] uint8. Throws Error with
+  /// what the runtime said when it fails.
+  RuntimeResult run(const std::string& format, const std::string& file, const integer::Model& model,
+                    const Tensor& images, int threads) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace miniqat::cli

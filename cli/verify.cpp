@@ -1,0 +1,130 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/integer_source.h"
+#include "cli/run_source.h"
+#include "cli/runtimes.h"
+#include "cli/settings.h"
+#include "cli/threads.h"
+#include "cli/verify_report.h"
+#include "core/graph_json.h"
+#include "core/parallel.h"
+#include "exporters/onnx.h"
+#include "exporters/tflite.h"
+
+namespace miniqat::cli {
+namespace {
+
+struct Arguments {
+  std::string run;
+  std::string dataset;
+  std::string data_dir;
+  std::string checkpoint;
+  std::string runtimes;
+  std::string out;
+  bool no_runtimes = false;
+  bool json = false;
+  int threads = 0;
+  std::int64_t limit = 0;
+  Bounds bounds;
+};
+
+/// On a terminal, one line that is written over.
+void show_progress(std::int64_t done, std::int64_t total) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::fprintf(stderr, "\r%ld of %ld", static_cast<long>(done), static_cast<long>(total));
+  if (done == total) std::fprintf(stderr, "\r\033[K");
+  std::fflush(stderr);
+}
+
+void ask_runtimes(const Arguments& arguments, const integer::Model& model, const datasets::Dataset& split,
+                  VerifyReport& report) {
+  if (arguments.no_runtimes) return;
+  const Runtimes runtimes(arguments.runtimes.empty() ? Runtimes::default_folder()
+                                                     : std::filesystem::path(arguments.runtimes));
+  if (const std::string reason = runtimes.missing(); !reason.empty()) {
+    if (!arguments.runtimes.empty()) fail(reason);
+    report.left_out.push_back("other runtimes left out: " + reason);
+    return;
+  }
+  const auto ask = [&](const std::string& format, const auto& exported) {
+    try {
+      const RuntimeResult result = runtimes.run(format, exported(), model, report.verification.images, thread_count());
+      report.runtimes.push_back(score_of(result.runtime, result.output, report.verification, split));
+    } catch (const Error& error) {
+      report.left_out.push_back(format + " left out: " + error.what());
+    }
+  };
+  ask("tflite", [&] { return exporters::tflite(model); });
+  ask("onnx", [&] { return exporters::onnx(model); });
+}
+
+void verify_run(const Arguments& arguments) {
+  const RunSource run = open_run(arguments.run, arguments.checkpoint);
+  set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
+  datasets::Dataset split = load_data(run, arguments.dataset, arguments.data_dir).test;
+  if (arguments.limit > 0) split = first_examples(split, arguments.limit);
+  const std::string source = run.directory.eval_graph().string();
+  Classifier classifier = find_classifier(read_graph(source), source);
+  require_fit(classifier, split, source);
+  const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
+  Session session(classifier.graph);
+  session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
+
+  VerifyReport report;
+  report.title = concat(run.settings.model, " ", quantization_label(run.settings), " on ", split.name, ": ",
+                        split.size(), " test pictures");
+  report.verification = verify(session, classifier, model, split, show_progress);
+  ask_runtimes(arguments, model, split, report);
+  if (!arguments.out.empty()) write_json(arguments.out, report.json());
+  std::printf("%s", arguments.json ? (report.json().dump() + "\n").c_str() : report.table().c_str());
+  const std::vector<std::string> broken = report.broken(arguments.bounds);
+  if (broken.empty()) return;
+  std::fflush(stdout);
+  for (std::size_t i = 0; i + 1 < broken.size(); ++i) std::fprintf(stderr, "miniqat verify: %s\n", broken[i].c_str());
+  fail(broken.back());
+}
+
+}  // namespace
+
+void add_verify(CLI::App& program) {
+  CLI::App* command = program.add_subcommand(
+      "verify", "Compare a run's simulated graph, the integer engine and exported files in their runtimes");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--run", arguments->run, "a run directory")->required();
+  command->add_option("--dataset", arguments->dataset, "the run's own when left out");
+  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command->add_option("--checkpoint", arguments->checkpoint,
+                      "another .safetensors file or run directory than the run's own");
+  command->add_option("--examples", arguments->limit, "only the first so many test pictures; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--runtimes", arguments->runtimes,
+                      "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: tests/runtimes of the "
+                      "source tree, where it is there)");
+  command->add_flag("--no-runtimes", arguments->no_runtimes, "leave LiteRT and ONNX Runtime out");
+  command
+      ->add_option("--max-accuracy-difference", arguments->bounds.accuracy_difference,
+                   "bound: points between simulated and integer accuracy")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--min-agreement", arguments->bounds.agreement,
+                   "bound: percent of pictures that both give the same class")
+      ->check(CLI::Range(0.0, 100.0));
+  command
+      ->add_option("--max-steps", arguments->bounds.steps,
+                   "bound: steps between an operation and its simulation, given equal inputs")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--min-runtime-agreement", arguments->bounds.runtime_agreement,
+                   "bound: percent of pictures that another runtime gives the integer engine's class")
+      ->check(CLI::Range(0.0, 100.0));
+  command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
+  command->add_option("--out", arguments->out, "write the comparison to this file as JSON, too");
+  command->add_flag("--json", arguments->json, "print JSON instead of a table");
+  command->callback([arguments] { verify_run(*arguments); });
+}
+
+}  // namespace miniqat::cli

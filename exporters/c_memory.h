@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "integer/model.h"
+
+namespace miniqat::exporters {
+
+/// Where generated C keeps a model's tensors.
+struct CMemory {
+  /// For each tensor a C expression that points at it: "input", "output" or "arena + 128". What a Reshape makes is
+  /// where its input is, unless it is the model's output.
+  std::vector<std::string> places;
+  std::size_t arena_bytes = 0;
+};
+
+/// The model must have passed Model::check().
+CMemory plan_c_memory(const integer::Model& model);
+
+}  // namespace miniqat::exporters

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace miniqat::exporters {
+
+/// A name or path as part of a comment in C: printable ASCII that neither ends the comment nor makes a trigraph or a
+/// continued line.
+std::string in_comment(std::string_view text);
+
+/// A float as a constant of C that is read back as the same.
+std::string float_constant(float value);
+
+/// Appends `{1, 2, 3}` with lines of at most 120 columns.
+template <class Integers>
+void append_list(std::string& text, const Integers& values) {
+  constexpr std::size_t kWidth = 120;
+  text += '{';
+  std::size_t line = text.size() - (text.rfind('\n') + 1);
+  const char* separator = "";
+  for (const auto value : values) {
+    char digits[16];
+    const char* end = std::to_chars(digits, digits + sizeof digits, std::int32_t{value}).ptr;
+    const std::string_view number(digits, static_cast<std::size_t>(end - digits));
+    text += separator;
+    if (line + number.size() + 3 > kWidth) {
+      text += "\n  ";
+      line = 2;
+    } else if (*separator != '\0') {
+      text += ' ';
+      ++line;
+    }
+    text += number;
+    separator = ",";
+    line += number.size() + 1;
+  }
+  text += '}';
+}
+
+/// Appends `static const TYPE NAME[N] = {...};` and a line's end. `values` must not be empty.
+template <class Integers>
+void append_array(std::string& text, std::string_view type, const std::string& name, const Integers& values) {
+  text += concat("static const ", type, " ", name, "[", values.size(), "] = ");
+  append_list(text, values);
+  text += ";\n";
+}
+
+}  // namespace miniqat::exporters

@@ -1,0 +1,77 @@
+#include "exporters/tflite_weights.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace miniqat::exporters {
+
+using integer::Layer;
+using integer::LayerKind;
+using integer::Model;
+using integer::Operation;
+
+namespace {
+
+/// TensorFlow Lite leaves -128 out, so that two products of bytes fit 16 bits.
+constexpr int kLargestWeight = 127;
+
+/// [rows, columns] to [columns, rows].
+std::vector<std::uint8_t> transposed(const std::vector<std::uint8_t>& values, std::int64_t columns) {
+  const std::int64_t rows = static_cast<std::int64_t>(values.size()) / columns;
+  std::vector<std::uint8_t> result(values.size());
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t column = 0; column < columns; ++column)
+      result[column * rows + row] = values[row * columns + column];
+  return result;
+}
+
+std::vector<std::uint8_t> signed_weights(const Operation& operation, const Layer& layer) {
+  const std::int64_t channels = layer.output_channels();
+  std::vector<std::uint8_t> bytes(layer.weights.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto channel = static_cast<std::int64_t>(i) % channels;
+    const int weight = layer.weights[i] - layer.weight_zero_point(channel);
+    if (std::abs(weight) > kLargestWeight)
+      fail("tflite: [", type_name(operation.action), " \"", operation.name, "\"] channel ", channel,
+           " has a weight of ", weight, " (zero point ", layer.weight_zero_point(channel),
+           "), but TensorFlow Lite's int8 weights, which scales per channel need, have zero point 0 and reach from -",
+           kLargestWeight, " to ", kLargestWeight, "; train with --symmetric, or export as c or json");
+    bytes[i] = static_cast<std::uint8_t>(weight);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+bool any_per_channel(const Model& model) {
+  return std::ranges::any_of(model.operations, [](const Operation& operation) {
+    const auto* layer = std::get_if<Layer>(&operation.action);
+    return layer != nullptr && layer->per_channel();
+  });
+}
+
+TfliteWeights tflite_weights(const Operation& operation, const Layer& layer, bool is_signed) {
+  if (!is_signed && layer.per_channel())
+    fail("tflite: [", type_name(operation.action), " \"", operation.name, "\"] has scales per channel, uint8 has not");
+  TfliteWeights result = {.shape = {}, .bytes = {}, .zero_points = {}};
+  result.bytes = is_signed ? signed_weights(operation, layer) : layer.weights;
+  if (is_signed)
+    result.zero_points.resize(layer.weight_scales.size());
+  else
+    result.zero_points = {layer.weight_zero_point(0)};
+  const auto extent = [&](int axis) { return static_cast<std::int32_t>(layer.filter[axis]); };
+  if (layer.kind == LayerKind::kDepthwiseConv2d) {
+    result.shape = {1, extent(0), extent(1), extent(2) * extent(3)};
+    result.channel_axis = layer.per_channel() ? 3 : 0;
+    return result;
+  }
+  result.bytes = transposed(result.bytes, layer.filter[-1]);
+  if (layer.kind == LayerKind::kConv2d)
+    result.shape = {extent(3), extent(0), extent(1), extent(2)};
+  else
+    result.shape = {extent(1), extent(0)};
+  return result;
+}
+
+}  // namespace miniqat::exporters

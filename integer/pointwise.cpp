@@ -1,0 +1,171 @@
+#include "integer/pointwise.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/instruction_set.h"
+#include "core/parallel.h"
+
+namespace miniqat::integer {
+namespace {
+
+/// The parts of an Add for 32-bit loops.
+struct SplitAdd {
+  std::int32_t upper[2], lower[2], zero_points[2];
+  std::int32_t rounding, right, zero_point;
+  Clamp clamp;
+};
+
+struct ScaledProduct {
+  RequantizationFactors factors;
+  std::int32_t zero_points[2];
+  std::int32_t zero_point;
+  Clamp clamp;
+};
+
+#define MINIQAT_LOOPS "integer/pointwise_loops.h"
+#include "core/per_instruction_set.h"
+
+constexpr std::int32_t kLowerBits = 16;
+/// Below, the loops would need 64 bits; from kVanishingShift on, two products of 9 and 31 bits make less than half.
+constexpr std::int32_t kSmallestShift = kLowerBits + 1;
+constexpr std::int32_t kVanishingShift = 42;
+
+std::array<std::int32_t, 2> two_zero_points(const Model& model, const Operation& operation) {
+  return {model.input_of(operation, 0).grid.zero_point, model.input_of(operation, 1).grid.zero_point};
+}
+
+}  // namespace
+
+void look_up(const ByteTable& table, const std::uint8_t* x, std::int64_t n, std::uint8_t* y) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = table[x[i]];
+}
+
+AddStep::AddStep(const Model& model, const Operation& operation)
+    : size_(model.output_of(operation).shape.elements()),
+      zero_points_(two_zero_points(model, operation)),
+      multipliers_(std::get<Add>(operation.action).multipliers),
+      zero_point_(model.output_of(operation).grid.zero_point),
+      clamp_(operation.clamp) {
+  if (multipliers_.shift >= kVanishingShift) multipliers_ = {.mantissas = {0, 0}, .shift = kVanishingShift};
+}
+
+void AddStep::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
+  const auto& [mantissas, shift] = multipliers_;
+  const std::uint8_t* a = inputs[0];
+  const std::uint8_t* b = inputs[1];
+  if (shift < kSmallestShift) {
+    for (std::int64_t i = 0; i < n * size_; ++i)
+      output[i] = place(
+          std::int64_t{a[i] - zero_points_[0]} * mantissas[0] + std::int64_t{b[i] - zero_points_[1]} * mantissas[1],
+          shift, zero_point_, clamp_);
+    return;
+  }
+  SplitAdd split{.upper = {mantissas[0] >> kLowerBits, mantissas[1] >> kLowerBits},
+                 .lower = {mantissas[0] & 0xffff, mantissas[1] & 0xffff},
+                 .zero_points = {zero_points_[0], zero_points_[1]},
+                 .rounding = std::int32_t{1} << (shift - kSmallestShift),
+                 .right = shift - kLowerBits,
+                 .zero_point = zero_point_,
+                 .clamp = clamp_};
+  const auto add = MINIQAT_PICK(add_scaled);
+  parallel_for(n * size_, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    add(a + begin, b + begin, end - begin, split, output + begin);
+  });
+}
+
+MulStep::MulStep(const Model& model, const Operation& operation)
+    : size_(model.output_of(operation).shape.elements()),
+      zero_points_(two_zero_points(model, operation)),
+      factors_(requantization_factors(std::get<Mul>(operation.action).multiplier)),
+      zero_point_(model.output_of(operation).grid.zero_point),
+      clamp_(operation.clamp) {}
+
+void MulStep::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
+  const ScaledProduct scaled{.factors = factors_,
+                             .zero_points = {zero_points_[0], zero_points_[1]},
+                             .zero_point = zero_point_,
+                             .clamp = clamp_};
+  const auto multiply = MINIQAT_PICK(multiply_scaled);
+  parallel_for(n * size_, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    multiply(inputs[0] + begin, inputs[1] + begin, end - begin, scaled, output + begin);
+  });
+}
+
+ConcatStep::ConcatStep(const Model& model, const Operation& operation, std::span<const Multiplier> multipliers,
+                       int axis) {
+  const TensorInfo& output = model.output_of(operation);
+  std::int64_t inner = 1;
+  for (int i = 0; i < output.shape.rank(); ++i) (i < axis ? blocks_ : inner) *= i == axis ? 1 : output.shape[i];
+  for (std::size_t k = 0; k < operation.inputs.size(); ++k) {
+    const TensorInfo& input = model.input_of(operation, k);
+    const std::int64_t extent = input.shape.rank() == 0 ? 1 : input.shape[axis];
+    Part part{.size = extent * inner, .first = row_, .table = {}, .copies = true};
+    for (int x = 0; x < 256; ++x) {
+      part.table[x] = requantize(x - input.grid.zero_point, multipliers[k], output.grid.zero_point, operation.clamp);
+      part.copies = part.copies && part.table[x] == x;
+    }
+    row_ += part.size;
+    parts_.push_back(part);
+  }
+}
+
+void ConcatStep::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
+  const auto run_part = [&](const Part& part, const std::uint8_t* x, std::int64_t size, std::uint8_t* y) {
+    if (part.copies)
+      std::memcpy(y, x, size);
+    else
+      look_up(part.table, x, size, y);
+  };
+  if (parts_.size() == 1) {
+    parallel_for(n * blocks_ * row_, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+      run_part(parts_[0], inputs[0] + begin, end - begin, output + begin);
+    });
+    return;
+  }
+  parallel_for(n * blocks_, 4 * kPointwiseGrain / row_ + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t block = begin; block < end; ++block)
+      for (std::size_t k = 0; k < parts_.size(); ++k)
+        run_part(parts_[k], inputs[k] + block * parts_[k].size, parts_[k].size,
+                 output + block * row_ + parts_[k].first);
+  });
+}
+
+PadStep::PadStep(const Model& model, const Operation& operation)
+    : input_size_(model.input_of(operation).shape.elements()),
+      output_size_(model.output_of(operation).shape.elements()),
+      row_(model.input_of(operation).shape.channels()),
+      zero_point_(static_cast<std::uint8_t>(model.output_of(operation).grid.zero_point)) {
+  const Shape& from = model.input_of(operation).shape;
+  const Shape& to = model.output_of(operation).shape;
+  const auto& paddings = std::get<Pad>(operation.action).paddings;
+  for (std::int64_t i = 0; i < input_size_; i += row_) {
+    std::int64_t rest = i, place = 0, stride = 1;
+    for (int axis = from.rank() - 1; axis >= 0; --axis) {
+      place += (rest % from[axis] + paddings[axis][0]) * stride;
+      rest /= from[axis];
+      stride *= to[axis];
+    }
+    places_.push_back(place);
+  }
+}
+
+void PadStep::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
+  parallel_for(n, 16 * kPointwiseGrain / output_size_ + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t image = begin; image < end; ++image) {
+      const std::uint8_t* from = inputs[0] + image * input_size_;
+      std::uint8_t* to = output + image * output_size_;
+      std::memset(to, zero_point_, output_size_);
+      for (const std::int64_t place : places_) {
+        std::memcpy(to + place, from, row_);
+        from += row_;
+      }
+    }
+  });
+}
+
+void CopyStep::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
+  std::memcpy(output, inputs[0], n * size_);
+}
+
+}  // namespace miniqat::integer

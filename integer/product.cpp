@@ -1,0 +1,54 @@
+#include "integer/product.h"
+
+#include <array>
+
+#include "core/instruction_set.h"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace miniqat::integer {
+namespace {
+
+#define MINIQAT_LOOPS "integer/product_loops.h"
+#include "core/per_instruction_set.h"
+
+#if MINIQAT_HAS_INSTRUCTION_SETS
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,prefer-vector-width=512")
+#define MINIQAT_VECTOR_BYTES 64
+#define MINIQAT_VNNI 1
+namespace avx512vnni {
+#include "integer/product_loops.h"
+}
+#undef MINIQAT_VNNI
+#undef MINIQAT_VECTOR_BYTES
+#pragma GCC pop_options
+#endif
+
+#define MINIQAT_PRODUCT_KERNEL(set)                                                                     \
+  ProductKernel {                                                                                       \
+    .name = #set, .shape = {set::kLanes, set::kLanes * set::kPanelVectors}, .multiply = &set::multiply, \
+    .sum_windows = &set::sum_windows                                                                    \
+  }
+
+}  // namespace
+
+std::span<const ProductKernel> product_kernels() {
+#if MINIQAT_HAS_INSTRUCTION_SETS
+  static const std::array<ProductKernel, 4> all = {MINIQAT_PRODUCT_KERNEL(avx512vnni), MINIQAT_PRODUCT_KERNEL(avx512),
+                                                   MINIQAT_PRODUCT_KERNEL(avx2), MINIQAT_PRODUCT_KERNEL(baseline)};
+  static const std::size_t first = [] {
+    if (instruction_set() == InstructionSet::kBaseline) return 3;
+    if (instruction_set() == InstructionSet::kAvx2) return 2;
+    return __builtin_cpu_supports("avx512vnni") ? 0 : 1;
+  }();
+  return std::span(all).subspan(first);
+#else
+  static const std::array<ProductKernel, 1> all = {MINIQAT_PRODUCT_KERNEL(baseline)};
+  return all;
+#endif
+}
+
+}  // namespace miniqat::integer

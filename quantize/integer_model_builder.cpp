@@ -1,0 +1,105 @@
+#include "quantize/integer_model_builder.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "quantize/integer_layer.h"
+
+namespace miniqat::quantize {
+namespace {
+
+/// What no name of the graph holds.
+constexpr const char* kAhead = ":ahead";
+
+std::string unique(std::set<std::string>& taken, const std::string& name) {
+  std::string candidate = name;
+  for (int i = 1; !taken.insert(candidate).second; ++i) candidate = concat(name, ":again", i);
+  return candidate;
+}
+
+integer::Multiplier multiplier(double real) { return integer::multiplier_for(multiplier_in_range(real)); }
+
+void mark_ahead(std::string& name) {
+  if (!name.ends_with(kAhead)) name += kAhead;
+}
+
+}  // namespace
+
+void Pending::absorb(const std::string& name) {
+  if (rearrangements.empty()) {
+    tensor = name;
+    return;
+  }
+  mark_ahead(tensor);
+  for (Rearrangement& rearrangement : rearrangements) mark_ahead(rearrangement.tensor);
+}
+
+int IntegerModelBuilder::add_input(const std::string& name, const Shape& shape, const integer::Grid& grid) {
+  model_.tensors.push_back({.name = unique(tensor_names_, name), .shape = shape, .grid = grid});
+  model_.input = static_cast<int>(model_.tensors.size()) - 1;
+  return model_.input;
+}
+
+int IntegerModelBuilder::append(const std::string& operation, integer::Action action, std::vector<int> inputs,
+                                integer::TensorInfo output, const integer::Clamp& clamp) {
+  output.name = unique(tensor_names_, output.name);
+  model_.tensors.push_back(std::move(output));
+  const int made = static_cast<int>(model_.tensors.size()) - 1;
+  model_.operations.push_back({.name = unique(operation_names_, operation),
+                               .action = std::move(action),
+                               .inputs = std::move(inputs),
+                               .output = made,
+                               .clamp = clamp});
+  return made;
+}
+
+int IntegerModelBuilder::add(const Pending& pending, const Target& target, const std::string& name) {
+  integer::Action action = pending.action;
+  set_scales(action, pending, target.grid.scale);
+  const bool last = pending.rearrangements.empty();
+  int made = append(pending.operation, std::move(action), pending.inputs,
+                    {.name = last ? name : pending.tensor, .shape = pending.shape, .grid = target.grid},
+                    narrowed(target, pending.range).clamp);
+  for (std::size_t i = 0; i < pending.rearrangements.size(); ++i) {
+    Rearrangement rearrangement = pending.rearrangements[i];
+    if (i + 1 == pending.rearrangements.size()) rearrangement.tensor = name;
+    made = add(rearrangement, made);
+  }
+  return made;
+}
+
+int IntegerModelBuilder::add(const Rearrangement& rearrangement, int input) {
+  const integer::Grid grid = tensor(input).grid;
+  return append(rearrangement.operation, rearrangement.action, {input},
+                {.name = rearrangement.tensor, .shape = rearrangement.shape, .grid = grid}, whole(grid).clamp);
+}
+
+void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pending, double output_scale) const {
+  const double input_scale = scale(pending.inputs.front());
+  const double ratio = input_scale / output_scale;
+  if (auto* layer = std::get_if<integer::Layer>(&action)) {
+    finish_layer(*layer, pending.bias, static_cast<float>(input_scale), static_cast<float>(output_scale));
+  } else if (auto* sum = std::get_if<integer::Add>(&action)) {
+    const double other = scale(pending.inputs[1]) / output_scale;
+    const std::vector<double> reals = {multiplier_in_range(ratio), multiplier_in_range(other)};
+    sum->multipliers = integer::shared_multipliers_for(reals);
+  } else if (auto* product = std::get_if<integer::Mul>(&action)) {
+    product->multiplier = multiplier(ratio * scale(pending.inputs[1]));
+  } else if (auto* rescale = std::get_if<integer::Rescale>(&action)) {
+    rescale->multiplier = multiplier(ratio);
+  } else if (auto* joined = std::get_if<integer::Concat>(&action)) {
+    for (const int input : pending.inputs) joined->multipliers.push_back(multiplier(scale(input) / output_scale));
+  } else if (auto* pool = std::get_if<integer::AveragePool>(&action)) {
+    const std::int64_t most = pool->window.rows.window * pool->window.columns.window;
+    for (std::int64_t count = 1; count <= most; ++count)
+      pool->multipliers.push_back(multiplier(ratio / static_cast<double>(count)));
+  }
+}
+
+integer::Model IntegerModelBuilder::finish(int output) {
+  model_.output = output;
+  model_.check();
+  return std::move(model_);
+}
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,199 @@
+// `miniqat calibrate`: a float run becomes a quantized one that eval and train take as their own.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/safetensors.h"
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+const std::vector<std::string> kMethods = {"minmax", "moving-average", "percentile", "mse"};
+
+/// Data, and one float run on them that all tests share.
+class CalibrateTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    place_ = new TempDir;
+    write_tiny_digits(*place_, "digits", 96, 60);
+    place_->write("tiny.json", tiny_classifier());
+    expect_success(in_place({"train", "--float", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits",
+                             "--epochs", "6", "--threads", "1", "--out", "float"}));
+  }
+  static void TearDownTestSuite() { delete place_; }
+
+  static Outcome in_place(const Arguments& line) { return miniqat(line, place_->path()); }
+  static Outcome calibrate(const std::string& out, const Arguments& more) {
+    Arguments line = {"calibrate", "--run", "float", "--out", out, "--threads", "1", "--batches", "8"};
+    line.insert(line.end(), more.begin(), more.end());
+    return in_place(line);
+  }
+  static Json json(const std::string& file) { return Json::parse(bytes_of(place_->path() / file)); }
+  static Safetensors checkpoint(const std::string& run) {
+    return read_safetensors(place_->path() / run / "checkpoint.safetensors");
+  }
+  static float scalar(const Safetensors& content, const std::string& name) {
+    return *content.tensors.at(name).data<float>();
+  }
+
+  static TempDir* place_;
+};
+TempDir* CalibrateTest::place_ = nullptr;
+
+TEST_F(CalibrateTest, EightBitsKeepTheAccuracyAndEvalAgrees) {
+  const double before = json("float/summary.json")["test_accuracy"];
+  EXPECT_GE(before, 0.9);
+  for (const std::string& method : kMethods) {
+    const std::string run = "eight-" + method;
+    const Outcome outcome = calibrate(run, {"--method", method});
+    expect_success(outcome);
+    EXPECT_NE(outcome.out.find("batch 8/8\n"), std::string::npos) << outcome.out;
+    const Json summary = json(run + "/summary.json");
+    EXPECT_EQ(summary["float_test_accuracy"], before);
+    EXPECT_NEAR(summary["test_accuracy"], before, 0.04) << method;
+    EXPECT_EQ(summary["quantization"], "W8A8");
+    EXPECT_EQ(summary["steps"], json("float/summary.json")["steps"]);
+    EXPECT_EQ(summary["calibration"]["method"], method);
+    EXPECT_EQ(summary["calibration"]["batches"], 8);
+    EXPECT_EQ(summary["calibration"]["run"], "float");
+    EXPECT_EQ(summary["calibration"].contains("percentile"), method == "percentile");
+    const Outcome eval = in_place({"eval", "--run", run, "--json", "--threads", "1"});
+    expect_success(eval);
+    EXPECT_EQ(Json::parse(eval.out)["accuracy"], summary["test_accuracy"]);
+    EXPECT_EQ(Json::parse(eval.out)["quantization"], "W8A8");
+  }
+}
+
+TEST_F(CalibrateTest, FilesAreThoseOfATrainedRun) {
+  expect_success(calibrate("files", {"--weight-bits", "4", "--per-channel", "--quant-delay", "5"}));
+  expect_success(
+      in_place({"train", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits", "--steps", "1",
+                "--threads", "1", "--weight-bits", "4", "--per-channel", "--quant-delay", "5", "--out", "trained"}));
+  for (const char* graph : {"train_graph.json", "eval_graph.json"})
+    EXPECT_EQ(bytes_of(place_->path() / "files" / graph), bytes_of(place_->path() / "trained" / graph)) << graph;
+  Json config = json("files/config.json"), trained = json("trained/config.json");
+  for (const char* other : {"epochs", "steps"}) config[other] = trained[other];
+  EXPECT_EQ(config, trained);
+  const Safetensors calibrated = checkpoint("files");
+  for (const auto& [name, tensor] : checkpoint("trained").tensors)
+    EXPECT_TRUE(name.starts_with("optimizer:") || calibrated.tensors.contains(name)) << name;
+  EXPECT_EQ(scalar(calibrated, "conv1/act_quant/num_updates"), 8);
+  for (const auto& [name, tensor] : checkpoint("float").tensors)
+    if (name.find(':') == std::string::npos) {
+      EXPECT_TRUE(std::ranges::equal(tensor.values<float>(), calibrated.tensors.at(name).values<float>())) << name;
+    }
+}
+
+TEST_F(CalibrateTest, TheSameSeedGivesTheSameRanges) {
+  for (const std::string& method : kMethods) {
+    for (const char* run : {"once-", "again-"})
+      expect_success(calibrate(run + method, {"--method", method, "--seed", "5"}));
+    EXPECT_EQ(bytes_of(place_->path() / ("once-" + method) / "checkpoint.safetensors"),
+              bytes_of(place_->path() / ("again-" + method) / "checkpoint.safetensors"));
+  }
+  expect_success(calibrate("other", {"--method", "minmax", "--seed", "6"}));
+  EXPECT_NE(scalar(checkpoint("other"), "conv1/act_quant/max"),
+            scalar(checkpoint("once-minmax"), "conv1/act_quant/max"));
+}
+
+TEST_F(CalibrateTest, TrainingTakesTheRunAsItsStart) {
+  expect_success(calibrate("start", {"--weight-bits", "3", "--activation-bits", "3"}));
+  const Outcome outcome = in_place(
+      {"train", "--model",           "tiny.json", "--dataset", "mnist", "--data-dir",    "digits", "--steps",
+       "20",    "--learning-rate",   "0.01",      "--threads", "1",     "--weight-bits", "3",      "--activation-bits",
+       "3",     "--init-checkpoint", "start",     "--out",     "qat"});
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find(" 0 new, 0 unused."), std::string::npos) << outcome.out;
+  EXPECT_EQ(scalar(checkpoint("qat"), "conv1/act_quant/num_updates"), 28);
+  const Outcome resumed = in_place({"train", "--resume", "--out", "start"});
+  expect_success(resumed);
+  EXPECT_NE(resumed.out.find("is complete"), std::string::npos) << resumed.out;
+}
+
+TEST_F(CalibrateTest, LayersMayHaveBitsOfTheirOwn) {
+  place_->write("bits.json", R"({"fc": {"weight_bits": 5}})");
+  const Outcome outcome = calibrate("mixed", {"--bits-config", "bits.json", "--weight-bits", "3", "--verbose"});
+  expect_success(outcome);
+  for (const char* line : {"conv1/weights_quant  3 bits, weights, narrow", "fc/weights_quant     5 bits, weights"})
+    EXPECT_NE(outcome.out.find(line), std::string::npos) << line << " in\n" << outcome.out;
+  EXPECT_EQ(json("mixed/config.json")["bits_config"], "mixed/bits.json");
+  EXPECT_EQ(json("mixed/bits.json"), json("bits.json"));
+  expect_success(in_place({"eval", "--run", "mixed", "--threads", "1"}));
+}
+
+TEST_F(CalibrateTest, TakesAllBatchesWhenThereAreFewer) {
+  const Outcome outcome = calibrate("all", {"--batches", "1000", "--method", "minmax"});
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find("24 batches of 4 training pictures (all there are)"), std::string::npos) << outcome.out;
+  EXPECT_EQ(json("all/summary.json")["calibration"]["batches"], 24);
+}
+
+/// The classifier with a batch norm between conv1's bias and Relu, spelled out with the batch's own moments.
+std::string with_spelled_out_batch_norm() {
+  Json graph = Json::parse(tiny_classifier());
+  const auto node = [](const char* name, const char* op, const std::vector<std::string>& inputs,
+                       const Json& attributes = Json::object()) {
+    return Json{{"name", std::string("conv1/norm/") + name}, {"op", op}, {"inputs", inputs}, {"attrs", attributes}};
+  };
+  const std::string scope = "conv1/norm/";
+  Json nodes = Json::array();
+  for (const Json& one : graph["nodes"]) {
+    if (one["name"] == "conv1/Relu") {
+      const std::string x = "conv1/Conv2D";
+      nodes.push_back(node("mean", "Mean", {x}, {{"axes", {0, 1, 2}}}));
+      nodes.push_back(node("deviation", "Sub", {x, scope + "mean"}));
+      nodes.push_back(node("square", "Square", {scope + "deviation"}));
+      nodes.push_back(node("variance", "Mean", {scope + "square"}, {{"axes", {0, 1, 2}}}));
+      nodes.push_back(node("epsilon", "Constant", {}, {{"shape", Json::array()}, {"value", 0.01}}));
+      nodes.push_back(node("sum", "Add", {scope + "variance", scope + "epsilon"}));
+      nodes.push_back(node("rsqrt", "Rsqrt", {scope + "sum"}));
+      nodes.push_back(node("scaled", "Mul", {scope + "deviation", scope + "rsqrt"}));
+      nodes.push_back(node("shifted", "Add", {scope + "scaled", "conv1/biases"}));
+      Json relu = one;
+      relu["inputs"] = {scope + "shifted"};
+      nodes.push_back(relu);
+    } else if (one["name"] != "conv1/BiasAdd") {
+      nodes.push_back(one);
+    }
+  }
+  graph["nodes"] = nodes;
+  return graph.dump();
+}
+
+TEST_F(CalibrateTest, RefusesBatchNormsWithoutMovingStatistics) {
+  place_->write("norm.json", with_spelled_out_batch_norm());
+  expect_success(in_place({"train", "--float", "--model", "norm.json", "--dataset", "mnist", "--data-dir", "digits",
+                           "--steps", "2", "--threads", "1", "--out", "norm"}));
+  expect_error(in_place({"calibrate", "--run", "norm", "--out", "no", "--threads", "1"}), 1,
+               {"the rewritten graph needs \"", "moving_mean\"", "only training can give it"});
+  EXPECT_FALSE(fs::exists(place_->path() / "no/config.json"));
+}
+
+TEST_F(CalibrateTest, SaysWhatIsWrongAndLeavesNoRun) {
+  expect_success(calibrate("quantized", {"--method", "minmax"}));
+  expect_error(in_place({"calibrate", "--run", "quantized", "--out", "no"}), 1,
+               {"run in quantized is quantized already (W8A8", "_quant", "float run"});
+  expect_error(calibrate("quantized", {}), 1, {"quantized holds a run already"});
+  expect_error(in_place({"calibrate", "--run", "nowhere", "--out", "no"}), 1, {"nowhere holds no run"});
+  expect_error(calibrate("no", {"--dataset", "cifar"}), 2, {"unknown data set \"cifar\""});
+  expect_error(calibrate("no", {"--dataset", "synthetic"}), 1, {"[4,8,8,1]", "synthetic", "[28,28,1]"});
+  expect_error(calibrate("no", {"--data-dir", "elsewhere"}), 1, {"elsewhere"});
+  expect_error(calibrate("no", {"--method", "guess"}), 2, {"--method", "guess"});
+  expect_error(calibrate("no", {"--percentile", "99"}), 2, {"--percentile goes with --method percentile"});
+  expect_error(calibrate("no", {"--method", "percentile", "--percentile", "40"}), 2, {"percentile must be", "40"});
+  expect_error(calibrate("no", {"--batches", "0"}), 2, {"--batches must be at least 1, got 0"});
+  expect_error(calibrate("no", {"--weight-bits", "17"}), 2, {"weight_bits must be 2 to 16, not 17"});
+  expect_error(calibrate("no", {"--scope", "other"}), 1, {"nothing in tiny.json was quantized", "scope \"other\""});
+  expect_error(calibrate("digits/train-labels-idx1-ubyte/no", {}), 1, {"cannot make the run directory"});
+  EXPECT_FALSE(fs::exists(place_->path() / "no"));
+}
+
+}  // namespace
+}  // namespace miniqat::testing

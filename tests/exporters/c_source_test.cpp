@@ -1,0 +1,298 @@
+// The C that is generated, compiled by the system's compiler and compared with the reference engine.
+
+#include "exporters/c_source.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <span>
+
+#include "core/files.h"
+#include "exporters/c_memory.h"
+#include "exporters/c_text.h"
+#include "integer/reference/engine.h"
+#include "tests/errors.h"
+#include "tests/integer/random_model.h"
+#include "tests/temp_dir.h"
+
+namespace miniqat::exporters {
+namespace {
+
+using integer::Model;
+using testing::error_of;
+using testing::mentions;
+using testing::random_images;
+using testing::RandomModel;
+
+constexpr const char* kStrict = "-std=c99 -pedantic -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Werror";
+
+/// C files of several models in one directory, and a program that runs them all.
+class CProject {
+ public:
+  void add(const std::string& prefix, const Model& model, const Tensor& tests) {
+    const CSource c = c_source(model, prefix, prefix + ".h", tests);
+    directory_.write(prefix + ".h", c.header);
+    directory_.write(prefix + ".c", c.source);
+    models_.emplace(prefix, model);
+  }
+
+  /// Replaces text in a source that was added, once.
+  void edit(const std::string& prefix, const std::string& from, const std::string& to) {
+    std::string source = read_file(path(prefix + ".c"));
+    const std::size_t at = source.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    directory_.write(prefix + ".c", source.replace(at, from.size(), to));
+  }
+
+  /// Compiles everything; false with the compiler's words printed when it does not like it.
+  bool compile(const std::string& flags) {
+    std::string main = "#include <stdio.h>\n#include <string.h>\n", sources = "main.c";
+    for (const auto& [prefix, model] : models_) main += "#include \"" + prefix + ".h\"\n";
+    main += "int main(int argc, char **argv) {\n  if (argc < 2) return 99;\n";
+    for (const auto& [prefix, model] : models_) {
+      main += main_of(prefix, model);
+      sources += " " + prefix + ".c";
+    }
+    directory_.write("main.c", main + "  return 98;\n}\n");
+    return run("cc " + flags + " -o program " + sources) == 0;
+  }
+
+  /// The exit status of the program: 0 or the number of the operation that the self test blames.
+  int self_test(const std::string& prefix) { return run("./program " + prefix); }
+
+  /// The outputs of all examples and the classes returned, both one behind another.
+  std::pair<std::string, std::string> outputs(const std::string& prefix, const Tensor& images) {
+    const auto bytes = images.values<std::uint8_t>();
+    directory_.write("in", std::string(bytes.begin(), bytes.end()));
+    EXPECT_EQ(run("./program " + prefix + " out classes < in"), 0);
+    return {read_file(path("out")), read_file(path("classes"))};
+  }
+
+  std::filesystem::path path(const std::string& name) const { return directory_.path() / name; }
+
+ private:
+  static std::string main_of(const std::string& prefix, const Model& model) {
+    const std::string in = std::to_string(model.tensor(model.input).shape.elements());
+    const std::string out = std::to_string(model.tensor(model.output).shape.elements());
+    return "  if (strcmp(argv[1], \"" + prefix + "\") == 0) {\n    static uint8_t x[" + in + "], y[" + out +
+           "];\n    FILE *results, *classes;\n    if (argc == 2) return " + prefix +
+           "_self_test();\n    results = fopen(argv[2], \"wb\");\n    classes = fopen(argv[3], \"wb\");\n" +
+           "    while (fread(x, 1, sizeof x, stdin) == sizeof x) {\n      fputc(" + prefix +
+           "_run(x, y), classes);\n      fwrite(y, 1, sizeof y, results);\n    }\n    fclose(results);\n" +
+           "    fclose(classes);\n    return 0;\n  }\n";
+  }
+
+  int run(const std::string& command) {
+    const int status = std::system(("cd '" + directory_.path().string() + "' && " + command).c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  testing::TempDir directory_;
+  std::map<std::string, Model> models_;
+};
+
+std::string bytes_of(const Tensor& tensor) {
+  const auto values = tensor.values<std::uint8_t>();
+  return {values.begin(), values.end()};
+}
+
+void expect_reference(CProject& project, const std::string& prefix, const Model& model, Random& random) {
+  constexpr int kImages = 5;
+  const Tensor images = random_images(random, model, kImages);
+  const auto [outputs, classes] = project.outputs(prefix, images);
+  const std::string expected = bytes_of(integer::reference::run(model, images)[model.output]);
+  EXPECT_EQ(outputs, expected) << prefix;
+  ASSERT_EQ(classes.size(), std::size_t{kImages});
+  const std::size_t each = expected.size() / kImages;
+  for (std::size_t i = 0; i < kImages; ++i) {
+    const std::span<const unsigned char> y(reinterpret_cast<const unsigned char*>(&expected[i * each]), each);
+    const auto largest = std::ranges::max_element(y) - y.begin();
+    EXPECT_EQ(static_cast<unsigned char>(classes[i]), largest % 256) << prefix << " image " << i;
+  }
+}
+
+/// A chain of anything.
+Model random_chain(std::uint64_t seed) {
+  RandomModel net(seed, {8, 7, 3});
+  for (int i = 0; i < 6; ++i) net.anything();
+  if (seed % 2 == 0) net.mul(net.last(), net.last());
+  if (seed % 2 == 1) net.fully_connected(6);
+  return net.finish();
+}
+
+std::map<std::string, Model> some_models() {
+  std::map<std::string, Model> models;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) models["net" + std::to_string(seed)] = testing::random_network(seed);
+  for (std::uint64_t seed = 0; seed < 5; ++seed) models["chain" + std::to_string(seed)] = random_chain(seed);
+  return models;
+}
+
+/// Everything that a model can have, in C as the reference has it, and nothing undefined on the way.
+TEST(CSource, GivesTheIntegersOfTheReference) {
+  const std::map<std::string, Model> models = some_models();
+  std::set<std::string_view> kinds;
+  std::set<int> weight_bits;
+  CProject project;
+  Random random(5);
+  for (const auto& [prefix, model] : models) {
+    project.add(prefix, model, random_images(random, model, 2));
+    for (const integer::Operation& operation : model.operations) {
+      kinds.insert(type_name(operation.action));
+      if (const auto* layer = std::get_if<integer::Layer>(&operation.action)) weight_bits.insert(layer->weight_bits);
+    }
+  }
+  EXPECT_EQ(kinds, (std::set<std::string_view>{"Conv2D", "DepthwiseConv2d", "FullyConnected", "Add", "Mul", "Rescale",
+                                               "Concat", "AveragePool", "MaxPool", "Reshape", "Pad"}));
+  EXPECT_EQ(weight_bits, (std::set<int>{2, 3, 4, 5, 6, 7, 8}));
+
+  ASSERT_TRUE(project.compile(std::string(kStrict) + " -O2"));
+  for (const auto& [prefix, model] : models) {
+    EXPECT_EQ(project.self_test(prefix), 0) << prefix;
+    expect_reference(project, prefix, model, random);
+  }
+  ASSERT_TRUE(project.compile("-std=c99 -O1 -fsanitize=address,undefined -fno-sanitize-recover=all"));
+  for (const auto& [prefix, model] : models) EXPECT_EQ(project.self_test(prefix), 0) << prefix;
+}
+
+TEST(CSource, SelfTestNamesTheOperationThatIsWrong) {
+  const Model model = testing::random_network(1);
+  Random random(6);
+  CProject project;
+  for (const char* prefix : {"bias", "weight", "sizes", "expected"})
+    project.add(prefix, model, random_images(random, model, 2));
+  project.edit("bias", "bias_2[8] = {", "bias_2[8] = {1000000 + ");
+  project.edit("weight", "[byte] >> bit", "[byte] >> (bit ^ 1)");
+  project.edit("expected", "test_outputs[TESTS][EXPECTED_OUTPUT_SIZE] = {\n{",
+               "test_outputs[TESTS][EXPECTED_OUTPUT_SIZE] = {\n{1 ^ ");
+  ASSERT_TRUE(project.compile(kStrict));
+  EXPECT_EQ(project.self_test("bias"), 2);
+  EXPECT_EQ(project.self_test("weight"), 2);
+  EXPECT_EQ(project.self_test("sizes"), 0);
+  EXPECT_EQ(project.self_test("expected"), static_cast<int>(model.operations.size()));
+}
+
+/// Outputs that no operation writes, or that another reads; names that would end a comment.
+TEST(CSource, OddModels) {
+  std::map<std::string, Model> models;
+  RandomModel nothing(1, {5});
+  models["nothing"] = nothing.finish();
+  RandomModel only_shape(1, {2, 3});
+  only_shape.reshape({6});
+  models["only_shape"] = only_shape.finish();
+  RandomModel dead(1, {6});
+  dead.rescale();
+  models["dead"] = dead.finish();
+  models["dead"].output = 0;
+  RandomModel early(1, {6});
+  const int output = early.rescale();
+  early.reshape({2, 3});
+  early.fully_connected(4);
+  models["early"] = early.finish();
+  models["early"].output = output;
+  RandomModel scalar(1, {});
+  scalar.pad();
+  scalar.reshape({1, 1, 1});
+  scalar.reshape({1});
+  scalar.rescale();
+  models["scalar"] = scalar.finish();
+  RandomModel names(1, {4});
+  names.rescale();
+  models["names"] = names.finish();
+  models["names"].name = "*/ int x; /* ?\?/";
+  models["names"].tensors[0].name = "in */ /* \\";
+  models["names"].operations[0].name = "a/*/b?\?/";
+
+  CProject project;
+  Random random(7);
+  for (const auto& [prefix, model] : models) {
+    model.check();
+    project.add(prefix, model, random_images(random, model, 1));
+  }
+  ASSERT_TRUE(project.compile(std::string(kStrict) + " -O1"));
+  for (const auto& [prefix, model] : models) {
+    EXPECT_EQ(project.self_test(prefix), 0) << prefix;
+    expect_reference(project, prefix, model, random);
+  }
+}
+
+TEST(CSource, SameModelSameText) {
+  const Model model = testing::random_network(3);
+  Random random(8);
+  const Tensor tests = random_images(random, model, 1);
+  const CSource a = c_source(model, "net", "net.h", tests), b = c_source(model, "net", "net.h", tests);
+  EXPECT_EQ(a.source, b.source);
+  EXPECT_EQ(a.header, b.header);
+  EXPECT_NE(a.header.find("int net_run(const uint8_t *input, uint8_t *output);"), std::string::npos);
+  EXPECT_NE(a.header.find("#define NET_INPUT_SIZE 297\n"), std::string::npos) << a.header;
+  for (const char* word : {"float", "double", "malloc", "net0"})
+    EXPECT_EQ(a.source.find(word), std::string::npos) << word;
+  std::size_t longest = 0;
+  for (std::size_t at = 0; at < a.source.size(); at = a.source.find('\n', at) + 1)
+    longest = std::max(longest, a.source.find('\n', at) - at);
+  EXPECT_LE(longest, 120u);
+}
+
+/// Packed below 8 bits, as in files.
+TEST(CSource, WeightsOfFewerBitsTakeLess) {
+  RandomModel net(9, {64}, {.only_8_bits = true});
+  net.fully_connected(32);
+  Model model = net.finish();
+  Random random(9);
+  const Tensor tests = random_images(random, model, 1);
+  auto& layer = std::get<integer::Layer>(model.operations[0].action);
+  for (int bits = 8; bits >= 2; --bits) {
+    layer.weight_bits = bits;
+    for (std::uint8_t& weight : layer.weights) weight &= static_cast<std::uint8_t>((1 << bits) - 1);
+    for (std::int32_t& zero_point : layer.weight_zero_points) zero_point &= (1 << bits) - 1;
+    const std::string array = "uint8_t weights_1[" + std::to_string(64 * 32 * bits / 8) + "]";
+    EXPECT_NE(c_source(model, "net", "net.h", tests).source.find(array), std::string::npos) << array;
+  }
+}
+
+TEST(CSource, TensorsShareMemory) {
+  RandomModel chain(4, {64}, {.only_8_bits = true});
+  for (int i = 0; i < 10; ++i) chain.rescale();
+  EXPECT_EQ(plan_c_memory(chain.finish()).arena_bytes, 128u);
+  RandomModel shapes(4, {64}, {.only_8_bits = true});
+  shapes.rescale();
+  shapes.reshape({8, 8, 1});
+  shapes.reshape({4, 16, 1});
+  shapes.max_pool();
+  const CMemory memory = plan_c_memory(shapes.finish());
+  EXPECT_EQ(memory.arena_bytes, 64u);
+  EXPECT_EQ(memory.places, (std::vector<std::string>{"input", "arena + 0", "arena + 0", "arena + 0", "output"}));
+}
+
+TEST(CSource, RefusesBadPrefixesHeadersAndImages) {
+  const Model model = testing::random_network(3);
+  Random random(8);
+  const Tensor tests = random_images(random, model, 1);
+  const auto complaint = [&](const std::string& prefix, const std::string& header, const Tensor& images) {
+    return error_of([&] { c_source(model, prefix, header, images); });
+  };
+  for (const char* bad : {"", "1net", "my net", "int", "net-1", "n\xc3\xa4t", "two\nlines"})
+    EXPECT_TRUE(mentions(complaint(bad, "net.h", tests), {"prefix", "identifier"})) << bad;
+  for (const char* bad : {"", "a\"b.h", "two\nlines.h", "back\\slash.h"})
+    EXPECT_TRUE(mentions(complaint("net", bad, tests), {"cannot be included"})) << bad;
+  EXPECT_TRUE(mentions(complaint("net", "net.h", Tensor({1, 9, 11, 3})), {"float32"}));
+  EXPECT_TRUE(mentions(complaint("net", "net.h", Tensor({1, 9, 11, 4}, DType::kUInt8)), {"[1,9,11,4]"}));
+  RandomModel two_bits(2, {4});
+  Model small = two_bits.finish();
+  small.tensors[0].grid = {.scale = 1, .zero_point = 0, .bits = 2};
+  const Tensor four = Tensor::from<std::uint8_t>({1, 4}, std::vector<std::uint8_t>{0, 1, 3, 4});
+  EXPECT_TRUE(mentions(error_of([&] { c_source(small, "net", "net.h", four); }), {"holds 4", "ends at 3"}));
+}
+
+TEST(CText, FloatsAreConstantsOfC) {
+  EXPECT_EQ(float_constant(1), "1.0f");
+  EXPECT_EQ(float_constant(0.1f), "0.100000001f");
+  EXPECT_EQ(float_constant(1e-20f), "9.99999968e-21f");
+  EXPECT_EQ(float_constant(3e20f), "3.00000006e+20f");
+}
+
+}  // namespace
+}  // namespace miniqat::exporters
