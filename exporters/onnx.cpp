@@ -196,7 +196,8 @@ class Translator {
       attributes.emplace_back("axis", weights.channel_axis());
     }
     const auto eight_bits = [&](const std::string& constant) {
-      return weights.packed() ? graph_.node("Cast", {constant}, constant + "/unpacked", {{"to", pb::UINT8}}) : constant;
+      return weights.packed() ? graph_.node("Cast", {constant}, constant + "/unpacked", {{"to", weights.unpacked()}})
+                              : constant;
     };
     const std::string integers = eight_bits(graph_.constant(name, weights.type, weights.extents, weights.bytes));
     const std::string scale = scales(layer, layer.weight_scales, name + "/scale");

@@ -22,11 +22,14 @@ struct OnnxWeights {
   std::string zero_points = {};
 
   bool packed() const { return type == pb::UINT4 || type == pb::INT4; }
+  /// The type of 8 bits that holds the same values.
+  pb::ElementType unpacked() const { return type == pb::UINT4 ? pb::UINT8 : type == pb::INT4 ? pb::INT8 : type; }
   /// Where the output channels are.
   std::int64_t channel_axis() const { return extents.size() == 2 ? 1 : 0; }
 };
 
-/// Weights of 4 bits and fewer in 4 bits if `packed_4_bits`, others in 8.
+/// Weights of 4 bits and fewer in 4 bits if `packed_4_bits`, others in 8. Signed and without zero point where all fit,
+/// for which runtimes have their fastest kernels; with their zero points otherwise.
 OnnxWeights onnx_weights(const integer::Layer& layer, bool packed_4_bits);
 
 }  // namespace miniqat::exporters

@@ -89,7 +89,8 @@ std::vector<std::int64_t> extents(const pb::Constant& constant) {
   return {constant.dims().begin(), constant.dims().end()};
 }
 
-/// A convolution or fully connected layer on its own, of weights that tell their place: 0, 1, 2, ... modulo 2^bits.
+/// A convolution or fully connected layer on its own, of weights that tell their place: 0, 1, 2, ... modulo 2^bits, the
+/// last of them the largest.
 Model layer_model(LayerKind kind, int bits, bool per_channel) {
   const bool connected = kind == LayerKind::kFullyConnected;
   const Shape input = connected ? Shape{6} : Shape{5, 4, 2};
@@ -105,6 +106,7 @@ Model layer_model(LayerKind kind, int bits, bool per_channel) {
   layer.weight_bits = bits;
   for (std::int64_t i = 0; i < layer.filter.elements(); ++i)
     layer.weights.push_back(static_cast<std::uint8_t>(i % (1 << bits)));
+  layer.weights.back() = static_cast<std::uint8_t>((1 << bits) - 1);
   for (std::int64_t o = 0; o < (per_channel ? layer.output_channels() : 1); ++o) {
     layer.weight_scales.push_back(0.5f / static_cast<float>(o + 1));
     layer.weight_zero_points.push_back(static_cast<std::int32_t>(o + 1));
@@ -263,30 +265,46 @@ TEST(Onnx, BiasesAreAtTheScaleOfTheSums) {
   }
 }
 
-TEST(Onnx, WeightsOf4BitsAndFewerShareBytes) {
-  for (const int bits : {2, 3, 4, 5}) {
-    const Model model = layer_model(LayerKind::kFullyConnected, bits, true);
-    const std::vector<std::uint8_t>& weights = layer_of(model).weights;
-    for (const bool asked : {false, true}) {
-      const bool packed = asked && bits <= 4;
-      const Parsed file(onnx(model, {.packed_4_bits = asked}));
-      const pb::Node& dequantize = *file.maker(file.only("Gemm").input(1));
-      for (const int input : {0, 2}) {
-        const pb::Node* cast = file.maker(dequantize.input(input));
-        ASSERT_EQ(cast != nullptr, packed) << bits << " bits";
-        if (packed) {
-          EXPECT_EQ(cast->op_type(), "Cast");
-          EXPECT_EQ(ints(*cast, "to"), std::vector<std::int64_t>{pb::UINT8});
-        }
-        const pb::Constant& stored = *file.constant(packed ? cast->input(0) : dequantize.input(input));
-        EXPECT_EQ(stored.data_type(), packed ? pb::UINT4 : pb::UINT8);
-        const std::vector<std::uint8_t> expected = input == 0 ? weights : std::vector<std::uint8_t>{1, 2, 3};
-        EXPECT_EQ(extents(stored), input == 0 ? (std::vector<std::int64_t>{6, 3}) : std::vector<std::int64_t>{3});
-        const auto bytes = values<std::uint8_t>(stored);
-        ASSERT_EQ(bytes.size(), packed ? (expected.size() + 1) / 2 : expected.size());
-        for (std::size_t i = 0; i < expected.size(); ++i)
-          EXPECT_EQ(packed ? bytes[i / 2] >> (i % 2 * 4) & 15 : bytes[i], expected[i]) << bits << " bits, " << i;
+/// Weights as they are stored: their type, and whether zero points go with them.
+struct Form {
+  int bits;
+  bool packed_4_bits;
+  pb::ElementType stored;
+  pb::ElementType cast;
+  bool centred;
+};
+
+TEST(Onnx, WeightsHaveTheSmallestTypeThatHoldsThem) {
+  // The zero points are 1 to 3; the largest weight's is 3.
+  for (const Form& form : {Form{2, true, pb::INT4, pb::INT8, true}, Form{3, true, pb::INT4, pb::INT8, true},
+                           Form{4, true, pb::UINT4, pb::UINT8, false}, Form{5, true, pb::INT8, pb::INT8, true},
+                           Form{2, false, pb::INT8, pb::INT8, true}, Form{4, false, pb::INT8, pb::INT8, true},
+                           Form{7, false, pb::INT8, pb::INT8, true}, Form{8, true, pb::UINT8, pb::UINT8, false}}) {
+    SCOPED_TRACE(form.bits);
+    const Model model = layer_model(LayerKind::kFullyConnected, form.bits, true);
+    const Layer& layer = layer_of(model);
+    const Parsed file(onnx(model, {.packed_4_bits = form.packed_4_bits}));
+    const pb::Node& dequantize = *file.maker(file.only("Gemm").input(1));
+    const bool packed = form.stored != form.cast;
+    for (const int input : {0, 2}) {
+      const pb::Node* cast = file.maker(dequantize.input(input));
+      ASSERT_EQ(cast != nullptr, packed);
+      if (packed) {
+        EXPECT_EQ(cast->op_type(), "Cast");
+        EXPECT_EQ(ints(*cast, "to"), std::vector<std::int64_t>{form.cast});
       }
+      const pb::Constant& stored = *file.constant(packed ? cast->input(0) : dequantize.input(input));
+      EXPECT_EQ(stored.data_type(), form.stored);
+      EXPECT_EQ(extents(stored), input == 0 ? (std::vector<std::int64_t>{6, 3}) : std::vector<std::int64_t>{3});
+      std::vector<int> expected = {1, 2, 3};
+      if (form.centred) expected = {0, 0, 0};
+      if (input == 0) expected.assign(layer.weights.begin(), layer.weights.end());
+      if (input == 0 && form.centred)
+        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] -= static_cast<int>(i % 3) + 1;
+      const auto bytes = values<std::uint8_t>(stored);
+      ASSERT_EQ(bytes.size(), packed ? (expected.size() + 1) / 2 : expected.size());
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        EXPECT_EQ(packed ? bytes[i / 2] >> (i % 2 * 4) & 15 : bytes[i], expected[i] & (packed ? 15 : 255)) << i;
     }
   }
 }
