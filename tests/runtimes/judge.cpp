@@ -27,7 +27,8 @@ Verdict node(const TempDir& directory, const std::vector<std::string>& words) {
   return {.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
           .out = read_file(out),
           .err = read_file(err),
-          .outputs = {}};
+          .outputs = {},
+          .optimized = {}};
 }
 
 }  // namespace
@@ -45,16 +46,26 @@ std::string why_no_runtimes() {
   return why;
 }
 
-Verdict judge(const std::string& script, const std::filesystem::path& model, const Tensor& images,
-              const std::vector<std::string>& arguments) {
-  const TempDir directory;
-  const auto values = images.values<std::uint8_t>();
-  const auto input = directory.write("images", {reinterpret_cast<const char*>(values.data()), values.size()});
-  const auto output = directory.path() / "outputs";
-  std::vector<std::string> words = {kScripts / script, model, input, std::to_string(images.shape()[0]), output};
+Verdict judge(const std::string& script, const std::vector<Case>& cases, const std::vector<std::string>& arguments,
+              bool keep_optimized) {
+  const TempDir directory, optimized;
+  std::string list;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto values = cases[i].images.values<std::uint8_t>();
+    const auto model = directory.write(concat("model", i), cases[i].model);
+    const auto images =
+        directory.write(concat("images", i), {reinterpret_cast<const char*>(values.data()), values.size()});
+    list += concat(model.string(), " ", images.string(), " ", cases[i].images.shape()[0], " ",
+                   (directory.path() / concat("outputs", i)).string(), "\n");
+  }
+  std::vector<std::string> words = {kScripts / script, "--list", directory.write("list", list)};
   words.insert(words.end(), arguments.begin(), arguments.end());
+  if (keep_optimized) words.insert(words.end(), {"--optimized", optimized.path()});
   Verdict verdict = node(directory, words);
-  if (verdict.status == 0) verdict.outputs = read_file(output);
+  for (std::size_t i = 0; verdict.status == 0 && i < cases.size(); ++i) {
+    verdict.outputs.push_back(read_file(directory.path() / concat("outputs", i)));
+    if (keep_optimized) verdict.optimized.push_back(read_file(optimized.path() / concat("model", i)));
+  }
   return verdict;
 }
 

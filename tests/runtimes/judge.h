@@ -3,29 +3,36 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/tensor.h"
 
 namespace miniqat::testing {
 
-/// What a runtime made of a model: see the scripts in tests/runtimes.
+/// A model file's bytes, and images [n, ...] uint8 to run it on.
+struct Case {
+  std::string model;
+  Tensor images;
+};
+
+/// What a runtime made of some cases: see the scripts in tests/runtimes.
 struct Verdict {
-  /// The judge's exit status, and what it printed.
+  /// The judge's exit status, and what it printed: a line of JSON for each case on stdout.
   int status = -1;
   std::string out;
   std::string err;
-  /// The raw outputs of all examples.
-  std::string outputs;
+  /// Each case's raw outputs of all examples; empty unless the status is 0.
+  std::vector<std::string> outputs;
+  /// What the runtime left in --optimized, case by case, where it was asked for.
+  std::vector<std::string> optimized;
 };
 
 /// Why runtimes cannot be asked: no Node 18 or later, or their packages are not installed. Empty when they can.
 std::string why_no_runtimes();
 
-/// Runs tests/runtimes/<script> on a model file and images [n, ...] uint8, with further arguments.
-Verdict judge(const std::string& script, const std::filesystem::path& model, const Tensor& images,
-              const std::vector<std::string>& arguments = {});
+/// Runs tests/runtimes/<script> once on all cases, with further arguments. `keep_optimized` asks for optimized graphs.
+Verdict judge(const std::string& script, const std::vector<Case>& cases, const std::vector<std::string>& arguments = {},
+              bool keep_optimized = false);
 
 }  // namespace miniqat::testing
 

@@ -1,18 +1,66 @@
-// Runs an ONNX model on images in ONNX Runtime:
+// Runs ONNX models in ONNX Runtime (npm's onnxruntime-node):
 //
-//   node tests/runtimes/onnxruntime.mjs MODEL IMAGES COUNT OUT [--threads N] [--batch N] [--optimized FILE]
+//   node onnxruntime.mjs MODEL IMAGES COUNT OUT [--threads N] [--batch N] [--optimized DIR]
+//   node onnxruntime.mjs --list FILE ...      a line "MODEL IMAGES COUNT OUT" for each of many runs
 //
-// IMAGES holds COUNT examples, raw uint8. Their outputs go to OUT, raw float32. Prints a line of JSON whose "seconds" are
-// those of inference alone, after a run to warm up. FILE gets the graph that the runtime made of the model.
+// IMAGES holds COUNT examples of raw uint8 integers. OUT gets the outputs of all, raw float32 (little-endian). Prints one
+// JSON line for each run; its "seconds" are those of inference alone, after a run to warm up. DIR gets the graph that
+// the runtime made of a model, under the model's file name. Exit status 1 with a line on stderr when something is
+// wrong, 77 when onnxruntime-node is not installed.
 
 import {readFile, writeFile} from 'node:fs/promises';
-import {Failure, examplesOf, parse, run} from './arguments.mjs';
+import path from 'node:path';
+import {parseArgs} from 'node:util';
 
-// Without VNNI, weights of int8 overflow 16 bits in the runtime's sums of two products unless it is told to be exact.
+const FAILED = 1;
+const NOT_INSTALLED = 77;
+// On CPUs without VNNI the runtime adds two products in 16 bits, which overflow with int8 weights, unless it is told to
+// be exact.
 const EXACT = {session: {x64quantprecision: '1'}};
-const LOG_ERRORS_ONLY = 3;
+const LOG_FATAL_ONLY = 4;
 
-// The one of a session's inputs or outputs, with how many numbers an example has.
+class Failure extends Error {}
+
+function positive(text, what) {
+  if (!/^[1-9][0-9]{0,8}$/.test(text)) throw new Failure(`${what} is a positive number, not "${text}"`);
+  return Number(text);
+}
+
+function runOf([model, images, count, out, ...more]) {
+  if (out === undefined || more.length > 0) throw new Failure('MODEL IMAGES COUNT OUT are needed, and no more');
+  return {model, images, count: positive(count, 'COUNT'), out};
+}
+
+async function commandLine() {
+  const {values, positionals} = parseArgs({
+    allowPositionals: true,
+    options: {
+      list: {type: 'string'},
+      threads: {type: 'string', default: '1'},
+      batch: {type: 'string', default: '64'},
+      optimized: {type: 'string'},
+    },
+  });
+  const lines = values.list ? (await readFile(values.list, 'utf8')).split('\n').filter((line) => line) : [];
+  return {
+    runs: values.list ? lines.map((line) => runOf(line.split(' '))) : [runOf(positionals)],
+    threads: positive(values.threads, '--threads'),
+    batch: positive(values.batch, '--batch'),
+    optimized: values.optimized,
+  };
+}
+
+async function loadRuntime() {
+  try {
+    return (await import('onnxruntime-node')).default;
+  } catch (error) {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    console.error('onnxruntime.mjs: onnxruntime-node is not installed; scripts/install-runtimes does that');
+    process.exit(NOT_INSTALLED);
+  }
+}
+
+/** Name and shape of a model's one input or output, and how many numbers an example has. */
 function only(names, metadata, what, type) {
   if (names.length !== 1) throw new Failure(`the model has ${names.length} ${what}s, not one`);
   const [info] = metadata;
@@ -22,22 +70,21 @@ function only(names, metadata, what, type) {
   return {name: names[0], extents, size: extents.reduce((a, b) => a * b, 1)};
 }
 
-await run('onnxruntime', async () => {
-  const ort = (await import('onnxruntime-node')).default;
-  const {model, images, count, out, threads, batch, optimized} =
-      parse(process.argv.slice(2), {threads: 1, batch: 64, optimized: ''});
+async function perform(ort, {model, images, count, out}, {threads, batch, optimized}) {
   const session = await ort.InferenceSession.create(await readFile(model), {
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     executionMode: 'sequential',
     graphOptimizationLevel: 'all',
-    logSeverityLevel: LOG_ERRORS_ONLY,
+    logSeverityLevel: LOG_FATAL_ONLY,
     extra: EXACT,
-    ...(optimized ? {optimizedModelFilePath: optimized} : {}),
+    ...(optimized ? {optimizedModelFilePath: path.join(optimized, path.basename(model))} : {}),
   });
   const input = only(session.inputNames, session.inputMetadata, 'input', 'uint8');
   const output = only(session.outputNames, session.outputMetadata, 'output', 'float32');
-  const bytes = examplesOf(await readFile(images), images, count, input.size);
+  const bytes = await readFile(images);
+  if (bytes.length !== count * input.size)
+    throw new Failure(`${images} has ${bytes.length} bytes; ${count} examples of ${input.size} take ${count * input.size}`);
 
   const infer = async (first, n) => {
     const slice = new Uint8Array(bytes.buffer, bytes.byteOffset + first * input.size, n * input.size);
@@ -60,4 +107,13 @@ await run('onnxruntime', async () => {
     outputs_per_example: output.size,
     seconds,
   }));
-});
+}
+
+try {
+  const ort = await loadRuntime();
+  const {runs, ...settings} = await commandLine();
+  for (const run of runs) await perform(ort, run, settings);
+} catch (error) {
+  console.error(`onnxruntime.mjs: ${error.message.replace(/\s*\n\s*/g, ' ')}`);
+  process.exit(FAILED);
+}
