@@ -163,8 +163,8 @@ TEST(OnnxRuntime, GivesTheReferencesIntegersForEveryKind) {
   std::vector<Group> groups;
   for (const Kind& kind : kKinds)
     for (const int bits : {8, 2})
-      groups.push_back({some(6, kind.build, {.fewest_weight_bits = bits, .fewest_activation_bits = bits})});
-  const std::vector<Comparison> results = compare(groups, 10);
+      groups.push_back({some(12, kind.build, {.fewest_weight_bits = bits, .fewest_activation_bits = bits})});
+  const std::vector<Comparison> results = compare(groups, 3);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Kind& kind = kKinds[i / 2];
     const std::string what = concat(kind.name, i % 2 == 0 ? ", 8 bits" : ", 2 to 8 bits");
