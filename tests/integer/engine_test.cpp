@@ -215,8 +215,8 @@ TEST(IntegerEngine, MultipliersOfEverySize) {
     layer.multipliers.clear();
     for (int o = 0; o < 23; ++o)
       layer.multipliers.push_back(multiplier_for(std::ldexp(random.uniform(0.5f, 1), std::min(exponent + o % 3, 30))));
-    // One that multiplier_for() would not give.
-    layer.multipliers[3] = {.mantissa = 3, .shift = 1 + (exponent + 34) % 62};
+    // A shift that the others do not have.
+    layer.multipliers[3] = {.mantissa = 3 << 29, .shift = 1 + (exponent + 34) % 62};
     for (std::int32_t& bias : layer.bias) bias = static_cast<std::int32_t>(random.bits() >> 4) - (1 << 27);
     expect_same(model, random_images(random, model, 2), concat("2^", exponent));
     for (std::int32_t& bias : layer.bias) bias = static_cast<std::int32_t>(random.below(5)) - 2;
