@@ -4,31 +4,22 @@
 //   peer_steps train MODEL BATCH SIDE float|tf|single THREADS
 //   peer_steps fake_quant forward|backward CHANNELS ELEMENTS THREADS
 //
-// On standard output a line "ready ITEMS", ITEMS being the images or elements of one repetition, when it has verified
-// itself and warmed up. Then, for each line "go N" on standard input, a line with the seconds that N repetitions took.
-// Ends at the end of its input. Exit status 1, and a line on standard error, when something is wrong.
+// Talks as benchmarks/serve.h has it. Exit status 1, and a line on standard error, when something is wrong.
 
 #include <cstdint>
 #include <cstdio>
-#include <functional>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "benchmarks/fake_quant_step.h"
-#include "benchmarks/machine.h"
+#include "benchmarks/serve.h"
 #include "benchmarks/training.h"
 #include "core/error.h"
 #include "core/parallel.h"
 
 namespace miniqat::benchmarks {
 namespace {
-
-struct Peer {
-  std::int64_t items = 0;
-  std::function<void()> repeat;
-};
 
 /// "float", or "tf" or "single": quantizing, batch norms folded so.
 Arithmetic arithmetic_of(const std::string& name) {
@@ -60,22 +51,6 @@ Peer fake_quant_peer(const std::vector<std::string>& arguments) {
             work->forward();
             work->backward();
           }};
-}
-
-int serve(const Peer& peer) {
-  constexpr int kWarmUp = 2;
-  for (int i = 0; i < kWarmUp; ++i) peer.repeat();
-  std::printf("ready %ld\n", static_cast<long>(peer.items));
-  std::fflush(stdout);
-  std::string word;
-  for (int times = 0; std::cin >> word >> times && word == "go";) {
-    const double seconds = seconds_of([&] {
-      for (int i = 0; i < times; ++i) peer.repeat();
-    });
-    std::printf("%.9f\n", seconds);
-    std::fflush(stdout);
-  }
-  return 0;
 }
 
 int run(const std::vector<std::string>& arguments) {

@@ -5,18 +5,19 @@
 #include "cli/evaluator.h"
 #include "cli/integer_evaluator.h"
 #include "cli/integer_source.h"
-#include "cli/run_directory.h"
+#include "cli/run_source.h"
 #include "cli/settings.h"
 #include "cli/threads.h"
-#include "cli/train_settings.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
+#include "integer/model_file.h"
 
 namespace miniqat::cli {
 namespace {
 
 struct Arguments {
   std::string run;
+  std::string model;
   std::string dataset;
   std::string data_dir;
   std::string checkpoint;
@@ -26,44 +27,35 @@ struct Arguments {
   bool json = false;
 };
 
-Evaluation simulate(const RunDirectory& run, const std::string& checkpoint, const datasets::Dataset& split) {
-  const std::string source = run.eval_graph().string();
+/// What is evaluated, in words.
+struct Subject {
+  std::string model;
+  std::string quantization;
+  bool integer = false;
+};
+
+Evaluation simulate(const RunSource& run, const datasets::Dataset& split) {
+  const std::string source = run.directory.eval_graph().string();
   Classifier classifier = find_classifier(read_graph(source), source);
   require_fit(classifier, split, source);
   Session session(classifier.graph);
-  session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint);
+  session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
   return evaluate(session, classifier, split);
 }
 
-Evaluation evaluate_in_integers(const RunDirectory& run, const std::string& checkpoint,
+Evaluation evaluate_in_integers(const integer::Model& model, const std::string& source,
                                 const datasets::Dataset& split) {
-  const integer::Model model = convert_run(run, checkpoint, grid_of(split));
-  require_fit(model, split, run.eval_graph().string());
+  require_fit(model, split, source);
   return evaluate_integers(model, split);
 }
 
-void evaluate_run(Arguments arguments) {
-  const RunDirectory run = RunDirectory::open(arguments.run);
-  TrainSettings settings;
-  settings_from_json(read_json(run.config()), settings, run.config().string());
-  if (arguments.dataset.empty()) arguments.dataset = settings.dataset;
-  if (arguments.data_dir.empty()) arguments.data_dir = settings.data_dir;
-  const std::string checkpoint =
-      checkpoint_file(arguments.checkpoint.empty() ? arguments.run : arguments.checkpoint).string();
-  check_dataset(arguments.dataset);
-  set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
-
-  const datasets::Splits data = datasets::load(arguments.dataset, arguments.data_dir);
-  const datasets::Dataset& split = arguments.split == "train" ? data.train : data.test;
-  const Evaluation result =
-      arguments.integer ? evaluate_in_integers(run, checkpoint, split) : simulate(run, checkpoint, split);
-  const std::string label = quantization_label(settings) + (arguments.integer ? " integers" : "");
+void print(const Arguments& arguments, const Subject& subject, const std::string& dataset, const Evaluation& result) {
   if (arguments.json)
-    std::printf("%s\n", Json({{"model", settings.model},
-                              {"dataset", arguments.dataset},
+    std::printf("%s\n", Json({{"model", subject.model},
+                              {"dataset", dataset},
                               {"split", arguments.split},
-                              {"quantization", quantization_label(settings)},
-                              {"integer", arguments.integer},
+                              {"quantization", subject.quantization},
+                              {"integer", subject.integer},
                               {"examples", result.examples},
                               {"correct", result.correct},
                               {"accuracy", result.accuracy()},
@@ -71,17 +63,58 @@ void evaluate_run(Arguments arguments) {
                             .dump()
                             .c_str());
   else
-    std::printf("%s %s on %s (%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", settings.model.c_str(), label.c_str(),
-                arguments.dataset.c_str(), arguments.split.c_str(), 100 * result.accuracy(),
-                static_cast<long>(result.correct), static_cast<long>(result.examples), result.loss);
+    std::printf("%s %s%s on %s (%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", subject.model.c_str(),
+                subject.quantization.c_str(), subject.integer ? " integers" : "", dataset.c_str(),
+                arguments.split.c_str(), 100 * result.accuracy(), static_cast<long>(result.correct),
+                static_cast<long>(result.examples), result.loss);
+}
+
+const datasets::Dataset& chosen_split(const Arguments& arguments, const datasets::Splits& data) {
+  return arguments.split == "train" ? data.train : data.test;
+}
+
+void evaluate_run(const Arguments& arguments) {
+  const RunSource run = open_run(arguments.run, arguments.checkpoint);
+  const datasets::Splits data = load_data(run, arguments.dataset, arguments.data_dir);
+  const datasets::Dataset& split = chosen_split(arguments, data);
+  const Subject subject{
+      .model = run.settings.model, .quantization = quantization_label(run.settings), .integer = arguments.integer};
+  const Evaluation result = arguments.integer
+                                ? evaluate_in_integers(convert_run(run.directory, run.checkpoint, grid_of(split)),
+                                                       run.directory.eval_graph().string(), split)
+                                : simulate(run, split);
+  print(arguments, subject, split.name, result);
+}
+
+/// A model.miniqat file knows its integers, but no data set.
+void evaluate_file(const Arguments& arguments) {
+  if (arguments.dataset.empty()) throw UsageError("--model needs --dataset");
+  if (!arguments.checkpoint.empty()) throw UsageError("--checkpoint is for --run");
+  check_dataset(arguments.dataset);
+  const integer::Model model = integer::read_model(arguments.model);
+  const datasets::Splits data = datasets::load(arguments.dataset, arguments.data_dir);
+  const datasets::Dataset& split = chosen_split(arguments, data);
+  const Subject subject{.model = model.name, .quantization = "model.miniqat", .integer = true};
+  print(arguments, subject, split.name, evaluate_in_integers(model, arguments.model, split));
+}
+
+void evaluate_what_was_given(const Arguments& arguments) {
+  if (arguments.run.empty() == arguments.model.empty()) throw UsageError("give one of --run and --model");
+  set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
+  if (arguments.run.empty())
+    evaluate_file(arguments);
+  else
+    evaluate_run(arguments);
 }
 
 }  // namespace
 
 void add_eval(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("eval", "Measure a run's accuracy with its evaluation graph");
+  CLI::App* command =
+      program.add_subcommand("eval", "Measure a run's accuracy with its evaluation graph, or as integers");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--run", arguments->run, "a run directory")->required();
+  command->add_option("--run", arguments->run, "a run directory");
+  command->add_option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
   command->add_option("--dataset", arguments->dataset, "the run's own when left out");
   command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command->add_option("--checkpoint", arguments->checkpoint,
@@ -91,7 +124,7 @@ void add_eval(CLI::App& program) {
   command->add_flag("--integer", arguments->integer,
                     "convert the run to an integer-only model and measure that instead of the simulation");
   command->add_flag("--json", arguments->json, "print one JSON object");
-  command->callback([arguments] { evaluate_run(*arguments); });
+  command->callback([arguments] { evaluate_what_was_given(*arguments); });
 }
 
 }  // namespace miniqat::cli

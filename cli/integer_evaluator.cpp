@@ -3,27 +3,24 @@
 #include <algorithm>
 
 #include "cli/integer_source.h"
-#include "integer/reference/engine.h"
+#include "integer/engine.h"
 
 namespace miniqat::cli {
 namespace {
 
 constexpr std::int64_t kBatch = 100;
 
-Tensor run_integers(const integer::Model& model, const Tensor& images) {
-  return integer::reference::run(model, images)[model.output];
-}
-
 }  // namespace
 
 Evaluation evaluate_integers(const integer::Model& model, const datasets::Dataset& dataset) {
   dataset.check();
   Evaluation result;
+  integer::Engine engine(model);
   const integer::TensorInfo& output = model.tensor(model.output);
   std::vector<float> logits(static_cast<std::size_t>(output.shape.elements()));
   for (std::int64_t first = 0; first < dataset.size(); first += kBatch) {
     const std::int64_t count = std::min(kBatch, dataset.size() - first);
-    const Tensor integers = run_integers(model, input_batch(dataset, model.tensor(model.input).grid, first, count));
+    const Tensor& integers = engine.run(input_batch(dataset, model.tensor(model.input).grid, first, count));
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint8_t* row = integers.data<std::uint8_t>() + i * output.shape.elements();
       for (std::size_t k = 0; k < logits.size(); ++k) logits[k] = integer::dequantize(output.grid, row[k]);

@@ -79,9 +79,11 @@ RuntimeResult Runtimes::run(const std::string& format, const std::string& file, 
   write_file_atomically(images_path, {static_cast<const char*>(images.raw()), images.bytes()});
   const fs::path script = folder_ / (format == "onnx" ? "onnxruntime.mjs" : "litert.mjs");
   const std::int64_t n = images.shape()[0];
-  const Finished finished =
-      run_program({"node", script.string(), model_path.string(), images_path.string(), std::to_string(n),
-                   output_path.string(), "--threads", std::to_string(threads)});
+  std::vector<std::string> command = {
+      "node", script.string(), model_path.string(), images_path.string(), std::to_string(n), output_path.string()};
+  // LiteRT's WebAssembly build has one thread.
+  if (format == "onnx") command.insert(command.end(), {"--threads", std::to_string(threads)});
+  const Finished finished = run_program(command);
   if (finished.status != 0)
     fail(script.filename().string(), " ended with ", finished.status, ": ", first_line(finished.err));
   try {

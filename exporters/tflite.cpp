@@ -49,7 +49,10 @@ bool is_global(const Window2d& window) {
 class Exporter {
  public:
   Exporter(const Model& model, const TfliteOptions& options)
-      : model_(model), options_(options), graph_(options.int8 || any_per_channel(model)), tensors_(model.tensors.size()) {}
+      : model_(model),
+        options_(options),
+        graph_(options.int8 || any_per_channel(model)),
+        tensors_(model.tensors.size()) {}
 
   std::string run() {
     const std::int32_t input = add_input();

@@ -14,9 +14,10 @@ struct TfliteOptions {
 };
 
 /// The bytes of a fully quantized TensorFlow Lite flatbuffer, batch size 1: uint8 throughout where every weight tensor
-/// has one scale, int8 (zero points 128 less) with weights per channel where one has several. Throws Error naming the
-/// operation and the limit for what the format cannot hold: bits other than 8, zero points off the middle in weights
-/// per channel.
+/// has one scale, int8 (activations and zero points 128 less) where one has a scale for each channel.
+/// docs/exports-tflite.md lists the operators, and where LiteRT rounds in another way. Throws Error naming the
+/// operation and the limit for what the format cannot hold: activations of fewer than 8 bits, int8 weights more than
+/// 127 from their zero point, paddings of average pooling other than SAME and VALID.
 std::string tflite(const integer::Model& model, const TfliteOptions& options = {});
 
 }  // namespace miniqat::exporters

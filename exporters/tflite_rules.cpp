@@ -19,9 +19,8 @@ constexpr double kRelu6Bound = 6;
 /// Runtimes round 6 / scale in their own ways; closer to a tie than this they may differ.
 constexpr double kTieMargin = 1e-3;
 
-/// The bounds that a runtime gives an activation; nothing where runtimes may disagree.
+/// The bounds that a runtime gives RELU or RELU6; nothing where runtimes may disagree.
 std::optional<Clamp> bounds_of(Activation activation, const Grid& grid) {
-  if (activation == Activation::NONE) return Clamp{.min = 0, .max = kByteMax};
   if (activation == Activation::RELU) return Clamp{.min = grid.zero_point, .max = kByteMax};
   const double steps = kRelu6Bound / grid.scale;
   if (std::abs(steps - std::floor(steps) - 0.5) < kTieMargin) return std::nullopt;
@@ -52,14 +51,15 @@ WindowAxis with_borders(const WindowAxis& axis) {
 
 TfliteBounds tflite_bounds(const Grid& grid, const Clamp& clamp, bool fuses, std::int32_t reach) {
   TfliteBounds bounds;
+  // What the activation leaves: never less than the clamp, as little more as can be.
   Clamp left{.min = 0, .max = reach};
   if (fuses)
-    for (const Activation activation : {Activation::NONE, Activation::RELU, Activation::RELU6}) {
+    for (const Activation activation : {Activation::RELU, Activation::RELU6}) {
       const std::optional<Clamp> own = bounds_of(activation, grid);
-      if (!own || own->min > clamp.min || std::min(own->max, reach) < std::min(clamp.max, reach)) continue;
+      if (!own || own->min > clamp.min || own->max < clamp.max) continue;
+      if (std::max(own->min, left.min) == left.min && std::min(own->max, left.max) == left.max) continue;
       bounds.activation = activation;
       left = {.min = own->min, .max = std::min(own->max, reach)};
-      if (left.min == clamp.min && left.max <= clamp.max) break;
     }
   if (left.min < clamp.min) bounds.at_least = clamp.min;
   if (left.max > clamp.max) bounds.at_most = clamp.max;

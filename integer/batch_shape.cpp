@@ -1,13 +1,18 @@
 #include "integer/batch_shape.h"
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include "core/error.h"
 
 namespace miniqat::integer {
 
 Shape batch_shape(std::int64_t n, const Shape& example) {
-  std::vector<std::int64_t> extents = {n};
-  extents.insert(extents.end(), example.extents().begin(), example.extents().end());
-  return Shape(extents);
+  if (example.rank() >= Shape::kMaxRank) fail("no room for a batch in ", example);
+  std::array<std::int64_t, Shape::kMaxRank> extents = {n};
+  std::ranges::copy(example.extents(), extents.begin() + 1);
+  return Shape(std::span(extents).first(static_cast<std::size_t>(example.rank()) + 1));
 }
 
 std::int64_t batch_size(const Tensor& batch, const TensorInfo& info) {

@@ -54,37 +54,82 @@ void interleave_rows(const DepthwiseView& layer, const std::uint8_t* const* rows
   }
 }
 
-/// `taps` vectors of four, `step` bytes apart in scratch, one behind another in the weights.
-[[gnu::always_inline]] inline void add_taps(ShortInts (&sum)[4], const std::uint8_t* seen, const std::int8_t* weights,
-                                            std::int64_t taps, std::int64_t step) {
-  for (std::int64_t k = 0; k < taps; ++k)
+/// Any window.
+struct AnyWindow {
+  explicit AnyWindow(const DepthwiseView& layer)
+      : parts(layer.parts),
+        groups(layer.groups),
+        taps(layer.columns.window),
+        stride(layer.columns.stride),
+        dilation(layer.columns.dilation) {}
+  std::int64_t parts, groups, taps, stride, dilation;
+};
+
+/// The windows of most networks: 3 columns next to each other, at most four rows. Constants spare the loops most of
+/// their address arithmetic.
+template <int kParts, int kStride>
+struct ThreeColumns {
+  explicit ThreeColumns(const DepthwiseView&) {}
+  static constexpr std::int64_t parts = kParts, groups = 1, taps = 3, stride = kStride, dilation = 1;
+};
+
+/// A block of channels of kPixels neighbouring pixels, which share what they see.
+template <int kPixels, class Window>
+[[gnu::always_inline]] inline void pixels_of_block(const DepthwiseView& layer, const Window& window,
+                                                   const std::int8_t* weights, std::int64_t channel, std::int64_t count,
+                                                   const std::uint8_t* scratch, std::uint8_t* output) {
+  const std::int64_t group_bytes = columns_seen_of(layer.columns) * 4 * kBlock;
+  const Requantization::View& q = layer.requantization;
+  ShortInts sum[kPixels][4];
 #pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v)
-      sum[v] = dot(sum[v], pixels(load<ShortInts>(seen + k * step + v * kBlock)),
-                   factors(load<ShortInts>(weights + (k * 4 + v) * kBlock)));
+  for (int v = 0; v < 4; ++v) {
+    const ShortInts bias = load<ShortInts>(layer.bias + channel + v * (kBlock / 4));
+#pragma GCC unroll 4
+    for (int i = 0; i < kPixels; ++i) sum[i][v] = bias;
+    const std::int8_t* factor = weights + v * kBlock;
+#pragma GCC unroll 2
+    for (std::int64_t part = 0; part < window.parts; ++part)
+      for (std::int64_t g = 0; g < window.groups; ++g) {
+        const std::uint8_t* seen = scratch + g * group_bytes + v * kBlock;
+#pragma GCC unroll 3
+        for (std::int64_t k = 0; k < window.taps; ++k, factor += 4 * kBlock) {
+          const Factors<ShortInts> f = factors(load<ShortInts>(factor));
+#pragma GCC unroll 4
+          for (int i = 0; i < kPixels; ++i) {
+            const std::int64_t place = (i * window.stride + k * window.dilation) * 4 * kBlock;
+            sum[i][v] = dot(sum[i][v], pixels(load<ShortInts>(seen + place)), f);
+          }
+        }
+      }
+    requantize<kPixels, 4>(&sum[0][v], q, channel + v * (kBlock / 4));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kPixels; ++i)
+    store_bytes(output + i * layer.channels, pack_in_lanes(sum[i][0], sum[i][1], sum[i][2], sum[i][3], q), count);
 }
 
-/// kTaps columns of the window, or any number for 0.
-template <int kTaps>
+template <class Window>
 void row_of_block(const DepthwiseView& layer, const std::int8_t* weights, std::int64_t channel, std::int64_t count,
                   const std::uint8_t* scratch, std::uint8_t* output) {
+  const Window window(layer);
+  const std::int64_t pixel_bytes = window.stride * 4 * kBlock;
+  output += channel;
+  std::int64_t x = 0;
+  for (; x + 4 <= layer.columns.output; x += 4)
+    pixels_of_block<4>(layer, window, weights, channel, count, scratch + x * pixel_bytes, output + x * layer.channels);
+  for (; x < layer.columns.output; ++x)
+    pixels_of_block<1>(layer, window, weights, channel, count, scratch + x * pixel_bytes, output + x * layer.channels);
+}
+
+/// The loops that suit the layer.
+auto row_of_block_for(const DepthwiseView& layer) {
   const layers::WindowAxis& columns = layer.columns;
-  const std::int64_t taps = kTaps > 0 ? kTaps : columns.window;
-  const std::int64_t group_bytes = columns_seen_of(columns) * 4 * kBlock;
-  for (std::int64_t x = 0; x < columns.output; ++x) {
-    ShortInts sum[4];
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) sum[v] = load<ShortInts>(layer.bias + channel + v * (kBlock / 4));
-    const std::int8_t* from = weights;
-    for (std::int64_t part = 0; part < layer.parts; ++part)
-      for (std::int64_t g = 0; g < layer.groups; ++g, from += taps * 4 * kBlock)
-        add_taps(sum, scratch + g * group_bytes + x * columns.stride * 4 * kBlock, from, taps,
-                 columns.dilation * 4 * kBlock);
-    const Requantization::View& q = layer.requantization;
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) sum[v] = requantized(sum[v], q, channel + v * (kBlock / 4));
-    store_bytes(output + x * layer.channels + channel, pack_in_lanes(sum[0], sum[1], sum[2], sum[3], q), count);
-  }
+  const bool usual = columns.window == 3 && columns.dilation == 1 && layer.groups == 1 && layer.parts <= 2;
+  if (usual && columns.stride == 1)
+    return layer.parts == 1 ? &row_of_block<ThreeColumns<1, 1>> : &row_of_block<ThreeColumns<2, 1>>;
+  if (usual && columns.stride == 2)
+    return layer.parts == 1 ? &row_of_block<ThreeColumns<1, 2>> : &row_of_block<ThreeColumns<2, 2>>;
+  return &row_of_block<AnyWindow>;
 }
 
 void depthwise_row(const DepthwiseView& layer, const std::uint8_t* const* rows, std::uint8_t* scratch,
@@ -92,13 +137,11 @@ void depthwise_row(const DepthwiseView& layer, const std::uint8_t* const* rows, 
   const std::int64_t group_bytes = columns_seen_of(layer.columns) * 4 * kBlock;
   const std::int64_t block_bytes = layer.parts * layer.groups * layer.columns.window * 4 * kBlock;
   const std::int8_t* weights = layer.weights;
+  const auto row_of_block = row_of_block_for(layer);
   for (std::int64_t channel = 0; channel < layer.channels; channel += kBlock, weights += block_bytes) {
     const std::int64_t count = layer.channels - channel < kBlock ? layer.channels - channel : kBlock;
     for (std::int64_t g = 0; g < layer.groups; ++g)
       interleave_rows(layer, rows + 4 * g, channel, count, scratch + g * group_bytes);
-    if (layer.columns.window == 3)
-      row_of_block<3>(layer, weights, channel, count, scratch, output);
-    else
-      row_of_block<0>(layer, weights, channel, count, scratch, output);
+    row_of_block(layer, weights, channel, count, scratch, output);
   }
 }

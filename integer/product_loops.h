@@ -28,18 +28,29 @@ template <class V>
   return (V)((Unsigned)sum + (Unsigned)a * static_cast<std::uint32_t>(b));
 }
 
-/// A row of a panel: vectors of columns as bytes, the first `width` of them stored.
-template <int kVectors>
-[[gnu::always_inline]] inline void store_row(const Ints (&sum)[kVectors], const Requantization::View& q,
-                                             std::int64_t column, std::uint8_t* to, std::int64_t width) {
-  Ints y[4];
+/// Requantizes rows of a panel, `kStep` rows apart, and stores the first panel.width columns of each. As many rows as
+/// make four vectors are packed to bytes together.
+template <int kRows, int kVectors, int kStep>
+[[gnu::always_inline]] inline void store_rows(Ints (*sum)[kVectors], const Requantization::View& q, const Panel& panel,
+                                              std::uint8_t* to, std::int64_t columns) {
 #pragma GCC unroll 4
-  for (int v = 0; v < 4; ++v) y[v] = v < kVectors ? requantized(sum[v], q, column + v * kLanes) : y[0];
-  const auto packed = pack_in_lanes(y[0], y[1], y[2], y[3], q);
-  Ints order;
-#pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i) order[i] = i % (kLanes / 4) * 4 + i / (kLanes / 4);
-  store_bytes(to, (typename As<Ints>::Bytes)__builtin_shuffle((Ints)packed, order), width);
+  for (int v = 0; v < kVectors; ++v) requantize<kRows, kStep * kVectors>(&sum[0][v], q, panel.column + v * kLanes);
+  constexpr int kTogether = kVectors < 3 ? 4 / kVectors : 1;
+  using RowBytes = typename BytesOf<sizeof(Ints) / kTogether>::Vector;
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; r += kTogether) {
+    Ints y[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const int row = kVectors < 3 ? r + i / kVectors : r;
+      y[i] = row < kRows && (kVectors != 3 || i < 3) ? sum[row * kStep][i % kVectors] : sum[r * kStep][0];
+    }
+    const auto bytes = pack(y[0], y[1], y[2], y[3], q);
+#pragma GCC unroll 4
+    for (int k = 0; k < kTogether; ++k)
+      if (r + k < kRows)
+        store_bytes(to + (r + k) * columns, load<RowBytes>(reinterpret_cast<const RowBytes*>(&bytes) + k), panel.width);
+  }
 }
 
 template <int kRows, int kVectors, bool kPooled>
@@ -75,21 +86,16 @@ void multiply_tile(const PackedWeights::View& w, const ProductRows& rows, const 
       for (int r = 0; r < kRows; ++r) sum[r][v] = wrapping_multiply_add(sum[r][v], correction, rows.sums[first + r]);
     }
   }
+  std::uint8_t* to = rows.output + first / (kPooled ? 4 : 1) * w.columns + panel.column;
   if constexpr (kPooled) {
 #pragma GCC unroll 2
-    for (int r = 0; r < kRows; r += 4) {
-      Ints largest[kVectors];
+    for (int r = 0; r < kRows; r += 4)
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v)
-        largest[v] = larger(larger(sum[r][v], sum[r + 1][v]), larger(sum[r + 2][v], sum[r + 3][v]));
-      store_row(largest, w.requantization, panel.column, rows.output + (first + r) / 4 * w.columns + panel.column,
-                panel.width);
-    }
+        sum[r][v] = larger(larger(sum[r][v], sum[r + 1][v]), larger(sum[r + 2][v], sum[r + 3][v]));
+    store_rows<kRows / 4, kVectors, 4>(sum, w.requantization, panel, to, w.columns);
   } else {
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      store_row(sum[r], w.requantization, panel.column, rows.output + (first + r) * w.columns + panel.column,
-                panel.width);
+    store_rows<kRows, kVectors, 1>(sum, w.requantization, panel, to, w.columns);
   }
 }
 

@@ -11,6 +11,8 @@ constexpr std::int32_t kLargestShift = 62;
 constexpr std::int32_t kSmallestShift = 21;
 constexpr std::int32_t kHalf = 33;
 constexpr std::int32_t kLimit = 1 << 18;
+/// 2^8 * 2^20 beside 2^30 + 2^19.
+constexpr std::int32_t kRoomForZeroPoint = 20;
 
 }  // namespace
 
@@ -30,29 +32,32 @@ RequantizationFactors requantization_factors(const Multiplier& multiplier) {
 
 Requantization::Requantization(std::span<const Multiplier> multipliers, std::int64_t size, std::int32_t zero_point,
                                const Clamp& clamp)
-    : zero_point(zero_point), clamp(clamp) {
-  for (Tensor* array : {&mantissas, &roundings, &rights, &lefts, &limits}) *array = Tensor(Shape{size}, DType::kInt32);
+    : clamp_(clamp) {
+  for (Tensor* array : {&mantissas_, &roundings_, &rights_, &lefts_, &limits_, &zero_points_})
+    *array = Tensor(Shape{size}, DType::kInt32);
   for (std::size_t i = 0; i < multipliers.size(); ++i) {
     const RequantizationFactors factors = requantization_factors(multipliers[i]);
-    mantissas.data<std::int32_t>()[i] = factors.mantissa;
-    roundings.data<std::int32_t>()[i] = factors.rounding;
-    rights.data<std::int32_t>()[i] = factors.right;
-    lefts.data<std::int32_t>()[i] = factors.left;
-    limits.data<std::int32_t>()[i] = factors.limit;
-    any_left = any_left || factors.left != 0;
+    const bool fits = factors.right <= kRoomForZeroPoint;
+    mantissas_.data<std::int32_t>()[i] = factors.mantissa;
+    roundings_.data<std::int32_t>()[i] = factors.rounding + (fits ? zero_point << factors.right : 0);
+    rights_.data<std::int32_t>()[i] = factors.right;
+    lefts_.data<std::int32_t>()[i] = factors.left;
+    limits_.data<std::int32_t>()[i] = factors.limit;
+    zero_points_.data<std::int32_t>()[i] = fits ? 0 : zero_point;
+    unusual_ = unusual_ || factors.left != 0 || !fits;
   }
 }
 
 Requantization::View Requantization::view() const {
-  return {.mantissas = mantissas.data<std::int32_t>(),
-          .roundings = roundings.data<std::int32_t>(),
-          .rights = rights.data<std::int32_t>(),
-          .lefts = lefts.data<std::int32_t>(),
-          .limits = limits.data<std::int32_t>(),
-          .any_left = any_left,
-          .zero_point = zero_point,
-          .lowest = clamp.min,
-          .highest = clamp.max};
+  return {.mantissas = mantissas_.data<std::int32_t>(),
+          .roundings = roundings_.data<std::int32_t>(),
+          .rights = rights_.data<std::int32_t>(),
+          .lefts = lefts_.data<std::int32_t>(),
+          .limits = limits_.data<std::int32_t>(),
+          .zero_points = zero_points_.data<std::int32_t>(),
+          .unusual = unusual_,
+          .lowest = clamp_.min,
+          .highest = clamp_.max};
 }
 
 }  // namespace miniqat::integer

@@ -30,7 +30,8 @@ struct RequantizationFactors {
 /// The same integers as `multiplier` gives, after the clamp to a grid of at most 8 bits.
 RequantizationFactors requantization_factors(const Multiplier& multiplier);
 
-/// Those of a layer's outputs as arrays of int32, for loops over channels.
+/// Those of a layer's outputs as arrays of int32, for loops over channels. The output's zero point is part of the
+/// rounding constant, shifted to the left by `right`, where 32 bits have room for it, as they nearly always have.
 struct Requantization {
   /// One multiplier an output; `size` >= multipliers.size() says how many elements the arrays get, the last ones zeros.
   Requantization(std::span<const Multiplier> multipliers, std::int64_t size, std::int32_t zero_point,
@@ -41,20 +42,21 @@ struct Requantization {
     const std::int32_t* mantissas;
     const std::int32_t* roundings;
     const std::int32_t* rights;
+    /// The following matter only where something is `unusual`.
     const std::int32_t* lefts;
     const std::int32_t* limits;
-    /// Some `left` or `limit` matters.
-    bool any_left;
-    std::int32_t zero_point;
+    /// Added at last: the zero points that are no part of the rounding.
+    const std::int32_t* zero_points;
+    bool unusual;
     std::int32_t lowest;
     std::int32_t highest;
   };
   View view() const;
 
-  Tensor mantissas, roundings, rights, lefts, limits;
-  bool any_left = false;
-  std::int32_t zero_point;
-  Clamp clamp;
+ private:
+  Tensor mantissas_, roundings_, rights_, lefts_, limits_, zero_points_;
+  bool unusual_ = false;
+  Clamp clamp_;
 };
 
 }  // namespace miniqat::integer

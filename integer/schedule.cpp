@@ -12,7 +12,7 @@ namespace {
 
 /// What the activations of a part may take: much less than a third-level cache, but enough for many examples of a small
 /// network, so that weights are read seldom.
-constexpr std::int64_t kPartBytes = std::int64_t{3} << 20;
+constexpr std::int64_t kPartBytes = std::int64_t{1} << 20;
 
 }  // namespace
 

@@ -13,6 +13,11 @@ struct As {
   typedef std::uint16_t UnsignedShorts __attribute__((vector_size(sizeof(V))));
 };
 
+template <int kSize>
+struct BytesOf {
+  typedef std::uint8_t Vector __attribute__((vector_size(kSize)));
+};
+
 template <class V>
 [[gnu::always_inline]] inline V load(const void* from) {
   V value;
@@ -139,15 +144,23 @@ template <class V>
   return high;
 }
 
-/// integer/requantization.h from element `i` on, before the clamp to the grid.
-template <class V>
-[[gnu::always_inline]] inline V requantized(V sum, const Requantization::View& q, std::int64_t i) {
-  if (q.any_left) {
-    const V limit = load<V>(q.limits + i);
-    sum = larger(smaller(sum, limit), -limit) << load<V>(q.lefts + i);
+/// integer/requantization.h from element `i` of its arrays on, before the clamp, for kCount vectors `step` elements of
+/// V apart: those of one channel in several pixels.
+template <int kCount, int kStep, class V>
+[[gnu::always_inline]] inline void requantize(V* sums, const Requantization::View& q, std::int64_t i) {
+  if (q.unusual) {
+    const V limit = load<V>(q.limits + i), left = load<V>(q.lefts + i);
+#pragma GCC unroll 8
+    for (int k = 0; k < kCount; ++k) sums[k * kStep] = larger(smaller(sums[k * kStep], limit), -limit) << left;
   }
-  const V high = high_product(sum, load<V>(q.mantissas + i));
-  return ((high + load<V>(q.roundings + i)) >> load<V>(q.rights + i)) + q.zero_point;
+  const V mantissa = load<V>(q.mantissas + i), rounding = load<V>(q.roundings + i), right = load<V>(q.rights + i);
+#pragma GCC unroll 8
+  for (int k = 0; k < kCount; ++k) sums[k * kStep] = (high_product(sums[k * kStep], mantissa) + rounding) >> right;
+  if (q.unusual) {
+    const V zero_point = load<V>(q.zero_points + i);
+#pragma GCC unroll 8
+    for (int k = 0; k < kCount; ++k) sums[k * kStep] += zero_point;
+  }
 }
 
 /// Integers as bytes, clamped: in every 16 bytes of the result four of a, then four of b, c and d.
@@ -178,6 +191,16 @@ template <class V>
   const Bytes lowest = Bytes{} + static_cast<std::uint8_t>(q.lowest);
   const Bytes highest = Bytes{} + static_cast<std::uint8_t>(q.highest);
   return smaller(larger(bytes, lowest), highest);
+}
+
+/// The same in order: a, b, c, d.
+template <class V>
+[[gnu::always_inline]] inline typename As<V>::Bytes pack(V a, V b, V c, V d, const Requantization::View& q) {
+  constexpr int kLanes = sizeof(V) / 4;
+  V order;
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) order[i] = i % (kLanes / 4) * 4 + i / (kLanes / 4);
+  return (typename As<V>::Bytes)__builtin_shuffle((V)pack_in_lanes(a, b, c, d, q), order);
 }
 
 /// The first `count` bytes; the others are any.

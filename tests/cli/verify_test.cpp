@@ -89,6 +89,13 @@ TEST_F(IntegersOutTest, EveryFormatIsWritten) {
   train("run");
   expect_success(export_as("miniqat", "model.miniqat"));
   EXPECT_EQ(integer::read_model(path("model.miniqat")).weight_bytes(), 9 * 4 + 64 * 10);
+  const Arguments of_file = {"eval",       "--model", "model.miniqat", "--dataset", "mnist",
+                             "--data-dir", "digits",  "--threads",     "1",         "--json"};
+  const Outcome file = program(of_file), run = program({"eval", "--run", "run", "--integer", "--json"});
+  expect_success(file);
+  EXPECT_EQ(Json::parse(file.out)["correct"], Json::parse(run.out)["correct"]);
+  expect_error(program({"eval", "--model", "model.miniqat"}), 2, {"--dataset"});
+  expect_error(program({"eval", "--model", "model.miniqat", "--run", "run"}), 2, {"one of --run and --model"});
   for (const char* name : {"m.tflite", "m.onnx", "m.c", "m.json"}) {
     const Outcome outcome = export_as(fs::path(name).extension().string().substr(1), name);
     expect_success(outcome);

@@ -22,11 +22,13 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "core/session.h"
+#include "integer/engine.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "quantize/rewrite.h"
+#include "tests/integer/random_model.h"
 
 namespace {
 
@@ -186,6 +188,18 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(task.model) + (task.quantizes ? "_qat" : "_float") +
              (task.bn_fold == kSingle ? "_single" : "") + (task.adam ? "_adam" : "");
     });
+
+TEST(IntegerEngineAllocation, AfterTheFirstRunOfABatchSizeThereIsNone) {
+  set_thread_count(2);
+  const integer::Model model = testing::random_network(1);
+  Random random(1);
+  const Tensor few = testing::random_images(random, model, 3), many = testing::random_images(random, model, 20);
+  integer::Engine engine(model);
+  engine.run(few);
+  engine.run(many);
+  for (const Tensor& images : {few, many, many, few})
+    EXPECT_EQ(allocations_of([&] { engine.run(images); }), 0) << images.shape() << "\n" << first_callers();
+}
 
 TEST(AllocationCount, SeesOurAllocations) {
   std::vector<int>* numbers = nullptr;

@@ -102,7 +102,7 @@ void mutate(Random& random, std::string& bytes) {
 
 /// Of damage with a checksum that fits, most is refused; the rest makes another model, which is as good as any.
 TEST(ModelFileFuzz, SurvivesDamageThatTheChecksumHides) {
-  constexpr int kRounds = 1500;
+  constexpr int kRounds = 800;
   int refused = 0, accepted = 0;
   Random random(99);
   for (int round = 0; round < kRounds; ++round) {

@@ -2,14 +2,17 @@
 //
 //   node onnxruntime.mjs MODEL IMAGES COUNT OUT [--threads N] [--batch N] [--optimized DIR]
 //   node onnxruntime.mjs --list FILE ...      a line "MODEL IMAGES COUNT OUT" for each of many runs
+//   node onnxruntime.mjs --serve MODEL [--threads N] [--batch N]     for scripts/bench-integer
 //
 // IMAGES holds COUNT examples of raw uint8 integers. OUT gets the outputs of all, raw float32 (little-endian). Prints one
 // JSON line for each run; its "seconds" are those of inference alone, after a run to warm up. DIR gets the graph that
 // the runtime made of a model, under the model's file name. Exit status 1 with a line on stderr when something is
-// wrong, 77 when onnxruntime-node is not installed.
+// wrong, 77 when onnxruntime-node is not installed. --serve prints "ready BATCH" and then, for each line "go N" on
+// standard input, the seconds of N runs on a batch of noise.
 
 import {readFile, writeFile} from 'node:fs/promises';
 import path from 'node:path';
+import {createInterface} from 'node:readline';
 import {parseArgs} from 'node:util';
 
 const FAILED = 1;
@@ -39,11 +42,13 @@ async function commandLine() {
       threads: {type: 'string', default: '1'},
       batch: {type: 'string', default: '64'},
       optimized: {type: 'string'},
+      serve: {type: 'string'},
     },
   });
   const lines = values.list ? (await readFile(values.list, 'utf8')).split('\n').filter((line) => line) : [];
   return {
-    runs: values.list ? lines.map((line) => runOf(line.split(' '))) : [runOf(positionals)],
+    runs: values.list ? lines.map((line) => runOf(line.split(' '))) : values.serve ? [] : [runOf(positionals)],
+    served: values.serve,
     threads: positive(values.threads, '--threads'),
     batch: positive(values.batch, '--batch'),
     optimized: values.optimized,
@@ -70,7 +75,7 @@ function only(names, metadata, what, type) {
   return {name: names[0], extents, size: extents.reduce((a, b) => a * b, 1)};
 }
 
-async function perform(ort, {model, images, count, out}, {threads, batch, optimized}) {
+async function open(ort, model, {threads, optimized}) {
   const session = await ort.InferenceSession.create(await readFile(model), {
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
@@ -82,6 +87,25 @@ async function perform(ort, {model, images, count, out}, {threads, batch, optimi
   });
   const input = only(session.inputNames, session.inputMetadata, 'input', 'uint8');
   const output = only(session.outputNames, session.outputMetadata, 'output', 'float32');
+  return {session, input, output};
+}
+
+async function serve(ort, {served, batch, ...settings}) {
+  const {session, input} = await open(ort, served, settings);
+  const noise = Uint8Array.from({length: batch * input.size}, () => Math.random() * 256);
+  const feeds = {[input.name]: new ort.Tensor('uint8', noise, [batch, ...input.extents])};
+  for (let i = 0; i < 3; ++i) await session.run(feeds);
+  console.log(`ready ${batch}`);
+  for await (const line of createInterface({input: process.stdin})) {
+    const repeats = positive(line.replace(/^go /, ''), 'go');
+    const start = process.hrtime.bigint();
+    for (let i = 0; i < repeats; ++i) await session.run(feeds);
+    console.log(Number(process.hrtime.bigint() - start) / 1e9);
+  }
+}
+
+async function perform(ort, {model, images, count, out}, {batch, ...settings}) {
+  const {session, input, output} = await open(ort, model, settings);
   const bytes = await readFile(images);
   if (bytes.length !== count * input.size)
     throw new Failure(`${images} has ${bytes.length} bytes; ${count} examples of ${input.size} take ${count * input.size}`);
@@ -112,6 +136,7 @@ async function perform(ort, {model, images, count, out}, {threads, batch, optimi
 try {
   const ort = await loadRuntime();
   const {runs, ...settings} = await commandLine();
+  if (settings.served) await serve(ort, settings);
   for (const run of runs) await perform(ort, run, settings);
 } catch (error) {
   console.error(`onnxruntime.mjs: ${error.message.replace(/\s*\n\s*/g, ' ')}`);
