@@ -115,7 +115,7 @@ void add_eval(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--run", arguments->run, "a run directory");
   command->add_option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
-  command->add_option("--dataset", arguments->dataset, "the run's own when left out");
+  command->add_option("--dataset", arguments->dataset, "the run's own when left out; --model needs it");
   command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command->add_option("--checkpoint", arguments->checkpoint,
                       "another .safetensors file or run directory than the run's own");

@@ -31,6 +31,7 @@ struct Arguments {
   std::string data_dir;
   std::string prefix;
   bool float_io = false;
+  bool int8 = false;
   bool unpacked = false;
   std::int64_t test_vectors = 4;
 };
@@ -64,19 +65,13 @@ std::size_t write_c(const Arguments& arguments, const RunSource& run, const inte
   header.replace_extension(".h");
   const exporters::CSource code =
       exporters::c_source(model, prefix, header.filename().string(), test_images(arguments, run, model));
-  write_file_atomically(header, code.header);
-  try {
-    write_file_atomically(source, code.source);
-  } catch (const Error&) {
-    std::error_code ignored;
-    fs::remove(header, ignored);
-    throw;
-  }
+  write_files_atomically({{.path = header, .bytes = code.header}, {.path = source, .bytes = code.source}});
   return code.header.size() + code.source.size();
 }
 
 std::string bytes_of(const Arguments& arguments, const integer::Model& model) {
-  if (arguments.format == "tflite") return exporters::tflite(model, {.float_io = arguments.float_io});
+  if (arguments.format == "tflite")
+    return exporters::tflite(model, {.float_io = arguments.float_io, .int8 = arguments.int8});
   if (arguments.format == "onnx") return exporters::onnx(model, {.packed_4_bits = !arguments.unpacked});
   if (arguments.format == "json") return exporters::json(model);
   return integer::to_bytes(model);
@@ -84,8 +79,10 @@ std::string bytes_of(const Arguments& arguments, const integer::Model& model) {
 
 void check(const Arguments& arguments) {
   if (arguments.float_io && arguments.format != "tflite") throw UsageError("--float-io is for --format tflite");
+  if (arguments.int8 && arguments.format != "tflite") throw UsageError("--int8 is for --format tflite");
   if (arguments.unpacked && arguments.format != "onnx") throw UsageError("--8-bit-weights is for --format onnx");
   if (!arguments.prefix.empty() && arguments.format != "c") throw UsageError("--prefix is for --format c");
+  if (arguments.out.empty()) throw UsageError("--out must name a file");
 }
 
 void export_run(const Arguments& arguments) {
@@ -100,9 +97,10 @@ void export_run(const Arguments& arguments) {
     write_file_atomically(arguments.out, bytes);
     size = bytes.size();
   }
-  std::printf("%s: %s %s, %zu operations, %ld bytes of weights, %zu bytes in all\n", arguments.out.c_str(),
-              run.settings.model.c_str(), quantization_label(run.settings).c_str(), model.operations.size(),
-              static_cast<long>(model.weight_bytes()), size);
+  std::printf("%s: %s %s, %zu operations, %zu bytes\n", arguments.out.c_str(), run.settings.model.c_str(),
+              quantization_label(run.settings).c_str(), model.operations.size(), size);
+  if (arguments.format == "miniqat")
+    std::printf("weights: %ld bytes, packed to their bits\n", static_cast<long>(model.weight_bytes()));
 }
 
 }  // namespace
@@ -122,6 +120,7 @@ void add_export(CLI::App& program) {
   command->add_option("--checkpoint", arguments->checkpoint,
                       "another .safetensors file or run directory than the run's own");
   command->add_flag("--float-io", arguments->float_io, "tflite: float32 input and output instead of integers");
+  command->add_flag("--int8", arguments->int8, "tflite: int8 also where uint8 would do");
   command->add_flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
   command->add_option("--prefix", arguments->prefix, "c: of every name; the file's name when left out");
   command->add_option("--test-vectors", arguments->test_vectors, "c: so many test pictures with expected integers")

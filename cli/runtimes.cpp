@@ -85,13 +85,13 @@ RuntimeResult Runtimes::run(const std::string& format, const std::string& file, 
   if (format == "onnx") command.insert(command.end(), {"--threads", std::to_string(threads)});
   const Finished finished = run_program(command);
   if (finished.status != 0)
-    fail(script.filename().string(), " ended with ", finished.status, ": ", first_line(finished.err));
+    fail(script.filename().string(), " ended with status ", finished.status, finished.err.empty() ? "" : ": ",
+         first_line(finished.err));
   try {
     const nlohmann::ordered_json report = parse_json(first_line(finished.out));
     const std::string raw = read_file(output_path);
     return {.runtime = concat(report.at("runtime").get<std::string>(), " ", report.at("version").get<std::string>()),
-            .output = integers_from(raw, report.at("dtype").get<std::string>(), n, model.tensor(model.output)),
-            .seconds = report.at("seconds").get<double>()};
+            .output = integers_from(raw, report.at("dtype").get<std::string>(), n, model.tensor(model.output))};
   } catch (const nlohmann::json::exception& error) {
     fail(script.filename().string(), " printed no report: ", error.what());
   }

@@ -16,8 +16,6 @@ struct RuntimeResult {
   std::string runtime;
   /// [n, classes] uint8: the output's integers; what comes as float32 is put on the output's grid.
   Tensor output;
-  /// Of inference alone.
-  double seconds = 0;
 };
 
 /// Where the runtimes are: a folder with onnxruntime.mjs, litert.mjs and their node_modules.

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -51,18 +52,32 @@ void ask_runtimes(const Arguments& arguments, const integer::Model& model, const
     return;
   }
   const auto ask = [&](const std::string& format, const auto& exported) {
+    std::string file;
     try {
-      const RuntimeResult result = runtimes.run(format, exported(), model, report.verification.images, thread_count());
+      file = exported();
+    } catch (const Error& error) {
+      report.left_out.push_back(concat("left out: ", error.what()));
+      return;
+    }
+    try {
+      const RuntimeResult result = runtimes.run(format, file, model, report.verification.images, thread_count());
       report.runtimes.push_back(score_of(result.runtime, result.output, report.verification, split));
     } catch (const Error& error) {
-      report.left_out.push_back(format + " left out: " + error.what());
+      report.failed.push_back(concat(format, " failed: ", error.what()));
     }
   };
   ask("tflite", [&] { return exporters::tflite(model); });
   ask("onnx", [&] { return exporters::onnx(model); });
 }
 
+/// CLI::Range lets NaN pass.
+void check(const Bounds& bounds) {
+  for (const std::optional<double>& bound : {bounds.accuracy_difference, bounds.agreement, bounds.runtime_agreement})
+    if (bound && std::isnan(*bound)) throw UsageError("a bound must be a number");
+}
+
 void verify_run(const Arguments& arguments) {
+  check(arguments.bounds);
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   datasets::Dataset split = load_data(run, arguments.dataset, arguments.data_dir).test;
@@ -79,11 +94,11 @@ void verify_run(const Arguments& arguments) {
                         split.size(), " test pictures");
   report.verification = verify(session, classifier, model, split, show_progress);
   ask_runtimes(arguments, model, split, report);
-  if (!arguments.out.empty()) write_json(arguments.out, report.json());
   std::printf("%s", arguments.json ? (report.json().dump() + "\n").c_str() : report.table().c_str());
+  std::fflush(stdout);
+  if (!arguments.out.empty()) write_json(arguments.out, report.json());
   const std::vector<std::string> broken = report.broken(arguments.bounds);
   if (broken.empty()) return;
-  std::fflush(stdout);
   for (std::size_t i = 0; i + 1 < broken.size(); ++i) std::fprintf(stderr, "miniqat verify: %s\n", broken[i].c_str());
   fail(broken.back());
 }
@@ -100,7 +115,7 @@ void add_verify(CLI::App& program) {
   command->add_option("--checkpoint", arguments->checkpoint,
                       "another .safetensors file or run directory than the run's own");
   command->add_option("--examples", arguments->limit, "only the first so many test pictures; 0: all")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));
   command->add_option("--runtimes", arguments->runtimes,
                       "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: tests/runtimes of the "
                       "source tree, where it is there)");
@@ -108,7 +123,7 @@ void add_verify(CLI::App& program) {
   command
       ->add_option("--max-accuracy-difference", arguments->bounds.accuracy_difference,
                    "bound: points between simulated and integer accuracy")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 100.0));
   command
       ->add_option("--min-agreement", arguments->bounds.agreement,
                    "bound: percent of pictures that both give the same class")
@@ -116,7 +131,7 @@ void add_verify(CLI::App& program) {
   command
       ->add_option("--max-steps", arguments->bounds.steps,
                    "bound: steps between an operation and its simulation, given equal inputs")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 255));
   command
       ->add_option("--min-runtime-agreement", arguments->bounds.runtime_agreement,
                    "bound: percent of pictures that another runtime gives the integer engine's class")

@@ -56,6 +56,7 @@ std::string VerifyReport::table() const {
   text += score_row(v.integer);
   for (const Score& score : runtimes) text += score_row(score);
   for (const std::string& line : left_out) text += line + "\n";
+  for (const std::string& line : failed) text += line + "\n";
   text += "same class, equal outputs, largest difference (steps): beside the integer engine\n\n";
 
   std::size_t width = 9;
@@ -82,6 +83,7 @@ nlohmann::ordered_json VerifyReport::json() const {
                                  {"reference_equal", verification.reference_equal},
                                  {"runtimes", nlohmann::ordered_json::array()},
                                  {"left_out", left_out},
+                                 {"failed", failed},
                                  {"layers", nlohmann::ordered_json::array()}};
   for (const Score& score : runtimes) json["runtimes"].push_back(to_json(score));
   for (const LayerComparison& layer : verification.layers)
@@ -109,11 +111,12 @@ std::vector<std::string> VerifyReport::broken(const Bounds& bounds) const {
   };
   require_agreement(v.simulated, bounds.agreement);
   for (const Score& score : runtimes) require_agreement(score, bounds.runtime_agreement);
+  if (bounds.runtime_agreement) lines.insert(lines.end(), failed.begin(), failed.end());
   if (bounds.runtime_agreement && runtimes.empty()) lines.push_back("no other runtime could be asked");
   for (const LayerComparison& layer : v.layers)
     if (bounds.steps && layer.alone.largest > *bounds.steps)
       lines.push_back(
-          format("%s is %d steps apart, more than %d", layer.operation.c_str(), layer.alone.largest, *bounds.steps));
+          format("%s: %d steps apart, more than %d", layer.operation.c_str(), layer.alone.largest, *bounds.steps));
   return lines;
 }
 

@@ -26,8 +26,10 @@ struct VerifyReport {
   std::string title;
   Verification verification;
   std::vector<Score> runtimes;
-  /// "tflite: weights of 4 bits ..."
+  /// "left out: tflite: ... of 4 bits ...": no fault of anyone.
   std::vector<std::string> left_out;
+  /// "onnx failed: ...": a runtime that was there, and could not.
+  std::vector<std::string> failed;
 
   /// For people.
   std::string table() const;

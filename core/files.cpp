@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -93,6 +95,31 @@ void sync_directory(const fs::path& target) {
   if (file.valid()) ::fsync(file.number());
 }
 
+/// A file that is complete beside its place, and gone again unless commit() puts it there.
+class PendingFile {
+ public:
+  explicit PendingFile(const FileContent& content)
+      : path_(content.path), target_(writable_target(content.path)), temporary_path_(temporary_name(target_)) {
+    Descriptor file(::open(temporary_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file.valid()) fail_with_errno("write", path_);
+    temporary_.emplace(temporary_path_);
+    write_all(file, content.bytes, path_);
+    if (::fsync(file.number()) != 0 || !file.close()) fail_with_errno("write", path_);
+  }
+
+  void commit() {
+    if (::rename(temporary_path_.c_str(), target_.c_str()) != 0) fail_with_errno("write", path_);
+    temporary_->release();
+    sync_directory(target_);
+  }
+
+ private:
+  fs::path path_;
+  fs::path target_;
+  fs::path temporary_path_;
+  std::optional<TemporaryFile> temporary_;
+};
+
 }  // namespace
 
 std::string read_file(const fs::path& path, std::uintmax_t limit) {
@@ -119,16 +146,13 @@ std::string read_file(const fs::path& path, std::uintmax_t limit) {
 }
 
 void write_file_atomically(const fs::path& path, std::string_view bytes) {
-  const fs::path target = writable_target(path);
-  const fs::path temporary_path = temporary_name(target);
-  Descriptor file(::open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!file.valid()) fail_with_errno("write", path);
-  TemporaryFile temporary(temporary_path);
-  write_all(file, bytes, path);
-  if (::fsync(file.number()) != 0 || !file.close()) fail_with_errno("write", path);
-  if (::rename(temporary.path().c_str(), target.c_str()) != 0) fail_with_errno("write", path);
-  temporary.release();
-  sync_directory(target);
+  write_files_atomically({{.path = path, .bytes = bytes}});
+}
+
+void write_files_atomically(const std::vector<FileContent>& files) {
+  std::vector<std::unique_ptr<PendingFile>> pending;
+  for (const FileContent& file : files) pending.push_back(std::make_unique<PendingFile>(file));
+  for (const auto& file : pending) file->commit();
 }
 
 }  // namespace miniqat

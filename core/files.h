@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace miniqat {
 
@@ -13,5 +14,14 @@ std::string read_file(const std::filesystem::path& path, std::uintmax_t limit = 
 /// Writes a temporary file beside `path`, fsyncs it and renames it over `path`: readers see the old file or the new
 /// one, never a half. Throws Error naming path and reason; then `path` is untouched and the temporary file removed.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
+
+struct FileContent {
+  std::filesystem::path path;
+  std::string_view bytes;
+};
+
+/// The same for files that belong together: none is touched before all are complete beside their places. Only a rename
+/// that fails after that, which takes a file system that changes meanwhile, can leave some of them old.
+void write_files_atomically(const std::vector<FileContent>& files);
 
 }  // namespace miniqat

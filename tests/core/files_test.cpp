@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/errors.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat {
@@ -166,6 +167,21 @@ TEST_F(FilesTest, WritersOfOneFileDontCollide) {
   const std::string bytes = read_file(path);
   EXPECT_EQ(bytes, std::string(10'000, bytes.front()));
   EXPECT_EQ(entries(), 1u);
+}
+
+TEST(Files, FilesThatBelongTogetherAreWrittenTogether) {
+  const testing::TempDir directory;
+  const auto first = directory.write("first", "old"), second = directory.path() / "no" / "second";
+  EXPECT_TRUE(
+      testing::mentions(testing::error_of([&] {
+                          write_files_atomically({{.path = first, .bytes = "new"}, {.path = second, .bytes = "new"}});
+                        }),
+                        {"no/second"}));
+  EXPECT_EQ(read_file(first), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1) << "a temporary file stayed";
+  const auto third = directory.path() / "third";
+  write_files_atomically({{.path = first, .bytes = "1"}, {.path = third, .bytes = "3"}});
+  EXPECT_EQ(read_file(first) + read_file(third), "13");
 }
 
 }  // namespace
