@@ -184,7 +184,7 @@ TEST(Convert, RangesOfChannels) {
         EXPECT_TRUE(testing::mentions(net.refusal(y), {"wq", "6 ranges", "2 output channels"}));
         continue;
       }
-      const integer::Layer& layer = layer_of(net.faithful(y));
+      const integer::Layer layer = layer_of(net.faithful(y));
       EXPECT_EQ(layer.weight_scales.size(), depthwise ? 6u : 2u);
       EXPECT_EQ(layer.weight_scales[0] == layer.weight_scales.back(), false);
     }
