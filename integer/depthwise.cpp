@@ -16,21 +16,9 @@
 namespace miniqat::integer {
 namespace {
 
+#define MINIQAT_WITH_VNNI
 #define MINIQAT_LOOPS "integer/depthwise_loops.h"
 #include "core/per_instruction_set.h"
-
-#if MINIQAT_HAS_INSTRUCTION_SETS
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,prefer-vector-width=512")
-#define MINIQAT_VECTOR_BYTES 64
-#define MINIQAT_VNNI 1
-namespace avx512vnni {
-#include "integer/depthwise_loops.h"
-}
-#undef MINIQAT_VNNI
-#undef MINIQAT_VECTOR_BYTES
-#pragma GCC pop_options
-#endif
 
 #define MINIQAT_DEPTHWISE_KERNEL(set) \
   DepthwiseKernel { .name = #set, .block = set::kBlock, .row = &set::depthwise_row }
