@@ -1,5 +1,6 @@
 #include "integer/arithmetic.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -10,6 +11,7 @@ namespace {
 constexpr int kMantissaBits = 31;
 constexpr int kLargestExponent = 30;
 constexpr int kSmallestExponent = -31;
+constexpr int kLargestSharedExponent = 20;
 
 }  // namespace
 
@@ -32,16 +34,15 @@ Multiplier multiplier_for(double real) {
 
 SharedMultipliers shared_multipliers_for(std::span<const double> reals) {
   if (reals.empty()) fail("shared multipliers of no numbers");
-  Multiplier largest;
-  for (const double real : reals) {
-    const Multiplier multiplier = multiplier_for(real);
-    if (multiplier.real() > largest.real()) largest = multiplier;
-  }
-  SharedMultipliers shared{.shift = largest.shift};
-  for (const double real : reals) {
-    const double mantissa = std::round(std::ldexp(real, largest.shift));
-    shared.mantissas.push_back(static_cast<std::int32_t>(std::min(mantissa, static_cast<double>(INT32_MAX))));
-  }
+  for (const double real : reals)
+    if (!(real >= 0) || real >= std::ldexp(1.0, kLargestSharedExponent))
+      fail("a shared multiplier must be in [0, 2^20), but is ", real);
+  int exponent = 0;
+  std::frexp(*std::ranges::max_element(reals), &exponent);
+  SharedMultipliers shared{.shift =
+                               std::min(SharedMultipliers::kMantissaBits - exponent, SharedMultipliers::kLargestShift)};
+  for (const double real : reals)
+    shared.mantissas.push_back(static_cast<std::int32_t>(std::nearbyint(std::ldexp(real, shared.shift))));
   return shared;
 }
 

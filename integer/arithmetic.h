@@ -31,29 +31,39 @@ struct Clamp {
 
 /// A real number >= 0 as mantissa * 2^-shift: what integers are multiplied by.
 struct Multiplier {
+  static constexpr std::int32_t kLargestShift = 62;
   /// 0, or in [2^30, 2^31).
   std::int32_t mantissa = 0;
-  /// 1..62.
+  /// 1..kLargestShift.
   std::int32_t shift = 31;
 
   double real() const;
   friend bool operator==(const Multiplier&, const Multiplier&) = default;
 };
 
+/// What M should be, products and ratios of scales, is computed in float32 before it comes here: runtimes multiply by
+/// that float32 number, and 31 bits of mantissa hold it exactly.
+
 /// The multiplier nearest to `real`: 31 bits of mantissa. Numbers below 2^-32 become 0, since they make less than half
 /// of any 32-bit integer. Throws Error for negative numbers, those from 2^30 on, and NaN.
 Multiplier multiplier_for(double real);
 
-/// Multipliers with one shift, so that their products may be added before anything is rounded. The largest has the
-/// mantissa that multiplier_for() gives it.
+/// Multipliers with one shift, so that their products may be added before anything is rounded. Their mantissas are
+/// short enough for the sum of two products with integers of 9 bits, and the rounding, to fit 32 bits: the precision
+/// that XNNPACK, LiteRT's engine, has for ADD, and then the same integers.
 struct SharedMultipliers {
-  /// Each in [0, 2^31).
+  static constexpr int kMantissaBits = 21;
+  static constexpr std::int32_t kLargestMantissa = 1 << kMantissaBits;
+  static constexpr std::int32_t kLargestShift = 31;
+  /// Each in [0, kLargestMantissa].
   std::vector<std::int32_t> mantissas = {};
-  std::int32_t shift = 31;
+  /// 1..kLargestShift.
+  std::int32_t shift = kLargestShift;
   friend bool operator==(const SharedMultipliers&, const SharedMultipliers&) = default;
 };
 
-/// Throws what multiplier_for() throws, and Error for no number at all.
+/// The multipliers nearest to `reals`, ties to even, where the largest has 21 bits of mantissa, or as many as the
+/// largest shift leaves it. Throws Error for no number at all, negative numbers, those from 2^20 on, and NaN.
 SharedMultipliers shared_multipliers_for(std::span<const double> reals);
 
 /// floor(product / 2^shift + 1/2): to the nearest integer, ties upwards, as quantize() rounds in training.

@@ -58,7 +58,8 @@ struct Layer {
   const Multiplier& multiplier(std::int64_t channel) const { return multipliers[per_channel() ? channel : 0]; }
 };
 
-/// y = the sum over inputs i of (x_i - zero point of x_i) * mantissa_i, shifted: two inputs of one shape.
+/// y = the sum over inputs i of (x_i - zero point of x_i) * mantissa_i, shifted: two inputs of one shape. The
+/// multipliers are the nearest to input's scale / output's scale.
 struct Add {
   SharedMultipliers multipliers;
 };

@@ -61,13 +61,13 @@ class OperationCheck {
   void require_one_grid() const {
     require(input().grid == output().grid, "keeps its input's scale, zero point and bits");
   }
-  void require_shift(std::int32_t shift) const {
-    require(shift >= 1 && shift <= 62, "has a multiplier's shift of ", shift, ", not in 1..62");
+  void require_shift(std::int32_t shift, std::int32_t largest) const {
+    require(shift >= 1 && shift <= largest, "has a multiplier's shift of ", shift, ", not in 1..", largest);
   }
   void require_multiplier(const Multiplier& multiplier) const {
     require(multiplier.mantissa == 0 || multiplier.mantissa >= 1 << 30, "has a multiplier's mantissa of ",
             multiplier.mantissa, ", not 0 and not in [2^30, 2^31)");
-    require_shift(multiplier.shift);
+    require_shift(multiplier.shift, Multiplier::kLargestShift);
   }
 
   void require_axis(const WindowAxis& axis) const {
@@ -97,8 +97,9 @@ class OperationCheck {
     require_same_shapes();
     require(add.multipliers.mantissas.size() == 2, "takes two multipliers");
     for (const std::int32_t mantissa : add.multipliers.mantissas)
-      require(mantissa >= 0, "has a multiplier's mantissa of ", mantissa, ", not in [0, 2^31)");
-    require_shift(add.multipliers.shift);
+      require(mantissa >= 0 && mantissa <= SharedMultipliers::kLargestMantissa, "has a multiplier's mantissa of ",
+              mantissa, ", not in [0, 2^21]");
+    require_shift(add.multipliers.shift, SharedMultipliers::kLargestShift);
   }
   void check(const Mul& mul) const {
     require_inputs(2);

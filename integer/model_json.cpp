@@ -181,7 +181,7 @@ class ActionReader {
     return within("multipliers", [this] {
       JsonFields fields(fields_.at("multipliers"));
       SharedMultipliers multipliers;
-      for (const std::int64_t mantissa : fields.integers("mantissas", 0, INT32_MAX))
+      for (const std::int64_t mantissa : fields.integers("mantissas", 0, SharedMultipliers::kLargestMantissa))
         multipliers.mantissas.push_back(static_cast<std::int32_t>(mantissa));
       multipliers.shift = fields.int32("shift");
       fields.done();

@@ -9,10 +9,9 @@
 namespace miniqat::integer {
 namespace {
 
-/// The parts of an Add for 32-bit loops.
-struct SplitAdd {
-  std::int32_t upper[2], lower[2], zero_points[2];
-  std::int32_t rounding, right, zero_point;
+struct ScaledSum {
+  std::int32_t mantissas[2], zero_points[2];
+  std::int32_t rounding, shift, zero_point;
   Clamp clamp;
 };
 
@@ -25,11 +24,6 @@ struct ScaledProduct {
 
 #define MINIQAT_LOOPS "integer/pointwise_loops.h"
 #include "core/per_instruction_set.h"
-
-constexpr std::int32_t kLowerBits = 16;
-/// Below, the loops would need 64 bits; from kVanishingShift on, two products of 9 and 31 bits make less than half.
-constexpr std::int32_t kSmallestShift = kLowerBits + 1;
-constexpr std::int32_t kVanishingShift = 42;
 
 std::array<std::int32_t, 2> two_zero_points(const Model& model, const Operation& operation) {
   return {model.input_of(operation, 0).grid.zero_point, model.input_of(operation, 1).grid.zero_point};
@@ -46,31 +40,19 @@ AddStep::AddStep(const Model& model, const Operation& operation)
       zero_points_(two_zero_points(model, operation)),
       multipliers_(std::get<Add>(operation.action).multipliers),
       zero_point_(model.output_of(operation).grid.zero_point),
-      clamp_(operation.clamp) {
-  if (multipliers_.shift >= kVanishingShift) multipliers_ = {.mantissas = {0, 0}, .shift = kVanishingShift};
-}
+      clamp_(operation.clamp) {}
 
 void AddStep::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
   const auto& [mantissas, shift] = multipliers_;
-  const std::uint8_t* a = inputs[0];
-  const std::uint8_t* b = inputs[1];
-  if (shift < kSmallestShift) {
-    for (std::int64_t i = 0; i < n * size_; ++i)
-      output[i] = place(
-          std::int64_t{a[i] - zero_points_[0]} * mantissas[0] + std::int64_t{b[i] - zero_points_[1]} * mantissas[1],
-          shift, zero_point_, clamp_);
-    return;
-  }
-  SplitAdd split{.upper = {mantissas[0] >> kLowerBits, mantissas[1] >> kLowerBits},
-                 .lower = {mantissas[0] & 0xffff, mantissas[1] & 0xffff},
-                 .zero_points = {zero_points_[0], zero_points_[1]},
-                 .rounding = std::int32_t{1} << (shift - kSmallestShift),
-                 .right = shift - kLowerBits,
-                 .zero_point = zero_point_,
-                 .clamp = clamp_};
+  const ScaledSum scaled{.mantissas = {mantissas[0], mantissas[1]},
+                         .zero_points = {zero_points_[0], zero_points_[1]},
+                         .rounding = std::int32_t{1} << (shift - 1),
+                         .shift = shift,
+                         .zero_point = zero_point_,
+                         .clamp = clamp_};
   const auto add = MINIQAT_PICK(add_scaled);
   parallel_for(n * size_, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    add(a + begin, b + begin, end - begin, split, output + begin);
+    add(inputs[0] + begin, inputs[1] + begin, end - begin, scaled, output + begin);
   });
 }
 

@@ -1,17 +1,14 @@
 // The loops of integer/pointwise.cpp (see core/per_instruction_set.h).
 
-/// Sums of two products of 9 and 31 bits, on 32 bits: mantissas are cut into their upper 15 and lower 16 bits, and with
-/// a shift of at least 17 the lower sum and the rounding meet above bit 16.
-void add_scaled(const std::uint8_t* a, const std::uint8_t* b, std::int64_t n, const SplitAdd& s, std::uint8_t* y) {
-  const std::int32_t upper_a = s.upper[0], upper_b = s.upper[1], lower_a = s.lower[0], lower_b = s.lower[1];
+/// Two products of 9 and 21 bits, and a rounding constant of at most 2^30: 32 bits hold their sum.
+void add_scaled(const std::uint8_t* a, const std::uint8_t* b, std::int64_t n, const ScaledSum& s, std::uint8_t* y) {
+  const std::int32_t mantissa_a = s.mantissas[0], mantissa_b = s.mantissas[1];
   const std::int32_t zero_a = s.zero_points[0], zero_b = s.zero_points[1];
-  const std::int32_t rounding = s.rounding, right = s.right, zero_point = s.zero_point;
+  const std::int32_t rounding = s.rounding, shift = s.shift, zero_point = s.zero_point;
   const std::int32_t lowest = s.clamp.min, highest = s.clamp.max;
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::int32_t p = a[i] - zero_a, q = b[i] - zero_b;
-    const std::int32_t lower = p * lower_a + q * lower_b;
-    const std::int32_t upper = p * upper_a + q * upper_b + (lower >> 16);
-    const std::int32_t place = ((upper + rounding) >> right) + zero_point;
+    const std::int32_t sum = (a[i] - zero_a) * mantissa_a + (b[i] - zero_b) * mantissa_b;
+    const std::int32_t place = ((sum + rounding) >> shift) + zero_point;
     y[i] = static_cast<std::uint8_t>(place < lowest ? lowest : place > highest ? highest : place);
   }
 }

@@ -19,7 +19,7 @@ constexpr double kStepsBeyondGrid = 512;
 /// What a bias gets where the weights leave the scale open: far finer than a step, far from 32 bits.
 constexpr double kFreeUnits = 1 << 24;
 constexpr double kMostUnits = 1 << 30;
-constexpr double kLargestMultiplier = (1 << 30) - 1;
+constexpr double kLargestMultiplier = (1 << 20) - 1;
 
 /// [rows, columns] as [columns, rows].
 std::vector<std::uint8_t> transpose(std::span<const std::uint8_t> matrix, std::int64_t rows) {
@@ -112,10 +112,9 @@ void finish_layer(Layer& layer, std::span<const double> bias, float input_scale,
     layer.bias.push_back(static_cast<std::int32_t>(std::clamp<double>(units, -INT32_MAX, INT32_MAX)));
   }
   for (const float scale : layer.weight_scales)
-    layer.multipliers.push_back(
-        integer::multiplier_for(multiplier_in_range(double{input_scale} * scale / output_scale)));
+    layer.multipliers.push_back(integer::multiplier_for(multiplier_in_range(input_scale * scale / output_scale)));
 }
 
-double multiplier_in_range(double real) { return std::min(real, kLargestMultiplier); }
+double multiplier_in_range(float real) { return std::min(double{real}, kLargestMultiplier); }
 
 }  // namespace miniqat::quantize

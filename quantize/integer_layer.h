@@ -25,8 +25,8 @@ void quantize_weights(integer::Layer& layer, const Node& quantizer, const Tensor
 /// then less than a step of the output is lost, as the bias must outweigh all of them by far.
 void finish_layer(integer::Layer& layer, std::span<const double> bias, float input_scale, float output_scale);
 
-/// `real`, or the largest number that a multiplier can be: with that, a step of the input is already more than the
-/// output's grid holds.
-double multiplier_in_range(double real);
+/// `real`, or a number that both kinds of multipliers can be: with that, a step of the input is already far more than
+/// the output's grid holds.
+double multiplier_in_range(float real);
 
 }  // namespace miniqat::quantize

@@ -1,5 +1,6 @@
 #include "quantize/integer_model_builder.h"
 
+#include <array>
 #include <utility>
 
 #include "core/error.h"
@@ -17,7 +18,7 @@ std::string unique(std::set<std::string>& taken, const std::string& name) {
   return candidate;
 }
 
-integer::Multiplier multiplier(double real) { return integer::multiplier_for(multiplier_in_range(real)); }
+integer::Multiplier multiplier(float real) { return integer::multiplier_for(multiplier_in_range(real)); }
 
 void mark_ahead(std::string& name) {
   if (!name.ends_with(kAhead)) name += kAhead;
@@ -74,17 +75,17 @@ int IntegerModelBuilder::add(const Rearrangement& rearrangement, int input) {
                 {.name = rearrangement.tensor, .shape = rearrangement.shape, .grid = grid}, whole(grid).clamp);
 }
 
-void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pending, double output_scale) const {
-  const double input_scale = scale(pending.inputs.front());
-  const double ratio = input_scale / output_scale;
+void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pending, float output_scale) const {
+  const float input_scale = scale(pending.inputs.front());
+  const float ratio = input_scale / output_scale;
   if (auto* layer = std::get_if<integer::Layer>(&action)) {
-    finish_layer(*layer, pending.bias, static_cast<float>(input_scale), static_cast<float>(output_scale));
+    finish_layer(*layer, pending.bias, input_scale, output_scale);
   } else if (auto* sum = std::get_if<integer::Add>(&action)) {
-    const double other = scale(pending.inputs[1]) / output_scale;
-    const std::vector<double> reals = {multiplier_in_range(ratio), multiplier_in_range(other)};
-    sum->multipliers = integer::shared_multipliers_for(reals);
+    const float other = scale(pending.inputs[1]) / output_scale;
+    sum->multipliers =
+        integer::shared_multipliers_for(std::array{multiplier_in_range(ratio), multiplier_in_range(other)});
   } else if (auto* product = std::get_if<integer::Mul>(&action)) {
-    product->multiplier = multiplier(ratio * scale(pending.inputs[1]));
+    product->multiplier = multiplier(input_scale * scale(pending.inputs[1]) / output_scale);
   } else if (auto* rescale = std::get_if<integer::Rescale>(&action)) {
     rescale->multiplier = multiplier(ratio);
   } else if (auto* joined = std::get_if<integer::Concat>(&action)) {
@@ -92,7 +93,7 @@ void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pen
   } else if (auto* pool = std::get_if<integer::AveragePool>(&action)) {
     const std::int64_t most = pool->window.rows.window * pool->window.columns.window;
     for (std::int64_t count = 1; count <= most; ++count)
-      pool->multipliers.push_back(multiplier(ratio / static_cast<double>(count)));
+      pool->multipliers.push_back(multiplier(ratio / static_cast<float>(count)));
   }
 }
 

@@ -70,8 +70,8 @@ class IntegerModelBuilder {
  private:
   int append(const std::string& operation, integer::Action action, std::vector<int> inputs, integer::TensorInfo output,
              const integer::Clamp& clamp);
-  void set_scales(integer::Action& action, const Pending& pending, double output_scale) const;
-  double scale(int tensor) const { return model_.tensor(tensor).grid.scale; }
+  void set_scales(integer::Action& action, const Pending& pending, float output_scale) const;
+  float scale(int tensor) const { return model_.tensor(tensor).grid.scale; }
 
   integer::Model model_;
   std::set<std::string> tensor_names_;

@@ -227,14 +227,14 @@ TEST(IntegerEngine, MultipliersOfEverySize) {
 }
 
 TEST(IntegerEngine, AddsWithShiftsOfEverySize) {
-  for (int shift = 1; shift <= 62; ++shift)
-    for (const std::int32_t mantissa : {1, 1 << 30, INT32_MAX}) {
+  constexpr std::int32_t kLargest = SharedMultipliers::kLargestMantissa;
+  for (int shift = 1; shift <= SharedMultipliers::kLargestShift; ++shift)
+    for (const std::int32_t mantissa : {0, 1, 1 << 20, kLargest}) {
       RandomModel net(static_cast<std::uint64_t>(shift), {3, 5, 7});
       const int a = net.rescale();
       net.add(a, net.rescale());
       Model model = net.finish();
-      std::get<Add>(model.operations.back().action).multipliers = {.mantissas = {mantissa, INT32_MAX - 5},
-                                                                   .shift = shift};
+      std::get<Add>(model.operations.back().action).multipliers = {.mantissas = {mantissa, kLargest}, .shift = shift};
       expect_same(model, random_images(net.random(), model, 2), concat("shift ", shift, ", mantissa ", mantissa));
       if (HasFatalFailure()) return;
     }

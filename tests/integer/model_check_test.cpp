@@ -213,8 +213,10 @@ TEST(ModelCheck, SumsOfPoolsFitThirtyTwoBits) {
 TEST(ModelCheck, OtherOperations) {
   RandomModel add(4, {3, 3, 2});
   add.add(0, 0);
-  EXPECT_TRUE(mentions(complaint(add, [](Model& m) { last<Add>(m).multipliers.shift = 63; }), {"Add_0", "63"}));
+  EXPECT_TRUE(mentions(complaint(add, [](Model& m) { last<Add>(m).multipliers.shift = 32; }), {"Add_0", "32"}));
   EXPECT_TRUE(mentions(complaint(add, [](Model& m) { last<Add>(m).multipliers.mantissas[1] = -1; }), {"-1"}));
+  EXPECT_TRUE(mentions(complaint(add, [](Model& m) { last<Add>(m).multipliers.mantissas[0] = (1 << 21) + 1; }),
+                       {"2097153", "2^21"}));
   EXPECT_TRUE(mentions(complaint(add, [](Model& m) { last<Add>(m).multipliers.mantissas.pop_back(); }), {"two"}));
   EXPECT_TRUE(mentions(complaint(add, [](Model& m) { m.tensors[1].shape = {3, 2, 3}; }), {"one shape"}));
   EXPECT_TRUE(mentions(complaint(add, [](Model& m) { m.operations[0].clamp = {.min = 9, .max = 3}; }), {"clamp"}));

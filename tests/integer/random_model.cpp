@@ -72,7 +72,7 @@ int RandomModel::append_layer(Layer layer, const Shape& shape) {
     const float scale = static_cast<float>(weight_scale * (1 + random_.uniform()));
     layer.weight_scales.push_back(scale);
     layer.weight_zero_points.push_back(symmetric ? middle : between(1, largest));
-    layer.multipliers.push_back(integer::multiplier_for(double{x.grid.scale} * scale / grid.scale));
+    layer.multipliers.push_back(integer::multiplier_for(x.grid.scale * scale / grid.scale));
   }
   for (std::int64_t o = 0; o < out; ++o)
     layer.bias.push_back(static_cast<std::int32_t>(random_.uniform(-1, 1) * static_cast<float>(spread)));
@@ -95,13 +95,13 @@ int RandomModel::add(int a, int b) {
   const TensorInfo x = model_.tensors[a], z = model_.tensors[b];
   const Grid grid =
       this->grid(1.5 * std::max(x.grid.scale * x.grid.quant_max(), z.grid.scale * z.grid.quant_max()) / 255);
-  const double reals[] = {double{x.grid.scale} / grid.scale, double{z.grid.scale} / grid.scale};
+  const double reals[] = {x.grid.scale / grid.scale, z.grid.scale / grid.scale};
   return append(integer::Add{integer::shared_multipliers_for(reals)}, {a, b}, x.shape, grid);
 }
 
 int RandomModel::mul(int a, int b) {
   const TensorInfo x = model_.tensors[a], z = model_.tensors[b];
-  const double product = double{x.grid.scale} * z.grid.scale;
+  const float product = x.grid.scale * z.grid.scale;
   const Grid grid = this->grid(product * x.grid.quant_max() * z.grid.quant_max() / 1000);
   return append(integer::Mul{integer::multiplier_for(product / grid.scale)}, {a, b}, x.shape, grid);
 }
@@ -109,7 +109,7 @@ int RandomModel::mul(int a, int b) {
 int RandomModel::rescale() {
   const TensorInfo x = current();
   const Grid grid = this->grid(x.grid.scale * x.grid.quant_max() / 255 * (0.7 + random_.uniform()));
-  return append(integer::Rescale{integer::multiplier_for(double{x.grid.scale} / grid.scale)}, {last()}, x.shape, grid);
+  return append(integer::Rescale{integer::multiplier_for(x.grid.scale / grid.scale)}, {last()}, x.shape, grid);
 }
 
 int RandomModel::concat(int a, int b) {
@@ -119,8 +119,7 @@ int RandomModel::concat(int a, int b) {
   std::vector<std::int64_t> extents = x.shape.to_vector();
   extents[axis] += z.shape[axis];
   std::vector<Multiplier> multipliers;
-  for (const TensorInfo& part : {x, z})
-    multipliers.push_back(integer::multiplier_for(double{part.grid.scale} / grid.scale));
+  for (const TensorInfo& part : {x, z}) multipliers.push_back(integer::multiplier_for(part.grid.scale / grid.scale));
   return append(integer::Concat{.axis = axis, .multipliers = multipliers}, {a, b}, Shape(extents), grid);
 }
 
@@ -129,8 +128,7 @@ int RandomModel::average_pool() {
   integer::AveragePool pool{.window = window(true), .multipliers = {}};
   const Grid grid = this->grid(x.grid.scale * x.grid.quant_max() / 255);
   for (std::int64_t n = 1; n <= pool.window.rows.window * pool.window.columns.window; ++n)
-    pool.multipliers.push_back(
-        integer::multiplier_for(double{x.grid.scale} / (double{grid.scale} * static_cast<double>(n))));
+    pool.multipliers.push_back(integer::multiplier_for(x.grid.scale / grid.scale / static_cast<float>(n)));
   const Shape shape{pool.window.rows.output, pool.window.columns.output, x.shape[2]};
   return append(std::move(pool), {last()}, shape, grid);
 }
@@ -142,8 +140,7 @@ int RandomModel::mean() {
                             .multipliers = {}};
   const Grid grid = this->grid(x.grid.scale * x.grid.quant_max() / 512);
   for (std::int64_t n = 1; n <= x.shape[0] * x.shape[1]; ++n)
-    pool.multipliers.push_back(
-        integer::multiplier_for(double{x.grid.scale} / (double{grid.scale} * static_cast<double>(n))));
+    pool.multipliers.push_back(integer::multiplier_for(x.grid.scale / grid.scale / static_cast<float>(n)));
   return append(std::move(pool), {last()}, {x.shape[2]}, grid);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "integer/batch_shape.h"
@@ -123,6 +124,20 @@ TEST(IntegerArithmetic, MultipliersHoldThirtyOneBits) {
     EXPECT_NEAR(multiplier_for(real).real(), real, std::ldexp(real, -31)) << real;
   for (const double bad : {-1.0, std::ldexp(1, 30), std::nan(""), HUGE_VAL})
     EXPECT_TRUE(mentions(error_of([&] { multiplier_for(bad); }), {"multiplier must be in [0, 2^30)"})) << bad;
+}
+
+TEST(IntegerArithmetic, SharedMultipliersHoldTwentyOneBits) {
+  const auto of = [](double a, double b) { return shared_multipliers_for(std::array{a, b}); };
+  EXPECT_EQ(of(1, 0.75), (SharedMultipliers{.mantissas = {1 << 20, 3 << 18}, .shift = 20}));
+  EXPECT_EQ(of(0.75, 1e-9), (SharedMultipliers{.mantissas = {3 << 19, 0}, .shift = 21}));
+  EXPECT_EQ(of(0, 0).mantissas, (std::vector<std::int32_t>{0, 0}));
+  EXPECT_EQ(of(0, std::ldexp(1, -20)), (SharedMultipliers{.mantissas = {0, 1 << 11}, .shift = 31}));
+  EXPECT_EQ(of(std::nextafter(1.0, 0.0), 0), (SharedMultipliers{.mantissas = {1 << 21, 0}, .shift = 21}));
+  EXPECT_EQ(of(1 + std::ldexp(1.5, -20), 1 + std::ldexp(2.5, -20)).mantissas,
+            (std::vector<std::int32_t>{(1 << 20) + 2, (1 << 20) + 2}));
+  EXPECT_EQ(of(std::ldexp(1, 20) - 1, 1).shift, 1);
+  for (const double bad : {-1.0, std::ldexp(1, 20), std::nan(""), HUGE_VAL})
+    EXPECT_TRUE(mentions(error_of([&] { of(1, bad); }), {"shared multiplier must be in [0, 2^20)"})) << bad;
 }
 
 TEST(IntegerArithmetic, RoundsTiesUpwards) {

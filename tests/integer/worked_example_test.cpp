@@ -16,7 +16,7 @@ struct Example {
   Grid y{.scale = 1.0f / 128, .zero_point = 0};
   quantize::Affine<float> w = quantize::grid_of<float>({-0.2f, 0.3f}, {.bits = 8, .narrow_range = true});
   double product_scale = double{x.scale} * w.scale;
-  Multiplier multiplier = multiplier_for(product_scale / y.scale);
+  Multiplier multiplier = multiplier_for(x.scale * w.scale / y.scale);
 
   Model model() const {
     Layer layer{.kind = LayerKind::kFullyConnected,
@@ -50,7 +50,7 @@ TEST(WorkedExample, GivesTheNumbersOfThePage) {
   EXPECT_NEAR(example.product_scale, 7.719624e-06, 5e-13);
   EXPECT_NEAR(0.1 / example.product_scale, 12953.999, 5e-4);
   EXPECT_EQ(layer.bias[0], 12954);
-  EXPECT_EQ(example.multiplier, (Multiplier{.mantissa = 1086440452, .shift = 40}));
+  EXPECT_EQ(example.multiplier, (Multiplier{.mantissa = 1086440448, .shift = 40}));
   const std::int32_t sum = layer.bias[0] + 153 * (255 - 103) + 191 * (1 - 103);
   EXPECT_EQ(sum, 16728);
   EXPECT_NEAR(sum * example.multiplier.real(), 16.529, 5e-4);
@@ -64,7 +64,7 @@ TEST(WorkedExample, ThePageSaysSo) {
   for (const char* text :
        {"q_x = (153, 191)", "S_w = 0.5 / 254 = 0.0019685039", "rounded: 103", "-0.2007874", "0.2992126",
         "q_w = (255, 1)", "7.719624e-06", "q_b = 12954 (12953.999)", "= 12954 + 23256 - 19482 = 16728",
-        "m = 1086440452,    s = 40", "floor(16.529 + 0.5) = 17", "16728 S_x S_w = 0.1291"})
+        "m = 1086440448,    s = 40", "floor(16.529 + 0.5) = 17", "16728 S_x S_w = 0.1291"})
     EXPECT_NE(page.find(text), std::string::npos) << text;
 }
 
