@@ -115,6 +115,6 @@ void finish_layer(Layer& layer, std::span<const double> bias, float input_scale,
     layer.multipliers.push_back(integer::multiplier_for(multiplier_in_range(input_scale * scale / output_scale)));
 }
 
-double multiplier_in_range(float real) { return std::min(double{real}, kLargestMultiplier); }
+double multiplier_in_range(double real) { return std::min(real, kLargestMultiplier); }
 
 }  // namespace miniqat::quantize

@@ -27,6 +27,6 @@ void finish_layer(integer::Layer& layer, std::span<const double> bias, float inp
 
 /// `real`, or a number that both kinds of multipliers can be: with that, a step of the input is already far more than
 /// the output's grid holds.
-double multiplier_in_range(float real);
+double multiplier_in_range(double real);
 
 }  // namespace miniqat::quantize

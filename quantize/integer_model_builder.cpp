@@ -18,7 +18,7 @@ std::string unique(std::set<std::string>& taken, const std::string& name) {
   return candidate;
 }
 
-integer::Multiplier multiplier(float real) { return integer::multiplier_for(multiplier_in_range(real)); }
+integer::Multiplier multiplier(double real) { return integer::multiplier_for(multiplier_in_range(real)); }
 
 void mark_ahead(std::string& name) {
   if (!name.ends_with(kAhead)) name += kAhead;
@@ -93,7 +93,7 @@ void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pen
   } else if (auto* pool = std::get_if<integer::AveragePool>(&action)) {
     const std::int64_t most = pool->window.rows.window * pool->window.columns.window;
     for (std::int64_t count = 1; count <= most; ++count)
-      pool->multipliers.push_back(multiplier(ratio / static_cast<float>(count)));
+      pool->multipliers.push_back(multiplier(double{ratio} / static_cast<double>(count)));
   }
 }
 

@@ -128,7 +128,7 @@ int RandomModel::average_pool() {
   integer::AveragePool pool{.window = window(true), .multipliers = {}};
   const Grid grid = this->grid(x.grid.scale * x.grid.quant_max() / 255);
   for (std::int64_t n = 1; n <= pool.window.rows.window * pool.window.columns.window; ++n)
-    pool.multipliers.push_back(integer::multiplier_for(x.grid.scale / grid.scale / static_cast<float>(n)));
+    pool.multipliers.push_back(integer::multiplier_for(double{x.grid.scale / grid.scale} / static_cast<double>(n)));
   const Shape shape{pool.window.rows.output, pool.window.columns.output, x.shape[2]};
   return append(std::move(pool), {last()}, shape, grid);
 }
@@ -140,7 +140,7 @@ int RandomModel::mean() {
                             .multipliers = {}};
   const Grid grid = this->grid(x.grid.scale * x.grid.quant_max() / 512);
   for (std::int64_t n = 1; n <= x.shape[0] * x.shape[1]; ++n)
-    pool.multipliers.push_back(integer::multiplier_for(x.grid.scale / grid.scale / static_cast<float>(n)));
+    pool.multipliers.push_back(integer::multiplier_for(double{x.grid.scale / grid.scale} / static_cast<double>(n)));
   return append(std::move(pool), {last()}, {x.shape[2]}, grid);
 }
 
