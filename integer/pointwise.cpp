@@ -11,16 +11,8 @@ namespace {
 
 /// The parts of an Add for 32-bit loops.
 struct SplitAdd {
-  std::int32_t upper[2], lower[2], zero_points[2];
-  std::int32_t rounding, right, zero_point;
-  Clamp clamp;
-};
-
-struct ScaledProduct {
-  RequantizationFactors factors;
-  std::int32_t zero_points[2];
-  std::int32_t zero_point;
-  Clamp clamp;
+  std::int32_t upper[2], lower[2];
+  std::int32_t rounding, right;
 };
 
 #define MINIQAT_LOOPS "integer/pointwise_loops.h"
@@ -31,64 +23,51 @@ constexpr std::int32_t kLowerBits = 16;
 constexpr std::int32_t kSmallestShift = kLowerBits + 1;
 constexpr std::int32_t kVanishingShift = 42;
 
-std::array<std::int32_t, 2> two_zero_points(const Model& model, const Operation& operation) {
-  return {model.input_of(operation, 0).grid.zero_point, model.input_of(operation, 1).grid.zero_point};
-}
-
 }  // namespace
 
 void look_up(const ByteTable& table, const std::uint8_t* x, std::int64_t n, std::uint8_t* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = table[x[i]];
 }
 
+PairOfInputs::PairOfInputs(const Model& model, const Operation& operation)
+    : size(model.output_of(operation).shape.elements()),
+      zero_points{model.input_of(operation, 0).grid.zero_point, model.input_of(operation, 1).grid.zero_point},
+      zero_point(model.output_of(operation).grid.zero_point),
+      clamp(operation.clamp) {}
+
 AddStep::AddStep(const Model& model, const Operation& operation)
-    : size_(model.output_of(operation).shape.elements()),
-      zero_points_(two_zero_points(model, operation)),
-      multipliers_(std::get<Add>(operation.action).multipliers),
-      zero_point_(model.output_of(operation).grid.zero_point),
-      clamp_(operation.clamp) {
+    : pair_(model, operation), multipliers_(std::get<Add>(operation.action).multipliers) {
   if (multipliers_.shift >= kVanishingShift) multipliers_ = {.mantissas = {0, 0}, .shift = kVanishingShift};
 }
 
 void AddStep::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
   const auto& [mantissas, shift] = multipliers_;
+  const auto& [zero_a, zero_b] = pair_.zero_points;
   const std::uint8_t* a = inputs[0];
   const std::uint8_t* b = inputs[1];
   if (shift < kSmallestShift) {
-    for (std::int64_t i = 0; i < n * size_; ++i)
-      output[i] = place(
-          std::int64_t{a[i] - zero_points_[0]} * mantissas[0] + std::int64_t{b[i] - zero_points_[1]} * mantissas[1],
-          shift, zero_point_, clamp_);
+    for (std::int64_t i = 0; i < n * pair_.size; ++i)
+      output[i] = place(std::int64_t{a[i] - zero_a} * mantissas[0] + std::int64_t{b[i] - zero_b} * mantissas[1], shift,
+                        pair_.zero_point, pair_.clamp);
     return;
   }
-  SplitAdd split{.upper = {mantissas[0] >> kLowerBits, mantissas[1] >> kLowerBits},
-                 .lower = {mantissas[0] & 0xffff, mantissas[1] & 0xffff},
-                 .zero_points = {zero_points_[0], zero_points_[1]},
-                 .rounding = std::int32_t{1} << (shift - kSmallestShift),
-                 .right = shift - kLowerBits,
-                 .zero_point = zero_point_,
-                 .clamp = clamp_};
+  const SplitAdd split{.upper = {mantissas[0] >> kLowerBits, mantissas[1] >> kLowerBits},
+                       .lower = {mantissas[0] & 0xffff, mantissas[1] & 0xffff},
+                       .rounding = std::int32_t{1} << (shift - kSmallestShift),
+                       .right = shift - kLowerBits};
   const auto add = MINIQAT_PICK(add_scaled);
-  parallel_for(n * size_, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    add(a + begin, b + begin, end - begin, split, output + begin);
+  parallel_for(n * pair_.size, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    add(a + begin, b + begin, end - begin, pair_, split, output + begin);
   });
 }
 
 MulStep::MulStep(const Model& model, const Operation& operation)
-    : size_(model.output_of(operation).shape.elements()),
-      zero_points_(two_zero_points(model, operation)),
-      factors_(requantization_factors(std::get<Mul>(operation.action).multiplier)),
-      zero_point_(model.output_of(operation).grid.zero_point),
-      clamp_(operation.clamp) {}
+    : pair_(model, operation), factors_(requantization_factors(std::get<Mul>(operation.action).multiplier)) {}
 
 void MulStep::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
-  const ScaledProduct scaled{.factors = factors_,
-                             .zero_points = {zero_points_[0], zero_points_[1]},
-                             .zero_point = zero_point_,
-                             .clamp = clamp_};
   const auto multiply = MINIQAT_PICK(multiply_scaled);
-  parallel_for(n * size_, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    multiply(inputs[0] + begin, inputs[1] + begin, end - begin, scaled, output + begin);
+  parallel_for(n * pair_.size, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    multiply(inputs[0] + begin, inputs[1] + begin, end - begin, pair_, factors_, output + begin);
   });
 }
 
