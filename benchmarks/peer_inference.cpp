@@ -74,10 +74,5 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace miniqat::benchmarks
 
 int main(int argc, char** argv) {
-  try {
-    return miniqat::benchmarks::run(std::vector<std::string>(argv + 1, argv + argc));
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "peer_inference: %s\n", error.what());
-    return 1;
-  }
+  return miniqat::benchmarks::run_peer("peer_inference", argc, argv, miniqat::benchmarks::run);
 }

@@ -67,10 +67,5 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace miniqat::benchmarks
 
 int main(int argc, char** argv) {
-  try {
-    return miniqat::benchmarks::run(std::vector<std::string>(argv + 1, argv + argc));
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "peer_steps: %s\n", error.what());
-    return 1;
-  }
+  return miniqat::benchmarks::run_peer("peer_steps", argc, argv, miniqat::benchmarks::run);
 }

@@ -1,8 +1,8 @@
 #include "benchmarks/serve.h"
 
 #include <cstdio>
+#include <exception>
 #include <iostream>
-#include <string>
 
 #include "benchmarks/machine.h"
 
@@ -22,6 +22,15 @@ int serve(const Peer& peer) {
     std::fflush(stdout);
   }
   return 0;
+}
+
+int run_peer(const char* name, int argc, char** argv, int (*run)(const std::vector<std::string>& arguments)) {
+  try {
+    return run(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    return 1;
+  }
 }
 
 }  // namespace miniqat::benchmarks

@@ -24,7 +24,11 @@ void visit_rewrite_options(Visitor&& visitor) {
   visitor(
       "per_channel", [](auto& o) -> auto& { return o.per_channel; }, "one weight range per output channel");
   visitor(
-      "symmetric", [](auto& o) -> auto& { return o.symmetric; }, "ranges symmetric around 0");
+      "symmetric", [](auto& o) -> auto& { return o.symmetric; },
+      "ranges symmetric around 0, of weights and activations");
+  visitor(
+      "symmetric_weights", [](auto& o) -> auto& { return o.symmetric_weights; },
+      "ranges of weights symmetric around 0");
   visitor(
       "freeze_bn_delay", [](auto& o) -> auto& { return o.freeze_bn_delay; },
       "steps after which batch norm uses its moving statistics, and these stop; never when left out");

@@ -17,6 +17,11 @@ void require(bool right, const std::string& text) {
   if (!right) throw UsageError(text);
 }
 
+const char* symmetry(const quantize::RewriteOptions& options) {
+  if (options.symmetric) return " symmetric";
+  return options.symmetric_weights ? " symmetric weights" : "";
+}
+
 }  // namespace
 
 void check_dataset(const std::string& name) {
@@ -87,7 +92,7 @@ std::string quantization_label(const TrainSettings& settings) {
   if (settings.float_only) return "float";
   return concat("W", settings.rewrite.weight_bits, "A", settings.rewrite.activation_bits,
                 settings.rewrite.bits_config.empty() ? "" : " mixed",
-                settings.rewrite.per_channel ? " per channel" : "", settings.rewrite.symmetric ? " symmetric" : "",
+                settings.rewrite.per_channel ? " per channel" : "", symmetry(settings.rewrite),
                 settings.rewrite.bn_fold == quantize::BnFold::kSingle ? " single" : "");
 }
 

@@ -36,7 +36,7 @@ std::vector<std::uint8_t> signed_weights(const Operation& operation, const Layer
       fail("tflite: [", type_name(operation.action), " \"", operation.name, "\"] channel ", channel,
            " has a weight of ", weight, " (zero point ", layer.weight_zero_point(channel),
            "), but TensorFlow Lite's int8 weights, which scales per channel need, have zero point 0 and reach from -",
-           kLargestWeight, " to ", kLargestWeight, "; train with --symmetric, or export as onnx, c or json");
+           kLargestWeight, " to ", kLargestWeight, "; train with --symmetric-weights, or export as onnx, c or json");
     bytes[i] = static_cast<std::uint8_t>(weight);
   }
   return bytes;

@@ -10,18 +10,24 @@ namespace miniqat::integer {
 
 /// A convolution or fully connected layer as a matrix product whose left matrix is never made: the product reads the
 /// windows where they lie in the images. Images with padding, or whose rows of a window are no multiples of four bytes,
-/// are copied first, a strip of a few output rows (or a few small images) at a time.
+/// are copied first, a strip of a few output rows (or a few small images) at a time. From [h, w, in], or [in] into a
+/// fully connected layer, to [oh, ow, out] or [out].
 class Convolution : public Step {
  public:
-  /// `pool`, when not null, is applied to the output as well; it must be one that fuses() with the layer.
+  /// For a layer that is no depthwise convolution and whose scratch_bytes() are within kMostScratch. `input` is the
+  /// layer's, `output` has the grid that its integers go to. `pool`, when not null, is applied to the output as well,
+  /// which then is the pool's; it must be one that fuses() with the layer. `kernel` must
+  /// stay; all else is copied.
   Convolution(const Layer& layer, const TensorInfo& input, const TensorInfo& output, const Clamp& clamp,
               const MaxPool* pool, const ProductKernel& kernel = product_kernels().front());
 
   void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
 
-  /// What each thread may need for the pixels of a strip, if not less.
+  /// The most bytes that the pixels of a strip take, once for each thread that runs. (A pool that makes a small image
+  /// of a larger one may make it a few times as many.)
   static std::int64_t scratch_bytes(const Layer& layer);
-  /// Whether the pool's windows are 2x2, next to each other and inside the layer's output.
+  /// Whether the layer can write a pool's output, which reads its own, right away: a Conv2D within kMostScratch, and a
+  /// pool whose windows are 2x2, next to each other and inside the layer's output.
   static bool fuses(const Layer& layer, const MaxPool& pool);
 
  private:

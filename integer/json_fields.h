@@ -5,7 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
+
 namespace miniqat::integer {
+
+/// Runs `read` and puts what it is about before the text of its errors.
+template <class Read>
+auto within(const std::string& what, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    fail(what, ": ", error.what());
+  }
+}
 
 /// The keys of a JSON object, taken one by one, each of them required. Every failure is an Error that names the key.
 class JsonFields {
@@ -24,6 +36,22 @@ class JsonFields {
   /// Numbers of the kind that integer() takes.
   std::vector<std::int64_t> integers(const char* key, std::int64_t low, std::int64_t high);
   std::vector<std::string> texts(const char* key);
+  /// What `read` makes of the key's value; its errors are those of the key.
+  template <class Read>
+  auto value(const char* key, const Read& read) {
+    const nlohmann::ordered_json& json = at(key);
+    return within(key, [&] { return read(json); });
+  }
+  /// What `read` makes of the fields of the object under the key, of which it takes all.
+  template <class Read>
+  auto object(const char* key, const Read& read) {
+    return value(key, [&](const nlohmann::ordered_json& json) {
+      JsonFields fields(json);
+      auto result = read(fields);
+      fields.done();
+      return result;
+    });
+  }
   /// Throws Error for a key that nobody took.
   void done() const;
 

@@ -77,16 +77,6 @@ class ActionWriter {
   ListWriter& lists_;
 };
 
-/// Runs `read` and puts what it is about before the text of its errors.
-template <class Read>
-auto within(const std::string& what, const Read& read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    fail(what, ": ", error.what());
-  }
-}
-
 Shape read_shape(JsonFields& fields, const char* key) {
   return Shape(std::span<const std::int64_t>(fields.integers(key, 0, Shape::kMaxElements)));
 }
@@ -161,7 +151,8 @@ class ActionReader {
     layer.filter = read_shape(fields_, "filter");
     layer.weight_bits = static_cast<int>(fields_.integer("weight_bits", 2, 8));
     layer.weights = unsigned_list(fields_, "weights", layer.weight_bits);
-    layer.weight_scales = within("weight_scales", [this] { return lists_.float32_list(fields_.at("weight_scales")); });
+    layer.weight_scales =
+        fields_.value("weight_scales", [this](const Json& list) { return lists_.float32_list(list); });
     const std::vector<std::uint8_t> zero_points = unsigned_list(fields_, "weight_zero_points", 8);
     layer.weight_zero_points.assign(zero_points.begin(), zero_points.end());
     layer.bias = int32_list(fields_, "bias");
@@ -170,30 +161,20 @@ class ActionReader {
   }
 
   Multiplier multiplier() const {
-    return within("multiplier", [this] {
-      JsonFields fields(fields_.at("multiplier"));
-      const Multiplier multiplier{.mantissa = fields.int32("mantissa"), .shift = fields.int32("shift")};
-      fields.done();
-      return multiplier;
+    return fields_.object("multiplier", [](JsonFields& fields) {
+      return Multiplier{.mantissa = fields.int32("mantissa"), .shift = fields.int32("shift")};
     });
   }
   SharedMultipliers shared_multipliers() const {
-    return within("multipliers", [this] {
-      JsonFields fields(fields_.at("multipliers"));
-      SharedMultipliers multipliers;
-      for (const std::int64_t mantissa : fields.integers("mantissas", 0, SharedMultipliers::kLargestMantissa))
-        multipliers.mantissas.push_back(static_cast<std::int32_t>(mantissa));
-      multipliers.shift = fields.int32("shift");
-      fields.done();
-      return multipliers;
+    return fields_.object("multipliers", [](JsonFields& fields) {
+      const std::vector<std::int64_t> mantissas = fields.integers("mantissas", 0, SharedMultipliers::kLargestMantissa);
+      return SharedMultipliers{.mantissas = {mantissas.begin(), mantissas.end()}, .shift = fields.int32("shift")};
     });
   }
   std::vector<Multiplier> multipliers() const {
-    return within("multipliers", [this] {
-      JsonFields fields(fields_.at("multipliers"));
+    return fields_.object("multipliers", [this](JsonFields& fields) {
       const std::vector<std::int32_t> mantissas = int32_list(fields, "mantissas");
       const std::vector<std::uint8_t> shifts = unsigned_list(fields, "shifts", 8);
-      fields.done();
       if (mantissas.size() != shifts.size()) fail(mantissas.size(), " mantissas and ", shifts.size(), " shifts");
       std::vector<Multiplier> multipliers;
       for (std::size_t i = 0; i < shifts.size(); ++i)
@@ -203,10 +184,10 @@ class ActionReader {
   }
 
   std::vector<std::uint8_t> unsigned_list(JsonFields& fields, const char* key, int bits) const {
-    return within(key, [&] { return lists_.unsigned_list(fields.at(key), bits); });
+    return fields.value(key, [&](const Json& list) { return lists_.unsigned_list(list, bits); });
   }
   std::vector<std::int32_t> int32_list(JsonFields& fields, const char* key) const {
-    return within(key, [&] { return lists_.int32_list(fields.at(key)); });
+    return fields.value(key, [&](const Json& list) { return lists_.int32_list(list); });
   }
 
   JsonFields& fields_;

@@ -29,24 +29,31 @@ struct PanelShape {
 
 class PackedWeights {
  public:
-  /// The weights of a convolution or fully connected layer over inputs of the grid `input`. The matrix has as many rows
-  /// as the filter has weights for one output, cut into segments of `segment` rows each, which are brought to multiples
-  /// of four by rows of zeros.
+  /// The weights of a convolution [kh, kw, in, out] or fully connected layer [in, out], of a model that has passed
+  /// Model::check(), over inputs of the grid `input`. The matrix has a column for each output and as many rows as the
+  /// filter has weights for one, cut into segments of `segment` rows each, a divisor of their number, which are brought
+  /// to multiples of four by rows of zeros. shape.columns is a multiple of shape.lanes. Nothing is checked or kept by
+  /// reference.
   PackedWeights(const Layer& layer, const Grid& input, const Grid& output, const Clamp& clamp, std::int64_t segment,
                 const PanelShape& shape);
 
-  /// What loops see; valid as long as this.
+  /// What loops see; valid as long as this. The arrays of one element a column go on to a whole number of vectors: what
+  /// is beyond the last column is 0.
   struct View {
+    /// [panel][group][column of the panel][4]: w.
     const std::int8_t* weights;
+    /// bias - z_x * sum (q - z_w) of every column.
     const std::int32_t* bias;
     /// offset - z_w of every column, or null where all are 0.
     const std::int32_t* corrections;
     Requantization::View requantization;
     std::int64_t columns;
+    /// Of four rows, padding included.
     std::int64_t groups;
   };
   View view() const;
 
+  /// The layer's outputs.
   std::int64_t columns() const { return columns_; }
   std::int64_t panels() const { return (columns_ + shape_.columns - 1) / shape_.columns; }
   /// Of four rows, padding included.
@@ -65,7 +72,7 @@ class PackedWeights {
   Requantization requantization_;
 };
 
-/// One multiplier for each output channel.
+/// One multiplier for each output channel, also where the layer has one for all.
 std::vector<Multiplier> channel_multipliers(const Layer& layer);
 
 }  // namespace miniqat::integer

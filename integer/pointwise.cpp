@@ -10,24 +10,12 @@ namespace miniqat::integer {
 namespace {
 
 struct ScaledSum {
-  std::int32_t mantissas[2], zero_points[2];
-  std::int32_t rounding, shift, zero_point;
-  Clamp clamp;
-};
-
-struct ScaledProduct {
-  RequantizationFactors factors;
-  std::int32_t zero_points[2];
-  std::int32_t zero_point;
-  Clamp clamp;
+  std::int32_t mantissas[2];
+  std::int32_t rounding, shift;
 };
 
 #define MINIQAT_LOOPS "integer/pointwise_loops.h"
 #include "core/per_instruction_set.h"
-
-std::array<std::int32_t, 2> two_zero_points(const Model& model, const Operation& operation) {
-  return {model.input_of(operation, 0).grid.zero_point, model.input_of(operation, 1).grid.zero_point};
-}
 
 }  // namespace
 
@@ -35,42 +23,32 @@ void look_up(const ByteTable& table, const std::uint8_t* x, std::int64_t n, std:
   for (std::int64_t i = 0; i < n; ++i) y[i] = table[x[i]];
 }
 
+PairOfInputs::PairOfInputs(const Model& model, const Operation& operation)
+    : size(model.output_of(operation).shape.elements()),
+      zero_points{model.input_of(operation, 0).grid.zero_point, model.input_of(operation, 1).grid.zero_point},
+      zero_point(model.output_of(operation).grid.zero_point),
+      clamp(operation.clamp) {}
+
 AddStep::AddStep(const Model& model, const Operation& operation)
-    : size_(model.output_of(operation).shape.elements()),
-      zero_points_(two_zero_points(model, operation)),
-      multipliers_(std::get<Add>(operation.action).multipliers),
-      zero_point_(model.output_of(operation).grid.zero_point),
-      clamp_(operation.clamp) {}
+    : pair_(model, operation), multipliers_(std::get<Add>(operation.action).multipliers) {}
 
 void AddStep::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
   const auto& [mantissas, shift] = multipliers_;
-  const ScaledSum scaled{.mantissas = {mantissas[0], mantissas[1]},
-                         .zero_points = {zero_points_[0], zero_points_[1]},
-                         .rounding = std::int32_t{1} << (shift - 1),
-                         .shift = shift,
-                         .zero_point = zero_point_,
-                         .clamp = clamp_};
+  const ScaledSum scaled{
+      .mantissas = {mantissas[0], mantissas[1]}, .rounding = std::int32_t{1} << (shift - 1), .shift = shift};
   const auto add = MINIQAT_PICK(add_scaled);
-  parallel_for(n * size_, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    add(inputs[0] + begin, inputs[1] + begin, end - begin, scaled, output + begin);
+  parallel_for(n * pair_.size, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    add(inputs[0] + begin, inputs[1] + begin, end - begin, pair_, scaled, output + begin);
   });
 }
 
 MulStep::MulStep(const Model& model, const Operation& operation)
-    : size_(model.output_of(operation).shape.elements()),
-      zero_points_(two_zero_points(model, operation)),
-      factors_(requantization_factors(std::get<Mul>(operation.action).multiplier)),
-      zero_point_(model.output_of(operation).grid.zero_point),
-      clamp_(operation.clamp) {}
+    : pair_(model, operation), factors_(requantization_factors(std::get<Mul>(operation.action).multiplier)) {}
 
 void MulStep::run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const {
-  const ScaledProduct scaled{.factors = factors_,
-                             .zero_points = {zero_points_[0], zero_points_[1]},
-                             .zero_point = zero_point_,
-                             .clamp = clamp_};
   const auto multiply = MINIQAT_PICK(multiply_scaled);
-  parallel_for(n * size_, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    multiply(inputs[0] + begin, inputs[1] + begin, end - begin, scaled, output + begin);
+  parallel_for(n * pair_.size, 4 * kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    multiply(inputs[0] + begin, inputs[1] + begin, end - begin, pair_, factors_, output + begin);
   });
 }
 

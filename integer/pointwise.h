@@ -15,17 +15,26 @@ using ByteTable = std::array<std::uint8_t, 256>;
 /// y[i] = table[x[i]]
 void look_up(const ByteTable& table, const std::uint8_t* x, std::int64_t n, std::uint8_t* y);
 
+/// What operations on two inputs of one shape need to know of them and of the output.
+struct PairOfInputs {
+  PairOfInputs(const Model& model, const Operation& operation);
+
+  /// Elements of an example.
+  std::int64_t size;
+  std::array<std::int32_t, 2> zero_points;
+  /// The output's.
+  std::int32_t zero_point;
+  Clamp clamp;
+};
+
 class AddStep : public Step {
  public:
   AddStep(const Model& model, const Operation& operation);
   void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
 
  private:
-  std::int64_t size_;
-  std::array<std::int32_t, 2> zero_points_;
+  PairOfInputs pair_;
   SharedMultipliers multipliers_;
-  std::int32_t zero_point_;
-  Clamp clamp_;
 };
 
 class MulStep : public Step {
@@ -34,11 +43,8 @@ class MulStep : public Step {
   void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
 
  private:
-  std::int64_t size_;
-  std::array<std::int32_t, 2> zero_points_;
+  PairOfInputs pair_;
   RequantizationFactors factors_;
-  std::int32_t zero_point_;
-  Clamp clamp_;
 };
 
 /// Inputs one behind another along an axis, each through a table of its own; one input on its own is Rescale.

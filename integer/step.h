@@ -10,12 +10,17 @@ namespace miniqat::integer {
 /// are left to the reference loops.
 inline constexpr std::int64_t kMostScratch = std::int64_t{1} << 28;
 
-/// An operation made ready to run on this CPU.
+/// An operation of a model that has passed Model::check(), made ready to run on this CPU. Steps rely on that check:
+/// their constructors look for nothing to refuse, and throw only where there is no room (std::bad_alloc; Error for
+/// weights that, brought to whole vectors, exceed Shape::kMaxElements). A step keeps copies of what it needs of the
+/// model, except where it falls back to the reference loops (make_step): that one needs the model to stay.
 class Step {
  public:
   virtual ~Step() = default;
-  /// On n examples: `inputs` in the operation's order, each [n, shape...], to `output` [n, shape...], which overlaps
-  /// none of them. Uses our threads.
+  /// On n >= 1 examples: `inputs` in the operation's order, each [n, shape...] of bytes, row-major, to `output`
+  /// [n, shape...], which overlaps none of them; shapes and grids are those of the operation's tensors. Uses our
+  /// threads (core/parallel.h). Without working memory it throws std::bad_alloc or, in one of several threads, ends the
+  /// program.
   virtual void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const = 0;
 };
 

@@ -19,22 +19,24 @@ struct WeightedValue {
 /// How often values were seen, in 2048 bins to each power of two and each sign: a bin is what floats with the same
 /// sign, exponent and first 11 bits of their mantissa share, at most a 2048th of its values wide. So nothing need be
 /// known of the range before the first value, one outlier does not coarsen the bins of all others, and the result does
-/// not depend on the order in which values came. Denormals count as 0. Takes 16 KiB for each power of two that occurs.
+/// not depend on the order in which values came. Denormals count as 0. Takes 16 KiB for each power of two that occurs,
+/// with each sign. Throws nothing but std::bad_alloc.
 class Histogram {
  public:
-  /// Returns whether all values are finite; those that are not go uncounted.
+  /// Returns whether all values are finite; those that are not go uncounted, the others count in any case.
   bool add(std::span<const float> values);
 
+  /// Of the values that were finite.
   std::int64_t count() const { return count_; }
   /// Smallest and largest value; [0, 0] before the first.
   Range<float> extremes() const { return extremes_; }
 
   /// The narrowest range, up to the width of a bin at each end, that leaves at most 100 - percent per cent of the
-  /// values below and as many above it; 50 < percent <= 100. Never wider than extremes(). [0, 0] before the first
-  /// value.
+  /// values below and as many above it; 50 < percent <= 100, which the caller sees to. Never wider than extremes(). It
+  /// need not contain 0. [0, 0] before the first value.
   Range<float> percentile(double percent) const;
 
-  /// The bins that are not empty as their middles, ascending.
+  /// The bins that are not empty as their middles, ascending; the counts add up to count().
   std::vector<WeightedValue> values() const;
 
  private:

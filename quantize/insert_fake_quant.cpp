@@ -110,7 +110,7 @@ void Inserter::quantize_weights(const LayerMatch& match, const std::string& scop
   if (quantizer_after(origin)) return;
   const FakeQuantAttributes attributes = {.bits = options.weight_bits,
                                           .narrow_range = true,
-                                          .symmetric = options.symmetric,
+                                          .symmetric = options.has_symmetric_weights(),
                                           .range = RangeKind::kLastValue,
                                           .ema_decay = options.ema_decay,
                                           .delay = is_training_ ? options.quant_delay : 0,

@@ -25,6 +25,7 @@ void visit_settings(Bits& bits, Visitor&& visit) {
   visit("activation_bits", bits.activation_bits);
   visit("ema_decay", bits.ema_decay);
   visit("symmetric", bits.symmetric);
+  visit("symmetric_weights", bits.symmetric_weights);
   visit("per_channel", bits.per_channel);
 }
 

@@ -20,6 +20,8 @@ struct LayerBits {
   std::optional<double> ema_decay = {};
   /// Weights and output.
   std::optional<bool> symmetric = {};
+  /// Weights; they are symmetric where either says so.
+  std::optional<bool> symmetric_weights = {};
   /// Weights.
   std::optional<bool> per_channel = {};
 

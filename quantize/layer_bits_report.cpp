@@ -46,7 +46,7 @@ std::string why_unused(const LayerBits& bits, const LayerSearch& layers, const R
 }
 
 auto weight_settings(const RewriteOptions& options) {
-  return std::tuple(options.weight_bits, options.symmetric, options.per_channel);
+  return std::tuple(options.weight_bits, options.has_symmetric_weights(), options.per_channel);
 }
 
 auto output_settings(const RewriteOptions& options) {

@@ -129,6 +129,10 @@ void RewriteOptions::check() const {
   if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
   if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
   check_layer_bits(layer_bits, "layer_bits");
+  for (const LayerBits& bits : layer_bits)
+    if (bits.symmetric.value_or(symmetric) && !bits.symmetric_weights.value_or(true))
+      fail("layer_bits: pattern \"", bits.pattern,
+           "\": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
 }
 
 RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
@@ -138,6 +142,7 @@ RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
     options.activation_bits = bits->activation_bits.value_or(activation_bits);
     options.ema_decay = bits->ema_decay.value_or(ema_decay);
     options.symmetric = bits->symmetric.value_or(symmetric);
+    options.symmetric_weights = bits->symmetric_weights.value_or(symmetric_weights);
     options.per_channel = bits->per_channel.value_or(per_channel);
   }
   return options;

@@ -29,7 +29,10 @@ struct RewriteOptions {
   /// 2..16 each.
   int weight_bits = 8;
   int activation_bits = 8;
+  /// Ranges are symmetric around 0: all of them, or those of weights. An activation without negative values has half of
+  /// a symmetric grid for itself.
   bool symmetric = false;
+  bool symmetric_weights = false;
   /// One range per output channel for weights; activations stay per tensor.
   bool per_channel = false;
   /// Quantization steps before quantizers start to quantize; they observe from the first step.
@@ -49,7 +52,10 @@ struct RewriteOptions {
   /// Layers that are quantized otherwise: the first that matches a layer decides about its weights and its output.
   std::vector<LayerBits> layer_bits = {};
 
-  /// Throws Error naming the option that is out of range.
+  bool has_symmetric_weights() const { return symmetric || symmetric_weights; }
+
+  /// Throws Error naming the option that is out of range, or the pattern of layer_bits that asks for asymmetric weights
+  /// where all ranges are symmetric.
   void check() const;
   /// The options that hold for one layer: these, changed by the first of layer_bits that matches its name.
   RewriteOptions for_layer(std::string_view layer) const;

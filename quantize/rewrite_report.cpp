@@ -157,15 +157,14 @@ std::string EdgeClassifier::why_float_origin(const Node& origin) const {
 
 std::string arrow(const Node& from, const std::string& to) { return concat(from.name(), " -> ", to); }
 
-/// " (4 bits, per channel)": what is not as `options` say for all layers.
-std::string own_settings(const FakeQuantAttributes& own, int bits, bool per_channel, const RewriteOptions& options) {
+/// " (4 bits, per channel)": what is not as `usual`, the settings for all layers, has it.
+std::string own_settings(const FakeQuantAttributes& own, const FakeQuantAttributes& usual) {
   std::string text;
   const auto say = [&](const std::string& part) { text += (text.empty() ? " (" : ", ") + part; };
-  if (own.bits != bits) say(concat(own.bits, " bits"));
-  if (own.symmetric != options.symmetric) say(own.symmetric ? "symmetric" : "asymmetric");
-  if (own.per_channel != per_channel) say(own.per_channel ? "per channel" : "per tensor");
-  if (own.range == RangeKind::kMovingAverage && own.ema_decay != options.ema_decay)
-    say(concat("decay ", own.ema_decay));
+  if (own.bits != usual.bits) say(concat(own.bits, " bits"));
+  if (own.symmetric != usual.symmetric) say(own.symmetric ? "symmetric" : "asymmetric");
+  if (own.per_channel != usual.per_channel) say(own.per_channel ? "per channel" : "per tensor");
+  if (own.range == RangeKind::kMovingAverage && own.ema_decay != usual.ema_decay) say(concat("decay ", own.ema_decay));
   return text.empty() ? "" : text + ")";
 }
 
@@ -173,7 +172,9 @@ std::string quantizer_text(const Node& node, const RewriteOptions& options) {
   const Node* quantizer = quantizer_after(node.output());
   if (!quantizer) return arrow(node, "left float");
   const FakeQuantAttributes& own = quantizer->as<FakeQuant>()->attributes();
-  return arrow(node, quantizer->name()) + own_settings(own, options.activation_bits, false, options);
+  return arrow(node, quantizer->name()) +
+         own_settings(
+             own, {.bits = options.activation_bits, .symmetric = options.symmetric, .ema_decay = options.ema_decay});
 }
 
 std::string weights_text(const LayerMatch& match, const RewriteOptions& options) {
@@ -185,7 +186,10 @@ std::string weights_text(const LayerMatch& match, const RewriteOptions& options)
   const bool per_channel = options.for_layer(match.layer->name()).per_channel;
   const bool refused = per_channel && !own.per_channel;
   std::string text = arrow(*match.weights.node, taken.node->name()) +
-                     own_settings(own, options.weight_bits, refused ? false : options.per_channel, options);
+                     own_settings(own, {.bits = options.weight_bits,
+                                        .symmetric = options.has_symmetric_weights(),
+                                        .per_channel = options.per_channel && !refused,
+                                        .ema_decay = options.ema_decay});
   if (refused)
     text += weight_channel_axes(match) == 0 ? " (per tensor: the last axis is not the output channel)"
                                             : " (per tensor: shared with other channels, or quantized before)";

@@ -43,7 +43,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
         "--max-steps", "--min-runtime-agreement", "--out", "--json"}},
       {"rewrite",
        {"--graph", "--mode", "--weight-bits", "--quant-delay", "--out", "--report", "--strict", "--bits-config",
-        "--bn-fold", "--freeze-bn-delay", "--float-pools"}},
+        "--bn-fold", "--freeze-bn-delay", "--float-pools", "--symmetric-weights"}},
       {"run",
        {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out",
         "--random-feeds"}},

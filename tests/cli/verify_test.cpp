@@ -107,6 +107,33 @@ TEST_F(IntegersOutTest, EveryFormatIsWritten) {
   EXPECT_EQ(json["operations"].size(), 4);
 }
 
+TEST_F(IntegersOutTest, Int8PerChannelTakesSymmetricWeights) {
+  train("run", {"--per-channel"});
+  expect_error(export_as("tflite", "m.tflite"), 1, {"conv1/Conv2D", "--symmetric-weights"});
+  for (const std::string flag : {"--symmetric-weights", "--symmetric"}) {
+    fs::remove_all(path("run"));
+    train("run", {"--per-channel", flag});
+    expect_success(export_as("tflite", "m.tflite"));
+    expect_success(export_as("miniqat", "m.miniqat"));
+    const integer::Model model = integer::read_model(path("m.miniqat"));
+    for (const integer::Operation& operation : model.operations)
+      if (const auto* layer = std::get_if<integer::Layer>(&operation.action)) {
+        EXPECT_TRUE(layer->per_channel()) << operation.name;
+        for (const std::int32_t zero_point : layer->weight_zero_points) EXPECT_EQ(zero_point, 128) << operation.name;
+      }
+    EXPECT_EQ(model.output_of(model.operations.front()).grid.zero_point == 0, flag == "--symmetric-weights")
+        << "all of the grid is for what a Relu lets through";
+  }
+}
+
+TEST_F(IntegersOutTest, ARunKeepsItsSymmetricWeights) {
+  train("run", {"--symmetric-weights"});
+  EXPECT_EQ(Json::parse(bytes_of(path("run/summary.json")))["quantization"], "W8A8 symmetric weights");
+  expect_success(program({"train", "--config", "run/config.json", "--out", "again"}));
+  EXPECT_EQ(bytes_of(path("again/eval_graph.json")), bytes_of(path("run/eval_graph.json")));
+  EXPECT_EQ(bytes_of(path("again/checkpoint.safetensors")), bytes_of(path("run/checkpoint.safetensors")));
+}
+
 TEST_F(IntegersOutTest, FewerBitsMakeSmallerFiles) {
   std::map<int, std::int64_t> weights;
   for (const int bits : {8, 4, 2}) {

@@ -250,7 +250,7 @@ TEST(Tflite, AsymmetricWeightsPerChannelAreRefused) {
   model.check();
   EXPECT_TRUE(mentions(error_of([&] { tflite(model, {.int8 = true}); }),
                        {"[Conv2D \"Conv2D_0\"] channel 3 has a weight of 128 (zero point 100)", "-127 to 127",
-                        "--symmetric", "c or json"}));
+                        "--symmetric-weights", "c or json"}));
 }
 
 TEST(Tflite, OtherPaddingsAreOperatorsOrRefused) {

@@ -36,6 +36,7 @@ RewriteOptions random_options(std::uint64_t seed) {
   options.per_channel = random.below(2) == 0;
   options.quantize_input = random.below(2) == 0;
   options.bn_fold = random.below(2) == 0 ? BnFold::kTf : BnFold::kSingle;
+  options.symmetric_weights = random.below(3) == 0;
   return options;
 }
 

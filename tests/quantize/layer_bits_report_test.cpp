@@ -148,6 +148,22 @@ TEST(LayerBitsInReport, ALayersLineNamesWhatIsItsOwn) {
             "layer: weights last/weights -> last/weights_quant, output last/Conv2D -> last/act_quant (5 bits)");
 }
 
+TEST(LayerBitsInReport, SymmetryIsNamedWhereItIsALayersOwn) {
+  const auto report = [](RewriteOptions options, LayerBits bits) {
+    ToyGraph toy;
+    toy.conv("a", toy.images());
+    bits.pattern = "a";
+    options.layer_bits = {bits};
+    return line(create_training_graph(toy.graph, options), "a/Conv2D");
+  };
+  const std::string weights = "layer: weights a/weights -> a/weights_quant", output = "output a/Conv2D -> a/act_quant";
+  EXPECT_EQ(report({}, {.symmetric_weights = true}), weights + " (symmetric), " + output);
+  EXPECT_EQ(report({.symmetric_weights = true}, {.symmetric = true}), weights + ", " + output + " (symmetric)");
+  EXPECT_EQ(report({.symmetric_weights = true}, {.symmetric_weights = false}), weights + " (asymmetric), " + output);
+  EXPECT_EQ(report({.symmetric = true}, {.symmetric = false, .symmetric_weights = true}),
+            weights + ", " + output + " (asymmetric)");
+}
+
 TEST(LayerBitsInReport, UnusedPatternsAreNotes) {
   ToyGraph toy;
   toy.conv("conv2", toy.conv_relu("conv1", toy.images()));
@@ -195,6 +211,14 @@ TEST(LayerBitsInReport, SharedWeightsFollowTheFirstLayer) {
   EXPECT_EQ(rewritten({{.pattern = "a", .weight_bits = 4}, {.pattern = "b", .weight_bits = 4, .activation_bits = 3}}),
             Names{})
       << "their outputs are not shared";
+  EXPECT_EQ(rewritten({{.pattern = "a", .weight_bits = 4, .symmetric_weights = true},
+                       {.pattern = "b", .weight_bits = 4, .symmetric = true}}),
+            Names{})
+      << "two ways to the same";
+  EXPECT_EQ(
+      rewritten({{.pattern = "a", .weight_bits = 4}, {.pattern = "b", .weight_bits = 4, .symmetric_weights = true}})
+          .size(),
+      1u);
 }
 
 TEST(LayerBitsInReport, ASharedOutputFollowsTheFirstLayer) {

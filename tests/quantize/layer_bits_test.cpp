@@ -21,10 +21,12 @@ TEST(LayerBits, FileKeepsItsOrder) {
       {.pattern = "conv1", .weight_bits = 8, .activation_bits = 16},
       {.pattern = "block*/depthwise", .weight_bits = 2, .ema_decay = 0, .symmetric = true, .per_channel = false},
       {.pattern = "a?", .ema_decay = 0.9},
+      {.pattern = "b", .symmetric = false, .symmetric_weights = true},
       {.pattern = "*", .weight_bits = 4, .activation_bits = 4}};
   EXPECT_EQ(parse(R"({"conv1": {"weight_bits": 8, "activation_bits": 16},
                       "block*/depthwise": {"per_channel": false, "weight_bits": 2, "symmetric": true, "ema_decay": 0},
                       "a?": {"ema_decay": 0.9},
+                      "b": {"symmetric_weights": true, "symmetric": false},
                       "*": 4})"),
             expected);
   EXPECT_EQ(layer_bits_from_json(layer_bits_to_json(expected).dump(), "again"), expected);
@@ -56,7 +58,7 @@ TEST(LayerBits, MalformedFilesAreRefusedInOneLine) {
   for (const std::string decay : {"1", "1.0", "-0.1", "2", "\"0.9\"", "null", "true"})
     refuses(R"({"conv1": {"ema_decay": )" + decay + "}}", {"\"conv1\"", "ema_decay", "[0, 1)", "not " + decay});
   for (const std::string flag : {"1", "\"true\"", "null", "[true]"})
-    for (const std::string key : {"symmetric", "per_channel"})
+    for (const std::string key : {"symmetric", "symmetric_weights", "per_channel"})
       refuses(R"({"conv1": {")" + key + "\": " + flag + "}}", {"\"conv1\"", key, "true or false", "not " + flag});
   for (const std::string value : {"\"8\"", "null", "true", "[8, 8]"})
     refuses(R"({"conv1": )" + value + "}", {"\"conv1\"", "a number of bits or an object", "not " + value});
@@ -85,6 +87,18 @@ TEST(LayerBits, OptionsAreCheckedLikeFiles) {
   EXPECT_TRUE(mentions(message({{.pattern = "a", .weight_bits = 8}, {.pattern = "a", .weight_bits = 4}}),
                        {"\"a\"", "overlaps", "the same pattern"}));
   EXPECT_TRUE(mentions(message({{.pattern = "\xff", .weight_bits = 1}}), {"weight_bits"})) << "not UTF-8";
+}
+
+TEST(LayerBits, SymmetricIncludesTheWeightsAlsoHere) {
+  const auto message = [](bool symmetric, const LayerBits& bits) {
+    return error_of([&] { RewriteOptions{.symmetric = symmetric, .layer_bits = {bits}}.check(); });
+  };
+  const std::vector<std::string> parts = {"layer_bits", "\"a\"", "symmetric_weights cannot be false"};
+  EXPECT_TRUE(mentions(message(true, {.pattern = "a", .symmetric_weights = false}), parts));
+  EXPECT_TRUE(mentions(message(false, {.pattern = "a", .symmetric = true, .symmetric_weights = false}), parts));
+  EXPECT_EQ(message(true, {.pattern = "a", .symmetric = false, .symmetric_weights = false}), "");
+  EXPECT_EQ(message(true, {.pattern = "a", .symmetric_weights = true}), "");
+  EXPECT_EQ(message(false, {.pattern = "a", .symmetric_weights = false}), "");
 }
 
 TEST(LayerBits, PatternsMatchNamesAndEnclosingScopes) {
@@ -128,6 +142,21 @@ TEST(LayerBits, OptionsForALayer) {
             std::tuple(5, 3, false, true, 0.9));
   const RewriteOptions other = options.for_layer("other/Conv2D");
   EXPECT_EQ(std::tuple(other.weight_bits, other.activation_bits), std::tuple(5, 6));
+}
+
+TEST(LayerBits, SymmetryForALayer) {
+  const RewriteOptions options = {.symmetric_weights = true,
+                                  .layer_bits = {{.pattern = "both", .symmetric = true},
+                                                 {.pattern = "neither", .symmetric_weights = false},
+                                                 {.pattern = "output_no", .symmetric = false}}};
+  const auto symmetry = [&](const char* layer) {
+    const RewriteOptions own = options.for_layer(layer);
+    return std::pair(own.has_symmetric_weights(), own.symmetric);
+  };
+  EXPECT_EQ(symmetry("both"), std::pair(true, true));
+  EXPECT_EQ(symmetry("neither"), std::pair(false, false));
+  EXPECT_EQ(symmetry("output_no"), std::pair(true, false)) << "of the weights it says nothing";
+  EXPECT_EQ(symmetry("other"), std::pair(true, false));
 }
 
 }  // namespace

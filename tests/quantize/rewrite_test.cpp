@@ -89,6 +89,28 @@ TEST(Rewrite, OptionsReachEveryQuantizer) {
   }
 }
 
+TEST(Rewrite, SymmetricWeightsLeaveActivationsAsTheyAre) {
+  for (const auto rewrite : {create_training_graph, create_eval_graph}) {
+    ToyGraph toy = small_net();
+    const RewriteOptions options = {.symmetric_weights = true, .per_channel = true, .quantize_input = true};
+    const RewriteReport first = rewrite(toy.graph, options);
+    for (const std::string& name : first.inserted)
+      EXPECT_EQ(toy.quantizer(name).symmetric, name.ends_with("weights_quant")) << name;
+    EXPECT_FALSE(contains(first.text(), "symmetric")) << "what all weights have is no layer's own:\n" << first.text();
+    const std::string once = graph_to_json(toy.graph);
+    EXPECT_EQ(graph_to_json(graph_from_json(once)), once);
+    EXPECT_TRUE(rewrite(toy.graph, options).inserted.empty());
+    EXPECT_EQ(graph_to_json(toy.graph), once);
+  }
+}
+
+TEST(Rewrite, SymmetricIncludesTheWeights) {
+  ToyGraph both = small_net(), either = small_net();
+  create_training_graph(both.graph, {.symmetric = true, .symmetric_weights = true});
+  create_training_graph(either.graph, {.symmetric = true});
+  EXPECT_EQ(graph_to_json(both.graph), graph_to_json(either.graph));
+}
+
 TEST(Rewrite, TwiceIsTheSameAsOnce) {
   for (const bool quantize_input : {false, true}) {
     ToyGraph toy = small_net();
