@@ -1,7 +1,5 @@
 #include "quantize/calibrate.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,8 +8,10 @@
 #include "cli/commands.h"
 #include "cli/evaluator.h"
 #include "cli/memory.h"
+#include "cli/progress_line.h"
 #include "cli/range_table.h"
 #include "cli/run_directory.h"
+#include "cli/run_source.h"
 #include "cli/settings.h"
 #include "cli/threads.h"
 #include "cli/train_settings.h"
@@ -47,6 +47,17 @@ struct CalibrateSettings {
   }
 };
 
+/// How the graph is rewritten, without what counts training steps: none are taken.
+struct CalibratedRewrite : RewriteSettings {
+  template <class Visitor>
+  static void visit(Visitor&& visitor) {
+    visit_rewrite_options([&](const char* name, auto access, const char* help) {
+      const std::string_view field = name;
+      if (field != "quant_delay" && field != "freeze_bn_delay") visitor(name, access, help);
+    });
+  }
+};
+
 struct Arguments {
   std::string run;
   std::string dataset;
@@ -63,6 +74,7 @@ struct FloatRun {
   Classifier evaluation;
   Safetensors checkpoint;
   std::string checkpoint_name;
+  std::string note;
 };
 
 FloatRun read_float_run(const std::string& path) {
@@ -76,6 +88,7 @@ FloatRun read_float_run(const std::string& path) {
     if (node->as<quantize::FakeQuant>() != nullptr)
       fail("the run in ", path, " is quantized already (", quantization_label(result.settings), ", by ",
            describe(*node), " and others): calibration starts from a float run, as `miniqat train --float` makes it");
+  result.note = unfinished_note(run);
   result.checkpoint_name = run.checkpoint().string();
   result.checkpoint = read_safetensors(run.checkpoint());
   return result;
@@ -106,7 +119,7 @@ void take_over(Session& session, const FloatRun& source) {
 class Calibration {
  public:
   Calibration(const Arguments& arguments, const CalibrateSettings& settings, const RewriteSettings& rewrite)
-      : arguments_(arguments), calibrate_(settings), run_(RunDirectory::fresh(arguments.out)) {
+      : arguments_(arguments), calibrate_(settings), run_(RunDirectory::fresh(arguments.out, "give another --out")) {
     source_ = read_float_run(arguments.run);
     settings_ = source_.settings;
     settings_.float_only = false;
@@ -129,6 +142,7 @@ class Calibration {
     Session session(evaluation_.graph);
     take_over(session, source_);
     run_.make();
+    print_note(source_.note);
     const std::vector<quantize::CalibratedRange> ranges = calibrate(session);
     if (arguments_.verbose) std::printf("%s", range_table(ranges).c_str());
     const Evaluation after = evaluate(session, evaluation_, data_.test);
@@ -160,10 +174,10 @@ class Calibration {
     evaluation_ = std::move(source_.evaluation);
     quantize::create_eval_graph(evaluation_.graph, settings_.rewrite);
     evaluation_.logits = evaluation_.graph.outputs().front();
-    std::printf("%s: %zu quantizers, %ld batches of %ld training pictures%s, method %s\n",
+    std::printf("%s: %zu quantizers, %ld batch%s of %ld training pictures%s, method %s\n",
                 quantization_label(settings_).c_str(), report.inserted.size(), static_cast<long>(batches_),
-                static_cast<long>(batch_size_), batches_ < calibrate_.batches ? " (all there are)" : "",
-                method_text().c_str());
+                batches_ == 1 ? "" : "es", static_cast<long>(batch_size_),
+                batches_ < calibrate_.batches ? " (all there are)" : "", method_text().c_str());
     std::printf("%s", (arguments_.verbose ? report.text() : report.notes()).c_str());
     std::fflush(stdout);
   }
@@ -178,19 +192,22 @@ class Calibration {
     datasets::Loader loader(data_.train,
                             {.batch_size = batch_size_, .seed = static_cast<std::uint64_t>(calibrate_.seed)});
     quantize::Calibrator calibrator(session, {calibrate_.method, calibrate_.percentile});
+    ProgressLine line(stdout);
     for (std::int64_t batch = 1; batch <= batches_; ++batch) {
       calibrator.observe({{evaluation_.images, loader.next().images}});
-      show_progress(batch);
+      show_progress(batch, line);
     }
     return calibrator.finish();
   }
 
-  /// A line that is written over on a terminal; four lines elsewhere.
-  void show_progress(std::int64_t batch) const {
-    const bool terminal = isatty(STDOUT_FILENO) != 0;
-    if (!terminal && batch % std::max<std::int64_t>(batches_ / 4, 1) != 0 && batch != batches_) return;
-    std::printf("%sbatch %ld/%ld%s", terminal ? "\r" : "", static_cast<long>(batch), static_cast<long>(batches_),
-                terminal && batch < batches_ ? "\x1b[K" : "\n");
+  /// Four lines where there is no terminal.
+  void show_progress(std::int64_t batch, ProgressLine& line) const {
+    const std::string text = concat("batch ", batch, "/", batches_);
+    line.show(text);
+    const bool quarter = batch % std::max<std::int64_t>(batches_ / 4, 1) == 0;
+    if (batch != batches_ && (line.on_terminal() || !quarter)) return;
+    line.clear();
+    std::printf("%s\n", text.c_str());
     std::fflush(stdout);
   }
 
@@ -232,7 +249,7 @@ class Calibration {
         {"model", settings_.model},
         {"dataset", settings_.dataset},
         {"quantization", quantization_label(settings_)},
-        {"bits", {{"weights", rewrite.weight_bits}, {"activations", rewrite.activation_bits}}},
+        {"bits", bits_json(settings_)},
         {"layer_bits", rewrite.layer_bits.empty() ? Json(nullptr) : quantize::layer_bits_to_json(rewrite.layer_bits)},
         {"calibration", calibration},
         {"steps", steps()},
@@ -280,12 +297,12 @@ void add_calibrate(CLI::App& program) {
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
   command->add_flag("--verbose", arguments->verbose, "print the rewrite's report and every quantizer's range");
   const auto flags = std::make_shared<SettingFlags<CalibrateSettings>>(*command, "Calibration");
-  const auto rewrite_flags = std::make_shared<SettingFlags<RewriteSettings>>(*command, "Quantization");
+  const auto rewrite_flags = std::make_shared<SettingFlags<CalibratedRewrite>>(*command, "Quantization");
   command->callback([arguments, flags, rewrite_flags] {
     CalibrateSettings settings;
     flags->apply(settings);
     check(settings, flags->was_given("percentile"));
-    RewriteSettings rewrite;
+    CalibratedRewrite rewrite;
     rewrite_flags->apply(rewrite);
     load_layer_bits(rewrite);
     as_usage([&] { rewrite.check(); });

@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/evaluator.h"
+#include "cli/integer_bits.h"
 #include "cli/integer_evaluator.h"
 #include "cli/integer_source.h"
 #include "cli/run_source.h"
@@ -31,6 +32,8 @@ struct Arguments {
 struct Subject {
   std::string model;
   std::string quantization;
+  /// {"weights": 8, "activations": 8}; null for a float network.
+  Json bits;
   bool integer = false;
 };
 
@@ -55,6 +58,7 @@ void print(const Arguments& arguments, const Subject& subject, const std::string
                               {"dataset", dataset},
                               {"split", arguments.split},
                               {"quantization", subject.quantization},
+                              {"bits", subject.bits},
                               {"integer", subject.integer},
                               {"examples", result.examples},
                               {"correct", result.correct},
@@ -77,12 +81,19 @@ void evaluate_run(const Arguments& arguments) {
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
   const datasets::Splits data = load_data(run, arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = chosen_split(arguments, data);
-  const Subject subject{
-      .model = run.settings.model, .quantization = quantization_label(run.settings), .integer = arguments.integer};
-  const Evaluation result = arguments.integer
-                                ? evaluate_in_integers(convert_run(run.directory, run.checkpoint, grid_of(split)),
-                                                       run.directory.eval_graph().string(), split)
-                                : simulate(run, split);
+  Subject subject{.model = run.settings.model,
+                  .quantization = quantization_label(run.settings),
+                  .bits = bits_json(run.settings),
+                  .integer = arguments.integer};
+  Evaluation result;
+  if (arguments.integer) {
+    const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
+    subject.bits = bits_of(model).json();
+    result = evaluate_in_integers(model, run.directory.eval_graph().string(), split);
+  } else {
+    result = simulate(run, split);
+  }
+  print_note(run.note);
   print(arguments, subject, split.name, result);
 }
 
@@ -94,7 +105,11 @@ void evaluate_file(const Arguments& arguments) {
   const integer::Model model = integer::read_model(arguments.model);
   const datasets::Splits data = datasets::load(arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = chosen_split(arguments, data);
-  const Subject subject{.model = model.name, .quantization = "model.miniqat", .integer = true};
+  const IntegerBits bits = bits_of(model);
+  const Subject subject{.model = model.name.empty() ? arguments.model : model.name,
+                        .quantization = bits.label(),
+                        .bits = bits.json(),
+                        .integer = true};
   print(arguments, subject, split.name, evaluate_in_integers(model, arguments.model, split));
 }
 

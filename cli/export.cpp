@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/integer_source.h"
@@ -41,6 +43,7 @@ Tensor test_images(const Arguments& arguments, const RunSource& run, const integ
   const integer::TensorInfo& input = model.tensor(model.input);
   try {
     const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
+    require_pictures_fit(model, test, run.directory.eval_graph().string());
     return input_batch(test, input.grid, 0, std::min(arguments.test_vectors, test.size()));
   } catch (const Error& error) {
     if (!arguments.dataset.empty() || !arguments.data_dir.empty()) throw;
@@ -77,16 +80,22 @@ std::string bytes_of(const Arguments& arguments, const integer::Model& model) {
   return integer::to_bytes(model);
 }
 
-void check(const Arguments& arguments) {
-  if (arguments.float_io && arguments.format != "tflite") throw UsageError("--float-io is for --format tflite");
-  if (arguments.int8 && arguments.format != "tflite") throw UsageError("--int8 is for --format tflite");
-  if (arguments.unpacked && arguments.format != "onnx") throw UsageError("--8-bit-weights is for --format onnx");
-  if (!arguments.prefix.empty() && arguments.format != "c") throw UsageError("--prefix is for --format c");
+/// A flag that means nothing to the chosen format is a misunderstanding.
+void check(const Arguments& arguments, const CLI::App& command) {
+  constexpr std::array<std::pair<const char*, const char*>, 7> kFlags = {{{"--float-io", "tflite"},
+                                                                          {"--int8", "tflite"},
+                                                                          {"--8-bit-weights", "onnx"},
+                                                                          {"--prefix", "c"},
+                                                                          {"--test-vectors", "c"},
+                                                                          {"--dataset", "c"},
+                                                                          {"--data-dir", "c"}}};
+  for (const auto& [flag, format] : kFlags)
+    if (command.count(flag) > 0 && arguments.format != format)
+      throw UsageError(concat(flag, " is for --format ", format));
   if (arguments.out.empty()) throw UsageError("--out must name a file");
 }
 
 void export_run(const Arguments& arguments) {
-  check(arguments);
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
   const integer::Model model = convert_run(run.directory, run.checkpoint, recorded_input(run));
   std::size_t size = 0;
@@ -97,6 +106,7 @@ void export_run(const Arguments& arguments) {
     write_file_atomically(arguments.out, bytes);
     size = bytes.size();
   }
+  print_note(run.note);
   std::printf("%s: %s %s, %zu operations, %zu bytes\n", arguments.out.c_str(), run.settings.model.c_str(),
               quantization_label(run.settings).c_str(), model.operations.size(), size);
   if (arguments.format == "miniqat")
@@ -127,7 +137,10 @@ void add_export(CLI::App& program) {
       ->check(CLI::Range(1, 1000));
   command->add_option("--dataset", arguments->dataset, "c: whose test pictures; the run's own when left out");
   command->add_option("--data-dir", arguments->data_dir, "c: where its files are (or MINIQAT_DATA_DIR)");
-  command->callback([arguments] { export_run(*arguments); });
+  command->callback([arguments, command] {
+    check(*arguments, *command);
+    export_run(*arguments);
+  });
 }
 
 }  // namespace miniqat::cli

@@ -1,6 +1,7 @@
 #include "cli/integer_source.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/graph_json.h"
@@ -8,6 +9,18 @@
 #include "quantize/convert.h"
 
 namespace miniqat::cli {
+namespace {
+
+/// A file name may hold any bytes, a model's name takes UTF-8 without control characters.
+std::string plain_name(const std::filesystem::path& path) {
+  using Json = nlohmann::json;
+  std::string name = path.filename().string();
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '_';
+  return Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
+}  // namespace
 
 integer::Grid grid_of(const datasets::Dataset& dataset) {
   return {.scale = dataset.scale, .zero_point = dataset.zero_point, .bits = 8};
@@ -22,16 +35,20 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
   session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint.string());
   const std::filesystem::path path = run.path().has_filename() ? run.path() : run.path().parent_path();
   try {
-    return quantize::convert(graph, session.variables(), {.input = input, .name = path.filename().string()});
+    return quantize::convert(graph, session.variables(), {.input = input, .name = plain_name(path)});
   } catch (const Error& error) {
     fail(source, ": ", error.what());
   }
 }
 
-void require_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {
+void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {
   const Shape& images = model.tensor(model.input).shape;
   if (images != dataset.example_shape())
     fail(source, ": the input is ", images, ", the pictures of ", dataset.name, " are ", dataset.example_shape());
+}
+
+void require_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {
+  require_pictures_fit(model, dataset, source);
   const Shape& logits = model.tensor(model.output).shape;
   if (logits != Shape{dataset.classes})
     fail(source, ": the logits are ", logits, ", ", dataset.name, " needs ", Shape{dataset.classes});

@@ -13,13 +13,17 @@ namespace miniqat::cli {
 /// The grid on which a data set's bytes are the integers.
 integer::Grid grid_of(const datasets::Dataset& dataset);
 
-/// The integer model of a run: its evaluation graph with the variables of a checkpoint file. `input` is the grid of the
-/// pictures where the graph has no quantizer for them. Throws what quantize::convert() throws, naming the graph's file,
-/// and Error for files that cannot be read and checkpoints that don't fit the graph.
+/// The integer model of a run, which bears its directory's name, `_` and U+FFFD for what no text may hold: its
+/// evaluation graph with the variables of a checkpoint file. `input` is the grid of the pictures where the graph has no
+/// quantizer for them. Throws what quantize::convert() throws, naming the graph's file, and Error for files that cannot
+/// be read and checkpoints that don't fit the graph.
 integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
                            const integer::Grid& input);
 
-/// Throws Error unless the model takes the data set's pictures and tells its classes apart. `source` names the model.
+/// Throws Error unless the data set's pictures are what the model takes. `source` names the model.
+void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source);
+
+/// Throws Error unless the model takes the data set's pictures and tells its classes apart.
 void require_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source);
 
 /// The model's input integer for each of a data set's bytes: the byte itself where the grids are the same, otherwise

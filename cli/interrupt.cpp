@@ -5,10 +5,11 @@
 namespace miniqat::cli {
 namespace {
 
+/// The signal that came, or 0.
 volatile std::sig_atomic_t flag = 0;
 
 extern "C" void raise_flag(int signal) {
-  flag = 1;
+  flag = signal;
   std::signal(signal, SIG_DFL);
 }
 
@@ -26,5 +27,9 @@ InterruptGuard::~InterruptGuard() {
 }
 
 bool InterruptGuard::requested() { return flag != 0; }
+
+void InterruptGuard::check() {
+  if (const int signal = flag) throw Interrupted(signal);
+}
 
 }  // namespace miniqat::cli

@@ -1,9 +1,11 @@
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/usage_error.h"
 #include "core/instruction_set.h"
 #include "core/suggest.h"
@@ -50,6 +52,8 @@ int explain(const CLI::App& program, const CLI::ParseError& error) {
 }
 
 int main_program(int argc, char** argv) {
+  // A file that grows beyond a limit is a write error like any other, with a message and without half a file.
+  std::signal(SIGXFSZ, SIG_IGN);
   layers::register_ops();
   quantize::register_ops();
   CLI::App program("Trains quantized networks: define a graph, rewrite it for quantization, train, evaluate.",
@@ -84,6 +88,11 @@ int main_program(int argc, char** argv) {
   } catch (const UsageError& error) {
     std::fprintf(stderr, "miniqat %s: %s\n", chosen_command(program).get_name().c_str(), error.what());
     return 2;
+  } catch (const Interrupted& interrupted) {
+    // As if nothing had been in the way, so that a shell sees why the program ended.
+    std::signal(interrupted.signal(), SIG_DFL);
+    std::raise(interrupted.signal());
+    return 1;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "miniqat %s: out of memory\n", chosen_command(program).get_name().c_str());
     return 1;

@@ -1,7 +1,5 @@
 #include "cli/progress.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 
@@ -18,13 +16,10 @@ std::string clock_text(double seconds) {
 }
 
 Progress::Progress(std::int64_t first, std::int64_t total, std::int64_t images_per_step, std::int64_t lines_every)
-    : terminal_(isatty(STDOUT_FILENO) != 0),
-      first_(first),
+    : first_(first),
       total_(total),
       images_per_step_(images_per_step),
       lines_every_(std::max<std::int64_t>(lines_every, 1)) {}
-
-Progress::~Progress() { clear_bar(); }
 
 double Progress::seconds() const {
   return before_pause_ + (running_ ? std::chrono::duration<double>(Clock::now() - started_).count() : 0);
@@ -48,7 +43,7 @@ void Progress::resume() {
 void Progress::step(std::int64_t step, double loss, double epoch) {
   done_ = step - first_;
   const double left = done_ > 0 ? seconds() / static_cast<double>(done_) * static_cast<double>(total_ - step) : 0;
-  if (!terminal_) {
+  if (!bar_.on_terminal()) {
     if (step % lines_every_ == 0 || step == total_)
       std::printf("step %6ld/%ld  epoch %5.2f  loss %.4f  %.0f images/s  %s left\n", static_cast<long>(step),
                   static_cast<long>(total_), epoch, loss, images_per_second(), clock_text(left).c_str());
@@ -61,24 +56,17 @@ void Progress::step(std::int64_t step, double loss, double epoch) {
   constexpr int kWidth = 24;
   const int filled = static_cast<int>(kWidth * step / std::max<std::int64_t>(total_, 1));
   const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
-  std::printf("\r[%s] %ld/%ld  epoch %.2f  loss %.4f  %.0f images/s  %s left \x1b[K", bar.c_str(),
-              static_cast<long>(step), static_cast<long>(total_), epoch, loss, images_per_second(),
-              clock_text(left).c_str());
-  std::fflush(stdout);
-  bar_shown_ = true;
+  char text[160];
+  std::snprintf(text, sizeof text, "[%s] %ld/%ld  epoch %.2f  loss %.4f  %.0f images/s  %s left ", bar.c_str(),
+                static_cast<long>(step), static_cast<long>(total_), epoch, loss, images_per_second(),
+                clock_text(left).c_str());
+  bar_.show(text);
 }
 
 void Progress::line(const std::string& text) {
-  clear_bar();
+  bar_.clear();
   std::printf("%s\n", text.c_str());
   std::fflush(stdout);
-}
-
-void Progress::clear_bar() {
-  if (!bar_shown_) return;
-  std::printf("\r\x1b[K");
-  std::fflush(stdout);
-  bar_shown_ = false;
 }
 
 }  // namespace miniqat::cli

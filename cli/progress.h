@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/progress_line.h"
+
 namespace miniqat::cli {
 
 /// "1:05" or "2:03:45".
@@ -14,7 +16,6 @@ class Progress {
  public:
   /// Steps first+1 .. total are to come, of `images_per_step` pictures; `lines_every` steps a plain line is printed.
   Progress(std::int64_t first, std::int64_t total, std::int64_t images_per_step, std::int64_t lines_every);
-  ~Progress();
   Progress(const Progress&) = delete;
 
   void step(std::int64_t step, double loss, double epoch);
@@ -29,9 +30,8 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void clear_bar();
 
-  const bool terminal_;
+  ProgressLine bar_{stdout};
   const std::int64_t first_;
   const std::int64_t total_;
   const std::int64_t images_per_step_;
@@ -41,7 +41,6 @@ class Progress {
   Clock::time_point drawn_{};
   double before_pause_ = 0;
   bool running_ = true;
-  bool bar_shown_ = false;
 };
 
 }  // namespace miniqat::cli

@@ -10,9 +10,11 @@ namespace miniqat::cli {
 template <class Visitor>
 void visit_rewrite_options(Visitor&& visitor) {
   visitor(
-      "weight_bits", [](auto& o) -> auto& { return o.weight_bits; }, "bits of weights, 2..16");
+      "weight_bits", [](auto& o) -> auto& { return o.weight_bits; },
+      "bits of weights, 2..16; integer models hold 2..8");
   visitor(
-      "activation_bits", [](auto& o) -> auto& { return o.activation_bits; }, "bits of activations, 2..16");
+      "activation_bits", [](auto& o) -> auto& { return o.activation_bits; },
+      "bits of activations, 2..16; integer models hold 2..8");
   visitor(
       "bits_config", [](auto& o) -> auto& { return o.bits_config; },
       "a JSON file of patterns on layer names with bits of their own");
@@ -39,9 +41,11 @@ void visit_rewrite_options(Visitor&& visitor) {
   visitor(
       "quantize_input", [](auto& o) -> auto& { return o.quantize_input; }, "quantize the graph's input, too");
   visitor(
-      "float_pools", [](auto& o) -> auto& { return o.float_pools; }, "no quantizers after AvgPool, Mean and Concat");
+      "float_pools", [](auto& o) -> auto& { return o.float_pools; },
+      "no quantizers after AvgPool, Mean and Concat, without which there is no integer model");
   visitor(
-      "scope", [](auto& o) -> auto& { return o.scope; }, "rewrite only layers under this name scope");
+      "scope", [](auto& o) -> auto& { return o.scope; },
+      "rewrite only layers under this name scope; an integer model takes all layers");
   visitor(
       "strict", [](auto& o) -> auto& { return o.strict; }, "fail when an edge into a layer stays float");
 }

@@ -12,14 +12,13 @@ namespace miniqat::cli {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-RunDirectory RunDirectory::fresh(const fs::path& path) {
+RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice) {
   RunDirectory run(path);
   std::error_code failure;
   for (const fs::path& file : {run.config(), run.checkpoint(), run.summary(), run.metrics(), run.train_graph(),
                                run.eval_graph(), run.bits(), run.init_checkpoint()})
     if (fs::exists(file, failure))
-      fail(path.string(), " holds a run already (", file.filename().string(),
-           "): give another --out, or --resume to go on with that run");
+      fail(path.string(), " holds a run already (", file.filename().string(), "): ", advice);
   return run;
 }
 
@@ -72,6 +71,8 @@ Json read_json(const fs::path& path) {
   }
 }
 
-void write_json(const fs::path& path, const Json& json) { write_file_atomically(path, json.dump(2) + "\n"); }
+void write_json(const fs::path& path, const Json& json) {
+  write_file_atomically(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
 
 }  // namespace miniqat::cli

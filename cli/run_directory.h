@@ -13,8 +13,9 @@ namespace miniqat::cli {
 /// run began with another one's variables.
 class RunDirectory {
  public:
-  /// For a new run; nothing is made yet. Throws Error when `path` holds a run, or any file of one, already.
-  static RunDirectory fresh(const std::filesystem::path& path);
+  /// For a new run; nothing is made yet. Throws Error, which ends in the advice, when `path` holds a run, or any file
+  /// of one, already.
+  static RunDirectory fresh(const std::filesystem::path& path, const std::string& advice);
   /// Throws Error when `path` holds no run.
   static RunDirectory open(const std::filesystem::path& path);
 
@@ -47,7 +48,7 @@ std::filesystem::path checkpoint_file(const std::filesystem::path& path);
 
 /// Reads a JSON file; errors name the file and the place.
 nlohmann::ordered_json read_json(const std::filesystem::path& path);
-/// Writes it indented, atomically.
+/// Writes it indented, atomically. Bytes of texts (paths, that is) that are no UTF-8 become U+FFFD.
 void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json);
 
 }  // namespace miniqat::cli

@@ -15,9 +15,20 @@ struct RunSource {
   TrainSettings settings;
   /// A .safetensors file: the run's own or another.
   std::string checkpoint;
+  /// unfinished_note() of the run that the variables come from.
+  std::string note = {};
 };
 
-/// `checkpoint` is a .safetensors file or run directory, "" for the run's own. Throws Error when there is no such run.
+/// "note: the run in ... is unfinished: ..." when it has not come to its end: its summary.json is missing or does not
+/// say so. "" for a run that is complete.
+std::string unfinished_note(const RunDirectory& run);
+
+/// Prints a note on stderr, unless it is "". Whoever fails prints nothing but the error: notes come after what may
+/// fail.
+void print_note(const std::string& note);
+
+/// `checkpoint` is a .safetensors file or run directory, "" for the run's own; an unfinished run that the variables
+/// come from is noted. Throws Error when there is no such run.
 RunSource open_run(const std::string& run, const std::string& checkpoint);
 
 /// The data set that a command was told to take, or else the run's own. Throws UsageError for an unknown name, Error

@@ -65,7 +65,9 @@ fs::path Runtimes::default_folder() { return fs::path(MINIQAT_SOURCE_DIR) / "tes
 
 std::string Runtimes::missing() const {
   if (!fs::exists(folder_ / "onnxruntime.mjs")) return concat("no onnxruntime.mjs in ", folder_.string());
-  if (run_program({"node", "--version"}).status != 0) return "no Node.js (Debian's package nodejs)";
+  const Finished node = run_program({"node", "--version"}, limit_);
+  if (node.timed_out) return concat("`node --version` did not end within ", limit_.count(), " s");
+  if (node.status != 0) return "no Node.js (Debian's package nodejs)";
   if (!fs::exists(folder_ / "node_modules"))
     return concat("no node_modules in ", folder_.string(), ": run scripts/install-runtimes");
   return {};
@@ -83,7 +85,10 @@ RuntimeResult Runtimes::run(const std::string& format, const std::string& file, 
       "node", script.string(), model_path.string(), images_path.string(), std::to_string(n), output_path.string()};
   // LiteRT's WebAssembly build has one thread.
   if (format == "onnx") command.insert(command.end(), {"--threads", std::to_string(threads)});
-  const Finished finished = run_program(command);
+  const Finished finished = run_program(command, limit_);
+  if (finished.timed_out)
+    fail(script.filename().string(), " did not end within ", limit_.count(),
+         " s and was killed (--runtime-timeout gives it longer)");
   if (finished.status != 0)
     fail(script.filename().string(), " ended with status ", finished.status, finished.err.empty() ? "" : ": ",
          first_line(finished.err));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -24,17 +25,20 @@ class Runtimes {
   /// The folder of the source tree that this program was built from, when it is still there.
   static std::filesystem::path default_folder();
 
-  explicit Runtimes(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  /// A runtime that has not ended after `limit` (none when 0) is killed.
+  Runtimes(std::filesystem::path folder, std::chrono::seconds limit) : folder_(std::move(folder)), limit_(limit) {}
 
   /// Why they cannot be used ("no node", "... has no node_modules: run ..."); empty when they can.
   std::string missing() const;
   /// Runs the file (the exporter's bytes) of `format`, "onnx" or "tflite", on images [n, ...] uint8. Throws Error with
-  /// what the runtime said when it fails.
+  /// what the runtime said when it fails, and when it takes too long; Interrupted as run_program() does. No file is
+  /// left in any case.
   RuntimeResult run(const std::string& format, const std::string& file, const integer::Model& model,
                     const Tensor& images, int threads) const;
 
  private:
   std::filesystem::path folder_;
+  std::chrono::seconds limit_;
 };
 
 }  // namespace miniqat::cli

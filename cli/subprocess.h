@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -9,11 +10,15 @@ namespace miniqat::cli {
 struct Finished {
   /// The exit status, or 128 + the signal that ended it; 127 when there is no such program.
   int status = 0;
+  /// It took too long and was killed.
+  bool timed_out = false;
   std::string out;
   std::string err;
 };
 
-/// Runs a program found along PATH and waits for its end. Throws Error when it cannot be started.
-Finished run_program(const std::vector<std::string>& command);
+/// Runs a program found along PATH, in a process group of its own, and waits until it has ended and nobody can write to
+/// its output any more. After `limit` (none when 0) the whole group is killed; likewise when an InterruptGuard, which
+/// the caller holds, was asked to end: then it throws Interrupted. Throws Error when the program cannot be started.
+Finished run_program(const std::vector<std::string>& command, std::chrono::seconds limit);
 
 }  // namespace miniqat::cli

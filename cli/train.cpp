@@ -56,7 +56,7 @@ void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& fl
   settings.augment = resolved_augment(settings);
   set_thread_count(static_cast<int>(settings.threads));
   const std::string out = arguments.out.empty() ? default_directory(settings) : arguments.out;
-  const RunDirectory run = RunDirectory::fresh(out);
+  const RunDirectory run = RunDirectory::fresh(out, "give another --out, or --resume to go on with that run");
   // The run's own copy, which a config.json taken back by --config finds when the original is gone.
   if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
   train(settings, run, arguments.extras);

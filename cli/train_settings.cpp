@@ -1,6 +1,7 @@
 #include "cli/train_settings.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "cli/model_source.h"
 #include "cli/usage_error.h"
@@ -86,6 +87,11 @@ void check(const TrainSettings& settings) {
   require(std::isfinite(settings.width) && settings.width > 0 && settings.width <= 16,
           concat("--width must be in (0, 16], got ", settings.width));
   as_usage([&] { return make_optimizer(settings, settings.warmup_steps + 1); });
+}
+
+nlohmann::ordered_json bits_json(const TrainSettings& settings) {
+  if (settings.float_only) return nullptr;
+  return {{"weights", settings.rewrite.weight_bits}, {"activations", settings.rewrite.activation_bits}};
 }
 
 std::string quantization_label(const TrainSettings& settings) {

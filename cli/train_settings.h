@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cli/rewrite_settings.h"
@@ -120,5 +121,8 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::in
 
 /// "float", "W8A8", "W4A8 per channel", "W8A8 mixed" when layers have bits of their own: the quantization in a word.
 std::string quantization_label(const TrainSettings& settings);
+
+/// {"weights": 4, "activations": 8}, what layers have that have no bits of their own; null without quantization.
+nlohmann::ordered_json bits_json(const TrainSettings& settings);
 
 }  // namespace miniqat::cli

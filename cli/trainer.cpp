@@ -245,17 +245,13 @@ class Trainer {
     const Evaluation test = evaluate_now();
     report_accuracy(progress, test);
     const bool complete = session_->step() >= total_steps_;
-    const Json bits =
-        settings_.float_only
-            ? Json(nullptr)
-            : Json({{"weights", settings_.rewrite.weight_bits}, {"activations", settings_.rewrite.activation_bits}});
     const Json layer_bits = settings_.float_only || settings_.rewrite.layer_bits.empty()
                                 ? Json(nullptr)
                                 : quantize::layer_bits_to_json(settings_.rewrite.layer_bits);
     write_json(run_.summary(), {{"model", settings_.model},
                                 {"dataset", settings_.dataset},
                                 {"quantization", quantization_label(settings_)},
-                                {"bits", bits},
+                                {"bits", bits_json(settings_)},
                                 {"layer_bits", layer_bits},
                                 {"steps", session_->step()},
                                 {"complete", complete},

@@ -1,11 +1,11 @@
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdio>
 #include <memory>
 
 #include "cli/commands.h"
 #include "cli/integer_source.h"
+#include "cli/interrupt.h"
+#include "cli/progress_line.h"
 #include "cli/run_source.h"
 #include "cli/runtimes.h"
 #include "cli/settings.h"
@@ -30,22 +30,25 @@ struct Arguments {
   bool json = false;
   int threads = 0;
   std::int64_t limit = 0;
+  int runtime_timeout = 600;
   Bounds bounds;
 };
 
-/// On a terminal, one line that is written over.
-void show_progress(std::int64_t done, std::int64_t total) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  std::fprintf(stderr, "\r%ld of %ld", static_cast<long>(done), static_cast<long>(total));
-  if (done == total) std::fprintf(stderr, "\r\033[K");
-  std::fflush(stderr);
+Verification compare(Session& session, const Classifier& classifier, const integer::Model& model,
+                     const datasets::Dataset& split) {
+  ProgressLine line(stderr);
+  return verify(session, classifier, model, split,
+                [&](std::int64_t done, std::int64_t total) { line.show(concat(done, " of ", total)); });
 }
 
 void ask_runtimes(const Arguments& arguments, const integer::Model& model, const datasets::Dataset& split,
                   VerifyReport& report) {
   if (arguments.no_runtimes) return;
-  const Runtimes runtimes(arguments.runtimes.empty() ? Runtimes::default_folder()
-                                                     : std::filesystem::path(arguments.runtimes));
+  // Ctrl-C must leave neither a process nor its files.
+  const InterruptGuard interrupts;
+  const Runtimes runtimes(
+      arguments.runtimes.empty() ? Runtimes::default_folder() : std::filesystem::path(arguments.runtimes),
+      std::chrono::seconds(arguments.runtime_timeout));
   if (const std::string reason = runtimes.missing(); !reason.empty()) {
     if (!arguments.runtimes.empty()) fail(reason);
     report.left_out.push_back("other runtimes left out: " + reason);
@@ -68,6 +71,7 @@ void ask_runtimes(const Arguments& arguments, const integer::Model& model, const
   };
   ask("tflite", [&] { return exporters::tflite(model); });
   ask("onnx", [&] { return exporters::onnx(model); });
+  InterruptGuard::check();
 }
 
 /// CLI::Range lets NaN pass.
@@ -88,16 +92,22 @@ void verify_run(const Arguments& arguments) {
   const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
   Session session(classifier.graph);
   session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
+  print_note(run.note);
 
   VerifyReport report;
-  report.title = concat(run.settings.model, " ", quantization_label(run.settings), " on ", split.name, ": ",
-                        split.size(), " test pictures");
-  report.verification = verify(session, classifier, model, split, show_progress);
+  report.run = arguments.run;
+  report.model = run.settings.model;
+  report.quantization = quantization_label(run.settings);
+  report.bits = bits_of(model);
+  report.dataset = split.name;
+  report.bounds = arguments.bounds;
+  report.verification = compare(session, classifier, model, split);
   ask_runtimes(arguments, model, split, report);
-  std::printf("%s", arguments.json ? (report.json().dump() + "\n").c_str() : report.table().c_str());
+  std::printf("%s", arguments.json ? (report.json().dump(-1, ' ', false, Json::error_handler_t::replace) + "\n").c_str()
+                                   : report.table().c_str());
   std::fflush(stdout);
   if (!arguments.out.empty()) write_json(arguments.out, report.json());
-  const std::vector<std::string> broken = report.broken(arguments.bounds);
+  const std::vector<std::string> broken = report.broken();
   if (broken.empty()) return;
   for (std::size_t i = 0; i + 1 < broken.size(); ++i) std::fprintf(stderr, "miniqat verify: %s\n", broken[i].c_str());
   fail(broken.back());
@@ -120,6 +130,10 @@ void add_verify(CLI::App& program) {
                       "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: tests/runtimes of the "
                       "source tree, where it is there)");
   command->add_flag("--no-runtimes", arguments->no_runtimes, "leave LiteRT and ONNX Runtime out");
+  command
+      ->add_option("--runtime-timeout", arguments->runtime_timeout,
+                   "seconds after which a runtime that has not ended is killed, which is its failure; 0: never")
+      ->check(CLI::Range(0, 1 << 30));
   command
       ->add_option("--max-accuracy-difference", arguments->bounds.accuracy_difference,
                    "bound: points between simulated and integer accuracy")

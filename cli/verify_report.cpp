@@ -46,11 +46,35 @@ nlohmann::ordered_json to_json(const Score& score) {
           {"outputs", to_json(score.outputs)}};
 }
 
+BoundCheck steps_check(const std::vector<LayerComparison>& layers, int bound) {
+  BoundCheck check = {"max_steps", static_cast<double>(bound), 0.0};
+  for (const LayerComparison& layer : layers) {
+    check.value = std::max(*check.value, static_cast<double>(layer.alone.largest));
+    if (layer.alone.largest > bound)
+      check.faults.push_back(
+          format("%s: %d steps apart, more than %d", layer.operation.c_str(), layer.alone.largest, bound));
+  }
+  return check;
+}
+
+nlohmann::ordered_json to_json(const std::vector<BoundCheck>& checks) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const BoundCheck& check : checks)
+    json[check.name] = {{"bound", check.bound},
+                        {"value", check.value ? nlohmann::ordered_json(*check.value) : nullptr},
+                        {"holds", check.faults.empty()}};
+  return json;
+}
+
 }  // namespace
+
+std::string VerifyReport::title() const {
+  return concat(model, " ", quantization, " on ", dataset, ": ", verification.integer.examples, " test pictures");
+}
 
 std::string VerifyReport::table() const {
   const Verification& v = verification;
-  std::string text = title + "\n\n";
+  std::string text = title() + "\n\n";
   text += format("%-24s %9s %12s %14s %9s\n", "", "accuracy", "same class", "equal outputs", "largest");
   text += score_row(v.simulated);
   text += score_row(v.integer);
@@ -76,7 +100,13 @@ std::string VerifyReport::table() const {
 }
 
 nlohmann::ordered_json VerifyReport::json() const {
-  nlohmann::ordered_json json = {{"title", title},
+  nlohmann::ordered_json json = {{"title", title()},
+                                 {"run", run},
+                                 {"model", model},
+                                 {"quantization", quantization},
+                                 {"bits", bits.json()},
+                                 {"dataset", dataset},
+                                 {"examples", verification.integer.examples},
                                  {"simulated", to_json(verification.simulated)},
                                  {"integer", to_json(verification.integer)},
                                  {"reference_examples", verification.reference_examples},
@@ -84,6 +114,8 @@ nlohmann::ordered_json VerifyReport::json() const {
                                  {"runtimes", nlohmann::ordered_json::array()},
                                  {"left_out", left_out},
                                  {"failed", failed},
+                                 {"bounds", to_json(checks())},
+                                 {"passed", broken().empty()},
                                  {"layers", nlohmann::ordered_json::array()}};
   for (const Score& score : runtimes) json["runtimes"].push_back(to_json(score));
   for (const LayerComparison& layer : verification.layers)
@@ -95,28 +127,42 @@ nlohmann::ordered_json VerifyReport::json() const {
   return json;
 }
 
-std::vector<std::string> VerifyReport::broken(const Bounds& bounds) const {
+std::vector<BoundCheck> VerifyReport::checks() const {
   const Verification& v = verification;
-  std::vector<std::string> lines;
-  if (!v.reference_equal) lines.push_back("the fast engine and the reference loops differ");
   // Counts of examples, so that a bound of exactly so many points is not broken by rounding.
   const double slack = 1e-9;
-  const double difference = 100 * std::abs(v.simulated.accuracy() - v.integer.accuracy());
-  if (bounds.accuracy_difference && difference > *bounds.accuracy_difference + slack)
-    lines.push_back(format("accuracies differ by %.3f points, more than %g", difference, *bounds.accuracy_difference));
-  const auto require_agreement = [&](const Score& score, std::optional<double> bound) {
-    if (bound && 100 * score.agreement() < *bound - slack)
-      lines.push_back(format("%s and the integer engine choose the same class for %.3f%%, less than %g%%",
-                             score.name.c_str(), 100 * score.agreement(), *bound));
+  std::vector<BoundCheck> checks;
+  if (const std::optional<double> bound = bounds.accuracy_difference) {
+    const double difference = 100 * std::abs(v.simulated.accuracy() - v.integer.accuracy());
+    checks.push_back({"max_accuracy_difference", *bound, difference});
+    if (difference > *bound + slack)
+      checks.back().faults.push_back(format("accuracies differ by %.3f points, more than %g", difference, *bound));
+  }
+  const auto require_agreement = [&](const Score& score) {
+    BoundCheck& check = checks.back();
+    const double share = 100 * score.agreement();
+    check.value = std::min(check.value.value_or(share), share);
+    if (share < check.bound - slack)
+      check.faults.push_back(format("%s and the integer engine choose the same class for %.3f%%, less than %g%%",
+                                    score.name.c_str(), share, check.bound));
   };
-  require_agreement(v.simulated, bounds.agreement);
-  for (const Score& score : runtimes) require_agreement(score, bounds.runtime_agreement);
-  if (bounds.runtime_agreement) lines.insert(lines.end(), failed.begin(), failed.end());
-  if (bounds.runtime_agreement && runtimes.empty()) lines.push_back("no other runtime could be asked");
-  for (const LayerComparison& layer : v.layers)
-    if (bounds.steps && layer.alone.largest > *bounds.steps)
-      lines.push_back(
-          format("%s: %d steps apart, more than %d", layer.operation.c_str(), layer.alone.largest, *bounds.steps));
+  if (bounds.agreement) {
+    checks.push_back({"min_agreement", *bounds.agreement, {}});
+    require_agreement(v.simulated);
+  }
+  if (bounds.runtime_agreement) {
+    checks.push_back({"min_runtime_agreement", *bounds.runtime_agreement, {}, failed});
+    for (const Score& score : runtimes) require_agreement(score);
+    if (runtimes.empty()) checks.back().faults.push_back("no other runtime could be asked");
+  }
+  if (bounds.steps) checks.push_back(steps_check(v.layers, *bounds.steps));
+  return checks;
+}
+
+std::vector<std::string> VerifyReport::broken() const {
+  std::vector<std::string> lines;
+  if (!verification.reference_equal) lines.push_back("the fast engine and the reference loops differ");
+  for (const BoundCheck& check : checks()) lines.insert(lines.end(), check.faults.begin(), check.faults.end());
   return lines;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/integer_bits.h"
 #include "cli/verifier.h"
 
 namespace miniqat::cli {
@@ -21,21 +22,42 @@ struct Bounds {
   std::optional<double> runtime_agreement;
 };
 
+/// What became of one bound.
+struct BoundCheck {
+  /// That of its flag: "max_steps".
+  std::string name;
+  double bound = 0;
+  /// The worst of what was compared; none where nothing could be.
+  std::optional<double> value;
+  /// A line for each way in which it does not hold.
+  std::vector<std::string> faults = {};
+};
+
 /// A whole verification: what it compared, and other runtimes' scores or why they have none.
 struct VerifyReport {
-  std::string title;
+  /// The run directory, and its network's name, quantization ("W4A8 per channel") and widths in bits.
+  std::string run;
+  std::string model;
+  std::string quantization;
+  IntegerBits bits;
+  /// The data set whose test pictures were compared.
+  std::string dataset;
   Verification verification;
   std::vector<Score> runtimes;
   /// "left out: tflite: ... of 4 bits ...": no fault of anyone.
   std::vector<std::string> left_out;
   /// "onnx failed: ...": a runtime that was there, and could not.
   std::vector<std::string> failed;
+  Bounds bounds;
 
+  std::string title() const;
   /// For people.
   std::string table() const;
   nlohmann::ordered_json json() const;
-  /// A line for each bound that does not hold, and one when fast engine and reference loops differ.
-  std::vector<std::string> broken(const Bounds& bounds) const;
+  /// Those of the bounds that were given.
+  std::vector<BoundCheck> checks() const;
+  /// The faults of all bounds, and one when fast engine and reference loops differ.
+  std::vector<std::string> broken() const;
 };
 
 }  // namespace miniqat::cli

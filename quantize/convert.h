@@ -27,9 +27,9 @@ struct ConvertOptions {
 /// of its input times that of its weights. At few bits that scale may be coarse beside the output's: an error of half
 /// of Layer::multipliers in steps.
 ///
-/// Throws Error that names the edge for a tensor without range ("train with quantization, or `miniqat calibrate`"),
-/// ops that have no integer counterpart, more than one input or output, variables that are missing or not finite,
-/// quantizers of more than 8 bits.
+/// Throws Error that names the edge for a tensor without range (and says that it takes quantizers everywhere), ops that
+/// have no integer counterpart, more than one input or output, variables that are missing or not finite, quantizers of
+/// more than 8 bits.
 integer::Model convert(const Graph& graph, const NamedTensors& variables, const ConvertOptions& options = {});
 
 }  // namespace miniqat::quantize

@@ -16,7 +16,9 @@ namespace {
 
 using integer::LayerKind;
 
-constexpr const char* kAdvice = "train with quantization, or `miniqat calibrate`";
+/// For a network that has quantizers, but not everywhere; RewriteOptions have the two flags' names.
+constexpr const char* kAdvice =
+    "train with quantization, or `miniqat calibrate`, without --scope and --float-pools, so that every edge has one";
 constexpr float kNone = std::numeric_limits<float>::infinity();
 constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
 /// Of a window whose mean is taken: the model has a multiplier for each number of them.
@@ -30,7 +32,9 @@ Shape example_of(const Shape& shape) { return Shape(shape.extents().subspan(1));
 }
 
 [[noreturn]] void fail_unsupported(const Node& node) {
-  if (node.type() == "BatchNorm") fail(describe(node), " was not folded into a layer: integer models have no such");
+  if (node.type() == "BatchNorm")
+    fail(describe(node),
+         " was not folded into a layer: integer models have no such (--scope leaves layers as they are)");
   if (node.type() == "Softmax") fail(describe(node), " can only be left out at the end of an integer model");
   fail(describe(node), " has no counterpart among integers");
 }

@@ -38,7 +38,8 @@ std::vector<Affine<float>> grids_of(const Node& quantizer, const Tensor& min, co
   const FakeQuantAttributes& attributes = quantizer.as<FakeQuant>()->attributes();
   if (attributes.is_training) fail(describe(quantizer), " is one for training: convert the evaluation graph");
   if (attributes.bits > kMostBits)
-    fail(describe(quantizer), " has ", attributes.bits, " bits; integer models hold 2 to ", kMostBits);
+    fail(describe(quantizer), " has ", attributes.bits, " bits; integer models hold 2 to ", kMostBits,
+         ": train, or `miniqat calibrate`, with --weight-bits and --activation-bits of at most ", kMostBits);
   const GridOptions options = {static_cast<int>(attributes.bits), attributes.narrow_range, attributes.symmetric};
   std::vector<Affine<float>> grids;
   for (std::int64_t i = 0; i < min.elements(); ++i) {

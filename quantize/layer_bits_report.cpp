@@ -15,6 +15,8 @@
 namespace miniqat::quantize {
 namespace {
 
+/// Where the settings came from, for users of the program and of RewriteOptions.
+constexpr std::string_view kSource = "bits of layers (--bits-config, layer_bits): ";
 constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
 
 /// The names that patterns may have meant: all layers and the scopes they are in.
@@ -72,7 +74,7 @@ class Disagreements {
     if (!quantizer_after(tensor->output())) return;
     const Node& first = *first_.try_emplace(tensor, &layer).first->second;
     if (settings(options_.for_layer(first.name())) != settings(options_.for_layer(layer.name())))
-      notes.push_back(concat("layer_bits: ", tensor->name(), " is quantized once, with the settings of ", first.name(),
+      notes.push_back(concat(kSource, tensor->name(), " is quantized once, with the settings of ", first.name(),
                              "; those of ", layer.name(), " differ and do not count for it"));
   }
 
@@ -87,7 +89,7 @@ std::vector<std::string> notes_on_layer_bits(const LayerSearch& layers, const Re
   std::vector<std::string> notes;
   for (const LayerBits& bits : options.layer_bits)
     if (const std::string reason = why_unused(bits, layers, options); !reason.empty())
-      notes.push_back(concat("layer_bits: pattern \"", bits.pattern, "\" is unused: it ", reason));
+      notes.push_back(concat(kSource, "pattern \"", bits.pattern, "\" is unused: it ", reason));
   Disagreements disagreements(options);
   for (const LayerMatch& match : layers.matches) disagreements.add(match);
   std::ranges::move(disagreements.notes, std::back_inserter(notes));

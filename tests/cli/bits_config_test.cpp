@@ -56,7 +56,8 @@ TEST_F(BitsConfigTest, RewriteGivesEachLayerItsBits) {
 TEST_F(BitsConfigTest, UnusedPatternsAreReported) {
   place_.write("bits.json", R"({"cnov1": 8, "fc": 4})");
   const std::string note =
-      "note: layer_bits: pattern \"cnov1\" is unused: it matches no layer; did you mean \"conv1\"?\n";
+      "note: bits of layers (--bits-config, layer_bits): pattern \"cnov1\" is unused: it matches no layer; did you "
+      "mean \"conv1\"?\n";
   const Arguments line = {"rewrite", "--graph", "tiny.json", "--bits-config", "bits.json", "--out", "out.json"};
   EXPECT_EQ(program(line).err, note);
   Arguments with_report = line;

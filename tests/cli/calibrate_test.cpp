@@ -72,11 +72,10 @@ TEST_F(CalibrateTest, EightBitsKeepTheAccuracyAndEvalAgrees) {
 }
 
 TEST_F(CalibrateTest, FilesAreThoseOfATrainedRun) {
+  expect_success(calibrate("files", {"--weight-bits", "4", "--per-channel", "--symmetric-weights"}));
   expect_success(
-      calibrate("files", {"--weight-bits", "4", "--per-channel", "--symmetric-weights", "--quant-delay", "5"}));
-  expect_success(in_place({"train", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits", "--steps",
-                           "1", "--threads", "1", "--weight-bits", "4", "--per-channel", "--symmetric-weights",
-                           "--quant-delay", "5", "--out", "trained"}));
+      in_place({"train", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits", "--steps", "1",
+                "--threads", "1", "--weight-bits", "4", "--per-channel", "--symmetric-weights", "--out", "trained"}));
   for (const char* graph : {"train_graph.json", "eval_graph.json"})
     EXPECT_EQ(bytes_of(place_->path() / "files" / graph), bytes_of(place_->path() / "trained" / graph)) << graph;
   Json config = json("files/config.json"), trained = json("trained/config.json");
@@ -127,6 +126,12 @@ TEST_F(CalibrateTest, LayersMayHaveBitsOfTheirOwn) {
   EXPECT_EQ(json("mixed/config.json")["bits_config"], "mixed/bits.json");
   EXPECT_EQ(json("mixed/bits.json"), json("bits.json"));
   expect_success(in_place({"eval", "--run", "mixed", "--threads", "1"}));
+}
+
+TEST_F(CalibrateTest, OneBatchIsOne) {
+  const Outcome outcome = calibrate("one", {"--batches", "1"});
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find(" 1 batch of 4 training pictures,"), std::string::npos) << outcome.out;
 }
 
 TEST_F(CalibrateTest, TakesAllBatchesWhenThereAreFewer) {
@@ -181,7 +186,7 @@ TEST_F(CalibrateTest, SaysWhatIsWrongAndLeavesNoRun) {
   expect_success(calibrate("quantized", {"--method", "minmax"}));
   expect_error(in_place({"calibrate", "--run", "quantized", "--out", "no"}), 1,
                {"run in quantized is quantized already (W8A8", "_quant", "float run"});
-  expect_error(calibrate("quantized", {}), 1, {"quantized holds a run already"});
+  expect_error(calibrate("quantized", {}), 1, {"quantized holds a run already (config.json): give another --out\n"});
   expect_error(in_place({"calibrate", "--run", "nowhere", "--out", "no"}), 1, {"nowhere holds no run"});
   expect_error(calibrate("no", {"--dataset", "cifar"}), 2, {"unknown data set \"cifar\""});
   expect_error(calibrate("no", {"--dataset", "synthetic"}), 1, {"[4,8,8,1]", "synthetic", "[28,28,1]"});
@@ -190,6 +195,8 @@ TEST_F(CalibrateTest, SaysWhatIsWrongAndLeavesNoRun) {
   expect_error(calibrate("no", {"--percentile", "99"}), 2, {"--percentile goes with --method percentile"});
   expect_error(calibrate("no", {"--method", "percentile", "--percentile", "40"}), 2, {"percentile must be", "40"});
   expect_error(calibrate("no", {"--batches", "0"}), 2, {"--batches must be at least 1, got 0"});
+  for (const char* flag : {"--quant-delay", "--freeze-bn-delay"})
+    expect_error(calibrate("no", {flag, "5"}), 2, {"unknown argument", flag});
   expect_error(calibrate("no", {"--weight-bits", "17"}), 2, {"weight_bits must be 2 to 16, not 17"});
   expect_error(calibrate("no", {"--scope", "other"}), 1, {"nothing in tiny.json was quantized", "scope \"other\""});
   expect_error(calibrate("digits/train-labels-idx1-ubyte/no", {}), 1, {"cannot make the run directory"});

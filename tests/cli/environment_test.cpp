@@ -6,31 +6,16 @@
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <thread>
 
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
+#include "tests/cli/variable.h"
 
 namespace miniqat::testing {
 namespace {
 
 using Json = nlohmann::json;
-
-/// Sets a variable for the programs started while it lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    setenv(name, value, 1);
-  }
-  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
-  Variable(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 class EnvironmentTest : public ::testing::Test {
  protected:

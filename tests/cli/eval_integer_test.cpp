@@ -73,7 +73,10 @@ TEST_F(EvalIntegerTest, RunsThatDoNotFitAreRefused) {
   train("run", {});
   expect_error(evaluate("run", {"--integer", "--dataset", "synthetic"}), 1, {"[8,8,1]", "[28,28,1]"});
   train("wide", {"--activation-bits", "12"});
-  expect_error(evaluate("wide", {"--integer"}), 1, {"wide/eval_graph.json", "12 bits", "2 to 8"});
+  expect_error(evaluate("wide", {"--integer"}), 1,
+               {"wide/eval_graph.json", "12 bits", "2 to 8", "--activation-bits of at most 8"});
+  train("part", {"--scope", "fc"});
+  expect_error(evaluate("part", {"--integer"}), 1, {"part/eval_graph.json", "has no range", "without --scope"});
   place_.write("run/checkpoint.safetensors", "no checkpoint");
   expect_error(evaluate("run", {"--integer"}), 1, {"run/checkpoint.safetensors"});
 }

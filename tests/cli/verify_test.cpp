@@ -1,9 +1,13 @@
 // `miniqat verify` and `miniqat export` as a user runs them, on a run that takes milliseconds.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "integer/model_file.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
@@ -67,6 +71,37 @@ TEST_F(IntegersOutTest, VerifyComparesEveryOperation) {
   EXPECT_EQ(Json::parse(integer.out)["correct"], json["integer"]["correct"]);
 }
 
+TEST_F(IntegersOutTest, JsonTellsWhatWasComparedAndWhatBecameOfTheBounds) {
+  place_.write("bits.json", R"({"fc": {"weight_bits": 8}})");
+  train("run", {"--weight-bits", "3", "--activation-bits", "4", "--bits-config", "bits.json"});
+  const Outcome outcome = verify({"--json", "--examples", "12", "--max-steps", "0", "--min-agreement", "0",
+                                  "--min-runtime-agreement", "99", "--max-accuracy-difference", "100"});
+  EXPECT_EQ(outcome.status, 1);
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["run"], "run");
+  EXPECT_EQ(json["model"], "tiny.json");
+  EXPECT_EQ(json["dataset"], "mnist");
+  EXPECT_EQ(json["quantization"], "W3A4 mixed");
+  EXPECT_EQ(json["examples"], 12);
+  EXPECT_EQ(json["bits"], Json::parse(R"({"weights": [3, 8], "activations": 4})"));
+  EXPECT_EQ(json["passed"], false);
+  const Json& bounds = json["bounds"];
+  EXPECT_EQ(bounds.size(), 4);
+  EXPECT_EQ(bounds["min_runtime_agreement"], Json::parse(R"({"bound": 99.0, "value": null, "holds": false})"));
+  EXPECT_EQ(bounds["min_agreement"]["holds"], true);
+  EXPECT_DOUBLE_EQ(bounds["min_agreement"]["value"],
+                   100 * json["simulated"]["top1_agreement_with_integer"].get<double>());
+  EXPECT_EQ(bounds["max_accuracy_difference"]["holds"], true);
+  int farthest = 0;
+  for (const Json& layer : json["layers"])
+    farthest = std::max(farthest, layer["alone"]["largest_difference"].get<int>());
+  EXPECT_EQ(bounds["max_steps"]["value"], farthest);
+  EXPECT_EQ(bounds["max_steps"]["holds"], farthest == 0);
+  const Json unbound = Json::parse(verify({"--json"}).out);
+  EXPECT_TRUE(unbound["bounds"].empty());
+  EXPECT_EQ(unbound["passed"], true);
+}
+
 TEST_F(IntegersOutTest, ATableIsForPeople) {
   train("run", {"--weight-bits", "4", "--activation-bits", "4"});
   const Outcome outcome = verify({"--examples", "7"});
@@ -94,6 +129,11 @@ TEST_F(IntegersOutTest, EveryFormatIsWritten) {
   const Outcome file = program(of_file), run = program({"eval", "--run", "run", "--integer", "--json"});
   expect_success(file);
   EXPECT_EQ(Json::parse(file.out)["correct"], Json::parse(run.out)["correct"]);
+  EXPECT_EQ(Json::parse(file.out)["model"], "run");
+  for (const Outcome& outcome : {file, run}) {
+    EXPECT_EQ(Json::parse(outcome.out)["quantization"], "W8A8");
+    EXPECT_EQ(Json::parse(outcome.out)["bits"], Json::parse(R"({"weights": 8, "activations": 8})"));
+  }
   expect_error(program({"eval", "--model", "model.miniqat"}), 2, {"--dataset"});
   expect_error(program({"eval", "--model", "model.miniqat", "--run", "run"}), 2, {"one of --run and --model"});
   for (const char* name : {"m.tflite", "m.onnx", "m.c", "m.json"}) {
@@ -159,8 +199,79 @@ TEST_F(IntegersOutTest, WhatCannotBeExportedLeavesNoFile) {
   EXPECT_EQ(export_as("pdf", "m.pdf").status, 2);
 }
 
+TEST_F(IntegersOutTest, FlagsOfAnotherFormatAreUsageErrors) {
+  train("run");
+  const std::vector<Arguments> flags = {{"--prefix", "p"},        {"--test-vectors", "3"}, {"--dataset", "mnist"},
+                                        {"--data-dir", "digits"}, {"--float-io"},          {"--int8"}};
+  for (const Arguments& flag : flags)
+    expect_error(export_as("onnx", "m.onnx", flag), 2, {flag[0] + " is for --format "});
+  expect_error(export_as("c", "m.c", {"--8-bit-weights"}), 2, {"--8-bit-weights is for --format onnx"});
+  EXPECT_FALSE(fs::exists(path("m.onnx")));
+  expect_success(export_as("c", "m.c", {"--dataset", "mnist", "--data-dir", "digits", "--test-vectors", "3"}));
+  expect_error(export_as("c", "other.c", {"--dataset", "synthetic"}), 1,
+               {"run/eval_graph.json", "the input is [8,8,1]", "pictures of synthetic are [28,28,1]"});
+  EXPECT_FALSE(fs::exists(path("other.c")));
+}
+
+TEST_F(IntegersOutTest, ALimitOfFileSizesIsAWriteError) {
+  train("run");
+  fs::create_directory(path("out"));
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limit{.rlim_cur = 600, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  const Outcome outcome = export_as("miniqat", "out/model.miniqat");
+  setrlimit(RLIMIT_FSIZE, &before);
+  expect_error(outcome, 1, {"cannot write out/model.miniqat", "File too large"});
+  EXPECT_TRUE(fs::is_empty(path("out")));
+}
+
+TEST_F(IntegersOutTest, RunsMayHaveAnyName) {
+  train("run");
+  for (const std::string name : {"line\nfeed *\\", "not\xffUTF-8\xc3", "W\xc3\xb6rter"}) {
+    fs::copy(path("run"), path(name));
+    for (const char* format : {"miniqat", "tflite", "onnx", "c", "json"})
+      expect_success(program({"export", "--run", name, "--format", format, "--out", concat("m.", format)}));
+    for (const char c : integer::read_model(path("m.miniqat")).name) EXPECT_NE(c, '\n');
+    EXPECT_TRUE(Json::accept(bytes_of(path("m.json"))));
+    const std::string compile = concat("cd ", place_.path().string(),
+                                       " && cc -std=c99 -Wall -Wextra -Werror -fsyntax-only -Wno-unused-function m.c");
+    EXPECT_EQ(std::system(compile.c_str()), 0) << name;
+    const Outcome outcome = program({"verify", "--run", name, "--threads", "1", "--no-runtimes", "--json"});
+    expect_success(outcome);
+    EXPECT_TRUE(Json::accept(outcome.out)) << outcome.out;
+  }
+  EXPECT_EQ(integer::read_model(path("m.miniqat")).name, "W\xc3\xb6rter");
+}
+
+TEST_F(IntegersOutTest, UnfinishedRunsAreNoted) {
+  train("run", {"--stop-at", "3"});
+  const std::string note = "note: the run in run is unfinished: it stopped after step 3 (";
+  const std::vector<Arguments> lines = {{"eval", "--run", "run"},
+                                        {"verify", "--run", "run", "--no-runtimes"},
+                                        {"export", "--run", "run", "--format", "json", "--out", "m.json"}};
+  for (const Arguments& line : lines) {
+    const Outcome outcome = program(line);
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_TRUE(outcome.err.starts_with(note)) << outcome.err;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  }
+  fs::remove(path("run/summary.json"));
+  EXPECT_NE(program(lines[0]).err.find("no summary.json"), std::string::npos);
+  train("done");
+  EXPECT_NE(program({"eval", "--run", "done", "--checkpoint", "run"}).err.find("the run in run"), std::string::npos);
+  expect_success(program({"eval", "--run", "run", "--checkpoint", "done"}));
+  train("float", {"--float", "--stop-at", "3"});
+  const Outcome calibrated = program({"calibrate", "--run", "float", "--out", "ptq"});
+  EXPECT_EQ(calibrated.status, 0);
+  EXPECT_TRUE(calibrated.err.starts_with("note: the run in float is unfinished")) << calibrated.err;
+  expect_success(program({"eval", "--run", "ptq"}));
+}
+
 TEST_F(IntegersOutTest, AFloatRunHasNoIntegers) {
   train("run", {"--float"});
+  const Outcome evaluated = program({"eval", "--run", "run", "--json"});
+  EXPECT_TRUE(Json::parse(evaluated.out)["bits"].is_null()) << evaluated.out;
   for (const Outcome& outcome : {verify(), export_as("json", "m.json")}) {
     EXPECT_EQ(outcome.status, 1);
     EXPECT_NE(outcome.err.find("calibrate"), std::string::npos) << outcome.err;

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace miniqat::cli {
+
+/// The line on a terminal that says how something gets on and is written over. Nowhere else is anything written: files
+/// and pipes get no lines that are out of date as soon as they are there.
+class ProgressLine {
+ public:
+  /// stdout or stderr.
+  explicit ProgressLine(std::FILE* file);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+
+  bool on_terminal() const { return terminal_; }
+  /// Writes over what was shown before.
+  void show(const std::string& text);
+  /// Takes the line away, so that another can be printed in its place.
+  void clear();
+
+ private:
+  std::FILE* const file_;
+  const bool terminal_;
+  bool shown_ = false;
+};
+
+}  // namespace miniqat::cli

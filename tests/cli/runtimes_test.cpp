@@ -1,0 +1,117 @@
+// `miniqat verify` beside runtimes that hang, break or are interrupted: it goes on or ends, and leaves nothing behind.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/error.h"
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+#include "tests/cli/variable.h"
+
+namespace miniqat::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// A `node` of ours stands first in PATH, and temporary files have a directory of their own.
+class RuntimesTest : public TinyTaskTest {
+ protected:
+  void SetUp() override {
+    expect_success(train("run"));
+    for (const char* file : {"runtimes/onnxruntime.mjs", "runtimes/litert.mjs"}) place_.write(file, "");
+    fs::create_directory(path("runtimes/node_modules"));
+  }
+
+  /// `script` is what node does when it is not just asked for its version.
+  void write_node(const std::string& script) const {
+    const fs::path file = place_.write("bin/node", "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n" + script);
+    fs::permissions(file, fs::perms::owner_all);
+  }
+  /// A process with a child, which both hang; their ids are in the file "processes".
+  void write_hanging_node() const {
+    write_node(concat("sleep 1000 &\necho $$ $! >> ", path("processes").string(), "\nwait\n"));
+  }
+  static Arguments verify(const Arguments& more = {}) {
+    Arguments line = {"verify", "--run", "run", "--threads", "1", "--runtimes", "runtimes"};
+    line.insert(line.end(), more.begin(), more.end());
+    return line;
+  }
+
+  /// How verify ends when the signal comes while a runtime runs.
+  int status_after(int signal) const {
+    Program running(verify(), place_.path());
+    while (!fs::exists(path("processes"))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    running.send(signal);
+    return running.wait().status;
+  }
+
+  void expect_nothing_left() const {
+    EXPECT_TRUE(fs::is_empty(path("temporary")));
+    std::ifstream processes(path("processes"));
+    int count = 0;
+    for (int id = 0; processes >> id; ++count) EXPECT_TRUE(ends(id)) << id;
+    EXPECT_GT(count, 0);
+  }
+
+  const Variable path_{"PATH", concat(path("bin").string(), ":", std::getenv("PATH")).c_str()};
+  const Variable temporary_{"TMPDIR", made("temporary").c_str()};
+
+ private:
+  fs::path made(const std::string& name) const {
+    fs::create_directory(path(name));
+    return path(name);
+  }
+  /// A process that nobody has waited for yet is still listed, as a zombie.
+  static bool ends(int id) {
+    for (int i = 0; i < 1000; ++i) {
+      std::ifstream status(concat("/proc/", id, "/stat"));
+      std::string number, name, state;
+      if (!(status >> number >> name >> state) || state == "Z") return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
+};
+
+TEST_F(RuntimesTest, OneThatHangsIsKilled) {
+  write_hanging_node();
+  const Outcome outcome = program(verify({"--runtime-timeout", "1", "--json"}));
+  expect_success(outcome);
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["failed"], Json::array({"tflite failed: litert.mjs did not end within 1 s and was killed "
+                                         "(--runtime-timeout gives it longer)",
+                                         "onnx failed: onnxruntime.mjs did not end within 1 s and was killed "
+                                         "(--runtime-timeout gives it longer)"}));
+  EXPECT_EQ(json["simulated"]["examples"], 20);
+  expect_nothing_left();
+  EXPECT_EQ(program(verify({"--runtime-timeout", "1", "--min-runtime-agreement", "99"})).status, 1);
+  expect_error(program(verify({"--runtime-timeout", "-1"})), 2, {"--runtime-timeout"});
+}
+
+TEST_F(RuntimesTest, AnInterruptEndsThemToo) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    fs::remove(path("processes"));
+    write_hanging_node();
+    EXPECT_EQ(status_after(signal), 128 + signal);
+    expect_nothing_left();
+  }
+}
+
+TEST_F(RuntimesTest, OneThatBreaksIsNamed) {
+  write_node("echo first line >&2\necho second line >&2\nexit 3\n");
+  const Outcome outcome = program(verify({"--runtime-timeout", "0"}));
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find("onnx failed: onnxruntime.mjs ended with status 3: first line\n"), std::string::npos)
+      << outcome.out;
+  EXPECT_TRUE(fs::is_empty(path("temporary")));
+}
+
+}  // namespace
+}  // namespace miniqat::testing
