@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -32,6 +33,8 @@ struct Arguments {
   std::string dataset;
   std::string data_dir;
   std::string prefix;
+  float input_scale = 1;
+  std::int32_t input_zero_point = 0;
   bool float_io = false;
   bool int8 = false;
   bool unpacked = false;
@@ -93,11 +96,24 @@ void check(const Arguments& arguments, const CLI::App& command) {
     if (command.count(flag) > 0 && arguments.format != format)
       throw UsageError(concat(flag, " is for --format ", format));
   if (arguments.out.empty()) throw UsageError("--out must name a file");
+  if (command.count("--input-zero-point") > command.count("--input-scale"))
+    throw UsageError("--input-zero-point goes with --input-scale");
+  if (!std::isnormal(arguments.input_scale) || arguments.input_scale < 0)
+    throw UsageError(concat("--input-scale must be a positive number, not ", arguments.input_scale));
 }
 
-void export_run(const Arguments& arguments) {
+integer::Model convert_for(const Arguments& arguments, const RunSource& run, bool input_is_given) {
+  if (!input_is_given) return convert_run(run.directory, run.checkpoint, recorded_input(run));
+  const integer::Grid input = {.scale = arguments.input_scale, .zero_point = arguments.input_zero_point, .bits = 8};
+  integer::Model model = convert_run(run.directory, run.checkpoint, input);
+  if (model.tensor(model.input).grid != input)
+    fail(run.directory.eval_graph().string(), ": the network quantizes its input itself: leave out --input-scale");
+  return model;
+}
+
+void export_run(const Arguments& arguments, bool input_is_given) {
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
-  const integer::Model model = convert_run(run.directory, run.checkpoint, recorded_input(run));
+  const integer::Model model = convert_for(arguments, run, input_is_given);
   std::size_t size = 0;
   if (arguments.format == "c") {
     size = write_c(arguments, run, model);
@@ -129,6 +145,13 @@ void add_export(CLI::App& program) {
   command->add_option("--out", arguments->out, "the file to write; replaced when it is there")->required();
   command->add_option("--checkpoint", arguments->checkpoint,
                       "another .safetensors file or run directory than the run's own");
+  command->add_option(
+      "--input-scale", arguments->input_scale,
+      "what a step of the input's bytes stands for; as in the data set that the run was trained on when "
+      "left out");
+  command
+      ->add_option("--input-zero-point", arguments->input_zero_point, "with --input-scale: the byte that stands for 0")
+      ->check(CLI::Range(0, 255));
   command->add_flag("--float-io", arguments->float_io, "tflite: float32 input and output instead of integers");
   command->add_flag("--int8", arguments->int8, "tflite: int8 also where uint8 would do");
   command->add_flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
@@ -139,7 +162,7 @@ void add_export(CLI::App& program) {
   command->add_option("--data-dir", arguments->data_dir, "c: where its files are (or MINIQAT_DATA_DIR)");
   command->callback([arguments, command] {
     check(*arguments, *command);
-    export_run(*arguments);
+    export_run(*arguments, command->count("--input-scale") > 0);
   });
 }
 

@@ -213,6 +213,25 @@ TEST_F(IntegersOutTest, FlagsOfAnotherFormatAreUsageErrors) {
   EXPECT_FALSE(fs::exists(path("other.c")));
 }
 
+TEST_F(IntegersOutTest, TheInputsGridIsTheDataSetsOrGivenByFlags) {
+  train("run");
+  const auto input = [&](const Arguments& more) {
+    expect_success(export_as("json", "m.json", more));
+    const Json json = Json::parse(bytes_of(path("m.json")));
+    return std::pair(json["tensors"][0]["scale"].get<float>(), json["tensors"][0]["zero_point"].get<int>());
+  };
+  EXPECT_EQ(input({}), std::pair(1.0f / 255, 0));
+  EXPECT_EQ(input({"--input-scale", "0.0078125", "--input-zero-point", "128"}), std::pair(0.0078125f, 128));
+  EXPECT_EQ(input({"--input-scale", "0.5"}), std::pair(0.5f, 0));
+  for (const char* bad : {"0", "-1", "nan", "inf", "1e-42"})
+    expect_error(export_as("json", "bad.json", {"--input-scale", bad}), 2, {"--input-scale"});
+  expect_error(export_as("json", "bad.json", {"--input-zero-point", "128"}), 2, {"goes with --input-scale"});
+  expect_error(export_as("json", "bad.json", {"--input-scale", "1", "--input-zero-point", "256"}), 2, {"256"});
+  train("run", {"--quantize-input"});
+  expect_error(export_as("json", "bad.json", {"--input-scale", "0.5"}), 1, {"quantizes its input itself"});
+  EXPECT_FALSE(fs::exists(path("bad.json")));
+}
+
 TEST_F(IntegersOutTest, ALimitOfFileSizesIsAWriteError) {
   train("run");
   fs::create_directory(path("out"));
