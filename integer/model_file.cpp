@@ -194,10 +194,6 @@ Model from_bytes(std::string_view bytes, const std::string& source) {
   }
 }
 
-void write_model(const std::filesystem::path& path, const Model& model) {
-  write_file_atomically(path, to_bytes(model));
-}
-
 Model read_model(const std::filesystem::path& path) { return from_bytes(read_file(path), path.string()); }
 
 }  // namespace miniqat::integer

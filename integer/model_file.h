@@ -15,8 +15,7 @@ std::string to_bytes(const Model& model);
 /// Nothing is allocated before its size was checked against the bytes that are there.
 Model from_bytes(std::string_view bytes, const std::string& source);
 
-/// Writes atomically (core/files.h). Throws Error naming path and reason.
-void write_model(const std::filesystem::path& path, const Model& model);
+/// from_bytes() of a file. Throws Error naming path and reason.
 Model read_model(const std::filesystem::path& path);
 
 }  // namespace miniqat::integer

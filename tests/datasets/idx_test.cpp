@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "tests/datasets/mnist.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 
@@ -191,7 +192,7 @@ TEST(Idx, SaysWhichFileIsMissingAndWhere) {
 }
 
 TEST(Idx, ReadsTheRealMnist) {
-  const std::filesystem::path mnist = std::filesystem::path(MINIQAT_SOURCE_DIR) / "../shared/datasets/mnist";
+  const std::filesystem::path mnist = testing::mnist_folder();
   if (!std::filesystem::exists(mnist)) GTEST_SKIP() << "MNIST is not there";
   const Splits splits = load("mnist", mnist);
   EXPECT_EQ(splits.train.images.shape(), (Shape{60000, 28, 28, 1}));

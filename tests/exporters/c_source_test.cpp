@@ -245,9 +245,7 @@ TEST(CSource, WeightsOfFewerBitsTakeLess) {
   const Tensor tests = random_images(random, model, 1);
   auto& layer = std::get<integer::Layer>(model.operations[0].action);
   for (int bits = 8; bits >= 2; --bits) {
-    layer.weight_bits = bits;
-    for (std::uint8_t& weight : layer.weights) weight &= static_cast<std::uint8_t>((1 << bits) - 1);
-    for (std::int32_t& zero_point : layer.weight_zero_points) zero_point &= (1 << bits) - 1;
+    testing::cut_weights(layer, bits);
     const std::string array = "uint8_t weights_1[" + std::to_string(64 * 32 * bits / 8) + "]";
     EXPECT_NE(c_source(model, "net", "net.h", tests).source.find(array), std::string::npos) << array;
   }

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string>
 
+#include "integer/model_file.h"
+#include "tests/errors.h"
 #include "tests/integer/random_model.h"
 
 namespace miniqat::testing {
@@ -35,6 +37,17 @@ struct ModelFileParts {
     return bytes;
   }
 };
+
+/// What is wrong with a file's bytes, read as some/model.miniqat; empty when nothing is. Every error is one short line
+/// that begins with the source.
+inline std::string complaint_about(const std::string& bytes) {
+  const std::string text = error_of([&] { integer::from_bytes(bytes, "some/model.miniqat"); });
+  if (text.empty()) return text;
+  EXPECT_TRUE(mentions(text, {}));
+  EXPECT_TRUE(text.starts_with("some/model.miniqat: ")) << text;
+  EXPECT_LT(text.size(), 600u) << text;
+  return text;
+}
 
 /// A kind of everything, in about two thousand bytes.
 inline integer::Model small_model(std::uint64_t seed = 7) {

@@ -99,7 +99,7 @@ TEST(IntegerModelPage, ItsProgramReadsFiles) {
   directory.write("read.py", programs[0]);
   for (std::uint64_t seed = 0; seed < 2; ++seed) {
     const Model model = testing::random_network(seed);
-    write_model(directory.path() / "model.miniqat", model);
+    directory.write("model.miniqat", to_bytes(model));
     const std::string command =
         "cd '" + directory.path().string() + "' && /usr/bin/python3 read.py model.miniqat > model.json";
     ASSERT_EQ(std::system(command.c_str()), 0);

@@ -203,6 +203,13 @@ Tensor random_images(Random& random, const integer::Model& model, std::int64_t n
   return images;
 }
 
+void cut_weights(Layer& layer, int bits) {
+  const int mask = (1 << bits) - 1;
+  layer.weight_bits = bits;
+  for (std::uint8_t& weight : layer.weights) weight &= static_cast<std::uint8_t>(mask);
+  for (std::int32_t& zero_point : layer.weight_zero_points) zero_point &= mask;
+}
+
 integer::Model random_network(std::uint64_t seed, const RandomModelOptions& options) {
   RandomModel net(seed, {9, 11, 3}, options);
   net.pad();

@@ -70,6 +70,9 @@ class RandomModel {
 /// A batch of n random inputs for the model, [n, ...] uint8, each integer on its input's grid.
 Tensor random_images(Random& random, const integer::Model& model, std::int64_t n);
 
+/// Leaves of a layer's weights and zero points only the lowest bits.
+void cut_weights(integer::Layer& layer, int bits);
+
 /// A network of some depth with every kind of operation in it, with a residual connection.
 integer::Model random_network(std::uint64_t seed, const RandomModelOptions& options = {});
 

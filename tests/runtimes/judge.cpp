@@ -1,7 +1,9 @@
 #include "tests/runtimes/judge.h"
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -39,8 +41,10 @@ std::string why_no_runtimes() {
     const Verdict version = node(directory, {"--print", "parseInt(process.versions.node)"});
     if (version.status != 0) return std::string("no node");
     if (std::atoi(version.out.c_str()) < 18) return "Node 18 or later is needed, this is " + version.out;
-    if (!std::filesystem::exists(kScripts / "node_modules/.installed-lock.json"))
-      return std::string("no packages in tests/runtimes/node_modules");
+    const std::filesystem::path installed = kScripts / "node_modules/.installed-lock.json";
+    if (!std::filesystem::exists(installed)) return std::string("no packages in tests/runtimes/node_modules");
+    if (read_file(installed) != read_file(kScripts / "package-lock.json"))
+      return std::string("tests/runtimes/node_modules has other packages than package-lock.json");
     return std::string();
   }();
   return why;
@@ -67,6 +71,12 @@ Verdict judge(const std::string& script, const std::vector<Case>& cases, const s
     if (keep_optimized) verdict.optimized.push_back(read_file(optimized.path() / concat("model", i)));
   }
   return verdict;
+}
+
+void expect_complaint(const Verdict& verdict, const std::string& part) {
+  EXPECT_EQ(verdict.status, 1);
+  EXPECT_EQ(std::ranges::count(verdict.err, '\n'), 1) << verdict.err;
+  EXPECT_NE(verdict.err.find(part), std::string::npos) << verdict.err;
 }
 
 }  // namespace miniqat::testing

@@ -27,12 +27,21 @@ struct Verdict {
   std::vector<std::string> optimized;
 };
 
-/// Why runtimes cannot be asked: no Node 18 or later, or their packages are not installed. Empty when they can.
+/// The scripts that ask the runtimes.
+inline constexpr const char* kLiteRt = "litert.mjs";
+inline constexpr const char* kOnnxRuntime = "onnxruntime.mjs";
+
+/// Why runtimes cannot be asked: no Node 18 or later, or the packages that tests/runtimes locks are not installed.
+/// Empty when they can.
 std::string why_no_runtimes();
 
-/// Runs tests/runtimes/<script> once on all cases, with further arguments. `keep_optimized` asks for optimized graphs.
+/// Runs tests/runtimes/<script> once on all cases, with further arguments. `keep_optimized` asks ONNX Runtime for its
+/// optimized graphs.
 Verdict judge(const std::string& script, const std::vector<Case>& cases, const std::vector<std::string>& arguments = {},
               bool keep_optimized = false);
+
+/// Expects that the judge failed (status 1) and said why in one line, which holds `part`.
+void expect_complaint(const Verdict& verdict, const std::string& part);
 
 }  // namespace miniqat::testing
 

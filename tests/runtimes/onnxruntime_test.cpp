@@ -2,11 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -15,71 +13,49 @@
 #include "exporters/onnx.pb.h"
 #include "integer/reference/engine.h"
 #include "tests/integer/random_model.h"
+#include "tests/runtimes/agreement.h"
 #include "tests/runtimes/judge.h"
 
 namespace miniqat::exporters {
 namespace {
 
 using integer::Model;
+using testing::Agreement;
 using testing::Case;
+using testing::expect_complaint;
 using testing::judge;
+using testing::kOnnxRuntime;
 using testing::random_images;
 using testing::RandomModel;
 using testing::RandomModelOptions;
 using testing::Verdict;
 
-const std::string kScript = "onnxruntime.mjs";
-
+/// What the runtime made of models.
 struct Comparison {
-  std::int64_t outputs = 0;
-  std::int64_t equal = 0;
-  std::int64_t examples = 0;
-  /// Examples whose largest output is in the same place.
-  std::int64_t same_class = 0;
-  int largest_difference = 0;
-  /// The types of the nodes that the runtime made of the model.
+  Agreement agreement = {};
+  /// The types of the nodes that the runtime runs.
   std::set<std::string> kernels = {};
-
-  double share() const { return static_cast<double>(equal) / static_cast<double>(outputs); }
-  void add(const Comparison& other) {
-    outputs += other.outputs;
-    equal += other.equal;
-    examples += other.examples;
-    same_class += other.same_class;
-    largest_difference = std::max(largest_difference, other.largest_difference);
-    kernels.insert(other.kernels.begin(), other.kernels.end());
-  }
 };
 
+/// The numbers' places on the grid; throws Error for a number between two of them.
 std::vector<int> integers_of(const std::string& bytes, const integer::Grid& grid) {
   std::vector<float> reals(bytes.size() / sizeof(float));
   std::memcpy(reals.data(), bytes.data(), reals.size() * sizeof(float));
   std::vector<int> integers;
-  for (const float real : reals) integers.push_back(static_cast<int>(std::lround(real / grid.scale)) + grid.zero_point);
+  for (const float real : reals) {
+    integers.push_back(static_cast<int>(std::lround(real / grid.scale)) + grid.zero_point);
+    if (dequantize(grid, integers.back()) != real) fail(real, " is not on the grid of scale ", grid.scale);
+  }
   return integers;
 }
 
-Comparison compare(const Model& model, const Tensor& images, const std::string& outputs, const std::string& optimized) {
-  const std::vector<Tensor> tensors = integer::reference::run(model, images);
-  const auto expected = tensors[model.output].values<std::uint8_t>();
-  const std::vector<int> actual = integers_of(outputs, model.tensor(model.output).grid);
-  if (actual.size() != expected.size()) fail(actual.size(), " outputs, not ", expected.size());
-
-  Comparison result{.outputs = static_cast<std::int64_t>(actual.size()), .examples = images.shape()[0]};
-  const auto classes = static_cast<std::ptrdiff_t>(actual.size()) / result.examples;
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    result.equal += actual[i] == expected[i];
-    result.largest_difference = std::max(result.largest_difference, std::abs(actual[i] - expected[i]));
-  }
-  for (std::ptrdiff_t n = 0; n < result.examples; ++n) {
-    const auto a = actual.begin() + n * classes;
-    const auto e = expected.begin() + n * classes;
-    result.same_class += std::max_element(a, a + classes) - a == std::max_element(e, e + classes) - e;
-  }
+void add(const Model& model, const Tensor& images, const std::string& outputs, const std::string& optimized,
+         Comparison& result) {
+  result.agreement.add(integer::reference::run(model, images)[model.output],
+                       integers_of(outputs, model.tensor(model.output).grid));
   pb::Model graph;
   if (!graph.ParseFromString(optimized)) fail("an optimized graph that cannot be read");
   for (const pb::Node& node : graph.graph().node()) result.kernels.insert(node.op_type());
-  return result;
 }
 
 /// Models to be compared with each other's sums.
@@ -95,24 +71,18 @@ std::vector<Comparison> compare(const std::vector<Group>& groups, std::int64_t n
   for (const Group& group : groups)
     for (const Model& model : group.models)
       cases.push_back({onnx(model, group.options), random_images(random, model, n)});
-  const Verdict verdict = judge(kScript, cases, {}, true);
+  const Verdict verdict = judge(kOnnxRuntime, cases, {}, true);
   if (verdict.status != 0) fail("status ", verdict.status, ": ", verdict.err);
   std::vector<Comparison> results;
   std::size_t i = 0;
   for (const Group& group : groups) {
     Comparison& all = results.emplace_back();
     for (const Model& model : group.models) {
-      all.add(compare(model, cases[i].images, verdict.outputs[i], verdict.optimized[i]));
+      add(model, cases[i].images, verdict.outputs[i], verdict.optimized[i], all);
       ++i;
     }
   }
   return results;
-}
-
-void print(const std::string& what, const Comparison& result) {
-  std::cout << "  " << what << ": " << result.outputs << " outputs, " << 100 * result.share() << "% equal, at most "
-            << result.largest_difference << " apart; same class in " << result.same_class << " of " << result.examples
-            << "\n";
 }
 
 using Build = std::function<void(RandomModel&)>;
@@ -168,9 +138,10 @@ TEST(OnnxRuntime, GivesTheReferencesIntegersForEveryKind) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Kind& kind = kKinds[i / 2];
     const std::string what = concat(kind.name, i % 2 == 0 ? ", 8 bits" : ", 2 to 8 bits");
-    print(what, results[i]);
-    EXPECT_GE(results[i].share(), kind.share) << what;
-    EXPECT_LE(results[i].largest_difference, 1) << what;
+    const Agreement& agreement = results[i].agreement;
+    print(what, agreement);
+    EXPECT_GE(agreement.share(), kind.share) << what;
+    EXPECT_LE(agreement.largest, 1) << what;
     EXPECT_TRUE(results[i].kernels.contains(kind.kernel)) << what;
     for (const char* real : {"Conv", "Gemm", "AveragePool", "GlobalAveragePool", "Add", "Mul", "Concat"})
       EXPECT_FALSE(results[i].kernels.contains(real)) << what << " runs on real numbers: " << real;
@@ -184,9 +155,9 @@ TEST(OnnxRuntime, RunsWeightsIn4And8BitsAlike) {
            {.fewest_weight_bits = 2, .fewest_activation_bits = 8});
   for (const Comparison& result :
        compare({{models, {.packed_4_bits = true}}, {models, {.packed_4_bits = false}}}, 20)) {
-    print("2 to 8 bits", result);
-    EXPECT_GE(result.share(), 0.99);
-    EXPECT_LE(result.largest_difference, 1);
+    print("2 to 8 bits", result.agreement);
+    EXPECT_GE(result.agreement.share(), 0.99);
+    EXPECT_LE(result.agreement.largest, 1);
     EXPECT_FALSE(result.kernels.contains("Conv") || result.kernels.contains("Gemm"));
   }
 }
@@ -201,10 +172,10 @@ TEST(OnnxRuntime, AgreesOnWholeNetworks) {
           testing::random_network(seed, {.fewest_weight_bits = bits, .fewest_activation_bits = bits}));
   }
   for (const Comparison& result : compare(groups, 40)) {
-    print("networks", result);
-    EXPECT_GE(result.share(), 0.9);
-    EXPECT_LE(result.largest_difference, 2);
-    EXPECT_GE(static_cast<double>(result.same_class) / static_cast<double>(result.examples), 0.97);
+    print("networks", result.agreement);
+    EXPECT_GE(result.agreement.share(), 0.95);
+    EXPECT_LE(result.agreement.largest, 2);
+    EXPECT_GE(result.agreement.same_class_share(), 0.99);
   }
 }
 
@@ -214,8 +185,8 @@ TEST(OnnxRuntime, TakesBatchesOfAnySize) {
   const Model model = testing::random_network(3);
   Random random(1);
   const std::vector<Case> cases = {{onnx(model), random_images(random, model, 7)}};
-  const Verdict one = judge(kScript, cases, {"--batch", "1"});
-  const Verdict three = judge(kScript, cases, {"--batch", "3", "--threads", "2"});
+  const Verdict one = judge(kOnnxRuntime, cases, {"--batch", "1"});
+  const Verdict three = judge(kOnnxRuntime, cases, {"--batch", "3", "--threads", "2"});
   ASSERT_EQ(one.status, 0) << one.err;
   ASSERT_EQ(three.status, 0) << three.err;
   EXPECT_EQ(one.outputs, three.outputs);
@@ -233,14 +204,9 @@ TEST(OnnxRuntime, SaysInOneLineWhatIsWrong) {
   const std::string bytes = onnx(model);
   Random random(1);
   const Tensor images = random_images(random, model, 2);
-  const auto expect = [](const Verdict& verdict, const std::string& part) {
-    EXPECT_EQ(verdict.status, 1);
-    EXPECT_EQ(std::ranges::count(verdict.err, '\n'), 1) << verdict.err;
-    EXPECT_NE(verdict.err.find(part), std::string::npos) << verdict.err;
-  };
-  expect(judge(kScript, {{bytes, Tensor({2, 5}, DType::kUInt8)}}), "2 examples of 297 take 594");
-  expect(judge(kScript, {{bytes, images}}, {"--threads", "0"}), "--threads");
-  expect(judge(kScript, {{bytes.substr(0, 2000), images}}), "");
+  expect_complaint(judge(kOnnxRuntime, {{bytes, Tensor({2, 5}, DType::kUInt8)}}), "2 examples of 297 take 594");
+  expect_complaint(judge(kOnnxRuntime, {{bytes, images}}, {"--threads", "0"}), "--threads");
+  expect_complaint(judge(kOnnxRuntime, {{bytes.substr(0, 2000), images}}), "protobuf");
 }
 
 }  // namespace

@@ -2,27 +2,33 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/error.h"
 #include "exporters/tflite.h"
 #include "integer/reference/engine.h"
-#include "tests/exporters/litert.h"
 #include "tests/exporters/tflite_models.h"
+#include "tests/runtimes/agreement.h"
+#include "tests/runtimes/judge.h"
 
 namespace miniqat::exporters {
 namespace {
 
 using integer::Grid;
 using integer::Model;
+using testing::Agreement;
+using testing::Case;
+using testing::expect_complaint;
+using testing::judge;
+using testing::kLiteRt;
 using testing::kTfliteModels;
-using testing::LiteRtRun;
 using testing::random_images;
 using testing::RandomModel;
-using testing::run_in_litert;
+using testing::Verdict;
 using testing::with_scales_per_tensor;
 using testing::with_symmetric_weights;
 using testing::with_wider_padding;
@@ -31,67 +37,49 @@ constexpr std::int64_t kImages = 4;
 constexpr std::uint64_t kSeeds = 6;
 const Shape kInput = {9, 11, 3};
 
-struct Agreement {
-  std::int64_t integers = 0;
-  std::int64_t equal = 0;
-  int largest = 0;
-  double share() const { return static_cast<double>(equal) / static_cast<double>(integers); }
-};
+/// LiteRT's bytes as our integers.
+std::vector<int> integers_of(const std::string& bytes, bool int8) {
+  std::vector<int> integers;
+  for (const char byte : bytes) integers.push_back(static_cast<std::uint8_t>(byte) ^ (int8 ? 0x80 : 0));
+  return integers;
+}
 
 /// Collects models of several kinds and what the reference makes of them, then runs all at once.
 class Comparison {
  public:
   void add(const std::string& kind, const Model& model, bool int8) {
-    Random random(runs_.size());
+    Random random(cases_.size());
     const Tensor images = random_images(random, model, kImages);
-    runs_.push_back({.model = tflite(model, {.int8 = int8}), .images = images});
-    cases_.push_back({.kind = kind, .expected = integer::reference::run(model, images)[model.output], .int8 = int8});
+    cases_.push_back({.model = tflite(model, {.int8 = int8}), .images = images});
+    expected_.push_back({.kind = kind, .output = integer::reference::run(model, images)[model.output], .int8 = int8});
   }
   /// The model as uint8 and as int8.
   void add_both(const std::string& kind, const Model& model) {
     add(kind, with_scales_per_tensor(model), false);
     add(kind, with_symmetric_weights(model), true);
   }
-  /// By kind; nothing where LiteRT is not installed.
-  std::optional<std::map<std::string, Agreement>> run() const {
-    const auto outputs = run_in_litert(runs_);
-    if (!outputs) return std::nullopt;
+  /// By kind.
+  std::map<std::string, Agreement> run() const {
+    const Verdict verdict = judge(kLiteRt, cases_);
+    if (verdict.status != 0) fail("status ", verdict.status, ": ", verdict.err);
     std::map<std::string, Agreement> agreements;
-    for (std::size_t i = 0; i < cases_.size(); ++i) count(cases_[i], (*outputs)[i], agreements[cases_[i].kind]);
-    for (const auto& [kind, agreement] : agreements)
-      std::printf("%-20s %7ld integers, %8.4f%% equal, largest difference %d\n", kind.c_str(),
-                  static_cast<long>(agreement.integers), 100 * agreement.share(), agreement.largest);
+    for (std::size_t i = 0; i < expected_.size(); ++i) {
+      const Expected& expected = expected_[i];
+      agreements[expected.kind].add(expected.output, integers_of(verdict.outputs[i], expected.int8));
+    }
     return agreements;
   }
 
  private:
-  struct Case {
+  struct Expected {
     std::string kind;
-    Tensor expected;
+    Tensor output;
     bool int8;
   };
 
-  static void count(const Case& one, const std::string& bytes, Agreement& agreement) {
-    const auto expected = one.expected.values<std::uint8_t>();
-    ASSERT_EQ(bytes.size(), expected.size()) << one.kind;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      const int found = static_cast<std::uint8_t>(bytes[i]) ^ (one.int8 ? 0x80 : 0);
-      ++agreement.integers;
-      agreement.equal += found == expected[i];
-      agreement.largest = std::max(agreement.largest, std::abs(found - expected[i]));
-    }
-  }
-
-  std::vector<LiteRtRun> runs_;
   std::vector<Case> cases_;
+  std::vector<Expected> expected_;
 };
-
-/// Ends a test that has no LiteRT to run: skipped, but in CI a failure.
-#define SKIP_WITHOUT_LITERT()                                                                        \
-  do {                                                                                               \
-    if (std::getenv("CI") != nullptr) FAIL() << "tests/runtimes: Node or @litertjs/core is missing"; \
-    GTEST_SKIP() << "tests/runtimes: Node or @litertjs/core is missing, so LiteRT judges nothing";   \
-  } while (false)
 
 /// A kind of model, and how far LiteRT may be from the reference.
 struct Kind {
@@ -104,7 +92,7 @@ struct Kind {
 // LiteRT multiplies in float32, which places a number within 2e-5 steps of a tie on either side.
 constexpr double kFloatProducts = 0.9998;
 // Means of an even number of pixels are often ties, which int8 rounds away from its zero.
-constexpr double kAverages = 0.85;
+constexpr double kAverages = 0.95;
 
 const std::vector<Kind> kKinds = {
     {"MaxPool", 1, 0, [](RandomModel& net) { net.max_pool(); }},
@@ -123,7 +111,6 @@ const std::vector<Kind> kKinds = {
     {"Concat", kFloatProducts, 1, [](RandomModel& net) { net.concat(0, net.rescale()); }},
     {"Mean", kFloatProducts, 1, [](RandomModel& net) { net.mean(); }},
     {"AveragePool", kAverages, 1, [](RandomModel& net) { net.average_pool(); }}};
-const Kind kNetworks = {"networks", 0.95, 2, {}};
 const Kind kPadded = {"wider padding", kFloatProducts, 1, {}};
 
 /// Whether a window has more than one pixel each way and no padding yet, so that one more border may be looked at.
@@ -146,7 +133,8 @@ void add_padded(Comparison& comparison) {
   }
 }
 
-TEST(TfliteInLiteRt, AgreesWithTheReference) {
+TEST(LiteRt, GivesTheReferencesIntegersForEveryKind) {
+  MINIQAT_NEED_RUNTIMES();
   Comparison comparison;
   for (const Kind& kind : kKinds)
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -154,51 +142,85 @@ TEST(TfliteInLiteRt, AgreesWithTheReference) {
       kind.make(net);
       comparison.add_both(kind.name, net.finish());
     }
-  for (std::uint64_t seed = 0; seed < 4 * kSeeds; ++seed)
-    comparison.add_both(kNetworks.name, testing::random_network(seed, kTfliteModels));
   add_padded(comparison);
-
-  const auto agreements = comparison.run();
-  if (!agreements) SKIP_WITHOUT_LITERT();
+  const std::map<std::string, Agreement> agreements = comparison.run();
   std::vector<Kind> kinds = kKinds;
-  kinds.insert(kinds.end(), {kNetworks, kPadded});
+  kinds.push_back(kPadded);
   for (const Kind& kind : kinds) {
-    const Agreement& agreement = agreements->at(kind.name);
+    const Agreement& agreement = agreements.at(kind.name);
+    print(kind.name, agreement);
     EXPECT_GE(agreement.share(), kind.share) << kind.name;
     EXPECT_LE(agreement.largest, kind.largest) << kind.name;
   }
 }
 
-TEST(TfliteInLiteRt, FloatInputAndOutput) {
+TEST(LiteRt, AgreesOnWholeNetworks) {
+  MINIQAT_NEED_RUNTIMES();
+  Comparison comparison;
+  for (std::uint64_t seed = 0; seed < 4 * kSeeds; ++seed)
+    comparison.add_both("networks", testing::random_network(seed, kTfliteModels));
+  const Agreement agreement = comparison.run().at("networks");
+  print("networks", agreement);
+  EXPECT_GE(agreement.share(), 0.99);
+  EXPECT_LE(agreement.largest, 1);
+  EXPECT_GE(agreement.same_class_share(), 0.99);
+}
+
+TEST(LiteRt, FloatInputAndOutput) {
+  MINIQAT_NEED_RUNTIMES();
   for (const bool int8 : {false, true}) {
     RandomModel net(3, kInput, kTfliteModels);
     net.conv2d(7);
     const Model model = with_symmetric_weights(with_scales_per_tensor(net.finish()));
     const Tensor images = random_images(net.random(), model, kImages);
     const Grid& in = model.tensor(model.input).grid;
-    const auto outputs = run_in_litert({{.model = tflite(model, {.float_io = true, .int8 = int8}), .images = images}},
-                                       concat("--input-scale ", in.scale, " --input-zero-point ", in.zero_point));
-    if (!outputs) SKIP_WITHOUT_LITERT();
+    const Verdict verdict = judge(kLiteRt, {{tflite(model, {.float_io = true, .int8 = int8}), images}},
+                                  {"--input-scale", concat(in.scale), "--input-zero-point", concat(in.zero_point)});
+    ASSERT_EQ(verdict.status, 0) << verdict.err;
     const Tensor integers = integer::reference::run(model, images)[model.output];
     const auto expected = integers.values<std::uint8_t>();
-    ASSERT_EQ(outputs->front().size(), expected.size() * sizeof(float));
+    const std::string& bytes = verdict.outputs.front();
+    ASSERT_EQ(bytes.size(), expected.size() * sizeof(float));
     const Grid& grid = model.tensor(model.output).grid;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       float found = 0;
-      std::copy_n(outputs->front().data() + i * sizeof(float), sizeof(float), reinterpret_cast<char*>(&found));
+      std::memcpy(&found, bytes.data() + i * sizeof(float), sizeof(float));
       ASSERT_EQ(found, dequantize(grid, expected[i])) << i;
     }
   }
 }
 
-TEST(TfliteInLiteRt, AFileCutShortIsRefused) {
+TEST(LiteRt, ReportsEachRun) {
+  MINIQAT_NEED_RUNTIMES();
+  const Model model = with_symmetric_weights(with_scales_per_tensor(testing::random_network(3, kTfliteModels)));
+  Random random(1);
+  const Tensor images = random_images(random, model, 7);
+  const Verdict verdict = judge(kLiteRt, {{tflite(model), images}, {tflite(model, {.int8 = true}), images}});
+  ASSERT_EQ(verdict.status, 0) << verdict.err;
+  std::istringstream lines(verdict.out);
+  for (const char* dtype : {"uint8", "int8"}) {
+    std::string line;
+    ASSERT_TRUE(std::getline(lines, line));
+    const nlohmann::json report = nlohmann::json::parse(line);
+    EXPECT_EQ(report["runtime"], "LiteRT");
+    EXPECT_EQ(report["version"], "2.5.3");
+    EXPECT_EQ(report["dtype"], dtype);
+    EXPECT_EQ(report["outputs_per_example"], model.tensor(model.output).shape.elements());
+    EXPECT_GT(report["seconds"], 0);
+  }
+}
+
+TEST(LiteRt, SaysInOneLineWhatIsWrong) {
+  MINIQAT_NEED_RUNTIMES();
   RandomModel net(1, kInput, kTfliteModels);
   net.conv2d(4);
-  const Model model = net.finish();
-  const std::string whole = tflite(with_symmetric_weights(model));
-  const LiteRtRun run = {.model = whole.substr(0, whole.size() / 2), .images = random_images(net.random(), model, 1)};
-  if (!run_in_litert({{.model = whole, .images = run.images}})) SKIP_WITHOUT_LITERT();
-  EXPECT_THROW(run_in_litert({run}), Error);
+  const Model model = with_symmetric_weights(net.finish());
+  const std::string bytes = tflite(model);
+  const Tensor images = random_images(net.random(), model, 2);
+  expect_complaint(judge(kLiteRt, {{bytes, Tensor({2, 5}, DType::kUInt8)}}),
+                   "has 10 bytes; 2 examples of 297 have 594");
+  expect_complaint(judge(kLiteRt, {{tflite(model, {.float_io = true}), images}}), "--input-scale");
+  expect_complaint(judge(kLiteRt, {{bytes.substr(0, bytes.size() / 2), images}}), "model0: ");
 }
 
 }  // namespace
