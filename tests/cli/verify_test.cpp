@@ -227,6 +227,7 @@ TEST_F(IntegersOutTest, TheInputsGridIsTheDataSetsOrGivenByFlags) {
     expect_error(export_as("json", "bad.json", {"--input-scale", bad}), 2, {"--input-scale"});
   expect_error(export_as("json", "bad.json", {"--input-zero-point", "128"}), 2, {"goes with --input-scale"});
   expect_error(export_as("json", "bad.json", {"--input-scale", "1", "--input-zero-point", "256"}), 2, {"256"});
+  fs::remove_all(path("run"));
   train("run", {"--quantize-input"});
   expect_error(export_as("json", "bad.json", {"--input-scale", "0.5"}), 1, {"quantizes its input itself"});
   EXPECT_FALSE(fs::exists(path("bad.json")));
