@@ -76,6 +76,7 @@ class Emitter {
     field("in_channels", input().shape.channels());
     field("out_channels", out);
     field("weight_bits", layer.weight_bits);
+    field("weight_unit", 1 << layer.weight_shift());
     field("per_channel", layer.per_channel() ? 1 : 0);
     for (const char* list : {"weights", "weight_zero_points", "bias", "mantissas", "shifts"}) field(list, named(list));
     field("x_zero_point", input().grid.zero_point);

@@ -48,6 +48,7 @@ struct layer {
   struct window window;
   int32_t in_channels, out_channels;
   int32_t weight_bits;
+  int32_t weight_unit;                /* sums count a weight's steps so many times */
   int32_t per_channel;
   const uint8_t *weights;             /* in the order height, width, in, out */
   const uint8_t *weight_zero_points;  /* per channel */
@@ -85,10 +86,11 @@ static void start_sums(const struct layer *layer) {
     memcpy(sums + x * layer->out_channels, layer->bias, (size_t)layer->out_channels * sizeof sums[0]);
 }
 
-/* Fills row[] with the weights from `first` on, one for each output channel, counted from their zero points. */
+/* Fills row[] with the weights from `first` on, one for each output channel, less their zero points, in units. */
 static void unpack_row(const struct layer *layer, int32_t first) {
   for (int32_t o = 0; o < layer->out_channels; ++o)
-    row[o] = (int16_t)(weight(layer, first + o) - layer->weight_zero_points[layer->per_channel ? o : 0]);
+    row[o] = (int16_t)((weight(layer, first + o) - layer->weight_zero_points[layer->per_channel ? o : 0]) *
+                       layer->weight_unit);
 }
 
 static void finish_sums(const struct layer *layer, uint8_t *y) {

@@ -90,7 +90,7 @@ std::string json(const integer::Model& model) {
   NumberWriter numbers;
   Json json;
   json["format"] = "miniqat.integer_model";
-  json["version"] = 1;
+  json["version"] = 2;
   json.update(integer::model_to_json(model, numbers));
   try {
     return Layout().write(json);

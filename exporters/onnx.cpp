@@ -184,8 +184,15 @@ class Translator {
                                : graph_.scalar(wish, pb::FLOAT, values[0]);
   }
 
-  /// Integers of 4 bits are cast to 8 before anything else: runtimes do that once, when they load the file, and then
-  /// have integer kernels for them, as they don't for 4 bits.
+  /// Integers of 4 bits become units in 8 before anything else: runtimes do that once, when they load the file, and
+  /// then have integer kernels for them, as they don't for 4 bits.
+  std::string in_eight_bits(const std::string& packed, const Layer& layer, pb::ElementType type) {
+    const std::string wide = graph_.node("Cast", {packed}, packed + "/wide", {{"to", pb::INT32}});
+    const std::string unit = graph_.scalar<std::int32_t>(packed + "/unit", pb::INT32, 1 << layer.weight_shift());
+    return graph_.node("Cast", {graph_.node("Mul", {wide, unit}, packed + "/units")}, packed + "/unpacked",
+                       {{"to", type}});
+  }
+
   std::string real_weights(const Operation& operation, const Layer& layer) {
     const OnnxWeights weights = onnx_weights(layer, options_.packed_4_bits);
     const std::string name = operation.name + "/weights";
@@ -195,21 +202,18 @@ class Translator {
       grids.push_back(layer.output_channels());
       attributes.emplace_back("axis", weights.channel_axis());
     }
-    const auto eight_bits = [&](const std::string& constant) {
-      return weights.packed() ? graph_.node("Cast", {constant}, constant + "/unpacked", {{"to", weights.unpacked()}})
-                              : constant;
-    };
-    const std::string integers = eight_bits(graph_.constant(name, weights.type, weights.extents, weights.bytes));
-    const std::string scale = scales(layer, layer.weight_scales, name + "/scale");
+    const std::string constant = graph_.constant(name, weights.type, weights.extents, weights.bytes);
+    const std::string integers = weights.packed() ? in_eight_bits(constant, layer, weights.unpacked()) : constant;
+    const std::string scale = scales(layer, layer.unit_scales(), name + "/scale");
     const std::string zero_points =
-        eight_bits(graph_.constant(name + "/zero_point", weights.type, grids, weights.zero_points));
+        graph_.constant(name + "/zero_point", weights.unpacked(), grids, weights.zero_points);
     return graph_.node("DequantizeLinear", {integers, scale, zero_points}, name + "/real", attributes);
   }
 
   std::string real_bias(const Operation& operation, const Layer& layer) {
     const std::string name = operation.name + "/bias";
     std::vector<float> bias_scales;
-    for (const float scale : layer.weight_scales) bias_scales.push_back(model_.input_of(operation).grid.scale * scale);
+    for (const float scale : layer.unit_scales()) bias_scales.push_back(model_.input_of(operation).grid.scale * scale);
     std::vector<OnnxAttribute> attributes;
     if (layer.per_channel()) attributes.emplace_back("axis", std::int64_t{0});
     return graph_.node(

@@ -22,8 +22,9 @@ std::vector<std::int64_t> extents_of(const Layer& layer) {
   }
 }
 
-/// Less their zero points, and from miniqat's order, output channels last, to ONNX's.
-std::vector<std::int32_t> centred(const Layer& layer) {
+/// In steps of the weights' grid or in units, less their zero points, and from miniqat's order, output channels last,
+/// to ONNX's.
+std::vector<std::int32_t> centred(const Layer& layer, bool in_units) {
   const bool connected = layer.kind == LayerKind::kFullyConnected;
   const std::int64_t out = layer.output_channels();
   const std::int64_t fan = layer.kind == LayerKind::kDepthwiseConv2d ? 1 : layer.filter[connected ? 0 : 2];
@@ -33,7 +34,8 @@ std::vector<std::int32_t> centred(const Layer& layer) {
     for (std::int64_t i = 0; i < fan; ++i)
       for (std::int64_t o = 0; o < out; ++o) {
         const std::int64_t from = (tap * fan + i) * out + o;
-        values[connected ? from : (o * fan + i) * taps + tap] = layer.weights[from] - layer.weight_zero_point(o);
+        values[connected ? from : (o * fan + i) * taps + tap] =
+            in_units ? layer.weight_units(from) : layer.weights[from] - layer.weight_zero_point(o);
       }
   return values;
 }
@@ -50,7 +52,7 @@ std::string bytes_of(const std::vector<std::int32_t>& values, bool packed) {
 
 OnnxWeights onnx_weights(const Layer& layer, bool packed_4_bits) {
   const bool packed = packed_4_bits && layer.weight_bits <= 4;
-  std::vector<std::int32_t> values = centred(layer), zero_points(layer.weight_zero_points.size());
+  std::vector<std::int32_t> values = centred(layer, !packed), zero_points(layer.weight_zero_points.size());
   const std::int32_t limit = packed ? 8 : 128;
   const auto fits = [limit](std::int32_t value) { return value >= -limit && value < limit; };
   const bool is_signed = std::ranges::all_of(values, fits);
@@ -59,12 +61,13 @@ OnnxWeights onnx_weights(const Layer& layer, bool packed_4_bits) {
     const auto count = static_cast<std::int64_t>(values.size());
     const std::int64_t run = layer.kind == LayerKind::kFullyConnected ? 1 : count / out;
     for (std::int64_t i = 0; i < count; ++i) values[i] += layer.weight_zero_point(i / run % out);
-    zero_points = layer.weight_zero_points;
+    for (std::size_t i = 0; i < zero_points.size(); ++i)
+      zero_points[i] = layer.weight_zero_points[i] << layer.weight_shift();
   }
   return {.type = packed ? (is_signed ? pb::INT4 : pb::UINT4) : (is_signed ? pb::INT8 : pb::UINT8),
           .extents = extents_of(layer),
           .bytes = bytes_of(values, packed),
-          .zero_points = bytes_of(zero_points, packed)};
+          .zero_points = bytes_of(zero_points, false)};
 }
 
 }  // namespace miniqat::exporters

@@ -11,14 +11,15 @@ namespace miniqat::exporters {
 
 // Not for users of the library: how exporters/onnx.cpp stores a layer's weights.
 
-/// A layer's integers with real = scale * (integer - zero point).
+/// A layer's integers with real = unit scale * (integer - zero point); 4-bit ones are to be taken 2^weight_shift()
+/// times.
 struct OnnxWeights {
   pb::ElementType type = pb::UINT8;
   /// [out, in / group, kh, kw] of convolutions, [in, out] of fully connected layers.
   std::vector<std::int64_t> extents = {};
   /// Row-major; two integers of 4 bits a byte, the first in the low half.
   std::string bytes = {};
-  /// Stored the same way, one for each weight scale.
+  /// Of 8 bits, one for each weight scale.
   std::string zero_points = {};
 
   bool packed() const { return type == pb::UINT4 || type == pb::INT4; }

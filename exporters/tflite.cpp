@@ -134,12 +134,12 @@ std::int32_t Exporter::add(const Layer& layer) {
   const std::int32_t weights_tensor = graph_.file().add_constant({.name = part("weights"),
                                                                   .shape = weights.shape,
                                                                   .type = graph_.type(),
-                                                                  .scales = layer.weight_scales,
+                                                                  .scales = layer.unit_scales(),
                                                                   .zero_points = weights.zero_points,
                                                                   .quantized_axis = weights.channel_axis},
                                                                  weights.bytes);
   std::vector<float> bias_scales;
-  for (const float scale : layer.weight_scales) bias_scales.push_back(in().grid.scale * scale);
+  for (const float scale : layer.unit_scales()) bias_scales.push_back(in().grid.scale * scale);
   const std::int32_t bias = graph_.file().add_constant({.name = part("bias"),
                                                         .shape = {to_int(layer.output_channels())},
                                                         .type = TensorType::INT32,

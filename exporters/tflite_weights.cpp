@@ -31,7 +31,7 @@ std::vector<std::uint8_t> signed_weights(const Operation& operation, const Layer
   std::vector<std::uint8_t> bytes(layer.weights.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const auto channel = static_cast<std::int64_t>(i) % channels;
-    const int weight = layer.weights[i] - layer.weight_zero_point(channel);
+    const int weight = layer.weight_units(static_cast<std::int64_t>(i));
     if (std::abs(weight) > kLargestWeight)
       fail("tflite: [", type_name(operation.action), " \"", operation.name, "\"] channel ", channel,
            " has a weight of ", weight, " (zero point ", layer.weight_zero_point(channel),
@@ -55,11 +55,14 @@ TfliteWeights tflite_weights(const Operation& operation, const Layer& layer, boo
   if (!is_signed && layer.per_channel())
     fail("tflite: [", type_name(operation.action), " \"", operation.name, "\"] has scales per channel, uint8 has not");
   TfliteWeights result = {.shape = {}, .bytes = {}, .zero_points = {}};
-  result.bytes = is_signed ? signed_weights(operation, layer) : layer.weights;
-  if (is_signed)
+  if (is_signed) {
+    result.bytes = signed_weights(operation, layer);
     result.zero_points.resize(layer.weight_scales.size());
-  else
-    result.zero_points = {layer.weight_zero_point(0)};
+  } else {
+    result.bytes = layer.weights;
+    for (std::uint8_t& weight : result.bytes) weight = static_cast<std::uint8_t>(weight << layer.weight_shift());
+    result.zero_points = {layer.weight_zero_point(0) << layer.weight_shift()};
+  }
   const auto extent = [&](int axis) { return static_cast<std::int32_t>(layer.filter[axis]); };
   if (layer.kind == LayerKind::kDepthwiseConv2d) {
     result.shape = {1, extent(0), extent(1), extent(2) * extent(3)};

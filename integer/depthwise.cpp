@@ -81,9 +81,7 @@ Depthwise::Depthwise(const Layer& layer, const TensorInfo& input, const TensorIn
       requantization_(in_order(channel_multipliers(layer), order), static_cast<std::int64_t>(order.size()),
                       output.grid.zero_point, clamp) {
   const std::int64_t taps = window_.rows.window * window_.columns.window;
-  const auto difference = [&](std::int64_t tap, std::int64_t o) {
-    return layer.weights[tap * channels_ + o] - layer.weight_zero_point(o);
-  };
+  const auto difference = [&](std::int64_t tap, std::int64_t o) { return layer.weight_units(tap * channels_ + o); };
   for (std::size_t place = 0; place < order.size(); ++place) {
     const std::int64_t o = order[place];
     if (o >= channels_) continue;

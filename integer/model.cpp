@@ -17,6 +17,12 @@ std::string_view type_name(const Action& action) {
   return kTypeNames[action.index()];
 }
 
+std::vector<float> Layer::unit_scales() const {
+  std::vector<float> scales = weight_scales;
+  for (float& scale : scales) scale /= static_cast<float>(1 << weight_shift());
+  return scales;
+}
+
 std::int64_t Model::weight_bytes() const {
   std::int64_t bytes = 0;
   for (const Operation& operation : operations)

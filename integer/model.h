@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -27,9 +28,9 @@ struct TensorInfo {
 enum class LayerKind { kConv2d, kDepthwiseConv2d, kFullyConnected };
 inline constexpr std::array<std::string_view, 3> kLayerKindNames = {"Conv2D", "DepthwiseConv2d", "FullyConnected"};
 
-/// sum = bias[o] + sum over taps and input channels of (x - zero point of x) * (w - zero point of w); what falls on
-/// padding counts nothing. y = requantize(sum, multiplier). Output channel o of a depthwise layer reads input channel
-/// o / filter[3].
+/// sum = bias[o] + sum over taps and input channels of (x - zero point of x) * (w - zero point of w) *
+/// 2^weight_shift(); what falls on padding counts nothing. y = requantize(sum, multiplier). Output channel o of a
+/// depthwise layer reads input channel o / filter[3].
 struct Layer {
   LayerKind kind = LayerKind::kConv2d;
   /// Over images; as it is by default (all 1) for fully connected layers.
@@ -44,9 +45,9 @@ struct Layer {
   std::vector<float> weight_scales = {};
   /// As many as weight_scales, each in [0, 2^weight_bits - 1].
   std::vector<std::int32_t> weight_zero_points = {};
-  /// One for each output channel, at scale (input's scale) * (weight scale).
+  /// One for each output channel, at scale (input's scale) * (unit scale).
   std::vector<std::int32_t> bias = {};
-  /// As many as weight_scales: input's scale * weight scale / output's scale.
+  /// As many as weight_scales: input's scale * unit scale / output's scale.
   std::vector<Multiplier> multipliers = {};
 
   std::int64_t output_channels() const {
@@ -56,6 +57,19 @@ struct Layer {
   float weight_scale(std::int64_t channel) const { return weight_scales[per_channel() ? channel : 0]; }
   std::int32_t weight_zero_point(std::int64_t channel) const { return weight_zero_points[per_channel() ? channel : 0]; }
   const Multiplier& multiplier(std::int64_t channel) const { return multipliers[per_channel() ? channel : 0]; }
+
+  /// Sums are counted in units of a 2^weight_shift()-th of the weights' scale: fewer bits make larger steps, on whose
+  /// scale biases would be rounded too coarsely.
+  int weight_shift() const { return std::max(0, 7 - weight_bits); }
+  float unit_scale(std::int64_t channel) const {
+    return weight_scale(channel) / static_cast<float>(1 << weight_shift());
+  }
+  /// As many as weight_scales.
+  std::vector<float> unit_scales() const;
+  /// Weight i of the filter less its zero point, in units: within +-127 for up to 7 bits, within +-255 for 8.
+  std::int32_t weight_units(std::int64_t i) const {
+    return (weights[i] - weight_zero_point(i % output_channels())) * (1 << weight_shift());
+  }
 };
 
 /// y = the sum over inputs i of (x_i - zero point of x_i) * mantissa_i, shifted: two inputs of one shape. The

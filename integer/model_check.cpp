@@ -236,7 +236,7 @@ void OperationCheck::require_sums_fit(const Layer& layer) const {
   const std::int64_t channels = layer.output_channels();
   std::vector<std::int64_t> sums(static_cast<std::size_t>(channels));
   for (std::int64_t i = 0; i < layer.filter.elements(); ++i)
-    sums[i % channels] += std::abs(layer.weights[i] - layer.weight_zero_point(i % channels)) * farthest();
+    sums[i % channels] += std::abs(layer.weight_units(i)) * farthest();
   for (std::int64_t o = 0; o < channels; ++o)
     require(sums[o] + std::abs(std::int64_t{layer.bias[o]}) <= INT32_MAX, "channel ", o,
             " may sum up to more than 32 bits hold: ", sums[o], " and a bias of ", layer.bias[o]);

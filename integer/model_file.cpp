@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they are in the file");
 
 constexpr std::string_view kMagic = "miniqat\n";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 /// Magic, version, bytes of the header, bytes of the blob.
 constexpr std::size_t kPrefixBytes = 8 + 4 + 4 + 8;
 constexpr std::size_t kChecksumBytes = 4;

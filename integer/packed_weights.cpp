@@ -26,30 +26,26 @@ PackedWeights::PackedWeights(const Layer& layer, const Grid& input, const Grid& 
       bias_(Shape{round_up(columns_, shape.lanes)}, DType::kInt32),
       corrections_(bias_.shape(), DType::kInt32),
       requantization_(channel_multipliers(layer), bias_.elements(), output.zero_point, clamp) {
-  const std::span<const std::uint8_t> weights = layer.weights;
-  std::vector<std::int32_t> offsets;
-  for (std::int64_t o = 0; o < columns_; ++o) offsets.push_back(layer.weight_zero_point(o));
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const std::size_t o = i % columns_;
-    const std::int32_t zero_point = layer.weight_zero_point(static_cast<std::int64_t>(o));
-    if (!fits_signed_byte(weights[i] - zero_point)) offsets[o] = kMiddle;
-  }
+  const std::int64_t count = layer.filter.elements();
+  std::vector<std::int32_t> corrections(static_cast<std::size_t>(columns_));
   // Sums may leave 32 bits on the way; what they are in the end fits (Model::check), and they wrap.
   std::vector<std::uint32_t> sums(static_cast<std::size_t>(columns_));
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const std::size_t o = i % columns_;
-    sums[o] += static_cast<std::uint32_t>(weights[i] - layer.weight_zero_point(static_cast<std::int64_t>(o)));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t o = i % columns_;
+    if (!fits_signed_byte(layer.weight_units(i))) corrections[o] = kMiddle - layer.weight_zero_point(o);
+    sums[o] += static_cast<std::uint32_t>(layer.weight_units(i));
   }
   for (std::int64_t o = 0; o < columns_; ++o) {
     const std::uint32_t constant = static_cast<std::uint32_t>(input.zero_point) * sums[o];
     bias_.data<std::int32_t>()[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(layer.bias[o]) - constant);
-    corrections_.data<std::int32_t>()[o] = offsets[o] - layer.weight_zero_point(o);
-    corrected_ = corrected_ || offsets[o] != layer.weight_zero_point(o);
+    corrections_.data<std::int32_t>()[o] = corrections[o];
+    corrected_ = corrected_ || corrections[o] != 0;
   }
-  pack(layer, segment, offsets);
+  pack(layer, segment);
 }
 
-void PackedWeights::pack(const Layer& layer, std::int64_t segment, std::span<const std::int32_t> offsets) {
+void PackedWeights::pack(const Layer& layer, std::int64_t segment) {
+  const auto* corrections = corrections_.data<std::int32_t>();
   auto* packed = weights_.data<std::int8_t>();
   const std::int64_t rows = layer.filter.elements() / columns_;
   const std::int64_t padded_segment = round_up(segment, 4);
@@ -59,7 +55,7 @@ void PackedWeights::pack(const Layer& layer, std::int64_t segment, std::span<con
       const std::int64_t first = o / shape_.columns * shape_.columns;
       const std::int64_t width = std::min(shape_.columns, round_up(columns_ - first, shape_.lanes));
       const std::int64_t place = first * groups_ * 4 + padded_row / 4 * width * 4 + (o - first) * 4 + padded_row % 4;
-      packed[place] = static_cast<std::int8_t>(layer.weights[row * columns_ + o] - offsets[o]);
+      packed[place] = static_cast<std::int8_t>(layer.weight_units(row * columns_ + o) - corrections[o]);
     }
   }
 }

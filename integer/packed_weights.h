@@ -62,7 +62,7 @@ class PackedWeights {
   bool corrected() const { return corrected_; }
 
  private:
-  void pack(const Layer& layer, std::int64_t segment, std::span<const std::int32_t> offsets);
+  void pack(const Layer& layer, std::int64_t segment);
 
   PanelShape shape_;
   std::int64_t columns_;

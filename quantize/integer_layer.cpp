@@ -43,7 +43,7 @@ std::vector<double> largest_sums(const Layer& layer) {
   std::vector<double> sums(static_cast<std::size_t>(channels));
   for (std::size_t i = 0; i < layer.weights.size(); ++i) {
     const std::int64_t o = static_cast<std::int64_t>(i) % channels;
-    sums[o] += 255.0 * std::abs(layer.weights[i] - layer.weight_zero_point(o));
+    sums[o] += 255.0 * std::abs(layer.weight_units(static_cast<std::int64_t>(i)));
   }
   return sums;
 }
@@ -67,10 +67,11 @@ void fit_scale(Layer& layer, std::size_t group, std::span<const double> bias, st
       largest_bias = std::max(largest_bias, std::abs(bias[o]));
       largest_sum = std::max(largest_sum, sums[o]);
     }
-  const double unit = double{input_scale} * layer.weight_scales[group];
+  const double unit = double{input_scale} * layer.unit_scale(static_cast<std::int64_t>(group));
   const bool free = largest_sum == 0 && largest_bias > 0;
   if (!free && largest_sum + largest_bias / unit < INT32_MAX) return;
-  const auto scale = static_cast<float>(largest_bias / (double{input_scale} * (free ? kFreeUnits : kMostUnits)));
+  const double coarser = largest_bias / (double{input_scale} * (free ? kFreeUnits : kMostUnits));
+  const auto scale = static_cast<float>(std::ldexp(coarser, layer.weight_shift()));
   if (std::isnormal(scale) && (free || scale > layer.weight_scales[group])) coarsen(layer, group, scale);
 }
 
@@ -103,15 +104,15 @@ void finish_layer(Layer& layer, std::span<const double> bias, float input_scale,
   const std::vector<double> sums = largest_sums(layer);
   std::vector<double> reachable(bias.begin(), bias.end());
   for (std::int64_t o = 0; o < layer.output_channels(); ++o) {
-    const double most = sums[o] * input_scale * layer.weight_scale(o) + kStepsBeyondGrid * output_scale;
+    const double most = sums[o] * input_scale * layer.unit_scale(o) + kStepsBeyondGrid * output_scale;
     reachable[o] = std::clamp(reachable[o], -most, most);
   }
   for (std::size_t i = 0; i < layer.weight_scales.size(); ++i) fit_scale(layer, i, reachable, sums, input_scale);
   for (std::int64_t o = 0; o < layer.output_channels(); ++o) {
-    const double units = std::round(reachable[o] / (double{input_scale} * layer.weight_scale(o)));
+    const double units = std::round(reachable[o] / (double{input_scale} * layer.unit_scale(o)));
     layer.bias.push_back(static_cast<std::int32_t>(std::clamp<double>(units, -INT32_MAX, INT32_MAX)));
   }
-  for (const float scale : layer.weight_scales)
+  for (const float scale : layer.unit_scales())
     layer.multipliers.push_back(integer::multiplier_for(multiplier_in_range(input_scale * scale / output_scale)));
 }
 

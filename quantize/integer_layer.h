@@ -19,10 +19,10 @@ void quantize_weights(integer::Layer& layer, const Node& quantizer, const Tensor
 /// Fills in biases and multipliers of a layer whose weights are there, for an input and an output on these scales.
 /// `bias` holds a real number for each output channel.
 ///
-/// A bias is an integer at scale (input's) * (weights'), which takes weights of a reasonable scale. Where all weights
-/// of a range are 0, the scale says nothing and becomes one that suits the biases. Where the weights are so small that
-/// the bias does not fit 32 bits (a channel that training has all but switched off), they are put on a coarser grid:
-/// then less than a step of the output is lost, as the bias must outweigh all of them by far.
+/// A bias is an integer at scale (input's) * (weights' unit), which takes weights of a reasonable scale. Where all
+/// weights of a range are 0, the scale says nothing and becomes one that suits the biases. Where the weights are so
+/// small that the bias does not fit 32 bits (a channel that training has all but switched off), they are put on a
+/// coarser grid: then less than a step of the output is lost, as the bias must outweigh all of them by far.
 void finish_layer(integer::Layer& layer, std::span<const double> bias, float input_scale, float output_scale);
 
 /// `real`, or a number that both kinds of multipliers can be: with that, a step of the input is already far more than

@@ -47,8 +47,7 @@ class Runner {
       for (std::int64_t o = 0; o < out; ++o)
         for (std::int64_t i = 0; i < fan; ++i) {
           const std::int32_t x_value = x()[tap.input * in + (depthwise ? o / multiplicity : i)] - grid().zero_point;
-          const std::int32_t w_value = layer.weights[(tap.window * fan + i) * out + o] - layer.weight_zero_point(o);
-          sums[tap.output * out + o] += x_value * w_value;
+          sums[tap.output * out + o] += x_value * layer.weight_units((tap.window * fan + i) * out + o);
         }
     });
     for (std::size_t i = 0; i < sums.size(); ++i)

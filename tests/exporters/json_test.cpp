@@ -30,7 +30,7 @@ TEST(JsonExport, HoldsTheWholeModel) {
     const integer::Model model = testing::random_network(seed);
     Json json = parse_json(exporters::json(model));
     EXPECT_EQ(json["format"], "miniqat.integer_model");
-    EXPECT_EQ(json["version"], 1);
+    EXPECT_EQ(json["version"], 2);
     json.erase("format");
     json.erase("version");
     NumberReader numbers;

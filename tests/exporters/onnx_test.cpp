@@ -181,7 +181,8 @@ TEST(Onnx, OperatorsStandBetweenDequantizeAndQuantize) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const Parsed file(onnx(testing::random_network(seed)));
     for (const pb::Node& node : file.graph().node()) {
-      if (!computing.contains(node.op_type())) continue;
+      const bool unpacks = node.op_type() == "Mul" && node.output(0).ends_with("/units");
+      if (!computing.contains(node.op_type()) || unpacks) continue;
       seen.insert(node.op_type());
       for (const std::string& input : node.input()) {
         ASSERT_NE(file.maker(input), nullptr) << input;
@@ -286,25 +287,36 @@ TEST(Onnx, WeightsHaveTheSmallestTypeThatHoldsThem) {
     const Parsed file(onnx(model, {.packed_4_bits = form.packed_4_bits}));
     const pb::Node& dequantize = *file.maker(file.only("Gemm").input(1));
     const bool packed = form.stored != form.cast;
-    for (const int input : {0, 2}) {
-      const pb::Node* cast = file.maker(dequantize.input(input));
-      ASSERT_EQ(cast != nullptr, packed);
-      if (packed) {
-        EXPECT_EQ(cast->op_type(), "Cast");
-        EXPECT_EQ(ints(*cast, "to"), std::vector<std::int64_t>{form.cast});
-      }
-      const pb::Constant& stored = *file.constant(packed ? cast->input(0) : dequantize.input(input));
-      EXPECT_EQ(stored.data_type(), form.stored);
-      EXPECT_EQ(extents(stored), input == 0 ? (std::vector<std::int64_t>{6, 3}) : std::vector<std::int64_t>{3});
-      std::vector<int> expected = {1, 2, 3};
-      if (form.centred) expected = {0, 0, 0};
-      if (input == 0) expected.assign(layer.weights.begin(), layer.weights.end());
-      if (input == 0 && form.centred)
-        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] -= static_cast<int>(i % 3) + 1;
-      const auto bytes = values<std::uint8_t>(stored);
-      ASSERT_EQ(bytes.size(), packed ? (expected.size() + 1) / 2 : expected.size());
-      for (std::size_t i = 0; i < expected.size(); ++i)
-        EXPECT_EQ(packed ? bytes[i / 2] >> (i % 2 * 4) & 15 : bytes[i], expected[i] & (packed ? 15 : 255)) << i;
+    const int unit = form.bits < 7 ? 1 << (7 - form.bits) : 1;
+
+    const pb::Constant& zero_points = *file.constant(dequantize.input(2));
+    EXPECT_EQ(zero_points.data_type(), form.cast);
+    EXPECT_EQ(extents(zero_points), std::vector<std::int64_t>{3});
+    for (int o = 0; o < 3; ++o) EXPECT_EQ(values<std::uint8_t>(zero_points)[o], form.centred ? 0 : (o + 1) * unit) << o;
+
+    std::string stored = dequantize.input(0);
+    if (packed) {
+      const pb::Node& narrow = *file.maker(stored);
+      EXPECT_EQ(narrow.op_type(), "Cast");
+      EXPECT_EQ(ints(narrow, "to"), std::vector<std::int64_t>{form.cast});
+      const pb::Node& units = *file.maker(narrow.input(0));
+      EXPECT_EQ(units.op_type(), "Mul");
+      EXPECT_EQ(values<std::int32_t>(*file.constant(units.input(1))), std::vector<std::int32_t>{unit});
+      const pb::Node& wide = *file.maker(units.input(0));
+      EXPECT_EQ(ints(wide, "to"), std::vector<std::int64_t>{pb::INT32});
+      stored = wide.input(0);
+    }
+    const pb::Constant& weights = *file.constant(stored);
+    EXPECT_EQ(weights.data_type(), form.stored);
+    EXPECT_EQ(extents(weights), (std::vector<std::int64_t>{6, 3}));
+    const auto bytes = values<std::uint8_t>(weights);
+    ASSERT_EQ(bytes.size(), packed ? 9u : 18u);
+    for (std::size_t i = 0; i < 18; ++i) {
+      const int steps = layer.weights[i] - (form.centred ? static_cast<int>(i % 3) + 1 : 0);
+      if (packed)
+        EXPECT_EQ(bytes[i / 2] >> (i % 2 * 4) & 15, steps & 15) << i;
+      else
+        EXPECT_EQ(bytes[i], steps * unit & 255) << i;
     }
   }
 }

@@ -140,7 +140,8 @@ void expect_weights(const File& file, const tflite_schema::Tensor& tensor, const
           const std::int32_t weight = layer.weights[((ky * columns + kx) * in + i) * out + o];
           const std::int64_t channel = layer.kind == LayerKind::kDepthwiseConv2d ? i * out + o : o;
           const auto found = static_cast<std::uint8_t>(bytes[place(layer.kind, layer.filter, ky, kx, i, o)]);
-          const int expected = int8 ? weight - layer.weight_zero_point(channel) : weight;
+          const int unit = layer.weight_bits < 7 ? 1 << (7 - layer.weight_bits) : 1;
+          const int expected = unit * (int8 ? weight - layer.weight_zero_point(channel) : weight);
           EXPECT_EQ(int8 ? static_cast<std::int8_t>(found) : int{found}, expected);
         }
 }
@@ -161,16 +162,16 @@ TEST(Tflite, LayersAreLaidOutAsTheFormatHasThem) {
       const tflite_schema::Tensor &weights = file.tensor(inputs[1]), &bias = file.tensor(inputs[2]);
       expect_weights(file, weights, layer, int8);
       EXPECT_EQ(weights.type(), int8 ? TensorType::INT8 : TensorType::UINT8);
-      EXPECT_EQ(list(weights.quantization()->scale()), layer.weight_scales);
+      EXPECT_EQ(list(weights.quantization()->scale()), layer.unit_scales());
       for (const std::int64_t zero_point : *weights.quantization()->zero_point())
-        EXPECT_EQ(zero_point, int8 ? 0 : layer.weight_zero_points[0]);
+        EXPECT_EQ(zero_point, int8 ? 0 : layer.weight_zero_points[0] << layer.weight_shift());
       // XNNPACK takes no other axis where there is one scale.
       const bool last_axis = kind == LayerKind::kDepthwiseConv2d && layer.per_channel();
       EXPECT_EQ(weights.quantization()->quantized_dimension(), last_axis ? 3 : 0);
       EXPECT_EQ(std::memcmp(file.data(bias).data(), layer.bias.data(), 4 * layer.bias.size()), 0);
       for (std::size_t i = 0; i < layer.weight_scales.size(); ++i)
         EXPECT_FLOAT_EQ(bias.quantization()->scale()->Get(i),
-                        model.tensor(model.input).grid.scale * layer.weight_scales[i]);
+                        model.tensor(model.input).grid.scale * layer.unit_scales()[i]);
     }
 }
 

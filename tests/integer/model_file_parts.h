@@ -26,7 +26,7 @@ struct ModelFileParts {
 
   /// With lengths and checksum that fit.
   std::string file() const {
-    std::string bytes = std::string("miniqat\n\1\0\0\0", 12);
+    std::string bytes = std::string("miniqat\n\2\0\0\0", 12);
     const auto append = [&bytes](const auto number) {
       bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
     };

@@ -127,8 +127,8 @@ TEST(ModelFile, RefusesOtherFiles) {
   expect_refused("", {"cut short"});
   expect_refused("PK\3\4 and more of a zip file, long enough", {"is no model.miniqat file"});
   std::string other = file;
-  other[8] = 2;
-  expect_refused(other, {"version 2", "version 1"});
+  other[8] = 1;
+  expect_refused(other, {"version 1", "version 2"});
   other = file;
   std::memset(other.data() + 12, 0xff, 4);
   expect_refused(other, {"header of 4294967295 bytes exceeds"});

@@ -63,8 +63,8 @@ Model tiny() {
                     .weights = {9, 2, 15, 8, 1, 12},
                     .weight_scales = {0.25f},
                     .weight_zero_points = {8},
-                    .bias = {100, -200},
-                    .multipliers = {multiplier_for(0.5 * 0.25 / 2)}};
+                    .bias = {800, -1600},
+                    .multipliers = {multiplier_for(0.5 * 0.25 / 8 / 2)}};
   return {.name = "tiny",
           .tensors = {{.name = "pixels", .shape = {3}, .grid = {.scale = 0.5f}},
                       {.name = "scores", .shape = {2}, .grid = {.scale = 2, .zero_point = 128}}},

@@ -72,10 +72,11 @@ int RandomModel::append_layer(Layer layer, const Shape& shape) {
     const float scale = static_cast<float>(weight_scale * (1 + random_.uniform()));
     layer.weight_scales.push_back(scale);
     layer.weight_zero_points.push_back(symmetric ? middle : between(1, largest));
-    layer.multipliers.push_back(integer::multiplier_for(x.grid.scale * scale / grid.scale));
+    layer.multipliers.push_back(integer::multiplier_for(x.grid.scale * layer.unit_scale(o) / grid.scale));
   }
   for (std::int64_t o = 0; o < out; ++o)
-    layer.bias.push_back(static_cast<std::int32_t>(random_.uniform(-1, 1) * static_cast<float>(spread)));
+    layer.bias.push_back(
+        static_cast<std::int32_t>(random_.uniform(-1, 1) * static_cast<float>(spread * (1 << layer.weight_shift()))));
   return append(std::move(layer), {model_.output}, shape, grid);
 }
 

@@ -33,7 +33,8 @@ std::vector<double> real_layer(const Model& model, const Operation& operation, c
   const std::int64_t n = images.shape()[0], out = layer.output_channels(), in = x.shape.channels();
   std::vector<double> y(n * model.output_of(operation).shape.elements());
   for (std::size_t i = 0; i < y.size(); ++i)
-    y[i] = layer.bias[i % out] * double{x.grid.scale} * layer.weight_scale(static_cast<std::int64_t>(i) % out);
+    y[i] = layer.bias[i % out] * double{x.grid.scale} * layer.weight_scale(static_cast<std::int64_t>(i) % out) /
+           (1 << std::max(0, 7 - layer.weight_bits));
   layers::for_each_tap(n, layer.window, [&](const layers::Tap& tap) {
     for (std::int64_t i = 0; i < in; ++i)
       for (std::int64_t o = 0; o < out; ++o) {
