@@ -41,10 +41,8 @@ struct Multiplier {
   friend bool operator==(const Multiplier&, const Multiplier&) = default;
 };
 
-/// What M should be, products and ratios of scales, is computed in float32 before it comes here: runtimes multiply by
-/// that float32 number, and 31 bits of mantissa hold it exactly.
-
-/// The multiplier nearest to `real`: 31 bits of mantissa. Numbers below 2^-32 become 0, since they make less than half
+/// The multiplier nearest to `real`: 31 bits of mantissa, which hold any float32 number exactly. (Products and ratios of
+/// scales are best computed in float32: that is the number by which other runtimes multiply.) Numbers below 2^-32 become 0, since they make less than half
 /// of any 32-bit integer. Throws Error for negative numbers, those from 2^30 on, and NaN.
 Multiplier multiplier_for(double real);
 
