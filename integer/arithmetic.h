@@ -41,10 +41,10 @@ struct Multiplier {
   friend bool operator==(const Multiplier&, const Multiplier&) = default;
 };
 
-/// The multiplier nearest to `real`: 31 bits of mantissa, which hold any float32 number exactly. (Products and ratios of
-/// scales are best computed in float32: that is the number by which other runtimes multiply.) Numbers below 2^-32 become
-/// 0, since they make less than half of any 32-bit integer. Throws Error for negative numbers, those from 2^30 on, and
-/// NaN.
+/// The multiplier nearest to `real`: 31 bits of mantissa, which hold any float32 number exactly. (Products and ratios
+/// of scales are best computed in float32: that is the number by which other runtimes multiply.) Numbers below 2^-32
+/// become 0, since they make less than half of any 32-bit integer. Throws Error for negative numbers, those from 2^30
+/// on, and NaN.
 Multiplier multiplier_for(double real);
 
 /// Multipliers with one shift, so that their products may be added before anything is rounded. Their mantissas are
