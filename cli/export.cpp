@@ -153,7 +153,9 @@ void add_export(CLI::App& program) {
       ->add_option("--input-zero-point", arguments->input_zero_point, "with --input-scale: the byte that stands for 0")
       ->check(CLI::Range(0, 255));
   command->add_flag("--float-io", arguments->float_io, "tflite: float32 input and output instead of integers");
-  command->add_flag("--int8", arguments->int8, "tflite: int8 also where uint8 would do");
+  command->add_flag("--int8", arguments->int8,
+                    "tflite: int8 also where uint8 would do; weights of 8 bits need --symmetric-weights of train or "
+                    "calibrate for it");
   command->add_flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
   command->add_option("--prefix", arguments->prefix, "c: of every name; the file's name when left out");
   command->add_option("--test-vectors", arguments->test_vectors, "c: so many test pictures with expected integers")
