@@ -120,6 +120,18 @@ TEST_F(IntegersOutTest, ABrokenBoundIsAFailure) {
   EXPECT_EQ(verify({"--min-agreement", "101"}).status, 2);
 }
 
+TEST_F(IntegersOutTest, WhereNothingCanBeWrittenNothingIsCompared) {
+  train("run");
+  const Outcome outcome = verify({"--out", "no/such/place.json"});
+  expect_error(outcome, 1, {"cannot write no/such/place.json", "No such file"});
+  EXPECT_EQ(outcome.out, "");
+  place_.write("before.json", "old");
+  expect_error(verify({"--out", "before.json", "--dataset", "no"}), 2, {"no"});
+  EXPECT_EQ(bytes_of(path("before.json")), "old");
+  EXPECT_EQ(verify({"--out", "new.json", "--dataset", "no"}).status, 2);
+  EXPECT_FALSE(fs::exists(path("new.json")));
+}
+
 TEST_F(IntegersOutTest, EveryFormatIsWritten) {
   train("run");
   expect_success(export_as("miniqat", "model.miniqat"));
