@@ -235,6 +235,9 @@ TEST_F(IntegersOutTest, TheInputsGridIsTheDataSetsOrGivenByFlags) {
   EXPECT_EQ(input({}), std::pair(1.0f / 255, 0));
   EXPECT_EQ(input({"--input-scale", "0.0078125", "--input-zero-point", "128"}), std::pair(0.0078125f, 128));
   EXPECT_EQ(input({"--input-scale", "0.5"}), std::pair(0.5f, 0));
+  const std::string help = program({"export", "--help"}).out;
+  const std::size_t flag = help.find("--input-scale FLOAT ");
+  ASSERT_NE(flag, std::string::npos) << "no default, which would be no scale of any data set:\n" << help;
   for (const char* bad : {"0", "-1", "nan", "inf", "1e-42"})
     expect_error(export_as("json", "bad.json", {"--input-scale", bad}), 2, {"--input-scale"});
   expect_error(export_as("json", "bad.json", {"--input-zero-point", "128"}), 2, {"goes with --input-scale"});
