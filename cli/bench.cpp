@@ -15,6 +15,7 @@
 #include "cli/threads.h"
 #include "cli/usage_error.h"
 #include "core/error.h"
+#include "core/files.h"
 #include "core/parallel.h"
 #include "models/models.h"
 
@@ -129,7 +130,7 @@ void bench(Arguments arguments) {
   }
   for (const std::string& model : arguments.models) require_model(model);
   // Found out before a minute of measuring rather than after it.
-  if (!arguments.out.empty()) write_json(arguments.out, Json::object());
+  if (!arguments.out.empty()) require_writable(arguments.out);
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   const Budget budget = arguments.quick ? kQuick : kThorough;
   const Machine machine = this_machine();

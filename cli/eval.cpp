@@ -23,6 +23,7 @@ struct Arguments {
   std::string data_dir;
   std::string checkpoint;
   std::string split = "test";
+  std::int64_t limit = 0;
   int threads = 0;
   bool integer = false;
   bool json = false;
@@ -52,10 +53,13 @@ Evaluation evaluate_in_integers(const integer::Model& model, const std::string& 
   return evaluate_integers(model, split);
 }
 
-void print(const Arguments& arguments, const Subject& subject, const std::string& dataset, const Evaluation& result) {
+/// `split`: all its pictures, also where only the first were evaluated.
+void print(const Arguments& arguments, const Subject& subject, const datasets::Dataset& split,
+           const Evaluation& result) {
+  const std::string part = result.examples < split.size() ? concat("first ", result.examples, " of ") : "";
   if (arguments.json)
     std::printf("%s\n", Json({{"model", subject.model},
-                              {"dataset", dataset},
+                              {"dataset", split.name},
                               {"split", arguments.split},
                               {"quantization", subject.quantization},
                               {"bits", subject.bits},
@@ -67,8 +71,8 @@ void print(const Arguments& arguments, const Subject& subject, const std::string
                             .dump()
                             .c_str());
   else
-    std::printf("%s %s%s on %s (%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", subject.model.c_str(),
-                subject.quantization.c_str(), subject.integer ? " integers" : "", dataset.c_str(),
+    std::printf("%s %s%s on %s (%s%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", subject.model.c_str(),
+                subject.quantization.c_str(), subject.integer ? " integers" : "", split.name.c_str(), part.c_str(),
                 arguments.split.c_str(), 100 * result.accuracy(), static_cast<long>(result.correct),
                 static_cast<long>(result.examples), result.loss);
 }
@@ -77,10 +81,15 @@ const datasets::Dataset& chosen_split(const Arguments& arguments, const datasets
   return arguments.split == "train" ? data.train : data.test;
 }
 
+datasets::Dataset chosen_pictures(const Arguments& arguments, const datasets::Dataset& split) {
+  return arguments.limit > 0 ? first_examples(split, arguments.limit) : split;
+}
+
 void evaluate_run(const Arguments& arguments) {
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
   const datasets::Splits data = load_data(run, arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = chosen_split(arguments, data);
+  const datasets::Dataset pictures = chosen_pictures(arguments, split);
   Subject subject{.model = run.settings.model,
                   .quantization = quantization_label(run.settings),
                   .bits = bits_json(run.settings),
@@ -89,12 +98,12 @@ void evaluate_run(const Arguments& arguments) {
   if (arguments.integer) {
     const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
     subject.bits = bits_of(model).json();
-    result = evaluate_in_integers(model, run.directory.eval_graph().string(), split);
+    result = evaluate_in_integers(model, run.directory.eval_graph().string(), pictures);
   } else {
-    result = simulate(run, split);
+    result = simulate(run, pictures);
   }
   print_note(run.note);
-  print(arguments, subject, split.name, result);
+  print(arguments, subject, split, result);
 }
 
 /// A model.miniqat file knows its integers, but no data set.
@@ -110,7 +119,7 @@ void evaluate_file(const Arguments& arguments) {
                         .quantization = bits.label(),
                         .bits = bits.json(),
                         .integer = true};
-  print(arguments, subject, split.name, evaluate_in_integers(model, arguments.model, split));
+  print(arguments, subject, split, evaluate_in_integers(model, arguments.model, chosen_pictures(arguments, split)));
 }
 
 void evaluate_what_was_given(const Arguments& arguments) {
@@ -135,6 +144,8 @@ void add_eval(CLI::App& program) {
   command->add_option("--checkpoint", arguments->checkpoint,
                       "another .safetensors file or run directory than the run's own");
   command->add_option("--split", arguments->split, "test or train")->check(CLI::IsMember({"test", "train"}));
+  command->add_option("--examples", arguments->limit, "only the first so many pictures of the split; 0: all")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
   command->add_flag("--integer", arguments->integer,
                     "convert the run to an integer-only model and measure that instead of the simulation");

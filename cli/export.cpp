@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "cli/commands.h"
@@ -33,7 +34,7 @@ struct Arguments {
   std::string dataset;
   std::string data_dir;
   std::string prefix;
-  float input_scale = 1;
+  std::optional<float> input_scale;
   std::int32_t input_zero_point = 0;
   bool float_io = false;
   bool int8 = false;
@@ -98,22 +99,22 @@ void check(const Arguments& arguments, const CLI::App& command) {
   if (arguments.out.empty()) throw UsageError("--out must name a file");
   if (command.count("--input-zero-point") > command.count("--input-scale"))
     throw UsageError("--input-zero-point goes with --input-scale");
-  if (!std::isnormal(arguments.input_scale) || arguments.input_scale < 0)
-    throw UsageError(concat("--input-scale must be a positive number, not ", arguments.input_scale));
+  if (arguments.input_scale && (!std::isnormal(*arguments.input_scale) || *arguments.input_scale < 0))
+    throw UsageError(concat("--input-scale must be a positive number, not ", *arguments.input_scale));
 }
 
-integer::Model convert_for(const Arguments& arguments, const RunSource& run, bool input_is_given) {
-  if (!input_is_given) return convert_run(run.directory, run.checkpoint, recorded_input(run));
-  const integer::Grid input = {.scale = arguments.input_scale, .zero_point = arguments.input_zero_point, .bits = 8};
+integer::Model convert_for(const Arguments& arguments, const RunSource& run) {
+  if (!arguments.input_scale) return convert_run(run.directory, run.checkpoint, recorded_input(run));
+  const integer::Grid input = {.scale = *arguments.input_scale, .zero_point = arguments.input_zero_point, .bits = 8};
   integer::Model model = convert_run(run.directory, run.checkpoint, input);
   if (model.tensor(model.input).grid != input)
     fail(run.directory.eval_graph().string(), ": the network quantizes its input itself: leave out --input-scale");
   return model;
 }
 
-void export_run(const Arguments& arguments, bool input_is_given) {
+void export_run(const Arguments& arguments) {
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
-  const integer::Model model = convert_for(arguments, run, input_is_given);
+  const integer::Model model = convert_for(arguments, run);
   std::size_t size = 0;
   if (arguments.format == "c") {
     size = write_c(arguments, run, model);
@@ -153,7 +154,9 @@ void add_export(CLI::App& program) {
       ->add_option("--input-zero-point", arguments->input_zero_point, "with --input-scale: the byte that stands for 0")
       ->check(CLI::Range(0, 255));
   command->add_flag("--float-io", arguments->float_io, "tflite: float32 input and output instead of integers");
-  command->add_flag("--int8", arguments->int8, "tflite: int8 also where uint8 would do");
+  command->add_flag("--int8", arguments->int8,
+                    "tflite: int8 also where uint8 would do; weights of 8 bits need --symmetric-weights of train or "
+                    "calibrate for it");
   command->add_flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
   command->add_option("--prefix", arguments->prefix, "c: of every name; the file's name when left out");
   command->add_option("--test-vectors", arguments->test_vectors, "c: so many test pictures with expected integers")
@@ -162,7 +165,7 @@ void add_export(CLI::App& program) {
   command->add_option("--data-dir", arguments->data_dir, "c: where its files are (or MINIQAT_DATA_DIR)");
   command->callback([arguments, command] {
     check(*arguments, *command);
-    export_run(*arguments, command->count("--input-scale") > 0);
+    export_run(*arguments);
   });
 }
 

@@ -1,5 +1,10 @@
 #include "cli/run_directory.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -12,6 +17,24 @@ namespace miniqat::cli {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+/// Where `path` or, while that is missing, the nearest directory above it can have directories made in it. Only the
+/// attempt tells: permissions say nothing to root, nor of file systems that can only be read.
+void require_makeable(const fs::path& path) {
+  std::error_code failure;
+  fs::path place = path;
+  while (!place.empty() && !fs::exists(fs::symlink_status(place, failure))) place = place.parent_path();
+  std::string attempt = (place / ".miniqat.XXXXXX").string();
+  if (::mkdtemp(attempt.data()) == nullptr) {
+    const int code = errno;
+    fail("cannot make the run directory ", path.string(), ": ", std::strerror(code));
+  }
+  ::rmdir(attempt.c_str());
+}
+
+}  // namespace
+
 RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice) {
   RunDirectory run(path);
   std::error_code failure;
@@ -19,6 +42,7 @@ RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice
                                run.eval_graph(), run.bits(), run.init_checkpoint()})
     if (fs::exists(file, failure))
       fail(path.string(), " holds a run already (", file.filename().string(), "): ", advice);
+  require_makeable(path);
   return run;
 }
 

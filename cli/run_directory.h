@@ -14,7 +14,7 @@ namespace miniqat::cli {
 class RunDirectory {
  public:
   /// For a new run; nothing is made yet. Throws Error, which ends in the advice, when `path` holds a run, or any file
-  /// of one, already.
+  /// of one, already; and Error when make() would fail or the run could write nothing there.
   static RunDirectory fresh(const std::filesystem::path& path, const std::string& advice);
   /// Throws Error when `path` holds no run.
   static RunDirectory open(const std::filesystem::path& path);

@@ -11,6 +11,7 @@
 #include "cli/settings.h"
 #include "cli/threads.h"
 #include "cli/verify_report.h"
+#include "core/files.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
 #include "exporters/onnx.h"
@@ -82,6 +83,7 @@ void check(const Bounds& bounds) {
 
 void verify_run(const Arguments& arguments) {
   check(arguments.bounds);
+  if (!arguments.out.empty()) require_writable(arguments.out);
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   datasets::Dataset split = load_data(run, arguments.dataset, arguments.data_dir).test;

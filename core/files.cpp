@@ -145,6 +145,8 @@ std::string read_file(const fs::path& path, std::uintmax_t limit) {
   }
 }
 
+void require_writable(const fs::path& path) { PendingFile({.path = path, .bytes = {}}); }
+
 void write_file_atomically(const fs::path& path, std::string_view bytes) {
   write_files_atomically({{.path = path, .bytes = bytes}});
 }

@@ -15,6 +15,10 @@ std::string read_file(const std::filesystem::path& path, std::uintmax_t limit = 
 /// one, never a half. Throws Error naming path and reason; then `path` is untouched and the temporary file removed.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
+/// For whoever works long before writing: throws what write_file_atomically() would throw now. `path` is untouched, and
+/// nothing new stays behind.
+void require_writable(const std::filesystem::path& path);
+
 struct FileContent {
   std::filesystem::path path;
   std::string_view bytes;

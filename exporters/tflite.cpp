@@ -51,7 +51,8 @@ class Exporter {
   Exporter(const Model& model, const TfliteOptions& options)
       : model_(model),
         options_(options),
-        graph_(options.int8 || any_per_channel(model)),
+        integers_(tflite_integers(model, options.int8)),
+        graph_(integers_ != TfliteIntegers::kUInt8),
         tensors_(model.tensors.size()) {}
 
   std::string run() {
@@ -110,6 +111,7 @@ class Exporter {
 
   const Model& model_;
   const TfliteOptions& options_;
+  const TfliteIntegers integers_;
   TfliteGraph graph_;
   /// The file's index for each of the model's tensors added so far.
   std::vector<std::int32_t> tensors_;
@@ -130,7 +132,7 @@ std::int32_t Exporter::bordered(Window2d& window, std::optional<std::int32_t> va
 }
 
 std::int32_t Exporter::add(const Layer& layer) {
-  const TfliteWeights weights = tflite_weights(*operation_, layer, graph_.is_signed());
+  const TfliteWeights weights = tflite_weights(*operation_, layer, integers_);
   const std::int32_t weights_tensor = graph_.file().add_constant({.name = part("weights"),
                                                                   .shape = weights.shape,
                                                                   .type = graph_.type(),

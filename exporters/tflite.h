@@ -9,7 +9,8 @@ namespace miniqat::exporters {
 struct TfliteOptions {
   /// Input and output as float32, with QUANTIZE and DEQUANTIZE inside the model; otherwise they are the integers.
   bool float_io = false;
-  /// int8 also where uint8 would do, for runtimes that know nothing else.
+  /// int8 also where uint8 would do, for runtimes that know nothing else. Its weights have zero point 0, so those of
+  /// asymmetric ranges rarely fit.
   bool int8 = false;
 };
 
@@ -17,7 +18,8 @@ struct TfliteOptions {
 /// has one scale, int8 (activations and zero points 128 less) where one has a scale for each channel.
 /// docs/exports-tflite.md lists the operators, and where LiteRT rounds in another way. Throws Error naming the
 /// operation and the limit for what the format cannot hold: activations of fewer than 8 bits, int8 weights more than
-/// 127 from their zero point, paddings of average pooling other than SAME and VALID.
+/// 127 from their zero point (and whether scales per channel or `int8` made them int8), paddings of average pooling
+/// other than SAME and VALID.
 std::string tflite(const integer::Model& model, const TfliteOptions& options = {});
 
 }  // namespace miniqat::exporters

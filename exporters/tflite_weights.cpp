@@ -26,7 +26,7 @@ std::vector<std::uint8_t> transposed(const std::vector<std::uint8_t>& values, st
   return result;
 }
 
-std::vector<std::uint8_t> signed_weights(const Operation& operation, const Layer& layer) {
+std::vector<std::uint8_t> signed_weights(const Operation& operation, const Layer& layer, bool as_asked) {
   const std::int64_t channels = layer.output_channels();
   std::vector<std::uint8_t> bytes(layer.weights.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -35,8 +35,10 @@ std::vector<std::uint8_t> signed_weights(const Operation& operation, const Layer
     if (std::abs(weight) > kLargestWeight)
       fail("tflite: [", type_name(operation.action), " \"", operation.name, "\"] channel ", channel,
            " has a weight of ", weight, " (zero point ", layer.weight_zero_point(channel),
-           "), but TensorFlow Lite's int8 weights, which scales per channel need, have zero point 0 and reach from -",
-           kLargestWeight, " to ", kLargestWeight, "; train with --symmetric-weights, or export as onnx, c or json");
+           "), but TensorFlow Lite's int8 weights, which ", as_asked ? "--int8 asks for" : "scales per channel need",
+           ", have zero point 0 and reach from -", kLargestWeight, " to ", kLargestWeight, "; ",
+           as_asked ? "leave out --int8, or train or calibrate with --symmetric-weights"
+                    : "train or calibrate with --symmetric-weights, or export as miniqat, onnx, c or json");
     bytes[i] = static_cast<std::uint8_t>(weight);
   }
   return bytes;
@@ -44,19 +46,22 @@ std::vector<std::uint8_t> signed_weights(const Operation& operation, const Layer
 
 }  // namespace
 
-bool any_per_channel(const Model& model) {
-  return std::ranges::any_of(model.operations, [](const Operation& operation) {
+TfliteIntegers tflite_integers(const Model& model, bool int8) {
+  const bool per_channel = std::ranges::any_of(model.operations, [](const Operation& operation) {
     const auto* layer = std::get_if<Layer>(&operation.action);
     return layer != nullptr && layer->per_channel();
   });
+  if (per_channel) return TfliteIntegers::kInt8ForChannels;
+  return int8 ? TfliteIntegers::kInt8AsAsked : TfliteIntegers::kUInt8;
 }
 
-TfliteWeights tflite_weights(const Operation& operation, const Layer& layer, bool is_signed) {
+TfliteWeights tflite_weights(const Operation& operation, const Layer& layer, TfliteIntegers integers) {
+  const bool is_signed = integers != TfliteIntegers::kUInt8;
   if (!is_signed && layer.per_channel())
     fail("tflite: [", type_name(operation.action), " \"", operation.name, "\"] has scales per channel, uint8 has not");
   TfliteWeights result = {.shape = {}, .bytes = {}, .zero_points = {}};
   if (is_signed) {
-    result.bytes = signed_weights(operation, layer);
+    result.bytes = signed_weights(operation, layer, integers == TfliteIntegers::kInt8AsAsked);
     result.zero_points.resize(layer.weight_scales.size());
   } else {
     result.bytes = layer.weights;

@@ -18,12 +18,21 @@ struct TfliteWeights {
   std::int32_t channel_axis = 0;
 };
 
-/// Whether some layer has a weight scale for each channel, which TensorFlow Lite knows for int8 only.
-bool any_per_channel(const integer::Model& model);
+/// The integers of a whole file, and why they have a sign.
+enum class TfliteIntegers {
+  kUInt8,
+  /// Some layer has a weight scale for each channel, which TensorFlow Lite knows for int8 only.
+  kInt8ForChannels,
+  /// uint8 would do.
+  kInt8AsAsked,
+};
+
+/// `int8`: TfliteOptions'.
+TfliteIntegers tflite_integers(const integer::Model& model, bool int8);
 
 /// As uint8, with the layer's zero point, or as int8, whose zero point is 0. Throws Error naming the operation when
-/// the weights lie more than 127 from their zero point, where int8 ends, or when uint8 is asked for and the layer has
-/// a scale for each channel.
-TfliteWeights tflite_weights(const integer::Operation& operation, const integer::Layer& layer, bool is_signed);
+/// the weights lie more than 127 from their zero point, where int8 ends (it says why they are int8, and what helps), or
+/// when uint8 is asked for and the layer has a scale for each channel.
+TfliteWeights tflite_weights(const integer::Operation& operation, const integer::Layer& layer, TfliteIntegers integers);
 
 }  // namespace miniqat::exporters

@@ -199,7 +199,11 @@ TEST_F(CalibrateTest, SaysWhatIsWrongAndLeavesNoRun) {
     expect_error(calibrate("no", {flag, "5"}), 2, {"unknown argument", flag});
   expect_error(calibrate("no", {"--weight-bits", "17"}), 2, {"weight_bits must be 2 to 16, not 17"});
   expect_error(calibrate("no", {"--scope", "other"}), 1, {"nothing in tiny.json was quantized", "scope \"other\""});
-  expect_error(calibrate("digits/train-labels-idx1-ubyte/no", {}), 1, {"cannot make the run directory"});
+  for (const char* place : {"digits/train-labels-idx1-ubyte/no", "/proc/no/no"}) {
+    const Outcome outcome = calibrate(place, {});
+    expect_error(outcome, 1, {"cannot make the run directory", place});
+    EXPECT_EQ(outcome.out, "") << "found out before anything was computed";
+  }
   EXPECT_FALSE(fs::exists(place_->path() / "no"));
 }
 

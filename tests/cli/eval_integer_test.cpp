@@ -63,6 +63,30 @@ TEST_F(EvalIntegerTest, IntegersAndSimulationAgree) {
   EXPECT_NE(text.out.find("W4A4 per channel integers on mnist (test)"), std::string::npos) << text.out;
 }
 
+TEST_F(EvalIntegerTest, TheFirstPicturesOnly) {
+  train("run", {});
+  const Arguments of_file = {"eval",   "--model", "run.miniqat", "--dataset", "mnist",      "--data-dir",
+                             "digits", "--json",  "--threads",   "1",         "--examples", "12"};
+  expect_success(miniqat({"export", "--run", "run", "--format", "miniqat", "--out", "run.miniqat"}, place_.path()));
+  const Outcome file = miniqat(of_file, place_.path());
+  expect_success(file);
+  EXPECT_EQ(Json::parse(file.out)["examples"], 12);
+  for (const Arguments& how : {Arguments{}, Arguments{"--integer"}}) {
+    const auto examples = [&](const std::string& limit, const std::string& split) {
+      Arguments line = how;
+      line.insert(line.end(), {"--examples", limit, "--split", split});
+      return result("run", line)["examples"].get<int>();
+    };
+    EXPECT_EQ(examples("12", "test"), 12);
+    EXPECT_EQ(examples("10", "train"), 10) << "no whole number of batches";
+    EXPECT_EQ(examples("0", "test"), 230);
+    EXPECT_EQ(examples("5000", "test"), 230);
+  }
+  EXPECT_NE(evaluate("run", {"--examples", "12"}).out.find("on mnist (first 12 of test): accuracy"), std::string::npos);
+  EXPECT_NE(evaluate("run", {"--examples", "230"}).out.find("on mnist (test): accuracy"), std::string::npos);
+  expect_error(evaluate("run", {"--examples", "-1"}), 2, {"--examples"});
+}
+
 TEST_F(EvalIntegerTest, FloatRunsAreRefused) {
   train("run", {"--float"});
   expect_error(evaluate("run", {"--integer"}), 1,

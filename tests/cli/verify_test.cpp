@@ -120,6 +120,18 @@ TEST_F(IntegersOutTest, ABrokenBoundIsAFailure) {
   EXPECT_EQ(verify({"--min-agreement", "101"}).status, 2);
 }
 
+TEST_F(IntegersOutTest, WhereNothingCanBeWrittenNothingIsCompared) {
+  train("run");
+  const Outcome outcome = verify({"--out", "no/such/place.json"});
+  expect_error(outcome, 1, {"cannot write no/such/place.json", "No such file"});
+  EXPECT_EQ(outcome.out, "");
+  place_.write("before.json", "old");
+  expect_error(verify({"--out", "before.json", "--dataset", "no"}), 2, {"no"});
+  EXPECT_EQ(bytes_of(path("before.json")), "old");
+  EXPECT_EQ(verify({"--out", "new.json", "--dataset", "no"}).status, 2);
+  EXPECT_FALSE(fs::exists(path("new.json")));
+}
+
 TEST_F(IntegersOutTest, EveryFormatIsWritten) {
   train("run");
   expect_success(export_as("miniqat", "model.miniqat"));
@@ -223,6 +235,9 @@ TEST_F(IntegersOutTest, TheInputsGridIsTheDataSetsOrGivenByFlags) {
   EXPECT_EQ(input({}), std::pair(1.0f / 255, 0));
   EXPECT_EQ(input({"--input-scale", "0.0078125", "--input-zero-point", "128"}), std::pair(0.0078125f, 128));
   EXPECT_EQ(input({"--input-scale", "0.5"}), std::pair(0.5f, 0));
+  const std::string help = program({"export", "--help"}).out;
+  const std::size_t flag = help.find("--input-scale FLOAT ");
+  ASSERT_NE(flag, std::string::npos) << "no default, which would be no scale of any data set:\n" << help;
   for (const char* bad : {"0", "-1", "nan", "inf", "1e-42"})
     expect_error(export_as("json", "bad.json", {"--input-scale", bad}), 2, {"--input-scale"});
   expect_error(export_as("json", "bad.json", {"--input-zero-point", "128"}), 2, {"goes with --input-scale"});

@@ -109,6 +109,19 @@ TEST_F(FilesTest, AFailedWriteLeavesNothingBehind) {
   EXPECT_EQ(entries(), 2u);
 }
 
+TEST_F(FilesTest, WhetherAFileCanBeWrittenIsKnownBeforehand) {
+  write_file_atomically(folder_ / "file", "old");
+  fs::create_directory(folder_ / "directory");
+  require_writable(folder_ / "file");
+  require_writable(folder_ / "new");
+  for (const fs::path& path :
+       {folder_ / "file" / "new", folder_ / "missing" / "new", folder_ / "directory", folder_ / std::string(300, 'n')})
+    EXPECT_EQ(error_of([&] { require_writable(path); }), error_of([&] { write_file_atomically(path, "x"); }));
+  EXPECT_NE(error_of([&] { require_writable(folder_ / "missing" / "new"); }), "");
+  EXPECT_EQ(read_file(folder_ / "file"), "old");
+  EXPECT_EQ(entries(), 2u);
+}
+
 TEST_F(FilesTest, RemovesTheTemporaryFileWhenTheDiskIsFull) {
   // A file size limit makes write() fail in the middle, as a full disk would, for root as well.
   const fs::path path = folder_ / "file";

@@ -236,22 +236,48 @@ TEST(Tflite, FewerBitsNeedAnActivationThatEndsThere) {
   EXPECT_EQ(File(tflite(rescale({.scale = 0.4f, .zero_point = 0, .bits = 4}, {0, 15}))).kinds(),
             (std::vector{OperatorKind::MUL}));
   const Model model = rescale({.scale = 0.3f, .zero_point = 0, .bits = 4}, {0, 15});
-  EXPECT_TRUE(mentions(error_of([&] { tflite(model); }),
-                       {"tflite: [Rescale \"Rescale_0\"]", "\"Rescale_0_out\"", "4 bits", "8 bits", "c and json"}));
+  EXPECT_TRUE(
+      mentions(error_of([&] { tflite(model); }), {"tflite: [Rescale \"Rescale_0\"]", "\"Rescale_0_out\"", "4 bits",
+                                                  "8 bits", "the formats miniqat, onnx, c and json hold it"}));
 }
 
-TEST(Tflite, AsymmetricWeightsPerChannelAreRefused) {
-  Model model = one_layer(LayerKind::kConv2d, 1);
+/// A Conv2D whose weights all lie 127 above their zero point of 100.
+Model far_weights(bool per_channel) {
+  Model model = one_layer(LayerKind::kConv2d, 0);
+  for (std::uint64_t seed = 1; !std::get<Layer>(model.operations[0].action).per_channel(); ++seed)
+    model = one_layer(LayerKind::kConv2d, seed);
+  if (!per_channel) model = with_scales_per_tensor(model);
   auto& layer = std::get<Layer>(model.operations[0].action);
   layer.weight_bits = 8;
   layer.weight_zero_points.assign(layer.weight_zero_points.size(), 100);
   layer.weights.assign(layer.weights.size(), 227);
-  EXPECT_EQ(error_of([&] { tflite(model, {.int8 = true}); }), "");
-  layer.weights[3] = 228;
   model.check();
-  EXPECT_TRUE(mentions(error_of([&] { tflite(model, {.int8 = true}); }),
-                       {"[Conv2D \"Conv2D_0\"] channel 3 has a weight of 128 (zero point 100)", "-127 to 127",
-                        "--symmetric-weights", "c or json"}));
+  return model;
+}
+
+TEST(Tflite, AsymmetricWeightsPerChannelAreRefused) {
+  Model model = far_weights(true);
+  EXPECT_EQ(error_of([&] { tflite(model); }), "");
+  std::get<Layer>(model.operations[0].action).weights[3] = 228;
+  // With --int8 the cause is the same: it is int8 in any case.
+  for (const bool int8 : {false, true}) {
+    const std::string error = error_of([&] { tflite(model, {.int8 = int8}); });
+    EXPECT_TRUE(mentions(error, {"[Conv2D \"Conv2D_0\"] channel 3 has a weight of 128 (zero point 100)", "-127 to 127",
+                                 "which scales per channel need", "train or calibrate with --symmetric-weights",
+                                 "or export as miniqat, onnx, c or json"}));
+    EXPECT_EQ(error.find("--int8"), std::string::npos) << error;
+  }
+}
+
+TEST(Tflite, AsymmetricWeightsPerTensorAreRefusedAsInt8Only) {
+  Model model = far_weights(false);
+  std::get<Layer>(model.operations[0].action).weights[3] = 228;
+  EXPECT_EQ(error_of([&] { tflite(model); }), "");
+  const std::string error = error_of([&] { tflite(model, {.int8 = true}); });
+  EXPECT_TRUE(
+      mentions(error, {"[Conv2D \"Conv2D_0\"] channel 3 has a weight of 128 (zero point 100)", "-127 to 127",
+                       "which --int8 asks for", "leave out --int8, or train or calibrate with --symmetric-weights"}));
+  EXPECT_EQ(error.find("per channel"), std::string::npos) << error;
 }
 
 TEST(Tflite, OtherPaddingsAreOperatorsOrRefused) {
