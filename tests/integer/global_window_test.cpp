@@ -14,11 +14,11 @@ TEST(GlobalWindow, IsTheWholeImageOnce) {
   other.columns.window = 2;
   EXPECT_FALSE(is_global(other)) << "leaves a column out";
   other = whole;
-  other.rows.input = 7;
   other.rows.dilation = 2;
-  EXPECT_FALSE(is_global(other)) << "sees every second row";
-  other.rows.window = 7;
-  other.rows.pad_before = other.rows.pad_after = 3;
+  other.rows.pad_after = 3;
+  EXPECT_FALSE(is_global(other)) << "sees every second row, and padding";
+  other = whole;
+  other.rows.pad_before = 1;
   EXPECT_FALSE(is_global(other)) << "begins on padding";
   other = whole;
   other.rows.output = 2;
