@@ -61,7 +61,8 @@ Tensor test_images(const Arguments& arguments, const RunSource& run, const integ
 }
 
 /// Two files: the source and, beside it, the header. Returns their bytes.
-std::size_t write_c(const Arguments& arguments, const RunSource& run, const integer::Model& model) {
+std::size_t write_c(const Arguments& arguments, const RunSource& run, const integer::Model& model,
+                    const integer::Grid& bytes) {
   const fs::path source = arguments.out;
   if (source.extension() != ".c") throw UsageError("--out must end in .c (the header goes beside it)");
   const std::string prefix =
@@ -71,16 +72,16 @@ std::size_t write_c(const Arguments& arguments, const RunSource& run, const inte
   fs::path header = source;
   header.replace_extension(".h");
   const exporters::CSource code =
-      exporters::c_source(model, prefix, header.filename().string(), test_images(arguments, run, model));
+      exporters::c_source(model, prefix, header.filename().string(), test_images(arguments, run, model), bytes);
   write_files_atomically({{.path = header, .bytes = code.header}, {.path = source, .bytes = code.source}});
   return code.header.size() + code.source.size();
 }
 
-std::string bytes_of(const Arguments& arguments, const integer::Model& model) {
+std::string file_of(const Arguments& arguments, const integer::Model& model, const integer::Grid& bytes) {
   if (arguments.format == "tflite")
     return exporters::tflite(model, {.float_io = arguments.float_io, .int8 = arguments.int8});
   if (arguments.format == "onnx") return exporters::onnx(model, {.packed_4_bits = !arguments.unpacked});
-  if (arguments.format == "json") return exporters::json(model);
+  if (arguments.format == "json") return exporters::json(model, bytes);
   return integer::to_bytes(model);
 }
 
@@ -103,31 +104,41 @@ void check(const Arguments& arguments, const CLI::App& command) {
     throw UsageError(concat("--input-scale must be a positive number, not ", *arguments.input_scale));
 }
 
-integer::Model convert_for(const Arguments& arguments, const RunSource& run) {
-  if (!arguments.input_scale) return convert_run(run.directory, run.checkpoint, recorded_input(run));
-  const integer::Grid input = {.scale = *arguments.input_scale, .zero_point = arguments.input_zero_point, .bits = 8};
-  integer::Model model = convert_run(run.directory, run.checkpoint, input);
-  if (model.tensor(model.input).grid != input)
+/// `bytes` is the grid of the pictures' bytes.
+integer::Model convert_for(const RunSource& run, const integer::Grid& bytes, bool input_is_given) {
+  integer::Model model = convert_run(run.directory, run.checkpoint, bytes);
+  if (input_is_given && model.tensor(model.input).grid != bytes)
     fail(run.directory.eval_graph().string(), ": the network quantizes its input itself: leave out --input-scale");
   return model;
 }
 
 void export_run(const Arguments& arguments) {
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
-  const integer::Model model = convert_for(arguments, run);
+  const integer::Grid bytes =
+      arguments.input_scale
+          ? integer::Grid{.scale = *arguments.input_scale, .zero_point = arguments.input_zero_point, .bits = 8}
+          : recorded_input(run);
+  const integer::Model model = convert_for(run, bytes, arguments.input_scale.has_value());
   std::size_t size = 0;
   if (arguments.format == "c") {
-    size = write_c(arguments, run, model);
+    size = write_c(arguments, run, model, bytes);
   } else {
-    const std::string bytes = bytes_of(arguments, model);
-    write_file_atomically(arguments.out, bytes);
-    size = bytes.size();
+    const std::string file = file_of(arguments, model, bytes);
+    write_file_atomically(arguments.out, file);
+    size = file.size();
   }
   print_note(run.note);
   std::printf("%s: %s %s, %zu operations, %zu bytes\n", arguments.out.c_str(), run.settings.model.c_str(),
               quantization_label(run.settings).c_str(), model.operations.size(), size);
   if (arguments.format == "miniqat")
     std::printf("weights: %ld bytes, packed to their bits\n", static_cast<long>(model.weight_bytes()));
+  const integer::Grid& input = model.tensor(model.input).grid;
+  if (input != bytes && !arguments.float_io)
+    std::printf("input: integers from 0 to %d, scale %.9g, zero point %d: not the pictures' bytes, %s\n",
+                input.quant_max(), static_cast<double>(input.scale), input.zero_point,
+                arguments.format == "c" || arguments.format == "json"
+                    ? "which input_from_byte maps to them"
+                    : "which the table that --format json writes as input_from_byte maps to them");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "cli/integer_source.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -54,18 +55,9 @@ void require_fit(const integer::Model& model, const datasets::Dataset& dataset, 
     fail(source, ": the logits are ", logits, ", ", dataset.name, " needs ", Shape{dataset.classes});
 }
 
-std::array<std::uint8_t, 256> input_integers(const datasets::Dataset& dataset, const integer::Grid& input) {
-  std::array<std::uint8_t, 256> integers;
-  for (int byte = 0; byte < 256; ++byte) {
-    const float pixel = static_cast<float>(byte - dataset.zero_point) * dataset.scale;
-    integers[byte] = input == grid_of(dataset) ? static_cast<std::uint8_t>(byte) : integer::quantize(input, pixel);
-  }
-  return integers;
-}
-
 Tensor input_batch(const datasets::Dataset& dataset, const integer::Grid& input, std::int64_t first,
                    std::int64_t count) {
-  const std::array<std::uint8_t, 256> integers = input_integers(dataset, input);
+  const std::array<std::uint8_t, 256> integers = integer::input_table(grid_of(dataset), input);
   const Shape example = dataset.example_shape();
   Tensor batch(Shape{count, example[0], example[1], example[2]}, DType::kUInt8);
   const auto bytes = dataset.images.values<std::uint8_t>().subspan(first * example.elements(), batch.elements());

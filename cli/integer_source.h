@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 
@@ -26,11 +25,8 @@ void require_pictures_fit(const integer::Model& model, const datasets::Dataset& 
 /// Throws Error unless the model takes the data set's pictures and tells its classes apart.
 void require_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source);
 
-/// The model's input integer for each of a data set's bytes: the byte itself where the grids are the same, otherwise
-/// what the input's quantizer makes of the pixel.
-std::array<std::uint8_t, 256> input_integers(const datasets::Dataset& dataset, const integer::Grid& input);
-
-/// The pictures [first, first + count) of a data set as the model's input, [count, h, w, c] uint8.
+/// The pictures [first, first + count) of a data set as the model's input, [count, h, w, c] uint8: their bytes through
+/// integer::input_table().
 Tensor input_batch(const datasets::Dataset& dataset, const integer::Grid& input, std::int64_t first,
                    std::int64_t count);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cli/integer_source.h"
 #include "datasets/loader.h"
 #include "integer/batch_shape.h"
 #include "integer/reference/engine.h"
@@ -31,7 +32,7 @@ bool equal(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b.raw
 class Sweep {
  public:
   Sweep(Session& session, const Classifier& classifier, const integer::Model& model, const datasets::Dataset& dataset)
-      : session_(session), classifier_(classifier), model_(model), engine_(model), comparer_(model) {
+      : session_(session), classifier_(classifier), dataset_(dataset), model_(model), engine_(model), comparer_(model) {
     for (const integer::TensorInfo& tensor : model.tensors)
       request_.fetches.push_back(session.graph().output_at(tensor.name));
     result_.images = room(model.tensor(model.input), dataset.size());
@@ -40,9 +41,11 @@ class Sweep {
 
   void add(const datasets::EvaluationBatch& batch) {
     const std::vector<Tensor> simulated = simulate(batch);
-    const std::vector<Tensor> integers = engine_.run_all(simulated[model_.input]);
+    // From the bytes on, as whoever uses the model does.
+    const Tensor images = input_batch(dataset_, model_.tensor(model_.input).grid, batch.first, batch.valid);
+    const std::vector<Tensor> integers = engine_.run_all(images);
     comparer_.add(simulated, integers, batch.valid);
-    if (batch.first == 0) compare_with_reference(simulated[model_.input], integers, batch.valid);
+    if (batch.first == 0) compare_with_reference(images, integers, batch.valid);
     const Tensor& expected = simulated[model_.output];
     const Tensor& output = integers[model_.output];
     result_.simulated.outputs.add(expected, output, batch.valid);
@@ -55,7 +58,7 @@ class Sweep {
     }
     result_.simulated.examples += batch.valid;
     result_.integer.examples += batch.valid;
-    keep(simulated[model_.input], batch, result_.images);
+    keep(images, batch, result_.images);
     keep(output, batch, result_.output);
   }
 
@@ -93,6 +96,7 @@ class Sweep {
 
   Session& session_;
   const Classifier& classifier_;
+  const datasets::Dataset& dataset_;
   const integer::Model& model_;
   integer::Engine engine_;
   LayerComparer comparer_;

@@ -55,12 +55,14 @@ std::uint32_t checksum(std::span<const std::uint8_t> values) {
 /// Both files of one model.
 class Generator {
  public:
-  Generator(const Model& model, const std::string& prefix, const std::string& header_name, const Tensor& images)
+  Generator(const Model& model, const std::string& prefix, const std::string& header_name, const Tensor& images,
+            const std::optional<integer::Grid>& bytes)
       : model_(model),
         prefix_(prefix),
         macro_(upper_case(prefix)),
         header_name_(header_name),
         images_(images),
+        bytes_(bytes == model.tensor(model.input).grid ? std::nullopt : bytes),
         memory_(plan_c_memory(model)) {
     for (std::size_t i = 0; i < model.operations.size(); ++i) operations_.push_back(c_operation(model, i, memory_));
   }
@@ -69,6 +71,7 @@ class Generator {
     std::string text = concat("/* ", title(), " */\n#ifndef ", macro_, "_H\n#define ", macro_, "_H\n\n",
                               "#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     text += grid_macros("INPUT", model_.tensor(model_.input));
+    text += table_declaration();
     text += grid_macros("OUTPUT", model_.tensor(model_.output));
     text += concat("/* Runs the model on ", macro_, "_INPUT_SIZE integers and writes ", macro_,
                    "_OUTPUT_SIZE. Returns the index of\n",
@@ -88,6 +91,7 @@ class Generator {
     std::string text = concat("/* ", title(), "\n", summary(), " */\n#include \"", header_name_, "\"\n\n",
                               "#include <stddef.h>\n#include <string.h>\n");
     text += working_memory();
+    text += table();
     text += c_runtime(kernels());
     for (std::size_t i = 0; i < operations_.size(); ++i)
       if (!operations_[i].data.empty()) text += concat("\n/* ", description(i), " */\n", operations_[i].data);
@@ -115,6 +119,21 @@ class Generator {
                   "_MAX: real = scale * (integer - zero point). */\n", name, "_SIZE ", tensor.shape.elements(), "\n",
                   name, "_MAX ", tensor.grid.quant_max(), "\n", name, "_ZERO_POINT ", tensor.grid.zero_point, "\n",
                   name, "_SCALE ", float_constant(tensor.grid.scale), "\n\n");
+  }
+
+  std::string table_name() const { return concat("const uint8_t ", prefix_, "_input_from_byte[256]"); }
+  std::string table_declaration() const {
+    if (!bytes_) return "";
+    return concat(
+        "/* The bytes of the pictures that the model was trained on are no integers of the input: there, real = ",
+        float_constant(bytes_->scale), " *\n   (byte - ", bytes_->zero_point,
+        "). This maps each to the integer to give. */\nextern ", table_name(), ";\n\n");
+  }
+  std::string table() const {
+    if (!bytes_) return "";
+    std::string text = concat("\n", table_name(), " = ");
+    append_list(text, integer::input_table(*bytes_, model_.tensor(model_.input).grid));
+    return text + ";\n";
   }
 
   std::int64_t sums() const { return largest(&COperation::sums); }
@@ -247,19 +266,22 @@ static int first_wrong_operation(int32_t test, uint8_t *output) {
   std::string macro_;
   std::string header_name_;
   const Tensor& images_;
+  /// The grid of the pictures' bytes, where it is another than the input's.
+  std::optional<integer::Grid> bytes_;
   CMemory memory_;
   std::vector<COperation> operations_;
 };
 
 }  // namespace
 
-CSource c_source(const Model& model, const std::string& prefix, const std::string& header_name, const Tensor& images) {
+CSource c_source(const Model& model, const std::string& prefix, const std::string& header_name, const Tensor& images,
+                 const std::optional<integer::Grid>& bytes) {
   if (!is_identifier(prefix)) fail("C source: the prefix \"", in_comment(prefix), "\" is no identifier of C");
   require_header_name(header_name);
   model.check();
   require_sizes(model);
   require_on_grid(model, images);
-  const Generator generator(model, prefix, header_name, images);
+  const Generator generator(model, prefix, header_name, images, bytes);
   return {.header = generator.header(), .source = generator.source()};
 }
 

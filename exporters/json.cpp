@@ -85,12 +85,14 @@ class Layout {
 
 }  // namespace
 
-std::string json(const integer::Model& model) {
+std::string json(const integer::Model& model, const std::optional<integer::Grid>& bytes) {
   model.check();
   NumberWriter numbers;
   Json json;
   json["format"] = "miniqat.integer_model";
   json["version"] = 2;
+  const integer::Grid& input = model.tensor(model.input).grid;
+  if (bytes && *bytes != input) json["input_from_byte"] = integer::input_table(*bytes, input);
   json.update(integer::model_to_json(model, numbers));
   try {
     return Layout().write(json);

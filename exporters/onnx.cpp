@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "exporters/onnx_graph.h"
 #include "exporters/onnx_weights.h"
+#include "integer/global_window.h"
 
 namespace miniqat::exporters {
 namespace {
@@ -241,13 +242,9 @@ class Translator {
   }
 
   void translate(const Operation& operation, const AveragePool& pool) {
-    const auto& [rows, columns] = pool.window;
-    if (rows.dilation != 1 || columns.dilation != 1)
+    const bool global = integer::is_global(pool.window);
+    if (!global && (pool.window.rows.dilation != 1 || pool.window.columns.dilation != 1))
       refuse(operation, "is an average pool with dilation, which ONNX Runtime has none of on integers");
-    const auto covers = [](const WindowAxis& axis) {
-      return axis.window == axis.input && axis.output == 1 && axis.pad_before == 0;
-    };
-    const bool global = covers(rows) && covers(columns);
     const std::string x = real_input(operation);
     finish(operation, global ? graph_.node("GlobalAveragePool", {x}, operation.name)
                              : graph_.node("AveragePool", {x}, operation.name, window(operation, pool.window)));

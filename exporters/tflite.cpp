@@ -6,6 +6,7 @@
 #include "exporters/tflite_graph.h"
 #include "exporters/tflite_rules.h"
 #include "exporters/tflite_weights.h"
+#include "integer/global_window.h"
 
 namespace miniqat::exporters {
 
@@ -37,14 +38,6 @@ constexpr std::int32_t kByteMax = 255;
 std::int32_t to_int(std::int64_t extent) { return static_cast<std::int32_t>(extent); }
 
 bool same_numbers(const Grid& a, const Grid& b) { return a.scale == b.scale && a.zero_point == b.zero_point; }
-
-/// One window that is the whole image.
-bool is_global(const Window2d& window) {
-  const auto is_whole = [](const layers::WindowAxis& axis) {
-    return axis.output == 1 && axis.pad_before == 0 && axis.window == axis.input && axis.dilation == 1;
-  };
-  return is_whole(window.rows) && is_whole(window.columns);
-}
 
 class Exporter {
  public:
@@ -220,7 +213,7 @@ std::int32_t Exporter::add(const Concat& concat) {
 }
 
 std::int32_t Exporter::add(const AveragePool& pool) {
-  if (is_global(pool.window)) return add_mean();
+  if (integer::is_global(pool.window)) return add_mean();
   const auto& [rows, columns] = pool.window;
   if (!tflite_padding(pool.window) || rows.dilation * columns.dilation != 1 || out().shape.rank() != 3)
     fail("tflite: ", who(), " averages windows that TensorFlow Lite's rules SAME and VALID do not make");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "integer/transpose.h"
 
 namespace miniqat::exporters {
 
@@ -15,16 +16,6 @@ namespace {
 
 /// TensorFlow Lite leaves -128 out, so that two products of bytes fit 16 bits.
 constexpr int kLargestWeight = 127;
-
-/// [rows, columns] to [columns, rows].
-std::vector<std::uint8_t> transposed(const std::vector<std::uint8_t>& values, std::int64_t columns) {
-  const std::int64_t rows = static_cast<std::int64_t>(values.size()) / columns;
-  std::vector<std::uint8_t> result(values.size());
-  for (std::int64_t row = 0; row < rows; ++row)
-    for (std::int64_t column = 0; column < columns; ++column)
-      result[column * rows + row] = values[row * columns + column];
-  return result;
-}
 
 std::vector<std::uint8_t> signed_weights(const Operation& operation, const Layer& layer, bool as_asked) {
   const std::int64_t channels = layer.output_channels();
@@ -74,7 +65,7 @@ TfliteWeights tflite_weights(const Operation& operation, const Layer& layer, Tfl
     result.channel_axis = layer.per_channel() ? 3 : 0;
     return result;
   }
-  result.bytes = transposed(result.bytes, layer.filter[-1]);
+  result.bytes = integer::transpose(result.bytes, layer.filter.elements() / layer.filter[-1]);
   if (layer.kind == LayerKind::kConv2d)
     result.shape = {extent(3), extent(0), extent(1), extent(2)};
   else

@@ -47,10 +47,16 @@ SharedMultipliers shared_multipliers_for(std::span<const double> reals) {
 }
 
 std::uint8_t quantize(const Grid& grid, float real) {
-  const auto quant_max = static_cast<float>(grid.quant_max());
-  const float place = real / grid.scale + static_cast<float>(grid.zero_point);
-  if (!(place >= 0)) return place < 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(grid.zero_point);
-  return static_cast<std::uint8_t>(std::min(std::floor(std::min(place, quant_max) + 0.5f), quant_max));
+  const float min = dequantize(grid, 0), max = dequantize(grid, grid.quant_max());
+  const float steps = (std::clamp(real, min, max) - min) / grid.scale;
+  if (std::isnan(steps)) return static_cast<std::uint8_t>(grid.zero_point);
+  return static_cast<std::uint8_t>(std::min(std::floor(steps + 0.5f), static_cast<float>(grid.quant_max())));
+}
+
+std::array<std::uint8_t, 256> input_table(const Grid& bytes, const Grid& input) {
+  std::array<std::uint8_t, 256> integers;
+  for (int byte = 0; byte < 256; ++byte) integers[byte] = quantize(input, dequantize(bytes, byte));
+  return integers;
 }
 
 }  // namespace miniqat::integer

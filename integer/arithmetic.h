@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -84,11 +85,17 @@ inline std::uint8_t requantize(std::int32_t sum, const Multiplier& multiplier, s
   return place(static_cast<std::int64_t>(sum) * multiplier.mantissa, multiplier.shift, zero_point, clamp);
 }
 
-/// The nearest integer on the grid for a real number, ties upwards, as quantize() has it. NaN gives the zero point.
+/// The nearest integer on the grid for a real number, ties upwards: by the formula of quantize/affine.h, operation by
+/// operation, so that it is the integer of training's numbers also where they are close to a tie. NaN gives the zero
+/// point.
 std::uint8_t quantize(const Grid& grid, float real);
 /// scale * (q - zero_point).
 inline float dequantize(const Grid& grid, std::int32_t q) {
   return static_cast<float>(q - grid.zero_point) * grid.scale;
 }
+
+/// For each byte of a picture, the integer that stands for the same number on the input's grid. `bytes` is the grid
+/// of 8 bits on which the pictures' bytes are the integers; where it is the input's, each byte stays what it is.
+std::array<std::uint8_t, 256> input_table(const Grid& bytes, const Grid& input);
 
 }  // namespace miniqat::integer

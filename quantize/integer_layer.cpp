@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/error.h"
+#include "integer/transpose.h"
 #include "quantize/affine.h"
 #include "quantize/fake_quant.h"
 #include "quantize/integer_grid.h"
@@ -20,16 +21,6 @@ constexpr double kStepsBeyondGrid = 512;
 constexpr double kFreeUnits = 1 << 24;
 constexpr double kMostUnits = 1 << 30;
 constexpr double kLargestMultiplier = (1 << 20) - 1;
-
-/// [rows, columns] as [columns, rows].
-std::vector<std::uint8_t> transpose(std::span<const std::uint8_t> matrix, std::int64_t rows) {
-  const std::int64_t columns = static_cast<std::int64_t>(matrix.size()) / rows;
-  std::vector<std::uint8_t> transposed(matrix.size());
-  for (std::int64_t row = 0; row < rows; ++row)
-    for (std::int64_t column = 0; column < columns; ++column)
-      transposed[column * rows + row] = matrix[row * columns + column];
-  return transposed;
-}
 
 /// The channels o that share weight scale i.
 bool shares(const Layer& layer, std::int64_t o, std::size_t i) {
@@ -86,7 +77,7 @@ void quantize_weights(Layer& layer, const Node& quantizer, const Tensor& x, cons
   for (std::size_t i = 0; const float value : x.values<float>())
     layer.weights.push_back(static_cast<std::uint8_t>(quantize(grids[i++ % grids.size()], value)));
   if (transposed) {
-    layer.weights = transpose(layer.weights, x.shape()[0]);
+    layer.weights = integer::transpose(layer.weights, x.shape()[0]);
     layer.filter = {x.shape()[1], x.shape()[0]};
   }
   const std::int64_t channels = layer.output_channels();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -39,6 +40,11 @@ std::vector<std::string> lines_of(const fs::path& path) {
   return lines;
 }
 
+std::string without_indent(const std::string& line) {
+  const std::size_t first = line.find_first_not_of(' ');
+  return first == std::string::npos ? "" : line.substr(first);
+}
+
 /// The folder of ours that `#include "folder/file.h"` names; "" for any other line.
 std::string included_folder(const std::string& line) {
   const std::string head = "#include \"";
@@ -64,6 +70,28 @@ TEST(House, FilesStaySmall) {
   constexpr std::size_t kLongest = 400;
   for (const auto& [folder, allowed] : kMayInclude)
     for (const fs::path& file : sources(folder)) EXPECT_LE(lines_of(file).size(), kLongest) << file;
+}
+
+/// What the README shows of C++ is what is built and run.
+TEST(House, TheReadmesProgramIsTheExample) {
+  const fs::path root = MINIQAT_SOURCE_DIR;
+  std::vector<std::string> example;
+  for (const std::string& line : lines_of(root / "examples/train_lenet.cpp")) example.push_back(without_indent(line));
+  std::size_t shown = 0;
+  auto place = example.begin();
+  bool inside = false;
+  for (const std::string& line : lines_of(root / "README.md")) {
+    if (line.starts_with("```")) {
+      inside = line == "```cpp";
+      continue;
+    }
+    if (!inside || line.empty()) continue;
+    const auto found = std::find(place, example.end(), without_indent(line));
+    ASSERT_TRUE(found != example.end()) << "not in the example, or in another place: " << line;
+    place = found + 1;
+    ++shown;
+  }
+  EXPECT_GT(shown, 10u);
 }
 
 }  // namespace

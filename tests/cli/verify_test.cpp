@@ -248,6 +248,25 @@ TEST_F(IntegersOutTest, TheInputsGridIsTheDataSetsOrGivenByFlags) {
   EXPECT_FALSE(fs::exists(path("bad.json")));
 }
 
+TEST_F(IntegersOutTest, ExportsSayWhatBytesAreToAnInputQuantizer) {
+  train("run", {"--quantize-input", "--activation-bits", "6"});
+  const Outcome json = export_as("json", "m.json"), c = export_as("c", "m.c"), onnx = export_as("onnx", "m.onnx");
+  for (const Outcome& outcome : {json, c, onnx}) {
+    expect_success(outcome);
+    EXPECT_NE(outcome.out.find("input: integers from 0 to 63, "), std::string::npos) << outcome.out;
+  }
+  const Json table = Json::parse(bytes_of(path("m.json"))).at("input_from_byte");
+  EXPECT_EQ(table.size(), 256u);
+  EXPECT_EQ(table[0], 0);
+  EXPECT_EQ(table[255], 63);
+  EXPECT_NE(bytes_of(path("m.h")).find("m_input_from_byte[256]"), std::string::npos);
+  const Outcome real = export_as("tflite", "m.tflite", {"--float-io"});
+  EXPECT_EQ(real.out.find("input:"), std::string::npos) << real.out;
+  const Outcome outcome = verify({"--json"});
+  expect_success(outcome);
+  EXPECT_TRUE(Json::parse(outcome.out)["reference_equal"]);
+}
+
 TEST_F(IntegersOutTest, ALimitOfFileSizesIsAWriteError) {
   train("run");
   fs::create_directory(path("out"));

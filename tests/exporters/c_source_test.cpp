@@ -33,8 +33,9 @@ constexpr const char* kStrict = "-std=c99 -pedantic -Wall -Wextra -Wconversion -
 /// C files of several models in one directory, and a program that runs them all.
 class CProject {
  public:
-  void add(const std::string& prefix, const Model& model, const Tensor& tests) {
-    const CSource c = c_source(model, prefix, prefix + ".h", tests);
+  void add(const std::string& prefix, const Model& model, const Tensor& tests,
+           const std::optional<integer::Grid>& bytes = {}) {
+    const CSource c = c_source(model, prefix, prefix + ".h", tests, bytes);
     directory_.write(prefix + ".h", c.header);
     directory_.write(prefix + ".c", c.source);
     models_.emplace(prefix, model);
@@ -237,6 +238,31 @@ TEST(CSource, SameModelSameText) {
 }
 
 /// Packed below 8 bits, as in files.
+TEST(CSource, MapsBytesToAnInputOfItsOwn) {
+  const integer::Grid bytes = {.scale = 1.0f / 64, .zero_point = 128, .bits = 8};
+  Model model = testing::random_network(3);
+  Random random(6);
+  CProject project;
+  project.add("other", model, random_images(random, model, 1), bytes);
+  project.add("same", model, random_images(random, model, 1), model.tensor(model.input).grid);
+  ASSERT_TRUE(project.compile(kStrict));
+  EXPECT_EQ(project.self_test("other"), 0);
+  const std::string source = read_file(project.path("other.c"));
+  const std::string head = "\nconst uint8_t other_input_from_byte[256] = ";
+  ASSERT_NE(source.find(head), std::string::npos);
+  std::string list;
+  append_list(list, integer::input_table(bytes, model.tensor(model.input).grid));
+  const auto without_spaces = [](std::string text) {
+    std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+    return text;
+  };
+  EXPECT_TRUE(without_spaces(source.substr(source.find(head) + head.size())).starts_with(without_spaces(list)));
+  EXPECT_NE(read_file(project.path("other.h")).find("extern const uint8_t other_input_from_byte[256];"),
+            std::string::npos);
+  for (const char* file : {"same.h", "same.c"})
+    EXPECT_EQ(read_file(project.path(file)).find("from_byte"), std::string::npos) << file;
+}
+
 TEST(CSource, WeightsOfFewerBitsTakeLess) {
   RandomModel net(9, {64}, {.only_8_bits = true});
   net.fully_connected(32);

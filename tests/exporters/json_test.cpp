@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
@@ -36,6 +37,15 @@ TEST(JsonExport, HoldsTheWholeModel) {
     NumberReader numbers;
     EXPECT_EQ(to_bytes(integer::model_from_json(json, numbers)), to_bytes(model)) << seed;
   }
+}
+
+TEST(JsonExport, MapsBytesToAnInputOfItsOwn) {
+  const integer::Grid bytes = {.scale = 1.0f / 64, .zero_point = 128, .bits = 8};
+  const integer::Model model = testing::random_network(1);
+  const integer::Grid& input = model.tensor(model.input).grid;
+  const Json json = parse_json(exporters::json(model, bytes));
+  EXPECT_EQ((json["input_from_byte"].get<std::array<std::uint8_t, 256>>()), integer::input_table(bytes, input));
+  EXPECT_EQ(exporters::json(model, input), exporters::json(model));
 }
 
 TEST(JsonExport, IsReadable) {
