@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -123,6 +124,7 @@ const std::vector<Kind> kKinds = {
     {"Mean", kFloatProducts, 1, [](RandomModel& net) { net.mean(); }},
     {"AveragePool", kAverages, 1, [](RandomModel& net) { net.average_pool(); }}};
 const Kind kPadded = {"wider padding", kFloatProducts, 1, {}};
+const Kind kTies = {"Add on ties", 1, 0, {}};
 
 /// Whether a window has more than one pixel each way and no padding yet, so that one more border may be looked at.
 bool can_widen(const Model& model) {
@@ -144,6 +146,27 @@ void add_padded(Comparison& comparison) {
   }
 }
 
+/// A model of a Rescale and the Add of it and its input, on scales of 1, 3 and 2 * `odd`: many sums are ties.
+Model with_ties(Model model, int odd) {
+  const std::array scales = {1.0F, 3.0F, 2.0F * static_cast<float>(odd)};
+  for (std::size_t i = 0; i < scales.size(); ++i) model.tensors[i].grid.scale = scales[i] / 16;
+  std::get<integer::Rescale>(model.operations[0].action).multiplier = integer::multiplier_for(1.0 / 3);
+  std::get<integer::Add>(model.operations[1].action).multipliers =
+      integer::shared_multipliers_for(std::array<double, 2>{scales[0] / scales[2], scales[1] / scales[2]});
+  model.check();
+  return model;
+}
+
+/// On which side a tie falls shows the last bits of an Add's multipliers. Random scales hardly ever make one; learned
+/// ones do.
+void add_ties(Comparison& comparison) {
+  for (std::uint64_t seed = 0; seed < models(); ++seed) {
+    RandomModel net(seed, kInput, kTfliteModels);
+    net.add(0, net.rescale());
+    comparison.add_both(kTies.name, with_ties(net.finish(), 3 + 2 * static_cast<int>(seed % 20)));
+  }
+}
+
 TEST(LiteRt, GivesTheReferencesIntegersForEveryKind) {
   MINIQAT_NEED_RUNTIMES();
   Comparison comparison;
@@ -154,9 +177,10 @@ TEST(LiteRt, GivesTheReferencesIntegersForEveryKind) {
       comparison.add_both(kind.name, net.finish());
     }
   add_padded(comparison);
+  add_ties(comparison);
   const std::map<std::string, Agreement> agreements = comparison.run();
   std::vector<Kind> kinds = kKinds;
-  kinds.push_back(kPadded);
+  kinds.insert(kinds.end(), {kPadded, kTies});
   for (const Kind& kind : kinds) {
     const Agreement& agreement = agreements.at(kind.name);
     print(kind.name, agreement);
