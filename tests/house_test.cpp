@@ -1,4 +1,5 @@
-// The house rules that a compiler does not check: which folder may include which, and how long a file may get.
+// The house rules that a compiler does not check: which folder may include which, how long a file may get, and
+// that the pages name programs that there are.
 
 #include <gtest/gtest.h>
 
@@ -6,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -68,7 +71,9 @@ TEST(House, DependenciesPointOneWay) {
 
 TEST(House, FilesStaySmall) {
   constexpr std::size_t kLongest = 400;
-  for (const auto& [folder, allowed] : kMayInclude)
+  std::vector<std::string> folders = {"tests", "benchmarks", "examples"};
+  for (const auto& [folder, allowed] : kMayInclude) folders.push_back(folder);
+  for (const std::string& folder : folders)
     for (const fs::path& file : sources(folder)) EXPECT_LE(lines_of(file).size(), kLongest) << file;
 }
 
@@ -92,6 +97,65 @@ TEST(House, TheReadmesProgramIsTheExample) {
     ++shown;
   }
   EXPECT_GT(shown, 10u);
+}
+
+/// The targets that CMakeLists.txt files make of sources, as "folder/target": binaries lie in build/<preset>/<folder>/.
+std::set<std::string> programs() {
+  std::set<std::string> found = {"cli/miniqat"};
+  const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
+  for (const fs::path& file : sources("tests")) {
+    std::string stem = fs::relative(file, tests).replace_extension();
+    if (!stem.ends_with("_test") || file.extension() != ".cpp") continue;
+    std::ranges::replace(stem, '/', '_');
+    found.insert("tests/test_" + stem);
+  }
+  for (const std::string folder : {"benchmarks", "examples"})
+    for (const fs::path& file : sources(folder)) {
+      const std::string stem = file.stem();
+      const bool has_main = folder == "examples" || stem.starts_with("bench_") || stem.starts_with("peer_");
+      if (has_main && file.extension() == ".cpp") found.insert(folder + "/" + stem);
+    }
+  return found;
+}
+
+/// What the first group of the pattern matches, wherever the pattern matches a line of the page.
+std::vector<std::string> mentions(const fs::path& page, const std::string& pattern) {
+  const std::regex expression(pattern);
+  std::vector<std::string> found;
+  for (const std::string& line : lines_of(page))
+    for (std::sregex_iterator match(line.begin(), line.end(), expression); match != std::sregex_iterator(); ++match)
+      found.push_back((*match)[1]);
+  return found;
+}
+
+std::vector<fs::path> pages() {
+  const fs::path root = MINIQAT_SOURCE_DIR;
+  std::vector<fs::path> files = {root / "README.md"};
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / "docs"))
+    if (entry.path().extension() == ".md") files.push_back(entry.path());
+  return files;
+}
+
+TEST(House, PagesNameProgramsThatThereAre) {
+  const std::set<std::string> known = programs();
+  std::set<std::string> targets;
+  for (const std::string& program : known) targets.insert(program.substr(program.find('/') + 1));
+  std::size_t checked = 0;
+  const auto expect_all = [&](const fs::path& page, const std::string& pattern, const std::set<std::string>& names) {
+    for (const std::string& name : mentions(page, pattern)) {
+      EXPECT_TRUE(names.contains(name)) << page << " names " << name;
+      ++checked;
+    }
+  };
+  for (const fs::path& page : pages()) {
+    expect_all(page, R"(build/(?:release|dev|asan-ubsan)/(\w+/\w+))", known);
+    for (const std::string& list : mentions(page, R"(--target((?: +\w+)+))")) {
+      std::istringstream words(list);
+      for (std::string name; words >> name; ++checked) EXPECT_TRUE(targets.contains(name)) << page << " names " << name;
+    }
+    expect_all(page, R"(\b((?:bench|peer)_\w+))", targets);
+  }
+  EXPECT_GT(checked, 0u);
 }
 
 }  // namespace

@@ -1,13 +1,25 @@
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
+#include <vector>
 
 namespace miniqat::testing {
 
-/// The real MNIST, where it lies beside the source tree; a test that needs it skips itself where the folder is not
-/// there.
+/// The real MNIST: in $MINIQAT_DATA_DIR or its subfolder `mnist`, else beside the source tree. Empty where neither
+/// holds it, as in a clone of the repository alone; a test that needs it skips itself then, with kNoMnist.
 inline std::filesystem::path mnist_folder() {
-  return std::filesystem::path(MINIQAT_SOURCE_DIR) / "../shared/datasets/mnist";
+  std::vector<std::filesystem::path> candidates;
+  if (const char* given = std::getenv("MINIQAT_DATA_DIR"); given != nullptr && *given != '\0')
+    candidates = {std::filesystem::path(given) / "mnist", given};
+  candidates.push_back(std::filesystem::path(MINIQAT_SOURCE_DIR) / "../shared/datasets/mnist");
+  for (const std::filesystem::path& folder : candidates)
+    for (const char* file : {"t10k-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte"})
+      if (std::filesystem::exists(folder / file)) return std::filesystem::absolute(folder);
+  return {};
 }
+
+inline constexpr const char* kNoMnist =
+    "MNIST is neither in $MINIQAT_DATA_DIR, nor in its subfolder mnist, nor in ../shared/datasets/mnist";
 
 }  // namespace miniqat::testing

@@ -109,5 +109,16 @@ TEST(RewriteEdges, InputsAreQuantizedThroughOpsThatMakeRangesOfTheirOwn) {
   EXPECT_EQ(toy.input("a/Conv2D"), "sum/activation_Add_quant");
 }
 
+TEST(RewriteEdges, OutputsInTheMiddleMoveWithTheirTensor) {
+  ToyGraph toy;
+  const Output a = toy.conv_relu("a", toy.images());
+  const Output weights = toy.graph.output_at("a/weights");
+  toy.graph.set_outputs({a, toy.conv_bias("b", a), weights});
+  create_training_graph(toy.graph);
+  Names outputs;
+  for (const Output& output : toy.graph.outputs()) outputs.push_back(output.name());
+  EXPECT_EQ(outputs, (Names{"a/act_quant", "b/act_quant", "a/weights"}));
+}
+
 }  // namespace
 }  // namespace miniqat::quantize

@@ -74,5 +74,14 @@ TEST(RewriteEvaluation, FirstOfTwoLayersThatShareABypassNamesTheQuantizer) {
   }
 }
 
+TEST(RewriteEvaluation, TurnsBatchNormsToo) {
+  ToyGraph toy;
+  toy.batch_norm("a", toy.conv("a", toy.images()));
+  create_training_graph(toy.graph);
+  EXPECT_TRUE(toy.graph.at("a/BatchNorm").as<layers::BatchNorm>()->attributes().is_training);
+  create_eval_graph(toy.graph);
+  EXPECT_FALSE(toy.graph.at("a/BatchNorm").as<layers::BatchNorm>()->attributes().is_training);
+}
+
 }  // namespace
 }  // namespace miniqat::quantize

@@ -163,15 +163,6 @@ TEST(Rewrite, EvaluationNeitherObservesNorWaits) {
   EXPECT_EQ(converted.graph.revision(), revision);
 }
 
-TEST(Rewrite, EvaluationTurnsBatchNormsToo) {
-  ToyGraph toy;
-  toy.batch_norm("a", toy.conv("a", toy.images()));
-  create_training_graph(toy.graph);
-  EXPECT_TRUE(toy.graph.at("a/BatchNorm").as<layers::BatchNorm>()->attributes().is_training);
-  create_eval_graph(toy.graph);
-  EXPECT_FALSE(toy.graph.at("a/BatchNorm").as<layers::BatchNorm>()->attributes().is_training);
-}
-
 TEST(Rewrite, TakenNamesGetNumbers) {
   ToyGraph toy;
   toy.vector("a/weights_quant");
@@ -383,17 +374,6 @@ TEST(Rewrite, OddGraphsAreRewrittenOrLeftButNeverBreak) {
   }
   Graph empty;
   EXPECT_TRUE(create_training_graph(empty).inserted.empty());
-}
-
-TEST(Rewrite, OutputsInTheMiddleMoveWithTheirTensor) {
-  ToyGraph toy;
-  const Output a = toy.conv_relu("a", toy.images());
-  const Output weights = toy.graph.output_at("a/weights");
-  toy.graph.set_outputs({a, toy.conv_bias("b", a), weights});
-  create_training_graph(toy.graph);
-  Names outputs;
-  for (const Output& output : toy.graph.outputs()) outputs.push_back(output.name());
-  EXPECT_EQ(outputs, (Names{"a/act_quant", "b/act_quant", "a/weights"}));
 }
 
 TEST(Rewrite, GraphFromJsonInAnyOrder) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -34,8 +36,16 @@ using testing::with_symmetric_weights;
 using testing::with_wider_padding;
 
 constexpr std::int64_t kImages = 4;
-constexpr std::uint64_t kSeeds = 6;
 const Shape kInput = {9, 11, 3};
+
+/// Random models of each kind: $MINIQAT_TEST_MODELS, or 6.
+std::uint64_t models() {
+  const char* given = std::getenv("MINIQAT_TEST_MODELS");
+  if (given == nullptr) return 6;
+  const long count = std::strtol(given, nullptr, 10);
+  if (count < 1) fail("MINIQAT_TEST_MODELS must be a number of 1 or more, not ", given);
+  return static_cast<std::uint64_t>(count);
+}
 
 /// LiteRT's bytes as our integers.
 std::vector<int> integers_of(const std::string& bytes, bool int8) {
@@ -89,8 +99,10 @@ struct Kind {
   std::function<void(RandomModel&)> make;
 };
 
-// LiteRT multiplies in float32, which places a number within 2e-5 steps of a tie on either side.
-constexpr double kFloatProducts = 0.9998;
+// LiteRT multiplies sums by float32 ratios: rounding may take a product that lies within some 4e-6 steps of a tie (at
+// 100 steps) to the other side. Most models have no such product; those that have one have few. An Add has integers
+// alone.
+constexpr double kFloatProducts = 0.9999;
 // Means of an even number of pixels are often ties, which int8 rounds away from its zero.
 constexpr double kAverages = 0.95;
 
@@ -105,13 +117,14 @@ const std::vector<Kind> kKinds = {
     {"DepthwiseConv2d", kFloatProducts, 1, [](RandomModel& net) { net.depthwise_conv2d(1); }},
     {"DepthwiseConv2d x2", kFloatProducts, 1, [](RandomModel& net) { net.depthwise_conv2d(2); }},
     {"FullyConnected", kFloatProducts, 1, [](RandomModel& net) { net.fully_connected(16); }},
-    {"Add", kFloatProducts, 1, [](RandomModel& net) { net.add(0, net.rescale()); }},
+    {"Add", 1, 0, [](RandomModel& net) { net.add(0, net.rescale()); }},
     {"Mul", kFloatProducts, 1, [](RandomModel& net) { net.mul(0, net.rescale()); }},
     {"Rescale", kFloatProducts, 1, [](RandomModel& net) { net.rescale(); }},
     {"Concat", kFloatProducts, 1, [](RandomModel& net) { net.concat(0, net.rescale()); }},
     {"Mean", kFloatProducts, 1, [](RandomModel& net) { net.mean(); }},
     {"AveragePool", kAverages, 1, [](RandomModel& net) { net.average_pool(); }}};
 const Kind kPadded = {"wider padding", kFloatProducts, 1, {}};
+const Kind kTies = {"Add on ties", 1, 0, {}};
 
 /// Whether a window has more than one pixel each way and no padding yet, so that one more border may be looked at.
 bool can_widen(const Model& model) {
@@ -123,7 +136,7 @@ bool can_widen(const Model& model) {
 }
 
 void add_padded(Comparison& comparison) {
-  for (std::uint64_t seed = 0; seed < 10 * kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < 10 * models(); ++seed) {
     RandomModel net(seed, kInput, kTfliteModels);
     if (seed % 2 == 0)
       net.max_pool();
@@ -133,19 +146,41 @@ void add_padded(Comparison& comparison) {
   }
 }
 
+/// A model of a Rescale and the Add of it and its input, on scales of 1, 3 and 2 * `odd`: many sums are ties.
+Model with_ties(Model model, int odd) {
+  const std::array scales = {1.0F, 3.0F, 2.0F * static_cast<float>(odd)};
+  for (std::size_t i = 0; i < scales.size(); ++i) model.tensors[i].grid.scale = scales[i] / 16;
+  std::get<integer::Rescale>(model.operations[0].action).multiplier = integer::multiplier_for(1.0 / 3);
+  std::get<integer::Add>(model.operations[1].action).multipliers =
+      integer::shared_multipliers_for(std::array<double, 2>{scales[0] / scales[2], scales[1] / scales[2]});
+  model.check();
+  return model;
+}
+
+/// On which side a tie falls shows the last bits of an Add's multipliers. Random scales hardly ever make one; learned
+/// ones do.
+void add_ties(Comparison& comparison) {
+  for (std::uint64_t seed = 0; seed < models(); ++seed) {
+    RandomModel net(seed, kInput, kTfliteModels);
+    net.add(0, net.rescale());
+    comparison.add_both(kTies.name, with_ties(net.finish(), 3 + 2 * static_cast<int>(seed % 20)));
+  }
+}
+
 TEST(LiteRt, GivesTheReferencesIntegersForEveryKind) {
   MINIQAT_NEED_RUNTIMES();
   Comparison comparison;
   for (const Kind& kind : kKinds)
-    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (std::uint64_t seed = 0; seed < models(); ++seed) {
       RandomModel net(seed, kInput, kTfliteModels);
       kind.make(net);
       comparison.add_both(kind.name, net.finish());
     }
   add_padded(comparison);
+  add_ties(comparison);
   const std::map<std::string, Agreement> agreements = comparison.run();
   std::vector<Kind> kinds = kKinds;
-  kinds.push_back(kPadded);
+  kinds.insert(kinds.end(), {kPadded, kTies});
   for (const Kind& kind : kinds) {
     const Agreement& agreement = agreements.at(kind.name);
     print(kind.name, agreement);
@@ -157,11 +192,12 @@ TEST(LiteRt, GivesTheReferencesIntegersForEveryKind) {
 TEST(LiteRt, AgreesOnWholeNetworks) {
   MINIQAT_NEED_RUNTIMES();
   Comparison comparison;
-  for (std::uint64_t seed = 0; seed < 4 * kSeeds; ++seed)
+  for (std::uint64_t seed = 0; seed < 4 * models(); ++seed)
     comparison.add_both("networks", testing::random_network(seed, kTfliteModels));
   const Agreement agreement = comparison.run().at("networks");
   print("networks", agreement);
-  EXPECT_GE(agreement.share(), 0.99);
+  // What pools round otherwise reaches the outputs.
+  EXPECT_GE(agreement.share(), 0.985);
   EXPECT_LE(agreement.largest, 1);
   EXPECT_GE(agreement.same_class_share(), 0.99);
 }

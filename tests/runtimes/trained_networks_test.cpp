@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.h"
 #include "core/graph_json.h"
@@ -57,13 +58,25 @@ std::string striped_records(int count, const std::string& seed) {
   return records;
 }
 
-/// How far LiteRT's outputs may be from the engine's. A step that rounding takes in an early layer becomes several
-/// behind many others, and how many depends on what was learned, which is not the same on every CPU. ONNX Runtime
-/// rounds the ties of means otherwise, which may take many outputs one step, so there only the largest difference
-/// counts.
+/// How far a runtime's outputs may be from the engine's: the share of equal ones, and the farthest, in steps.
 struct Nearness {
   double share = 1;
   int largest = 0;
+};
+
+/// What must hold of a trained run. Other CPUs learn other weights, with which other sums lie on a tie: on AVX-512,
+/// AVX2 and SSE4.1, LiteRT gave 100, 99.8 and 93.8% equal outputs for MobileNetV1, 98.2, 92.1 and 99.2% for
+/// MobileNetV2, 99.9, 99.7 and 99.97% for ResNet-20. So the bounds lie a little below the least of these; that every
+/// operation has LiteRT's integers is bound more tightly, on models that are the same everywhere, in litert_test.cpp.
+struct Expectation {
+  std::int64_t pictures = 1000;
+  double accuracy = 0.9;
+  /// Of `miniqat verify`, beside --min-runtime-agreement and --max-steps.
+  Arguments bounds = {};
+  /// Empty where TensorFlow Lite cannot hold the model.
+  std::optional<Nearness> litert = {};
+  /// ONNX Runtime rounds the ties of means otherwise, which may take many outputs one step.
+  Nearness onnx = {};
 };
 
 class TrainedNetworks : public ::testing::Test {
@@ -109,25 +122,42 @@ class TrainedNetworks : public ::testing::Test {
     train(200, line);
   }
 
-  /// The run's integer model knows the classes, and both runtimes find those that it finds on all test pictures.
-  void expect_runtimes_agree(std::int64_t pictures, const Nearness& nearness) const {
-    const std::int64_t examples = kSanitized ? 50 : pictures;
+  /// The run's integer model knows the classes, and the runtimes find those that it finds on all test pictures.
+  void expect_runtimes_agree(const Expectation& expected) const {
+    const std::int64_t examples = kSanitized ? 50 : expected.pictures;
     Arguments line = {"verify", "--run", "run", "--threads", "1", "--json", "--examples", std::to_string(examples)};
-    if (!kSanitized) line.insert(line.end(), {"--min-runtime-agreement", "99.5"});
+    if (!kSanitized) {
+      line.insert(line.end(), {"--min-runtime-agreement", "99.5", "--max-steps", "1"});
+      line.insert(line.end(), expected.bounds.begin(), expected.bounds.end());
+    }
     const Outcome outcome = miniqat(line, place_.path());
     expect_success(outcome);
     const Json report = Json::parse(outcome.out);
-    EXPECT_EQ(report["left_out"], Json::array());
+    print(report);
     EXPECT_EQ(report["failed"], Json::array());
-    ASSERT_EQ(report["runtimes"].size(), 2u);
-    expect_runtime(report["runtimes"][0], "LiteRT ", examples, 0.999, nearness);
-    expect_runtime(report["runtimes"][1], "onnxruntime ", examples, 0.995, {.share = 0, .largest = nearness.largest});
-    EXPECT_GE(report["integer"]["accuracy"], kSanitized ? 0 : 0.9);
+    EXPECT_GE(report["integer"]["accuracy"], kSanitized ? 0 : expected.accuracy);
+    const std::size_t count = expected.litert ? 2 : 1;
+    EXPECT_EQ(report["left_out"].size(), 2 - count) << report["left_out"];
+    ASSERT_EQ(report["runtimes"].size(), count);
+    if (expected.litert) expect_runtime(report["runtimes"][0], "LiteRT ", examples, 0.999, *expected.litert);
+    expect_runtime(report["runtimes"].back(), "onnxruntime ", examples, 0.995, expected.onnx);
   }
 
   TempDir place_;
 
  private:
+  /// Lines for people who read the test's output.
+  static void print(const Json& report) {
+    const auto percent = [](const Json& share) { return 100 * share.get<double>(); };
+    std::printf("  %s; accuracy simulated %.2f%%, integer %.2f%%, same class %.2f%%\n",
+                report["title"].get<std::string>().c_str(), percent(report["simulated"]["accuracy"]),
+                percent(report["integer"]["accuracy"]), percent(report["simulated"]["top1_agreement_with_integer"]));
+    for (const Json& score : report["runtimes"])
+      std::printf("  %s: same class %.2f%%, equal outputs %.3f%%, the farthest %d steps apart\n",
+                  score["name"].get<std::string>().c_str(), percent(score["top1_agreement_with_integer"]),
+                  percent(score["outputs"]["share"]), score["outputs"]["largest_difference"].get<int>());
+  }
+
   static void expect_runtime(const Json& score, const std::string& name, std::int64_t examples, double agreement,
                              const Nearness& nearness) {
     const std::string found = score["name"];
@@ -138,34 +168,64 @@ class TrainedNetworks : public ::testing::Test {
     EXPECT_GE(score["top1_agreement_with_integer"], agreement) << name;
     EXPECT_GE(score["outputs"]["share"], nearness.share) << name;
     EXPECT_LE(score["outputs"]["largest_difference"], nearness.largest) << name;
-    std::printf("  %s: same class in %.2f%% of %ld pictures, %.3f%% of the outputs equal, accuracy %.2f%%\n",
-                found.c_str(), 100 * score["top1_agreement_with_integer"].get<double>(), static_cast<long>(examples),
-                100 * score["outputs"]["share"].get<double>(), 100 * score["accuracy"].get<double>());
   }
 };
 
-TEST_F(TrainedNetworks, LenetOnAllOfMnist) {
-  const std::filesystem::path mnist = mnist_folder();
-  if (!std::filesystem::exists(mnist)) GTEST_SKIP() << "MNIST is not there";
-  train(80,
-        {"--model", "lenet", "--dataset", "mnist", "--data-dir", mnist, "--batch-size", "32", "--quant-delay", "40"});
-  expect_runtimes_agree(10000, {.share = 0.999, .largest = 1});
+class TrainedLenet : public TrainedNetworks {
+ protected:
+  void SetUp() override {
+    TrainedNetworks::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    if (mnist_folder().empty()) GTEST_SKIP() << kNoMnist;
+  }
+
+  void train_on_mnist(const Arguments& more) const {
+    Arguments line = {"--model",      "lenet",        "--dataset", "mnist",         "--data-dir",
+                      mnist_folder(), "--batch-size", "32",        "--quant-delay", "40"};
+    line.insert(line.end(), more.begin(), more.end());
+    train(80, line);
+  }
+};
+
+TEST_F(TrainedLenet, OnAllOfMnist) {
+  train_on_mnist({});
+  expect_runtimes_agree({.pictures = 10000,
+                         .bounds = {"--max-accuracy-difference", "0.02"},
+                         .litert = {{.share = 0.999, .largest = 1}},
+                         .onnx = {.share = 0.999, .largest = 1}});
+}
+
+// After so few steps, and with so few bits, some pictures are nearly as much of one class as of another, so that a step
+// decides; each is 0.1 points of 1,000. Given equal inputs, a step is the most nevertheless.
+
+TEST_F(TrainedLenet, In4Bits) {
+  train_on_mnist({"--weight-bits", "4", "--activation-bits", "4"});
+  expect_runtimes_agree(
+      {.bounds = {"--max-accuracy-difference", "1", "--min-agreement", "98"}, .onnx = {.share = 0.999, .largest = 1}});
+}
+
+TEST_F(TrainedLenet, WeightsIn2BitsPerChannel) {
+  train_on_mnist({"--weight-bits", "2", "--per-channel", "--symmetric"});
+  expect_runtimes_agree({.accuracy = 0.8,
+                         .bounds = {"--max-accuracy-difference", "0.5", "--min-agreement", "99"},
+                         .litert = {{.share = 0.999, .largest = 1}},
+                         .onnx = {.share = 0.999, .largest = 1}});
 }
 
 TEST_F(TrainedNetworks, MobilenetV1) {
   train_on_stripes("mobilenet_v1", 32, {"--freeze-bn-delay", "150"});
-  expect_runtimes_agree(1000, {.share = 0.9, .largest = 8});
+  expect_runtimes_agree({.litert = {{.share = 0.9, .largest = 4}}, .onnx = {.share = 0.9, .largest = 4}});
 }
 
 TEST_F(TrainedNetworks, MobilenetV2) {
   train_on_stripes("mobilenet_v2", 20, {"--freeze-bn-delay", "150"});
-  expect_runtimes_agree(1000, {.share = 0.85, .largest = 8});
+  expect_runtimes_agree({.litert = {{.share = 0.9, .largest = 6}}, .onnx = {.share = 0.7, .largest = 8}});
 }
 
 /// Such a run becomes int8 in LiteRT; the others become uint8.
 TEST_F(TrainedNetworks, Resnet20WithScalesPerChannel) {
   train_on_stripes("resnet20", 20, {"--bn-fold", "single", "--per-channel", "--symmetric"});
-  expect_runtimes_agree(1000, {.share = 0.85, .largest = 2});
+  expect_runtimes_agree({.litert = {{.share = 0.99, .largest = 2}}, .onnx = {.share = 0.95, .largest = 2}});
 }
 
 }  // namespace
