@@ -14,7 +14,8 @@ inline std::filesystem::path mnist_folder() {
     candidates = {std::filesystem::path(given) / "mnist", given};
   candidates.push_back(std::filesystem::path(MINIQAT_SOURCE_DIR) / "../shared/datasets/mnist");
   for (const std::filesystem::path& folder : candidates)
-    for (const char* file : {"t10k-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte"})
+    for (const char* file :
+         {"t10k-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte.gz", "t10k-images.idx3-ubyte"})
       if (std::filesystem::exists(folder / file)) return std::filesystem::absolute(folder);
   return {};
 }

@@ -29,6 +29,8 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
+constexpr const char* kSameWay = "under the sanitizers, OnAllOfMnist goes the same way";
+
 constexpr int kSide = 32;
 constexpr int kClasses = 10;
 
@@ -199,12 +201,14 @@ TEST_F(TrainedLenet, OnAllOfMnist) {
 // decides; each is 0.1 points of 1,000. Given equal inputs, a step is the most nevertheless.
 
 TEST_F(TrainedLenet, In4Bits) {
+  if (kSanitized) GTEST_SKIP() << kSameWay;
   train_on_mnist({"--weight-bits", "4", "--activation-bits", "4"});
   expect_runtimes_agree(
       {.bounds = {"--max-accuracy-difference", "1", "--min-agreement", "98"}, .onnx = {.share = 0.999, .largest = 1}});
 }
 
 TEST_F(TrainedLenet, WeightsIn2BitsPerChannel) {
+  if (kSanitized) GTEST_SKIP() << kSameWay;
   train_on_mnist({"--weight-bits", "2", "--per-channel", "--symmetric"});
   expect_runtimes_agree({.accuracy = 0.8,
                          .bounds = {"--max-accuracy-difference", "0.5", "--min-agreement", "99"},
