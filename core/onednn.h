@@ -23,6 +23,7 @@ struct Convolution {
   Shape output;
   /// Each [h, w].
   std::array<std::int64_t, 2> strides = {1, 1};
+  /// Along an extent of 1 of the filter they mean nothing.
   std::array<std::int64_t, 2> dilations = {1, 1};
   std::array<std::int64_t, 2> pad_before = {0, 0};
   std::array<std::int64_t, 2> pad_after = {0, 0};
