@@ -12,6 +12,7 @@
 #include "cli/run_source.h"
 #include "cli/usage_error.h"
 #include "core/files.h"
+#include "core/quote.h"
 #include "core/random.h"
 #include "exporters/c_source.h"
 #include "exporters/identifier.h"
@@ -68,7 +69,7 @@ std::size_t write_c(const Arguments& arguments, const RunSource& run, const inte
   const std::string prefix =
       arguments.prefix.empty() ? exporters::identifier(source.stem().string()) : arguments.prefix;
   if (!exporters::is_identifier(prefix))
-    throw UsageError(concat("\"", prefix, "\" is no identifier of C: use --prefix"));
+    throw UsageError(concat(quote(prefix), " is no identifier of C: use --prefix"));
   fs::path header = source;
   header.replace_extension(".h");
   const exporters::CSource code =

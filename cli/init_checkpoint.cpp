@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/run_directory.h"
+#include "core/quote.h"
 
 namespace miniqat::cli {
 namespace {
@@ -14,7 +15,7 @@ std::string list_text(const std::string& what, const std::vector<std::string>& n
   const std::size_t shown = all ? names.size() : std::min(names.size(), kShown);
   const std::string head = concat("  ", what, std::string(9 - what.size(), ' '));
   std::string text;
-  for (std::size_t i = 0; i < shown; ++i) text += head + names[i] + "\n";
+  for (std::size_t i = 0; i < shown; ++i) text += head + printable(names[i]) + "\n";
   if (shown < names.size()) text += concat(head, "... and ", names.size() - shown, " more (--verbose lists all)\n");
   return text;
 }
@@ -22,8 +23,8 @@ std::string list_text(const std::string& what, const std::vector<std::string>& n
 }  // namespace
 
 std::string InitCheckpoint::text(bool all) const {
-  return concat("From ", source.string(), ": ", names.restored.size(), " variables restored, ", names.fresh.size(),
-                " new, ", names.unused.size(), " unused.\n") +
+  return concat("From ", printable(source.string()), ": ", names.restored.size(), " variables restored, ",
+                names.fresh.size(), " new, ", names.unused.size(), " unused.\n") +
          list_text("restored", names.restored, all) + list_text("new", names.fresh, all) +
          list_text("unused", names.unused, all);
 }

@@ -61,10 +61,12 @@ RunDirectory RunDirectory::open(const fs::path& path) {
 }
 
 void RunDirectory::log(const Json& line) const {
+  errno = 0;
   std::ofstream file(metrics(), std::ios::app);
   file << dump_on_one_line(line) << '\n';
   file.flush();
-  if (!file) fail("cannot write ", metrics().string());
+  const int code = errno;
+  if (!file) fail("cannot write ", metrics().string(), ": ", std::strerror(code));
 }
 
 void RunDirectory::forget_metrics_after(std::int64_t step) const {

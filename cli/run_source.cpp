@@ -1,9 +1,11 @@
 #include "cli/run_source.h"
 
+#include <cmath>
 #include <cstdio>
 
 #include "cli/integer_source.h"
 #include "cli/settings.h"
+#include "core/quote.h"
 
 namespace miniqat::cli {
 namespace {
@@ -29,7 +31,7 @@ std::string unfinished_note(const RunDirectory& run) {
 }
 
 void print_note(const std::string& note) {
-  if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
+  if (!note.empty()) std::fprintf(stderr, "%s\n", printable(note).c_str());
 }
 
 RunSource open_run(const std::string& run, const std::string& checkpoint) {
@@ -52,8 +54,10 @@ integer::Grid recorded_input(const RunSource& run) {
   if (std::filesystem::exists(run.directory.summary())) {
     const Json summary = read_json(run.directory.summary());
     const auto scale = summary.find("input_scale"), zero_point = summary.find("input_zero_point");
-    if (scale != summary.end() && scale->is_number() && zero_point != summary.end() && zero_point->is_number_integer())
-      return {.scale = scale->get<float>(), .zero_point = zero_point->get<std::int32_t>(), .bits = 8};
+    std::int32_t zero = 0;
+    if (scale != summary.end() && scale->is_number() && std::isfinite(scale->get<float>()) &&
+        zero_point != summary.end() && integer_from_json(*zero_point, zero))
+      return {.scale = scale->get<float>(), .zero_point = zero, .bits = 8};
   }
   return grid_of(load_data(run, {}, {}).test);
 }

@@ -88,7 +88,7 @@ void train_on(const Arguments& arguments, const SettingFlags<TrainSettings>& fla
   TrainSettings::visit([&](const char* name, auto access, const char*) {
     if (access(wanted) != access(settings) && std::string_view(name) != "data_dir")
       throw UsageError(concat(flag_of(name), " differs from what the run began with (",
-                              field_to_json(access(settings)).dump(), "); leave it out to resume"));
+                              shown(field_to_json(access(settings))), "); leave it out to resume"));
   });
   settings.data_dir = wanted.data_dir;
   check(settings);

@@ -5,6 +5,7 @@
 
 #include "cli/model_source.h"
 #include "cli/usage_error.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 #include "datasets/dataset.h"
 #include "optim/adam.h"
@@ -31,7 +32,7 @@ void check_dataset(const std::string& name) {
     if (one == name) return;
     known += (known.empty() ? "" : ", ") + one;
   }
-  throw UsageError(concat("unknown data set \"", name, "\"; known are ", known));
+  throw UsageError(concat("unknown data set ", quote(name), "; known are ", known));
 }
 
 std::string resolved_augment(const TrainSettings& settings) {
@@ -43,7 +44,7 @@ datasets::AugmentOptions augmentation(const TrainSettings& settings) {
   const std::string name = resolved_augment(settings);
   if (name == "none") return {};
   if (name == "crop-flip") return datasets::crop_and_flip();
-  throw UsageError(concat("--augment must be auto, none or crop-flip, got \"", name, "\""));
+  throw UsageError(concat("--augment must be auto, none or crop-flip, got ", quote(name)));
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps) {
@@ -63,7 +64,7 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::in
                                                             .weight_decay = settings.weight_decay,
                                                             .decay_all = settings.decay_all,
                                                             .schedule = schedule});
-  fail("unknown optimizer \"", settings.optimizer, "\"; known are sgd, adam");
+  fail("unknown optimizer ", quote(settings.optimizer), "; known are sgd, adam");
 }
 
 void check(const TrainSettings& settings) {

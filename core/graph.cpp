@@ -5,24 +5,28 @@
 #include <cctype>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 
 namespace miniqat {
 namespace {
 
+/// In a .safetensors file this is no tensor.
+constexpr std::string_view kNoVariable = "__metadata__";
+
 void require_name(const std::string& name) {
   if (name.empty()) fail("a node needs a name");
   const bool plain =
       std::ranges::all_of(name, [](unsigned char c) { return c > ' ' && c != ':' && c != '"' && c != ',' && c < 127; });
-  if (!plain) fail("the name \"", name, "\" may not hold spaces, quotes, ':', ',' or anything but ASCII");
-  if (name.front() == '/' || name.back() == '/') fail("the name \"", name, "\" may not start or end with '/'");
+  if (!plain) fail("the name ", quote(name), " may not hold spaces, quotes, ':', ',' or anything but ASCII");
+  if (name.front() == '/' || name.back() == '/') fail("the name ", quote(name), " may not start or end with '/'");
 }
 
 std::vector<TensorSpec> infer(const Op& op, const std::string& name, std::span<const TensorSpec> inputs) {
   try {
     return op.infer(inputs);
   } catch (const Error& error) {
-    fail("[", op.type(), " \"", name, "\"] ", error.what());
+    fail("[", op.type(), " ", quote(name), "] ", error.what());
   }
 }
 
@@ -57,7 +61,7 @@ std::string scope_of(std::string_view name) {
   return std::string(slash == std::string_view::npos ? "" : name.substr(0, slash));
 }
 
-std::string describe(const Node& node) { return concat("[", node.type(), " \"", node.name(), "\"]"); }
+std::string describe(const Node& node) { return concat("[", node.type(), " ", quote(node.name()), "]"); }
 
 Graph Graph::clone() const {
   Graph copy;
@@ -76,7 +80,9 @@ Graph Graph::clone() const {
 
 Node& Graph::add(const std::string& name, std::unique_ptr<Op> op, std::vector<Output> inputs) {
   require_name(name);
-  if (by_name_.contains(name)) fail("there are two nodes named \"", name, "\"");
+  if (name == kNoVariable && op->type() == "Variable")
+    fail("[Variable ", quote(name), "] may not have the name of a checkpoint's free text");
+  if (by_name_.contains(name)) fail("there are two nodes named ", quote(name));
   for (const Output& input : inputs) require_owned(input, "an input of \"" + name + "\"");
   const std::vector<TensorSpec> input_specs = specs_of(inputs);
   std::vector<TensorSpec> specs = infer(*op, name, input_specs);
@@ -168,7 +174,7 @@ Node& Graph::at(std::string_view name) const {
   if (Node* node = find(name)) return *node;
   std::vector<std::string> names;
   for (const auto& node : nodes_) names.push_back(node->name_);
-  fail("the graph has no node \"", name, "\"", did_you_mean(name, names));
+  fail("the graph has no node ", quote(name), did_you_mean(name, names));
 }
 
 Output Graph::output_at(std::string_view name) const {

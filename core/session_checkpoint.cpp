@@ -2,6 +2,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "core/session.h"
 #include "core/source_ops.h"
 #include "core/suggest.h"
@@ -19,18 +20,18 @@ bool is_counter(const std::string& name) { return name == kStep || name == kQuan
 
 std::int64_t counter(const Safetensors& content, std::string_view name, const std::string& source) {
   const auto found = content.tensors.find(std::string(name));
-  if (found == content.tensors.end()) fail(source, ": \"", name, "\" is missing");
+  if (found == content.tensors.end()) fail(source, ": ", quote(name), " is missing");
   const Tensor& tensor = found->second;
   if (tensor.dtype() != DType::kInt64 || tensor.elements() != 1 || *tensor.data<std::int64_t>() < 0)
-    fail(source, ": \"", name, "\" must be one int64 that is not negative");
+    fail(source, ": ", quote(name), " must be one int64 that is not negative");
   return *tensor.data<std::int64_t>();
 }
 
 void require_shape(const std::string& name, const Tensor& tensor, const Shape& wanted, const std::string& source) {
   if (tensor.shape() != wanted)
-    fail(source, ": \"", name, "\" has shape ", tensor.shape(), ", the graph wants ", wanted);
+    fail(source, ": ", quote(name), " has shape ", tensor.shape(), ", the graph wants ", wanted);
   if (tensor.dtype() != DType::kFloat32)
-    fail(source, ": \"", name, "\" is ", name_of(tensor.dtype()), ", expected float32");
+    fail(source, ": ", quote(name), " is ", name_of(tensor.dtype()), ", expected float32");
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ Session::RestoreReport Session::restore(const Safetensors& content, Restore mode
       const std::string slot = name.substr(kOptimizer.size());
       const auto variable = current.find(slot.substr(slot.find('/') + 1));
       if (variable == current.end())
-        fail(source, ": \"", name, "\" is the state of a variable that the graph does not have");
+        fail(source, ": ", quote(name), " is the state of a variable that the graph does not have");
       require_shape(name, tensor, variable->second.shape(), source);
       slots.emplace(slot, tensor.clone());
     } else if (mode == Restore::kExact ? !is_counter(name) : !is_extra(name)) {
@@ -83,10 +84,10 @@ Session::RestoreReport Session::restore(const Safetensors& content, Restore mode
     std::vector<std::string> names;
     for (const auto& [name, tensor] : content.tensors) names.push_back(name);
     const std::string more = missing.size() > 1 ? concat(" (and ", missing.size() - 1, " more)") : "";
-    fail(source, ": variable \"", missing.front(), "\" is missing", more, did_you_mean(missing.front(), names));
+    fail(source, ": variable ", quote(missing.front()), " is missing", more, did_you_mean(missing.front(), names));
   }
   if (!surplus.empty())
-    fail(source, ": \"", surplus.front(), "\" is not a variable of the graph (", surplus.size(), " such name",
+    fail(source, ": ", quote(surplus.front()), " is not a variable of the graph (", surplus.size(), " such name",
          surplus.size() == 1 ? "" : "s", ")");
   require_finite(content.tensors, source);
   if (mode == Restore::kExact) {

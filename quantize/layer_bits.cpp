@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/graph.h"
 #include "core/json_text.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 
 namespace miniqat::quantize {
@@ -29,11 +30,9 @@ void visit_settings(Bits& bits, Visitor&& visit) {
   visit("per_channel", bits.per_channel);
 }
 
-std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 template <class... Parts>
 [[noreturn]] void refuse(std::string_view source, const std::string& pattern, const Parts&... parts) {
-  fail(source, ": pattern ", quoted(pattern), ": ", parts...);
+  fail(source, ": pattern ", quote(pattern), ": ", parts...);
 }
 
 bool are_bits(double value) { return value >= kFewestBits && value <= kMostBits; }
@@ -70,14 +69,14 @@ void read_settings(const Json& json, LayerBits& bits, const std::string& source)
     const auto found = json.find(name);
     if (found == json.end()) return;
     if (const std::string_view wanted = read(*found, setting); !wanted.empty())
-      refuse(source, bits.pattern, name, " must be ", wanted, ", not ", dump_on_one_line(*found));
+      refuse(source, bits.pattern, name, " must be ", wanted, ", not ", shown(*found));
   });
   const std::vector<std::string> known = setting_names();
   std::string known_text;
   for (const std::string& name : known) known_text += (known_text.empty() ? "" : ", ") + name;
   for (const auto& item : json.items())
     if (std::ranges::count(known, item.key()) == 0)
-      refuse(source, bits.pattern, "unknown key ", quoted(item.key()), did_you_mean(item.key(), known), "; known are ",
+      refuse(source, bits.pattern, "unknown key ", quote(item.key()), did_you_mean(item.key(), known), "; known are ",
              known_text);
 }
 
@@ -87,10 +86,10 @@ LayerBits layer_bits_of(const std::string& pattern, const Json& json, const std:
     read_settings(json, bits, source);
   } else if (json.is_number()) {
     if (const std::string_view wanted = read(json, bits.weight_bits); !wanted.empty())
-      refuse(source, pattern, "bits must be ", wanted, ", not ", json.dump());
+      refuse(source, pattern, "bits must be ", wanted, ", not ", shown(json));
     bits.activation_bits = bits.weight_bits;
   } else {
-    refuse(source, pattern, "must have a number of bits or an object of settings, not ", dump_on_one_line(json));
+    refuse(source, pattern, "must have a number of bits or an object of settings, not ", shown(json));
   }
   return bits;
 }
@@ -112,7 +111,7 @@ void check_reachable(std::span<const LayerBits> before, const std::string& patte
   for (const LayerBits& earlier : before) {
     if (earlier.pattern == pattern) refuse(source, pattern, "overlaps: the same pattern stands before it");
     if (matches_everything(earlier.pattern))
-      refuse(source, pattern, "overlaps: ", quoted(earlier.pattern),
+      refuse(source, pattern, "overlaps: ", quote(earlier.pattern),
              " before it matches every layer, and the first match wins");
   }
 }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/insert_fake_quant.h"
@@ -89,7 +90,7 @@ std::vector<std::string> notes_on_layer_bits(const LayerSearch& layers, const Re
   std::vector<std::string> notes;
   for (const LayerBits& bits : options.layer_bits)
     if (const std::string reason = why_unused(bits, layers, options); !reason.empty())
-      notes.push_back(concat(kSource, "pattern \"", bits.pattern, "\" is unused: it ", reason));
+      notes.push_back(concat(kSource, "pattern ", quote(bits.pattern), " is unused: it ", reason));
   Disagreements disagreements(options);
   for (const LayerMatch& match : layers.matches) disagreements.add(match);
   std::ranges::move(disagreements.notes, std::back_inserter(notes));

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "quantize/foldable.h"
 #include "quantize/folded_layer.h"
 #include "quantize/graph_matcher.h"
@@ -183,7 +184,7 @@ LayerSearch find_layers(const Graph& graph, std::string_view scope) {
     if (!is_layer(*node)) continue;
     const auto found = largest.find(node);
     if (!in_scope(node->name(), scope))
-      search.skips.push_back({node, concat("outside scope \"", scope, "\""), false});
+      search.skips.push_back({node, concat("outside scope ", quote(scope)), false});
     else if (found == largest.end())
       search.skips.push_back({node, why_no_match(*node), false});
     else if (Node* batch_norm = batch_norm_after(graph, found->second))

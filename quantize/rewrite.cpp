@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold_batch_norms.h"
@@ -61,7 +62,7 @@ std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers,
   const bool in_vain = std::ranges::none_of(
       nodes, [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), options.scope); });
   if (in_vain && !layers.skips.empty())
-    notes.push_back({"", false, concat("no layer is in scope \"", options.scope, "\"")});
+    notes.push_back({"", false, concat("no layer is in scope ", quote(options.scope))});
   for (std::string& note : notes_on_layer_bits(layers, options)) notes.push_back({"", false, std::move(note)});
   return notes;
 }
@@ -131,8 +132,8 @@ void RewriteOptions::check() const {
   check_layer_bits(layer_bits, "layer_bits");
   for (const LayerBits& bits : layer_bits)
     if (bits.symmetric.value_or(symmetric) && !bits.symmetric_weights.value_or(true))
-      fail("layer_bits: pattern \"", bits.pattern,
-           "\": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
+      fail("layer_bits: pattern ", quote(bits.pattern),
+           ": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
 }
 
 RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {

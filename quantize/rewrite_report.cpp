@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "quantize/fake_quant.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/insert_fake_quant.h"
@@ -140,7 +141,7 @@ std::string EdgeClassifier::why_float_origin(const Node& origin) const {
   if (origin.type() == "SoftmaxCrossEntropy") return "the loss is computed in float";
   if (origin.type() == "BatchNorm") return "the batch norm is not folded";
   if (const auto skipped = skipped_.find(&origin); skipped != skipped_.end()) return skipped->second;
-  if (!in_scope(origin.name(), options_.scope)) return concat("outside scope \"", options_.scope, "\"");
+  if (!in_scope(origin.name(), options_.scope)) return concat("outside scope ", quote(options_.scope));
   if (const Node* quantizer = quantizer_after(origin.output()))
     return concat("read beside its quantizer ", quantizer->name());
   if (const auto match = matched_.find(&origin); match != matched_.end())
