@@ -57,8 +57,9 @@ struct CachedKernel {
 
 using Cache = std::unordered_map<Key, CachedKernel, Key::Hash>;
 
+/// Each thread has its own, as it has its own scratch memory.
 Cache& cache() {
-  static Cache instance;
+  thread_local Cache instance;
   return instance;
 }
 
