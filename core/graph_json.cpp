@@ -213,7 +213,7 @@ Graph graph_from_json(std::string_view text, std::string_view source) {
   }
 }
 
-Graph read_graph(const std::filesystem::path& path) { return graph_from_json(read_file(path), path.string()); }
+Graph read_graph(const std::filesystem::path& path) { return graph_from_json(read_large_file(path), path.string()); }
 
 void write_graph(const std::filesystem::path& path, const Graph& graph) {
   write_file_atomically(path, graph_to_json(graph));

@@ -119,7 +119,7 @@ Json parse_json(std::string_view text) {
 
 std::string shown(const Json& json) {
   if (json.is_string()) return quote(json.get_ref<const std::string&>());
-  return printable(shortened(json.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  return printable(shortened(dump_on_one_line(json)));
 }
 
 std::string dump_on_one_line(const Json& json) {

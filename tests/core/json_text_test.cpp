@@ -52,7 +52,7 @@ TEST(JsonText, TimeGrowsWithTheBytesWhateverTheKeys) {
 }
 
 TEST(JsonText, ShownValuesAreShortAndHarmless) {
-  EXPECT_EQ(shown(Json::parse(R"({"a": [1, 2]})")), R"({"a":[1,2]})");
+  EXPECT_EQ(shown(Json::parse(R"({"a": [1, 2]})")), R"({"a": [1, 2]})");
   EXPECT_EQ(shown(Json("\x1b[31m")), R"("\x1b[31m")");
   EXPECT_LT(shown(Json(std::vector<int>(1000))).size(), 250u);
   EXPECT_LT(shown(Json(std::string(1000, 'x'))).size(), 250u);
