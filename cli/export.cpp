@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/integer_source.h"
+#include "cli/rewritten_graph.h"
 #include "cli/run_source.h"
 #include "cli/usage_error.h"
 #include "core/files.h"
@@ -130,7 +131,7 @@ void export_run(const Arguments& arguments) {
   }
   print_note(run.note);
   std::printf("%s: %s %s, %zu operations, %zu bytes\n", arguments.out.c_str(), run.settings.model.c_str(),
-              quantization_label(run.settings).c_str(), model.operations.size(), size);
+              quantization_of(run.directory).label().c_str(), model.operations.size(), size);
   if (arguments.format == "miniqat")
     std::printf("weights: %ld bytes, packed to their bits\n", static_cast<long>(model.weight_bytes()));
   const integer::Grid& input = model.tensor(model.input).grid;

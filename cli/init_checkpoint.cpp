@@ -1,7 +1,9 @@
 #include "cli/init_checkpoint.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/run_directory.h"
 #include "core/quote.h"
@@ -22,15 +24,30 @@ std::string list_text(const std::string& what, const std::vector<std::string>& n
 
 }  // namespace
 
+std::vector<std::string> InitCheckpoint::anew() const {
+  const std::set<std::string> unused(names.unused.begin(), names.unused.end());
+  std::vector<std::string> both;
+  std::ranges::copy_if(names.fresh, std::back_inserter(both), [&](const auto& name) { return unused.contains(name); });
+  return both;
+}
+
 std::string InitCheckpoint::text(bool all) const {
+  const std::vector<std::string> again = anew();
   return concat("From ", printable(source.string()), ": ", names.restored.size(), " variables restored, ",
                 names.fresh.size(), " new, ", names.unused.size(), " unused.\n") +
+         (again.empty() ? ""
+                        : concat("  ", again.size(), again.size() == 1 ? " range" : " ranges",
+                                 " of another shape (new and unused) start anew from the first batch: ", again.front(),
+                                 again.size() == 1 ? "" : ", ...", "\n")) +
          list_text("restored", names.restored, all) + list_text("new", names.fresh, all) +
          list_text("unused", names.unused, all);
 }
 
 nlohmann::ordered_json InitCheckpoint::json() const {
-  return {{"source", source.string()}, {"restored", names.restored}, {"new", names.fresh}, {"unused", names.unused}};
+  nlohmann::ordered_json json = {
+      {"source", source.string()}, {"restored", names.restored}, {"new", names.fresh}, {"unused", names.unused}};
+  if (const std::vector<std::string> again = anew(); !again.empty()) json["anew"] = again;
+  return json;
 }
 
 InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {

@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/model_source.h"
+#include "cli/rewritten_graph.h"
 #include "cli/settings.h"
 #include "cli/trainer.h"
 #include "core/graph_json.h"
@@ -20,7 +21,7 @@ struct Arguments {
 
 std::string default_directory(const TrainSettings& settings) {
   std::string name = std::filesystem::path(settings.model).stem().string() + "-" + settings.dataset + "-" +
-                     quantization_label(settings) + "-seed" + std::to_string(settings.seed);
+                     wanted_quantization(settings) + "-seed" + std::to_string(settings.seed);
   for (char& c : name) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return "runs/" + name;
 }
@@ -51,6 +52,8 @@ void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& fl
   flags.apply(settings);
   load_layer_bits(settings.rewrite);
   check(settings);
+  require_trainable_as_asked(settings,
+                             [&](const std::string& name) { return was_asked(name, settings.rewrite, flags); });
   if (!batch_size_given) adopt_batch_size(settings);
   if (settings.threads == 0) settings.threads = default_thread_count();
   settings.augment = resolved_augment(settings);

@@ -90,11 +90,6 @@ void check(const TrainSettings& settings) {
   as_usage([&] { return make_optimizer(settings, settings.warmup_steps + 1); });
 }
 
-nlohmann::ordered_json bits_json(const TrainSettings& settings) {
-  if (settings.float_only) return nullptr;
-  return {{"weights", settings.rewrite.weight_bits}, {"activations", settings.rewrite.activation_bits}};
-}
-
 std::string quantization_label(const TrainSettings& settings) {
   if (settings.float_only) return "float";
   return concat("W", settings.rewrite.weight_bits, "A", settings.rewrite.activation_bits,

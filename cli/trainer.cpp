@@ -22,6 +22,7 @@
 #include "datasets/dataset.h"
 #include "datasets/loader.h"
 #include "models/models.h"
+#include "quantize/quantization.h"
 #include "quantize/rewrite.h"
 
 namespace miniqat::cli {
@@ -50,6 +51,7 @@ class Trainer {
       quantize::create_eval_graph(evaluation_.graph, settings_.rewrite);
       evaluation_.logits = evaluation_.graph.outputs().front();
     }
+    quantization_ = quantize::quantization_of(training_.graph);
     delays_ = Delays(training_.graph);
     const SessionOptions options{.seed = static_cast<std::uint64_t>(settings_.seed)};
     session_.emplace(training_.graph, options);
@@ -133,9 +135,9 @@ class Trainer {
   void describe_run() const {
     // Folding may leave a second copy of each layer in the training graph, for the statistics.
     const models::ModelSize size = models::size_of(evaluation_.graph, settings_.batch_size);
-    const std::string quantizers = settings_.float_only ? "" : concat(", ", report_.inserted.size(), " quantizers");
+    const std::string quantizers = quantization_.is_float() ? "" : concat(", ", quantization_.quantizers, " quantizers");
     std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture%s\n", settings_.model.c_str(),
-                settings_.dataset.c_str(), quantization_label(settings_).c_str(), static_cast<long>(size.parameters),
+                settings_.dataset.c_str(), quantization_.label().c_str(), static_cast<long>(size.parameters),
                 static_cast<long>(size.multiply_adds), quantizers.c_str());
     const bool crowded = settings_.threads > available_cores();
     std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld thread%s%s, run directory %s\n",
@@ -250,8 +252,8 @@ class Trainer {
                                 : quantize::layer_bits_to_json(settings_.rewrite.layer_bits);
     write_json(run_.summary(), {{"model", settings_.model},
                                 {"dataset", settings_.dataset},
-                                {"quantization", quantization_label(settings_)},
-                                {"bits", bits_json(settings_)},
+                                {"quantization", quantization_.label()},
+                                {"bits", quantization_.bits()},
                                 {"layer_bits", layer_bits},
                                 {"steps", session_->step()},
                                 {"complete", complete},
@@ -279,6 +281,7 @@ class Trainer {
   Classifier evaluation_;
   TrainingEnds ends_;
   quantize::RewriteReport report_;
+  quantize::Quantization quantization_;
   std::optional<Session> session_;
   std::optional<Session> test_session_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -34,6 +34,15 @@ void require_shape(const std::string& name, const Tensor& tensor, const Shape& w
     fail(source, ": ", quote(name), " is ", name_of(tensor.dtype()), ", expected float32");
 }
 
+/// What ops find out by themselves while they train, ranges for instance: of another shape it may start anew.
+std::set<std::string> observed_variables(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Node* node : graph.nodes())
+    for (const int k : node->op().traits().updated_inputs)
+      if (node->type() != "BatchNorm") names.insert(node->input(k).node->name());
+  return names;
+}
+
 }  // namespace
 
 Safetensors Session::checkpoint() {
@@ -50,11 +59,18 @@ Safetensors Session::checkpoint() {
 
 Session::RestoreReport Session::restore(const Safetensors& content, Restore mode, const std::string& source) {
   const NamedTensors current = variables();
+  const std::set<std::string> observed =
+      mode == Restore::kByName ? observed_variables(graph_) : std::set<std::string>{};
   RestoreReport report;
   NamedTensors slots;
   std::vector<std::string> surplus;
   for (const auto& [name, tensor] : content.tensors) {
     if (const auto found = current.find(name); found != current.end()) {
+      if (tensor.shape() != found->second.shape() && observed.contains(name)) {
+        report.fresh.push_back(name);
+        report.unused.push_back(name);
+        continue;
+      }
       require_shape(name, tensor, found->second.shape(), source);
       report.restored.push_back(name);
     } else if (mode == Restore::kExact && name.starts_with(kOptimizer)) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/graph.h"
@@ -106,40 +107,70 @@ void check_values(const LayerBits& bits, std::string_view source) {
 
 bool matches_everything(const std::string& pattern) { return pattern.find_first_not_of('*') == std::string::npos; }
 
-/// Only what can be told without knowing the layers.
-void check_reachable(std::span<const LayerBits> before, const std::string& pattern, std::string_view source) {
-  for (const LayerBits& earlier : before) {
-    if (earlier.pattern == pattern) refuse(source, pattern, "overlaps: the same pattern stands before it");
-    if (matches_everything(earlier.pattern))
-      refuse(source, pattern, "overlaps: ", quote(earlier.pattern),
-             " before it matches every layer, and the first match wins");
-  }
+bool fits_any(const std::string& pattern, std::span<const std::string> names) {
+  return std::ranges::any_of(names,
+                             [&](const std::string& name) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
 }
+
+/// Refuses what can never win; only what can be told without knowing the layers.
+class ReachableCheck {
+ public:
+  void add(const std::string& pattern, std::string_view source) {
+    if (!seen_.insert(pattern).second) refuse(source, pattern, "overlaps: the same pattern stands before it");
+    if (matches_all_)
+      refuse(source, pattern, "overlaps: ", quote(*matches_all_),
+             " before it matches every layer, and the first match wins");
+    if (matches_everything(pattern)) matches_all_ = &pattern;
+  }
+
+ private:
+  std::unordered_set<std::string_view> seen_;
+  const std::string* matches_all_ = nullptr;
+};
 
 }  // namespace
 
-bool matches_layer(const std::string& pattern, std::string_view layer) {
-  const auto fits = [&](std::string_view name) { return fnmatch(pattern.c_str(), std::string(name).c_str(), 0) == 0; };
-  if (fits(layer)) return true;
-  if (layer.ends_with(kFolded) && fits(layer.substr(0, layer.size() - kFolded.size()))) return true;
-  for (std::string scope = scope_of(layer); !scope.empty(); scope = scope_of(scope))
-    if (fits(scope)) return true;
-  return false;
+std::vector<std::string> names_of_layer(std::string_view layer) {
+  std::vector<std::string> names = {std::string(layer)};
+  if (layer.ends_with(kFolded)) names.emplace_back(layer.substr(0, layer.size() - kFolded.size()));
+  for (std::string scope = scope_of(layer); !scope.empty(); scope = scope_of(scope)) names.push_back(scope);
+  return names;
 }
 
-const LayerBits* first_match(std::span<const LayerBits> list, std::string_view layer) {
-  const auto found =
-      std::ranges::find_if(list, [&](const LayerBits& bits) { return matches_layer(bits.pattern, layer); });
-  return found == list.end() ? nullptr : &*found;
+bool is_literal(const std::string& pattern) { return pattern.find_first_of("*?[\\") == std::string::npos; }
+
+bool matches_layer(const std::string& pattern, std::string_view layer) {
+  return fits_any(pattern, names_of_layer(layer));
+}
+
+LayerBitsIndex::LayerBitsIndex(std::span<const LayerBits> list) : list_(list) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (is_literal(list[i].pattern))
+      literal_.try_emplace(list[i].pattern, i);
+    else
+      globs_.push_back(i);
+  }
+}
+
+const LayerBits* LayerBitsIndex::first_match(std::string_view layer) const {
+  const std::vector<std::string> names = names_of_layer(layer);
+  std::size_t first = list_.size();
+  for (const std::string& name : names)
+    if (const auto found = literal_.find(name); found != literal_.end()) first = std::min(first, found->second);
+  for (const std::size_t i : globs_) {
+    if (i > first) break;
+    if (fits_any(list_[i].pattern, names)) return &list_[i];
+  }
+  return first == list_.size() ? nullptr : &list_[first];
 }
 
 void check_layer_bits(std::span<const LayerBits> list, std::string_view source) {
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const LayerBits& bits = list[i];
+  ReachableCheck reachable;
+  for (const LayerBits& bits : list) {
     if (bits.pattern.empty()) refuse(source, "", "an empty pattern matches no layer; \"*\" matches all");
     if (bits == LayerBits{.pattern = bits.pattern}) refuse(source, bits.pattern, "sets nothing");
     check_values(bits, source);
-    check_reachable(list.first(i), bits.pattern, source);
+    reachable.add(bits.pattern, source);
   }
 }
 
@@ -159,15 +190,16 @@ std::vector<LayerBits> layer_bits_from_json(std::string_view text, const std::st
 }
 
 Json layer_bits_to_json(std::span<const LayerBits> list) {
-  Json json = Json::object();
+  // Put at the end, where json[pattern] would look through all patterns before it.
+  Json::object_t json;
   for (const LayerBits& bits : list) {
     Json settings = Json::object();
     visit_settings(bits, [&](const char* name, const auto& setting) {
       if (setting) settings[name] = *setting;
     });
-    json[bits.pattern] = std::move(settings);
+    json.push_back({bits.pattern, std::move(settings)});
   }
-  return json;
+  return Json(std::move(json));
 }
 
 }  // namespace miniqat::quantize

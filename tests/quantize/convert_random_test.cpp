@@ -11,6 +11,7 @@
 #include "core/session.h"
 #include "layers/layers.h"
 #include "quantize/convert.h"
+#include "quantize/fake_quant.h"
 #include "tests/errors.h"
 #include "tests/quantize/integer_check.h"
 #include "tests/quantize/random_net.h"
@@ -69,6 +70,33 @@ TEST_F(ConvertRandom, WellFormedNetsAgree) {
     const TrainedNet net = testing::train_briefly(testing::well_formed_net(seed), random_options(seed), seed);
     EXPECT_EQ(convert_and_check(net), "");
   }
+}
+
+/// Every third range of activations or so is [0, 0], as after a Relu that has died.
+void kill_activations(TrainedNet& net, std::uint64_t seed) {
+  miniqat::Random random(mix(seed, 17));
+  for (const Node* node : net.evaluation.nodes()) {
+    const auto* quantizer = node->as<FakeQuant>();
+    if (!quantizer || quantizer->attributes().range != RangeKind::kMovingAverage || random.below(3) > 0) continue;
+    for (const int end : {1, 2}) net.variables.at(node->input(end).node->name()) = Tensor::scalar(0.0f);
+  }
+}
+
+/// Given equal inputs, nothing is more than a step apart: no scale of an activation that is all zero may count.
+TEST_F(ConvertRandom, NetsWithDeadActivationsAgree) {
+  int dead = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds && !HasFailure(); ++seed) {
+    SCOPED_TRACE(concat("seed ", seed));
+    TrainedNet net = testing::train_briefly(testing::well_formed_net(seed), random_options(seed), seed);
+    kill_activations(net, seed);
+    const integer::Model model = convert(net.evaluation, net.variables, {.input = testing::kPictures});
+    const Tensor images = testing::images_for(net.evaluation, model, 1);
+    for (const testing::OperationCheck& check : testing::check_operations(net.evaluation, net.variables, model, images))
+      EXPECT_LE(check.largest, 1) << check.operation << ": " << check.different << " of " << check.elements;
+    dead += static_cast<int>(std::ranges::count_if(
+        model.operations, [](const auto& operation) { return operation.clamp.min == operation.clamp.max; }));
+  }
+  EXPECT_GT(dead, static_cast<int>(kSeeds) / 4);
 }
 
 std::set<const Node*> above(const Node& node) {
