@@ -9,6 +9,7 @@
 #include "cli/standard_streams.h"
 #include "cli/usage_error.h"
 #include "core/instruction_set.h"
+#include "core/parallel.h"
 #include "core/quote.h"
 #include "core/suggest.h"
 #include "layers/layers.h"
@@ -71,6 +72,8 @@ int explain(const CLI::App& program, const CLI::ParseError& error, const std::ve
 }
 
 int run_command(int argc, char** argv) {
+  // One around everything that the program does in this thread, so that no run has to set it up again.
+  const ComputeScope computing;
   // A file that grows beyond a limit is a write error like any other, with a message and without half a file.
   std::signal(SIGXFSZ, SIG_IGN);
   layers::register_ops();

@@ -180,6 +180,7 @@ void compute_filter_gradient(const Convolution& c, const float* input, const flo
 }  // namespace
 
 void convolve(const Convolution& convolution, const float* input, const float* filter, float* output) {
+  const ComputeScope computing;
   const Convolution c = plain(convolution);
   const auto compile = [&c] {
     return Kernel(
@@ -191,6 +192,7 @@ void convolve(const Convolution& convolution, const float* input, const float* f
 
 void convolve_backward_input(const Convolution& convolution, const float* d_output, const float* filter,
                              float* d_input) {
+  const ComputeScope computing;
   const Convolution c = plain(convolution);
   const auto compile = [&c] {
     const auto description = describe_backward<dnnl::convolution_backward_data>(
@@ -206,6 +208,7 @@ void convolve_backward_input(const Convolution& convolution, const float* d_outp
 
 void convolve_backward_filter(const Convolution& convolution, const float* input, const float* d_output,
                               float* d_filter) {
+  const ComputeScope computing;
   Convolution c = plain(convolution);
   if (!gathers_wrongly(c)) return compute_filter_gradient(c, input, d_output, d_filter);
   ScratchScope scratch;
@@ -217,6 +220,7 @@ void convolve_backward_filter(const Convolution& convolution, const float* input
 }
 
 void multiply(const Matrix& a, const Matrix& b, float* product) {
+  const ComputeScope computing;
   const Matrix result = Matrix::row_major(product, a.rows, b.columns);
   Key key(Operation::kMultiply);
   for (const Matrix* m : {&a, &b}) key.append_all(std::array{m->rows, m->columns, m->row_stride, m->column_stride});

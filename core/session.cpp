@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/finite.h"
 #include "core/guarded_memory.h"
 #include "core/parallel.h"
 #include "core/profile.h"
@@ -24,15 +25,6 @@ void add_to(std::span<T> total, std::span<const T> part) {
 
 void add_to(const Tensor& total, const Tensor& part) {
   with_float_type(total, [&]<class T>(T) { add_to<T>(total.values<T>(), part.values<T>()); });
-}
-
-bool is_finite(const Tensor& tensor) {
-  if (tensor.dtype() != DType::kFloat32 && tensor.dtype() != DType::kFloat64) return true;
-  bool finite = true;
-  with_float_type(tensor, [&]<class T>(T) {
-    finite = std::ranges::all_of(tensor.values<T>(), [](T value) { return std::isfinite(value); });
-  });
-  return finite;
 }
 
 /// What an op finds wrong while it runs (a label that is no class, say) gets its node's name before it.
@@ -62,7 +54,6 @@ double scalar_value(const Tensor& tensor) {
 }  // namespace
 
 Session::Session(Graph& graph, SessionOptions options) : graph_(graph), options_(options) {
-  thread_count();
   revision_ = graph.revision() - 1;
   refresh();
 }
@@ -72,6 +63,7 @@ Session::~Session() = default;
 /// Follows a graph that was rewritten since the last call: new variables are initialised, plans thrown away.
 void Session::refresh() {
   if (revision_ == graph_.revision()) return;
+  const FlushDenormals flushed;
   names_.clear();
   trainable_.clear();
   counts_steps_ = false;
@@ -183,6 +175,7 @@ void Session::commit(const Plan& plan) {
 }
 
 RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
+  const ComputeScope computing;
   const ProfileStep timed(profile_, step_ + 1);
   refresh();
   Plan& plan = plan_for(plan_request(request));
@@ -199,6 +192,7 @@ RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
 }
 
 float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds) {
+  const ComputeScope computing;
   const ProfileStep timed(profile_, step_ + 1);
   refresh();
   if (loss.node == nullptr || loss.shape().elements() != 1) fail("a loss must be a scalar of this graph");
@@ -211,6 +205,7 @@ float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& 
   if (!std::isfinite(value))
     throw NonFiniteLoss(concat("the loss became ", std::isnan(value) ? "NaN" : "infinite", " in step ", step_ + 1,
                                "; first seen in ", first_non_finite(loss, feeds)));
+  require_finite_updates(training, value);
   apply_optimizer(training, optimizer);
   commit(plan);
   return static_cast<float>(value);
@@ -238,6 +233,24 @@ TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
     training.updates.push_back(std::move(update));
   }
   return training_plans_.emplace_back(std::move(training));
+}
+
+/// A look at every gradient before anything is changed: a finite loss may have others (0 * infinity behind a max, the
+/// root of a zero), and after the update nothing would lead back to them.
+void Session::require_finite_updates(const TrainingPlan& training, double loss) const {
+  const auto require = [&](const Tensor& tensor, std::string_view what, const std::string& name) {
+    if (is_finite(tensor)) return;
+    bool nan = false;
+    with_float_type(tensor, [&]<class T>(T) {
+      nan = std::ranges::any_of(tensor.values<T>(), [](T value) { return std::isnan(value); });
+    });
+    throw NonFiniteUpdate(concat(what, " variable \"", name, "\" became ", nan ? "NaN" : "infinite", " in step ",
+                                 step_ + 1, ", though the loss was finite (", loss, ")"));
+  };
+  const ProfileScope timed(profile_, kOptimizer, "gradients", "(check)");
+  for (const TrainingPlan::Update& update : training.updates)
+    require(*update.gradient, "the gradient of", *update.name);
+  for (const Plan::Staged& staged : training.plan->staged) require(staged.tensor, "the new value of", staged.variable);
 }
 
 void Session::apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer) {

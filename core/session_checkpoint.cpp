@@ -2,6 +2,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/finite.h"
 #include "core/quote.h"
 #include "core/session.h"
 #include "core/source_ops.h"
@@ -52,6 +53,10 @@ Safetensors Session::checkpoint() {
     const bool current = content.tensors.contains(name.substr(name.find('/') + 1));
     if (current) content.tensors.emplace(std::string(kOptimizer) + name, value.clone());
   }
+  // restore() would refuse it: an update overflowed (that of a variable, or of an optimizer's state).
+  for (const auto& [name, tensor] : content.tensors)
+    if (!is_finite(tensor))
+      throw NonFiniteUpdate(concat("\"", name, "\" is not finite after step ", step_, ": an update has overflowed"));
   content.tensors.emplace(kStep, Tensor::scalar(step_));
   content.tensors.emplace(kQuantizationStep, Tensor::scalar(quantization_step_));
   return content;

@@ -6,6 +6,7 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/guarded_memory.h"
+#include "core/parallel.h"
 #include "integer/convolution.h"
 #include "integer/steps.h"
 
@@ -116,6 +117,7 @@ std::uint8_t* Schedule::place(int buffer, std::int64_t first_example) const {
 }
 
 void Schedule::run(const std::uint8_t* images, std::int64_t n) {
+  const ComputeScope computing;
   reserve(n);
   images_ = images;
   const std::int64_t parts = (n - 1) / part_ + 1;

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/guarded_memory.h"
 #include "core/op.h"
+#include "core/parallel.h"
 #include "core/random.h"
 
 namespace miniqat::testing {
@@ -26,6 +27,7 @@ struct OpResult {
 /// computes in the inputs' own type.
 inline OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, const std::vector<Tensor>& d_outputs = {},
                        Backend backend = Backend::kFast, bool training = true) {
+  const ComputeScope computing;
   std::vector<TensorSpec> specs;
   for (const Tensor& input : inputs) specs.push_back({input.shape()});
   const DType dtype = inputs[0].dtype();
