@@ -238,31 +238,33 @@ std::vector<Node*> Graph::nodes() const {
 
 std::vector<Node*> Graph::topological_order() const {
   // Depth first with an explicit stack: a file may hold a chain far longer than the call stack is deep.
-  enum class Mark { kOpen, kDone };
-  std::unordered_map<const Node*, Mark> marks;
+  enum class Mark : char { kNew, kOpen, kDone };
+  std::vector<Mark> marks(nodes_.size(), Mark::kNew);
   std::vector<Node*> order;
+  order.reserve(size());
   struct Frame {
     Node* node;
     std::size_t next_input;
   };
+  std::vector<Frame> stack;
   for (Node* root : nodes()) {
-    if (marks.contains(root)) continue;
-    std::vector<Frame> stack = {{root, 0}};
-    marks[root] = Mark::kOpen;
+    if (marks[root->slot_] != Mark::kNew) continue;
+    stack.push_back({root, 0});
+    marks[root->slot_] = Mark::kOpen;
     while (!stack.empty()) {
       Frame& frame = stack.back();
       if (frame.next_input == frame.node->inputs_.size()) {
-        marks[frame.node] = Mark::kDone;
+        marks[frame.node->slot_] = Mark::kDone;
         order.push_back(frame.node);
         stack.pop_back();
         continue;
       }
       Node* producer = frame.node->inputs_[frame.next_input++].node;
-      const auto [mark, fresh] = marks.try_emplace(producer, Mark::kOpen);
-      if (fresh)
-        stack.push_back({producer, 0});
-      else if (mark->second == Mark::kOpen)
-        fail("the graph has a cycle through ", describe(*producer));
+      Mark& mark = marks[producer->slot_];
+      if (mark == Mark::kOpen) fail("the graph has a cycle through ", describe(*producer));
+      if (mark == Mark::kDone) continue;
+      mark = Mark::kOpen;
+      stack.push_back({producer, 0});
     }
   }
   return order;
