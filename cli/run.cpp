@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -43,7 +44,12 @@ struct Arguments {
 
 /// Other programs write labels as int64 and arrays as float64: takes them where no value changes kind.
 Tensor adapt(const std::string& name, const Tensor& tensor, DType wanted) {
-  if (wanted == DType::kFloat32 && tensor.dtype() == DType::kFloat64) return tensor.to(wanted);
+  if (wanted == DType::kFloat32 && tensor.dtype() == DType::kFloat64) {
+    for (const double value : tensor.values<double>())
+      if (std::isfinite(value) && !std::isfinite(static_cast<float>(value)))
+        fail("feed ", quote(name), ": ", value, " does not fit float32");
+    return tensor.to(wanted);
+  }
   if (wanted != DType::kInt32 || tensor.dtype() != DType::kInt64) return tensor;
   Tensor narrow(tensor.shape(), DType::kInt32);
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {

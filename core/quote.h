@@ -12,9 +12,9 @@ namespace miniqat {
 /// \u202e.
 std::string printable(std::string_view text);
 
-/// The same in double quotes, with quotes and backslashes escaped. Of a text longer than 200 bytes the beginning and the
-/// end, and behind the quotes its length: `"aaa...zzz" (5000 bytes)`. (If it were called `quoted`, a std::string would go
-/// to std::quoted instead.)
+/// The same in double quotes, with quotes and backslashes escaped. Of a text longer than 200 bytes the beginning and
+/// the end, and behind the quotes its length: `"aaa...zzz" (5000 bytes)`. (If it were called `quoted`, a std::string
+/// would go to std::quoted instead.)
 std::string quote(std::string_view text);
 
 /// Of a text longer than 200 bytes the beginning and the end with "..." between them.

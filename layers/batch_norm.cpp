@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/float_range.h"
 #include "core/graph.h"
-#include "core/float_range.h"
 #include "core/node_check.h"
 #include "layers/chain.h"
 #include "layers/chain_fusion.h"

@@ -265,6 +265,7 @@ TEST_F(RunTest, WhatDoesNotFitIsNamed) {
   write("variable.safetensors", {{"x", x}, {"biases", Tensor(Shape{2})}});
   write("large.safetensors",
         {{"x", x}, {"labels", Tensor::from(Shape{2}, std::vector<std::int64_t>{0, std::int64_t{1} << 40})}});
+  write("huge.safetensors", {{"x", Tensor::from(Shape{2, 3}, std::vector<double>{1, 2, 3, -1e39, 0, 0})}});
   write("label.safetensors", {{"x", x}, {"labels", Tensor::from(Shape{2}, std::vector<std::int64_t>{0, 2})}});
   place_.write("cut.safetensors", bytes_of(place_.path() / "feeds.safetensors").substr(0, 100));
   const auto refuses = [&](const Arguments& line, int status, const std::vector<std::string>& parts) {
@@ -276,6 +277,7 @@ TEST_F(RunTest, WhatDoesNotFitIsNamed) {
     return Arguments{"--feeds", file + ".safetensors", "--fetch", fetch};
   };
   refuses(fed("feeds", "logitz"), 1, {"logitz", "did you mean \"logits\""});
+  refuses(fed("huge", "logits"), 1, {"feed \"x\"", "-1e+39", "float32"});
   refuses(fed("feeds", "logits:1"), 1, {"logits", "1"});
   refuses({"--fetch", "logits"}, 1, {"\"x\"", "[2,3]"});
   refuses(fed("wrong_shape", "logits"), 1, {"\"x\"", "[2,3]", "[2,4]"});

@@ -77,7 +77,7 @@ class Expected {
   }
 
  private:
-  static constexpr std::size_t kMost = 80;
+  static constexpr std::size_t kMost = 40;
 
   /// With the nine digits that tell floats apart.
   static double short_number(float value) {
