@@ -196,7 +196,8 @@ TEST(ConvertErrors, WhatIsComputedFromThePictureWantsAQuantizedPicture) {
            refusal([](Graph&g, Output x) { return layers::add(g, "sum", x, x); }),
            refusal([](Graph&g, Output x) { return layers::mul(g, "product", x, x); }),
        }) {
-    EXPECT_TRUE(mentions(text, {"\"c/Conv2D\"] reads", "has no range", "computed from the picture", "--quantize-input"}))
+    EXPECT_TRUE(
+        mentions(text, {"\"c/Conv2D\"] reads", "has no range", "computed from the picture", "--quantize-input"}))
         << text;
     EXPECT_EQ(text.find("--scope"), std::string::npos);
     EXPECT_EQ(text.find("--float-pools"), std::string::npos);
