@@ -135,7 +135,8 @@ class Trainer {
   void describe_run() const {
     // Folding may leave a second copy of each layer in the training graph, for the statistics.
     const models::ModelSize size = models::size_of(evaluation_.graph, settings_.batch_size);
-    const std::string quantizers = quantization_.is_float() ? "" : concat(", ", quantization_.quantizers, " quantizers");
+    const std::string quantizers =
+        quantization_.is_float() ? "" : concat(", ", quantization_.quantizers, " quantizers");
     std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture%s\n", settings_.model.c_str(),
                 settings_.dataset.c_str(), quantization_.label().c_str(), static_cast<long>(size.parameters),
                 static_cast<long>(size.multiply_adds), quantizers.c_str());

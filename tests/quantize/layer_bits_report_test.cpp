@@ -47,10 +47,11 @@ std::string line(const RewriteReport& report, const std::string& layer) {
   return "none";
 }
 
+/// But for that on float edges, which is not about bits.
 Names notes(const RewriteReport& report) {
   Names notes;
   for (const MatchReport& match : report.matches)
-    if (match.layer.empty()) notes.push_back(match.text);
+    if (match.layer.empty() && match.text.find("left float") == std::string::npos) notes.push_back(match.text);
   return notes;
 }
 

@@ -120,10 +120,13 @@ TEST(LayerBits, AFoldedLayerKeepsItsName) {
 
 TEST(LayerBits, TheFirstMatchWins) {
   const std::vector<LayerBits> list = parse(R"({"conv1": {"weight_bits": 8}, "conv*": 6, "*": 4})");
-  EXPECT_EQ(first_match(list, "conv1/Conv2D"), &list[0]);
-  EXPECT_EQ(first_match(list, "conv10/Conv2D"), &list[1]);
-  EXPECT_EQ(first_match(list, "fc/MatMul"), &list[2]);
-  EXPECT_EQ(first_match(std::span(list).first(2), "fc/MatMul"), nullptr);
+  const LayerBitsIndex index(list);
+  EXPECT_EQ(index.first_match("conv1/Conv2D"), &list[0]);
+  EXPECT_EQ(index.first_match("conv10/Conv2D"), &list[1]);
+  EXPECT_EQ(index.first_match("fc/MatMul"), &list[2]);
+  EXPECT_EQ(LayerBitsIndex(std::span(list).first(2)).first_match("fc/MatMul"), nullptr);
+  const std::vector<LayerBits> glob_first = parse(R"({"c*": 6, "conv1": {"weight_bits": 8}})");
+  EXPECT_EQ(LayerBitsIndex(glob_first).first_match("conv1/Conv2D"), &glob_first[0]);
 }
 
 TEST(LayerBits, OptionsForALayer) {
