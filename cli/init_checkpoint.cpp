@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/run_directory.h"
+#include "cli/run_source.h"
 
 namespace miniqat::cli {
 namespace {
@@ -33,10 +33,13 @@ nlohmann::ordered_json InitCheckpoint::json() const {
 }
 
 InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
-  InitCheckpoint start{.source = checkpoint_file(path), .names = {}};
+  InitCheckpoint start{.source = {}, .names = {}};
+  const TrainedVariables variables = trained_variables(path);
+  start.source = variables.file;
   const std::string source = start.source.string();
   start.names = session.restore(read_safetensors(start.source), Session::Restore::kByName, source);
   if (start.names.restored.empty()) fail(source, ": no tensor has the name of a variable of this model");
+  print_note(variables.note);
   return start;
 }
 
