@@ -284,6 +284,7 @@ void register_cases() {
 }  // namespace miniqat::quantize
 
 int main(int argc, char** argv) {
+  const miniqat::ComputeScope computing;
   std::vector<char*> arguments(argv, argv + argc);
   miniqat::quantize::want_all = std::erase_if(arguments, [](const char* a) { return std::string_view(a) == "--all"; });
   // Long enough for a median; what the user says comes later and wins.

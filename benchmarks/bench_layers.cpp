@@ -330,6 +330,7 @@ void register_all() {
 }  // namespace miniqat
 
 int main(int argc, char** argv) {
+  const miniqat::ComputeScope computing;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::AddCustomContext("cores available", std::to_string(miniqat::available_cores()));

@@ -78,6 +78,7 @@ void register_all() {
 }  // namespace miniqat
 
 int main(int argc, char** argv) {
+  const miniqat::ComputeScope computing;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   miniqat::register_all();

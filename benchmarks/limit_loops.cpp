@@ -175,9 +175,11 @@ void Quantizer::observe(const Buffer& x) {
   }
   quant_min = narrow_range ? 1 : 0;
   quant_max = static_cast<float>((1 << bits) - 1);
-  const double step = max > min ? (max - min) / (quant_max - quant_min) : 1;
-  scale = static_cast<float>(step);
-  zero_point = static_cast<float>(std::clamp<double>(std::round(quant_min - min / step), quant_min, quant_max));
+  const double levels = quant_max - quant_min;
+  scale = max > min ? static_cast<float>((max - min) / levels) : 1;
+  // A range [-m, m] is a tie whatever m, as in quantize/affine.cpp.
+  const double steps_below_zero = max > min ? -min * levels / (max - min) : 0;
+  zero_point = static_cast<float>(std::clamp<double>(std::round(quant_min + steps_below_zero), quant_min, quant_max));
   low = (quant_min - zero_point) * scale;
   high = max > min ? (quant_max - zero_point) * scale : low;
 }

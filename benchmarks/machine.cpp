@@ -49,6 +49,7 @@ void give_up(benchmark::State& state, const std::string& fault) {
 }
 
 int run_benchmarks(int argc, char** argv, void (*register_all)()) {
+  const ComputeScope computing;
   try {
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "benchmarks/machine.h"
+#include "core/parallel.h"
 
 namespace miniqat::benchmarks {
 
@@ -25,6 +26,7 @@ int serve(const Peer& peer) {
 }
 
 int run_peer(const char* name, int argc, char** argv, int (*run)(const std::vector<std::string>& arguments)) {
+  const ComputeScope computing;
   try {
     return run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::exception& error) {

@@ -20,6 +20,7 @@
 #include "core/graph_json.h"
 #include "core/parallel.h"
 #include "datasets/loader.h"
+#include "quantize/quantization.h"
 #include "quantize/rewrite.h"
 
 namespace miniqat::cli {
@@ -98,8 +99,9 @@ FloatRun read_float_run(const std::string& path) {
   result.training = read_graph(run.train_graph());
   for (const Node* node : result.evaluation.graph.nodes())
     if (node->as<quantize::FakeQuant>() != nullptr)
-      fail("the run in ", path, " is quantized already (", quantization_label(result.settings), ", by ",
-           describe(*node), " and others): calibration starts from a float run, as `miniqat train --float` makes it");
+      fail("the run in ", path, " is quantized already (", quantize::quantization_of(result.evaluation.graph).label(),
+           ", by ", describe(*node),
+           " and others): calibration starts from a float run, as `miniqat train --float` makes it");
   const TrainedVariables variables = trained_variables(path);
   result.note = variables.note;
   result.checkpoint_name = variables.file.string();
@@ -191,8 +193,8 @@ class Calibration {
     quantize::create_eval_graph(evaluation_.graph, settings_.rewrite);
     evaluation_.logits = evaluation_.graph.outputs().front();
     std::printf("%s: %zu quantizers, %ld batch%s of %ld training pictures%s, method %s\n",
-                quantization_label(settings_).c_str(), report.inserted.size(), static_cast<long>(batches_),
-                batches_ == 1 ? "" : "es", static_cast<long>(batch_size_),
+                quantize::quantization_of(training_).label().c_str(), report.inserted.size(),
+                static_cast<long>(batches_), batches_ == 1 ? "" : "es", static_cast<long>(batch_size_),
                 batches_ < calibrate_.batches ? " (all there are)" : "", method_text().c_str());
     std::printf("%s", (arguments_.verbose ? report.text() : report.notes()).c_str());
     std::fflush(stdout);
@@ -276,8 +278,8 @@ class Calibration {
     return {
         {"model", settings_.model},
         {"dataset", settings_.dataset},
-        {"quantization", quantization_label(settings_)},
-        {"bits", bits_json(settings_)},
+        {"quantization", quantize::quantization_of(training_).label()},
+        {"bits", quantize::quantization_of(training_).bits()},
         {"layer_bits", rewrite.layer_bits.empty() ? Json(nullptr) : quantize::layer_bits_to_json(rewrite.layer_bits)},
         {"calibration", calibration},
         {"steps", steps()},

@@ -7,6 +7,7 @@
 #include "cli/integer_bits.h"
 #include "cli/integer_evaluator.h"
 #include "cli/integer_source.h"
+#include "cli/rewritten_graph.h"
 #include "cli/run_source.h"
 #include "cli/settings.h"
 #include "cli/threads.h"
@@ -91,9 +92,10 @@ void evaluate_run(const Arguments& arguments) {
   const datasets::Splits data = load_data(run, arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = chosen_split(arguments, data);
   const datasets::Dataset pictures = chosen_pictures(arguments, split);
+  const quantize::Quantization quantization = quantization_of(run.directory);
   Subject subject{.model = run.settings.model,
-                  .quantization = quantization_label(run.settings),
-                  .bits = bits_json(run.settings),
+                  .quantization = quantization.label(),
+                  .bits = quantization.bits(),
                   .integer = arguments.integer};
   Evaluation result;
   if (arguments.integer) {

@@ -9,9 +9,11 @@
 
 #include "cli/commands.h"
 #include "cli/integer_source.h"
+#include "cli/rewritten_graph.h"
 #include "cli/run_source.h"
 #include "cli/usage_error.h"
 #include "core/files.h"
+#include "core/quote.h"
 #include "core/random.h"
 #include "exporters/c_source.h"
 #include "exporters/identifier.h"
@@ -68,7 +70,7 @@ std::size_t write_c(const Arguments& arguments, const RunSource& run, const inte
   const std::string prefix =
       arguments.prefix.empty() ? exporters::identifier(source.stem().string()) : arguments.prefix;
   if (!exporters::is_identifier(prefix))
-    throw UsageError(concat("\"", prefix, "\" is no identifier of C: use --prefix"));
+    throw UsageError(concat(quote(prefix), " is no identifier of C: use --prefix"));
   fs::path header = source;
   header.replace_extension(".h");
   const exporters::CSource code =
@@ -133,7 +135,7 @@ void export_run(const Arguments& arguments) {
   }
   print_note(run.note);
   std::printf("%s: %s %s, %zu operations, %zu bytes\n", arguments.out.c_str(), run.settings.model.c_str(),
-              quantization_label(run.settings).c_str(), model.operations.size(), size);
+              quantization_of(run.directory).label().c_str(), model.operations.size(), size);
   if (arguments.format == "miniqat")
     std::printf("weights: %ld bytes, packed to their bits\n", static_cast<long>(model.weight_bytes()));
   const integer::Grid& input = model.tensor(model.input).grid;

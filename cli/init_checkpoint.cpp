@@ -1,9 +1,12 @@
 #include "cli/init_checkpoint.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/run_source.h"
+#include "core/quote.h"
 
 namespace miniqat::cli {
 namespace {
@@ -14,22 +17,37 @@ std::string list_text(const std::string& what, const std::vector<std::string>& n
   const std::size_t shown = all ? names.size() : std::min(names.size(), kShown);
   const std::string head = concat("  ", what, std::string(9 - what.size(), ' '));
   std::string text;
-  for (std::size_t i = 0; i < shown; ++i) text += head + names[i] + "\n";
+  for (std::size_t i = 0; i < shown; ++i) text += head + printable(names[i]) + "\n";
   if (shown < names.size()) text += concat(head, "... and ", names.size() - shown, " more (--verbose lists all)\n");
   return text;
 }
 
 }  // namespace
 
+std::vector<std::string> InitCheckpoint::anew() const {
+  const std::set<std::string> unused(names.unused.begin(), names.unused.end());
+  std::vector<std::string> both;
+  std::ranges::copy_if(names.fresh, std::back_inserter(both), [&](const auto& name) { return unused.contains(name); });
+  return both;
+}
+
 std::string InitCheckpoint::text(bool all) const {
-  return concat("From ", source.string(), ": ", names.restored.size(), " variables restored, ", names.fresh.size(),
-                " new, ", names.unused.size(), " unused.\n") +
+  const std::vector<std::string> again = anew();
+  return concat("From ", printable(source.string()), ": ", names.restored.size(), " variables restored, ",
+                names.fresh.size(), " new, ", names.unused.size(), " unused.\n") +
+         (again.empty() ? ""
+                        : concat("  ", again.size(), again.size() == 1 ? " range" : " ranges",
+                                 " of another shape (new and unused) start anew from the first batch: ", again.front(),
+                                 again.size() == 1 ? "" : ", ...", "\n")) +
          list_text("restored", names.restored, all) + list_text("new", names.fresh, all) +
          list_text("unused", names.unused, all);
 }
 
 nlohmann::ordered_json InitCheckpoint::json() const {
-  return {{"source", source.string()}, {"restored", names.restored}, {"new", names.fresh}, {"unused", names.unused}};
+  nlohmann::ordered_json json = {
+      {"source", source.string()}, {"restored", names.restored}, {"new", names.fresh}, {"unused", names.unused}};
+  if (const std::vector<std::string> again = anew(); !again.empty()) json["anew"] = again;
+  return json;
 }
 
 InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "core/session.h"
 
@@ -13,10 +14,13 @@ struct InitCheckpoint {
   std::filesystem::path source;
   Session::RestoreReport names;
 
+  /// Ranges that another shape (per tensor instead of per channel, say) starts anew: both new and unused.
+  std::vector<std::string> anew() const;
+
   /// The counts on a line, then the restored, the new and the unused names one to a line: all of them, or the first few
   /// of each and how many more there are.
   std::string text(bool all) const;
-  /// {"source", "restored", "new", "unused"}: all names.
+  /// {"source", "restored", "new", "unused"}: all names, and "anew" where there are such.
   nlohmann::ordered_json json() const;
 };
 

@@ -16,6 +16,7 @@
 #include "core/files.h"
 #include "core/graph_json.h"
 #include "core/source_ops.h"
+#include "quantize/quantization.h"
 
 namespace miniqat::cli {
 namespace {
@@ -50,7 +51,6 @@ void print_table(const Graph& graph) {
   row("node", "op", "output", "parameters", "multiply-adds", "");
   std::int64_t parameters = 0;
   std::int64_t multiply_adds = 0;
-  int quantizers = 0;
   for (const Node* node : graph.topological_order()) {
     const auto* variable = node->as<Variable>();
     const bool trainable = variable != nullptr && variable->attributes().trainable;
@@ -58,12 +58,13 @@ void print_table(const Graph& graph) {
     const std::int64_t work = node->op().multiply_adds(node->input_specs());
     parameters += own;
     multiply_adds += work;
-    quantizers += node->as<quantize::FakeQuant>() != nullptr ? 1 : 0;
     row(node->name(), std::string(node->type()), node->output_specs()[0].shape.str(), count_text(own), count_text(work),
         note_of(*node));
   }
-  std::printf("%zu nodes, %d quantizers, %ld trainable parameters, %ld multiply-adds a run\n", graph.size(), quantizers,
-              static_cast<long>(parameters), static_cast<long>(multiply_adds));
+  const quantize::Quantization quantization = quantize::quantization_of(graph);
+  const std::string label = quantization.is_float() ? "" : concat(" (", quantization.label(), ")");
+  std::printf("%zu nodes, %d quantizers%s, %ld trainable parameters, %ld multiply-adds a run\n", graph.size(),
+              quantization.quantizers, label.c_str(), static_cast<long>(parameters), static_cast<long>(multiply_adds));
 }
 
 Graph read_graph_or_run(const std::filesystem::path& path) {

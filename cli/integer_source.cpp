@@ -4,6 +4,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "cli/settings.h"
+#include "cli/train_settings.h"
 #include "core/error.h"
 #include "core/graph_json.h"
 #include "core/session.h"
@@ -19,6 +21,17 @@ std::string plain_name(const std::filesystem::path& path) {
   for (char& c : name)
     if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '_';
   return Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
+/// What of the run's own settings may have left a tensor in float.
+std::string advice_for(const RunDirectory& run) {
+  TrainSettings settings;
+  settings_from_json(read_json(run.config()), settings, run.config().string());
+  std::string flags;
+  if (!settings.rewrite.scope.empty()) flags = concat("--scope ", settings.rewrite.scope);
+  if (settings.rewrite.float_pools) flags += flags.empty() ? "--float-pools" : " and --float-pools";
+  if (flags.empty()) return "`miniqat rewrite --report` says why it was left as it is";
+  return concat("train, or `miniqat calibrate`, without ", flags);
 }
 
 }  // namespace
@@ -37,6 +50,8 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
   const std::filesystem::path path = run.path().has_filename() ? run.path() : run.path().parent_path();
   try {
     return quantize::convert(graph, session.variables(), {.input = input, .name = plain_name(path)});
+  } catch (const quantize::NotQuantized& error) {
+    fail(source, ": ", error.what(), "; ", advice_for(run));
   } catch (const Error& error) {
     fail(source, ": ", error.what());
   }

@@ -6,8 +6,11 @@
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/standard_streams.h"
 #include "cli/usage_error.h"
 #include "core/instruction_set.h"
+#include "core/parallel.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
@@ -38,20 +41,39 @@ constexpr const char* kEnvironment =
     "  MINIQAT_MAX_ISA             baseline, avx2 or avx512: the most that is used of what the CPU has\n"
     "  OMP_NUM_THREADS             the threads without --threads, at most one a core";
 
-int explain(const CLI::App& program, const CLI::ParseError& error) {
+/// The text with long words of the command line shortened, which stand in it by themselves or as part of a path.
+std::string with_short_words(std::string text, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    // A value may stand behind its flag: --model=NAME.
+    const std::string value = word.substr(word.starts_with("--") ? word.find('=') + 1 : 0), brief = shortened(value);
+    if (brief == value) continue;
+    for (std::size_t place = text.find(value); place != std::string::npos; place = text.find(value, place))
+      text.replace(place, value.size(), brief);
+  }
+  return text;
+}
+
+/// Errors show what files and the command line hold; none of that may reach the terminal as it is.
+void print_error(const std::string& who, const std::string& text, const std::vector<std::string>& words = {}) {
+  std::fprintf(stderr, "%s: %s\n", who.c_str(), printable(with_short_words(text, words)).c_str());
+}
+
+int explain(const CLI::App& program, const CLI::ParseError& error, const std::vector<std::string>& words) {
   const CLI::App& command = chosen_command(program);
   const bool chosen = &command != &program;
   const std::string prefix = chosen ? "miniqat " + command.get_name() : "miniqat";
   std::string text = error.what();
   const std::vector<std::string> unexpected = command.remaining();
   if (!unexpected.empty())
-    text = concat("unknown ", chosen ? "argument" : "command", " \"", unexpected.front(), "\"",
+    text = concat("unknown ", chosen ? "argument" : "command", " ", quote(unexpected.front()),
                   did_you_mean(unexpected.front(), known_words(program)));
-  std::fprintf(stderr, "%s: %s (see %s --help)\n", prefix.c_str(), text.c_str(), prefix.c_str());
+  print_error(prefix, concat(text, " (see ", prefix, " --help)"), words);
   return 2;
 }
 
-int main_program(int argc, char** argv) {
+int run_command(int argc, char** argv) {
+  // One around everything that the program does in this thread, so that no run has to set it up again.
+  const ComputeScope computing;
   // A file that grows beyond a limit is a write error like any other, with a message and without half a file.
   std::signal(SIGXFSZ, SIG_IGN);
   layers::register_ops();
@@ -78,15 +100,16 @@ int main_program(int argc, char** argv) {
     std::fprintf(stderr, "%s", program.help().c_str());
     return 2;
   }
+  const std::vector<std::string> words(argv + 1, argv + argc);
   try {
     program.parse(argc, argv);
     return 0;
   } catch (const CLI::Success& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {
-    return explain(program, error);
+    return explain(program, error, words);
   } catch (const UsageError& error) {
-    std::fprintf(stderr, "miniqat %s: %s\n", chosen_command(program).get_name().c_str(), error.what());
+    print_error("miniqat " + chosen_command(program).get_name(), error.what(), words);
     return 2;
   } catch (const Interrupted& interrupted) {
     // As if nothing had been in the way, so that a shell sees why the program ended.
@@ -94,12 +117,21 @@ int main_program(int argc, char** argv) {
     std::raise(interrupted.signal());
     return 1;
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "miniqat %s: out of memory\n", chosen_command(program).get_name().c_str());
+    print_error("miniqat " + chosen_command(program).get_name(), "out of memory");
     return 1;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "miniqat %s: %s\n", chosen_command(program).get_name().c_str(), error.what());
+    print_error("miniqat " + chosen_command(program).get_name(), error.what(), words);
     return 1;
   }
+}
+
+int main_program(int argc, char** argv) {
+  keep_standard_streams();
+  const int status = run_command(argc, argv);
+  const std::string failure = failure_of_stdout();
+  if (failure.empty() || status != 0) return status;
+  print_error("miniqat", failure);
+  return 1;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/flag_checks.h"
 #include "cli/rewrite_settings.h"
+#include "cli/rewritten_graph.h"
 #include "cli/settings.h"
 #include "core/graph_json.h"
 
@@ -19,11 +20,13 @@ struct Arguments {
   bool report = false;
 };
 
-void rewrite(const Arguments& arguments, const quantize::RewriteOptions& options) {
+void rewrite(const Arguments& arguments, const RewriteSettings& options,
+             const std::function<bool(const std::string&)>& was_asked) {
   as_usage([&] { options.check(); });
   Graph graph = read_graph(arguments.graph);
   const quantize::RewriteReport report = arguments.mode == "train" ? quantize::create_training_graph(graph, options)
                                                                    : quantize::create_eval_graph(graph, options);
+  require_as_asked(report, options, was_asked, arguments.graph);
   if (!arguments.out.empty()) write_graph(arguments.out, graph);
   if (arguments.report) {
     std::printf("%s", report.text().c_str());
@@ -53,7 +56,7 @@ void add_rewrite(CLI::App& program) {
     for (const char* setting : {"quant_delay", "freeze_bn_delay", "bn_fold"})
       if (arguments->mode == "eval" && flags->was_given(setting)) refuse_ignored(flag_of(setting), "--mode eval");
     load_layer_bits(options);
-    rewrite(*arguments, options);
+    rewrite(*arguments, options, [&](const std::string& name) { return was_asked(name, options, *flags); });
   });
 }
 

@@ -18,6 +18,7 @@
 #include "cli/usage_error.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
+#include "core/quote.h"
 #include "core/session.h"
 #include "core/source_ops.h"
 
@@ -49,7 +50,7 @@ Tensor adapt(const std::string& name, const Tensor& tensor, DType wanted) {
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {
     const std::int64_t value = tensor.data<std::int64_t>()[i];
     if (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::int32_t>::max())
-      fail("feed \"", name, "\": ", value, " does not fit int32");
+      fail("feed ", quote(name), ": ", value, " does not fit int32");
     narrow.data<std::int32_t>()[i] = static_cast<std::int32_t>(value);
   }
   return narrow;
@@ -60,7 +61,7 @@ Feeds read_feeds(const Graph& graph, const std::string& path) {
   if (path.empty()) return feeds;
   for (const auto& [name, tensor] : read_safetensors(path).tensors) {
     const Node* node = graph.find(name);
-    if (node == nullptr) fail(path, ": the graph has no node \"", name, "\" to feed");
+    if (node == nullptr) fail(path, ": the graph has no node ", quote(name), " to feed");
     const Output output = node->output();
     feeds.emplace_back(output, adapt(name, tensor, output.spec().dtype));
   }

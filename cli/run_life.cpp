@@ -215,8 +215,8 @@ void RunLife::finish(Progress& progress) {
                               : quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits);
   write_json(run_.summary(), {{"model", task_.settings.model},
                               {"dataset", task_.settings.dataset},
-                              {"quantization", quantization_label(task_.settings)},
-                              {"bits", bits_json(task_.settings)},
+                              {"quantization", task_.quantization.label()},
+                              {"bits", task_.quantization.bits()},
                               {"layer_bits", layer_bits},
                               {"steps", task_.session.step()},
                               {"complete", complete},

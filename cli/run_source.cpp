@@ -1,11 +1,13 @@
 #include "cli/run_source.h"
 
+#include <cmath>
 #include <cstdio>
 #include <optional>
 
 #include "cli/flag_checks.h"
 #include "cli/integer_source.h"
 #include "cli/settings.h"
+#include "core/quote.h"
 #include "core/safetensors.h"
 
 namespace miniqat::cli {
@@ -57,7 +59,7 @@ TrainedVariables trained_variables(const std::filesystem::path& path) {
 }
 
 void print_note(const std::string& note) {
-  if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
+  if (!note.empty()) std::fprintf(stderr, "%s\n", printable(note).c_str());
 }
 
 RunSource open_run(const std::string& run, const std::string& checkpoint) {
@@ -82,8 +84,10 @@ integer::Grid recorded_input(const RunSource& run) {
   if (std::filesystem::exists(run.directory.summary())) {
     const Json summary = read_json(run.directory.summary());
     const auto scale = summary.find("input_scale"), zero_point = summary.find("input_zero_point");
-    if (scale != summary.end() && scale->is_number() && zero_point != summary.end() && zero_point->is_number_integer())
-      return {.scale = scale->get<float>(), .zero_point = zero_point->get<std::int32_t>(), .bits = 8};
+    std::int32_t zero = 0;
+    if (scale != summary.end() && scale->is_number() && std::isfinite(scale->get<float>()) &&
+        zero_point != summary.end() && integer_from_json(*zero_point, zero))
+      return {.scale = scale->get<float>(), .zero_point = zero, .bits = 8};
   }
   return grid_of(load_data(run, {}, {}).test);
 }

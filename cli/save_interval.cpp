@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "cli/usage_error.h"
+#include "core/quote.h"
 
 namespace miniqat::cli {
 namespace {
@@ -27,7 +28,7 @@ SaveInterval::SaveInterval(const std::string& text) {
     seconds_ = std::chrono::duration<double>(seconds);
     return;
   }
-  throw UsageError(concat("--save-every must be a number of steps, as 500, or of seconds, as 60s; got \"", text, "\""));
+  throw UsageError(concat("--save-every must be a number of steps, as 500, or of seconds, as 60s; got ", quote(text)));
 }
 
 bool SaveInterval::is_due(std::int64_t step, std::int64_t saved_step, Clock::time_point saved) const {

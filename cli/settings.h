@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "cli/usage_error.h"
+#include "core/json_text.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 
 namespace miniqat::cli {
@@ -143,11 +145,11 @@ void settings_from_json(const Json& json, Settings& settings, const std::string&
     known.push_back(name);
     const auto found = json.find(name);
     if (found != json.end() && !field_from_json(*found, access(settings)))
-      throw UsageError(concat(source, ": \"", name, "\" cannot be ", found->dump()));
+      throw UsageError(concat(source, ": ", quote(name), " cannot be ", shown(*found)));
   });
   for (const auto& item : json.items())
     if (std::find(known.begin(), known.end(), item.key()) == known.end())
-      throw UsageError(concat(source, ": unknown setting \"", item.key(), "\"", did_you_mean(item.key(), known)));
+      throw UsageError(concat(source, ": unknown setting ", quote(item.key()), did_you_mean(item.key(), known)));
 }
 
 }  // namespace miniqat::cli

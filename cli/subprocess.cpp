@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <thread>
 
 #include "cli/interrupt.h"
 #include "core/error.h"
@@ -40,18 +42,33 @@ struct Pipe {
   int write = -1;
 };
 
+/// What is kept of a program's output, at least; reading goes on, so that the program does not wait.
+constexpr std::size_t kMostOutput = std::size_t{1} << 24;
+
 using Clock = std::chrono::steady_clock;
 
-/// Reads both pipes to their ends, whichever has something. False when `limit` was over before, or an interrupt came.
-bool drain(const Pipe& out, const Pipe& err, std::chrono::seconds limit, Finished& finished) {
+/// How long to wait for the program: until it takes too long or an interrupt comes.
+class Patience {
+ public:
+  explicit Patience(std::chrono::seconds limit) : limit_(limit) {}
+  bool is_over() const {
+    return InterruptGuard::requested() || (limit_.count() > 0 && Clock::now() - started_ >= limit_);
+  }
+
+ private:
+  std::chrono::seconds limit_;
+  Clock::time_point started_ = Clock::now();
+};
+
+/// Reads both pipes to their ends, whichever has something. False when the patience was over before.
+bool drain(const Pipe& out, const Pipe& err, const Patience& patience, Finished& finished) {
   // Short naps: a signal between the look at the flag and poll() would otherwise be slept through.
   constexpr int kNapMilliseconds = 100;
-  const Clock::time_point started = Clock::now();
   std::array<pollfd, 2> polled = {pollfd{out.read, POLLIN, 0}, pollfd{err.read, POLLIN, 0}};
   std::array<std::string*, 2> texts = {&finished.out, &finished.err};
   int open = 2;
   while (open > 0) {
-    if (InterruptGuard::requested() || (limit.count() > 0 && Clock::now() - started >= limit)) return false;
+    if (patience.is_over()) return false;
     const int ready = poll(polled.data(), polled.size(), kNapMilliseconds);
     if (ready < 0 && errno != EINTR) fail("cannot wait for a program: ", std::strerror(errno));
     if (ready <= 0) continue;
@@ -60,7 +77,7 @@ bool drain(const Pipe& out, const Pipe& err, std::chrono::seconds limit, Finishe
       std::array<char, 4096> buffer{};
       const ssize_t got = read(polled[i].fd, buffer.data(), buffer.size());
       if (got > 0) {
-        texts[i]->append(buffer.data(), static_cast<std::size_t>(got));
+        if (texts[i]->size() < kMostOutput) texts[i]->append(buffer.data(), static_cast<std::size_t>(got));
       } else if (got == 0 || errno != EINTR) {
         polled[i].fd = -1;
         --open;
@@ -68,6 +85,17 @@ bool drain(const Pipe& out, const Pipe& err, std::chrono::seconds limit, Finishe
     }
   }
   return true;
+}
+
+/// Whether the process, which may have closed its pipes and live on, has ended before the patience was over.
+bool wait_for(pid_t process, const Patience& patience, int& status) {
+  for (std::chrono::milliseconds nap(1);; nap = std::min(2 * nap, std::chrono::milliseconds(50))) {
+    const pid_t ended = waitpid(process, &status, WNOHANG);
+    if (ended == process) return true;
+    if (ended < 0 && errno != EINTR) fail("cannot wait for a program: ", std::strerror(errno));
+    if (patience.is_over()) return false;
+    std::this_thread::sleep_for(nap);
+  }
 }
 
 /// The process, with its output in the pipes; -1 when there is no such program.
@@ -105,10 +133,13 @@ Finished run_program(const std::vector<std::string>& command, std::chrono::secon
   }
   out.close_write();
   err.close_write();
-  const bool ended = drain(out, err, limit, finished);
-  if (!ended) kill(-process, SIGKILL);
+  const Patience patience(limit);
   int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  const bool ended = drain(out, err, patience, finished) && wait_for(process, patience, status);
+  if (!ended) {
+    kill(-process, SIGKILL);
+    while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+    }
   }
   InterruptGuard::check();
   finished.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -7,6 +7,7 @@
 #include "cli/flag_checks.h"
 #include "cli/interrupt.h"
 #include "cli/model_source.h"
+#include "cli/rewritten_graph.h"
 #include "cli/settings.h"
 #include "cli/train_flags.h"
 #include "cli/trainer.h"
@@ -26,7 +27,7 @@ struct Arguments {
 
 std::string default_directory(const TrainSettings& settings) {
   std::string name = std::filesystem::path(settings.model).stem().string() + "-" + settings.dataset + "-" +
-                     quantization_label(settings) + "-seed" + std::to_string(settings.seed);
+                     wanted_quantization(settings) + "-seed" + std::to_string(settings.seed);
   for (char& c : name) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return "runs/" + name;
 }
@@ -76,6 +77,8 @@ void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& fl
   apply_flags(flags, settings);
   load_layer_bits(settings.rewrite);
   check(settings);
+  require_trainable_as_asked(settings,
+                             [&](const std::string& name) { return was_asked(name, settings.rewrite, flags); });
   if (!batch_size_given) adopt_batch_size(settings);
   resolve(settings);
   set_thread_count(static_cast<int>(settings.threads));
@@ -120,7 +123,7 @@ void train_on(const Arguments& arguments, const SettingFlags<TrainSettings>& fla
   TrainSettings::visit([&](const char* name, auto access, const char*) {
     if (access(wanted) != access(settings) && !may_differ(name))
       throw UsageError(concat(flag_of(name), " differs from what the run began with (",
-                              field_to_json(access(settings)).dump(), "); leave it out to resume"));
+                              shown(field_to_json(access(settings))), "); leave it out to resume"));
   });
   check(wanted);
   set_thread_count(static_cast<int>(wanted.threads));

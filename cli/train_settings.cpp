@@ -6,6 +6,7 @@
 #include "cli/model_source.h"
 #include "cli/save_interval.h"
 #include "cli/usage_error.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 #include "datasets/dataset.h"
 #include "optim/adam.h"
@@ -32,7 +33,7 @@ void check_dataset(const std::string& name) {
     if (one == name) return;
     known += (known.empty() ? "" : ", ") + one;
   }
-  throw UsageError(concat("unknown data set \"", name, "\"; known are ", known));
+  throw UsageError(concat("unknown data set ", quote(name), "; known are ", known));
 }
 
 std::string resolved_augment(const TrainSettings& settings) {
@@ -44,7 +45,7 @@ datasets::AugmentOptions augmentation(const TrainSettings& settings) {
   const std::string name = resolved_augment(settings);
   if (name == "none") return {};
   if (name == "crop-flip") return datasets::crop_and_flip();
-  throw UsageError(concat("--augment must be auto, none or crop-flip, got \"", name, "\""));
+  throw UsageError(concat("--augment must be auto, none or crop-flip, got ", quote(name)));
 }
 
 double default_learning_rate(const std::string& optimizer) { return optimizer == "adam" ? 0.001 : 0.05; }
@@ -67,7 +68,7 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::in
                                                             .weight_decay = settings.weight_decay,
                                                             .decay_all = settings.decay_all,
                                                             .schedule = schedule});
-  fail("unknown optimizer \"", settings.optimizer, "\"; known are sgd, adam");
+  fail("unknown optimizer ", quote(settings.optimizer), "; known are sgd, adam");
 }
 
 void check(const TrainSettings& settings) {
@@ -93,11 +94,6 @@ void check(const TrainSettings& settings) {
   require(settings.log_every >= 1, concat("--log-every must be at least 1, got ", settings.log_every));
   SaveInterval{settings.save_every};
   as_usage([&] { return make_optimizer(settings, settings.warmup_steps + 1); });
-}
-
-nlohmann::ordered_json bits_json(const TrainSettings& settings) {
-  if (settings.float_only) return nullptr;
-  return {{"weights", settings.rewrite.weight_bits}, {"activations", settings.rewrite.activation_bits}};
 }
 
 std::string quantization_label(const TrainSettings& settings) {

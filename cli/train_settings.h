@@ -133,10 +133,8 @@ datasets::AugmentOptions augmentation(const TrainSettings& settings);
 /// The optimizer with its schedule over `total_steps`.
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps);
 
-/// "float", "W8A8", "W4A8 per channel", "W8A8 mixed" when layers have bits of their own: the quantization in a word.
+/// "float", "W8A8", "W4A8 per channel", "W8A8 mixed" when layers have bits of their own: what the settings ask of a
+/// float graph, in a word. What a run has become, quantization_of() of its graph says.
 std::string quantization_label(const TrainSettings& settings);
-
-/// {"weights": 4, "activations": 8}, what layers have that have no bits of their own; null without quantization.
-nlohmann::ordered_json bits_json(const TrainSettings& settings);
 
 }  // namespace miniqat::cli

@@ -15,6 +15,7 @@
 #include "core/profile_report.h"
 #include "datasets/loader.h"
 #include "models/models.h"
+#include "quantize/quantization.h"
 
 namespace miniqat::cli {
 namespace {
@@ -60,10 +61,10 @@ class Trainer {
     // Folding may leave a second copy of each layer in the training graph, for the statistics.
     const models::ModelSize size = models::size_of(task_.evaluation.graph, task_.settings.batch_size);
     const std::string quantizers =
-        task_.settings.float_only ? "" : concat(", ", task_.report.inserted.size(), " quantizers");
+        task_.quantization.is_float() ? "" : concat(", ", task_.quantization.quantizers, " quantizers");
     std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture%s\n", task_.settings.model.c_str(),
-                task_.settings.dataset.c_str(), quantization_label(task_.settings).c_str(),
-                static_cast<long>(size.parameters), static_cast<long>(size.multiply_adds), quantizers.c_str());
+                task_.settings.dataset.c_str(), task_.quantization.label().c_str(), static_cast<long>(size.parameters),
+                static_cast<long>(size.multiply_adds), quantizers.c_str());
     const bool crowded = task_.settings.threads > available_cores();
     std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld thread%s%s, run directory %s\n",
                 static_cast<long>(task_.data.train.size()), augmentation(task_.settings).none() ? "" : " (crop-flip)",

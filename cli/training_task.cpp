@@ -26,6 +26,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
       evaluation(make_classifier(source(settings), data.test)),
       ends(add_loss(training)),
       report(quantize_graphs()),
+      quantization(quantize::quantization_of(training.graph)),
       delays(training.graph),
       session(training.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
       test_session(evaluation.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),

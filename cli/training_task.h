@@ -10,6 +10,7 @@
 #include "core/plan_selection.h"
 #include "core/session.h"
 #include "datasets/dataset.h"
+#include "quantize/quantization.h"
 #include "quantize/rewrite.h"
 
 namespace miniqat::cli {
@@ -34,6 +35,7 @@ struct TrainingTask {
   Classifier evaluation;
   TrainingEnds ends;
   quantize::RewriteReport report;
+  quantize::Quantization quantization;
   Delays delays;
   Session session;
   Session test_session;

@@ -7,6 +7,7 @@
 #include "cli/integer_source.h"
 #include "cli/interrupt.h"
 #include "cli/progress_line.h"
+#include "cli/rewritten_graph.h"
 #include "cli/run_source.h"
 #include "cli/runtimes.h"
 #include "cli/settings.h"
@@ -33,7 +34,8 @@ struct Arguments {
   int threads = 0;
   std::int64_t limit = 0;
   int runtime_timeout = 600;
-  Bounds bounds;
+  /// More than a step between an operation and its simulation is no rounding.
+  Bounds bounds = {.accuracy_difference = {}, .agreement = {}, .steps = 1, .runtime_agreement = {}};
 };
 
 Verification compare(Session& session, const Classifier& classifier, const integer::Model& model,
@@ -100,7 +102,7 @@ void verify_run(const Arguments& arguments) {
   VerifyReport report;
   report.run = arguments.run;
   report.model = run.settings.model;
-  report.quantization = quantization_label(run.settings);
+  report.quantization = quantization_of(run.directory).label();
   report.bits = bits_of(model);
   report.dataset = split.name;
   report.bounds = arguments.bounds;
@@ -154,8 +156,10 @@ void add_verify(CLI::App& program) {
                    "bound: percent of pictures that both give the same class")
       ->check(CLI::Range(0.0, 100.0));
   command
-      ->add_option("--max-steps", arguments->bounds.steps,
-                   "bound: steps between an operation and its simulation, given equal inputs")
+      ->add_option(
+          "--max-steps", arguments->bounds.steps,
+          "bound: steps between an operation and its simulation, given equal inputs; 1 when left out, which is "
+          "what rounding may make, 255 for no bound")
       ->check(CLI::Range(0, 255));
   command
       ->add_option("--min-runtime-agreement", arguments->bounds.runtime_agreement,

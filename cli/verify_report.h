@@ -10,7 +10,7 @@
 
 namespace miniqat::cli {
 
-/// What a user demands of a verification; none where nothing is demanded.
+/// What is demanded of a verification; none where nothing is demanded.
 struct Bounds {
   /// Points of accuracy (percent) between the simulated graph and the integer engine.
   std::optional<double> accuracy_difference;

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/json_text.h"
+#include "core/quote.h"
 #include "core/registry.h"
 #include "core/suggest.h"
 
@@ -116,7 +118,7 @@ class Reader final : public AttributeVisitor {
     if (level.object == nullptr) return;
     for (const auto& item : level.object->items())
       if (!level.known.contains(item.key()))
-        fail("unknown attribute \"", level.prefix, item.key(), "\"",
+        fail("unknown attribute ", quote(level.prefix + item.key()),
              did_you_mean(item.key(), std::vector<std::string>(level.known.begin(), level.known.end())));
   }
 
@@ -129,7 +131,7 @@ class Reader final : public AttributeVisitor {
     if (found == names.end()) {
       std::string known;
       for (const std::string_view one : names) known += (known.empty() ? "" : ", ") + std::string(one);
-      fail("attribute \"", levels_.back().prefix, name, "\" is \"", text, "\"; known are ", known);
+      fail("attribute \"", levels_.back().prefix, name, "\" is ", quote(text), "; known are ", known);
     }
     index = static_cast<int>(found - names.begin());
   }
@@ -149,8 +151,7 @@ class Reader final : public AttributeVisitor {
     return found == level.object->end() ? nullptr : &*found;
   }
   const Json& require(const Json& json, bool right, std::string_view name, std::string_view wanted) const {
-    if (!right)
-      fail("attribute \"", levels_.back().prefix, name, "\" must be ", wanted, ", got ", json.dump().substr(0, 60));
+    if (!right) fail("attribute \"", levels_.back().prefix, name, "\" must be ", wanted, ", got ", shown(json));
     return json;
   }
   std::int64_t integer(const Json& json, std::string_view name) const {
@@ -190,7 +191,7 @@ Json attributes_to_json(const Op& op) {
 }
 
 void attributes_from_json(Op& op, const Json& attributes) {
-  if (!attributes.is_object()) fail("attrs must be an object, got ", attributes.dump().substr(0, 60));
+  if (!attributes.is_object()) fail("attrs must be an object, got ", shown(attributes));
   Reader reader(attributes);
   op.visit(reader);
   reader.finish();

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/quote.h"
 
 namespace miniqat {
 namespace {
@@ -28,7 +29,7 @@ std::string_view name_of(DType dtype) { return kRows[static_cast<std::size_t>(dt
 DType dtype_from_name(std::string_view name) {
   for (const Row& row : kRows)
     if (row.name == name) return row.dtype;
-  fail("unknown dtype \"", name, "\"; known are float32, float64, int64, int32, int8, uint8");
+  fail("unknown dtype ", quote(name), "; known are float32, float64, int64, int32, int8, uint8");
 }
 
 }  // namespace miniqat

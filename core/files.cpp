@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -166,6 +167,12 @@ std::string read_file(const fs::path& path, std::uintmax_t limit) {
       fail("cannot read ", path.string(), ": it exceeds the limit of ", limit, " bytes");
     bytes.append(chunk.data(), static_cast<std::size_t>(count));
   }
+}
+
+std::string read_large_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) ? read_file(path, std::numeric_limits<std::uintmax_t>::max())
+                                            : read_file(path);
 }
 
 void require_writable(const fs::path& path) { PendingFile({.path = path, .bytes = {}}); }

@@ -11,6 +11,10 @@ namespace miniqat {
 /// `limit` bytes).
 std::string read_file(const std::filesystem::path& path, std::uintmax_t limit = std::uintmax_t{1} << 31);
 
+/// The same for what may be larger: no limit for a regular file, whose size is known; that of read_file() for pipes and
+/// devices, which need not end.
+std::string read_large_file(const std::filesystem::path& path);
+
 /// Writes a temporary file beside `path`, fsyncs it and renames it over `path`: readers see the old file or the new
 /// one, never a half. Throws Error naming path and reason; then `path` is untouched and the temporary file removed.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);

@@ -3,26 +3,31 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <charconv>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 
 namespace miniqat {
 namespace {
 
+/// In a .safetensors file this is no tensor.
+constexpr std::string_view kNoVariable = "__metadata__";
+
 void require_name(const std::string& name) {
   if (name.empty()) fail("a node needs a name");
   const bool plain =
       std::ranges::all_of(name, [](unsigned char c) { return c > ' ' && c != ':' && c != '"' && c != ',' && c < 127; });
-  if (!plain) fail("the name \"", name, "\" may not hold spaces, quotes, ':', ',' or anything but ASCII");
-  if (name.front() == '/' || name.back() == '/') fail("the name \"", name, "\" may not start or end with '/'");
+  if (!plain) fail("the name ", quote(name), " may not hold spaces, quotes, ':', ',' or anything but ASCII");
+  if (name.front() == '/' || name.back() == '/') fail("the name ", quote(name), " may not start or end with '/'");
 }
 
 std::vector<TensorSpec> infer(const Op& op, const std::string& name, std::span<const TensorSpec> inputs) {
   try {
     return op.infer(inputs);
   } catch (const Error& error) {
-    fail("[", op.type(), " \"", name, "\"] ", error.what());
+    fail("[", op.type(), " ", quote(name), "] ", error.what());
   }
 }
 
@@ -57,7 +62,7 @@ std::string scope_of(std::string_view name) {
   return std::string(slash == std::string_view::npos ? "" : name.substr(0, slash));
 }
 
-std::string describe(const Node& node) { return concat("[", node.type(), " \"", node.name(), "\"]"); }
+std::string describe(const Node& node) { return concat("[", node.type(), " ", quote(node.name()), "]"); }
 
 Graph Graph::clone() const {
   Graph copy;
@@ -68,7 +73,7 @@ Graph Graph::clone() const {
     copy.add(node->name_, node->op_->clone(), std::move(inputs));
   }
   std::vector<Node*> order;
-  for (const auto& node : nodes_) order.push_back(copy.by_name_.at(node->name_));
+  for (const Node* node : nodes()) order.push_back(copy.by_name_.at(node->name_));
   copy.set_node_order(order);
   for (const Output& output : outputs_) copy.outputs_.push_back(twin(output));
   return copy;
@@ -76,7 +81,9 @@ Graph Graph::clone() const {
 
 Node& Graph::add(const std::string& name, std::unique_ptr<Op> op, std::vector<Output> inputs) {
   require_name(name);
-  if (by_name_.contains(name)) fail("there are two nodes named \"", name, "\"");
+  if (name == kNoVariable && op->type() == "Variable")
+    fail("[Variable ", quote(name), "] may not have the name of a checkpoint's free text");
+  if (by_name_.contains(name)) fail("there are two nodes named ", quote(name));
   for (const Output& input : inputs) require_owned(input, "an input of \"" + name + "\"");
   const std::vector<TensorSpec> input_specs = specs_of(inputs);
   std::vector<TensorSpec> specs = infer(*op, name, input_specs);
@@ -91,8 +98,13 @@ Node& Graph::add(const std::string& name, std::unique_ptr<Op> op, std::vector<Ou
     const Output& input = node->inputs_[i];
     input.node->uses_[input.index].push_back({node.get(), static_cast<int>(i)});
   }
+  Node* last_input = nullptr;
+  for (const Output& input : node->inputs_)
+    if (!last_input || NodeOrder::is_before(*last_input, *input.node)) last_input = input.node;
+  order_.insert(*node, last_input);
   by_name_.emplace(name, node.get());
   owned_.insert(node.get());
+  node->slot_ = nodes_.size();
   nodes_.push_back(std::move(node));
   revision_ = next_revision();
   return *nodes_.back();
@@ -121,18 +133,23 @@ int Graph::reroute(Output from, Output to, std::span<const Use> uses) {
     if (use.input < 0 || use.input >= static_cast<int>(use.node->inputs_.size()) ||
         use.node->inputs_[use.input] != from)
       fail(describe(*use.node), " does not take ", from.name(), " as input ", use.input);
-    if (reaches(use.node, to.node)) fail("rerouting ", describe(*use.node), " to ", to.name(), " would close a cycle");
+    if (!order_.bring_before(*to.node, *use.node))
+      fail("rerouting ", describe(*use.node), " to ", to.name(), " would close a cycle");
   }
-  for (const Use& use : moving) move_use(use, to);
+  move_uses(from, to, moving);
   revision_ = next_revision();
   return static_cast<int>(moving.size());
 }
 
-void Graph::move_use(Use use, Output to) {
-  Output& input = use.node->inputs_[use.input];
-  std::erase(input.node->uses_[input.index], use);
-  input = to;
-  to.node->uses_[to.index].push_back(use);
+void Graph::move_uses(Output from, Output to, std::span<const Use> uses) {
+  for (const Use& use : uses) {
+    Output& input = use.node->inputs_[use.input];
+    // Named twice, or there already.
+    if (input == to) continue;
+    input = to;
+    to.node->uses_[to.index].push_back(use);
+  }
+  std::erase_if(from.node->uses_[from.index], [&](const Use& use) { return use.node->inputs_[use.input] != from; });
 }
 
 void Graph::replace_op(Node& node, std::unique_ptr<Op> op) {
@@ -155,8 +172,16 @@ void Graph::erase(Node& node) {
     std::erase(node.inputs_[i].node->uses_[node.inputs_[i].index], Use{&node, static_cast<int>(i)});
   by_name_.erase(node.name_);
   owned_.erase(&node);
-  std::erase_if(nodes_, [&node](const auto& owned) { return owned.get() == &node; });
+  order_.erase(node);
+  forget_number(node.name_);
+  nodes_[node.slot_].reset();
+  if (nodes_.size() > 2 * owned_.size()) drop_holes();
   revision_ = next_revision();
+}
+
+void Graph::drop_holes() {
+  std::erase(nodes_, nullptr);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i]->slot_ = i;
 }
 
 Node* Graph::find(std::string_view name) const {
@@ -167,8 +192,8 @@ Node* Graph::find(std::string_view name) const {
 Node& Graph::at(std::string_view name) const {
   if (Node* node = find(name)) return *node;
   std::vector<std::string> names;
-  for (const auto& node : nodes_) names.push_back(node->name_);
-  fail("the graph has no node \"", name, "\"", did_you_mean(name, names));
+  for (const Node* node : nodes()) names.push_back(node->name_);
+  fail("the graph has no node ", quote(name), did_you_mean(name, names));
 }
 
 Output Graph::output_at(std::string_view name) const {
@@ -185,44 +210,61 @@ Output Graph::output_at(std::string_view name) const {
 }
 
 std::string Graph::unique_name(const std::string& name) const {
-  std::string candidate = name;
-  for (int i = 1; by_name_.contains(candidate); ++i) candidate = concat(name, "_", i);
-  return candidate;
+  if (!by_name_.contains(name)) return name;
+  int& number = next_number_.try_emplace(name, 1).first->second;
+  for (std::string candidate;; ++number)
+    if (candidate = concat(name, "_", number); !by_name_.contains(candidate)) return candidate;
+}
+
+/// "conv_7" is free again.
+void Graph::forget_number(std::string_view name) {
+  const std::size_t underscore = name.rfind('_');
+  if (underscore == std::string_view::npos) return;
+  const auto found = next_number_.find(name.substr(0, underscore));
+  if (found == next_number_.end()) return;
+  int number = 0;
+  const char* end = name.data() + name.size();
+  if (std::from_chars(name.data() + underscore + 1, end, number).ptr == end && number > 0)
+    found->second = std::min(found->second, number);
 }
 
 std::vector<Node*> Graph::nodes() const {
   std::vector<Node*> all;
-  for (const auto& node : nodes_) all.push_back(node.get());
+  all.reserve(owned_.size());
+  for (const auto& node : nodes_)
+    if (node) all.push_back(node.get());
   return all;
 }
 
 std::vector<Node*> Graph::topological_order() const {
   // Depth first with an explicit stack: a file may hold a chain far longer than the call stack is deep.
-  enum class Mark { kOpen, kDone };
-  std::unordered_map<const Node*, Mark> marks;
+  enum class Mark : char { kNew, kOpen, kDone };
+  std::vector<Mark> marks(nodes_.size(), Mark::kNew);
   std::vector<Node*> order;
+  order.reserve(size());
   struct Frame {
     Node* node;
     std::size_t next_input;
   };
-  for (const auto& root : nodes_) {
-    if (marks.contains(root.get())) continue;
-    std::vector<Frame> stack = {{root.get(), 0}};
-    marks[root.get()] = Mark::kOpen;
+  std::vector<Frame> stack;
+  for (Node* root : nodes()) {
+    if (marks[root->slot_] != Mark::kNew) continue;
+    stack.push_back({root, 0});
+    marks[root->slot_] = Mark::kOpen;
     while (!stack.empty()) {
       Frame& frame = stack.back();
       if (frame.next_input == frame.node->inputs_.size()) {
-        marks[frame.node] = Mark::kDone;
+        marks[frame.node->slot_] = Mark::kDone;
         order.push_back(frame.node);
         stack.pop_back();
         continue;
       }
       Node* producer = frame.node->inputs_[frame.next_input++].node;
-      const auto [mark, fresh] = marks.try_emplace(producer, Mark::kOpen);
-      if (fresh)
-        stack.push_back({producer, 0});
-      else if (mark->second == Mark::kOpen)
-        fail("the graph has a cycle through ", describe(*producer));
+      Mark& mark = marks[producer->slot_];
+      if (mark == Mark::kOpen) fail("the graph has a cycle through ", describe(*producer));
+      if (mark == Mark::kDone) continue;
+      mark = Mark::kOpen;
+      stack.push_back({producer, 0});
     }
   }
   return order;
@@ -235,35 +277,53 @@ void Graph::set_outputs(std::vector<Output> outputs) {
 }
 
 void Graph::verify() const {
-  for (const auto& node : nodes_) {
+  for (const Node* node : nodes()) {
     const auto named = by_name_.find(node->name_);
-    if (named == by_name_.end() || named->second != node.get()) fail(describe(*node), " is not known under its name");
-    for (std::size_t i = 0; i < node->inputs_.size(); ++i) {
-      const Output& input = node->inputs_[i];
-      if (!owned_.contains(input.node))
-        fail(describe(*node), " takes input ", i, " from a node that is not in the graph");
-      if (std::ranges::count(input.node->uses_.at(input.index), Use{node.get(), static_cast<int>(i)}) != 1)
-        fail(describe(*input.node), " does not know its consumer ", describe(*node));
-    }
-    for (std::size_t k = 0; k < node->uses_.size(); ++k)
-      for (const Use& use : node->uses_[k])
-        if (!owned_.contains(use.node) || use.node->inputs_.at(use.input) != node->output(static_cast<int>(k)))
-          fail(describe(*node), " lists a consumer that does not take its output ", k);
+    if (named == by_name_.end() || named->second != node) fail(describe(*node), " is not known under its name");
     if (infer(*node->op_, node->name_, node->input_specs()) != node->specs_)
       fail(describe(*node), " no longer has the shapes it was built with: ", shapes_of(node->specs_));
   }
+  verify_edges();
   for (const Output& output : outputs_)
     if (!owned_.contains(output.node)) fail("an output of the graph belongs to a node that is not in it");
-  if (topological_order().size() != nodes_.size()) fail("the graph's edges lead out of it");
+  if (topological_order().size() != size()) fail("the graph's edges lead out of it");
+}
+
+/// Every edge is known to both of its ends, once, and leads forward in the order.
+void Graph::verify_edges() const {
+  const auto hash = [](const Use& use) { return std::hash<const Node*>{}(use.node) * 31 + use.input; };
+  std::unordered_set<Use, decltype(hash)> known(0, hash);
+  for (const Node* node : nodes())
+    for (std::size_t k = 0; k < node->uses_.size(); ++k)
+      for (const Use& use : node->uses_[k])
+        if (!owned_.contains(use.node) || use.node->inputs_.at(use.input) != node->output(static_cast<int>(k)) ||
+            !known.insert(use).second)
+          fail(describe(*node), " lists a consumer that does not take its output ", k);
+  for (const Node* node : nodes())
+    for (std::size_t i = 0; i < node->inputs_.size(); ++i) {
+      const Node* producer = node->inputs_[i].node;
+      if (!owned_.contains(producer))
+        fail(describe(*node), " takes input ", i, " from a node that is not in the graph");
+      if (!known.contains({const_cast<Node*>(node), static_cast<int>(i)}))
+        fail(describe(*producer), " does not know its consumer ", describe(*node));
+      if (!NodeOrder::is_before(*producer, *node))
+        fail(describe(*node), " stands before ", describe(*producer), ", which it takes");
+    }
 }
 
 void Graph::set_node_order(std::span<Node* const> order) {
   std::unordered_map<const Node*, std::size_t> place;
   for (std::size_t i = 0; i < order.size(); ++i) place.emplace(order[i], i);
-  const bool permutation = order.size() == nodes_.size() && place.size() == nodes_.size() &&
+  const bool permutation = order.size() == size() && place.size() == size() &&
                            std::ranges::all_of(order, [&](const Node* node) { return owned_.contains(node); });
   if (!permutation) fail("the node order must name every node once");
-  std::ranges::sort(nodes_, {}, [&](const auto& node) { return place.at(node.get()); });
+  drop_holes();
+  std::vector<std::unique_ptr<Node>> sorted(nodes_.size());
+  for (auto& node : nodes_) {
+    node->slot_ = place.at(node.get());
+    sorted[node->slot_] = std::move(node);
+  }
+  nodes_ = std::move(sorted);
   revision_ = next_revision();
 }
 
@@ -272,20 +332,6 @@ void Graph::require_owned(Output output, std::string_view role) const {
   if (!owned_.contains(output.node)) fail(role, " is not of this graph");
   if (output.index < 0 || output.index >= static_cast<int>(output.node->specs_.size()))
     fail(role, " asks for output ", output.index, " of ", describe(*output.node));
-}
-
-bool Graph::reaches(const Node* from, const Node* to) const {
-  std::vector<const Node*> pending = {from};
-  std::unordered_set<const Node*> seen = {from};
-  while (!pending.empty()) {
-    const Node* node = pending.back();
-    pending.pop_back();
-    if (node == to) return true;
-    for (const auto& uses : node->uses_)
-      for (const Use& use : uses)
-        if (seen.insert(use.node).second) pending.push_back(use.node);
-  }
-  return false;
 }
 
 }  // namespace miniqat

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/node_order.h"
 #include "core/op.h"
 
 namespace miniqat {
@@ -64,6 +65,7 @@ class Node {
 
  private:
   friend class Graph;
+  friend class NodeOrder;
   Node() = default;
 
   std::string name_;
@@ -71,11 +73,15 @@ class Node {
   std::vector<Output> inputs_;
   std::vector<TensorSpec> specs_;
   std::vector<std::vector<Use>> uses_;
+  NodePlace place_;
+  /// In Graph::nodes_.
+  std::size_t slot_ = 0;
 };
 
 /// A model: nodes with unique, '/'-scoped names and the edges between them. Define first, run later (Session); rewrite
 /// at any time through the mutators below, which alone edit edges and keep consumers right. Every mutator either
-/// succeeds or throws Error and leaves the graph as it was. Not thread-safe.
+/// succeeds or throws Error and leaves the graph as it was. What a mutator costs does not depend on the size of the
+/// graph, but for edges that are moved to a node behind their reader (NodeOrder), and set_node_order. Not thread-safe.
 class Graph {
  public:
   Graph() = default;
@@ -110,7 +116,7 @@ class Graph {
   std::vector<Node*> nodes() const;
   /// Producers before consumers, otherwise in the order of addition. Throws Error that names a cycle.
   std::vector<Node*> topological_order() const;
-  std::size_t size() const { return nodes_.size(); }
+  std::size_t size() const { return owned_.size(); }
 
   /// The tensors that the graph is about (logits, say), as in JSON's "outputs".
   const std::vector<Output>& outputs() const { return outputs_; }
@@ -125,16 +131,24 @@ class Graph {
 
  private:
   void require_owned(Output output, std::string_view role) const;
-  bool reaches(const Node* from, const Node* to) const;
-  void move_use(Use use, Output to);
+  void move_uses(Output from, Output to, std::span<const Use> uses);
+  void drop_holes();
+  void forget_number(std::string_view name);
+  void verify_edges() const;
 
+  /// Null where a node was erased, until half of them are.
   std::vector<std::unique_ptr<Node>> nodes_;
+  NodeOrder order_;
   std::unordered_set<const Node*> owned_;
   struct NameHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
   };
-  std::unordered_map<std::string, Node*, NameHash, std::equal_to<>> by_name_;
+  template <class Value>
+  using ByName = std::unordered_map<std::string, Value, NameHash, std::equal_to<>>;
+  ByName<Node*> by_name_;
+  /// For names that unique_name() has numbered: no smaller number is free.
+  mutable ByName<int> next_number_;
   std::vector<Output> outputs_;
   std::uint64_t revision_ = 0;
 };

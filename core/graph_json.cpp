@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json_text.h"
+#include "core/quote.h"
 #include "core/registry.h"
 #include "core/suggest.h"
 
@@ -36,8 +37,8 @@ struct FileNode {
 
 const Json& member(const Json& object, const char* name, bool right_type(const Json&), const char* wanted) {
   const auto found = object.find(name);
-  if (found == object.end()) fail("\"", name, "\" is missing");
-  if (!right_type(*found)) fail("\"", name, "\" must be ", wanted);
+  if (found == object.end()) fail(quote(name), " is missing");
+  if (!right_type(*found)) fail(quote(name), " must be ", wanted);
   return *found;
 }
 
@@ -47,18 +48,18 @@ bool is_array(const Json& json) { return json.is_array(); }
 std::vector<std::string> strings(const Json& list, const char* role) {
   std::vector<std::string> result;
   for (const Json& element : list) {
-    if (!element.is_string()) fail("\"", role, "\" must be a list of names, got ", element.dump().substr(0, 60));
+    if (!element.is_string()) fail(quote(role), " must be a list of names, got ", shown(element));
     result.push_back(element.get<std::string>());
   }
   return result;
 }
 
 FileNode read_node(const Json& json) {
-  if (!json.is_object()) fail("a node must be an object, got ", json.dump().substr(0, 60));
+  if (!json.is_object()) fail("a node must be an object, got ", shown(json));
   static const std::vector<std::string> kKnown = {"name", "op", "inputs", "attrs"};
   for (const auto& item : json.items())
     if (std::ranges::find(kKnown, item.key()) == kKnown.end())
-      fail("unknown key \"", item.key(), "\"", did_you_mean(item.key(), kKnown));
+      fail("unknown key ", quote(item.key()), did_you_mean(item.key(), kKnown));
   FileNode node;
   node.name = member(json, "name", is_string, "a string").get<std::string>();
   node.op = make_op(member(json, "op", is_string, "a string").get<std::string>());
@@ -67,7 +68,7 @@ FileNode read_node(const Json& json) {
     try {
       attributes_from_json(*node.op, json["attrs"]);
     } catch (const Error& error) {
-      fail("[", node.op->type(), " \"", node.name, "\"] ", error.what());
+      fail("[", node.op->type(), " ", quote(node.name), "] ", error.what());
     }
   }
   return node;
@@ -84,7 +85,7 @@ std::vector<FileNode> read_nodes(const Json& list) {
       if (named) throw;
       const auto name = list[i].is_object() ? list[i].find("name") : list[i].end();
       const bool has_name = list[i].is_object() && name != list[i].end() && name->is_string();
-      fail("node ", i, has_name ? " \"" + name->get<std::string>() + "\"" : std::string(), ": ", text);
+      fail("node ", i, has_name ? " " + quote(name->get<std::string>()) : std::string(), ": ", text);
     }
   }
   return nodes;
@@ -95,7 +96,7 @@ class Builder {
  public:
   explicit Builder(std::vector<FileNode> nodes) : nodes_(std::move(nodes)) {
     for (std::size_t i = 0; i < nodes_.size(); ++i)
-      if (!place_.emplace(nodes_[i].name, i).second) fail("there are two nodes named \"", nodes_[i].name, "\"");
+      if (!place_.emplace(nodes_[i].name, i).second) fail("there are two nodes named ", quote(nodes_[i].name));
   }
 
   Graph build() {
@@ -116,7 +117,7 @@ class Builder {
     }
     const auto stuck = std::ranges::find(built, nullptr);
     if (stuck != built.end())
-      fail("the graph has a cycle through \"", nodes_[on_cycle(stuck - built.begin(), built)].name, "\"");
+      fail("the graph has a cycle through ", quote(nodes_[on_cycle(stuck - built.begin(), built)].name));
     graph_.set_node_order(built);
     return std::move(graph_);
   }
@@ -129,7 +130,7 @@ class Builder {
     if (found != place_.end()) return found->second;
     std::vector<std::string> names;
     for (const FileNode& other : nodes_) names.push_back(other.name);
-    fail("[", node.op->type(), " \"", node.name, "\"] takes \"", input, "\", and there is no such node",
+    fail("[", node.op->type(), " ", quote(node.name), "] takes ", quote(input), ", and there is no such node",
          did_you_mean(node_part(input), names));
   }
 
@@ -156,7 +157,7 @@ class Builder {
       try {
         inputs.push_back(graph_.output_at(input));
       } catch (const Error& error) {
-        fail("[", node.op->type(), " \"", node.name, "\"] takes \"", input, "\": ", error.what());
+        fail("[", node.op->type(), " ", quote(node.name), "] takes ", quote(input), ": ", error.what());
       }
     }
     return graph_.add(node.name, std::move(node.op), std::move(inputs));
@@ -172,11 +173,11 @@ Graph build_graph(const Json& json) {
   static const std::vector<std::string> kKnown = {"format", "version", "nodes", "outputs"};
   for (const auto& item : json.items())
     if (std::ranges::find(kKnown, item.key()) == kKnown.end())
-      fail("unknown key \"", item.key(), "\"", did_you_mean(item.key(), kKnown));
+      fail("unknown key ", quote(item.key()), did_you_mean(item.key(), kKnown));
   if (member(json, "format", is_string, "a string") != "miniqat.graph")
-    fail("\"format\" is ", json["format"].dump(), ", expected \"miniqat.graph\"");
+    fail("\"format\" is ", shown(json["format"]), ", expected \"miniqat.graph\"");
   if (!json.contains("version") || json["version"] != 1)
-    fail("\"version\" is ", json.value("version", Json()).dump(), ", this program reads version 1");
+    fail("\"version\" is ", shown(json.value("version", Json())), ", this program reads version 1");
   Graph graph = Builder(read_nodes(member(json, "nodes", is_array, "a list of nodes"))).build();
   std::vector<Output> outputs;
   if (json.contains("outputs"))
@@ -212,7 +213,7 @@ Graph graph_from_json(std::string_view text, std::string_view source) {
   }
 }
 
-Graph read_graph(const std::filesystem::path& path) { return graph_from_json(read_file(path), path.string()); }
+Graph read_graph(const std::filesystem::path& path) { return graph_from_json(read_large_file(path), path.string()); }
 
 void write_graph(const std::filesystem::path& path, const Graph& graph) {
   write_file_atomically(path, graph_to_json(graph));

@@ -2,10 +2,10 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 #include <string_view>
 
 #include "core/error.h"
+#include "core/float_range.h"
 #include "core/random.h"
 
 namespace miniqat {
@@ -54,12 +54,6 @@ void fill_uniform(const Tensor& tensor, std::uint64_t key, double limit) {
   fill_with(tensor, [&] { return random.uniform(-bound, bound); });
 }
 
-void require_float32(double value, std::string_view name) {
-  // The comparison is false for a NaN.
-  if (!(std::abs(value) <= std::numeric_limits<float>::max()))
-    fail("initializer ", name, " must be a finite float32 number, is ", value);
-}
-
 }  // namespace
 
 Initializer Initializer::he_normal(double fan_in) { return truncated_normal(he_stddev(fan_in)); }
@@ -76,9 +70,9 @@ void Initializer::visit(AttributeVisitor& visitor) {
 }
 
 void Initializer::check() const {
-  require_float32(value, "value");
-  require_float32(mean, "mean");
-  require_float32(stddev, "stddev");
+  require_float32(value, "initializer value");
+  require_float32(mean, "initializer mean");
+  require_float32(stddev, "initializer stddev");
   if (stddev < 0) fail("initializer stddev must not be negative, is ", stddev);
 }
 

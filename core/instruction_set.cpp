@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "core/quote.h"
 
 namespace miniqat {
 namespace {
@@ -25,7 +26,7 @@ InstructionSet capped() {
   const char* cap = std::getenv("MINIQAT_MAX_ISA");
   if (cap == nullptr || *cap == '\0') return of_this_cpu();
   const auto found = std::ranges::find(kNames, cap);
-  if (found == kNames.end()) fail("MINIQAT_MAX_ISA must be baseline, avx2 or avx512, is \"", cap, "\"");
+  if (found == kNames.end()) fail("MINIQAT_MAX_ISA must be baseline, avx2 or avx512, is ", quote(cap));
   return std::min(of_this_cpu(), static_cast<InstructionSet>(found - kNames.begin()));
 }
 

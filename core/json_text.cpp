@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/quote.h"
 
 namespace miniqat {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr std::size_t kDeepest = 64;
-/// An object looks its keys up one by one, so that a million of them would take hours.
-constexpr std::size_t kMostKeys = 10000;
 constexpr std::size_t kLongestReason = 200;
 
 std::string place_of(std::string_view text, std::size_t offset) {
@@ -36,28 +36,30 @@ std::string plain_reason(std::string_view message) {
   return message.size() <= kLongestReason ? reason : reason + "...";
 }
 
-/// Walks through the text without building anything and throws Error at the first thing wrong. (The library could check
-/// while it builds, but then takes time that grows with the square of a list's length.)
-class Checker final : public nlohmann::json_sax<Json> {
+/// Builds the value and throws Error at the first thing wrong. (The library's own way looks through all keys of an
+/// object for each new one, and a million of them would take hours.)
+class JsonBuilder final : public nlohmann::json_sax<Json> {
  public:
-  explicit Checker(std::string_view text) : text_(text) {}
+  explicit JsonBuilder(std::string_view text) : text_(text) {}
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return open(); }
+  Json take() { return std::move(root_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return open(Json::object()); }
   bool end_object() override { return close(); }
-  bool start_array(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
   bool end_array() override { return close(); }
 
   bool key(string_t& name) override {
-    std::set<std::string>& names = names_.back();
-    if (names.size() == kMostKeys) fail("an object has more than ", kMostKeys, " keys");
-    if (!names.insert(name).second) fail("the key ", Json(name).dump(), " stands twice in one object");
+    Level& level = levels_.back();
+    if (!level.keys.insert(name).second) fail("the key ", quote(name), " stands twice in one object");
+    level.key = std::move(name);
     return true;
   }
   bool parse_error(std::size_t offset, const std::string&, const nlohmann::detail::exception& error) override {
@@ -65,27 +67,59 @@ class Checker final : public nlohmann::json_sax<Json> {
   }
 
  private:
-  bool open() {
-    if (names_.size() == kDeepest) fail("JSON nests deeper than ", kDeepest, " levels");
-    names_.emplace_back();
+  /// An object or a list that is not closed yet.
+  struct Level {
+    Json* json;
+    /// Of an object: those seen so far, and the one whose value comes next.
+    std::set<std::string> keys = {};
+    std::string key = {};
+  };
+
+  bool add(Json value) {
+    place(std::move(value));
+    return true;
+  }
+  /// The new value's place, which stays where it is until the list or object that holds it goes on.
+  Json* place(Json value) {
+    if (levels_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Level& level = levels_.back();
+    if (level.json->is_array()) {
+      level.json->push_back(std::move(value));
+      return &level.json->back();
+    }
+    // The vector that an object is, since its own emplace() would look for the key.
+    Json::object_t::Container& members = *level.json->get_ptr<Json::object_t*>();
+    return &members.emplace_back(std::move(level.key), std::move(value)).second;
+  }
+  bool open(Json empty) {
+    if (levels_.size() == kDeepestJson) fail("JSON nests deeper than ", kDeepestJson, " levels");
+    levels_.push_back({.json = place(std::move(empty))});
     return true;
   }
   bool close() {
-    names_.pop_back();
+    levels_.pop_back();
     return true;
   }
 
   std::string_view text_;
-  /// The keys seen so far in each open object; empty for an open list.
-  std::vector<std::set<std::string>> names_;
+  Json root_;
+  std::vector<Level> levels_;
 };
 
 }  // namespace
 
 Json parse_json(std::string_view text) {
-  Checker checker(text);
-  Json::sax_parse(text, &checker);
-  return Json::parse(text);
+  JsonBuilder builder(text);
+  Json::sax_parse(text, &builder);
+  return builder.take();
+}
+
+std::string shown(const Json& json) {
+  if (json.is_string()) return quote(json.get_ref<const std::string&>());
+  return printable(shortened(dump_on_one_line(json)));
 }
 
 std::string dump_on_one_line(const Json& json) {

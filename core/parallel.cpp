@@ -19,11 +19,17 @@ constexpr int kMaxThreads = 1024;
 /// What set_thread_count said; 0 before that.
 std::atomic<int> requested_count = 0;
 
-void flush_denormals() {
+/// Flush to zero, denormals are zero.
+constexpr unsigned kDenormalSwitches = 0x8040;
+
+/// Turns the switches `wanted` on and the others off. Returns those that were on.
+unsigned switch_denormals(unsigned wanted) {
 #if defined(__SSE__)
-  constexpr unsigned kFlushToZero = 0x8000;
-  constexpr unsigned kDenormalsAreZero = 0x0040;
-  _mm_setcsr(_mm_getcsr() | kFlushToZero | kDenormalsAreZero);
+  const unsigned all = _mm_getcsr(), before = all & kDenormalSwitches;
+  if (before != wanted) _mm_setcsr((all & ~kDenormalSwitches) | wanted);
+  return before;
+#else
+  return wanted;
 #endif
 }
 
@@ -42,17 +48,43 @@ int wanted_count(int otherwise) {
   return error == std::errc() && stop == text.data() + text.size() && wanted >= 1 ? wanted : otherwise;
 }
 
+int configured_count() {
+  static const int unrequested_count = default_thread_count();
+  const int requested = requested_count.load(std::memory_order_relaxed);
+  return requested != 0 ? requested : unrequested_count;
+}
+
 /// OpenMP keeps the thread count and the pool of workers, and the processor its denormal switches, separately for each
-/// thread that starts parallel regions. So every such thread (main, data loader, ...) comes through here.
-void prepare_calling_thread(int count) {
-  flush_denormals();
+/// thread that starts parallel regions.
+struct Computing {
+  /// ComputeScopes that are open.
+  int depth = 0;
+  /// What thread_count() is in them; 0 until somebody asks.
+  int count = 0;
+  /// Of before the outermost scope.
+  unsigned switches = 0;
+  int omp_count = 0;
+  int omp_dynamic = 0;
+};
+
+thread_local Computing computing;
+
+void switch_workers(int count, unsigned switches) {
+  if (count == 1 || omp_in_parallel()) return;
+#pragma omp parallel num_threads(count)
+  if (omp_get_thread_num() != 0) switch_denormals(switches);
+}
+
+/// Done when somebody asks for the thread count, since a scope around things that are never computed shall start no
+/// workers.
+void prepare_workers(int count) {
+  computing.count = count;
   if (omp_in_parallel()) return;
   // A smaller team than promised, as OMP_DYNAMIC allows, would leave oneDNN's kernels waiting for ever for the rest.
   omp_set_dynamic(0);
   omp_set_num_threads(count);
   // New workers inherit the switches from this thread, those that exist already must be told.
-#pragma omp parallel num_threads(count)
-  flush_denormals();
+  switch_workers(count, kDenormalSwitches);
 }
 
 }  // namespace
@@ -62,7 +94,7 @@ void set_thread_count(int count) {
   const int limit = omp_get_thread_limit();
   if (count > limit) fail("OMP_THREAD_LIMIT allows for ", limit, " threads, ", count, " are wanted");
   requested_count = count;
-  thread_count();
+  if (computing.count != 0) prepare_workers(count);
 }
 
 int default_thread_count() {
@@ -71,15 +103,29 @@ int default_thread_count() {
 }
 
 int thread_count() {
-  static const int unrequested_count = default_thread_count();
-  thread_local int prepared_count = 0;
-  const int requested = requested_count.load(std::memory_order_relaxed);
-  const int count = requested != 0 ? requested : unrequested_count;
-  if (prepared_count != count) {
-    prepared_count = count;
-    prepare_calling_thread(count);
-  }
-  return count;
+  if (computing.depth == 0) return configured_count();
+  if (computing.count == 0) prepare_workers(configured_count());
+  return computing.count;
+}
+
+FlushDenormals::FlushDenormals() : before_(switch_denormals(kDenormalSwitches)) {}
+FlushDenormals::~FlushDenormals() { switch_denormals(before_); }
+
+ComputeScope::ComputeScope() {
+  if (computing.depth++ != 0) return;
+  computing.count = 0;
+  computing.switches = flushed_.before();
+  computing.omp_count = omp_get_max_threads();
+  computing.omp_dynamic = omp_get_dynamic();
+}
+
+ComputeScope::~ComputeScope() {
+  if (--computing.depth != 0 || computing.count == 0) return;
+  switch_workers(computing.count, computing.switches);
+  computing.count = 0;
+  if (omp_in_parallel()) return;
+  omp_set_num_threads(computing.omp_count);
+  omp_set_dynamic(computing.omp_dynamic);
 }
 
 // OpenMP's count honours the affinity mask, and also an OMP_PROC_BIND that has narrowed the main thread's own mask.

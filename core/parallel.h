@@ -8,10 +8,12 @@
 
 namespace miniqat {
 
-/// Sets the number of threads of our loops and of oneDNN, and switches every one of them to flush denormals to zero
-/// (denormals slow convolutions down a hundredfold). Throws Error unless 1 <= count <= 1024, and for more than
-/// OMP_THREAD_LIMIT allows. Call before the first run.
+/// Sets the number of threads of our loops and of oneDNN, for all threads that compute: each has workers of its own, so
+/// that two sessions in two threads use twice as many. Takes effect at once in the calling thread, in others when what
+/// they compute has ended (ComputeScope). Throws Error unless 1 <= count <= 1024, and for more than OMP_THREAD_LIMIT
+/// allows.
 void set_thread_count(int count);
+/// Inside a ComputeScope always the same.
 int thread_count();
 /// What thread_count() is before anyone sets it: the available cores, or fewer when OMP_NUM_THREADS says so. A value of
 /// OMP_NUM_THREADS that is no thread count is ignored; OpenMP's library warns of it.
@@ -19,18 +21,54 @@ int default_thread_count();
 /// The cores that this process may use.
 int available_cores();
 
+/// Denormals slow convolutions down a hundredfold: while one lives, the calling thread flushes them to zero. At the end
+/// its switches are as they were.
+class FlushDenormals {
+ public:
+  FlushDenormals();
+  ~FlushDenormals();
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+  /// The processor's switches that were on before.
+  unsigned before() const { return before_; }
+
+ private:
+  unsigned before_;
+};
+
+/// While one lives, the calling thread computes: it and its OpenMP workers flush denormals to zero, thread_count()
+/// stays as it is, and OpenMP's own settings fit it. At the end all this is for the thread as it was before. Every run
+/// of a session opens one; scopes nest, and an inner one costs nothing, so a program that does many short runs may open
+/// one around them all. Ends in the thread in which it began.
+class ComputeScope {
+ public:
+  ComputeScope();
+  ~ComputeScope();
+  ComputeScope(const ComputeScope&) = delete;
+  ComputeScope& operator=(const ComputeScope&) = delete;
+
+ private:
+  FlushDenormals flushed_;
+};
+
 /// Calls body(begin, end) over [0, n), cut into at most thread_count() contiguous ranges of at least `grain` elements.
-/// The cut depends on n, grain and the thread count only, so runs repeat bitwise. body must not throw.
+/// The cut depends on n, grain and the thread count only, so runs repeat bitwise. Denormals are flushed meanwhile. body
+/// must not throw.
 template <class Body>
 void parallel_for(std::int64_t n, std::int64_t grain, const Body& body) {
   if (n <= 0) return;
   const std::int64_t parts = std::min<std::int64_t>(thread_count(), (n + grain - 1) / std::max<std::int64_t>(grain, 1));
   if (parts <= 1 || omp_in_parallel()) {
+    const FlushDenormals flushed;
     body(std::int64_t{0}, n);
     return;
   }
 #pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
-  for (std::int64_t part = 0; part < parts; ++part) body(n * part / parts, n * (part + 1) / parts);
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const FlushDenormals flushed;
+    body(n * part / parts, n * (part + 1) / parts);
+  }
 }
 
 /// How many ranges parallel_for will cut, for loops that keep one partial result a range.

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 
 namespace miniqat {
@@ -23,7 +24,7 @@ std::unique_ptr<Op> make_op(std::string_view type) {
   const std::vector<std::string> names = registered_ops();
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : " ") + name;
-  fail("unknown op \"", type, "\"", did_you_mean(type, names), "; known are ", known);
+  fail("unknown op ", quote(type), did_you_mean(type, names), "; known are ", known);
 }
 
 std::vector<std::string> registered_ops() {

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json_text.h"
+#include "core/quote.h"
 
 namespace miniqat {
 namespace {
@@ -39,9 +40,6 @@ struct Entry {
   std::uint64_t end = 0;
 };
 
-/// A name in quotes with control characters escaped, so that an error stays one line.
-std::string quoted(const std::string& name) { return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 Json parse_header(std::string_view text) {
   try {
     return Json(parse_json(text));
@@ -54,7 +52,7 @@ std::map<std::string, std::string> parse_metadata(const Json& json) {
   std::map<std::string, std::string> metadata;
   if (!json.is_object()) fail("__metadata__ must be an object of strings");
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_string()) fail("__metadata__ ", quoted(key), " must be a string");
+    if (!value.is_string()) fail("__metadata__ ", quote(key), " must be a string");
     metadata.emplace(key, value.get<std::string>());
   }
   return metadata;
@@ -63,7 +61,7 @@ std::map<std::string, std::string> parse_metadata(const Json& json) {
 DType parse_dtype(const Json& json) {
   for (const auto& [name, dtype] : kDTypes)
     if (json == name) return dtype;
-  fail("dtype must be one of F32 F64 I64 I32 I8 U8, is ", json.dump());
+  fail("dtype must be one of F32 F64 I64 I32 I8 U8, is ", shown(json));
 }
 
 /// Whole numbers from 0 to 2^63-1.
@@ -72,7 +70,7 @@ std::vector<std::int64_t> parse_numbers(const Json& json, std::string_view what)
   if (!json.is_array()) fail(what, " must be a list of whole numbers");
   for (const Json& number : json) {
     if (!number.is_number_unsigned() || number.get<std::uint64_t>() > INT64_MAX)
-      fail(what, " must hold whole numbers from 0 to 2^63-1, holds ", number.dump());
+      fail(what, " must hold whole numbers from 0 to 2^63-1, holds ", shown(number));
     numbers.push_back(number.get<std::int64_t>());
   }
   return numbers;
@@ -82,7 +80,7 @@ std::vector<std::int64_t> parse_numbers(const Json& json, std::string_view what)
 Entry parse_entry(const std::string& name, const Json& json, std::uint64_t data_bytes) {
   if (!json.is_object()) fail("must be an object with dtype, shape and data_offsets");
   for (const auto& [key, value] : json.items())
-    if (key != "dtype" && key != "shape" && key != "data_offsets") fail("has the unknown key ", quoted(key));
+    if (key != "dtype" && key != "shape" && key != "data_offsets") fail("has the unknown key ", quote(key));
   for (const char* key : {"dtype", "shape", "data_offsets"})
     if (!json.contains(key)) fail("lacks ", key);
 
@@ -107,9 +105,9 @@ void require_exact_cover(std::vector<Entry>& entries, std::uint64_t data_bytes) 
   std::uint64_t covered = 0;
   const Entry* previous = nullptr;
   for (const Entry& entry : entries) {
-    if (entry.begin < covered) fail("tensors ", quoted(previous->name), " and ", quoted(entry.name), " overlap");
+    if (entry.begin < covered) fail("tensors ", quote(previous->name), " and ", quote(entry.name), " overlap");
     if (entry.begin > covered)
-      fail("bytes ", covered, " to ", entry.begin, " before tensor ", quoted(entry.name), " belong to no tensor");
+      fail("bytes ", covered, " to ", entry.begin, " before tensor ", quote(entry.name), " belong to no tensor");
     covered = entry.end;
     previous = &entry;
   }
@@ -140,7 +138,7 @@ Safetensors parse(std::string_view file) {
     try {
       entries.push_back(parse_entry(name, json, data.size()));
     } catch (const Error& error) {
-      fail("tensor ", quoted(name), ": ", error.what());
+      fail("tensor ", quote(name), ": ", error.what());
     }
   }
   require_exact_cover(entries, data.size());
@@ -162,7 +160,7 @@ std::string serialise(const Safetensors& content) {
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : content.tensors) {
     if (name == kMetadata) fail("a tensor must not be called ", kMetadata);
-    if (!tensor.defined()) fail("tensor ", quoted(name), " holds nothing");
+    if (!tensor.defined()) fail("tensor ", quote(name), " holds nothing");
     const std::uint64_t end = offset + tensor.bytes();
     header[name] = {
         {"dtype", dtype_name(tensor.dtype())}, {"shape", tensor.shape().to_vector()}, {"data_offsets", {offset, end}}};
@@ -193,13 +191,13 @@ void require_finite(const Tensor& tensor, const std::string& name, const std::st
   const std::span<const T> values = tensor.values<T>();
   const auto bad = std::ranges::find_if(values, [](T value) { return !std::isfinite(value); });
   if (bad != values.end())
-    fail(source, ": tensor ", quoted(name), " ", tensor.shape(), " holds ", *bad, " at element ", bad - values.begin());
+    fail(source, ": tensor ", quote(name), " ", tensor.shape(), " holds ", *bad, " at element ", bad - values.begin());
 }
 
 }  // namespace
 
 Safetensors read_safetensors(const std::filesystem::path& path) {
-  const std::string file = read_file(path);
+  const std::string file = read_large_file(path);
   try {
     return parse(file);
   } catch (const Error& error) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "core/finite.h"
+#include "core/guarded_memory.h"
 #include "core/parallel.h"
 #include "core/profile.h"
 #include "core/random.h"
@@ -25,18 +27,10 @@ void add_to(const Tensor& total, const Tensor& part) {
   with_float_type(total, [&]<class T>(T) { add_to<T>(total.values<T>(), part.values<T>()); });
 }
 
-bool is_finite(const Tensor& tensor) {
-  if (tensor.dtype() != DType::kFloat32 && tensor.dtype() != DType::kFloat64) return true;
-  bool finite = true;
-  with_float_type(tensor, [&]<class T>(T) {
-    finite = std::ranges::all_of(tensor.values<T>(), [](T value) { return std::isfinite(value); });
-  });
-  return finite;
-}
-
 /// What an op finds wrong while it runs (a label that is no class, say) gets its node's name before it.
 template <class Body>
-void in_the_name_of(const Node& node, const Body& body) {
+void in_the_name_of(const Node& node, std::string_view direction, const Body& body) {
+  const GuardedStep guarded([&] { return concat(describe(node), " (", direction, ")"); });
   try {
     body();
   } catch (const Error& error) {
@@ -60,7 +54,6 @@ double scalar_value(const Tensor& tensor) {
 }  // namespace
 
 Session::Session(Graph& graph, SessionOptions options) : graph_(graph), options_(options) {
-  thread_count();
   revision_ = graph.revision() - 1;
   refresh();
 }
@@ -70,6 +63,7 @@ Session::~Session() = default;
 /// Follows a graph that was rewritten since the last call: new variables are initialised, plans thrown away.
 void Session::refresh() {
   if (revision_ == graph_.revision()) return;
+  const FlushDenormals flushed;
   names_.clear();
   trainable_.clear();
   counts_steps_ = false;
@@ -139,6 +133,7 @@ void Session::bind(Plan& plan, const Feeds& feeds) {
 
 /// Runs all steps of a bound plan: forward in order, then backward.
 void Session::sweep(Plan& plan, std::int64_t step) {
+  for (const Tensor& stretch : plan.stretches) poison({static_cast<std::byte*>(stretch.raw()), stretch.bytes()});
   {
     const ProfileScope timed(profile_, kOther, "updated variables", "(copy)");
     for (Plan::Staged& staged : plan.staged) staged.tensor.assign(*staged.value);
@@ -149,7 +144,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
     const ProfileScope timed = time_step(profile_, kForward, *forward.node, *forward.op);
     forward.context.random_key = mix(mix(options_.seed, forward.name_hash), static_cast<std::uint64_t>(step));
     const Op& op = *forward.op;
-    in_the_name_of(*forward.node,
+    in_the_name_of(*forward.node, "forward",
                    [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
   }
   if (plan.seed != nullptr)
@@ -163,7 +158,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
     }
     {
       const ProfileScope timed = time_step(profile_, kBackward, *backward.node, op);
-      in_the_name_of(*backward.node,
+      in_the_name_of(*backward.node, "backward",
                      [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
     }
     if (backward.sums.empty()) continue;
@@ -180,6 +175,7 @@ void Session::commit(const Plan& plan) {
 }
 
 RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
+  const ComputeScope computing;
   const ProfileStep timed(profile_, step_ + 1);
   refresh();
   Plan& plan = plan_for(plan_request(request));
@@ -196,6 +192,7 @@ RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
 }
 
 float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds) {
+  const ComputeScope computing;
   const ProfileStep timed(profile_, step_ + 1);
   refresh();
   if (loss.node == nullptr || loss.shape().elements() != 1) fail("a loss must be a scalar of this graph");
@@ -208,6 +205,7 @@ float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& 
   if (!std::isfinite(value))
     throw NonFiniteLoss(concat("the loss became ", std::isnan(value) ? "NaN" : "infinite", " in step ", step_ + 1,
                                "; first seen in ", first_non_finite(loss, feeds)));
+  require_finite_updates(training, value);
   apply_optimizer(training, optimizer);
   commit(plan);
   return static_cast<float>(value);
@@ -237,8 +235,27 @@ TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
   return training_plans_.emplace_back(std::move(training));
 }
 
+/// A look at every gradient before anything is changed: a finite loss may have others (0 * infinity behind a max, the
+/// root of a zero), and after the update nothing would lead back to them.
+void Session::require_finite_updates(const TrainingPlan& training, double loss) const {
+  const auto require = [&](const Tensor& tensor, std::string_view what, const std::string& name) {
+    if (is_finite(tensor)) return;
+    bool nan = false;
+    with_float_type(tensor, [&]<class T>(T) {
+      nan = std::ranges::any_of(tensor.values<T>(), [](T value) { return std::isnan(value); });
+    });
+    throw NonFiniteUpdate(concat(what, " variable \"", name, "\" became ", nan ? "NaN" : "infinite", " in step ",
+                                 step_ + 1, ", though the loss was finite (", loss, ")"));
+  };
+  const ProfileScope timed(profile_, kOptimizer, "gradients", "(check)");
+  for (const TrainingPlan::Update& update : training.updates)
+    require(*update.gradient, "the gradient of", *update.name);
+  for (const Plan::Staged& staged : training.plan->staged) require(staged.tensor, "the new value of", staged.variable);
+}
+
 void Session::apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer) {
   for (const TrainingPlan::Update& update : training.updates) {
+    const GuardedStep guarded([&] { return concat("the update of \"", *update.name, "\""); });
     const ProfileScope timed(profile_, kOptimizer, *update.name, "(update)");
     optimizer.apply({.name = *update.name,
                      .value = update.value,

@@ -51,11 +51,19 @@ class NonFiniteLoss : public Error {
   using Error::Error;
 };
 
+/// The loss was finite, but a gradient or an updated variable (a moving statistic, a range) was not. Nothing was kept,
+/// either: the next loss would not have been finite.
+class NonFiniteUpdate : public NonFiniteLoss {
+ public:
+  using NonFiniteLoss::NonFiniteLoss;
+};
+
 /// Runs a graph: holds the variables' values by name, the step counters, the optimizer's state and the compiled plans.
 /// The graph must outlive the session and may be rewritten between two calls: variables keep their values by name, new
 /// ones are initialised from the seed and their name, plans are compiled again. Same seed, thread count and machine:
-/// bitwise the same results. Not thread-safe; nor may two sessions run at once in two threads, since all share oneDNN's
-/// kernels and their working memory.
+/// bitwise the same results. A session (and its graph) is for one thread at a time. Sessions in several threads may run
+/// at once, each with workers, oneDNN kernels and working memory of its thread's own; thread_count() is the same for
+/// all. The calling thread is left as it was (core/parallel.h, ComputeScope).
 class Session {
  public:
   explicit Session(Graph& graph, SessionOptions options = {});
@@ -65,7 +73,8 @@ class Session {
   /// counters by one first; on an exception neither counters nor variables have changed.
   RunResult run(const RunRequest& request, const Feeds& feeds);
   /// One step of training on a scalar loss: forward, backward, optimizer, committed updates. Returns the loss.
-  /// Throws NonFiniteLoss naming step and first node with a NaN or infinity.
+  /// Throws NonFiniteLoss naming step and first node with a NaN or infinity, NonFiniteUpdate naming step and first
+  /// variable.
   float train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds);
 
   /// Completed training steps.
@@ -84,7 +93,8 @@ class Session {
   NamedTensors variables();
 
   /// Everything that a training run needs to go on: variables by name, "optimizer:<slot>/<variable>", the counters as
-  /// "session:step" and "session:quantization_step". (No node's name holds a colon.)
+  /// "session:step" and "session:quantization_step". (No node's name holds a colon.) Throws NonFiniteUpdate for values
+  /// that restore() would refuse.
   Safetensors checkpoint();
   /// What happened to each name of a file.
   struct RestoreReport {
@@ -123,6 +133,7 @@ class Session {
   TrainingPlan& training_plan(Output loss, const Optimizer& optimizer);
   void apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer);
   std::string first_non_finite(Output loss, const Feeds& feeds);
+  void require_finite_updates(const TrainingPlan& training, double loss) const;
   Tensor& slot(std::string_view kind, const std::string& variable);
 
   Graph& graph_;

@@ -1,8 +1,10 @@
 #include "core/source_ops.h"
 
 #include <array>
+#include <cmath>
 
 #include "core/error.h"
+#include "core/float_range.h"
 #include "core/node_check.h"
 #include "core/registry.h"
 
@@ -44,6 +46,8 @@ void Constant::visit(AttributeVisitor& visitor) {
 std::vector<TensorSpec> Constant::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 0);
   const Shape shape(attributes_.shape);
+  for (const double value : attributes_.value)
+    if (std::isfinite(value)) require_float32(value, "value");
   const auto count = static_cast<std::int64_t>(attributes_.value.size());
   if (count != 1 && count != shape.elements())
     fail("value must be one number or ", shape.elements(), " of them for shape ", shape, ", got ", count);

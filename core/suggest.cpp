@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/quote.h"
 
 namespace miniqat {
 namespace {
@@ -36,7 +37,7 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
       best_distance = distance;
     }
   }
-  return best == nullptr ? "" : concat("; did you mean \"", *best, "\"?");
+  return best == nullptr ? "" : concat("; did you mean ", quote(*best), "?");
 }
 
 }  // namespace miniqat

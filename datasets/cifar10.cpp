@@ -14,9 +14,12 @@ constexpr const char* kName = "cifar10";
 constexpr int kClasses = 10;
 constexpr std::int64_t kSide = 32, kChannels = 3, kPlane = kSide * kSide, kImageBytes = kChannels * kPlane;
 constexpr std::int64_t kRecordBytes = 1 + kImageBytes;
+/// Of a file, so that no memory is taken for what read_file() refuses.
+constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 31;
 
 std::int64_t record_count(const std::filesystem::path& path, std::uintmax_t bytes) {
   if (bytes == 0) fail(path, " is empty; CIFAR-10 records of ", kRecordBytes, " bytes were expected");
+  if (bytes > kMaxBytes) fail(path, " has ", bytes, " bytes, more than the limit of ", kMaxBytes);
   if (bytes % kRecordBytes != 0)
     fail(path, " has ", bytes, " bytes, which is no multiple of a CIFAR-10 record's ", kRecordBytes);
   return static_cast<std::int64_t>(bytes / kRecordBytes);

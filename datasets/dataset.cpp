@@ -1,6 +1,7 @@
 #include "datasets/dataset.h"
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "datasets/cifar10.h"
 #include "datasets/idx.h"
 #include "datasets/synthetic_digits.h"
@@ -39,7 +40,7 @@ Splits load(const std::string& name, const std::filesystem::path& data_dir, cons
   if (name == "cifar10") return load_cifar10(data_dir);
   std::string known;
   for (const std::string& candidate : dataset_names()) known += (known.empty() ? "" : ", ") + candidate;
-  fail("unknown data set \"", name, "\"; known are ", known);
+  fail("unknown data set ", quote(name), "; known are ", known);
 }
 
 }  // namespace miniqat::datasets

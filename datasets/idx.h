@@ -11,8 +11,8 @@ namespace miniqat::datasets {
 // labels), one big-endian 32-bit extent an axis, then the bytes. Files may be raw or gzipped, whatever they are called.
 //
 // All of these throw Error in one line with the path: empty, truncated or surplus content, a wrong magic number,
-// extents that are zero, absurd or not the file's, corrupt or truncated gzip data. No memory is taken on the word of a
-// header alone.
+// extents that are zero, absurd or not the file's, corrupt or truncated gzip data. No memory is taken
+// on the word of a header alone.
 
 /// [n, h, w, 1] uint8
 Tensor read_idx_images(const std::filesystem::path& path);
@@ -22,7 +22,8 @@ Tensor read_idx_labels(const std::filesystem::path& path, int classes);
 
 /// Both splits, ten classes, scale 1/255: train-images-idx3-ubyte, train-labels-idx1-ubyte and the same for t10k, or
 /// with a dot before "idx", each with or without .gz (raw preferred). `data_dir` as in load(). Throws also when images
-/// and labels differ in number, or the splits in the size of their images.
+/// and labels differ in number, or the splits in the size of their images, which the headers tell before anything is
+/// expanded, and when the files of `mnist` are Fashion-MNIST's or the other way round.
 Splits load_idx(const std::string& name, const std::filesystem::path& data_dir);
 
 }  // namespace miniqat::datasets

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "core/random.h"
 
 namespace miniqat::datasets {
@@ -86,6 +87,7 @@ const Batch& Loader::next() {
 }
 
 void Loader::produce(std::stop_token stop) {
+  const FlushDenormals flushed;
   try {
     for (std::int64_t number = 0;; ++number) {
       std::unique_lock lock(mutex_);

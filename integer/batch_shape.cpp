@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/error.h"
+#include "core/quote.h"
 
 namespace miniqat::integer {
 
@@ -19,7 +20,7 @@ std::int64_t batch_size(const Tensor& batch, const TensorInfo& info) {
   const bool fits = batch.dtype() == DType::kUInt8 && batch.shape().rank() > 0 && batch.shape()[0] >= 1 &&
                     batch.shape() == batch_shape(batch.shape()[0], info.shape);
   if (!fits)
-    fail("tensor \"", info.name, "\" takes a batch of ", info.shape, " uint8, not ", batch.shape(), " ",
+    fail("tensor ", quote(info.name), " takes a batch of ", info.shape, " uint8, not ", batch.shape(), " ",
          name_of(batch.dtype()));
   return batch.shape()[0];
 }

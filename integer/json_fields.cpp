@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 
 namespace miniqat::integer {
@@ -35,7 +36,7 @@ JsonFields::JsonFields(const Json& json) : json_(json) {
 const Json& JsonFields::at(const char* key) {
   taken_.emplace_back(key);
   const auto found = json_.find(key);
-  if (found == json_.end()) fail("lacks \"", key, "\"");
+  if (found == json_.end()) fail("lacks ", quote(key));
   return *found;
 }
 

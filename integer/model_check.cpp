@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "integer/model.h"
 
 namespace miniqat::integer {
@@ -14,7 +15,7 @@ using layers::WindowAxis;
 constexpr std::int64_t kLargestExtent = 65536;
 
 std::string name_of(const Operation& operation) {
-  return concat("[", type_name(operation.action), " \"", operation.name, "\"]");
+  return concat("[", type_name(operation.action), " ", quote(operation.name), "]");
 }
 
 /// Checks one operation. Every failure names it.
@@ -251,15 +252,15 @@ void check_name(const std::string& name, std::string_view whose) {
 
 void check_tensor(const TensorInfo& tensor) {
   const Grid& grid = tensor.grid;
-  if (tensor.shape.elements() < 1) fail("integer model: tensor \"", tensor.name, "\" is empty: ", tensor.shape);
+  if (tensor.shape.elements() < 1) fail("integer model: tensor ", quote(tensor.name), " is empty: ", tensor.shape);
   if (tensor.shape.rank() > Shape::kMaxRank - 1)
-    fail("integer model: tensor \"", tensor.name, "\" has no room for a batch");
+    fail("integer model: tensor ", quote(tensor.name), " has no room for a batch");
   if (grid.bits < 2 || grid.bits > 8)
-    fail("integer model: tensor \"", tensor.name, "\" has ", grid.bits, " bits; 2 to 8 are known");
+    fail("integer model: tensor ", quote(tensor.name), " has ", grid.bits, " bits; 2 to 8 are known");
   if (!std::isnormal(grid.scale) || grid.scale < 0)
-    fail("integer model: tensor \"", tensor.name, "\" has a scale of ", grid.scale);
+    fail("integer model: tensor ", quote(tensor.name), " has a scale of ", grid.scale);
   if (grid.zero_point < 0 || grid.zero_point > grid.quant_max())
-    fail("integer model: tensor \"", tensor.name, "\" has a zero point of ", grid.zero_point, ", not in [0, ",
+    fail("integer model: tensor ", quote(tensor.name), " has a zero point of ", grid.zero_point, ", not in [0, ",
          grid.quant_max(), "]");
 }
 
@@ -280,18 +281,18 @@ void Model::check() const {
   std::set<std::string> names;
   for (const TensorInfo& tensor : tensors) {
     check_tensor(tensor);
-    if (!names.insert(tensor.name).second) fail("integer model: two tensors are called \"", tensor.name, "\"");
+    if (!names.insert(tensor.name).second) fail("integer model: two tensors are called ", quote(tensor.name));
   }
   std::set<int> ready = {input};
   for (const Operation& operation : operations) {
     const std::string what = concat("a tensor of ", name_of(operation));
     for (const int i : operation.inputs) {
       require_tensor(i, what);
-      if (!ready.contains(i)) fail("integer model: ", what, " is read before it is made: \"", tensor(i).name, "\"");
+      if (!ready.contains(i)) fail("integer model: ", what, " is read before it is made: ", quote(tensor(i).name));
     }
     require_tensor(operation.output, what);
     if (!ready.insert(operation.output).second)
-      fail("integer model: ", what, " is made twice: \"", tensor(operation.output).name, "\"");
+      fail("integer model: ", what, " is made twice: ", quote(tensor(operation.output).name));
     OperationCheck(*this, operation).run();
   }
   if (static_cast<int>(ready.size()) != count) fail("integer model: a tensor is made by no operation");

@@ -26,7 +26,7 @@ constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kPrefixBytes = 8 + 4 + 4 + 8;
 constexpr std::size_t kChecksumBytes = 4;
 /// A thousand operations take less than 1 MB; parsed, a text takes many times its size.
-constexpr std::uint32_t kMaxHeaderBytes = 1 << 22;
+constexpr std::uint32_t kMaxHeaderBytes = 1 << 26;
 
 std::uint32_t checksum_of(std::string_view bytes) {
   return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
@@ -194,6 +194,6 @@ Model from_bytes(std::string_view bytes, const std::string& source) {
   }
 }
 
-Model read_model(const std::filesystem::path& path) { return from_bytes(read_file(path), path.string()); }
+Model read_model(const std::filesystem::path& path) { return from_bytes(read_large_file(path), path.string()); }
 
 }  // namespace miniqat::integer

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/float_range.h"
 #include "core/graph.h"
+#include "core/float_range.h"
 #include "core/node_check.h"
 #include "layers/chain.h"
 #include "layers/chain_fusion.h"
@@ -84,6 +86,7 @@ std::vector<TensorSpec> BatchNorm::infer(std::span<const TensorSpec> inputs) con
   require_elements(inputs);
   const auto [epsilon, decay, is_training, freeze_delay] = attributes_;
   if (!(epsilon >= 0 && std::isfinite(epsilon))) fail("epsilon must be at least 0 and finite, is ", epsilon);
+  require_float32(epsilon, "epsilon");
   if (!(decay >= 0 && decay <= 1)) fail("decay must be in 0..1, is ", decay);
   if (freeze_delay < -1) fail("freeze_delay must be a step or -1 for never, is ", freeze_delay);
   const Shape& x = inputs[0].shape;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "core/source_ops.h"
 #include "models/lenet.h"
 #include "models/mobilenet_v1.h"
@@ -29,7 +30,7 @@ const Model& find_model(std::string_view name) {
     if (model.name == name) return model;
     known += (known.empty() ? "" : ", ") + std::string(model.name);
   }
-  fail("unknown model \"", name, "\"; known are ", known, ", or give a graph JSON file");
+  fail("unknown model ", quote(name), "; known are ", known, ", or give a graph JSON file");
 }
 
 ModelSize size_of(const Graph& graph, std::int64_t batch) {

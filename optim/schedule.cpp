@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/quote.h"
 
 namespace miniqat::optim {
 namespace {
@@ -60,7 +61,7 @@ Schedule make_schedule(std::string_view name, const ScheduleOptions& options) {
   if (found == kNames.end()) {
     std::string known;
     for (const std::string_view other : kNames) known += concat(known.empty() ? "" : ", ", other);
-    fail("unknown schedule \"", name, "\"; known are ", known);
+    fail("unknown schedule ", quote(name), "; known are ", known);
   }
   return Schedule(static_cast<ScheduleKind>(found - kNames.begin()), options);
 }

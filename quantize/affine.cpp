@@ -3,8 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace miniqat::quantize {
+namespace {
+
+/// Holds the product of a T and an integer of 16 bits without rounding it to one of the neighbours of a tie: exactly
+/// for float; for double with bits to spare, which rounding the quotient to double takes off again.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, float>, double, long double>;
+
+/// -min in units of (max - min) / (quant_max - quant_min), for min <= 0.
+template <class T>
+double steps_below_zero(Range<T> range, T levels) {
+  const Wide<T> min = range.min, max = range.max;
+  return static_cast<double>(-min * levels / (max - min));
+}
+
+}  // namespace
 
 template <class T>
 Range<T> widen_to_zero(Range<T> range) {
@@ -25,12 +41,12 @@ Affine<T> nudge(Range<T> range, const GridOptions& options) {
   grid.quant_min = options.narrow_range ? 1 : 0;
   grid.quant_max = static_cast<T>((1 << options.bits) - 1);
   grid.zero_point = grid.quant_min;
-  const double min = range.min;
-  const double scale = (range.max - min) / (grid.quant_max - grid.quant_min);
+  const T levels = grid.quant_max - grid.quant_min;
+  const double scale = (range.max - double{range.min}) / levels;
   if (scale < std::numeric_limits<T>::min()) return grid;
 
   grid.scale = static_cast<T>(scale);
-  const double zero_point = std::round(grid.quant_min - min / scale);
+  const double zero_point = std::round(grid.quant_min + steps_below_zero(range, levels));
   grid.zero_point = std::clamp(static_cast<T>(zero_point), grid.quant_min, grid.quant_max);
   grid.nudged_min = dequantize(grid, grid.quant_min);
   grid.nudged_max = dequantize(grid, grid.quant_max);

@@ -58,10 +58,10 @@ Range<T> widen_symmetric(Range<T> range, const GridOptions& options);
 
 /// The grid for a range that contains 0, moved ("nudged") so that 0 falls on it:
 ///   scale      = (max - min) / (quant_max - quant_min)
-///   zero_point = quant_min - min / scale, rounded half away from zero, clamped to [quant_min, quant_max]
+///   zero_point = quant_min - min * (quant_max - quant_min) / (max - min), rounded half away from zero
 ///   nudged_min = (quant_min - zero_point) * scale, nudged_max = (quant_max - zero_point) * scale.
-/// The first two are computed in double for every T: zero_point is a tie for every range [-m, m], and must not depend
-/// on how float rounds min / scale.
+/// The first two are computed in double or more for every T, and zero_point without the rounded scale: it is a tie for
+/// every range [-m, m], which then rounds up whatever m is: 4 bits give -8..7.
 /// For [0, 0], and for ranges whose scale would be denormal, the grid is empty(): scale 1, zero_point quant_min, both
 /// ends 0, so that the functions below give 0 without ever dividing by 0.
 template <class T>

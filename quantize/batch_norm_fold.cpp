@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/float_range.h"
 #include "core/node_check.h"
 #include "quantize/folded_layer.h"
 #include "quantize/reference/batch_norm_fold.h"
@@ -13,6 +14,7 @@ namespace {
 
 void require_epsilon(double epsilon) {
   if (!(epsilon >= 0 && std::isfinite(epsilon))) fail("epsilon must be at least 0 and finite, is ", epsilon);
+  require_float32(epsilon, "epsilon");
 }
 
 /// All inputs are [c] with the same c; returns so many outputs like them.
@@ -167,6 +169,7 @@ std::vector<TensorSpec> BatchNormScale::infer(std::span<const TensorSpec> inputs
   require_epsilon(attributes_.epsilon);
   if (!(attributes_.floor > 0 && std::isfinite(attributes_.floor)))
     fail("floor must be above 0 and finite, is ", attributes_.floor);
+  require_float32(attributes_.floor, "floor");
   return infer_vectors(inputs, kRoles, 2);
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "core/error.h"
 #include "core/graph.h"
 #include "core/safetensors.h"
 #include "integer/model.h"
@@ -13,6 +14,12 @@ struct ConvertOptions {
   integer::Grid input = {.scale = 1.0f / 255, .zero_point = 0, .bits = 8};
   /// The model's name.
   std::string name = "model";
+};
+
+/// A tensor lacks what a rewrite would have given it; the cure is another rewrite, not another network.
+class NotQuantized : public Error {
+ public:
+  using Error::Error;
 };
 
 /// Makes an integer-only model of an evaluation graph (create_eval_graph) and the values of its variables; docs/
@@ -27,9 +34,9 @@ struct ConvertOptions {
 /// of its input times that of its weights. At few bits that scale may be coarse beside the output's: an error of half
 /// of Layer::multipliers in steps.
 ///
-/// Throws Error that names the edge for a tensor without range (and says that it takes quantizers everywhere), ops that
-/// have no integer counterpart, more than one input or output, variables that are missing or not finite, quantizers of
-/// more than 8 bits.
+/// Throws NotQuantized that names the edge for a tensor without range, or the batch norm that is not folded; Error for
+/// ops that have no integer counterpart, more than one input or output, variables that are missing or not finite,
+/// quantizers of more than 8 bits.
 integer::Model convert(const Graph& graph, const NamedTensors& variables, const ConvertOptions& options = {});
 
 }  // namespace miniqat::quantize

@@ -16,9 +16,6 @@ namespace {
 
 using integer::LayerKind;
 
-/// For a network that has quantizers, but not everywhere; RewriteOptions have the two flags' names.
-constexpr const char* kAdvice =
-    "train with quantization, or `miniqat calibrate`, without --scope and --float-pools, so that every edge has one";
 constexpr float kNone = std::numeric_limits<float>::infinity();
 constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
 /// Of a window whose mean is taken: the model has a multiplier for each number of them.
@@ -27,14 +24,18 @@ constexpr std::int64_t kMostPixels = 1 << 20;
 /// Without the batch, which everything that an integer model can hold keeps.
 Shape example_of(const Shape& shape) { return Shape(shape.extents().subspan(1)); }
 
+template <class... Parts>
+[[noreturn]] void fail_not_quantized(const Parts&... parts) {
+  throw NotQuantized(concat(parts...));
+}
+
 [[noreturn]] void fail_without_range(Output tensor, const std::string& reader) {
-  fail(reader, " reads ", tensor.name(), ", which has no range: ", kAdvice);
+  fail_not_quantized(reader, " reads ", tensor.name(), ", which has no range");
 }
 
 [[noreturn]] void fail_unsupported(const Node& node) {
   if (node.type() == "BatchNorm")
-    fail(describe(node),
-         " was not folded into a layer: integer models have no such (--scope leaves layers as they are)");
+    fail_not_quantized(describe(node), " was not folded into a layer: integer models have no such");
   if (node.type() == "Softmax") fail(describe(node), " can only be left out at the end of an integer model");
   fail(describe(node), " has no counterpart among integers");
 }
@@ -91,6 +92,8 @@ Converter::Value Converter::input(const Node& placeholder) {
   if (placeholder.output().spec().dtype != DType::kFloat32 || shape.rank() == 0)
     fail(describe(placeholder), " feeds ", name_of(placeholder.output().spec().dtype), " ", shape,
          "; an integer model takes batches of what stands for float32");
+  picture_is_quantized_ =
+      std::ranges::any_of(placeholder.uses(), [](const Use& use) { return use.node->type() == "FakeQuant"; });
   if (const Node* quantizer = input_quantizer(placeholder))
     return builder_.add_input(quantizer->name(), example_of(shape), target_of(*quantizer).grid);
   return builder_.add_input(placeholder.name(), example_of(shape), options_.input);
@@ -134,6 +137,12 @@ bool Converter::has_grid(const Pending& pending) const {
          (std::holds_alternative<integer::Concat>(pending.action) && std::ranges::all_of(pending.inputs, same));
 }
 
+/// An op that gets its range from a quantized input had none.
+bool Converter::reads_plain_picture(const Pending& pending) const {
+  const auto is_picture = [&](int tensor) { return tensor == 0; };
+  return !pending.is_layer() && !picture_is_quantized_ && std::ranges::any_of(pending.inputs, is_picture);
+}
+
 int Converter::tensor(Output read, const std::string& reader) {
   if (!values_.moves(read.node)) fail(reader, " reads ", read.name(), ", which is the same for every input");
   Value& value = at(read);
@@ -141,6 +150,10 @@ int Converter::tensor(Output read, const std::string& reader) {
   if (std::holds_alternative<Blocks>(value) || (pending && pending->atrous))
     fail(reader, " reads ", read.name(), ", whose pixels SpaceToBatchND has dealt out to the batch");
   if (pending) {
+    if (!has_grid(*pending) && reads_plain_picture(*pending))
+      fail(reader, " reads ", read.name(),
+           ", which has no range: it is computed from the picture, which has no "
+           "quantizer; train, or `miniqat calibrate`, with --quantize-input");
     if (!has_grid(*pending)) fail_without_range(read, reader);
     const integer::Grid grid = builder_.tensor(pending->inputs.front()).grid;
     value = builder_.add(*pending, whole(grid), read.name());

@@ -56,12 +56,14 @@ class Converter {
   int tensor(Output read, const std::string& reader);
   int input_tensor(const Node& node, int i = 0);
   bool has_grid(const Pending& pending) const;
+  bool reads_plain_picture(const Pending& pending) const;
 
   const StaticValues& values_;
   const Output output_;
   const ConvertOptions& options_;
   IntegerModelBuilder builder_;
   std::map<std::pair<const Node*, int>, Value> made_;
+  bool picture_is_quantized_ = false;
 };
 
 }  // namespace miniqat::quantize

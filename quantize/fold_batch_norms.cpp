@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -104,11 +105,18 @@ class Folder {
     return layer_name_;
   }
 
+  /// What it has added, in order.
+  const std::vector<Node*>& added() const { return added_; }
+
  private:
   double epsilon() const { return norm_.attributes().epsilon; }
 
   Node& add(const std::string& name, std::unique_ptr<Op> op, std::vector<Output> inputs) {
-    return graph_.add(graph_.unique_name(join(scope_, name)), std::move(op), std::move(inputs));
+    return add_as(graph_.unique_name(join(scope_, name)), std::move(op), std::move(inputs));
+  }
+  Node& add_as(const std::string& name, std::unique_ptr<Op> op, std::vector<Output> inputs) {
+    added_.push_back(&graph_.add(name, std::move(op), std::move(inputs)));
+    return *added_.back();
   }
   Output mul(const std::string& name, Output a, Output b) {
     return add(name, std::make_unique<layers::Mul>(), {a, b}).output();
@@ -145,7 +153,7 @@ class Folder {
     return y;
   }
   Output clone(const Node& node, std::vector<Output> inputs) {
-    return graph_.add(graph_.unique_name(node.name() + "_Fold"), node.op().clone(), std::move(inputs)).output();
+    return add_as(graph_.unique_name(node.name() + "_Fold"), node.op().clone(), std::move(inputs)).output();
   }
 
   Graph& graph_;
@@ -158,6 +166,7 @@ class Folder {
   const Output moving_variance_;
   const Output weights_;
   std::string layer_name_;
+  std::vector<Node*> added_;
 };
 
 /// `fresh` gets those whose moving statistics are new. Whoever cannot be folded as a BatchNorm stays spelled out, hence
@@ -198,28 +207,42 @@ void freeze_unfolded(Graph& graph, const RewriteOptions& options) {
   }
 }
 
-std::string fold(Graph& graph, const Foldable& found, const RewriteOptions& options, bool is_training) {
-  Folder folder(graph, found);
+/// Returns the new layer's name.
+std::string fold(Folder& folder, const Foldable& found, const RewriteOptions& options, bool is_training) {
   const layers::BatchNormAttributes norm = found.batch_norm->as<layers::BatchNorm>()->attributes();
   if (!is_training || !norm.is_training) return folder.with_moving_statistics();
   const std::int64_t freeze = norm.freeze_delay >= 0 ? norm.freeze_delay : options.freeze_bn_delay.value_or(-1);
   return options.bn_fold == BnFold::kTf ? folder.with_corrections(freeze) : folder.with_single_convolution(freeze);
 }
 
-/// Moves nodes added since `before` to where `place`, which may be gone, was then. So layers come in the same order
-/// however they are folded: the first of those that share a bypass names and sets its quantizer.
-void move_added(Graph& graph, std::span<Node* const> before, const Node* place) {
-  const std::vector<Node*> now = graph.nodes();
-  const std::unordered_set<const Node*> old(before.begin(), before.end());
-  const std::unordered_set<const Node*> left(now.begin(), now.end());
-  std::vector<Node*> order;
-  for (Node* node : before) {
-    if (left.contains(node)) order.push_back(node);
-    if (node == place)
-      std::ranges::copy_if(now, std::back_inserter(order), [&](const Node* added) { return !old.contains(added); });
+/// Where the nodes go that folding adds: to where the batch norm, which may be gone, was before. So layers come in the
+/// same order however they are folded: the first of those that share a bypass names and sets its quantizer.
+class AddedNodes {
+ public:
+  explicit AddedNodes(const Graph& graph) : before_(graph.nodes()) {}
+
+  void add(const Node* batch_norm, const std::vector<Node*>& nodes) {
+    added_.insert(nodes.begin(), nodes.end());
+    behind_[batch_norm] = nodes;
   }
-  graph.set_node_order(order);
-}
+
+  void put_in_place(Graph& graph) const {
+    if (behind_.empty()) return;
+    std::vector<Node*> order;
+    for (Node* node : before_) {
+      // A node that was added may live where an erased one did.
+      if (graph.owns(node) && !added_.contains(node)) order.push_back(node);
+      if (const auto found = behind_.find(node); found != behind_.end())
+        order.insert(order.end(), found->second.begin(), found->second.end());
+    }
+    graph.set_node_order(order);
+  }
+
+ private:
+  const std::vector<Node*> before_;
+  std::unordered_set<const Node*> added_;
+  std::unordered_map<const Node*, std::vector<Node*>> behind_;
+};
 
 /// mul_fold on moving statistics, and no more corrections.
 void unfold_corrections(Graph& graph, const FoldedLayer& folded) {
@@ -254,6 +277,7 @@ void fold_single(Graph& graph, Node& batch_norm, Node& scale) {
 std::vector<MatchReport> fold_batch_norms(Graph& graph, const RewriteOptions& options, bool is_training) {
   std::unordered_set<const Node*> fresh;
   std::vector<MatchReport> lines = fuse_foldable(graph, options, fresh);
+  AddedNodes added(graph);
   for (Node* node : graph.topological_order()) {
     if (node->type() != "BatchNorm") continue;
     const std::string name = node->name();
@@ -262,11 +286,12 @@ std::vector<MatchReport> fold_batch_norms(Graph& graph, const RewriteOptions& op
       lines.push_back({name, verdict.already, verdict.text});
       continue;
     }
-    const std::vector<Node*> before = graph.nodes();
-    const std::string text = "into " + fold(graph, *verdict.foldable, options, is_training);
+    Folder folder(graph, *verdict.foldable);
+    const std::string text = "into " + fold(folder, *verdict.foldable, options, is_training);
     lines.push_back({name, true, concat(text, fresh.contains(node) ? kFreshStatistics : "")});
-    move_added(graph, before, node);
+    added.add(node, folder.added());
   }
+  added.put_in_place(graph);
   if (is_training) freeze_unfolded(graph, options);
   return lines;
 }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "core/source_ops.h"
 #include "layers/batch_norm.h"
 #include "layers/space_to_batch.h"
@@ -98,7 +99,7 @@ std::string why_not(const Graph& graph, Foldable& found, std::string_view scope)
   std::string why = walk_up(graph, found);
   if (!why.empty()) return why;
   if (!is_layer(*found.layer)) return why_no_layer(*found.layer);
-  if (!in_scope(found.layer->name(), scope)) return concat("outside scope \"", scope, "\"");
+  if (!in_scope(found.layer->name(), scope)) return concat("outside scope ", quote(scope));
   why = why_no_weights(*found.layer);
   return why.empty() ? why_not_norm(graph, *found.batch_norm) : why;
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "core/error.h"
 #include "layers/matmul.h"
@@ -37,10 +39,20 @@ Node* quantizer_through(Output tensor, std::span<const std::string_view> types) 
   return nullptr;
 }
 
+std::pair<const Node*, int> weights_key(const LayerMatch& match) {
+  const Output origin = source_through(match.weights, kIdentity);
+  return {origin.node, origin.index};
+}
+
 class Inserter {
  public:
   Inserter(Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options, bool is_training)
-      : graph_(graph), matches_(matches), options_(options), is_training_(is_training) {}
+      : graph_(graph),
+        matches_(matches),
+        options_(options),
+        layer_bits_(options.layer_bits),
+        channel_axes_(matches),
+        is_training_(is_training) {}
 
   void quantize_inputs();
   void quantize_layer(const LayerMatch& match);
@@ -50,18 +62,21 @@ class Inserter {
 
  private:
   void quantize_weights(const LayerMatch& match, const std::string& scope, const RewriteOptions& options);
-  int shared_channel_axes(const LayerMatch& match) const;
   /// Does nothing out of scope or where a quantizer is already.
   void quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options);
   Output add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options);
   Output add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
              int channel_axes);
-  std::string free_name(const std::string& name) const;
+  std::string free_name(const std::string& name);
 
   Graph& graph_;
   const std::vector<LayerMatch>& matches_;
   const RewriteOptions& options_;
+  const LayerBitsIndex layer_bits_;
+  const WeightChannelAxes channel_axes_;
   const bool is_training_;
+  /// For names that are numbered: no smaller number is free.
+  std::unordered_map<std::string, int> next_number_;
 };
 
 void Inserter::quantize_inputs() {
@@ -84,7 +99,7 @@ void Inserter::quantize_inputs() {
 
 void Inserter::quantize_layer(const LayerMatch& match) {
   const std::string scope = scope_of(match.layer->name());
-  const RewriteOptions options = options_.for_layer(match.layer->name());
+  const RewriteOptions options = options_.with(layer_bits_.first_match(match.layer->name()));
   quantize_weights(match, scope, options);
   if (match.bypass) {
     quantize_activation(*match.before_bypass(), join(scope, "conv_quant"), options);
@@ -116,17 +131,8 @@ void Inserter::quantize_weights(const LayerMatch& match, const std::string& scop
                                           .delay = is_training_ ? options.quant_delay : 0,
                                           .is_training = is_training_};
   const Output quantized = add(join(scope, "weights_quant"), taken, attributes, {.min = -6, .max = 6},
-                               options.per_channel ? shared_channel_axes(match) : 0);
+                               options.per_channel ? channel_axes_.of(match) : 0);
   graph_.reroute(taken, quantized, std::span(&use, 1));
-}
-
-int Inserter::shared_channel_axes(const LayerMatch& match) const {
-  const int axes = weight_channel_axes(match);
-  const Output origin = source_through(match.weights, kIdentity);
-  const bool agreed = std::ranges::all_of(matches_, [&](const LayerMatch& other) {
-    return source_through(other.weights, kIdentity) != origin || weight_channel_axes(other) == axes;
-  });
-  return agreed ? axes : 0;
 }
 
 void Inserter::requantize_between_layers() {
@@ -177,13 +183,14 @@ Output Inserter::add(const std::string& name, Output tensor, FakeQuantAttributes
   return fake_quant(graph_, free, tensor, attributes, initial, channel_axes);
 }
 
-std::string Inserter::free_name(const std::string& name) const {
+std::string Inserter::free_name(const std::string& name) {
   const auto taken = [&](const std::string& candidate) {
     return graph_.find(candidate) || graph_.find(candidate + "/min") || graph_.find(candidate + "/max");
   };
-  std::string candidate = name;
-  for (int i = 1; taken(candidate); ++i) candidate = concat(name, "_", i);
-  return candidate;
+  if (!taken(name)) return name;
+  int& number = next_number_.try_emplace(name, 1).first->second;
+  for (std::string candidate;; ++number)
+    if (candidate = concat(name, "_", number); !taken(candidate)) return candidate;
 }
 
 }  // namespace
@@ -203,6 +210,16 @@ int weight_channel_axes(const LayerMatch& match) {
   const auto* matmul = match.layer->as<layers::MatMul>();
   return match.weight_input == 1 && matmul && !matmul->attributes().transpose_b ? 1 : 0;
 }
+
+WeightChannelAxes::WeightChannelAxes(std::span<const LayerMatch> matches) {
+  for (const LayerMatch& match : matches) {
+    const int axes = weight_channel_axes(match);
+    const auto [known, fresh] = axes_.try_emplace(weights_key(match), axes);
+    if (!fresh && known->second != axes) known->second = 0;
+  }
+}
+
+int WeightChannelAxes::of(const LayerMatch& match) const { return axes_.at(weights_key(match)); }
 
 Node* quantizer_after(Output tensor) { return quantizer_through(tensor, kReshapeOrIdentity); }
 

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/graph.h"
@@ -37,6 +40,17 @@ std::vector<std::string> insert_fake_quants(Graph& graph, const std::vector<Laye
 
 /// How many of the last axes of the layer's weights are its output channel; 0 when it is another axis.
 int weight_channel_axes(const LayerMatch& match);
+
+/// The same for layers that may share their weights: 0 where these differ.
+class WeightChannelAxes {
+ public:
+  explicit WeightChannelAxes(std::span<const LayerMatch> matches);
+  /// Of one of the matches.
+  int of(const LayerMatch& match) const;
+
+ private:
+  std::map<std::pair<const Node*, int>, int> axes_;
+};
 
 /// The quantizer that reads the tensor, directly or through Reshape and Identity, or null.
 Node* quantizer_after(Output tensor);

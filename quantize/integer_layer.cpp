@@ -63,7 +63,11 @@ void fit_scale(Layer& layer, std::size_t group, std::span<const double> bias, st
   if (!free && largest_sum + largest_bias / unit < INT32_MAX) return;
   const double coarser = largest_bias / (double{input_scale} * (free ? kFreeUnits : kMostUnits));
   const auto scale = static_cast<float>(std::ldexp(coarser, layer.weight_shift()));
-  if (std::isnormal(scale) && (free || scale > layer.weight_scales[group])) coarsen(layer, group, scale);
+  if (!std::isnormal(scale)) return;
+  if (free)
+    layer.weight_scales[group] = scale;
+  else if (scale > layer.weight_scales[group])
+    coarsen(layer, group, scale);
 }
 
 }  // namespace
@@ -91,8 +95,10 @@ void quantize_weights(Layer& layer, const Node& quantizer, const Tensor& x, cons
   }
 }
 
-void finish_layer(Layer& layer, std::span<const double> bias, float input_scale, float output_scale) {
-  const std::vector<double> sums = largest_sums(layer);
+void finish_layer(Layer& layer, std::span<const double> bias, float input_scale, float output_scale,
+                  bool input_is_zero) {
+  std::vector<double> sums = largest_sums(layer);
+  if (input_is_zero) std::ranges::fill(sums, 0);
   std::vector<double> reachable(bias.begin(), bias.end());
   for (std::int64_t o = 0; o < layer.output_channels(); ++o) {
     const double most = sums[o] * input_scale * layer.unit_scale(o) + kStepsBeyondGrid * output_scale;

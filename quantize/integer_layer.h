@@ -23,7 +23,11 @@ void quantize_weights(integer::Layer& layer, const Node& quantizer, const Tensor
 /// weights of a range are 0, the scale says nothing and becomes one that suits the biases. Where the weights are so
 /// small that the bias does not fit 32 bits (a channel that training has all but switched off), they are put on a
 /// coarser grid: then less than a step of the output is lost, as the bias must outweigh all of them by far.
-void finish_layer(integer::Layer& layer, std::span<const double> bias, float input_scale, float output_scale);
+///
+/// `input_is_zero`: the input has an empty grid and is 0 whatever the picture. Its scale says nothing then, nor does
+/// that of the weights, which becomes one that suits the biases; the integers of the weights stay.
+void finish_layer(integer::Layer& layer, std::span<const double> bias, float input_scale, float output_scale,
+                  bool input_is_zero = false);
 
 /// `real`, or a number that both kinds of multipliers can be: with that, a step of the input is already far more than
 /// the output's grid holds.

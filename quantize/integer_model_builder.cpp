@@ -37,12 +37,18 @@ void Pending::absorb(const std::string& name) {
 
 int IntegerModelBuilder::add_input(const std::string& name, const Shape& shape, const integer::Grid& grid) {
   model_.tensors.push_back({.name = unique(tensor_names_, name), .shape = shape, .grid = grid});
+  zero_.push_back(false);
   model_.input = static_cast<int>(model_.tensors.size()) - 1;
   return model_.input;
 }
 
 int IntegerModelBuilder::append(const std::string& operation, integer::Action action, std::vector<int> inputs,
                                 integer::TensorInfo output, const integer::Clamp& clamp) {
+  const std::int32_t zero_point = output.grid.zero_point;
+  const bool rearranges = std::holds_alternative<integer::MaxPool>(action) ||
+                          std::holds_alternative<integer::Reshape>(action) ||
+                          std::holds_alternative<integer::Pad>(action);
+  zero_.push_back(rearranges ? zero_[inputs.front()] : clamp == integer::Clamp{zero_point, zero_point});
   output.name = unique(tensor_names_, output.name);
   model_.tensors.push_back(std::move(output));
   const int made = static_cast<int>(model_.tensors.size()) - 1;
@@ -76,24 +82,24 @@ int IntegerModelBuilder::add(const Rearrangement& rearrangement, int input) {
 }
 
 void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pending, float output_scale) const {
-  const float input_scale = scale(pending.inputs.front());
-  const float ratio = input_scale / output_scale;
+  const int input = pending.inputs.front();
   if (auto* layer = std::get_if<integer::Layer>(&action)) {
-    finish_layer(*layer, pending.bias, input_scale, output_scale);
+    finish_layer(*layer, pending.bias, scale(input), output_scale, zero_[input]);
   } else if (auto* sum = std::get_if<integer::Add>(&action)) {
-    const float other = scale(pending.inputs[1]) / output_scale;
-    sum->multipliers =
-        integer::shared_multipliers_for(std::array{multiplier_in_range(ratio), multiplier_in_range(other)});
+    // They share a shift: a ratio that means nothing would cost the other its precision.
+    sum->multipliers = integer::shared_multipliers_for(std::array{
+        multiplier_in_range(ratio(input, output_scale)), multiplier_in_range(ratio(pending.inputs[1], output_scale))});
   } else if (auto* product = std::get_if<integer::Mul>(&action)) {
-    product->multiplier = multiplier(input_scale * scale(pending.inputs[1]) / output_scale);
+    const bool zero = zero_[input] || zero_[pending.inputs[1]];
+    product->multiplier = multiplier(zero ? 0 : scale(input) * scale(pending.inputs[1]) / output_scale);
   } else if (auto* rescale = std::get_if<integer::Rescale>(&action)) {
-    rescale->multiplier = multiplier(ratio);
+    rescale->multiplier = multiplier(ratio(input, output_scale));
   } else if (auto* joined = std::get_if<integer::Concat>(&action)) {
-    for (const int input : pending.inputs) joined->multipliers.push_back(multiplier(scale(input) / output_scale));
+    for (const int each : pending.inputs) joined->multipliers.push_back(multiplier(ratio(each, output_scale)));
   } else if (auto* pool = std::get_if<integer::AveragePool>(&action)) {
     const std::int64_t most = pool->window.rows.window * pool->window.columns.window;
     for (std::int64_t count = 1; count <= most; ++count)
-      pool->multipliers.push_back(multiplier(double{ratio} / static_cast<double>(count)));
+      pool->multipliers.push_back(multiplier(double{ratio(input, output_scale)} / static_cast<double>(count)));
   }
 }
 

@@ -72,8 +72,12 @@ class IntegerModelBuilder {
              const integer::Clamp& clamp);
   void set_scales(integer::Action& action, const Pending& pending, float output_scale) const;
   float scale(int tensor) const { return model_.tensor(tensor).grid.scale; }
+  /// scale / output_scale for a tensor; 0, which takes part in no rounding, where all of it is 0.
+  float ratio(int tensor, float output_scale) const { return zero_[tensor] ? 0 : scale(tensor) / output_scale; }
 
   integer::Model model_;
+  /// For each tensor: nothing but its zero point is ever in it, so that its scale says nothing.
+  std::vector<bool> zero_;
   std::set<std::string> tensor_names_;
   std::set<std::string> operation_names_;
 };

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/graph.h"
 #include "core/json_text.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 
 namespace miniqat::quantize {
@@ -29,11 +31,9 @@ void visit_settings(Bits& bits, Visitor&& visit) {
   visit("per_channel", bits.per_channel);
 }
 
-std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 template <class... Parts>
 [[noreturn]] void refuse(std::string_view source, const std::string& pattern, const Parts&... parts) {
-  fail(source, ": pattern ", quoted(pattern), ": ", parts...);
+  fail(source, ": pattern ", quote(pattern), ": ", parts...);
 }
 
 bool are_bits(double value) { return value >= kFewestBits && value <= kMostBits; }
@@ -70,14 +70,14 @@ void read_settings(const Json& json, LayerBits& bits, const std::string& source)
     const auto found = json.find(name);
     if (found == json.end()) return;
     if (const std::string_view wanted = read(*found, setting); !wanted.empty())
-      refuse(source, bits.pattern, name, " must be ", wanted, ", not ", dump_on_one_line(*found));
+      refuse(source, bits.pattern, name, " must be ", wanted, ", not ", shown(*found));
   });
   const std::vector<std::string> known = setting_names();
   std::string known_text;
   for (const std::string& name : known) known_text += (known_text.empty() ? "" : ", ") + name;
   for (const auto& item : json.items())
     if (std::ranges::count(known, item.key()) == 0)
-      refuse(source, bits.pattern, "unknown key ", quoted(item.key()), did_you_mean(item.key(), known), "; known are ",
+      refuse(source, bits.pattern, "unknown key ", quote(item.key()), did_you_mean(item.key(), known), "; known are ",
              known_text);
 }
 
@@ -87,10 +87,10 @@ LayerBits layer_bits_of(const std::string& pattern, const Json& json, const std:
     read_settings(json, bits, source);
   } else if (json.is_number()) {
     if (const std::string_view wanted = read(json, bits.weight_bits); !wanted.empty())
-      refuse(source, pattern, "bits must be ", wanted, ", not ", json.dump());
+      refuse(source, pattern, "bits must be ", wanted, ", not ", shown(json));
     bits.activation_bits = bits.weight_bits;
   } else {
-    refuse(source, pattern, "must have a number of bits or an object of settings, not ", dump_on_one_line(json));
+    refuse(source, pattern, "must have a number of bits or an object of settings, not ", shown(json));
   }
   return bits;
 }
@@ -107,40 +107,70 @@ void check_values(const LayerBits& bits, std::string_view source) {
 
 bool matches_everything(const std::string& pattern) { return pattern.find_first_not_of('*') == std::string::npos; }
 
-/// Only what can be told without knowing the layers.
-void check_reachable(std::span<const LayerBits> before, const std::string& pattern, std::string_view source) {
-  for (const LayerBits& earlier : before) {
-    if (earlier.pattern == pattern) refuse(source, pattern, "overlaps: the same pattern stands before it");
-    if (matches_everything(earlier.pattern))
-      refuse(source, pattern, "overlaps: ", quoted(earlier.pattern),
-             " before it matches every layer, and the first match wins");
-  }
+bool fits_any(const std::string& pattern, std::span<const std::string> names) {
+  return std::ranges::any_of(names,
+                             [&](const std::string& name) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
 }
+
+/// Refuses what can never win; only what can be told without knowing the layers.
+class ReachableCheck {
+ public:
+  void add(const std::string& pattern, std::string_view source) {
+    if (!seen_.insert(pattern).second) refuse(source, pattern, "overlaps: the same pattern stands before it");
+    if (matches_all_)
+      refuse(source, pattern, "overlaps: ", quote(*matches_all_),
+             " before it matches every layer, and the first match wins");
+    if (matches_everything(pattern)) matches_all_ = &pattern;
+  }
+
+ private:
+  std::unordered_set<std::string_view> seen_;
+  const std::string* matches_all_ = nullptr;
+};
 
 }  // namespace
 
-bool matches_layer(const std::string& pattern, std::string_view layer) {
-  const auto fits = [&](std::string_view name) { return fnmatch(pattern.c_str(), std::string(name).c_str(), 0) == 0; };
-  if (fits(layer)) return true;
-  if (layer.ends_with(kFolded) && fits(layer.substr(0, layer.size() - kFolded.size()))) return true;
-  for (std::string scope = scope_of(layer); !scope.empty(); scope = scope_of(scope))
-    if (fits(scope)) return true;
-  return false;
+std::vector<std::string> names_of_layer(std::string_view layer) {
+  std::vector<std::string> names = {std::string(layer)};
+  if (layer.ends_with(kFolded)) names.emplace_back(layer.substr(0, layer.size() - kFolded.size()));
+  for (std::string scope = scope_of(layer); !scope.empty(); scope = scope_of(scope)) names.push_back(scope);
+  return names;
 }
 
-const LayerBits* first_match(std::span<const LayerBits> list, std::string_view layer) {
-  const auto found =
-      std::ranges::find_if(list, [&](const LayerBits& bits) { return matches_layer(bits.pattern, layer); });
-  return found == list.end() ? nullptr : &*found;
+bool is_literal(const std::string& pattern) { return pattern.find_first_of("*?[\\") == std::string::npos; }
+
+bool matches_layer(const std::string& pattern, std::string_view layer) {
+  return fits_any(pattern, names_of_layer(layer));
+}
+
+LayerBitsIndex::LayerBitsIndex(std::span<const LayerBits> list) : list_(list) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (is_literal(list[i].pattern))
+      literal_.try_emplace(list[i].pattern, i);
+    else
+      globs_.push_back(i);
+  }
+}
+
+const LayerBits* LayerBitsIndex::first_match(std::string_view layer) const {
+  const std::vector<std::string> names = names_of_layer(layer);
+  std::size_t first = list_.size();
+  for (const std::string& name : names)
+    if (const auto found = literal_.find(name); found != literal_.end()) first = std::min(first, found->second);
+  for (const std::size_t i : globs_) {
+    if (i > first) break;
+    if (fits_any(list_[i].pattern, names)) return &list_[i];
+  }
+  return first == list_.size() ? nullptr : &list_[first];
 }
 
 void check_layer_bits(std::span<const LayerBits> list, std::string_view source) {
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const LayerBits& bits = list[i];
+  ReachableCheck reachable;
+  for (const LayerBits& bits : list) {
     if (bits.pattern.empty()) refuse(source, "", "an empty pattern matches no layer; \"*\" matches all");
     if (bits == LayerBits{.pattern = bits.pattern}) refuse(source, bits.pattern, "sets nothing");
     check_values(bits, source);
-    check_reachable(list.first(i), bits.pattern, source);
+    reachable.add(bits.pattern, source);
   }
 }
 
@@ -160,15 +190,16 @@ std::vector<LayerBits> layer_bits_from_json(std::string_view text, const std::st
 }
 
 Json layer_bits_to_json(std::span<const LayerBits> list) {
-  Json json = Json::object();
+  // Put at the end, where json[pattern] would look through all patterns before it.
+  Json::object_t json;
   for (const LayerBits& bits : list) {
     Json settings = Json::object();
     visit_settings(bits, [&](const char* name, const auto& setting) {
       if (setting) settings[name] = *setting;
     });
-    json[bits.pattern] = std::move(settings);
+    json.push_back({bits.pattern, std::move(settings)});
   }
-  return json;
+  return Json(std::move(json));
 }
 
 }  // namespace miniqat::quantize

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace miniqat::quantize {
@@ -33,8 +34,26 @@ struct LayerBits {
 /// norm folded into it, is also known as "x".
 bool matches_layer(const std::string& pattern, std::string_view layer);
 
-/// The first in the list that matches the layer, or null.
-const LayerBits* first_match(std::span<const LayerBits> list, std::string_view layer);
+/// Finds the settings of layers in a list, which must outlive it: patterns without wildcards at once, however many.
+class LayerBitsIndex {
+ public:
+  explicit LayerBitsIndex(std::span<const LayerBits> list);
+
+  /// The first in the list that matches the layer, or null.
+  const LayerBits* first_match(std::string_view layer) const;
+
+ private:
+  std::span<const LayerBits> list_;
+  /// The first place of each pattern without wildcards.
+  std::unordered_map<std::string, std::size_t> literal_;
+  /// The places of the others, in order.
+  std::vector<std::size_t> globs_;
+};
+
+/// The names that a pattern may fit to match the layer: its own, that without "_Fold", and the scopes it is in.
+std::vector<std::string> names_of_layer(std::string_view layer);
+/// Whether a pattern fits no name but itself.
+bool is_literal(const std::string& pattern);
 
 /// Throws Error that starts with `source` and names the pattern, for values out of range, for an empty pattern, for one
 /// that sets nothing, and for one that can never win: the same stands before it, or one that matches every layer.

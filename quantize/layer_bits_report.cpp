@@ -5,8 +5,10 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/insert_fake_quant.h"
@@ -30,22 +32,68 @@ std::vector<std::string> names_of(const LayerSearch& layers) {
   return {names.begin(), names.end()};
 }
 
-/// Why the pattern decides about no layer; empty when it does.
-std::string why_unused(const LayerBits& bits, const LayerSearch& layers, const RewriteOptions& options) {
-  const LayerMatch* lost = nullptr;
-  for (const LayerMatch& match : layers.matches) {
-    if (first_match(options.layer_bits, match.layer->name()) == &bits) return "";
-    if (!lost && matches_layer(bits.pattern, match.layer->name())) lost = &match;
+/// Suggestions take time for each name that a pattern may have meant: whoever has so many wrong ones knows by then.
+constexpr int kMostSuggestions = 50;
+
+/// Layers by all names that a pattern may fit, the first of several.
+class LayerNames {
+ public:
+  void add(const Node& layer) {
+    layers_.push_back(&layer);
+    for (const std::string& name : names_of_layer(layer.name())) first_.try_emplace(name, &layer);
   }
-  if (lost)
-    return concat("never comes first: ", lost->layer->name(), " goes to \"",
-                  first_match(options.layer_bits, lost->layer->name())->pattern, "\"");
-  for (const LayerSkip& skip : layers.skips)
-    if (matches_layer(bits.pattern, skip.layer->name()))
-      return concat("matches no quantized layer: ", skip.layer->name(), " was skipped (", skip.reason, ")");
-  const bool is_name = bits.pattern.find_first_of("*?[") == std::string::npos;
-  return "matches no layer" + (is_name ? did_you_mean(bits.pattern, names_of(layers)) : "");
-}
+
+  /// The first layer that the pattern matches, or null.
+  const Node* first_match(const std::string& pattern) const {
+    if (is_literal(pattern)) {
+      const auto found = first_.find(pattern);
+      return found == first_.end() ? nullptr : found->second;
+    }
+    const auto found =
+        std::ranges::find_if(layers_, [&](const Node* layer) { return matches_layer(pattern, layer->name()); });
+    return found == layers_.end() ? nullptr : *found;
+  }
+
+ private:
+  std::vector<const Node*> layers_;
+  std::unordered_map<std::string, const Node*> first_;
+};
+
+/// Says of each pattern whether it decides about a layer.
+class PatternUse {
+ public:
+  PatternUse(const LayerSearch& layers, const LayerBitsIndex& index) : index_(index), names_(names_of(layers)) {
+    for (const LayerMatch& match : layers.matches) {
+      matched_.add(*match.layer);
+      winners_.insert(index.first_match(match.layer->name()));
+    }
+    for (const LayerSkip& skip : layers.skips) {
+      skipped_.add(*skip.layer);
+      reasons_.emplace(skip.layer, &skip.reason);
+    }
+  }
+
+  /// Why the pattern decides about no layer; empty when it does.
+  std::string why_unused(const LayerBits& bits) {
+    if (winners_.contains(&bits)) return "";
+    if (const Node* lost = matched_.first_match(bits.pattern))
+      return concat("never comes first: ", lost->name(), " goes to \"", index_.first_match(lost->name())->pattern,
+                    "\"");
+    if (const Node* skipped = skipped_.first_match(bits.pattern))
+      return concat("matches no quantized layer: ", skipped->name(), " was skipped (", *reasons_.at(skipped), ")");
+    const bool suggests = is_literal(bits.pattern) && suggestions_++ < kMostSuggestions;
+    return "matches no layer" + (suggests ? did_you_mean(bits.pattern, names_) : "");
+  }
+
+ private:
+  const LayerBitsIndex& index_;
+  const std::vector<std::string> names_;
+  LayerNames matched_;
+  LayerNames skipped_;
+  std::unordered_set<const LayerBits*> winners_;
+  std::unordered_map<const Node*, const std::string*> reasons_;
+  int suggestions_ = 0;
+};
 
 auto weight_settings(const RewriteOptions& options) {
   return std::tuple(options.weight_bits, options.has_symmetric_weights(), options.per_channel);
@@ -58,7 +106,7 @@ auto output_settings(const RewriteOptions& options) {
 /// Finds the tensors that several layers share; the first of them has decided.
 class Disagreements {
  public:
-  explicit Disagreements(const RewriteOptions& options) : options_(options) {}
+  Disagreements(const RewriteOptions& options, const LayerBitsIndex& index) : options_(options), index_(index) {}
 
   void add(const LayerMatch& match) {
     compare(source_through(match.weights, kIdentity).node, *match.layer, weight_settings);
@@ -73,12 +121,15 @@ class Disagreements {
   void compare(const Node* tensor, const Node& layer, const auto& settings) {
     if (!quantizer_after(tensor->output())) return;
     const Node& first = *first_.try_emplace(tensor, &layer).first->second;
-    if (settings(options_.for_layer(first.name())) != settings(options_.for_layer(layer.name())))
+    if (settings(options_of(first)) != settings(options_of(layer)))
       notes.push_back(concat(kSource, tensor->name(), " is quantized once, with the settings of ", first.name(),
                              "; those of ", layer.name(), " differ and do not count for it"));
   }
 
+  RewriteOptions options_of(const Node& layer) const { return options_.with(index_.first_match(layer.name())); }
+
   const RewriteOptions& options_;
+  const LayerBitsIndex& index_;
   std::unordered_map<const Node*, const Node*> first_;
 };
 
@@ -87,10 +138,12 @@ class Disagreements {
 std::vector<std::string> notes_on_layer_bits(const LayerSearch& layers, const RewriteOptions& options) {
   if (options.layer_bits.empty()) return {};
   std::vector<std::string> notes;
+  const LayerBitsIndex index(options.layer_bits);
+  PatternUse use(layers, index);
   for (const LayerBits& bits : options.layer_bits)
-    if (const std::string reason = why_unused(bits, layers, options); !reason.empty())
-      notes.push_back(concat(kSource, "pattern \"", bits.pattern, "\" is unused: it ", reason));
-  Disagreements disagreements(options);
+    if (const std::string reason = use.why_unused(bits); !reason.empty())
+      notes.push_back(concat(kSource, "pattern ", quote(bits.pattern), " is unused: it ", reason));
+  Disagreements disagreements(options, index);
   for (const LayerMatch& match : layers.matches) disagreements.add(match);
   std::ranges::move(disagreements.notes, std::back_inserter(notes));
   return notes;

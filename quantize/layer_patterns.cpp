@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "quantize/foldable.h"
 #include "quantize/folded_layer.h"
 #include "quantize/graph_matcher.h"
@@ -102,10 +105,25 @@ bool is_read(const Graph& graph, const Node& node) {
   return read;
 }
 
+/// Whether a batch norm was folded into the layer. Another one may follow: it normalises what the folded layer gives,
+/// as it would that of a layer without one, and does not keep it from being quantized.
+bool is_folded(const LayerMatch& match) {
+  if (!match.bias) return false;
+  const auto is_fold = [](const Output& operand) { return operand.node->type() == "BatchNormFold"; };
+  return match.bias->type() == "BatchNorm" || std::ranges::any_of(match.bias->inputs(), is_fold);
+}
+
+/// Where a batch norm would have the layer stay as it is.
+std::vector<const Node*> parts_to_normalise(const LayerMatch& match) {
+  std::vector<const Node*> parts;
+  for (const Node* node : {match.layer, match.rearrangement, is_folded(match) ? nullptr : match.bias})
+    if (node) parts.push_back(node);
+  return parts;
+}
+
 /// The BatchNorm that normalises the layer's result and is no part of the match, or null.
 Node* batch_norm_after(const Graph& graph, const LayerMatch& match) {
-  for (const Node* node : {match.layer, match.rearrangement, match.bias}) {
-    if (!node) continue;
+  for (const Node* node : parts_to_normalise(match)) {
     for (const Use& use : uses_through(node->output(), kBeforeBatchNorm))
       if (use.node->type() == "BatchNorm" && use.input == 0 && use.node != match.bias && is_read(graph, *use.node))
         return use.node;
@@ -113,11 +131,23 @@ Node* batch_norm_after(const Graph& graph, const LayerMatch& match) {
   return nullptr;
 }
 
+/// The last op of the batch norm in primitive ops that normalises a tensor; the first of several.
+using UnfusedNorms = std::map<std::pair<const Node*, int>, const Node*>;
+
+UnfusedNorms unfused_norms(const Graph& graph) {
+  UnfusedNorms norms;
+  for (const UnfusedBatchNorm& norm : find_unfused_batch_norms(graph)) {
+    const Output normalised = source_through(norm.x, kBeforeBatchNorm);
+    norms.try_emplace({normalised.node, normalised.index}, norm.result);
+  }
+  return norms;
+}
+
 /// The same for batch norms in primitive ops: the last of these, or null.
-const Node* unfused_batch_norm_after(const std::vector<UnfusedBatchNorm>& unfused, const LayerMatch& match) {
-  for (const Node* node : {match.layer, match.rearrangement, match.bias})
-    for (const UnfusedBatchNorm& norm : unfused)
-      if (node && source_through(norm.x, kBeforeBatchNorm) == node->output()) return norm.result;
+const Node* unfused_batch_norm_after(const UnfusedNorms& unfused, const LayerMatch& match) {
+  for (const Node* node : parts_to_normalise(match)) {
+    if (const auto found = unfused.find({node, 0}); found != unfused.end()) return found->second;
+  }
   return nullptr;
 }
 
@@ -177,13 +207,13 @@ std::string LayerMatch::text() const {
 
 LayerSearch find_layers(const Graph& graph, std::string_view scope) {
   const std::unordered_map<const Node*, LayerMatch> largest = largest_matches(graph);
-  const std::vector<UnfusedBatchNorm> unfused = find_unfused_batch_norms(graph);
+  const UnfusedNorms unfused = unfused_norms(graph);
   LayerSearch search;
   for (Node* node : graph.topological_order()) {
     if (!is_layer(*node)) continue;
     const auto found = largest.find(node);
     if (!in_scope(node->name(), scope))
-      search.skips.push_back({node, concat("outside scope \"", scope, "\""), false});
+      search.skips.push_back({node, concat("outside scope ", quote(scope)), false});
     else if (found == largest.end())
       search.skips.push_back({node, why_no_match(*node), false});
     else if (Node* batch_norm = batch_norm_after(graph, found->second))

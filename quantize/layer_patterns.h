@@ -59,7 +59,8 @@ struct LayerSearch {
 /// Concat of Variables, or as their product with one or two things (a folded weight). A layer with several matches
 /// takes the largest; among equals the one with a post-activation bypass, then the one with an activation. Two layers
 /// may share what follows (both operands of a residual Add, say). Quantizers are looked through. Skipped: layers
-/// without such weights, outside the scope, or whose result goes (through Identity) into a BatchNorm, folded or not.
+/// without such weights, outside the scope, or whose result goes (through Identity) into a BatchNorm, folded or not; a
+/// second one behind a folded one does not count.
 LayerSearch find_layers(const Graph& graph, std::string_view scope);
 
 /// Whether the node is of a layer's type.

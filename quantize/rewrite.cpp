@@ -6,12 +6,14 @@
 #include <memory>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold_batch_norms.h"
 #include "quantize/insert_fake_quant.h"
 #include "quantize/layer_bits_report.h"
 #include "quantize/layer_patterns.h"
+#include "quantize/rewrite_conflicts.h"
 #include "quantize/rewrite_report.h"
 
 namespace miniqat::quantize {
@@ -61,7 +63,7 @@ std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers,
   const bool in_vain = std::ranges::none_of(
       nodes, [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), options.scope); });
   if (in_vain && !layers.skips.empty())
-    notes.push_back({"", false, concat("no layer is in scope \"", options.scope, "\"")});
+    notes.push_back({"", false, concat("no layer is in scope ", quote(options.scope))});
   for (std::string& note : notes_on_layer_bits(layers, options)) notes.push_back({"", false, std::move(note)});
   return notes;
 }
@@ -85,6 +87,7 @@ std::vector<std::string> warnings_about(const RewriteOptions& options, const std
 }
 
 RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
+  const DoneBefore before(graph);
   if (!is_training) {
     unfold_corrections(graph);
     for (Node* node : graph.nodes()) turn_to_evaluation(graph, *node);
@@ -95,8 +98,11 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   graph.verify();
 
   RewriteReport report = report_rewrite(graph, layers, options, std::move(inserted));
+  report.conflicts = before.conflicts(graph, layers, options, is_training);
   report.warnings = warnings_about(options, batch_norms, is_training);
   report.batch_norms = std::move(batch_norms);
+  if (std::string note = note_on_float_edges(graph, report); !note.empty())
+    report.matches.push_back({"", false, std::move(note)});
   for (MatchReport& note : notes_on(graph, layers, options, is_training)) report.matches.push_back(std::move(note));
   if (options.strict) {
     std::string refused;
@@ -131,21 +137,36 @@ void RewriteOptions::check() const {
   check_layer_bits(layer_bits, "layer_bits");
   for (const LayerBits& bits : layer_bits)
     if (bits.symmetric.value_or(symmetric) && !bits.symmetric_weights.value_or(true))
-      fail("layer_bits: pattern \"", bits.pattern,
-           "\": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
+      fail("layer_bits: pattern ", quote(bits.pattern),
+           ": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
+}
+
+RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
+  RewriteOptions options = {.weight_bits = weight_bits,
+                            .activation_bits = activation_bits,
+                            .symmetric = symmetric,
+                            .symmetric_weights = symmetric_weights,
+                            .per_channel = per_channel,
+                            .quant_delay = quant_delay,
+                            .freeze_bn_delay = freeze_bn_delay,
+                            .bn_fold = bn_fold,
+                            .ema_decay = ema_decay,
+                            .scope = scope,
+                            .quantize_input = quantize_input,
+                            .float_pools = float_pools,
+                            .strict = strict};
+  if (!bits) return options;
+  options.weight_bits = bits->weight_bits.value_or(weight_bits);
+  options.activation_bits = bits->activation_bits.value_or(activation_bits);
+  options.ema_decay = bits->ema_decay.value_or(ema_decay);
+  options.symmetric = bits->symmetric.value_or(symmetric);
+  options.symmetric_weights = bits->symmetric_weights.value_or(symmetric_weights);
+  options.per_channel = bits->per_channel.value_or(per_channel);
+  return options;
 }
 
 RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
-  RewriteOptions options = *this;
-  if (const LayerBits* bits = first_match(layer_bits, layer)) {
-    options.weight_bits = bits->weight_bits.value_or(weight_bits);
-    options.activation_bits = bits->activation_bits.value_or(activation_bits);
-    options.ema_decay = bits->ema_decay.value_or(ema_decay);
-    options.symmetric = bits->symmetric.value_or(symmetric);
-    options.symmetric_weights = bits->symmetric_weights.value_or(symmetric_weights);
-    options.per_channel = bits->per_channel.value_or(per_channel);
-  }
-  return options;
+  return with(LayerBitsIndex(layer_bits).first_match(layer));
 }
 
 RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options) {

@@ -57,7 +57,10 @@ struct RewriteOptions {
   /// Throws Error naming the option that is out of range, or the pattern of layer_bits that asks for asymmetric weights
   /// where all ranges are symmetric.
   void check() const;
-  /// The options that hold for one layer: these, changed by the first of layer_bits that matches its name.
+  /// These, but for layer_bits, and changed by one of these (null for none).
+  RewriteOptions with(const LayerBits* bits) const;
+  /// The options that hold for one layer: these, changed by the first of layer_bits that matches its name. Looks at all
+  /// of these; whoever asks for many layers uses a LayerBitsIndex.
   RewriteOptions for_layer(std::string_view layer) const;
 };
 
@@ -94,6 +97,14 @@ struct MatchReport {
   bool statistics = false;
 };
 
+/// Something that was rewritten before with another setting than the options have; it stays as it is.
+struct SettingConflict {
+  /// As in RewriteOptions, "bits_config" for layer_bits.
+  std::string setting;
+  /// "conv1/weights_quant has 2 bits, not 8".
+  std::string text;
+};
+
 struct RewriteReport {
   /// For each batch norm (its name in `layer`): folded into which layer, or why not.
   std::vector<MatchReport> batch_norms;
@@ -103,6 +114,8 @@ struct RewriteReport {
   std::vector<std::string> inserted;
   /// Options that are legal and hardly meant.
   std::vector<std::string> warnings;
+  /// None for the first rewrite of a float graph, and for a second one with the same options.
+  std::vector<SettingConflict> conflicts;
 
   /// A line "note: ..." for each remark on the whole; "" when there is none.
   std::string notes() const;

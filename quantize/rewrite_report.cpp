@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "quantize/fake_quant.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/insert_fake_quant.h"
@@ -140,7 +141,7 @@ std::string EdgeClassifier::why_float_origin(const Node& origin) const {
   if (origin.type() == "SoftmaxCrossEntropy") return "the loss is computed in float";
   if (origin.type() == "BatchNorm") return "the batch norm is not folded";
   if (const auto skipped = skipped_.find(&origin); skipped != skipped_.end()) return skipped->second;
-  if (!in_scope(origin.name(), options_.scope)) return concat("outside scope \"", options_.scope, "\"");
+  if (!in_scope(origin.name(), options_.scope)) return concat("outside scope ", quote(options_.scope));
   if (const Node* quantizer = quantizer_after(origin.output()))
     return concat("read beside its quantizer ", quantizer->name());
   if (const auto match = matched_.find(&origin); match != matched_.end())
@@ -177,13 +178,13 @@ std::string quantizer_text(const Node& node, const RewriteOptions& options) {
              own, {.bits = options.activation_bits, .symmetric = options.symmetric, .ema_decay = options.ema_decay});
 }
 
-std::string weights_text(const LayerMatch& match, const RewriteOptions& options) {
+std::string weights_text(const LayerMatch& match, const RewriteOptions& options, const LayerBitsIndex& layer_bits) {
   Output taken = match.layer->input(match.weight_input);
   while (taken.node->type() == "Identity") taken = taken.node->input(0);
   const auto* quantizer = taken.node->as<FakeQuant>();
   if (!quantizer) return arrow(*match.weights.node, "left float");
   const FakeQuantAttributes& own = quantizer->attributes();
-  const bool per_channel = options.for_layer(match.layer->name()).per_channel;
+  const bool per_channel = options.with(layer_bits.first_match(match.layer->name())).per_channel;
   const bool refused = per_channel && !own.per_channel;
   std::string text = arrow(*match.weights.node, taken.node->name()) +
                      own_settings(own, {.bits = options.weight_bits,
@@ -196,8 +197,8 @@ std::string weights_text(const LayerMatch& match, const RewriteOptions& options)
   return text;
 }
 
-MatchReport describe_match(const LayerMatch& match, const RewriteOptions& options) {
-  std::string text = concat(match.text(), ": weights ", weights_text(match, options));
+MatchReport describe_match(const LayerMatch& match, const RewriteOptions& options, const LayerBitsIndex& layer_bits) {
+  std::string text = concat(match.text(), ": weights ", weights_text(match, options, layer_bits));
   if (match.bypass) text += ", before the bypass " + quantizer_text(*match.before_bypass(), options);
   text += ", output " + quantizer_text(*match.last(), options);
   if (const Node* add = match.post_activation_bypass) {
@@ -239,7 +240,8 @@ RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, cons
   RewriteReport report;
   report.inserted = std::move(inserted);
   std::unordered_map<const Node*, MatchReport> of_layer;
-  for (const LayerMatch& match : layers.matches) of_layer[match.layer] = describe_match(match, options);
+  const LayerBitsIndex layer_bits(options.layer_bits);
+  for (const LayerMatch& match : layers.matches) of_layer[match.layer] = describe_match(match, options, layer_bits);
   for (const LayerSkip& skip : layers.skips)
     of_layer[skip.layer] = {skip.layer->name(), false, skip.reason, skip.statistics};
   const EdgeClassifier classifier(graph, layers, options);
@@ -264,11 +266,11 @@ std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch
     if (edge.status == EdgeStatus::kLeftFloat && in_scope(edge.consumer, options.scope) &&
         computes_in_integers(graph.at(edge.consumer)) && !is_parameter_operand(graph, edge))
       texts.push_back(concat(edge.tensor, " -> ", edge.consumer, " (", edge.reason, ")"));
+  std::unordered_set<std::string_view> listed;
+  for (const EdgeReport& edge : report.edges)
+    if (edge.status == EdgeStatus::kLeftFloat) listed.insert(edge.consumer);
   for (const LayerSkip& skip : layers.skips) {
-    const bool listed = std::ranges::any_of(report.edges, [&](const EdgeReport& edge) {
-      return edge.status == EdgeStatus::kLeftFloat && edge.consumer == skip.layer->name();
-    });
-    if (!listed && !skip.statistics && in_scope(skip.layer->name(), options.scope))
+    if (!listed.contains(skip.layer->name()) && !skip.statistics && in_scope(skip.layer->name(), options.scope))
       texts.push_back(concat(skip.layer->name(), " (", skip.reason, ")"));
   }
   for (const LayerMatch& match : layers.matches)
@@ -277,6 +279,18 @@ std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch
                              in_scope(match.last()->name(), options.scope) ? "no quantizer" : "outside the scope",
                              ")"));
   return texts;
+}
+
+std::string note_on_float_edges(const Graph& graph, const RewriteReport& report) {
+  const EdgeReport* first = nullptr;
+  std::size_t edges = 0;
+  for (const EdgeReport& edge : report.edges) {
+    if (edge.status != EdgeStatus::kLeftFloat || !is_layer(graph.at(edge.consumer))) continue;
+    if (edges++ == 0) first = &edge;
+  }
+  if (edges == 0) return "";
+  return concat(count(edges, "edge"), " into layers left float: ", first->tensor, " -> ", first->consumer, " (",
+                first->reason, ")", edges == 1 ? "" : ", ...");
 }
 
 std::string RewriteReport::notes() const {

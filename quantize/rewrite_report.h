@@ -19,6 +19,9 @@ std::string_view name_of(EdgeStatus status);
 RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
                              std::vector<std::string> inserted);
 
+/// A sentence on the edges into layers that are left float; "" when there is none.
+std::string note_on_float_edges(const Graph& graph, const RewriteReport& report);
+
 /// What `strict` refuses, one text each: float edges into what computes in integers (layers in scope, the Adds of their
 /// bypasses, and other ops whose output is quantized; parameters are no such edges) and matched layers without a
 /// quantizer on their output.

@@ -78,8 +78,10 @@ def fake_quant(attrs, x, low, high):
     """A fixed range. PyTorch rounds ties to even where miniqat rounds them up."""
     quant_min, quant_max = int(attrs.get("narrow_range", False)), 2 ** attrs.get("bits", 8) - 1
     low, high = low.clamp(max=0), high.clamp(min=0)
-    scale = (high - low) / (quant_max - quant_min)
-    zero_point = (quant_min - low / scale + 0.5).floor().clamp(quant_min, quant_max).int()
+    levels = quant_max - quant_min
+    scale = (high - low) / levels
+    # In double and without the scale, as in quantize/affine.cpp: a range [-m, m] is a tie whatever m.
+    zero_point = (quant_min - low.double() * levels / (high.double() - low.double()) + 0.5).floor().int()
     if attrs.get("per_channel"):
         return torch.fake_quantize_per_channel_affine(x, scale, zero_point, x.dim() - 1, quant_min, quant_max)
     return torch.fake_quantize_per_tensor_affine(x, scale, zero_point, quant_min, quant_max)

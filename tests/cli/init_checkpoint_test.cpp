@@ -91,5 +91,24 @@ TEST_F(InitCheckpointTest, ADirectoryThatHoldsOneIsNoFreshOne) {
   expect_error(train("run", {"--float"}), 1, {"run holds a run already", "init_checkpoint.json"});
 }
 
+/// Per tensor a range is a scalar, per channel a vector: what weights are is found anew in the first batch.
+TEST_F(InitCheckpointTest, RangesOfAnotherShapeStartAnew) {
+  expect_success(train("tensor", {"--stop-at", "2"}));
+  const Outcome outcome = train("channel", {"--init-checkpoint", "tensor", "--per-channel", "--stop-at", "1"});
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find("4 ranges of another shape (new and unused) start anew from the first batch: "
+                             "conv1/weights_quant/max, ..."),
+            std::string::npos)
+      << outcome.out;
+  const Json names = kept("channel");
+  EXPECT_EQ(names["anew"], Json({"conv1/weights_quant/max", "conv1/weights_quant/min", "fc/weights_quant/max",
+                                 "fc/weights_quant/min"}));
+  EXPECT_EQ(names["new"], names["anew"]);
+  EXPECT_EQ(names["unused"], names["anew"]);
+  EXPECT_EQ(std::ranges::count(names["restored"], Json("conv1/act_quant/max")), 1);
+  expect_success(train("back", {"--init-checkpoint", "channel", "--stop-at", "1"}));
+  EXPECT_FALSE(kept("back")["anew"].empty());
+}
+
 }  // namespace
 }  // namespace miniqat::testing

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -80,14 +81,19 @@ TEST_F(FreshProcessTest, NonsenseInTheEnvironmentIsIgnored) {
     expect_count_under(nonsense, available_cores());
 }
 
-TEST_F(FreshProcessTest, FirstCallFlushesDenormalsInWorkersThatExistAlready) {
+TEST_F(FreshProcessTest, AScopeFlushesDenormalsInWorkersThatExistAlreadyAndGivesThemBack) {
   EXPECT_EXIT(
       {
         const int count = available_cores();
         const std::set<unsigned> before = denormal_switches_of_workers(count);
+        auto scope = std::make_unique<ComputeScope>();
         thread_count();
+        const std::set<unsigned> inside = denormal_switches_of_workers(count);
+        scope.reset();
         const std::set<unsigned> after = denormal_switches_of_workers(count);
-        std::_Exit(before == std::set<unsigned>{0} && after == std::set<unsigned>{kFlushBits} ? 0 : 1);
+        const std::set<unsigned> off{0};
+        const std::set<unsigned> on{kFlushBits};
+        std::_Exit(before == off && inside == on && after == off ? 0 : 1);
       },
       ::testing::ExitedWithCode(0), "");
 }
@@ -111,8 +117,65 @@ TEST_F(ParallelTest, SetThreadCountIsSeenByUsAndByOpenMp) {
   for (const int count : {3, 1, 2}) {
     set_thread_count(count);
     EXPECT_EQ(thread_count(), count);
+    const ComputeScope scope;
+    EXPECT_EQ(thread_count(), count);
     EXPECT_EQ(omp_get_max_threads(), count);
   }
+}
+
+TEST_F(ParallelTest, AScopeLeavesTheThreadAsItWas) {
+  set_thread_count(3);
+  allow_denormals();
+  const int openmp = omp_get_max_threads(), dynamic = omp_get_dynamic();
+  {
+    const ComputeScope scope;
+    EXPECT_EQ(denormal_switches(), kFlushBits);
+    {
+      const ComputeScope inner;
+      EXPECT_EQ(thread_count(), 3);
+    }
+    EXPECT_EQ(denormal_switches(), kFlushBits);
+    EXPECT_EQ(denormal_switches_of_workers(3), std::set<unsigned>{kFlushBits});
+  }
+  EXPECT_EQ(denormal_switches(), 0u);
+  EXPECT_EQ(denormal_switches_of_workers(3), std::set<unsigned>{0});
+  EXPECT_EQ(omp_get_max_threads(), openmp);
+  EXPECT_EQ(omp_get_dynamic(), dynamic);
+}
+
+TEST_F(ParallelTest, AThreadThatFlushedBeforeStillDoes) {
+#if defined(__SSE__)
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | kFlushBits);
+  {
+    const ComputeScope scope;
+    thread_count();
+  }
+  EXPECT_EQ(_mm_getcsr() & kFlushBits, kFlushBits);
+  _mm_setcsr(before);
+#endif
+}
+
+TEST_F(ParallelTest, LoopsFlushDenormalsWithoutAScope) {
+  set_thread_count(2);
+  allow_denormals();
+  std::atomic<int> flushing = 0;
+  for (const std::int64_t n : {1, 2})
+    parallel_for(n, 1, [&](std::int64_t, std::int64_t) { flushing += denormal_switches() == kFlushBits ? 1 : 0; });
+  EXPECT_EQ(flushing, 3);
+  EXPECT_EQ(denormal_switches(), 0u);
+}
+
+TEST_F(ParallelTest, AScopeKeepsItsThreadCountWhateverAnotherThreadSets) {
+  set_thread_count(2);
+  {
+    const ComputeScope scope;
+    EXPECT_EQ(thread_count(), 2);
+    std::thread([] { set_thread_count(3); }).join();
+    EXPECT_EQ(thread_count(), 2);
+    EXPECT_EQ(omp_get_max_threads(), 2);
+  }
+  EXPECT_EQ(thread_count(), 3);
 }
 
 TEST_F(ParallelTest, RefusesCountsOutOfRangeAndKeepsTheOldOne) {
@@ -123,7 +186,9 @@ TEST_F(ParallelTest, RefusesCountsOutOfRangeAndKeepsTheOldOne) {
 }
 
 TEST_F(ParallelTest, WorkersAddedLaterFlushDenormals) {
+  const ComputeScope scope;
   set_thread_count(1);
+  thread_count();
   set_thread_count(4);
   EXPECT_EQ(denormal_switches_of_workers(4), std::set<unsigned>{kFlushBits});
 }
@@ -135,6 +200,7 @@ TEST_F(ParallelTest, EveryThreadThatAsksIsPreparedWithItsOwnPool) {
   std::set<unsigned> workers;
   std::thread([&] {
     allow_denormals();
+    const ComputeScope scope;
     thread_count();
     switches = denormal_switches();
     max_threads = omp_get_max_threads();

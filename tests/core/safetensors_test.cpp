@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -249,6 +250,23 @@ TEST_F(SafetensorsTest, TensorsMustCoverTheDataExactlyOnce) {
   expect_error(file_of(pair("[1,5]", "[5,9]"), "123456789"), R"(bytes 0 to 1 before tensor "a")");
   expect_error(file_of(pair("[0,4]", "[4,8]"), "123456789"), "end at byte 8 of the data, the file has 9");
   expect_error(file_of("{}", "x"), "end at byte 0 of the data, the file has 1");
+}
+
+/// What a graph of 20,000 biases makes with momentum; each name once stood below a limit of 10,000.
+TEST_F(SafetensorsTest, ReadsAsManyTensorsAsItWrites) {
+  constexpr int kBiases = 20000;
+  Safetensors written;
+  for (int i = 0; i < kBiases; ++i) {
+    const std::string name = concat("block", i, "/biases");
+    written.tensors[name] = Tensor::scalar(static_cast<float>(i));
+    written.tensors["optimizer:momentum/" + name] = Tensor::scalar(static_cast<float>(-i));
+  }
+  write_safetensors(path_, written);
+  const auto started = std::chrono::steady_clock::now();
+  const Safetensors content = read_safetensors(path_);
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(20));
+  EXPECT_EQ(content.tensors.size(), 2u * kBiases);
+  expect_values<float>(content, "optimizer:momentum/block19999/biases", {}, {-19999.0f});
 }
 
 TEST_F(SafetensorsTest, AMissingFileOrADirectoryIsNamed) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "layers/layers.h"
@@ -274,6 +275,68 @@ TEST(SessionNonFiniteTest, NamesTheStepAndTheFirstNodeAndKeepsNothing) {
   EXPECT_EQ(floats(session.variable("observer/calls")), (Floats{1}));
   step(1, 1);
   EXPECT_EQ(session.step(), 2);
+}
+
+/// Of a training step; "" when it passes.
+std::string non_finite_update(Session& session, Output loss, const Optimizer& optimizer, const Feeds& feeds) {
+  try {
+    session.train_step(loss, optimizer, feeds);
+  } catch (const NonFiniteUpdate& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Behind the relu nothing of the infinite root is seen but in the gradient: 0 * infinity.
+TEST(SessionNonFiniteTest, AGradientThatIsNotFiniteNamesItsVariableAndKeepsNothing) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", {2});
+  const Output fine = variable(graph, "fine", {2}, Initializer::constant(1));
+  const Output w = variable(graph, "w", {2}, Initializer::constant(1));
+  const Output seen = observer(graph, "observer", layers::mul(graph, "xw", x, w));
+  const Output hidden = layers::relu(
+      graph, "hidden",
+      layers::sub(graph, "minus", fine, layers::rsqrt(graph, "root", layers::square(graph, "square", seen))));
+  const Output loss = layers::mean(graph, "loss", hidden, {.axes = {0}});
+  Session session(graph);
+  const optim::Sgd sgd({.learning_rate = 0.5, .momentum = 0.5});
+  const auto feeds = [&](float a) { return Feeds{{x, Tensor::from<float>({2}, {a, 2})}}; };
+  EXPECT_EQ(non_finite_update(session, loss, sgd, feeds(2)), "");
+  const Safetensors before = session.checkpoint();
+  const std::string message = non_finite_update(session, loss, sgd, feeds(0));
+  EXPECT_TRUE(mentions(message, {"gradient of variable \"w\"", "NaN", "step 2", "loss was finite"})) << message;
+  const Safetensors after = session.checkpoint();
+  for (const auto& [name, tensor] : before.tensors)
+    EXPECT_EQ(std::memcmp(tensor.raw(), after.tensors.at(name).raw(), tensor.bytes()), 0) << name;
+  EXPECT_EQ(non_finite_update(session, loss, sgd, feeds(2)), "");
+  EXPECT_EQ(session.step(), 2);
+}
+
+TEST(SessionNonFiniteTest, AnUpdatedVariableThatIsNotFiniteIsNamedAndKeepsNothing) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", {2});
+  const Output w = variable(graph, "w", {2}, Initializer::constant(1));
+  const Output seen = observer(graph, "observer", x);
+  const Output loss =
+      layers::mean(graph, "loss", layers::relu(graph, "hidden", layers::mul(graph, "y", seen, w)), {.axes = {0}});
+  Session session(graph);
+  const optim::Sgd sgd({.learning_rate = 0.5});
+  // The observer adds them up.
+  const std::string message = non_finite_update(session, loss, sgd, {{x, Tensor::from<float>({2}, {-3e38f, -3e38f})}});
+  EXPECT_TRUE(mentions(message, {"new value of variable \"observer/total\"", "infinite", "step 1"})) << message;
+  EXPECT_EQ(floats(session.variable("observer/total")), (Floats{0}));
+  EXPECT_EQ(floats(session.variable("w")), (Floats{1, 1}));
+  EXPECT_EQ(session.step(), 0);
+}
+
+TEST(SessionNonFiniteTest, AnUpdateThatOverflowsNeverReachesACheckpoint) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", {2});
+  const Output w = variable(graph, "w", {2}, Initializer::constant(1));
+  const Output loss = layers::mean(graph, "loss", layers::mul(graph, "y", x, w), {.axes = {0}});
+  Session session(graph);
+  session.train_step(loss, optim::Sgd({.learning_rate = 1e30}), {{x, Tensor::from<float>({2}, {1e30f, 0})}});
+  EXPECT_TRUE(mentions(error_of([&] { session.checkpoint(); }), {"\"w\"", "not finite", "step 1"}));
 }
 
 TEST_F(SessionTest, SetVariableChecksNameShapeAndValues) {

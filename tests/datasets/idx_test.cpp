@@ -182,6 +182,46 @@ TEST(Idx, RefusesSplitsThatDoNotFit) {
   EXPECT_TRUE(mentions(error_of([&] { load_idx("mnist", dir.path()); }), {"[3,2,1]", "[2,3,1]"}));
 }
 
+/// Two megabytes of zeros that would expand to two gigabytes, beside ten labels.
+TEST(Idx, ComparesCountsBeforeItExpandsAnything) {
+  const TempDir dir;
+  write_data_set(dir);
+  // Cut off, so that expanding it would be refused for that.
+  const std::string bomb = gzip(header({2051, 1u << 30, 2, 1}) + std::string(1 << 20, '\0'));
+  dir.write("t10k-images-idx3-ubyte", bomb.substr(0, bomb.size() / 2));
+  EXPECT_TRUE(
+      mentions(error_of([&] { load_idx("mnist", dir.path()); }), {"t10k-images", "1073741824 images", "10 labels"}));
+  dir.write("t10k-labels-idx1-ubyte", gzip(header({2049, 1u << 30}) + "cut short").substr(0, 30));
+  EXPECT_TRUE(mentions(error_of([&] { load_idx("mnist", dir.path()); }), {"[3,2,1]", "[2,1,1]"}));
+}
+
+/// Files of one pixel a picture whose labels begin as the real ones do.
+void write_family(const TempDir& dir, const std::string& train, const std::string& test) {
+  const auto write_split = [&](const std::string& stem, std::uint32_t n, const std::string& first) {
+    std::string answers = labels(n);
+    for (std::size_t i = 0; i < first.size(); ++i) answers[8 + i] = static_cast<char>(first[i] - '0');
+    dir.write(stem + "-images-idx3-ubyte", images(n, 1, 1));
+    dir.write(stem + "-labels-idx1-ubyte", answers);
+  };
+  write_split("train", 60000, train);
+  write_split("t10k", 10000, test);
+}
+
+TEST(Idx, TellsMnistFromFashionMnist) {
+  const TempDir dir;
+  const auto refusal = [&](const std::string& name) { return error_of([&] { load(name, dir.path()); }); };
+  write_family(dir, "9003027255", "9211614657");
+  EXPECT_TRUE(mentions(refusal("mnist"), {"data set mnist", "holds fashion-mnist"}));
+  EXPECT_EQ(refusal("fashion-mnist"), "");
+  write_family(dir, "5041921314", "7210414959");
+  EXPECT_TRUE(mentions(refusal("fashion-mnist"), {"data set fashion-mnist", "holds mnist"}));
+  EXPECT_EQ(refusal("mnist"), "");
+  // Neither: another set of the family's format.
+  write_family(dir, "5041921315", "7210414959");
+  EXPECT_EQ(refusal("fashion-mnist"), "");
+  EXPECT_EQ(refusal("mnist"), "");
+}
+
 TEST(Idx, SaysWhichFileIsMissingAndWhere) {
   const TempDir dir;
   write_data_set(dir);
@@ -200,6 +240,7 @@ TEST(Idx, ReadsTheRealMnist) {
   EXPECT_EQ(splits.train.labels.shape(), (Shape{60000}));
   EXPECT_EQ(splits.train.labels.data<std::int32_t>()[0], 5);
   EXPECT_EQ(splits.test.labels.data<std::int32_t>()[0], 7);
+  EXPECT_TRUE(mentions(error_of([&] { load("fashion-mnist", mnist); }), {"holds mnist"}));
 }
 
 }  // namespace

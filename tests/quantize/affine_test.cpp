@@ -239,14 +239,55 @@ TYPED_TEST(AffineTest, FloorAgreesWithTheStandardLibrary) {
   EXPECT_TRUE(std::isnan(floor_positive(kNan<T>)));
 }
 
-/// Every range [-m, m] has its zero point on a tie, whatever float makes of m / scale.
-TEST(Affine, TiesOfTheZeroPointGoAwayFromZeroForEveryType) {
-  for (const int bits : {3, 4, 8, 12})
-    for (const double m : {0.25, 0.5, 1.0, 2.0, 4.0, 8.0}) {
-      const double middle = 1 << (bits - 1);
-      EXPECT_EQ(grid_of(Range<float>{static_cast<float>(-m), static_cast<float>(m)}, {.bits = bits}).zero_point, middle)
-          << bits << " bits, " << m;
-      EXPECT_EQ(grid_of(Range<double>{-m, m}, {.bits = bits}).zero_point, middle) << bits << " bits, " << m;
+/// Every range [-m, m] has its zero point on a tie, whatever m / scale is rounded to.
+TYPED_TEST(AffineTest, TiesOfTheZeroPointGoAwayFromZeroAtEveryScale) {
+  using T = TypeParam;
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> exponent(-30, 30);
+  std::vector<T> ends = {T(0.001), T(0.1), T(1), T(3), T(1e-20), T(1e20)};
+  for (int i = 0; i < 500; ++i) ends.push_back(static_cast<T>(std::exp(exponent(random))));
+  for (int bits = 2; bits <= 16; ++bits)
+    for (const T m : ends) {
+      ASSERT_EQ(grid_of<T>({-m, m}, {.bits = bits}).zero_point, T(1 << (bits - 1))) << bits << " bits, " << m;
+      const Affine<T> narrow = grid_of<T>({-m, m}, {.bits = bits, .narrow_range = true});
+      ASSERT_EQ(narrow.zero_point, T(1 << (bits - 1))) << bits << " bits, " << m << ", in the middle without a tie";
+    }
+}
+
+/// Ties elsewhere: range [-k - 1/2, n - k - 1/2] in units of any size that leaves the ends exact.
+TYPED_TEST(AffineTest, TiesOfTheZeroPointAreFoundAllOverTheGrid) {
+  using T = TypeParam;
+  for (int bits = 2; bits <= 16; ++bits) {
+    const int levels = (1 << bits) - 1;
+    for (int k = 0; k < levels; k += 1 + k / 5)
+      for (const T unit : {T(1), T(0.25), T(7), T(11) / 1024, T(127) * 65536}) {
+        const Range<T> range = {-(k + T(0.5)) * unit, (levels - k - T(0.5)) * unit};
+        ASSERT_EQ(grid_of(range, {.bits = bits}).zero_point, T(k + 1)) << bits << " bits, " << k << " " << unit;
+      }
+  }
+}
+
+/// Far from a tie both ways to write the formula agree.
+TYPED_TEST(AffineTest, ZeroPointIsTheNearestInteger) {
+  using T = TypeParam;
+  for (const GridOptions& options : all_options())
+    for (const Range<T>& range : some_ranges<T>()) {
+      const Affine<T> grid = grid_of(range, {options.bits, options.narrow_range, false});
+      const Range<T> wide = widen_to_zero(range);
+      const double steps = -static_cast<double>(wide.min) / (static_cast<double>(wide.max) - wide.min) *
+                           (grid.quant_max - grid.quant_min);
+      ASSERT_LE(std::abs(grid.quant_min + steps - grid.zero_point), 0.5 + 1e-9) << range.min << " " << range.max;
+    }
+}
+
+/// The reference backend in double, given ranges that float holds, lands on the same integers.
+TEST(Affine, FloatAndDoubleAgreeOnTheZeroPoint) {
+  for (const GridOptions& options : all_options())
+    for (const Range<float>& range : some_ranges<float>()) {
+      const GridOptions plain = {options.bits, options.narrow_range, false};
+      ASSERT_EQ(double{grid_of(range, plain).zero_point},
+                grid_of(Range<double>{range.min, range.max}, plain).zero_point)
+          << range.min << " " << range.max << " " << options.bits;
     }
 }
 

@@ -10,7 +10,9 @@
 #include "core/random.h"
 #include "core/session.h"
 #include "layers/layers.h"
+#include "quantize/affine.h"
 #include "quantize/convert.h"
+#include "quantize/fake_quant.h"
 #include "tests/errors.h"
 #include "tests/quantize/integer_check.h"
 #include "tests/quantize/random_net.h"
@@ -69,6 +71,53 @@ TEST_F(ConvertRandom, WellFormedNetsAgree) {
     const TrainedNet net = testing::train_briefly(testing::well_formed_net(seed), random_options(seed), seed);
     EXPECT_EQ(convert_and_check(net), "");
   }
+}
+
+/// Every third range of activations or so becomes [0, 0], as after a Relu that has died; the others become those of
+/// what is left: biases alone, in places.
+void kill_activations(TrainedNet& net, std::uint64_t seed) {
+  miniqat::Random random(mix(seed, 17));
+  Graph graph = net.evaluation.clone();
+  Session session(graph);
+  session.restore({.tensors = net.variables, .metadata = {}}, Session::Restore::kVariables, "test");
+  Feeds feeds;
+  for (const Node* node : graph.nodes()) {
+    if (node->type() != "Placeholder") continue;
+    const Tensor pictures(node->output().shape());
+    for (float& pixel : pictures.values<float>())
+      pixel = integer::dequantize(testing::kPictures, static_cast<std::int32_t>(random.below(256)));
+    feeds.emplace_back(node->output(), pictures);
+  }
+  for (const Node* node : graph.topological_order()) {
+    const auto* quantizer = node->as<FakeQuant>();
+    if (!quantizer || quantizer->attributes().range != RangeKind::kMovingAverage) continue;
+    Range<float> range;
+    if (random.below(3) > 0) {
+      const Tensor x = session.run({.fetches = {node->input(0)}}, feeds).fetched[0];
+      const auto [min, max] = std::ranges::minmax(x.values<float>());
+      range = widen_to_zero(Range<float>{min, max});
+    }
+    session.set_variable(node->input(1).node->name(), Tensor::scalar(range.min));
+    session.set_variable(node->input(2).node->name(), Tensor::scalar(range.max));
+  }
+  net.variables = session.variables();
+}
+
+/// Given equal inputs, nothing is more than a step apart: no scale of an activation that is all zero may count.
+TEST_F(ConvertRandom, NetsWithDeadActivationsAgree) {
+  int dead = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds && !HasFailure(); ++seed) {
+    SCOPED_TRACE(concat("seed ", seed));
+    TrainedNet net = testing::train_briefly(testing::well_formed_net(seed), random_options(seed), seed);
+    kill_activations(net, seed);
+    const integer::Model model = convert(net.evaluation, net.variables, {.input = testing::kPictures});
+    const Tensor images = testing::images_for(net.evaluation, model, 1);
+    for (const testing::OperationCheck& check : testing::check_operations(net.evaluation, net.variables, model, images))
+      EXPECT_LE(check.largest, 1) << check.operation << ": " << check.different << " of " << check.elements;
+    dead += static_cast<int>(std::ranges::count_if(
+        model.operations, [](const auto& operation) { return operation.clamp.min == operation.clamp.max; }));
+  }
+  EXPECT_GT(dead, static_cast<int>(kSeeds) / 4);
 }
 
 std::set<const Node*> above(const Node& node) {

@@ -243,5 +243,48 @@ TEST(Convert, DilatedThroughTheBatch) {
     }
 }
 
+/// An activation whose range is [0, 0], as the only input or beside another one, as it is or rearranged.
+TEST(Convert, WhatIsAllZeroCostsNobodyItsPrecision) {
+  const auto dead = [](EvalNet& net) { return net.quantizer("dead/q", net.conv("dead", net.images()), {0, 0}); };
+  const auto alive = [](EvalNet& net) {
+    // Of a small scale, beside which that of the empty grid, 1, is a million times too coarse.
+    const Output images = net.graph.at("images").output();
+    return net.quantizer("alive/q", net.conv("alive", images), {-0.000125, 0.00013});
+  };
+  const auto expect_exact = [](EvalNet& net, Output y, float size = 0.0002f) {
+    const Model model = net.convert(net.quantizer("out/q", y, {-size, size}));
+    for (const testing::OperationCheck& check :
+         testing::check_operations(net.graph, net.variables, model, testing::images_for(net.graph, model, 1)))
+      EXPECT_LE(check.largest, 1) << check.operation;
+  };
+  {
+    EvalNet net;
+    expect_exact(net, net.conv("next", dead(net)), 0.05f);
+  }
+  {
+    EvalNet net;
+    expect_exact(net, net.conv("next", layers::max_pool(net.graph, "pool", dead(net))), 0.05f);
+  }
+  {
+    EvalNet net;
+    const Output zero = dead(net);
+    expect_exact(net, layers::add(net.graph, "sum", zero, alive(net)));
+  }
+  {
+    EvalNet net;
+    const Output zero = dead(net);
+    expect_exact(net, layers::mul(net.graph, "product", alive(net), zero), 0.05f);
+  }
+  {
+    EvalNet net;
+    const Output zero = dead(net);
+    expect_exact(net, layers::concat(net.graph, "join", {zero, alive(net)}));
+  }
+  {
+    EvalNet net;
+    expect_exact(net, net.conv("next", net.quantizer("images/q", net.images(), {0, 0})), 0.05f);
+  }
+}
+
 }  // namespace
 }  // namespace miniqat::quantize

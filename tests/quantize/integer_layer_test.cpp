@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "integer/reference/engine.h"
 #include "layers/layers.h"
@@ -24,6 +26,7 @@ struct Case {
   std::vector<float> scales;
   std::vector<double> bias;
   float output_scale = 0.02f;
+  bool input_is_zero = false;
 };
 
 constexpr std::int32_t kZero = 128;
@@ -35,7 +38,7 @@ Model model_of(const Case& c) {
   layer.weights = c.weights;
   layer.weight_scales = c.scales;
   layer.weight_zero_points.assign(c.scales.size(), kZero);
-  finish_layer(layer, c.bias, kInputScale, c.output_scale);
+  finish_layer(layer, c.bias, kInputScale, c.output_scale, c.input_is_zero);
   Model model = {.name = "layer"};
   model.tensors = {{"x", {layer.filter[0]}, {.scale = kInputScale, .zero_point = 0, .bits = 8}},
                    {"y", {channels}, {.scale = c.output_scale, .zero_point = 100, .bits = 8}}};
@@ -49,7 +52,7 @@ void expect_real(const Case& c) {
   const Model model = model_of(c);
   ASSERT_NO_THROW(model.check());
   const std::size_t channels = c.bias.size(), inputs = c.weights.size() / channels;
-  for (const int x : {0, 1, 77, 255}) {
+  for (const int x : c.input_is_zero ? std::vector{0} : std::vector{0, 1, 77, 255}) {
     Tensor images(Shape{1, static_cast<std::int64_t>(inputs)}, DType::kUInt8);
     for (std::uint8_t& value : images.values<std::uint8_t>()) value = static_cast<std::uint8_t>(x);
     const Tensor found = integer::reference::run(model, images)[1];
@@ -86,6 +89,18 @@ TEST(IntegerLayer, AChannelAllButSwitchedOffKeepsItsBias) {
     expect_real({{1, 90, 255, 17}, {scale, 0.001f}, {0.9, -1.25}});
     expect_real({{1, 255, 130, 17}, {scale}, {0.9, -1.25}});
   }
+}
+
+TEST(IntegerLayer, AnInputOfZerosKeepsBiases) {
+  // At these scales of weights a bias would be rounded to a whole number of output steps, and more.
+  for (const float scale : {1e-3f, 1.0f, 50.0f, 1e20f})
+    for (const double bias : {0.513, -0.2, 1e-30, 1e30}) {
+      const Case one = {.weights = {1, 90, 255, 17}, .scales = {scale}, .bias = {bias, -0.31}, .input_is_zero = true};
+      expect_real(one);
+      const Case each = {.weights = {1, 90, 255, 17}, .scales = {scale, 1}, .bias = {bias, 0}, .input_is_zero = true};
+      expect_real(each);
+      EXPECT_EQ(std::get<Layer>(model_of(one).operations[0].action).weights, one.weights);
+    }
 }
 
 TEST(IntegerLayer, BiasesBeyondTheGridSaturate) {

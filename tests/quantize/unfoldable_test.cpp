@@ -173,7 +173,7 @@ std::vector<UnfoldableCase> cases_of_inputs() {
          // Or nothing but noise would reach a's parameters.
          return norm(toy.graph, "b", x, false);
        },
-       "b/BatchNorm", "not from a layer", "a/Conv2D_Fold"},
+       "b/BatchNorm", "not from a layer", ""},
       {"ReshapeMovesChannels",
        [](ToyGraph& toy) {
          return norm(toy.graph, "a",
@@ -332,6 +332,29 @@ TEST(Unfoldable, IsNoPartOfAnyLayer) {
   EXPECT_TRUE(std::ranges::any_of(report.edges, [](const EdgeReport& edge) {
     return edge.consumer == "a/BatchNorm" && edge.reason == "a parameter of a batch norm that is not folded";
   }));
+}
+
+/// As by contrib.quantize: the first becomes part of the layer, which is quantized; the second normalises what the
+/// quantizer gives, in float, and whatever takes that is reported.
+TEST(TwoBatchNormsInARow, LeaveTheFoldedLayerQuantized) {
+  for (const BnFold fold : {BnFold::kTf, BnFold::kSingle})
+    for (const bool training : {true, false}) {
+      SCOPED_TRACE(concat(names_of(fold)[static_cast<std::size_t>(fold)], training ? " training" : " evaluation"));
+      ToyGraph toy;
+      const Output twice = norm(toy.graph, "b", norm(toy.graph, "a", toy.conv("a", toy.images())));
+      toy.graph.set_outputs({toy.conv("c", twice)});
+      const auto rewrite = training ? create_training_graph : create_eval_graph;
+      const RewriteReport report = rewrite(toy.graph, {.bn_fold = fold});
+      for (const char* name : {"a/weights_quant", "a/act_quant", "c/weights_quant", "c/act_quant"})
+        EXPECT_EQ(std::ranges::count(report.inserted, name), 1) << name << "\n" << report.text();
+      ASSERT_NE(toy.graph.find("b/BatchNorm"), nullptr);
+      EXPECT_EQ(toy.graph.at("b/BatchNorm").input(0).node->name(), "a/act_quant");
+      EXPECT_NE(
+          report.notes().find("1 edge into layers left float: b/BatchNorm -> c/Conv2D (the batch norm is not folded)"),
+          std::string::npos)
+          << report.notes();
+      EXPECT_TRUE(rewrite(toy.graph, {.bn_fold = fold}).inserted.empty());
+    }
 }
 
 }  // namespace

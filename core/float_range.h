@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace miniqat {
+
+/// Throws Error unless the value, called `name` in the message, is finite as a float32 too.
+void require_float32(double value, std::string_view name);
+
+}  // namespace miniqat

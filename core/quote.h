@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace miniqat {
+
+// Texts from files and from the command line go through here before an error shows them: they may hold anything.
+
+/// One line of UTF-8 that a terminal shows and does nothing else with: control characters (line breaks, those of
+/// Unicode and marks that turn the direction of writing), and bytes that are no UTF-8 become escapes as in C: \n, \x1b,
+/// \u202e.
+std::string printable(std::string_view text);
+
+/// The same in double quotes, with quotes and backslashes escaped. Of a text longer than 200 bytes the beginning and the
+/// end, and behind the quotes its length: `"aaa...zzz" (5000 bytes)`. (If it were called `quoted`, a std::string would go
+/// to std::quoted instead.)
+std::string quote(std::string_view text);
+
+/// Of a text longer than 200 bytes the beginning and the end with "..." between them.
+std::string shortened(std::string_view text);
+
+}  // namespace miniqat

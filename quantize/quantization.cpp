@@ -1,0 +1,89 @@
+#include "quantize/quantization.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "quantize/fake_quant.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/layer_patterns.h"
+
+namespace miniqat::quantize {
+namespace {
+
+constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
+
+/// The right operand of a layer; of a product either one, if the range says that it is made anew in each step.
+bool is_of_weights(const Node& quantizer) {
+  const RangeKind range = quantizer.as<FakeQuant>()->attributes().range;
+  return std::ranges::any_of(uses_through(quantizer.output(), kIdentity), [&](const Use& use) {
+    if (!is_layer(*use.node)) return false;
+    if (use.node->type() != "MatMul") return use.input == 1;
+    return range == RangeKind::kLastValue || (use.input == 1 && range == RangeKind::kFixed);
+  });
+}
+
+std::string span_of(const std::set<std::int64_t>& bits) {
+  if (bits.empty()) return "-";
+  return bits.size() == 1 ? concat(*bits.begin()) : concat(*bits.begin(), "-", *bits.rbegin());
+}
+
+nlohmann::ordered_json list_of(const std::set<std::int64_t>& bits) {
+  if (bits.empty()) return nullptr;
+  if (bits.size() == 1) return *bits.begin();
+  return bits;
+}
+
+/// Whether all, some or none are symmetric.
+struct Symmetry {
+  int symmetric = 0;
+  int others = 0;
+
+  void add(bool is_symmetric) { ++(is_symmetric ? symmetric : others); }
+  bool all() const { return symmetric > 0 && others == 0; }
+  bool differ() const { return symmetric > 0 && others > 0; }
+};
+
+}  // namespace
+
+Quantization quantization_of(const Graph& graph) {
+  Quantization found;
+  Symmetry weights, activations;
+  for (const Node* node : graph.nodes()) {
+    found.single = found.single || node->type() == "BatchNormScale";
+    const auto* quantizer = node->as<FakeQuant>();
+    if (!quantizer) continue;
+    const FakeQuantAttributes& attributes = quantizer->attributes();
+    const bool of_weights = is_of_weights(*node);
+    ++found.quantizers;
+    (of_weights ? found.weight_bits : found.activation_bits).insert(attributes.bits);
+    (of_weights ? weights : activations).add(attributes.symmetric);
+    found.per_channel = found.per_channel || attributes.per_channel;
+    const std::int64_t delay = quantizer->quant_delay().value_or(0);
+    found.delay = found.quantizers == 1 ? delay : std::min(found.delay, delay);
+  }
+  found.symmetric_weights = weights.all();
+  found.symmetric_activations = activations.all();
+  found.mixed =
+      found.weight_bits.size() > 1 || found.activation_bits.size() > 1 || weights.differ() || activations.differ();
+  return found;
+}
+
+std::string Quantization::label() const {
+  if (is_float()) return "float";
+  const bool all = symmetric_weights && symmetric_activations;
+  return concat("W", span_of(weight_bits), "A", span_of(activation_bits), mixed ? " mixed" : "",
+                per_channel ? " per channel" : "",
+                all                 ? " symmetric"
+                : symmetric_weights ? " symmetric weights"
+                                    : "",
+                single ? " single" : "");
+}
+
+nlohmann::ordered_json Quantization::bits() const {
+  if (is_float()) return nullptr;
+  return {{"weights", list_of(weight_bits)}, {"activations", list_of(activation_bits)}};
+}
+
+}  // namespace miniqat::quantize

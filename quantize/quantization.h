@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+
+#include "core/graph.h"
+
+namespace miniqat::quantize {
+
+/// How a graph is quantized, as its quantizers say: those of a rewrite and any others.
+struct Quantization {
+  int quantizers = 0;
+  /// The widths that occur, of weights and of everything else.
+  std::set<std::int64_t> weight_bits;
+  std::set<std::int64_t> activation_bits;
+  /// Some weights have a range for each output channel.
+  bool per_channel = false;
+  /// All of them are symmetric.
+  bool symmetric_weights = false;
+  bool symmetric_activations = false;
+  /// Layers differ: in widths or in symmetry.
+  bool mixed = false;
+  /// A batch norm is folded with a single convolution (BnFold::kSingle); evaluation graphs don't show it.
+  bool single = false;
+  /// Of the quantizers that train: the smallest of their delays, 0 where there is none.
+  std::int64_t delay = 0;
+
+  bool is_float() const { return quantizers == 0; }
+  /// "float", "W8A8", "W4A8 per channel symmetric weights"; "W2-8A8 mixed" where layers differ; "-" for no width at
+  /// all.
+  std::string label() const;
+  /// {"weights": 4, "activations": 8}: a number, a list of them where layers differ, null where there is none; null for
+  /// a float network.
+  nlohmann::ordered_json bits() const;
+};
+
+/// Looks at structure only. A quantizer is one of weights when a layer reads it where its weights go.
+Quantization quantization_of(const Graph& graph);
+
+}  // namespace miniqat::quantize

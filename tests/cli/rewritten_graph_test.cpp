@@ -1,0 +1,90 @@
+// A graph that was rewritten before: what a run on it says of itself, and what cannot be asked of it any more.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+class RewrittenGraphTest : public TinyTaskTest {
+ protected:
+  void SetUp() override {
+    expect_success(rewrite({"--weight-bits", "2", "--activation-bits", "3", "--quant-delay", "2"}));
+  }
+
+  Outcome rewrite(const Arguments& more, const std::string& graph = "tiny.json", const std::string& out = "q.json") {
+    Arguments line = {"rewrite", "--graph", graph, "--out", out};
+    line.insert(line.end(), more.begin(), more.end());
+    return program(line);
+  }
+  Json json(const std::string& file) const { return Json::parse(bytes_of(path(file))); }
+};
+
+TEST_F(RewrittenGraphTest, ARunSaysWhatItsGraphIs) {
+  const Outcome trained = train("run", {"--model", "q.json"});
+  expect_success(trained);
+  EXPECT_NE(trained.out.find("W2A3"), std::string::npos) << trained.out;
+  EXPECT_EQ(trained.out.find(", 0 quantizers"), std::string::npos) << trained.out;
+  EXPECT_EQ(json("run/summary.json")["quantization"], "W2A3");
+  EXPECT_EQ(json("run/summary.json")["bits"], Json({{"weights", 2}, {"activations", 3}}));
+  const Json evaluated = Json::parse(program({"eval", "--run", "run", "--json", "--threads", "1"}).out);
+  EXPECT_EQ(evaluated["quantization"], "W2A3");
+  EXPECT_EQ(evaluated["bits"], Json({{"weights", 2}, {"activations", 3}}));
+  const Outcome exported = program({"export", "--run", "run", "--format", "json", "--out", "run.json"});
+  EXPECT_NE(exported.out.find("q.json W2A3, "), std::string::npos) << exported.out;
+  EXPECT_NE(program({"inspect", "run"}).out.find("quantizers (W2A3)"), std::string::npos);
+  const Json verified = Json::parse(program({"verify", "--run", "run", "--json", "--no-runtimes"}).out);
+  EXPECT_EQ(verified["quantization"], "W2A3");
+}
+
+TEST_F(RewrittenGraphTest, TheDefaultDirectoryIsNamedAfterIt) {
+  Arguments line = train_command("unused", {"--model", "q.json", "--stop-at", "1"});
+  const auto out = std::ranges::find(line, "--out");
+  line.erase(out, out + 2);
+  expect_success(program(line));
+  EXPECT_TRUE(std::filesystem::exists(path("runs/q-mnist-w2a3-seed1/summary.json")));
+}
+
+TEST_F(RewrittenGraphTest, OtherSettingsAreRefusedByName) {
+  const std::vector<std::pair<Arguments, std::vector<std::string>>> refused = {
+      {{"--weight-bits", "8"}, {"--weight-bits 8", "q.json", "conv1/weights_quant has 2 bits, not 8"}},
+      {{"--activation-bits", "8"}, {"--activation-bits 8", "has 3 bits, not 8"}},
+      {{"--per-channel"}, {"--per-channel", "has one range, not a range per channel"}},
+      {{"--symmetric-weights"}, {"--symmetric-weights", "has an asymmetric one, not a symmetric range"}},
+      {{"--quant-delay", "7"}, {"--quant-delay 7", "has a delay of 2, not 7"}},
+  };
+  for (const auto& [flags, texts] : refused) {
+    expect_error(rewrite(flags, "q.json", "again.json"), 2, texts);
+    EXPECT_FALSE(std::filesystem::exists(path("again.json")));
+    Arguments more = {"--model", "q.json"};
+    more.insert(more.end(), flags.begin(), flags.end());
+    expect_error(train("run", more), 2, texts);
+    EXPECT_FALSE(std::filesystem::exists(path("run")));
+  }
+  place_.write("bits.json", R"({"conv1": {"weight_bits": 8}})");
+  expect_error(rewrite({"--bits-config", "bits.json"}, "q.json", "again.json"), 2,
+               {"--bits-config bits.json", "conv1/weights_quant has 2 bits, not 8"});
+}
+
+TEST_F(RewrittenGraphTest, TheSameSettingsAreTheSameAsOnce) {
+  const Arguments same = {"--weight-bits", "2", "--activation-bits", "3", "--quant-delay", "2"};
+  expect_success(rewrite(same, "q.json", "twice.json"));
+  EXPECT_EQ(bytes_of(path("twice.json")), bytes_of(path("q.json")));
+  expect_success(rewrite({}, "q.json", "unasked.json"));
+  EXPECT_EQ(bytes_of(path("unasked.json")), bytes_of(path("q.json")));
+}
+
+TEST_F(RewrittenGraphTest, FloatIsRefused) {
+  expect_error(train("run", {"--model", "q.json", "--float"}), 2, {"--float", "q.json is quantized already (W2A3"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing

@@ -1,0 +1,72 @@
+#include "cli/run_directory.h"
+
+#include "cli/run_source.h"
+#include "cli/settings.h"
+#include "core/files.h"
+#include "tests/fuzz/readers/reader.h"
+
+using namespace miniqat;
+using namespace miniqat::cli;
+
+namespace {
+
+constexpr const char* kConfig = R"({"model": "lenet", "dataset": "mnist"})";
+
+void read_config(const fuzz::Place& place) {
+  std::optional<RunSource> run;
+  if (!fuzz::accepts([&] { run = open_run(place.path().string(), ""); })) return;
+  const Json written = settings_to_json(run->settings);
+  write_json(run->directory.config(), written);
+  TrainSettings again;
+  settings_from_json(read_json(run->directory.config()), again, "config.json");
+  fuzz::require(settings_to_json(again) == written, "settings are read as they were written");
+  fuzz::accepts([&] { check(run->settings); });
+}
+
+void read_summary(const fuzz::Place& place) {
+  fuzz::accepts([&] { unfinished_note(RunDirectory::open(place.path())); });
+  fuzz::accepts([&] { recorded_input(open_run(place.path().string(), "")); });
+}
+
+void read_metrics(const fuzz::Place& place) {
+  const RunDirectory run = RunDirectory::open(place.path());
+  const auto kept = [&] {
+    fuzz::accepts([&] { run.forget_metrics_after(40); });
+    return read_file(run.metrics());
+  };
+  const std::string once = kept();
+  fuzz::require(kept() == once, "what was kept is kept");
+  run.log({{"step", 40}, {"loss", 0.5}});
+  fuzz::require(kept() == once + "{\"step\": 40, \"loss\": 0.5}\n", "a line is read as it was logged");
+}
+
+void read_any(const fuzz::Place& place, const std::string& name) {
+  Json json;
+  if (!fuzz::accepts([&] { json = read_json(place / name); })) return;
+  write_json(place / name, json);
+  fuzz::require(read_json(place / name) == json, "JSON is read as it was written");
+}
+
+}  // namespace
+
+/// The first line is the name of the file that holds the rest.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const fuzz::Place place;
+  const std::string_view text = fuzz::text_of(data, size);
+  const std::size_t newline = text.find('\n');
+  if (newline == std::string_view::npos) return 0;
+  const std::string name(text.substr(0, newline));
+  const std::string_view content = text.substr(newline + 1);
+  place.write("config.json", kConfig);
+  place.write("checkpoint.safetensors", "");
+  std::filesystem::remove(place / "summary.json");
+  const auto read = [&](auto reader) {
+    place.write(name, content);
+    reader(place);
+  };
+  if (name == "config.json") read(read_config);
+  if (name == "summary.json") read(read_summary);
+  if (name == "metrics.jsonl") read(read_metrics);
+  if (name == "init_checkpoint.json") read([&](const fuzz::Place& there) { read_any(there, name); });
+  return 0;
+}

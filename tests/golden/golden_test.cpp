@@ -1,0 +1,221 @@
+// Files of earlier versions: all of them read, and evaluate to what was recorded. See README.md here.
+//
+// With MINIQAT_UPDATE_GOLDEN=1 (scripts/golden --update) the tests record instead.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/evaluator.h"
+#include "cli/integer_source.h"
+#include "cli/model_source.h"
+#include "cli/run_source.h"
+#include "core/graph_json.h"
+#include "core/session.h"
+#include "datasets/idx.h"
+#include "integer/engine.h"
+#include "integer/model_file.h"
+#include "layers/layers.h"
+#include "quantize/fake_quant.h"
+#include "quantize/quantize.h"
+#include "tests/cli/program.h"
+#include "tests/errors.h"
+
+namespace miniqat {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+const fs::path kCorpus = fs::path(MINIQAT_SOURCE_DIR) / "tests" / "golden";
+
+/// What was recorded, under the name of the file or run.
+class Expected {
+ public:
+  explicit Expected(const std::string& name) : path_(kCorpus / "expected" / (name + ".json")) {
+    if (!updating()) json_ = Json::parse(testing::bytes_of(path_));
+  }
+  ~Expected() {
+    if (updating()) std::ofstream(path_) << text();
+  }
+
+  static bool updating() { return std::getenv("MINIQAT_UPDATE_GOLDEN") != nullptr; }
+
+  /// Numbers that must come out as they were.
+  void exactly(const std::string& key, const Json& values) {
+    if (updating())
+      json_[key] = values;
+    else
+      EXPECT_EQ(json_[key], values) << path_ << " " << key;
+  }
+  /// Float numbers, the first kMost of them: no more than `share` of them differ by more than rounding does, and these
+  /// by no more than `step`.
+  void nearly(const std::string& key, std::span<const float> values, double step, double share) {
+    values = values.first(std::min(kMost, values.size()));
+    if (updating()) {
+      json_[key] = Json::array();
+      for (const float value : values) json_[key].push_back(short_number(value));
+      return;
+    }
+    const auto recorded = json_[key].get<std::vector<float>>();
+    ASSERT_EQ(recorded.size(), values.size()) << path_ << " " << key;
+    float largest = 0;
+    for (const float value : recorded) largest = std::max(largest, std::abs(value));
+    int jumps = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double difference = std::abs(values[i] - recorded[i]);
+      if (difference <= 1e-5 * largest) continue;
+      EXPECT_LE(difference, step * 1.001) << path_ << " " << key << " element " << i;
+      ++jumps;
+    }
+    EXPECT_LE(jumps, share * static_cast<double>(values.size())) << path_ << " " << key;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 80;
+
+  /// With the nine digits that tell floats apart.
+  static double short_number(float value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.9g", value);
+    return std::strtod(text, nullptr);
+  }
+  /// A line a key.
+  std::string text() const {
+    std::string text = "{";
+    for (const auto& item : json_.items())
+      text += concat(text == "{" ? "\n" : ",\n", Json(item.key()).dump(), ": ", item.value().dump());
+    return text + "\n}\n";
+  }
+
+  fs::path path_;
+  Json json_;
+};
+
+std::vector<std::string> entries(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kCorpus / folder)) names.insert(entry.path().stem().string());
+  return {names.begin(), names.end()};
+}
+
+/// The corpus as a directory to work in: runs name their data and models relative to it.
+class Golden : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    layers::register_ops();
+    quantize::register_ops();
+  }
+  Golden() {
+    fs::copy(kCorpus, place_.path() / "golden", fs::copy_options::recursive);
+    before_ = fs::current_path();
+    fs::current_path(place_.path() / "golden");
+  }
+  ~Golden() override { fs::current_path(before_); }
+
+  const testing::TempDir place_;
+  const datasets::Splits data_ = datasets::load_idx("mnist", kCorpus / "digits");
+
+ private:
+  fs::path before_;
+};
+
+/// The grid of the last quantizer before the logits, whose steps rounding may make one of.
+float step_of(const integer::Model* model) { return model == nullptr ? 0 : model->tensor(model->output).grid.scale; }
+
+std::vector<float> logits_of(const cli::RunSource& run, const datasets::Dataset& data) {
+  cli::Classifier net = cli::find_classifier(read_graph(run.directory.eval_graph()), "eval_graph.json");
+  Session session(net.graph);
+  session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
+  std::vector<float> logits;
+  const std::int64_t batch = net.images.shape()[0], pixels = data.example_shape().elements();
+  for (std::int64_t first = 0; first + batch <= data.size(); first += batch) {
+    const Tensor images(net.images.shape());
+    for (std::int64_t i = 0; i < images.elements(); ++i)
+      images.data<float>()[i] = data.scale * data.images.data<std::uint8_t>()[first * pixels + i];
+    const Tensor batch_logits = session.run({.fetches = {net.logits}}, {{net.images, images}}).fetched[0];
+    logits.insert(logits.end(), batch_logits.data<float>(), batch_logits.data<float>() + batch_logits.elements());
+  }
+  return logits;
+}
+
+Json integers_of(const integer::Model& model, const datasets::Dataset& data) {
+  integer::Engine engine(model);
+  const Tensor output = engine.run(cli::input_batch(data, model.tensor(model.input).grid, 0, data.size()));
+  return std::vector<int>(output.data<std::uint8_t>(), output.data<std::uint8_t>() + output.elements());
+}
+
+TEST_F(Golden, RunsGiveTheSameLogitsAndIntegers) {
+  for (const std::string& name : entries("runs")) {
+    SCOPED_TRACE(name);
+    const cli::RunSource run = cli::open_run("runs/" + name, "");
+    EXPECT_EQ(run.note.empty(), !name.starts_with("interrupted"));
+    read_graph(run.directory.train_graph());
+    Expected expected(name);
+    std::optional<integer::Model> model;
+    if (!run.settings.float_only) {
+      model = cli::convert_run(run.directory, run.checkpoint, cli::recorded_input(run));
+      expected.exactly("integers", integers_of(*model, data_.test));
+    }
+    expected.nearly("logits", logits_of(run, data_.test), step_of(model ? &*model : nullptr), 0.02);
+    const testing::Outcome outcome = testing::miniqat({"eval", "--run", "runs/" + name, "--json", "--threads", "1"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const Json result = Json::parse(outcome.out);
+    expected.exactly("quantization", result["quantization"]);
+    expected.exactly("correct", result["correct"]);
+  }
+}
+
+TEST_F(Golden, InterruptedRunsGoOn) {
+  for (const std::string name : {"interrupted", "interrupted-adam"}) {
+    const testing::Outcome outcome = testing::miniqat({"train", "--resume", "--out", "runs/" + name});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const Json summary = Json::parse(testing::bytes_of("runs/" + name + "/summary.json"));
+    EXPECT_EQ(summary["complete"], true);
+    EXPECT_EQ(summary["steps"], 40);
+    Expected expected(name + "-resumed");
+    expected.exactly("correct", std::lround(summary["test_accuracy"].get<double>() * 20));
+    const std::vector<float> loss = {summary["test_loss"].get<float>()};
+    expected.nearly("test_loss", loss, 0.01 * loss[0], 1);
+  }
+}
+
+TEST_F(Golden, ModelFilesGiveTheSameIntegers) {
+  for (const std::string& name : entries("models")) {
+    SCOPED_TRACE(name);
+    const fs::path file = fs::path("models") / (name + ".miniqat");
+    Expected expected("model-" + name);
+    if (name == "version-1") {
+      expected.exactly("refused", testing::error_of([&] { integer::read_model(file); }));
+      continue;
+    }
+    const integer::Model model = integer::read_model(file);
+    expected.exactly("integers", integers_of(model, data_.test));
+    EXPECT_EQ(integer::to_bytes(model), testing::bytes_of(file));
+  }
+}
+
+TEST_F(Golden, EveryOpComputesTheSame) {
+  Graph graph = read_graph("every-op.json");
+  for (const bool training : {false, true}) {
+    Session session(graph);
+    Feeds feeds;
+    const Tensor x(Shape{2, 6, 6, 3});
+    for (std::int64_t i = 0; i < x.elements(); ++i) x.data<float>()[i] = static_cast<float>(i * 37 % 101) / 25 - 2;
+    feeds.emplace_back(graph.output_at("x"), x);
+    feeds.emplace_back(graph.output_at("labels"), Tensor::from<std::int32_t>({2}, std::vector<std::int32_t>{2, 0}));
+    const RunResult result = session.run({.fetches = graph.outputs(), .training = training}, feeds);
+    Expected expected(training ? "every-op-training" : "every-op");
+    for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+      const Tensor& value = result.fetched[i];
+      expected.nearly(graph.outputs()[i].name(), value.values<float>(), 0, 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace miniqat
