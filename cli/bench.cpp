@@ -156,19 +156,23 @@ void add_bench(CLI::App& program) {
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
   command->add_flag("--quick", arguments->quick, "a rough picture in seconds, without mobilenet_v1 unless it is named");
   CLI::Option* kernels = command->add_flag("--kernels-only", arguments->kernels_only, "no training steps");
-  command->add_flag("--steps-only", arguments->steps_only, "training steps only")->excludes(kernels);
+  CLI::Option* steps = command->add_flag("--steps-only", arguments->steps_only, "training steps only");
+  steps->excludes(kernels);
   command
       ->add_option("--models", arguments->models,
                    "names from `miniqat models`, separated by commas; lenet,lenet5,mobilenet_v1 when left out")
       ->delimiter(',')
+      ->excludes(kernels)
       ->default_str("");
   command->add_option("--elements", arguments->elements, "sizes of the tensors to quantize, separated by commas")
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 28))
+      ->excludes(steps)
       ->default_str("10000,1000000,16000000");
   command
       ->add_option("--batch-size", arguments->batch_size, "pictures a step; 0: 128, or 64 for models with batch norm")
-      ->check(CLI::Range(0, 65536));
+      ->check(CLI::Range(0, 65536))
+      ->excludes(kernels);
   command->add_option("--out", arguments->out, "write machine and figures to this file as JSON, too")
       ->type_name("FILE");
   command->callback([arguments] { bench(*arguments); });

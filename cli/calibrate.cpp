@@ -7,6 +7,8 @@
 
 #include "cli/commands.h"
 #include "cli/evaluator.h"
+#include "cli/flag_checks.h"
+#include "cli/interrupt.h"
 #include "cli/memory.h"
 #include "cli/progress_line.h"
 #include "cli/range_table.h"
@@ -65,8 +67,18 @@ struct Arguments {
   std::string data_dir;
   std::string out;
   int threads = 0;
+  bool overwrite = false;
   bool verbose = false;
 };
+
+RunDirectory new_directory(const Arguments& arguments) {
+  std::error_code failure;
+  if (arguments.overwrite && std::filesystem::equivalent(arguments.run, arguments.out, failure))
+    throw UsageError("--overwrite would delete the run in --run: give another --out");
+  return RunDirectory::fresh(
+      arguments.out, "give another --out, or --overwrite to delete that run",
+      arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
+}
 
 /// A float run as it is found.
 struct FloatRun {
@@ -90,9 +102,10 @@ FloatRun read_float_run(const std::string& path) {
       fail("the run in ", path, " is quantized already (", quantize::quantization_of(result.evaluation.graph).label(),
            ", by ", describe(*node),
            " and others): calibration starts from a float run, as `miniqat train --float` makes it");
-  result.note = unfinished_note(run);
-  result.checkpoint_name = run.checkpoint().string();
-  result.checkpoint = read_safetensors(run.checkpoint());
+  const TrainedVariables variables = trained_variables(path);
+  result.note = variables.note;
+  result.checkpoint_name = variables.file.string();
+  result.checkpoint = read_safetensors(variables.file);
   return result;
 }
 
@@ -121,7 +134,7 @@ void take_over(Session& session, const FloatRun& source) {
 class Calibration {
  public:
   Calibration(const Arguments& arguments, const CalibrateSettings& settings, const RewriteSettings& rewrite)
-      : arguments_(arguments), calibrate_(settings), run_(RunDirectory::fresh(arguments.out, "give another --out")) {
+      : arguments_(arguments), calibrate_(settings), run_(new_directory(arguments)) {
     source_ = read_float_run(arguments.run);
     settings_ = source_.settings;
     settings_.float_only = false;
@@ -130,6 +143,8 @@ class Calibration {
     if (!arguments.dataset.empty()) settings_.dataset = arguments.dataset;
     if (!arguments.data_dir.empty()) settings_.data_dir = arguments.data_dir;
     check_dataset(settings_.dataset);
+    if (!arguments.data_dir.empty() && settings_.dataset == "synthetic")
+      refuse_ignored("--data-dir", "--dataset synthetic, which needs no files");
     settings_.threads = arguments.threads == 0 ? default_thread_count() : arguments.threads;
     set_thread_count(static_cast<int>(settings_.threads));
     data_ = datasets::load(settings_.dataset, settings_.data_dir);
@@ -139,11 +154,12 @@ class Calibration {
   }
 
   void run() {
+    InterruptGuard::check();
     const Evaluation before = evaluate_float();
+    InterruptGuard::check();
     rewrite_graphs();
     Session session(evaluation_.graph);
     take_over(session, source_);
-    run_.make();
     print_note(source_.note);
     const std::vector<quantize::CalibratedRange> ranges = calibrate(session);
     if (arguments_.verbose) std::printf("%s", range_table(ranges).c_str());
@@ -198,6 +214,7 @@ class Calibration {
     for (std::int64_t batch = 1; batch <= batches_; ++batch) {
       calibrator.observe({{evaluation_.images, loader.next().images}});
       show_progress(batch, line);
+      InterruptGuard::check();
     }
     return calibrator.finish();
   }
@@ -215,6 +232,17 @@ class Calibration {
 
   /// config.json comes last: a directory without it is no run.
   void write(Session& session, const Evaluation& before, const Evaluation& after) {
+    InterruptGuard::check();
+    run_.clear();
+    try {
+      write_files(session, before, after);
+    } catch (...) {
+      run_.clear();
+      throw;
+    }
+  }
+
+  void write_files(Session& session, const Evaluation& before, const Evaluation& after) {
     if (!settings_.rewrite.layer_bits.empty())
       write_json(run_.bits(), quantize::layer_bits_to_json(settings_.rewrite.layer_bits));
     write_graph(run_.train_graph(), training_);
@@ -293,10 +321,11 @@ void add_calibrate(CLI::App& program) {
       "calibrate", "Quantize a float run without training: rewrite its graph and find the ranges from some batches");
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--run", arguments->run, "the directory of a float run")->required();
-  command->add_option("--out", arguments->out, "the run directory to make")->required();
+  command->add_option("--out", arguments->out, "the run directory to make")->required()->check(not_empty());
   command->add_option("--dataset", arguments->dataset, "the run's own when left out");
   command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
+  command->add_flag("--overwrite", arguments->overwrite, "delete the run that is in --out");
   command->add_flag("--verbose", arguments->verbose, "print the rewrite's report and every quantizer's range");
   const auto flags = std::make_shared<SettingFlags<CalibrateSettings>>(*command, "Calibration");
   const auto rewrite_flags = std::make_shared<SettingFlags<CalibratedRewrite>>(*command, "Quantization");
@@ -306,8 +335,12 @@ void add_calibrate(CLI::App& program) {
     check(settings, flags->was_given("percentile"));
     CalibratedRewrite rewrite;
     rewrite_flags->apply(rewrite);
+    if (rewrite_flags->was_given("ema_decay") && settings.method != quantize::CalibrationMethod::kMovingAverage)
+      throw UsageError("--ema-decay goes with --method moving-average");
     load_layer_bits(rewrite);
     as_usage([&] { rewrite.check(); });
+    const InterruptGuard interrupts;
+    const BrokenPipeGuard broken_pipes;
     Calibration(*arguments, settings, rewrite).run();
   });
 }

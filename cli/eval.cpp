@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/evaluator.h"
+#include "cli/flag_checks.h"
 #include "cli/integer_bits.h"
 #include "cli/integer_evaluator.h"
 #include "cli/integer_source.h"
@@ -113,6 +114,8 @@ void evaluate_file(const Arguments& arguments) {
   if (arguments.dataset.empty()) throw UsageError("--model needs --dataset");
   if (!arguments.checkpoint.empty()) throw UsageError("--checkpoint is for --run");
   check_dataset(arguments.dataset);
+  if (arguments.dataset == "synthetic" && !arguments.data_dir.empty())
+    refuse_ignored("--data-dir", "--dataset synthetic, which needs no files");
   const integer::Model model = integer::read_model(arguments.model);
   const datasets::Splits data = datasets::load(arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = chosen_split(arguments, data);
@@ -141,10 +144,14 @@ void add_eval(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--run", arguments->run, "a run directory");
   command->add_option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
-  command->add_option("--dataset", arguments->dataset, "the run's own when left out; --model needs it");
-  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
-  command->add_option("--checkpoint", arguments->checkpoint,
-                      "another .safetensors file or run directory than the run's own");
+  command->add_option("--dataset", arguments->dataset, "the run's own when left out; --model needs it")
+      ->check(not_empty());
+  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)")
+      ->check(not_empty());
+  command
+      ->add_option("--checkpoint", arguments->checkpoint,
+                   "another .safetensors file or run directory than the run's own")
+      ->check(not_empty());
   command->add_option("--split", arguments->split, "test or train")->check(CLI::IsMember({"test", "train"}));
   command->add_option("--examples", arguments->limit, "only the first so many pictures of the split; 0: all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/run_directory.h"
+#include "cli/run_source.h"
 #include "core/quote.h"
 
 namespace miniqat::cli {
@@ -51,10 +51,13 @@ nlohmann::ordered_json InitCheckpoint::json() const {
 }
 
 InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
-  InitCheckpoint start{.source = checkpoint_file(path), .names = {}};
+  InitCheckpoint start{.source = {}, .names = {}};
+  const TrainedVariables variables = trained_variables(path);
+  start.source = variables.file;
   const std::string source = start.source.string();
   start.names = session.restore(read_safetensors(start.source), Session::Restore::kByName, source);
   if (start.names.restored.empty()) fail(source, ": no tensor has the name of a variable of this model");
+  print_note(variables.note);
   return start;
 }
 

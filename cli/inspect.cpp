@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/flag_checks.h"
 #include "cli/graph_diff.h"
 #include "cli/graph_dot.h"
 #include "cli/quantizer_text.h"
-#include "cli/run_directory.h"
+#include "cli/run_source.h"
 #include "cli/usage_error.h"
 #include "core/error.h"
 #include "core/files.h"
@@ -67,7 +68,12 @@ void print_table(const Graph& graph) {
 }
 
 Graph read_graph_or_run(const std::filesystem::path& path) {
-  return read_graph(std::filesystem::is_directory(path) ? RunDirectory::open(path).train_graph() : path);
+  if (!std::filesystem::is_directory(path)) return read_graph(path);
+  const RunDirectory run = RunDirectory::open(path);
+  Graph graph = read_graph(run.train_graph());
+  // A graph is what a run has from its first moment: it is shown, whatever became of the run.
+  print_note(unfinished_note(run));
+  return graph;
 }
 
 void inspect(const Arguments& arguments) {
@@ -103,6 +109,7 @@ void add_inspect(CLI::App& program) {
   CLI::Option* dot = command->add_option(
       "--dot", arguments->dot,
       "write a picture as Graphviz text to this file instead (- prints it): quantizers coloured by role, scopes boxed");
+  dot->check(not_empty());
   command
       ->add_flag("--diff", arguments->diff,
                  "compare two graphs instead: nodes added and removed, edges rerouted, attributes and outputs changed")

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <csignal>
 #include <exception>
 
 namespace miniqat::cli {
 
-/// SIGINT or SIGTERM has come, and what must not be left behind is gone: the program may end by that signal.
+/// SIGINT, SIGTERM or SIGHUP has come, and what must not be left behind is gone: the program may end by that signal.
 class Interrupted : public std::exception {
  public:
   explicit Interrupted(int signal) : signal_(signal) {}
@@ -15,8 +16,9 @@ class Interrupted : public std::exception {
   int signal_;
 };
 
-/// While one lives, the first SIGINT or SIGTERM only raises a flag, so that a run can end between two steps; the
-/// second acts as usual.
+/// While one lives, the first SIGINT, SIGTERM or SIGHUP only raises a flag, so that a run can end between two steps; a
+/// second of the same kind acts as usual. A signal that was ignored before stays ignored: so does nohup's SIGHUP, and
+/// the SIGINT of a shell's background jobs.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -26,6 +28,20 @@ class InterruptGuard {
   static bool requested();
   /// Throws Interrupted when one was requested.
   static void check();
+
+ private:
+  struct sigaction before_[3];
+};
+
+/// While one lives, a reader of our output who goes away (`| head -1`) makes writes fail instead of ending the process.
+class BrokenPipeGuard {
+ public:
+  BrokenPipeGuard();
+  ~BrokenPipeGuard();
+  BrokenPipeGuard(const BrokenPipeGuard&) = delete;
+
+ private:
+  struct sigaction before_;
 };
 
 }  // namespace miniqat::cli

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cli/commands.h"
+#include "cli/flag_checks.h"
 #include "cli/usage_error.h"
 #include "core/graph_json.h"
 #include "core/source_ops.h"
@@ -60,8 +61,12 @@ void add_models(CLI::App& program) {
   CLI::App* command = program.add_subcommand("models", "List the models, or write one as graph JSON");
   const auto arguments = std::make_shared<Arguments>();
   CLI::Option* model = command->add_option("--model", arguments->model, "write this model's graph");
-  command->add_option("--out", arguments->out, "where it goes; printed when left out")->needs(model);
-  command->add_option("--batch-size", arguments->batch_size, "pictures a batch")->check(CLI::Range(1, 65536));
+  command->add_option("--out", arguments->out, "where it goes; printed when left out")
+      ->check(not_empty())
+      ->needs(model);
+  command->add_option("--batch-size", arguments->batch_size, "pictures a batch")
+      ->check(CLI::Range(1, 65536))
+      ->needs(model);
   command
       ->add_option("--image-size", arguments->image_size,
                    "height and width of the pictures; left out: the published ones. At most 64: MobileNets begin with "
@@ -69,8 +74,11 @@ void add_models(CLI::App& program) {
       ->check(CLI::Range(1, 4096))
       ->needs(model);
   command->add_option("--classes", arguments->classes, "classes to tell apart; left out: as published")
-      ->check(CLI::Range(1, 100000));
-  command->add_option("--width", arguments->width, "multiplies the channels")->check(CLI::Range(0.01, 16.0));
+      ->check(CLI::Range(1, 100000))
+      ->needs(model);
+  command->add_option("--width", arguments->width, "multiplies the channels")
+      ->check(CLI::Range(0.01, 16.0))
+      ->needs(model);
   command->callback([arguments] { arguments->model.empty() ? list() : write(*arguments); });
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/flag_checks.h"
 #include "cli/rewrite_settings.h"
 #include "cli/rewritten_graph.h"
 #include "cli/settings.h"
@@ -43,13 +44,17 @@ void add_rewrite(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--graph", arguments->graph, "the graph to rewrite")->required();
   command->add_option("--mode", arguments->mode, "train or eval")->check(CLI::IsMember({"train", "eval"}));
-  command->add_option("--out", arguments->out,
-                      "where the rewritten graph goes; printed when left out, unless the report is");
+  command
+      ->add_option("--out", arguments->out,
+                   "where the rewritten graph goes; printed when left out, unless the report is")
+      ->check(not_empty());
   command->add_flag("--report", arguments->report, "print what was matched, skipped and quantized, and why");
   const auto flags = std::make_shared<SettingFlags<RewriteSettings>>(*command, "Quantization");
   command->callback([arguments, flags] {
     RewriteSettings options;
     flags->apply(options);
+    for (const char* setting : {"quant_delay", "freeze_bn_delay", "bn_fold"})
+      if (arguments->mode == "eval" && flags->was_given(setting)) refuse_ignored(flag_of(setting), "--mode eval");
     load_layer_bits(options);
     rewrite(*arguments, options, [&](const std::string& name) { return was_asked(name, options, *flags); });
   });

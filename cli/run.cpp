@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/flag_checks.h"
 #include "cli/memory.h"
 #include "cli/random_feeds.h"
-#include "cli/run_directory.h"
+#include "cli/run_source.h"
 #include "cli/threads.h"
 #include "cli/usage_error.h"
 #include "core/graph_json.h"
@@ -114,9 +115,11 @@ void run(const Arguments& arguments) {
                           .backend = arguments.backend == "fast" ? Backend::kFast : Backend::kReference,
                           .precision = dtype_from_name(arguments.precision)});
   if (!arguments.checkpoint.empty()) {
-    const std::filesystem::path file = checkpoint_file(arguments.checkpoint);
+    const TrainedVariables variables = trained_variables(arguments.checkpoint);
+    const std::filesystem::path& file = variables.file;
     const auto mode = arguments.by_name ? Session::Restore::kByName : Session::Restore::kVariables;
     const auto report = session.restore(read_safetensors(file), mode, file.string());
+    print_note(variables.note);
     if (arguments.by_name)
       std::printf("From %s: %zu variables restored, %zu new, %zu unused.\n", file.c_str(), report.restored.size(),
                   report.fresh.size(), report.unused.size());
@@ -143,13 +146,19 @@ void add_run(CLI::App& program) {
   command->add_option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
       ->delimiter(',')
       ->default_str("");
-  command->add_option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name");
+  command->add_option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name")
+      ->check(not_empty());
   command->add_flag("--random-feeds", arguments->random_feeds,
                     "random numbers for placeholders that are not fed: normal ones, or labels of the loss");
-  command->add_option("--checkpoint", arguments->checkpoint,
-                      ".safetensors or run directory with the variables; freshly initialised otherwise");
-  command->add_flag("--by-name", arguments->by_name,
-                    "take from the checkpoint what fits by name: that of a float graph for a rewritten one, say");
+  CLI::Option* checkpoint =
+      command
+          ->add_option("--checkpoint", arguments->checkpoint,
+                       ".safetensors or run directory with the variables; freshly initialised otherwise")
+          ->check(not_empty());
+  command
+      ->add_flag("--by-name", arguments->by_name,
+                 "take from the checkpoint what fits by name: that of a float graph for a rewritten one, say")
+      ->needs(checkpoint);
   command->add_flag(
       "--train", arguments->train,
       "as in a training step: batch statistics, observers, dropout; changed variables are written as variable/<name>");

@@ -1,12 +1,6 @@
 #include "cli/run_directory.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -17,40 +11,45 @@ namespace miniqat::cli {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-namespace {
-
-/// Where `path` or, while that is missing, the nearest directory above it can have directories made in it. Only the
-/// attempt tells: permissions say nothing to root, nor of file systems that can only be read.
-void require_makeable(const fs::path& path) {
-  std::error_code failure;
-  fs::path place = path;
-  while (!place.empty() && !fs::exists(fs::symlink_status(place, failure))) place = place.parent_path();
-  std::string attempt = (place / ".miniqat.XXXXXX").string();
-  if (::mkdtemp(attempt.data()) == nullptr) {
-    const int code = errno;
-    fail("cannot make the run directory ", path.string(), ": ", std::strerror(code));
-  }
-  ::rmdir(attempt.c_str());
-}
-
-}  // namespace
-
-RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice) {
+RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice, Existing existing) {
   RunDirectory run(path);
+  run.lock(RunLock::Directory::kMake);
   std::error_code failure;
-  for (const fs::path& file : {run.config(), run.checkpoint(), run.summary(), run.metrics(), run.train_graph(),
-                               run.eval_graph(), run.bits(), run.init_checkpoint()})
+  const bool died_early = run.lock_->was_left_behind() && !fs::exists(run.config(), failure);
+  if (existing == Existing::kOverwrite || died_early) return run;
+  for (const fs::path& file : run.files())
     if (fs::exists(file, failure))
       fail(path.string(), " holds a run already (", file.filename().string(), "): ", advice);
-  require_makeable(path);
   return run;
 }
 
-void RunDirectory::make() const {
+RunDirectory RunDirectory::resume(const fs::path& path) {
+  RunDirectory run = open(path);
+  run.lock(RunLock::Directory::kMustExist);
+  // The run may have been overwritten until now.
+  open(path);
+  return run;
+}
+
+/// With the lock nobody else writes these files: what is beside them was left by the dead.
+void RunDirectory::lock(RunLock::Directory wanted) {
+  lock_ = std::make_shared<const RunLock>(path_, wanted);
+  for (const fs::path& file : files()) remove_dead_temporaries(file);
+}
+
+std::vector<fs::path> RunDirectory::files() const {
+  std::vector<fs::path> files;
+  for (const char* name : {"config.json", "checkpoint.safetensors", "summary.json", "metrics.jsonl", "train_graph.json",
+                           "eval_graph.json", "bits.json", "init_checkpoint.json"})
+    files.push_back(path_ / name);
+  return files;
+}
+
+void RunDirectory::clear() const {
   std::error_code failure;
-  fs::create_directories(path_, failure);
-  if (failure) fail("cannot make the run directory ", path_.string(), ": ", failure.message());
-  if (!fs::is_directory(path_, failure)) fail("the run directory ", path_.string(), " is a file");
+  // A trace may be somebody's where there is no run.
+  if (fs::exists(config(), failure)) fs::remove(trace(), failure);
+  for (const fs::path& file : files()) fs::remove(file, failure);
 }
 
 RunDirectory RunDirectory::open(const fs::path& path) {
@@ -58,33 +57,6 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   std::error_code failure;
   if (!fs::exists(run.config(), failure)) fail(path.string(), " holds no run: there is no ", run.config().string());
   return run;
-}
-
-void RunDirectory::log(const Json& line) const {
-  errno = 0;
-  std::ofstream file(metrics(), std::ios::app);
-  file << dump_on_one_line(line) << '\n';
-  file.flush();
-  const int code = errno;
-  if (!file) fail("cannot write ", metrics().string(), ": ", std::strerror(code));
-}
-
-void RunDirectory::forget_metrics_after(std::int64_t step) const {
-  std::error_code failure;
-  if (!fs::exists(metrics(), failure)) return;
-  std::istringstream lines(read_file(metrics()));
-  std::string kept;
-  for (std::string line; std::getline(lines, line);) {
-    const Json json = Json::parse(line, nullptr, false);
-    if (json.is_object() && json.contains("step") && json["step"].is_number_integer() && json["step"] <= step)
-      kept += line + "\n";
-  }
-  write_file_atomically(metrics(), kept);
-}
-
-fs::path checkpoint_file(const fs::path& path) {
-  std::error_code failure;
-  return fs::is_directory(path, failure) ? RunDirectory::open(path).checkpoint() : path;
 }
 
 Json read_json(const fs::path& path) {

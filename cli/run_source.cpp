@@ -2,32 +2,60 @@
 
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
+#include "cli/flag_checks.h"
 #include "cli/integer_source.h"
 #include "cli/settings.h"
 #include "core/quote.h"
+#include "core/safetensors.h"
 
 namespace miniqat::cli {
 namespace {
 
-/// Empty for a run that is complete.
-std::string why_unfinished(const RunDirectory& run) {
+/// The step that the run's checkpoint is of; none without a checkpoint. (Reading it all is what the caller does next.)
+std::optional<std::int64_t> checkpointed_step(const RunDirectory& run) {
   std::error_code failure;
-  if (!std::filesystem::exists(run.summary(), failure)) return "it has no summary.json yet";
+  if (!std::filesystem::exists(run.checkpoint(), failure)) return {};
+  const Safetensors content = read_safetensors(run.checkpoint());
+  const auto step = content.tensors.find("session:step");
+  if (step == content.tensors.end() || step->second.dtype() != DType::kInt64 || step->second.elements() != 1)
+    fail(run.checkpoint().string(), ": \"session:step\" is missing");
+  return *step->second.data<std::int64_t>();
+}
+
+bool is_complete(const RunDirectory& run) {
+  std::error_code failure;
+  if (!std::filesystem::exists(run.summary(), failure)) return false;
   const Json summary = read_json(run.summary());
-  const auto complete = summary.find("complete"), steps = summary.find("steps");
-  if (complete != summary.end() && *complete == true) return "";
-  const bool known = steps != summary.end() && steps->is_number_integer();
-  return known ? concat("it stopped after step ", steps->get<std::int64_t>()) : "summary.json does not say complete";
+  const auto complete = summary.find("complete");
+  return complete != summary.end() && *complete == true;
+}
+
+std::string note_on(const RunDirectory& run, std::optional<std::int64_t> step) {
+  const std::string place = step ? concat("its checkpoint is of step ", *step) : "it has no checkpoint yet";
+  return concat("note: the run in ", run.path().string(), " is unfinished: ", place,
+                " (miniqat train --resume goes on)");
 }
 
 }  // namespace
 
 std::string unfinished_note(const RunDirectory& run) {
-  const std::string reason = why_unfinished(run);
-  if (reason.empty()) return "";
-  return concat("note: the run in ", run.path().string(), " is unfinished: ", reason,
-                " (miniqat train --resume goes on)");
+  return is_complete(run) ? "" : note_on(run, checkpointed_step(run));
+}
+
+TrainedVariables trained_variables(const std::filesystem::path& path) {
+  std::error_code failure;
+  if (!std::filesystem::is_directory(path, failure)) return {.file = path, .note = {}};
+  const RunDirectory run = RunDirectory::open(path);
+  if (is_complete(run)) return {.file = run.checkpoint(), .note = {}};
+  const std::optional<std::int64_t> step = checkpointed_step(run);
+  if (step.value_or(0) == 0)
+    fail("the run in ", path.string(), " has ",
+         step ? "not trained a step yet: its variables are those it began with"
+              : concat("no checkpoint yet: there is no ", run.checkpoint().string()),
+         " (miniqat train --resume goes on)");
+  return {.file = run.checkpoint(), .note = note_on(run, step)};
 }
 
 void print_note(const std::string& note) {
@@ -35,18 +63,20 @@ void print_note(const std::string& note) {
 }
 
 RunSource open_run(const std::string& run, const std::string& checkpoint) {
-  const std::string variables = checkpoint.empty() ? run : checkpoint;
-  RunSource source{
-      .directory = RunDirectory::open(run), .settings = {}, .checkpoint = checkpoint_file(variables).string()};
+  RunSource source{.directory = RunDirectory::open(run), .settings = {}, .checkpoint = {}};
+  TrainedVariables variables = trained_variables(checkpoint.empty() ? run : checkpoint);
+  source.checkpoint = variables.file.string();
+  source.note = std::move(variables.note);
   const std::filesystem::path config = source.directory.config();
   settings_from_json(read_json(config), source.settings, config.string());
-  if (std::filesystem::is_directory(variables)) source.note = unfinished_note(RunDirectory::open(variables));
   return source;
 }
 
 datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir) {
   const std::string name = dataset.empty() ? run.settings.dataset : dataset;
   check_dataset(name);
+  if (!data_dir.empty() && name == "synthetic")
+    refuse_ignored("--data-dir", "--dataset synthetic, which needs no files");
   return datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir);
 }
 

@@ -15,12 +15,24 @@ struct RunSource {
   TrainSettings settings;
   /// A .safetensors file: the run's own or another.
   std::string checkpoint;
-  /// unfinished_note() of the run that the variables come from.
+  /// trained_variables().note of the run that the variables come from.
   std::string note = {};
 };
 
-/// "note: the run in ... is unfinished: ..." when it has not come to its end: its summary.json is missing or does not
-/// say so. "" for a run that is complete.
+/// Variables to take over, as a path names them.
+struct TrainedVariables {
+  /// The .safetensors file.
+  std::filesystem::path file;
+  /// "note: the run in ... is unfinished: ...", with the step that its checkpoint is of, when a run has not come to its
+  /// end: its summary.json is missing or does not say so. "" for a run that is complete, and for a file.
+  std::string note;
+};
+
+/// Those of `path`, which is a .safetensors file or a run directory. Throws Error where there is no such thing, and for
+/// a run that has not trained a step that its checkpoint knows: its variables are those it began with.
+TrainedVariables trained_variables(const std::filesystem::path& path);
+
+/// The note on a run that is not complete, also for one without a trained step.
 std::string unfinished_note(const RunDirectory& run);
 
 /// Prints a note on stderr, unless it is "". Whoever fails prints nothing but the error: notes come after what may
@@ -28,7 +40,7 @@ std::string unfinished_note(const RunDirectory& run);
 void print_note(const std::string& note);
 
 /// `checkpoint` is a .safetensors file or run directory, "" for the run's own; an unfinished run that the variables
-/// come from is noted. Throws Error when there is no such run.
+/// come from is noted. Throws Error when there is no such run, and what trained_variables() throws.
 RunSource open_run(const std::string& run, const std::string& checkpoint);
 
 /// The data set that a command was told to take, or else the run's own. Throws UsageError for an unknown name, Error

@@ -24,8 +24,8 @@ namespace miniqat::cli {
 //   }
 //
 // from which flags (--learning-rate), JSON (config.json) and comparisons are made. Fields are std::string,
-// std::int64_t, int, double, bool, std::optional<std::int64_t>, or an enumeration for which names_of(value) gives the
-// names of all values in order.
+// std::int64_t, int, double, bool, std::optional of std::int64_t or double, or an enumeration for which names_of(value)
+// gives the names of all values in order.
 
 using Json = nlohmann::ordered_json;
 
@@ -82,8 +82,13 @@ class SettingFlags {
 };
 
 template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+
+template <class T>
 Json field_to_json(const T& field) {
-  if constexpr (std::is_same_v<T, std::optional<std::int64_t>>)
+  if constexpr (kIsOptional<T>)
     return field ? Json(*field) : Json(nullptr);
   else if constexpr (std::is_enum_v<T>)
     return std::string(names_of(field)[static_cast<std::size_t>(field)]);
@@ -110,8 +115,8 @@ bool integer_from_json(const Json& json, Integer& field) {
 
 template <class T>
 bool field_from_json(const Json& json, T& field) {
-  if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
-    if (!json.is_null()) return integer_from_json(json, field.emplace());
+  if constexpr (kIsOptional<T>) {
+    if (!json.is_null()) return field_from_json(json, field.emplace());
     field.reset();
     return true;
   } else if constexpr (std::is_enum_v<T>) {

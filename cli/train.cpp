@@ -1,10 +1,15 @@
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/flag_checks.h"
+#include "cli/interrupt.h"
 #include "cli/model_source.h"
 #include "cli/rewritten_graph.h"
 #include "cli/settings.h"
+#include "cli/train_flags.h"
 #include "cli/trainer.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
@@ -16,6 +21,7 @@ struct Arguments {
   std::string out;
   std::string config;
   std::string profile;
+  bool overwrite = false;
   TrainExtras extras;
 };
 
@@ -41,6 +47,25 @@ void adopt_batch_size(TrainSettings& settings) {
     settings.batch_size = find_classifier(read_graph(settings.model), settings.model).images.shape()[0];
 }
 
+/// For what config.json tells of a run: what it did, not what it was asked.
+void resolve(TrainSettings& settings) {
+  if (settings.threads == 0) settings.threads = default_thread_count();
+  settings.augment = resolved_augment(settings);
+  if (!settings.learning_rate) settings.learning_rate = default_learning_rate(settings.optimizer);
+}
+
+RunDirectory new_directory(const Arguments& arguments, const TrainSettings& settings) {
+  const std::filesystem::path out = arguments.out.empty() ? default_directory(settings) : arguments.out;
+  std::error_code failure;
+  const std::filesystem::path start = settings.init_checkpoint;
+  if (arguments.overwrite && (std::filesystem::equivalent(start, out, failure) ||
+                              std::filesystem::equivalent(start.parent_path(), out, failure)))
+    throw UsageError("--overwrite would delete what --init-checkpoint reads: give another --out");
+  return RunDirectory::fresh(
+      out, "give another --out, --resume to go on with that run, or --overwrite to delete it",
+      arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
+}
+
 void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& flags) {
   TrainSettings settings;
   bool batch_size_given = flags.was_given("batch_size");
@@ -49,17 +74,15 @@ void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& fl
     settings_from_json(config, settings, arguments.config);
     batch_size_given = batch_size_given || config.contains("batch_size");
   }
-  flags.apply(settings);
+  apply_flags(flags, settings);
   load_layer_bits(settings.rewrite);
   check(settings);
   require_trainable_as_asked(settings,
                              [&](const std::string& name) { return was_asked(name, settings.rewrite, flags); });
   if (!batch_size_given) adopt_batch_size(settings);
-  if (settings.threads == 0) settings.threads = default_thread_count();
-  settings.augment = resolved_augment(settings);
+  resolve(settings);
   set_thread_count(static_cast<int>(settings.threads));
-  const std::string out = arguments.out.empty() ? default_directory(settings) : arguments.out;
-  const RunDirectory run = RunDirectory::fresh(out, "give another --out, or --resume to go on with that run");
+  const RunDirectory run = new_directory(arguments, settings);
   // The run's own copy, which a config.json taken back by --config finds when the original is gone.
   if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
   train(settings, run, arguments.extras);
@@ -75,28 +98,45 @@ void adopt_same_bits(TrainSettings& wanted, const TrainSettings& settings) {
   wanted.rewrite.bits_config = settings.rewrite.bits_config;
 }
 
+/// Settings that may change in the middle of a run: no step is computed otherwise for them. The length is looked at
+/// when the data are there.
+bool may_differ(std::string_view setting) {
+  constexpr std::array<std::string_view, 5> kNames = {"data_dir", "log_every", "save_every", "epochs", "steps"};
+  return std::ranges::find(kNames, setting) != kNames.end();
+}
+
 /// A run goes on with the settings it began with: other values on the command line would make it another run.
 void train_on(const Arguments& arguments, const SettingFlags<TrainSettings>& flags) {
   if (!arguments.config.empty()) throw UsageError("--resume takes the run's own config.json; leave --config out");
+  if (arguments.overwrite) throw UsageError("--overwrite deletes the run that --resume would go on with");
   TrainSettings asked;
   flags.apply(asked);
-  const RunDirectory run = RunDirectory::open(arguments.out.empty() ? default_directory(asked) : arguments.out);
-  TrainSettings settings;
+  const RunDirectory run = RunDirectory::resume(arguments.out.empty() ? default_directory(asked) : arguments.out);
+  TrainExtras extras = arguments.extras;
+  TrainSettings& settings = extras.begun;
   settings_from_json(read_json(run.config()), settings, run.config().string());
   if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
   load_layer_bits(settings.rewrite);
   TrainSettings wanted = settings;
-  flags.apply(wanted);
+  apply_flags(flags, wanted);
   adopt_same_bits(wanted, settings);
   TrainSettings::visit([&](const char* name, auto access, const char*) {
-    if (access(wanted) != access(settings) && std::string_view(name) != "data_dir")
+    if (access(wanted) != access(settings) && !may_differ(name))
       throw UsageError(concat(flag_of(name), " differs from what the run began with (",
                               shown(field_to_json(access(settings))), "); leave it out to resume"));
   });
-  settings.data_dir = wanted.data_dir;
-  check(settings);
-  set_thread_count(static_cast<int>(settings.threads));
-  train(settings, run, arguments.extras);
+  check(wanted);
+  set_thread_count(static_cast<int>(wanted.threads));
+  train(wanted, run, extras);
+}
+
+void train_as_asked(const Arguments& arguments, const SettingFlags<TrainSettings>& flags) {
+  const InterruptGuard interrupts;
+  const BrokenPipeGuard broken_pipes;
+  if (arguments.extras.resume)
+    train_on(arguments, flags);
+  else
+    train_new(arguments, flags);
 }
 
 }  // namespace
@@ -104,14 +144,17 @@ void train_on(const Arguments& arguments, const SettingFlags<TrainSettings>& fla
 void add_train(CLI::App& program) {
   CLI::App* command = program.add_subcommand("train", "Train a model, in float or with simulated quantization");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--out", arguments->out,
-                      "the run directory; runs/<model>-<data set>-<bits>-seed<n> when left out");
-  command->add_option("--config", arguments->config,
-                      "a JSON file with settings, as a run's config.json; flags win over it");
-  command->add_flag("--resume", arguments->extras.resume, "go on with the run in --out");
+  command
+      ->add_option("--out", arguments->out, "the run directory; runs/<model>-<data set>-<bits>-seed<n> when left out")
+      ->check(not_empty());
+  command
+      ->add_option("--config", arguments->config,
+                   "a JSON file with settings, as a run's config.json; flags win over it")
+      ->check(not_empty());
+  command->add_flag("--resume", arguments->extras.resume,
+                    "go on with the run in --out, which more --epochs or --steps make longer");
+  command->add_flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one");
   command->add_option("--stop-at", arguments->extras.stop_at, "end after this step, to be resumed later")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--log-every", arguments->extras.log_every, "steps between two lines of metrics.jsonl")
       ->check(CLI::PositiveNumber);
   command->add_flag("--verbose", arguments->extras.verbose,
                     "print the rewrite's report, the plan's memory and every name of --init-checkpoint");
@@ -127,10 +170,7 @@ void add_train(CLI::App& program) {
   const auto flags = std::make_shared<SettingFlags<TrainSettings>>(*command, "Settings (kept in config.json)");
   command->callback([arguments, flags, profile] {
     if (profile->count() > 0) arguments->extras.profile = checked_trace_path(arguments->profile);
-    if (arguments->extras.resume)
-      train_on(*arguments, *flags);
-    else
-      train_new(*arguments, *flags);
+    train_as_asked(*arguments, *flags);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/model_source.h"
+#include "cli/save_interval.h"
 #include "cli/usage_error.h"
 #include "core/quote.h"
 #include "core/suggest.h"
@@ -47,20 +48,23 @@ datasets::AugmentOptions augmentation(const TrainSettings& settings) {
   throw UsageError(concat("--augment must be auto, none or crop-flip, got ", quote(name)));
 }
 
+double default_learning_rate(const std::string& optimizer) { return optimizer == "adam" ? 0.001 : 0.05; }
+
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps) {
   const optim::Schedule schedule = optim::make_schedule(settings.schedule, {.warmup_steps = settings.warmup_steps,
                                                                             .every = settings.schedule_every,
                                                                             .factor = settings.schedule_factor,
                                                                             .total_steps = total_steps});
+  const double learning_rate = settings.learning_rate.value_or(default_learning_rate(settings.optimizer));
   if (settings.optimizer == "sgd")
-    return std::make_unique<optim::Sgd>(optim::SgdOptions{.learning_rate = settings.learning_rate,
+    return std::make_unique<optim::Sgd>(optim::SgdOptions{.learning_rate = learning_rate,
                                                           .momentum = settings.momentum,
                                                           .nesterov = settings.nesterov,
                                                           .weight_decay = settings.weight_decay,
                                                           .decay_all = settings.decay_all,
                                                           .schedule = schedule});
   if (settings.optimizer == "adam")
-    return std::make_unique<optim::Adam>(optim::AdamOptions{.learning_rate = settings.learning_rate,
+    return std::make_unique<optim::Adam>(optim::AdamOptions{.learning_rate = learning_rate,
                                                             .weight_decay = settings.weight_decay,
                                                             .decay_all = settings.decay_all,
                                                             .schedule = schedule});
@@ -87,6 +91,8 @@ void check(const TrainSettings& settings) {
           concat("--seed must be in 0..", kMostSteps, ", got ", settings.seed));
   require(std::isfinite(settings.width) && settings.width > 0 && settings.width <= 16,
           concat("--width must be in (0, 16], got ", settings.width));
+  require(settings.log_every >= 1, concat("--log-every must be at least 1, got ", settings.log_every));
+  SaveInterval{settings.save_every};
   as_usage([&] { return make_optimizer(settings, settings.warmup_steps + 1); });
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/rewrite_settings.h"
@@ -28,7 +29,8 @@ struct TrainSettings {
   std::int64_t batch_size = 128;
   bool no_shuffle = false;
   std::string optimizer = "sgd";
-  double learning_rate = 0.05;
+  /// None: default_learning_rate() of the optimizer.
+  std::optional<double> learning_rate;
   double momentum = 0.9;
   bool nesterov = false;
   double weight_decay = 5e-4;
@@ -40,6 +42,8 @@ struct TrainSettings {
   std::string init_checkpoint;
   std::int64_t seed = 1;
   std::int64_t threads = 0;
+  std::int64_t log_every = 50;
+  std::string save_every = "60s";
 
   template <class Visitor>
   static void visit(Visitor&& visitor);
@@ -77,7 +81,8 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "optimizer", [](auto& s) -> auto& { return s.optimizer; }, "sgd or adam");
   visitor(
-      "learning_rate", [](auto& s) -> auto& { return s.learning_rate; }, "the schedule's base rate");
+      "learning_rate", [](auto& s) -> auto& { return s.learning_rate; },
+      "the schedule's base rate; left out: 0.05 for sgd, 0.001 for adam");
   visitor(
       "momentum", [](auto& s) -> auto& { return s.momentum; }, "of sgd, in [0, 1)");
   visitor(
@@ -102,6 +107,12 @@ void TrainSettings::visit(Visitor&& visitor) {
       "seed", [](auto& s) -> auto& { return s.seed; }, "of initial weights, shuffling, augmentation and dropout");
   visitor(
       "threads", [](auto& s) -> auto& { return s.threads; }, kThreadsHelp);
+  visitor(
+      "log_every", [](auto& s) -> auto& { return s.log_every; }, "steps between two lines of metrics.jsonl");
+  visitor(
+      "save_every", [](auto& s) -> auto& { return s.save_every; },
+      "write the checkpoint every so many steps (500) or seconds (60s), besides after every epoch: what a run loses "
+      "that is killed");
 }
 
 /// Throws UsageError naming the first setting that is out of range, unknown models and data sets included.
@@ -112,6 +123,9 @@ void check_dataset(const std::string& name);
 
 /// `augment` with "auto" replaced by what suits the data set: mirrored digits are no digits.
 std::string resolved_augment(const TrainSettings& settings);
+
+/// What --learning-rate is when it is left out.
+double default_learning_rate(const std::string& optimizer);
 
 /// What the loader of training batches is to do. Throws UsageError for an unknown `augment`.
 datasets::AugmentOptions augmentation(const TrainSettings& settings);

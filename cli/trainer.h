@@ -14,16 +14,19 @@ struct TrainExtras {
   bool resume = false;
   /// End after this step as an interrupt would: checkpoint written, ready for --resume.
   std::optional<std::int64_t> stop_at;
-  /// Steps between two lines of metrics.jsonl.
-  std::int64_t log_every = 50;
+  /// With `resume`: the settings in the run's config.json, of which those asked for now may differ where no step is
+  /// computed otherwise, and in a greater length.
+  TrainSettings begun = {};
   bool verbose = false;
   /// Where the trace of the profile goes; "" is the run directory's trace.json. None: nothing is timed.
   std::optional<std::string> profile;
 };
 
-/// Trains as `settings` say and keeps the run directory up to date: metrics every few steps, the checkpoint and the
-/// test accuracy after every epoch and at the end. `settings.threads` must be resolved.
-/// Throws NonFiniteLoss (the last good checkpoint stays) and whatever reading data and writing files throws.
+/// Trains as `settings` say and keeps the run directory, which is locked, up to date: metrics every few steps, the
+/// checkpoint every --save-every, both and the test accuracy after every epoch and at the end. `settings.threads` must
+/// be resolved. Needs an InterruptGuard: after a signal the checkpoint is written, then Interrupted thrown.
+/// Throws NonFiniteLoss (the last good checkpoint stays) and whatever reading data and writing files throws, with how
+/// to go on.
 void train(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras);
 
 }  // namespace miniqat::cli

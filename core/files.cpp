@@ -61,10 +61,34 @@ class TemporaryFile {
   fs::path path_;
 };
 
-/// A name beside `target` that no other writer uses, in this process or another.
+constexpr std::string_view kTemporary = ".tmp";
+
+/// ".NAME.", with which the names of the temporary files of NAME begin; the process's id and a number follow.
+std::string temporary_stem(const fs::path& target) { return concat(".", target.filename().string(), "."); }
+
+/// A name beside `target` that no other living process uses, nor this one a second time.
 fs::path temporary_name(const fs::path& target) {
   static std::atomic<unsigned> counter = 0;
-  return target.parent_path() / concat(".", target.filename().string(), ".", ::getpid(), ".", counter++, ".tmp");
+  return target.parent_path() / concat(temporary_stem(target), ::getpid(), ".", counter++, kTemporary);
+}
+
+/// Whether `name` is what temporary_name() makes of `stem`, in some process.
+bool is_temporary_name(std::string_view name, std::string_view stem) {
+  if (!name.starts_with(stem) || !name.ends_with(kTemporary) || name.size() < stem.size() + kTemporary.size())
+    return false;
+  const std::string_view numbers = name.substr(stem.size(), name.size() - stem.size() - kTemporary.size());
+  return !numbers.empty() && numbers.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+/// Makes a temporary file beside `target` and sets its name; invalid, with errno, where that is impossible. A process
+/// that was killed may have had the same id (a container begins to count anew) and left a file: another name will do.
+int make_temporary(const fs::path& target, fs::path& name) {
+  constexpr int kMostLeftovers = 10'000;
+  for (int attempt = 0;; ++attempt) {
+    name = temporary_name(target);
+    const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0 || errno != EEXIST || attempt == kMostLeftovers) return file;
+  }
 }
 
 void write_all(const Descriptor& file, std::string_view bytes, const fs::path& target) {
@@ -99,9 +123,8 @@ void sync_directory(const fs::path& target) {
 /// A file that is complete beside its place, and gone again unless commit() puts it there.
 class PendingFile {
  public:
-  explicit PendingFile(const FileContent& content)
-      : path_(content.path), target_(writable_target(content.path)), temporary_path_(temporary_name(target_)) {
-    Descriptor file(::open(temporary_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  explicit PendingFile(const FileContent& content) : path_(content.path), target_(writable_target(content.path)) {
+    Descriptor file(make_temporary(target_, temporary_path_));
     if (!file.valid()) fail_with_errno("write", path_);
     temporary_.emplace(temporary_path_);
     write_all(file, content.bytes, path_);
@@ -153,6 +176,37 @@ std::string read_large_file(const fs::path& path) {
 }
 
 void require_writable(const fs::path& path) { PendingFile({.path = path, .bytes = {}}); }
+
+void append_to_file(const fs::path& path, std::string_view bytes) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  struct stat before = {};
+  if (!file.valid() || ::fstat(file.number(), &before) != 0) fail_with_errno("write", path);
+  try {
+    write_all(file, bytes, path);
+  } catch (const Error&) {
+    // Where even this fails, half a line stays.
+    [[maybe_unused]] const int result = ::ftruncate(file.number(), before.st_size);
+    throw;
+  }
+  if (!file.close()) fail_with_errno("write", path);
+}
+
+void sync_file(const fs::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) {
+    if (errno != ENOENT) fail_with_errno("write", path);
+    return;
+  }
+  if (::fsync(file.number()) != 0) fail_with_errno("write", path);
+}
+
+void remove_dead_temporaries(const fs::path& path) {
+  const std::string stem = temporary_stem(path);
+  const fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::error_code failure;
+  for (fs::directory_iterator entry(directory, failure), end; !failure && entry != end; entry.increment(failure))
+    if (is_temporary_name(entry->path().filename().string(), stem)) ::unlink(entry->path().c_str());
+}
 
 void write_file_atomically(const fs::path& path, std::string_view bytes) {
   write_files_atomically({{.path = path, .bytes = bytes}});

@@ -19,6 +19,17 @@ std::string read_large_file(const std::filesystem::path& path);
 /// one, never a half. Throws Error naming path and reason; then `path` is untouched and the temporary file removed.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
+/// Appends `bytes` with as few writes as the system allows. Throws Error naming path and reason; then the file has its
+/// old length again, so that a line is there as a whole or not at all.
+void append_to_file(const std::filesystem::path& path, std::string_view bytes);
+
+/// Asks the system to put what was appended so far on the disk. No error where there is no such file.
+void sync_file(const std::filesystem::path& path);
+
+/// Removes the temporary files that writers of `path` left beside it when they were killed. Only for who knows that
+/// nobody writes `path` at this moment.
+void remove_dead_temporaries(const std::filesystem::path& path);
+
 /// For whoever works long before writing: throws what write_file_atomically() would throw now. `path` is untouched, and
 /// nothing new stays behind.
 void require_writable(const std::filesystem::path& path);

@@ -35,7 +35,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
                  "--ema-decay",     "--scope",      "--width",        "--init-checkpoint", "--resume",
                  "--steps",         "--no-shuffle", "--config",       "--stop-at",         "--log-every",
                  "--verbose",       "--profile",    "--bits-config",  "--augment",         "--bn-fold",
-                 "--float-pools"}},
+                 "--float-pools",   "--save-every", "--overwrite"}},
       {"eval",
        {"--run", "--model", "--dataset", "--data-dir", "--checkpoint", "--split", "--examples", "--integer", "--json"}},
       {"export",
@@ -137,7 +137,7 @@ TEST_F(ArgumentsTest, ConfigFilesAreChecked) {
   refuses_config(R"({"weight_bits": "4"})", 2, {"c.json", "weight_bits", "\"4\""});
   refuses_config(R"({"weight_bits": 4294967300})", 2, {"weight_bits", "4294967300"});
   refuses_config(R"({"steps": 18446744073709551615})", 2, {"steps", "18446744073709551615"});
-  refuses_config(R"({"learning_rate": null})", 2, {"learning_rate", "null"});
+  refuses_config(R"({"momentum": null})", 2, {"momentum", "null"});
   refuses_config(R"({"float": 1})", 2, {"float"});
   refuses_config("[]", 2, {"c.json", "object"});
   refuses_config("{\"steps\": ", 1, {"c.json"});

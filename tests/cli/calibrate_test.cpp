@@ -186,7 +186,9 @@ TEST_F(CalibrateTest, SaysWhatIsWrongAndLeavesNoRun) {
   expect_success(calibrate("quantized", {"--method", "minmax"}));
   expect_error(in_place({"calibrate", "--run", "quantized", "--out", "no"}), 1,
                {"run in quantized is quantized already (W8A8", "_quant", "float run"});
-  expect_error(calibrate("quantized", {}), 1, {"quantized holds a run already (config.json): give another --out\n"});
+  expect_error(
+      calibrate("quantized", {}), 1,
+      {"quantized holds a run already (config.json): give another --out, or --overwrite to delete that run\n"});
   expect_error(in_place({"calibrate", "--run", "nowhere", "--out", "no"}), 1, {"nowhere holds no run"});
   expect_error(calibrate("no", {"--dataset", "cifar"}), 2, {"unknown data set \"cifar\""});
   expect_error(calibrate("no", {"--dataset", "synthetic"}), 1, {"[4,8,8,1]", "synthetic", "[28,28,1]"});

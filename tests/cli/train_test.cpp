@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"
 #include "tests/cli/program.h"
+#include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 
 namespace miniqat::testing {
@@ -22,29 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-Json json_of(const fs::path& path) { return Json::parse(bytes_of(path)); }
-
-std::vector<Json> lines_of(const fs::path& path) {
-  std::vector<Json> lines;
-  std::istringstream text(bytes_of(path));
-  for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
-  return lines;
-}
-
-/// Loss by step; a step that was logged twice fails the test.
-std::map<std::int64_t, double> losses_of(const fs::path& run) {
-  std::map<std::int64_t, double> losses;
-  for (const Json& line : lines_of(run / "metrics.jsonl"))
-    if (line.contains("loss")) {
-      EXPECT_TRUE(losses.emplace(line["step"], line["loss"]).second) << "twice in metrics.jsonl: " << line;
-    }
-  return losses;
-}
-
-std::int64_t step_of(const fs::path& run) {
-  return *read_safetensors(run / "checkpoint.safetensors").tensors.at("session:step").data<std::int64_t>();
-}
 
 class TrainTest : public TinyTaskTest {
  protected:
@@ -228,32 +205,6 @@ TEST_F(TrainTest, ARunKilledBeforeItsFirstCheckpointStartsAnew) {
 TEST_F(TrainTest, AScopeWithoutLayersIsNoQuantizedRun) {
   expect_error(train("run", {"--scope", "nosuch"}), 1, {"nothing in tiny.json was quantized", "nosuch"});
   EXPECT_FALSE(fs::exists(path("run")));
-}
-
-// The length of an uninterrupted run depends on when the signal arrives, so the rate is constant and both runs are
-// stopped at the same step.
-TEST_F(TrainTest, InterruptedRunsEndCleanlyAndGoOn) {
-  for (const int signal : {SIGINT, SIGTERM}) {
-    SCOPED_TRACE(signal);
-    const std::string run = "interrupted" + std::to_string(signal);
-    const Arguments settings = {"--schedule", "constant", "--learning-rate", "0.01", "--steps", "100000000"};
-    Program program(train_command(run, settings), place_.path());
-    program.wait_for_output("epoch");
-    program.send(signal);
-    const Outcome outcome = program.wait();
-    expect_success(outcome);
-    const std::int64_t stopped = step_of(path(run));
-    EXPECT_NE(outcome.out.find("stopped after step " + std::to_string(stopped)), std::string::npos) << outcome.out;
-    EXPECT_NE(outcome.out.find("miniqat train --resume --out " + run), std::string::npos) << outcome.out;
-    EXPECT_EQ(json_of(path(run + "/summary.json"))["steps"], stopped);
-
-    const std::string end = std::to_string(stopped + 3);
-    expect_success(resume(run, {"--stop-at", end}));
-    Arguments stopping = settings;
-    stopping.insert(stopping.end(), {"--stop-at", end});
-    expect_success(train(run + "-whole", stopping));
-    EXPECT_EQ(checkpoint_bytes(run), checkpoint_bytes(run + "-whole"));
-  }
 }
 
 TEST_F(TrainTest, AFloatRunStartsAQuantizedOne) {

@@ -56,6 +56,39 @@ TEST_F(FilesTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(entries(), 1u);
 }
 
+// A container counts its processes anew: what a killed one left may bear the number of this one.
+TEST_F(FilesTest, LeftoversOfTheSameProcessIdAreNoCollision) {
+  for (int i = 0; i < 100; ++i) std::ofstream(folder_ / concat(".file.", ::getpid(), ".", i, ".tmp")) << "half";
+  write_file_atomically(folder_ / "file", "whole");
+  EXPECT_EQ(read_file(folder_ / "file"), "whole");
+  std::ofstream(folder_ / ".file.1.tmp.txt") << "not ours";
+  std::ofstream(folder_ / ".file.old.1.tmp") << "not ours";
+  std::ofstream(folder_ / ".file2.1.1.tmp") << "another's";
+  remove_dead_temporaries(folder_ / "file");
+  EXPECT_EQ(entries(), 4u);
+}
+
+TEST_F(FilesTest, WhatIsAppendedIsThereAsAWholeOrNotAtAll) {
+  append_to_file(folder_ / "log", "one\n");
+  append_to_file(folder_ / "log", "two\n");
+  EXPECT_EQ(read_file(folder_ / "log"), "one\ntwo\n");
+  sync_file(folder_ / "log");
+  sync_file(folder_ / "missing");
+  EXPECT_EQ(entries(), 1u);
+  expect_mentions(error_of([&] { append_to_file(folder_ / "no" / "log", "x"); }), "no/log: No such file");
+  struct rlimit before = {};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit small = before;
+  small.rlim_cur = 10;
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string error = error_of([&] { append_to_file(folder_ / "log", "a line that is too long\n"); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  expect_mentions(error, "log: File too large");
+  EXPECT_EQ(read_file(folder_ / "log"), "one\ntwo\n");
+}
+
 TEST_F(FilesTest, WritesRelativeToTheCurrentDirectory) {
   const fs::path before = fs::current_path();
   fs::current_path(folder_);

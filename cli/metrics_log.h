@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace miniqat::cli {
+
+/// A run's metrics.jsonl: one JSON object a line, each with the "step" that it is about.
+class MetricsLog {
+ public:
+  explicit MetricsLog(std::filesystem::path path) : path_(std::move(path)) {}
+
+  bool exists() const;
+  /// Appends one object as a line, whole or not at all. Throws Error naming path and reason.
+  void append(const nlohmann::ordered_json& line) const;
+  /// Puts the lines so far on the disk: a checkpoint must not be there before the metrics of its steps.
+  void sync() const;
+  /// Drops the lines beyond `step`, which a run logged after its last checkpoint, and what is not a line.
+  void forget_after(std::int64_t step) const;
+  /// The last line about `step` that has a number under `key`; null when there is none.
+  nlohmann::ordered_json find(std::int64_t step, const std::string& key) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace miniqat::cli

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "cli/init_checkpoint.h"
+#include "cli/progress.h"
+#include "cli/run_directory.h"
+#include "cli/save_interval.h"
+#include "cli/trainer.h"
+#include "cli/training_task.h"
+
+namespace miniqat::cli {
+
+/// What a run leaves on the disk from its first moment to its last, in an order in which death at any moment loses no
+/// more than the steps since the last checkpoint. docs/runs.md tells it in words.
+class RunLife {
+ public:
+  /// All of them must stay; the directory is locked.
+  RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras);
+
+  /// A new run's first files, or the checkpoint of the one that goes on. Throws UsageError, having changed nothing, for
+  /// a --stop-at that is over and a run that would become shorter.
+  void begin();
+  /// All steps are done, and the summary says so.
+  bool is_complete() const;
+  /// The accuracy of an epoch at whose end the run died after the checkpoint.
+  void catch_up(Progress& progress);
+  /// After each step: its line of metrics.jsonl when that is due, and, if more steps are `to_come`, the checkpoint when
+  /// that is, with the test accuracy at the end of an epoch.
+  void after_step(Progress& progress, double loss, bool to_come);
+  /// The last checkpoint, the accuracy, the summary.
+  void finish(Progress& progress);
+
+  /// That of the checkpoint on the disk.
+  std::int64_t saved_step() const { return saved_step_; }
+
+ private:
+  bool killed_before_its_first_checkpoint() const;
+  void require_same_graph() const;
+  void go_on();
+  void note_longer(std::int64_t former) const;
+  void begin_anew();
+  void write_first_files(const std::optional<InitCheckpoint>& start);
+  void log_step(const Progress& progress) const;
+  void save();
+  void note_saved();
+  Safetensors checked_checkpoint();
+  void report_accuracy(Progress& progress, const Evaluation& test);
+  double images_per_second(const Progress& progress) const;
+  void warn_of_delays() const;
+
+  TrainingTask& task_;
+  const RunDirectory& run_;
+  const TrainExtras& extras_;
+  const SaveInterval save_interval_;
+  /// Of the last step; none before the first, unless metrics.jsonl has it.
+  std::optional<double> last_loss_;
+  std::int64_t saved_step_ = 0;
+  SaveInterval::Clock::time_point saved_at_;
+  /// The last step whose test accuracy metrics.jsonl has.
+  std::int64_t reported_step_ = -1;
+};
+
+}  // namespace miniqat::cli

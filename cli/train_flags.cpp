@@ -1,0 +1,28 @@
+#include "cli/train_flags.h"
+
+#include "cli/flag_checks.h"
+
+namespace miniqat::cli {
+
+void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settings) {
+  flags.apply(settings);
+  const auto refuse = [&](const char* setting, bool ignored, const std::string& beside) {
+    if (ignored && flags.was_given(setting)) refuse_ignored(flag_of(setting), beside);
+  };
+  RewriteSettings::visit(
+      [&](const char* setting, auto, const char*) { refuse(setting, settings.float_only, "--float"); });
+  const bool adam = settings.optimizer == "adam";
+  refuse("momentum", adam, "--optimizer adam");
+  refuse("nesterov", adam, "--optimizer adam");
+  const bool steady = settings.schedule == "constant" || settings.schedule == "cosine";
+  refuse("schedule_every", steady, "--schedule " + settings.schedule);
+  refuse("schedule_factor", steady, "--schedule " + settings.schedule);
+  refuse("decay_all", settings.weight_decay == 0, "--weight-decay 0");
+  refuse("width", settings.model.ends_with(".json"),
+         concat("--model ", settings.model, ", a graph that has its widths"));
+  refuse("data_dir", settings.dataset == "synthetic", "--dataset synthetic, which needs no files");
+  refuse("epochs", flags.was_given("steps") && settings.steps > 0, concat("--steps ", settings.steps));
+  if (flags.was_given("epochs")) settings.steps = 0;
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,95 @@
+// A flag that would do nothing is an error that names both it and what makes it so.
+
+#include <gtest/gtest.h>
+
+#include "tests/cli/program.h"
+#include "tests/cli/run_files.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing {
+namespace {
+
+class IgnoredFlagsTest : public TinyTaskTest {
+ protected:
+  void refuses(const Arguments& line, const std::vector<std::string>& parts) const {
+    SCOPED_TRACE(::testing::PrintToString(line));
+    expect_error(program(line), 2, parts);
+  }
+};
+
+TEST_F(IgnoredFlagsTest, OfTrain) {
+  const std::vector<Arguments> quantization = {{"--weight-bits", "4"},
+                                               {"--activation-bits", "4"},
+                                               {"--bits-config", "b.json"},
+                                               {"--quant-delay", "3"},
+                                               {"--ema-decay", "0.9"},
+                                               {"--per-channel"},
+                                               {"--symmetric"},
+                                               {"--symmetric-weights"},
+                                               {"--freeze-bn-delay", "3"},
+                                               {"--bn-fold", "single"},
+                                               {"--quantize-input"},
+                                               {"--float-pools"},
+                                               {"--scope", "conv1"},
+                                               {"--strict"}};
+  for (Arguments flag : quantization) {
+    const std::string name = flag.front();
+    flag.insert(flag.begin(), {"train", "--float"});
+    refuses(flag, {name, "--float"});
+  }
+  refuses({"train", "--optimizer", "adam", "--momentum", "0.5"}, {"--momentum", "--optimizer adam"});
+  refuses({"train", "--optimizer", "adam", "--nesterov"}, {"--nesterov", "--optimizer adam"});
+  for (const std::string schedule : {"constant", "cosine"})
+    for (const std::string flag : {"--schedule-every", "--schedule-factor"})
+      refuses({"train", "--schedule", schedule, flag, "1"}, {flag, "--schedule " + schedule});
+  refuses({"train", "--schedule-every", "5"}, {"--schedule-every", "--schedule cosine"});
+  refuses({"train", "--epochs", "2", "--steps", "5"}, {"--epochs", "--steps 5"});
+  refuses({"train", "--model", "tiny.json", "--width", "0.5"}, {"--width", "--model tiny.json"});
+  refuses({"train", "--data-dir", "digits"}, {"--data-dir", "--dataset synthetic"});
+  refuses({"train", "--weight-decay", "0", "--decay-all"}, {"--decay-all", "--weight-decay 0"});
+  refuses({"train", "--out", ""}, {"--out", "empty"});
+  refuses({"train", "--resume", "--out", ""}, {"--out", "empty"});
+  place_.write("c.json", R"({"optimizer": "adam", "momentum": 0.9})");
+  refuses({"train", "--config", "c.json", "--momentum", "0.5"}, {"--momentum", "--optimizer adam"});
+}
+
+// Where the other is not on the command line, the flag is what the user means.
+TEST_F(IgnoredFlagsTest, EpochsWinOverTheStepsOfAConfigFile) {
+  place_.write("c.json", R"({"steps": 5})");
+  expect_success(program({"train", "--config", "c.json", "--epochs", "1", "--model", "tiny.json", "--dataset", "mnist",
+                          "--data-dir", "digits", "--threads", "1", "--out", "run"}));
+  EXPECT_EQ(step_of(path("run")), 8);
+}
+
+TEST_F(IgnoredFlagsTest, OfOtherCommands) {
+  refuses({"rewrite", "--graph", "tiny.json", "--mode", "eval", "--quant-delay", "3"},
+          {"--quant-delay", "--mode eval"});
+  refuses({"rewrite", "--graph", "tiny.json", "--mode", "eval", "--freeze-bn-delay", "3"},
+          {"--freeze-bn-delay", "--mode eval"});
+  refuses({"rewrite", "--graph", "tiny.json", "--mode", "eval", "--bn-fold", "single"}, {"--bn-fold", "--mode eval"});
+  refuses({"run", "--graph", "tiny.json", "--by-name", "--random-feeds", "--train", "--out", "o"},
+          {"--by-name", "--checkpoint"});
+  refuses({"bench", "--kernels-only", "--models", "lenet"}, {"--kernels-only", "--models"});
+  refuses({"bench", "--kernels-only", "--batch-size", "8"}, {"--kernels-only", "--batch-size"});
+  refuses({"bench", "--steps-only", "--elements", "8"}, {"--steps-only", "--elements"});
+  refuses({"models", "--width", "0.5"}, {"--width", "--model"});
+  refuses({"models", "--classes", "5"}, {"--classes", "--model"});
+  refuses({"models", "--batch-size", "5"}, {"--batch-size", "--model"});
+  for (const std::string flag : {"--runtimes", "--runtime-timeout"})
+    refuses({"verify", "--run", "run", "--no-runtimes", flag, "5"}, {flag, "--no-runtimes"});
+  refuses({"calibrate", "--run", "run", "--out", "ptq", "--ema-decay", "0.5"}, {"--ema-decay", "--method"});
+}
+
+TEST_F(IgnoredFlagsTest, OfCommandsOnARun) {
+  expect_success(program({"train", "--model", "lenet5", "--width", "0.2", "--steps", "1", "--batch-size", "4",
+                          "--threads", "1", "--float", "--out", "run"}));
+  refuses({"eval", "--run", "run", "--data-dir", "digits"}, {"--data-dir", "--dataset synthetic"});
+  refuses({"eval", "--run", "run", "--dataset", "synthetic", "--data-dir", "digits"}, {"--data-dir", "synthetic"});
+  refuses({"verify", "--run", "run", "--data-dir", "digits"}, {"--data-dir", "--dataset synthetic"});
+  refuses({"calibrate", "--run", "run", "--out", "ptq", "--data-dir", "digits"}, {"--data-dir", "--dataset synthetic"});
+  refuses({"eval", "--run", "run", "--checkpoint", ""}, {"--checkpoint", "empty"});
+  refuses({"calibrate", "--run", "run", "--out", ""}, {"--out", "empty"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing
