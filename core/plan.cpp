@@ -135,6 +135,9 @@ class Compiler {
       Plan::ForwardStep step{.node = nodes_[i].node,
                              .op = nodes_[i].op,
                              .members = nodes_[i].members,
+                             .member_inputs = nodes_[i].member_inputs,
+                             .inputs = nodes_[i].inputs,
+                             .outputs = nodes_[i].outputs,
                              .name_hash = hash_text(nodes_[i].node->name()),
                              .context = {}};
       for (const Output& input : nodes_[i].inputs) step.context.inputs.push_back(value(input).tensor);
