@@ -48,9 +48,11 @@ std::vector<Tensor> jolted(const std::vector<Bounded>& tensors, Random& random) 
     }
     const Tensor copy = tensor.value.clone();
     double* x = copy.data<double>();
-    for (std::int64_t i = 0; i < copy.elements(); ++i) {
+    std::uint32_t signs = 0;
+    for (std::int64_t i = 0; i < copy.elements(); ++i, signs >>= 1) {
+      if (i % 32 == 0) signs = random.bits();
       const double by = kRounding * std::abs(x[i]) + error_at(tensor.error, i);
-      x[i] += random.below(2) == 0 ? by : -by;
+      x[i] += (signs & 1) == 0 ? by : -by;
     }
     moved.push_back(copy);
   }
@@ -210,6 +212,13 @@ double ExactOp::terms_backward(std::size_t input) const {
   return std::max(1.0, elements(exact_.outputs[0]) / elements(inputs_[input].value));
 }
 
+/// How many numbers an op adds up on its way: a channel's for statistics, a row's for Softmax.
+double ExactOp::terms_inside() const {
+  const Tensor& x = inputs_[0].value.elements() > exact_.outputs[0].elements() ? inputs_[0].value : exact_.outputs[0];
+  const auto channels = static_cast<double>(std::max<std::int64_t>(x.shape().channels(), 1));
+  return is_one_of(op_.type(), {"Softmax", "SoftmaxCrossEntropy"}) ? elements(x) : elements(x) / channels;
+}
+
 void ExactOp::bound_sums() {
   const bool inexact = std::ranges::any_of(inputs_, [](const Bounded& input) { return !input.is_exact(); });
   if (only_moves(op_) && !inexact) return;
@@ -255,7 +264,7 @@ void ExactOp::bound_by_trial() {
     tried.insert(tried.end(), run.updates.begin(), run.updates.end());
     trials.add(tried);
   }
-  const double terms = elements(inputs_[0].value) / static_cast<double>(inputs_[0].value.shape().channels());
+  const double terms = terms_inside();
   for (std::size_t k = 0; k < outputs_.size(); ++k) outputs_[k] = trials.bounded(k, terms);
   for (std::size_t k = 0; k < updates_.size(); ++k) updates_[k] = trials.bounded(outputs_.size() + k, terms);
 }
@@ -269,9 +278,7 @@ std::vector<Bounded> ExactOp::trial_backward(const std::vector<Bounded>& d_outpu
     trials.add(backward(forward(jolted(inputs_, random)), jolted(d_outputs, random), wanted));
   std::vector<Bounded> result(exact.size());
   for (std::size_t k = 0; k < exact.size(); ++k)
-    if (exact[k].defined())
-      result[k] =
-          trials.bounded(k, elements(exact_.outputs[0]) / static_cast<double>(exact_.outputs[0].shape().channels()));
+    if (exact[k].defined()) result[k] = trials.bounded(k, terms_inside());
   return result;
 }
 

@@ -71,6 +71,7 @@ class ExactOp {
   std::vector<Bounded> trial_backward(const std::vector<Bounded>& d_outputs, const std::vector<bool>& wanted) const;
   std::vector<Tensor> magnitudes(bool with_errors) const;
   double terms_forward() const;
+  double terms_inside() const;
   double terms_backward(std::size_t input) const;
 
   const Op& op_;
