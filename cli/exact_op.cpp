@@ -79,14 +79,16 @@ class Trials {
     }
   }
   /// `terms` is how many numbers are added up inside: their roundings grow faster than random ones.
-  Bounded bounded(std::size_t k, double terms) const {
+  /// What underflows inside may be multiplied by `largest_factor`.
+  Bounded bounded(std::size_t k, double terms, double largest_factor = 1) const {
     if (!spread_[k].defined()) return {.value = exact_[k], .error = {}, .disorder = {}};
     const Tensor error = spread_[k];
     const std::span<double> e = error.values<double>();
     const double largest = e.empty() ? 0 : *std::ranges::max_element(e);
     const double* value = exact_[k].data<double>();
     for (std::size_t i = 0; i < e.size(); ++i)
-      e[i] = kTrialFactor * std::sqrt(1 + terms) * largest + 4 * kRounding * std::abs(value[i]) + kTiny;
+      e[i] = kTrialFactor * std::sqrt(1 + terms) * largest + 4 * kRounding * std::abs(value[i]) +
+             kTiny * (1 + largest_factor);
     return {.value = exact_[k], .error = error, .disorder = {}};
   }
 
@@ -272,13 +274,17 @@ void ExactOp::bound_by_trial() {
 std::vector<Bounded> ExactOp::trial_backward(const std::vector<Bounded>& d_outputs,
                                              const std::vector<bool>& wanted) const {
   const std::vector<Tensor> exact = backward(exact_, values_of(d_outputs), wanted);
+  double arriving = 0;
+  for (const Bounded& d_output : d_outputs)
+    if (d_output.value.defined())
+      for (const double value : d_output.value.values<double>()) arriving = std::max(arriving, std::abs(value));
   Trials trials(exact);
   Random random(hash_text(op_.type()));
   for (int trial = 0; trial < kTrials; ++trial)
     trials.add(backward(forward(jolted(inputs_, random)), jolted(d_outputs, random), wanted));
   std::vector<Bounded> result(exact.size());
   for (std::size_t k = 0; k < exact.size(); ++k)
-    if (exact[k].defined()) result[k] = trials.bounded(k, terms_inside());
+    if (exact[k].defined()) result[k] = trials.bounded(k, terms_inside(), arriving);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct StepFinding {
 /// of the numbers it is given, forward and backward, is compared with the reference loops in float64 on the same
 /// numbers, with tolerances derived for each op (exact_op.h). So the roundings of one step never count against another,
 /// and a deep network is judged as sharply as a single layer. Besides, nothing may change what lies between its
-/// producer and its last reader.
+/// producer and its last reader. What a step makes of a NaN or an infinity is not judged.
 ///
 ///   StepJudge judge;
 ///   session.set_observer(&judge);
@@ -56,6 +57,7 @@ class StepJudge final : public StepObserver {
   std::int64_t vague() const { return vague_; }
 
  private:
+  bool is_judged(const Plan::ForwardStep& step) const { return !unjudged_.contains(&step); }
   void compare(const Plan::ForwardStep& step, const std::string& what, const Tensor& got, const Bounded& wanted);
   void compare_sum(const Plan::ForwardStep& step, const Plan::BackwardStep& backward,
                    const ExactStep::Gradient& gradient);
@@ -67,6 +69,8 @@ class StepJudge final : public StepObserver {
   std::map<const Plan::ForwardStep*, std::unique_ptr<ExactStep>> exact_;
   /// What was written last to each tensor, or found there first.
   std::map<const Tensor*, Tensor> contents_;
+  /// Steps that were given something that is not finite.
+  std::set<const Plan::ForwardStep*> unjudged_;
   std::vector<Bounded> d_outputs_;
   std::vector<StepFinding> findings_;
   std::int64_t steps_ = 0;

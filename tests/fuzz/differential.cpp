@@ -78,8 +78,7 @@ void report(const Arguments& arguments, const std::string& stage, std::int64_t n
   const GraphCase small = shrink(test, finding, fails);
   std::optional<Finding> again;
   try {
-    if (finding.nodes.empty() && !finding.text.starts_with("the same run")) throw Error("ended by a signal");
-    again = judge(small);
+    if (finding.kind != "signal") again = judge(small);
   } catch (const std::exception&) {
   }
   const std::string command = save(small, arguments.out, file_name(arguments, stage, number));
@@ -103,10 +102,13 @@ bool run_case(const Arguments& arguments, const std::string& stage, std::int64_t
   try {
     finding = judge(test, &counts);
   } catch (const std::exception& error) {
-    finding = Finding{concat("throws ", error.what()), {}};
+    finding = Finding{concat("throws ", error.what()), "throws", {}};
   }
   if (!finding) return false;
-  report(arguments, stage, number, test, *finding, [](const GraphCase& smaller) { return judge(smaller).has_value(); });
+  report(arguments, stage, number, test, *finding, [&](const GraphCase& smaller) {
+    const std::optional<Finding> found = judge(smaller);
+    return found && found->kind == finding->kind;
+  });
   return true;
 }
 
@@ -173,7 +175,7 @@ void report_death(const Arguments& arguments, const std::string& isa, const std:
     save(test, arguments.out, trial);
     return run_again(isa, {"miniqat_differential", "--replay", path}, true) != 0;
   };
-  report(arguments, stage, number, graph_case(stage, seed_of(arguments, stage, number)), {what, {}}, dies);
+  report(arguments, stage, number, graph_case(stage, seed_of(arguments, stage, number)), {what, "signal", {}}, dies);
   for (const char* end : {".json", ".feeds.safetensors", ".variables.safetensors"})
     std::filesystem::remove(std::filesystem::path(arguments.out) / (trial + end));
 }

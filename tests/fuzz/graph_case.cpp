@@ -95,11 +95,13 @@ std::optional<Finding> repeat(const GraphCase& test, Graph& graph, const std::ve
   for (int run = 0; run < test.runs; ++run) {
     const RunResult result = session.run(request, feeds_of(test, graph, run));
     if (!same_bits(result.fetched, before[static_cast<std::size_t>(run)].fetched))
-      return Finding{"the same run again fetches other bits", {}};
+      return Finding{"the same run again fetches other bits", "repeat", {}};
     for (std::size_t k = 0; k < result.gradients.size(); ++k)
       if (!same_bits({result.gradients[k]}, {before[static_cast<std::size_t>(run)].gradients[k]}))
         return Finding{
-            concat("the same run again gives other bits: the gradient of ", request.gradient_targets[k].name()), {}};
+            concat("the same run again gives other bits: the gradient of ", request.gradient_targets[k].name()),
+            "repeat",
+            {}};
   }
   return std::nullopt;
 }
@@ -159,7 +161,9 @@ std::optional<Finding> judge(const GraphCase& test, Counts* counts) {
   }
   if (judge.findings().empty()) return repeat(test, graph, results);
   const cli::StepFinding& found = judge.findings().front();
-  Finding finding{.text = found.text(), .nodes = {}};
+  Finding finding{.text = found.text(),
+                  .kind = concat(found.node->type(), ": ", found.what.substr(0, found.what.find(" ("))),
+                  .nodes = {}};
   for (const Node* node : found.members) finding.nodes.push_back(node->name());
   return finding;
 }

@@ -35,6 +35,8 @@ struct GraphCase {
 /// What went wrong in a case.
 struct Finding {
   std::string text;
+  /// What stays the same when a case shrinks: "Conv2D: the gradient of input 1".
+  std::string kind;
   /// The nodes of the step where, by name; none when it is no step's.
   std::vector<std::string> nodes;
 };

@@ -287,7 +287,7 @@ Node& mean(Maker& make) {
 
 Node& unary(Maker& make, const std::string& type) {
   const bool positive = type == "Rsqrt" || type == "Reciprocal";
-  const Shape shape = make.chance(8)      ? Shape{static_cast<std::int64_t>(16380 + make.below(40000))}
+  const Shape shape = make.chance(30)     ? Shape{static_cast<std::int64_t>(16380 + make.below(20000))}
                       : type == "Softmax" ? Shape{make.extent(33), make.extent(33)}
                                           : make.any_shape();
   return make.op(type, {make.input(shape, positive ? 0.2 : -7, 7)});

@@ -342,6 +342,18 @@ TEST(IntegerEngine, AModelMayBeNothingButAReshape) {
   expect_same(model, images_of(model, 2, 9), "a reshape");
 }
 
+/// Weights that need the sums of the pixels, from images of one pixel, with a stride that has nowhere to go.
+TEST(IntegerEngine, StridesOverImagesOfAPixel) {
+  RandomModel net(1, {1, 1, 8}, {.only_8_bits = true});
+  net.conv2d(5);
+  Model model = net.finish();
+  auto& layer = std::get<Layer>(model.operations[0].action);
+  layer.window.rows.stride = layer.window.columns.stride = 2;
+  std::ranges::fill(layer.weight_zero_points, 0);
+  model.check();
+  expect_same(model, images_of(model, 7, 1), "pixels");
+}
+
 TEST(IntegerEngine, AReshapesMemoryIsItsInputs) {
   RandomModel net(1, {4, 4, 3});
   net.conv2d(8);
