@@ -349,7 +349,8 @@ TEST(IntegerEngine, StridesOverImagesOfAPixel) {
   Model model = net.finish();
   auto& layer = std::get<Layer>(model.operations[0].action);
   layer.window.rows.stride = layer.window.columns.stride = 2;
-  std::ranges::fill(layer.weight_zero_points, 0);
+  std::ranges::fill(layer.weight_zero_points, 120);
+  std::fill_n(layer.weights.begin(), 5, std::uint8_t{255});
   model.check();
   expect_same(model, images_of(model, 7, 1), "pixels");
 }
