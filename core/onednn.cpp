@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/onednn_kernel.h"
 #include "core/parallel.h"
+#include "core/scratch.h"
 
 namespace miniqat::onednn {
 namespace {
@@ -56,8 +57,9 @@ struct CachedKernel {
 
 using Cache = std::unordered_map<Key, CachedKernel, Key::Hash>;
 
+/// Each thread has its own, as it has its own scratch memory.
 Cache& cache() {
-  static Cache instance;
+  thread_local Cache instance;
   return instance;
 }
 
@@ -129,9 +131,56 @@ memory::desc matrix(const Matrix& m) {
   return {{m.rows, m.columns}, kFloat, memory::dims{m.row_stride, m.column_stride}};
 }
 
+/// The same convolution without what means nothing: a dilation along an extent of 1. oneDNN would choose other kernels
+/// for it, and the cache keep a kernel more.
+Convolution plain(Convolution c) {
+  for (int axis = 0; axis < 2; ++axis)
+    if (c.filter[axis] == 1) c.dilations[axis] = 1;
+  return c;
+}
+
+/// oneDNN's 1x1 kernels for strides first gather the pixels that the filter sees, into scratch memory of each thread.
+/// Version 2.6 gets that wrong in the gradient of the filter, with AVX-512 as with AVX2: depending on shape and threads
+/// it writes past that memory, sums up what no thread has gathered, or never ends. (Its forward and its gradient of the
+/// input are right. Depthwise convolutions of several channels have other kernels.)
+bool gathers_wrongly(const Convolution& c) {
+  const std::array<std::int64_t, 2> none = {0, 0};
+  return c.filter[0] * c.filter[1] == 1 && c.strides != std::array<std::int64_t, 2>{1, 1} &&
+         (!c.depthwise || c.filter[2] == 1) && c.pad_before == none && c.pad_after == none;
+}
+
+/// The pixels that a 1x1 filter sees: [n, output h, output w, c] of the images.
+void gather_pixels(const Convolution& c, const float* images, float* pixels) {
+  const std::int64_t rows = c.output[1], columns = c.output[2], channels = c.input[3];
+  const std::int64_t row = columns * channels;
+  const std::int64_t grain = std::max<std::int64_t>(1, kPointwiseGrain / row);
+  parallel_for(c.output[0] * rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t source_row = i / rows * c.input[1] + i % rows * c.strides[0];
+      const float* from = images + source_row * c.input[2] * channels;
+      for (std::int64_t x = 0; x < columns; ++x)
+        std::copy_n(from + x * c.strides[1] * channels, channels, pixels + i * row + x * channels);
+    }
+  });
+}
+
+void compute_filter_gradient(const Convolution& c, const float* input, const float* d_output, float* d_filter) {
+  const auto compile = [&c] {
+    const auto description = describe_backward<dnnl::convolution_backward_weights>(
+        describe_forward(c), dnnl::algorithm::convolution_direct, images(c.input), any_filter(c), images(c.output),
+        pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
+    return Kernel(description, {{DNNL_ARG_SRC, images(c.input)},
+                                {DNNL_ARG_DIFF_DST, images(c.output)},
+                                {DNNL_ARG_DIFF_WEIGHTS, plain_filter(c), true}});
+  };
+  run(key_of(Operation::kBackwardFilter, c), [&c] { return describe(" (gradient of the filter)", c); }, compile,
+      {input, d_output, d_filter});
+}
+
 }  // namespace
 
-void convolve(const Convolution& c, const float* input, const float* filter, float* output) {
+void convolve(const Convolution& convolution, const float* input, const float* filter, float* output) {
+  const Convolution c = plain(convolution);
   const auto compile = [&c] {
     return Kernel(
         describe_forward(c),
@@ -140,7 +189,9 @@ void convolve(const Convolution& c, const float* input, const float* filter, flo
   run(key_of(Operation::kForward, c), [&c] { return describe("", c); }, compile, {input, filter, output});
 }
 
-void convolve_backward_input(const Convolution& c, const float* d_output, const float* filter, float* d_input) {
+void convolve_backward_input(const Convolution& convolution, const float* d_output, const float* filter,
+                             float* d_input) {
+  const Convolution c = plain(convolution);
   const auto compile = [&c] {
     const auto description = describe_backward<dnnl::convolution_backward_data>(
         describe_forward(c), dnnl::algorithm::convolution_direct, images(c.input), any_filter(c), images(c.output),
@@ -153,17 +204,16 @@ void convolve_backward_input(const Convolution& c, const float* d_output, const 
       {d_output, filter, d_input});
 }
 
-void convolve_backward_filter(const Convolution& c, const float* input, const float* d_output, float* d_filter) {
-  const auto compile = [&c] {
-    const auto description = describe_backward<dnnl::convolution_backward_weights>(
-        describe_forward(c), dnnl::algorithm::convolution_direct, images(c.input), any_filter(c), images(c.output),
-        pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
-    return Kernel(description, {{DNNL_ARG_SRC, images(c.input)},
-                                {DNNL_ARG_DIFF_DST, images(c.output)},
-                                {DNNL_ARG_DIFF_WEIGHTS, plain_filter(c), true}});
-  };
-  run(key_of(Operation::kBackwardFilter, c), [&c] { return describe(" (gradient of the filter)", c); }, compile,
-      {input, d_output, d_filter});
+void convolve_backward_filter(const Convolution& convolution, const float* input, const float* d_output,
+                              float* d_filter) {
+  Convolution c = plain(convolution);
+  if (!gathers_wrongly(c)) return compute_filter_gradient(c, input, d_output, d_filter);
+  ScratchScope scratch;
+  const std::span<float> pixels = scratch.take<float>(c.output.elements() / c.output[3] * c.input[3]);
+  gather_pixels(c, input, pixels.data());
+  c.input = {c.output[0], c.output[1], c.output[2], c.input[3]};
+  c.strides = {1, 1};
+  compute_filter_gradient(c, pixels.data(), d_output, d_filter);
 }
 
 void multiply(const Matrix& a, const Matrix& b, float* product) {

@@ -8,9 +8,9 @@
 #include "core/shape.h"
 
 /// The heavy arithmetic, done by oneDNN behind functions that take our layouts. Kernels are compiled at their first use
-/// and kept for the shapes (and the thread count) at hand; they share one growing scratch buffer. All functions here
-/// are for one thread at a time (they spread over thread_count() threads themselves), and throw Error naming the
-/// operation and its shapes when oneDNN refuses.
+/// and kept for the shapes (and the thread count) at hand. They and the growing scratch buffer that they share belong
+/// to the calling thread: several threads may compute at once, each compiles for itself. All functions here spread over
+/// thread_count() threads, and throw Error naming the operation and its shapes when oneDNN refuses.
 namespace miniqat::onednn {
 
 /// A 2-D cross-correlation of float32 NHWC images with a filter [kh, kw, in, out], or for depthwise
@@ -23,6 +23,7 @@ struct Convolution {
   Shape output;
   /// Each [h, w].
   std::array<std::int64_t, 2> strides = {1, 1};
+  /// Along an extent of 1 of the filter they mean nothing.
   std::array<std::int64_t, 2> dilations = {1, 1};
   std::array<std::int64_t, 2> pad_before = {0, 0};
   std::array<std::int64_t, 2> pad_after = {0, 0};
@@ -52,7 +53,8 @@ struct Matrix {
 /// product = a * b, row-major [a.rows, b.columns].
 void multiply(const Matrix& a, const Matrix& b, float* product);
 
-/// What was compiled so far: oneDNN's name of the implementation ("brgconv:avx512_core") by operation and shapes.
+/// What this thread has compiled so far: oneDNN's name of the implementation ("brgconv:avx512_core") by operation and
+/// shapes.
 std::map<std::string, std::string> compiled_kernels();
 
 }  // namespace miniqat::onednn

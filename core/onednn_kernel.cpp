@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "core/guarded_memory.h"
 #include "core/instruction_set.h"
 #include "core/tensor.h"
 
@@ -19,7 +20,7 @@ void cap_instruction_set() {
 }
 
 dnnl::stream& stream() {
-  static dnnl::stream instance(engine());
+  thread_local dnnl::stream instance(engine());
   return instance;
 }
 
@@ -27,13 +28,14 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment;
 }
 
-/// The one scratch buffer, grown to at least `bytes`. Its old contents and address are lost when it grows.
+/// The one scratch buffer of this thread, grown to at least `bytes`. Its old contents and address are lost when it
+/// grows.
 std::byte* scratch(std::size_t bytes) {
   struct Release {
     void operator()(std::byte* memory) const { operator delete (memory, std::align_val_t{Tensor::kAlignment}); }
   };
-  static std::unique_ptr<std::byte, Release> buffer;
-  static std::size_t size = 0;
+  thread_local std::unique_ptr<std::byte, Release> buffer;
+  thread_local std::size_t size = 0;
   if (size < bytes) {
     buffer.reset();
     size = 0;
@@ -102,8 +104,19 @@ void Kernel::move_to(std::byte* base) {
   base_ = base;
 }
 
+/// In a guarded place for each, which ends with `scratch`.
+void Kernel::move_apart(ScratchScope& scratch) {
+  const auto place = [&](memory& moved) {
+    moved.set_data_handle(scratch.take<std::byte>(moved.get_desc().get_size()).data());
+  };
+  for (Bound& bound : bound_)
+    if (bound.reorder) place(bound.inside);
+  place(scratchpad_);
+}
+
 void Kernel::run(std::initializer_list<const void*> addresses) {
-  move_to(scratch(scratch_bytes_));
+  ScratchScope guarded;
+  is_guarding() ? move_apart(guarded) : move_to(scratch(scratch_bytes_));
   auto address = addresses.begin();
   for (Bound& bound : bound_) {
     // oneDNN's memory has no const; operands that are not `written` are only read.

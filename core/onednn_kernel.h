@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "core/scratch.h"
+
 /// What runs behind core/onednn.h: one compiled primitive. Only that file's implementation includes this one.
 namespace miniqat::onednn {
 
@@ -23,7 +25,8 @@ struct Operand {
 };
 
 /// A compiled primitive with the reorders that bring operands into the layouts it chose and back. Running it allocates
-/// nothing of ours but scratch memory, which all kernels share and which grows at a kernel's first run at most.
+/// nothing of ours but scratch memory, which all kernels of a thread share and which grows at a kernel's first run at
+/// most. For the thread that made it.
 class Kernel {
  public:
   template <class Description>
@@ -57,6 +60,7 @@ class Kernel {
   void add_scratchpad(const dnnl::memory::desc& layout);
   std::size_t reserve(std::size_t bytes);
   void move_to(std::byte* base);
+  void move_apart(ScratchScope& scratch);
 
   dnnl::primitive primitive_;
   std::string implementation_;

@@ -9,6 +9,7 @@
 
 #include "core/arena.h"
 #include "core/error.h"
+#include "core/guarded_memory.h"
 #include "core/plan_gradients.h"
 #include "core/plan_selection.h"
 #include "core/planned_value.h"
@@ -332,10 +333,16 @@ class Compiler {
     const ArenaLayout layout = place_in_arena(buffers_);
     if (layout.bytes > static_cast<std::size_t>(Shape::kMaxElements) * sizeof(double))
       fail("the graph's activations would take ", layout.bytes, " bytes");
-    plan_->arena = Tensor(Shape{static_cast<std::int64_t>((layout.bytes + 7) / 8)}, DType::kInt64);
     plan_->memory.arena = layout.bytes;
+    if (is_guarding())
+      for (const Lifetime& buffer : buffers_)
+        plan_->stretches.emplace_back(Shape{static_cast<std::int64_t>(buffer.bytes)}, DType::kUInt8);
+    else
+      plan_->arena = Tensor(Shape{static_cast<std::int64_t>((layout.bytes + 7) / 8)}, DType::kInt64);
     const auto view = [&](int buffer, const TensorSpec& spec) {
-      return Tensor::view(static_cast<std::byte*>(plan_->arena.raw()) + layout.offsets[buffer], spec);
+      return Tensor::view(is_guarding() ? plan_->stretches[buffer].raw()
+                                        : static_cast<std::byte*>(plan_->arena.raw()) + layout.offsets[buffer],
+                          spec);
     };
     const auto address = [&](const Value& value) {
       if (value.buffer == kNone) return;

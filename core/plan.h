@@ -118,6 +118,8 @@ struct Plan {
   std::vector<std::shared_ptr<const Op>> fused;
   std::deque<Tensor> tensors;
   Tensor arena;
+  /// While memory is guarded (core/guarded_memory.h), in place of the arena: every stretch on its own.
+  std::vector<Tensor> stretches;
 };
 
 /// Throws Error for a request that cannot be planned: outputs of another graph, a gradient target that is neither

@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include "core/guarded_memory.h"
 #include "core/tensor.h"
 
 namespace miniqat {
@@ -25,6 +26,8 @@ struct Stack {
   /// The block that is being filled, and how far.
   std::size_t block = 0;
   std::size_t used = 0;
+  /// While guarding, in place of blocks: what has been taken, each on its own, until its scope ends.
+  std::vector<void*> guarded;
 };
 
 Stack& stack() {
@@ -36,15 +39,26 @@ constexpr std::size_t kFirstBlock = std::size_t{1} << 16;
 
 }  // namespace
 
-ScratchScope::ScratchScope() : block_(stack().block), used_(stack().used) {}
+ScratchScope::ScratchScope() : block_(is_guarding() ? stack().guarded.size() : stack().block), used_(stack().used) {}
 
 ScratchScope::~ScratchScope() {
+  if (is_guarding()) {
+    for (std::vector<void*>& taken = stack().guarded; taken.size() > block_; taken.pop_back())
+      release_guarded(taken.back());
+    return;
+  }
   stack().block = block_;
   stack().used = used_;
 }
 
 void* ScratchScope::take_bytes(std::size_t bytes) {
   Stack& s = stack();
+  if (is_guarding()) {
+    void* memory = s.guarded.emplace_back(allocate_guarded(bytes));
+    if (memory == nullptr) throw std::bad_alloc();
+    poison({static_cast<std::byte*>(memory), bytes});
+    return memory;
+  }
   bytes = (bytes + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment;
   while (s.block < s.blocks.size() && s.blocks[s.block].bytes - s.used < bytes) {
     ++s.block;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/guarded_memory.h"
 #include "core/parallel.h"
 #include "core/profile.h"
 #include "core/random.h"
@@ -37,7 +38,8 @@ bool is_finite(const Tensor& tensor) {
 
 /// What an op finds wrong while it runs (a label that is no class, say) gets its node's name before it.
 template <class Body>
-void in_the_name_of(const Node& node, const Body& body) {
+void in_the_name_of(const Node& node, std::string_view direction, const Body& body) {
+  const GuardedStep guarded([&] { return concat(describe(node), " (", direction, ")"); });
   try {
     body();
   } catch (const Error& error) {
@@ -140,6 +142,7 @@ void Session::bind(Plan& plan, const Feeds& feeds) {
 
 /// Runs all steps of a bound plan: forward in order, then backward.
 void Session::sweep(Plan& plan, std::int64_t step) {
+  for (const Tensor& stretch : plan.stretches) poison({static_cast<std::byte*>(stretch.raw()), stretch.bytes()});
   {
     const ProfileScope timed(profile_, kOther, "updated variables", "(copy)");
     for (Plan::Staged& staged : plan.staged) staged.tensor.assign(*staged.value);
@@ -152,7 +155,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
     forward.context.random_key = mix(mix(options_.seed, forward.name_hash), static_cast<std::uint64_t>(step));
     const Op& op = *forward.op;
     if (observer_ != nullptr) observer_->before(forward);
-    in_the_name_of(*forward.node,
+    in_the_name_of(*forward.node, "forward",
                    [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
     if (observer_ != nullptr) observer_->after(forward);
   }
@@ -168,7 +171,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
     if (observer_ != nullptr) observer_->before(backward);
     {
       const ProfileScope timed = time_step(profile_, kBackward, *backward.node, op);
-      in_the_name_of(*backward.node,
+      in_the_name_of(*backward.node, "backward",
                      [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
     }
     if (observer_ != nullptr) observer_->after(backward);
@@ -246,6 +249,7 @@ TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
 
 void Session::apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer) {
   for (const TrainingPlan::Update& update : training.updates) {
+    const GuardedStep guarded([&] { return concat("the update of \"", *update.name, "\""); });
     const ProfileScope timed(profile_, kOptimizer, *update.name, "(update)");
     optimizer.apply({.name = *update.name,
                      .value = update.value,

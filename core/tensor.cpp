@@ -6,11 +6,17 @@
 #include <new>
 
 #include "core/error.h"
+#include "core/guarded_memory.h"
 
 namespace miniqat {
 namespace {
 
 std::shared_ptr<void> allocate(std::size_t bytes) {
+  if (is_guarding()) {
+    void* memory = allocate_guarded(bytes);
+    if (memory == nullptr) fail("out of memory: a guarded tensor of ", bytes, " bytes was refused");
+    return {memory, release_guarded};
+  }
   const std::size_t rounded =
       (std::max<std::size_t>(bytes, 1) + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment;
   void* memory = std::aligned_alloc(Tensor::kAlignment, rounded);

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "core/arena.h"
+#include "core/error.h"
+#include "core/guarded_memory.h"
 #include "integer/convolution.h"
 #include "integer/steps.h"
 
@@ -77,8 +79,18 @@ void Schedule::find_lifetimes() {
   part_ = keep_ == Keep::kAll ? INT64_MAX : std::max<std::int64_t>(1, kPartBytes / most);
 }
 
+/// Every tensor ends where the examples at hand end.
+void Schedule::reserve_guarded(std::int64_t n) {
+  stretches_.clear();
+  stretches_.resize(model_.tensors.size());
+  for (const Life& life : lives_) {
+    Tensor& stretch = stretches_[life.tensor] = Tensor(Shape{n * bytes(life.tensor)}, DType::kUInt8);
+    poison({static_cast<std::byte*>(stretch.raw()), stretch.bytes()});
+  }
+}
+
 void Schedule::reserve(std::int64_t n) {
-  if (n > output_examples_) {
+  if (n > output_examples_ || (is_guarding() && n != output_examples_)) {
     output_ = Tensor(Shape{n * bytes(model_.output)}, DType::kUInt8);
     output_examples_ = n;
   }
@@ -100,7 +112,7 @@ std::uint8_t* Schedule::place(int buffer, std::int64_t first_example) const {
   if (buffer == model_.input) return const_cast<std::uint8_t*>(images_) + first_example * bytes(buffer);
   if (buffer == buffers_[model_.output] && keep_ == Keep::kOutput)
     return output_.data<std::uint8_t>() + first_example * bytes(buffer);
-  return arena_.data<std::uint8_t>() + offsets_[buffer];
+  return is_guarding() ? stretches_[buffer].data<std::uint8_t>() : arena_.data<std::uint8_t>() + offsets_[buffer];
 }
 
 void Schedule::run(const std::uint8_t* images, std::int64_t n) {
@@ -109,8 +121,10 @@ void Schedule::run(const std::uint8_t* images, std::int64_t n) {
   const std::int64_t parts = (n - 1) / part_ + 1;
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t first = n * part / parts, count = n * (part + 1) / parts - first;
+    if (is_guarding()) reserve_guarded(count);
     for (Entry& entry : entries_) {
       for (std::size_t i = 0; i < entry.inputs.size(); ++i) entry.pointers[i] = place(buffers_[entry.inputs[i]], first);
+      const GuardedStep guarded([&] { return concat("integer operation \"", model_.tensor(entry.output).name, "\""); });
       entry.step->run(count, entry.pointers, place(entry.output, first));
     }
   }

@@ -41,6 +41,7 @@ class Schedule {
   void add_steps();
   void find_lifetimes();
   void reserve(std::int64_t n);
+  void reserve_guarded(std::int64_t n);
   std::uint8_t* place(int buffer, std::int64_t first_example) const;
   std::int64_t bytes(int tensor) const { return model_.tensor(tensor).shape.elements(); }
   int consumers(int tensor) const;
@@ -60,6 +61,8 @@ class Schedule {
   const std::uint8_t* images_ = nullptr;
   std::vector<std::size_t> offsets_;
   Tensor arena_, output_;
+  /// While memory is guarded (core/guarded_memory.h), in place of the arena: by tensor, as large as the part at hand.
+  std::vector<Tensor> stretches_;
   /// Examples that arena and output have room for.
   std::int64_t arena_examples_ = 0, output_examples_ = 0;
 };

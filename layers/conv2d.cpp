@@ -69,7 +69,8 @@ onednn::Matrix matrix_of(const Shape& filter, const float* data) {
 constexpr std::int64_t kFewChannels = 8;
 
 bool is_direct(const onednn::Convolution& c) {
-  return !c.depthwise && c.dilations == std::array<std::int64_t, 2>{1, 1};
+  const auto dilated = [&](int axis) { return c.dilations[axis] > 1 && c.filter[axis] > 1; };
+  return !c.depthwise && !dilated(0) && !dilated(1);
 }
 
 bool has_padding(const onednn::Convolution& c) {
@@ -100,9 +101,6 @@ bool has_faster_backward_input(const onednn::Convolution& c) {
 /// 224x3 to 32 by 3x3 with stride 2: 1.3 / 1.3 / 1.2; 112x3 to 32: 1.6.
 bool has_faster_backward_filter(const onednn::Convolution& c) {
   if (!is_direct(c)) return false;
-  // Not for speed: oneDNN 2.6's AVX2 kernel for 1x1 with strides sums up wrongly, or never ends, on several threads.
-  const bool strided_pointwise = c.filter[0] * c.filter[1] == 1 && c.strides[0] * c.strides[1] > 1;
-  if (strided_pointwise && instruction_set() == InstructionSet::kAvx2) return true;
   constexpr std::int64_t kLargeImage = (std::int64_t{1} << 20) / static_cast<std::int64_t>(sizeof(float));
   const std::int64_t in = c.filter[2], out = c.filter[3];
   if (in <= 3 && out <= 32 && c.output[1] * c.output[2] * out >= kLargeImage) return true;

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "core/error.h"
+#include "core/random.h"
 #include "layers/depthwise_conv2d.h"
 #include "tests/layers/convolution_case.h"
 #include "tests/layers/op_runner.h"
@@ -137,6 +140,85 @@ TEST(Conv2d, PointwiseWithStridesOnSeveralThreads) {
                                {random_tensor({13, 32, 32, in}, 1), random_tensor({1, 1, in, out}, 2)},
                                concat(in, " to ", out, " channels, ", thread_count(), " threads"));
   });
+}
+
+struct PointwiseCase {
+  int threads;
+  Case c;
+  std::int64_t in, out;
+};
+
+/// With these, oneDNN 2.6's gradient of the filter was wrong, wrote past its buffers or never ended: the first with
+/// AVX2, the second with AVX-512, some with both.
+std::vector<PointwiseCase> strided_pointwise_cases() {
+  const auto valid = Padding::kValid;
+  const std::array<std::int64_t, 2> one = {1, 1};
+  return {
+      {3, {{32, 14, 12}, one, {.strides = {2, 2}}}, 3, 64},
+      {1, {{1, 16, 15}, one, {.strides = {2, 1}}}, 2, 5},
+      {1, {{2, 5, 6}, one, {.strides = {1, 2}, .dilations = {3, 3}}}, 4, 32},
+      {1, {{27, 12, 4}, one, {.strides = {2, 1}, .padding = valid, .dilations = {3, 1}}}, 1, 65},
+      {2, {{4, 15, 12}, one, {.strides = {3, 3}, .padding = valid, .dilations = {3, 1}}}, 1, 8},
+      {2, {{8, 9, 11}, one, {.strides = {2, 2}, .dilations = {2, 2}}}, 3, 16},
+      {7, {{1, 11, 6}, one, {.strides = {1, 3}, .padding = valid}}, 3, 5},
+      {8, {{6, 6, 11}, one, {.strides = {2, 1}}}, 1, 8},
+      {2, {{5, 18, 15}, one, {.strides = {2, 1}, .padding = valid}}, 8, 32},
+      {2, {{25, 28, 28}, one, {.strides = {2, 2}}}, 8, 16},
+      {6, {{32, 14, 14}, one, {.strides = {2, 2}}}, 8, 16},
+      {5, {{6, 4, 14}, one, {.strides = {1, 2}, .dilations = {2, 1}}}, 2, 3},
+      {5, {{3, 10, 12}, one, {.strides = {2, 1}}}, 8, 1},
+      {7, {{1, 16, 3}, one, {.strides = {2, 1}, .dilations = {1, 3}}}, 8, 1},
+      {3, {{14, 9, 15}, one, {.strides = {3, 1}}}, 9, 33},
+      {4, {{5, 17, 3}, one, {.strides = {1, 3}, .dilations = {3, 1}}}, 1, 2},
+      // Extents of 1, of the images or of the window only.
+      {4, {{7, 1, 13}, one, {.strides = {2, 2}}}, 8, 17},
+      {4, {{7, 3, 3}, one, {.strides = {3, 3}}}, 3, 8},
+      {8, {{5, 9, 13}, {1, 3}, {.strides = {2, 1}}}, 8, 16},
+      {3, {{5, 9, 13}, {3, 1}, {.strides = {1, 2}, .dilations = {2, 3}}}, 3, 16},
+  };
+}
+
+void on_threads(int threads, const std::function<void()>& body) {
+  const int before = thread_count();
+  set_thread_count(threads);
+  body();
+  set_thread_count(before);
+}
+
+TEST(Conv2d, StridedPointwiseCasesThatOneDnnGotWrong) {
+  for (const auto& [threads, c, in, out] : strided_pointwise_cases())
+    on_threads(threads, [&] {
+      expect_fast_is_reference(Conv2d(c.attributes), {random_tensor(c.x(in), 1), random_tensor(c.filter(in, out), 2)},
+                               c.text(in, out));
+    });
+}
+
+TEST(DepthwiseConv2d, StridedPointwiseCasesThatOneDnnGotWrong) {
+  for (const auto& [threads, c, in, out] : strided_pointwise_cases())
+    for (const auto& [channels, multiplier] : {std::pair(std::int64_t{1}, out), std::pair(in, std::int64_t{1})})
+      on_threads(threads, [&] {
+        expect_fast_is_reference(DepthwiseConv2d(c.attributes),
+                                 {random_tensor(c.x(channels), 1), random_tensor(c.filter(channels, multiplier), 2)},
+                                 "depthwise " + c.text(channels, multiplier));
+      });
+}
+
+// Over odd shapes: the wrong kernels were right most of the time.
+TEST(Conv2d, StridedPointwiseOverOddShapes) {
+  constexpr std::array<std::int64_t, 10> kChannels = {1, 2, 3, 4, 5, 7, 8, 9, 16, 33};
+  Random random(13);
+  const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random.below(n)); };
+  for (int threads = 1; threads <= 8; ++threads)
+    on_threads(threads, [&] {
+      for (int i = 0; i < 6; ++i) {
+        const Case c = {{1 + below(12), 1 + below(17), 1 + below(17)},
+                        {1, 1},
+                        {.strides = {1 + below(3), 2 + below(2)}, .dilations = {1 + below(3), 1}}};
+        const std::int64_t in = kChannels[below(10)], out = kChannels[below(10)];
+        expect_fast_is_reference(Conv2d(c.attributes), {random_tensor(c.x(in), 1), random_tensor(c.filter(in, out), 2)},
+                                 c.text(in, out));
+      }
+    });
 }
 
 TEST(Conv2d, CountsMultiplyAdds) {

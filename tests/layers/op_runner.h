@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
+#include "core/guarded_memory.h"
 #include "core/op.h"
 #include "core/random.h"
 
@@ -42,7 +44,10 @@ inline OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, const st
   if (backend == Backend::kFast && !d_outputs.empty())
     for (const TensorSpec& spec : op.saved(specs)) saved.emplace_back(spec);
   for (Tensor& tensor : saved) forward.saved.push_back(&tensor);
-  backend == Backend::kFast ? op.forward(forward) : op.reference_forward(forward);
+  {
+    const GuardedStep guarded([&] { return concat(op.type(), " (forward)"); });
+    backend == Backend::kFast ? op.forward(forward) : op.reference_forward(forward);
+  }
   if (d_outputs.empty()) return result;
 
   BackwardContext backward;
@@ -56,6 +61,7 @@ inline OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, const st
     if (d_input.defined() && dtype == DType::kFloat32) std::ranges::fill(d_input.values<float>(), NAN);
     backward.d_inputs.push_back(d_input.defined() ? &d_input : nullptr);
   }
+  const GuardedStep guarded([&] { return concat(op.type(), " (backward)"); });
   backend == Backend::kFast ? op.backward(backward) : op.reference_backward(backward);
   return result;
 }

@@ -1,0 +1,226 @@
+#include "core/guarded_memory.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "core/error.h"
+
+namespace miniqat {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+/// On each side: more than a row of pixels, so that a stride too far is caught as well.
+constexpr std::size_t kGuardPages = 16;
+/// As a float32 and as any half of a float64 a quiet NaN; no byte is the next one, 0 or 255, as overruns often are.
+constexpr std::array<unsigned char, 4> kPattern = {0xa5, 0x5a, 0xe9, 0x7f};
+
+struct Block {
+  std::byte* mapping = nullptr;
+  std::size_t mapped = 0;
+  std::byte* pages = nullptr;
+  std::size_t page_bytes = 0;
+  std::size_t bytes = 0;
+};
+
+/// By the address of their memory.
+using Blocks = std::map<std::byte*, Block>;
+
+std::mutex& blocks_mutex() {
+  static std::mutex& instance = *new std::mutex;
+  return instance;
+}
+
+/// Outlives every static that holds a tensor.
+Blocks& blocks() {
+  static Blocks& instance = *new Blocks;
+  return instance;
+}
+
+/// What runs. One text for the process, since a page is often touched by a worker that knows of no step.
+std::array<char, 512> running = {'n', 'o', ' ', 's', 't', 'e', 'p'};
+
+std::size_t rounded_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+std::size_t page_size() {
+  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+/// Some of the pattern as it goes on from `place`.
+constexpr std::size_t kMostAtOnce = 4096;
+const std::byte* pattern_from(const std::byte* place) {
+  static const auto filled = [] {
+    std::array<std::byte, kMostAtOnce + kPattern.size()> bytes;
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::byte{kPattern[i % kPattern.size()]};
+    return bytes;
+  }();
+  return filled.data() + reinterpret_cast<std::uintptr_t>(place) % kPattern.size();
+}
+
+void fill(std::byte* begin, std::byte* end) {
+  for (std::size_t length; begin < end; begin += length) {
+    length = std::min(static_cast<std::size_t>(end - begin), kMostAtOnce);
+    std::memcpy(begin, pattern_from(begin), length);
+  }
+}
+
+/// The first byte that is not the pattern's; `end` when all are.
+const std::byte* first_changed(const std::byte* begin, const std::byte* end) {
+  for (std::size_t length; begin < end; begin += length) {
+    length = std::min(static_cast<std::size_t>(end - begin), kMostAtOnce);
+    const std::byte* pattern = pattern_from(begin);
+    if (std::memcmp(begin, pattern, length) != 0) return std::mismatch(begin, begin + length, pattern).first;
+  }
+  return end;
+}
+
+/// Builds a line without allocating: it may be written from a signal handler.
+class Line {
+ public:
+  Line& text(std::string_view more) {
+    const std::size_t length = std::min(more.size(), text_.size() - 1 - size_);
+    std::memcpy(text_.data() + size_, more.data(), length);
+    size_ += length;
+    return *this;
+  }
+  Line& number(std::size_t value) {
+    std::array<char, 24> digits;
+    std::size_t first = digits.size();
+    do digits[--first] = static_cast<char>('0' + value % 10);
+    while ((value /= 10) != 0);
+    return text({digits.data() + first, digits.size() - first});
+  }
+  void write() {
+    text_[size_++] = '\n';
+    // There is nobody left to tell of a failure.
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text_.data(), size_);
+  }
+
+ private:
+  std::array<char, 1024> text_{};
+  std::size_t size_ = 0;
+};
+
+void say_where(Line& line, const std::byte* memory, const Block& block, const std::byte* touched) {
+  if (touched < memory)
+    line.number(static_cast<std::size_t>(memory - touched)).text(" bytes before the begin");
+  else
+    line.number(static_cast<std::size_t>(touched - memory) - block.bytes).text(" bytes after the end");
+  line.text(" of a buffer of ").number(block.bytes).text(" bytes, in or since ").text(running.data());
+}
+
+[[noreturn]] void stop_for_pattern(const std::byte* memory, const Block& block, const std::byte* touched) {
+  Line line;
+  line.text("MINIQAT_GUARD: overwritten ");
+  say_where(line, memory, block, touched);
+  line.write();
+  std::abort();
+}
+
+void check(std::byte* memory, const Block& block) {
+  const auto check_range = [&](const std::byte* begin, const std::byte* end) {
+    const std::byte* changed = first_changed(begin, end);
+    if (changed != end) stop_for_pattern(memory, block, changed);
+  };
+  check_range(memory + block.bytes, block.pages + block.page_bytes);
+  check_range(block.pages, memory);
+}
+
+/// Looks through the blocks without the lock: the thread that holds it may be this one, and the process ends anyway.
+void stop_for_page(int signal, siginfo_t* info, void* /*context*/) {
+  const auto* touched = static_cast<const std::byte*>(info->si_addr);
+  Line line;
+  line.text("MINIQAT_GUARD: touched ");
+  bool found = false;
+  for (const auto& [memory, block] : blocks()) {
+    found = touched >= block.mapping && touched < block.mapping + block.mapped;
+    if (found) {
+      say_where(line, memory, block, touched);
+      break;
+    }
+  }
+  if (!found) line.text("memory that is no buffer (any more), in ").text(running.data());
+  line.write();
+  ::raise(signal);
+}
+
+void install_handler() {
+  struct sigaction action = {};
+  action.sa_sigaction = stop_for_page;
+  action.sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER;
+  ::sigaction(SIGSEGV, &action, nullptr);
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+Guard asked_for() {
+  const char* variable = std::getenv("MINIQAT_GUARD");
+  const std::string_view mode = variable == nullptr ? "" : variable;
+  if (mode.empty()) return Guard::kOff;
+  if (mode != "after" && mode != "before") fail("MINIQAT_GUARD must be after or before, is \"", mode, "\"");
+  install_handler();
+  return mode == "after" ? Guard::kAfter : Guard::kBefore;
+}
+
+}  // namespace
+
+Guard guard() {
+  static const Guard mode = asked_for();
+  return mode;
+}
+
+void* allocate_guarded(std::size_t bytes) {
+  Block block{.bytes = bytes};
+  const std::size_t guard_bytes = kGuardPages * page_size();
+  block.page_bytes = rounded_up(std::max<std::size_t>(bytes, 1), page_size());
+  block.mapped = block.page_bytes + 2 * guard_bytes;
+  void* mapping = ::mmap(nullptr, block.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) return nullptr;
+  block.mapping = static_cast<std::byte*>(mapping);
+  block.pages = block.mapping + guard_bytes;
+  if (::mprotect(block.pages, block.page_bytes, PROT_READ | PROT_WRITE) != 0) {
+    ::munmap(mapping, block.mapped);
+    return nullptr;
+  }
+  const std::size_t gap = guard() == Guard::kAfter ? block.page_bytes - rounded_up(bytes, kAlignment) : 0;
+  std::byte* memory = block.pages + gap;
+  fill(block.pages, memory);
+  fill(memory + bytes, block.pages + block.page_bytes);
+  const std::scoped_lock lock(blocks_mutex());
+  blocks().emplace(memory, block);
+  return memory;
+}
+
+void release_guarded(void* memory) noexcept {
+  if (memory == nullptr) return;
+  auto* place = static_cast<std::byte*>(memory);
+  const std::scoped_lock lock(blocks_mutex());
+  const auto found = blocks().find(place);
+  if (found == blocks().end()) std::abort();
+  check(place, found->second);
+  ::munmap(found->second.mapping, found->second.mapped);
+  blocks().erase(found);
+}
+
+void poison(std::span<std::byte> memory) { fill(memory.data(), memory.data() + memory.size()); }
+
+void GuardedStep::begin(std::string_view what) {
+  const std::size_t length = std::min(what.size(), running.size() - 1);
+  std::memcpy(running.data(), what.data(), length);
+  running[length] = '\0';
+}
+
+void GuardedStep::end() noexcept {
+  const std::scoped_lock lock(blocks_mutex());
+  for (const auto& [memory, block] : blocks()) check(memory, block);
+}
+
+}  // namespace miniqat

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+/// A test mode for what sanitizers cannot see: generated code (oneDNN's kernels) that writes where it must not. With
+/// MINIQAT_GUARD=after or =before in the environment every tensor, every buffer of a plan and every piece of scratch
+/// memory is a mapping of its own between pages that cannot be touched, and ends (after) or begins (before) right at
+/// them, as far as the alignment of 64 bytes lets it. What that leaves on either side is filled with a pattern, which
+/// is checked after each step and when the memory is given back. A step that touches a page or the pattern ends the
+/// process, and says which step it was. Off, all this costs a branch at each allocation.
+namespace miniqat {
+
+enum class Guard { kOff, kAfter, kBefore };
+
+/// What MINIQAT_GUARD asks for, read at the first call. Throws Error for anything but "after", "before" or nothing.
+Guard guard();
+inline bool is_guarding() { return guard() != Guard::kOff; }
+
+/// Guarded zeros, 64-byte aligned; only while is_guarding(). Null when there is no more memory. From and to any thread.
+void* allocate_guarded(std::size_t bytes);
+/// Checks the pattern; what still uses the memory then is stopped, too. Null is fine.
+void release_guarded(void* memory) noexcept;
+
+/// Fills memory that promises no contents with NaNs (as bytes: large numbers), so that who reads it before it was
+/// written gives himself away.
+void poison(std::span<std::byte> memory);
+
+/// While one lives, what is reported is said of this step; at its end the pattern around all memory is checked. Does
+/// nothing unless is_guarding(). `describe` gives the text.
+class GuardedStep {
+ public:
+  template <class Describe>
+  explicit GuardedStep(const Describe& describe) {
+    if (is_guarding()) begin(describe());
+  }
+  ~GuardedStep() {
+    if (is_guarding()) end();
+  }
+  GuardedStep(const GuardedStep&) = delete;
+  GuardedStep& operator=(const GuardedStep&) = delete;
+
+ private:
+  static void begin(std::string_view what);
+  static void end() noexcept;
+};
+
+}  // namespace miniqat
