@@ -30,6 +30,8 @@ class Maker {
     const std::int64_t drawn = any({1, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 19, 23, 31, 32, 33, 64, 67});
     return drawn <= most ? drawn : 1 + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most)));
   }
+  /// Half of them whole vectors, for which oneDNN has kernels of their own.
+  std::int64_t channels() { return chance(2) ? any({8, 8, 16, 16, 24, 32, 48, 64}) : extent(67); }
   Extents extents(std::size_t rank, std::int64_t most) {
     Extents result(rank);
     for (std::int64_t& e : result) e = extent(most);
@@ -112,7 +114,7 @@ Node& convolution(Maker& make, bool depthwise) {
     const std::array<std::int64_t, 2> window = {side, make.chance(4) ? make.any({1, 2, 3, 5, 7}) : side};
     Json attributes = window_attributes(make, true);
     const std::int64_t n = make.extent(make.chance(5) ? 32 : 6), h = make.extent(19), w = make.extent(19);
-    const std::int64_t in = make.extent(67), out = depthwise ? make.any({1, 1, 1, 2, 3}) : make.extent(67);
+    const std::int64_t in = make.channels(), out = depthwise ? make.any({1, 1, 1, 2, 3}) : make.channels();
     const bool valid = attributes["padding"] == "VALID";
     if (valid && (h < reach(attributes, 0, window[0]) || w < reach(attributes, 1, window[1]))) continue;
     const std::int64_t stride = attributes.contains("strides") ? attributes["strides"][0].get<std::int64_t>() *
