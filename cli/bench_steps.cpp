@@ -88,8 +88,8 @@ std::vector<Variant> variants_of(const models::Model& model) {
   return variants;
 }
 
-/// On a small batch, where the reference loops take no time to speak of. Step by step, each given equal inputs: the loss
-/// of a deep network that has not learned anything magnifies the last bit's rounding to what a mistake would do
+/// On a small batch, where the reference loops take no time to speak of. Step by step, each given equal inputs: the
+/// loss of a deep network that has not learned anything magnifies the last bit's rounding to what a mistake would do
 /// (docs/performance.md).
 void require_right_steps(const models::Model& model, const Variant& variant) {
   constexpr std::int64_t kSmallBatch = 4;

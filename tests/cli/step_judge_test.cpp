@@ -130,19 +130,16 @@ TEST(StepJudge, ALastBitMovesTheLossOfADeepNetAsFarAsAMistake) {
   set_thread_count(1);
   DeepNet net;
   std::vector<float> losses;
-  std::string first;
-  for (int moved = -1; moved < 6; ++moved) {
+  for (const char* moved : {"", "conv0", "block4/depthwise", "block5/depthwise", "block13/expand"}) {
     Session session(net.graph);
-    for (const auto& [name, value] : session.variables())
-      if (value.shape().rank() == 4 && moved >= 0) {
-        float& weight = value.data<float>()[moved];
-        weight = std::nextafter(weight, 2 * weight);
-        first = name;
-        break;
-      }
+    if (const std::string layer = moved; !layer.empty()) {
+      // The weight that sets the range: others may be rounded back.
+      const Tensor weights = session.variable(layer + "/weights");
+      float& weight = *std::ranges::max_element(weights.values<float>());
+      weight = std::nextafter(weight, 2 * weight);
+    }
     losses.push_back(*session.run({.fetches = {net.loss}, .training = true}, net.feeds).fetched.front().data<float>());
-    std::printf("loss %.6g%s\n", losses.back(),
-                moved < 0 ? "" : concat(" when element ", moved, " of ", first, " moves by its last bit").c_str());
+    std::printf("loss %.5f %s\n", losses.back(), moved);
   }
   const auto [least, most] = std::ranges::minmax_element(losses);
   EXPECT_GT(*most - *least, 0.01f * *least);
@@ -160,7 +157,7 @@ TEST(StepJudge, EveryStepOfADeepNetIsRight) {
   session.set_observer(&judge);
   session.run({.fetches = {net.loss}, .training = true}, net.feeds);
   for (const StepFinding& finding : judge.findings()) ADD_FAILURE() << finding.text();
-  EXPECT_GT(judge.steps(), 300);
+  EXPECT_GT(judge.steps(), 200);
   EXPECT_LT(judge.vague(), judge.compared() / 20);
   set_thread_count(1);
 }
