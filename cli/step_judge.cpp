@@ -114,7 +114,8 @@ void StepJudge::compare(const Plan::ForwardStep& step, const std::string& what, 
     worst = ratio;
     at = i;
   }
-  for (std::int64_t i = 0; i < got.elements(); ++i) vague_ += largest > 0 && allowed_at(wanted, i) > 0.1 * largest ? 1 : 0;
+  for (std::int64_t i = 0; i < got.elements(); ++i)
+    vague_ += largest > 0 && allowed_at(wanted, i) > 0.1 * largest ? 1 : 0;
   compared_ += got.elements();
   if (worst <= 1) return;
   note(step, what,
