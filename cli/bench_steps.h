@@ -24,8 +24,8 @@ struct StepTime {
 
 /// A model in float and with 8-bit QAT, float first; one with batch norm in every phase of its folding. `batch` 0 is
 /// what suits the model; of a larger one than the budget has time for, as many pictures are taken as it has time for.
-/// Throws Error for an unknown model, and when the loss of the first step is not what the
-/// reference loops give.
+/// Throws Error for an unknown model, and when a part of the first step is not what the reference loops make of the
+/// same numbers (step_judge.h).
 std::vector<StepTime> bench_steps(const std::string& model, std::int64_t batch, double budget_seconds);
 
 }  // namespace miniqat::cli

@@ -136,6 +136,9 @@ class Compiler {
       Plan::ForwardStep step{.node = nodes_[i].node,
                              .op = nodes_[i].op,
                              .members = nodes_[i].members,
+                             .member_inputs = nodes_[i].member_inputs,
+                             .inputs = nodes_[i].inputs,
+                             .outputs = nodes_[i].outputs,
                              .name_hash = hash_text(nodes_[i].node->name()),
                              .context = {}};
       for (const Output& input : nodes_[i].inputs) step.context.inputs.push_back(value(input).tensor);
@@ -389,17 +392,5 @@ class Compiler {
 std::unique_ptr<Plan> compile_plan(const Graph& graph, const PlanRequest& request) {
   return Compiler(graph, request).compile();
 }
-
-std::string plan_key(const Graph& graph, const PlanRequest& request) {
-  std::string text = request.training ? "training" : "inference";
-  for (const Output& fetch : request.fetches) text += " " + fetch.name();
-  // No node's name holds a comma, so that nothing here can be taken for a fetch.
-  if (request.gradients_of) text += ",d " + request.gradients_of->name();
-  for (const Output& target : request.gradient_targets) text += ",/ " + target.name();
-  const auto [quantization, freeze] = Delays(graph).passed(request.quantization_step);
-  return text + concat(",after ", quantization, " delays, ", freeze, " freezes");
-}
-
-std::string state_name(const Node& node, const OpState& state) { return node.name() + "/" + state.name; }
 
 }  // namespace miniqat

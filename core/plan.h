@@ -49,8 +49,12 @@ struct Plan {
     const Node* node = nullptr;
     /// The node's own, or the fused one.
     const Op* op = nullptr;
-    /// All nodes that run here.
+    /// All nodes that run here, producers first, and what each of them takes in this plan (shortcuts taken).
     std::vector<const Node*> members;
+    std::vector<std::vector<Output>> member_inputs;
+    /// By position in context.inputs and context.outputs.
+    std::vector<Output> inputs;
+    std::vector<Output> outputs;
     /// hash_text of the node's name, for its random numbers.
     std::uint64_t name_hash = 0;
     ForwardContext context;

@@ -83,7 +83,9 @@ class Fuser final : public FusionScope {
                           .inputs = std::move(fusion.inputs),
                           .outputs = std::move(fusion.outputs),
                           .members = std::move(fusion.nodes),
+                          .member_inputs = {},
                           .fused = std::move(fusion.op)};
+    for (const Node* member : selected.members) selected.member_inputs.push_back(by_node_.at(member)->inputs);
     set_phase(selected, request_);
     return selected;
   }

@@ -78,6 +78,7 @@ class Selector {
                           .inputs = inputs_of(node),
                           .outputs = {},
                           .members = {&node},
+                          .member_inputs = {inputs_of(node)},
                           .fused = {}};
     for (std::size_t k = 0; k < node.output_specs().size(); ++k)
       selected.outputs.push_back(node.output(static_cast<int>(k)));

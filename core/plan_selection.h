@@ -22,6 +22,8 @@ struct SelectedNode {
   bool frozen = false;
   /// All nodes that run here, producers first: more than one where they are fused.
   std::vector<const Node*> members;
+  /// What each of them takes.
+  std::vector<std::vector<Output>> member_inputs;
   /// Owns a fused op.
   std::shared_ptr<const Op> fused;
 

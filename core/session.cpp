@@ -10,6 +10,7 @@
 #include "core/profile.h"
 #include "core/random.h"
 #include "core/source_ops.h"
+#include "core/step_observer.h"
 
 namespace miniqat {
 namespace {
@@ -139,13 +140,16 @@ void Session::sweep(Plan& plan, std::int64_t step) {
     for (Plan::Staged& staged : plan.staged) staged.tensor.assign(*staged.value);
   }
   for (const Plan::Packed& packed : plan.packed) *packed.tensor = packed.forward_place;
+  if (observer_ != nullptr) observer_->begin(plan);
   const bool reference = options_.backend == Backend::kReference;
   for (Plan::ForwardStep& forward : plan.forward) {
     const ProfileScope timed = time_step(profile_, kForward, *forward.node, *forward.op);
     forward.context.random_key = mix(mix(options_.seed, forward.name_hash), static_cast<std::uint64_t>(step));
     const Op& op = *forward.op;
+    if (observer_ != nullptr) observer_->before(forward);
     in_the_name_of(*forward.node, "forward",
                    [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
+    if (observer_ != nullptr) observer_->after(forward);
   }
   if (plan.seed != nullptr)
     with_float_type(*plan.seed, [&]<class T>(T) { std::ranges::fill(plan.seed->values<T>(), T{1}); });
@@ -156,15 +160,18 @@ void Session::sweep(Plan& plan, std::int64_t step) {
       *packed->tensor = packed->backward_place;
       packed->op->unpack(*packed->forward);
     }
+    if (observer_ != nullptr) observer_->before(backward);
     {
       const ProfileScope timed = time_step(profile_, kBackward, *backward.node, op);
       in_the_name_of(*backward.node, "backward",
                      [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
     }
+    if (observer_ != nullptr) observer_->after(backward);
     if (backward.sums.empty()) continue;
     const ProfileScope timed(profile_, kBackward, backward.node->name(), "(gradient sum)");
     for (const Plan::Sum& sum : backward.sums) add_to(*sum.total, *sum.part);
   }
+  if (observer_ != nullptr) observer_->end(plan);
 }
 
 void Session::commit(const Plan& plan) {

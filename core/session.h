@@ -18,6 +18,7 @@
 namespace miniqat {
 
 class Profile;
+class StepObserver;
 
 /// Values for placeholders. Each must have the placeholder's shape and dtype exactly.
 using Feeds = std::vector<std::pair<Output, Tensor>>;
@@ -121,6 +122,8 @@ class Session {
   PlanMemory plan_memory() const;
   /// Times the parts of every run and training step from now on, into a profile that must stay; null for no more.
   void set_profile(Profile* profile) { profile_ = profile; }
+  /// Shows the steps of every run and training step from now on to an observer that must stay; null for no more.
+  void set_observer(StepObserver* observer) { observer_ = observer; }
   Graph& graph() { return graph_; }
 
  private:
@@ -149,6 +152,7 @@ class Session {
   /// For the phases of training so far; they point into plans_, values_ and slots_.
   std::vector<TrainingPlan> training_plans_;
   Profile* profile_ = nullptr;
+  StepObserver* observer_ = nullptr;
   /// Derived from the graph at this revision.
   std::uint64_t revision_ = 0;
   std::vector<std::string> names_;

@@ -189,6 +189,7 @@ void Convolution::sum_strip(const std::uint8_t* source, std::int64_t units, std:
   if (images_per_example_ > 1 || (rows.window == 1 && image_bytes_ == channels_)) {
     // Images of a pixel are pixels of one image.
     window.image_columns = window.output_columns = images;
+    window.column_stride = 1;
     images = 1;
   }
   const std::span<std::int32_t> scratch =

@@ -3,10 +3,8 @@
 #include "exporters/c_source.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <span>
@@ -16,85 +14,19 @@
 #include "exporters/c_text.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"
+#include "tests/exporters/c_project.h"
 #include "tests/integer/random_model.h"
-#include "tests/temp_dir.h"
 
 namespace miniqat::exporters {
 namespace {
 
 using integer::Model;
+using testing::CProject;
 using testing::error_of;
+using testing::kStrict;
 using testing::mentions;
 using testing::random_images;
 using testing::RandomModel;
-
-constexpr const char* kStrict = "-std=c99 -pedantic -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Werror";
-
-/// C files of several models in one directory, and a program that runs them all.
-class CProject {
- public:
-  void add(const std::string& prefix, const Model& model, const Tensor& tests,
-           const std::optional<integer::Grid>& bytes = {}) {
-    const CSource c = c_source(model, prefix, prefix + ".h", tests, bytes);
-    directory_.write(prefix + ".h", c.header);
-    directory_.write(prefix + ".c", c.source);
-    models_.emplace(prefix, model);
-  }
-
-  /// Replaces text in a source that was added, once.
-  void edit(const std::string& prefix, const std::string& from, const std::string& to) {
-    std::string source = read_file(path(prefix + ".c"));
-    const std::size_t at = source.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    directory_.write(prefix + ".c", source.replace(at, from.size(), to));
-  }
-
-  /// Compiles everything; false with the compiler's words printed when it does not like it.
-  bool compile(const std::string& flags) {
-    std::string main = "#include <stdio.h>\n#include <string.h>\n", sources = "main.c";
-    for (const auto& [prefix, model] : models_) main += "#include \"" + prefix + ".h\"\n";
-    main += "int main(int argc, char **argv) {\n  if (argc < 2) return 99;\n";
-    for (const auto& [prefix, model] : models_) {
-      main += main_of(prefix, model);
-      sources += " " + prefix + ".c";
-    }
-    directory_.write("main.c", main + "  return 98;\n}\n");
-    return run("cc " + flags + " -o program " + sources) == 0;
-  }
-
-  /// The exit status of the program: 0 or the number of the operation that the self test blames.
-  int self_test(const std::string& prefix) { return run("./program " + prefix); }
-
-  /// The outputs of all examples and the classes returned, both one behind another.
-  std::pair<std::string, std::string> outputs(const std::string& prefix, const Tensor& images) {
-    const auto bytes = images.values<std::uint8_t>();
-    directory_.write("in", std::string(bytes.begin(), bytes.end()));
-    EXPECT_EQ(run("./program " + prefix + " out classes < in"), 0);
-    return {read_file(path("out")), read_file(path("classes"))};
-  }
-
-  std::filesystem::path path(const std::string& name) const { return directory_.path() / name; }
-
- private:
-  static std::string main_of(const std::string& prefix, const Model& model) {
-    const std::string in = std::to_string(model.tensor(model.input).shape.elements());
-    const std::string out = std::to_string(model.tensor(model.output).shape.elements());
-    return "  if (strcmp(argv[1], \"" + prefix + "\") == 0) {\n    static uint8_t x[" + in + "], y[" + out +
-           "];\n    FILE *results, *classes;\n    if (argc == 2) return " + prefix +
-           "_self_test();\n    results = fopen(argv[2], \"wb\");\n    classes = fopen(argv[3], \"wb\");\n" +
-           "    while (fread(x, 1, sizeof x, stdin) == sizeof x) {\n      fputc(" + prefix +
-           "_run(x, y), classes);\n      fwrite(y, 1, sizeof y, results);\n    }\n    fclose(results);\n" +
-           "    fclose(classes);\n    return 0;\n  }\n";
-  }
-
-  int run(const std::string& command) {
-    const int status = std::system(("cd '" + directory_.path().string() + "' && " + command).c_str());
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
-  testing::TempDir directory_;
-  std::map<std::string, Model> models_;
-};
 
 std::string bytes_of(const Tensor& tensor) {
   const auto values = tensor.values<std::uint8_t>();

@@ -342,6 +342,19 @@ TEST(IntegerEngine, AModelMayBeNothingButAReshape) {
   expect_same(model, images_of(model, 2, 9), "a reshape");
 }
 
+/// Weights that need the sums of the pixels, from images of one pixel, with a stride that has nowhere to go.
+TEST(IntegerEngine, StridesOverImagesOfAPixel) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    RandomModel net(seed, {1, 1, 32}, {.only_8_bits = true});
+    net.conv2d(21);
+    Model model = net.finish();
+    auto& layer = std::get<Layer>(model.operations[0].action);
+    layer.window.rows.stride = layer.window.columns.stride = 2;
+    model.operations[0].clamp = {.min = 0, .max = 255};
+    expect_same(model, random_images(net.random(), model, 7), concat("seed ", seed));
+  }
+}
+
 TEST(IntegerEngine, AReshapesMemoryIsItsInputs) {
   RandomModel net(1, {4, 4, 3});
   net.conv2d(8);
