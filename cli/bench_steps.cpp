@@ -94,7 +94,9 @@ std::vector<Variant> variants_of(const models::Model& model) {
 void require_right_steps(const models::Model& model, const Variant& variant) {
   constexpr std::int64_t kSmallBatch = 4;
   StepJudge judge;
-  Training(model, variant, kSmallBatch).judged_step(judge);
+  // The findings name its nodes.
+  Training training(model, variant, kSmallBatch);
+  training.judged_step(judge);
   if (!judge.findings().empty())
     fail(std::string(model.name), ", ", variant.what, ": ", judge.findings().front().text());
 }
