@@ -12,7 +12,7 @@
 
 namespace miniqat::cli {
 
-/// Something that the fast backend computed otherwise than it should have.
+/// Something that the fast backend computed otherwise than it should have. Its nodes belong to the session's graph.
 struct StepFinding {
   /// The step's node, and the types of all nodes that run in it.
   const Node* node = nullptr;
