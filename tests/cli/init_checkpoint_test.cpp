@@ -95,7 +95,9 @@ TEST_F(InitCheckpointTest, ADirectoryThatHoldsOneIsNoFreshOne) {
 TEST_F(InitCheckpointTest, RangesOfAnotherShapeStartAnew) {
   expect_success(train("tensor", {"--stop-at", "2"}));
   const Outcome outcome = train("channel", {"--init-checkpoint", "tensor", "--per-channel", "--stop-at", "1"});
-  expect_success(outcome);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.err,
+            "note: the run in tensor is unfinished: its checkpoint is of step 2 (miniqat train --resume goes on)\n");
   EXPECT_NE(outcome.out.find("4 ranges of another shape (new and unused) start anew from the first batch: "
                              "conv1/weights_quant/max, ..."),
             std::string::npos)
@@ -106,7 +108,7 @@ TEST_F(InitCheckpointTest, RangesOfAnotherShapeStartAnew) {
   EXPECT_EQ(names["new"], names["anew"]);
   EXPECT_EQ(names["unused"], names["anew"]);
   EXPECT_EQ(std::ranges::count(names["restored"], Json("conv1/act_quant/max")), 1);
-  expect_success(train("back", {"--init-checkpoint", "channel", "--stop-at", "1"}));
+  EXPECT_EQ(train("back", {"--init-checkpoint", "channel", "--stop-at", "1"}).status, 0);
   EXPECT_FALSE(kept("back")["anew"].empty());
 }
 
