@@ -113,6 +113,7 @@ int run_command(int argc, char** argv) {
     return 2;
   } catch (const Interrupted& interrupted) {
     // As if nothing had been in the way, so that a shell sees why the program ended.
+    std::fflush(stdout);
     std::signal(interrupted.signal(), SIG_DFL);
     std::raise(interrupted.signal());
     return 1;

@@ -15,12 +15,32 @@ RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice
   RunDirectory run(path);
   run.lock(RunLock::Directory::kMake);
   std::error_code failure;
-  const bool died_early = run.lock_->was_left_behind() && !fs::exists(run.config(), failure);
-  if (existing == Existing::kOverwrite || died_early) return run;
+  if (existing == Existing::kOverwrite) {
+    run.require_own_config();
+    return run;
+  }
+  if (!fs::exists(run.config(), failure) && run.lock_->was_left_behind()) return run;
   for (const fs::path& file : run.files())
     if (fs::exists(file, failure))
-      fail(path.string(), " holds a run already (", file.filename().string(), "): ", advice);
+      fs::exists(run.config(), failure)
+          ? fail(path.string(), " holds a run already (", file.filename().string(), "): ", advice)
+          : fail(path.string(), " holds no run, but a file that a run would overwrite: ", file.filename().string(),
+                 "; move it, or give another --out or --overwrite");
   return run;
+}
+
+/// Not every config.json is a run's.
+void RunDirectory::require_own_config() const {
+  std::error_code failure;
+  if (!fs::exists(config(), failure)) return;
+  Json json;
+  try {
+    json = read_json(config());
+  } catch (const Error&) {
+    // A run's that something else has damaged, or none: nobody knows.
+  }
+  if (!json.is_object() || !json.contains("model") || !json.contains("dataset"))
+    fail(config().string(), " is no run's: --overwrite would delete a file that miniqat did not write");
 }
 
 RunDirectory RunDirectory::resume(const fs::path& path) {

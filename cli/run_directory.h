@@ -49,6 +49,7 @@ class RunDirectory {
   /// Whose presence tells a run, the settings first.
   std::vector<std::filesystem::path> files() const;
   void lock(RunLock::Directory wanted);
+  void require_own_config() const;
 
   std::filesystem::path path_;
   std::shared_ptr<const RunLock> lock_;

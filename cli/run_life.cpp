@@ -8,6 +8,7 @@
 #include "cli/settings.h"
 #include "core/files.h"
 #include "core/graph_json.h"
+#include "core/quote.h"
 
 namespace miniqat::cli {
 namespace {
@@ -145,7 +146,7 @@ void RunLife::after_step(Progress& progress, double loss, bool to_come) {
 }
 
 void RunLife::save() {
-  const Safetensors content = checked_checkpoint();
+  const Safetensors content = task_.session.checkpoint();
   run_.metrics().sync();
   write_safetensors(run_.checkpoint(), content);
   note_saved();
@@ -154,17 +155,6 @@ void RunLife::save() {
 void RunLife::note_saved() {
   saved_step_ = task_.session.step();
   saved_at_ = SaveInterval::Clock::now();
-}
-
-/// What is written must be fit to go on with: a variable that blew up in this very step must not replace a good one.
-Safetensors RunLife::checked_checkpoint() {
-  Safetensors content = task_.session.checkpoint();
-  try {
-    require_finite(content.tensors, "after step " + std::to_string(task_.session.step()));
-  } catch (const Error& error) {
-    throw NonFiniteLoss(error.what());
-  }
-  return content;
 }
 
 void RunLife::report_accuracy(Progress& progress, const Evaluation& test) {
@@ -196,8 +186,9 @@ void RunLife::warn_of_delays() const {
   if (passed.quantization < static_cast<std::int64_t>(task_.delays.quantization.size()))
     std::fprintf(stderr,
                  "warning: quantization was to begin at step %ld, the run ended at step %ld: it trained in float, and "
-                 "its evaluation quantizes what was never trained for it (--quant-delay)\n",
-                 static_cast<long>(task_.delays.quantization.back()), static_cast<long>(steps));
+                 "its evaluation quantizes what was never trained for it (%s)\n",
+                 static_cast<long>(task_.delays.quantization.back()), static_cast<long>(steps),
+                 task_.settings.rewrite.quant_delay > 0 ? "--quant-delay" : "the graph's delay");
   if (passed.freeze < static_cast<std::int64_t>(task_.delays.freeze.size()))
     std::fprintf(stderr,
                  "warning: batch norms were to freeze at step %ld, the run ended at step %ld (--freeze-bn-delay)\n",
@@ -233,7 +224,7 @@ void RunLife::finish(Progress& progress) {
   progress.line(complete ? concat("done in ", clock_text(progress.seconds()), ": test accuracy ",
                                   percent(test.accuracy()), " (", test.correct, " of ", test.examples, ")")
                          : concat("stopped after step ", task_.session.step(), " of ", task_.total_steps,
-                                  "; go on with: miniqat train --resume --out ", run_.path().string()));
+                                  "; go on with: miniqat train --resume --out ", printable(run_.path().string())));
   if (complete) warn_of_delays();
 }
 

@@ -45,7 +45,6 @@ class RunLife {
   void log_step(const Progress& progress) const;
   void save();
   void note_saved();
-  Safetensors checked_checkpoint();
   void report_accuracy(Progress& progress, const Evaluation& test);
   double images_per_second(const Progress& progress) const;
   void warn_of_delays() const;

@@ -80,7 +80,8 @@ bool RunLock::take() {
   descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0 && errno == EEXIST) {
     left_behind_ = true;
-    descriptor_ = ::open(file_.c_str(), O_RDWR | O_CLOEXEC);
+    // What a link leads to is not ours to overwrite.
+    descriptor_ = ::open(file_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (descriptor_ < 0 && errno == ENOENT) return false;
   }
   const auto fail_here = [&](int code) {

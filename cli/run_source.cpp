@@ -13,15 +13,21 @@
 namespace miniqat::cli {
 namespace {
 
-/// The step that the run's checkpoint is of; none without a checkpoint. (Reading it all is what the caller does next.)
+/// The step that a file of variables is of; none where it names none. (Reading it all is what the caller does next.)
+std::optional<std::int64_t> step_of(const std::filesystem::path& file) {
+  const Safetensors content = read_safetensors(file);
+  const auto step = content.tensors.find("session:step");
+  if (step == content.tensors.end() || step->second.dtype() != DType::kInt64 || step->second.elements() != 1) return {};
+  return *step->second.data<std::int64_t>();
+}
+
+/// The step that the run's checkpoint is of; none without a checkpoint.
 std::optional<std::int64_t> checkpointed_step(const RunDirectory& run) {
   std::error_code failure;
   if (!std::filesystem::exists(run.checkpoint(), failure)) return {};
-  const Safetensors content = read_safetensors(run.checkpoint());
-  const auto step = content.tensors.find("session:step");
-  if (step == content.tensors.end() || step->second.dtype() != DType::kInt64 || step->second.elements() != 1)
-    fail(run.checkpoint().string(), ": \"session:step\" is missing");
-  return *step->second.data<std::int64_t>();
+  const std::optional<std::int64_t> step = step_of(run.checkpoint());
+  if (!step) fail(run.checkpoint().string(), ": \"session:step\" is missing");
+  return step;
 }
 
 bool is_complete(const RunDirectory& run) {
@@ -46,13 +52,16 @@ std::string unfinished_note(const RunDirectory& run) {
 
 TrainedVariables trained_variables(const std::filesystem::path& path) {
   std::error_code failure;
-  if (!std::filesystem::is_directory(path, failure)) return {.file = path, .note = {}};
+  if (!std::filesystem::is_directory(path, failure)) {
+    if (step_of(path) == 0) fail(path.string(), " is the checkpoint of step 0, that of a run's beginning");
+    return {.file = path, .note = {}};
+  }
   const RunDirectory run = RunDirectory::open(path);
   if (is_complete(run)) return {.file = run.checkpoint(), .note = {}};
   const std::optional<std::int64_t> step = checkpointed_step(run);
   if (step.value_or(0) == 0)
     fail("the run in ", path.string(), " has ",
-         step ? "not trained a step yet: its variables are those it began with"
+         step ? "only the checkpoint of step 0, that of its beginning, yet"
               : concat("no checkpoint yet: there is no ", run.checkpoint().string()),
          " (miniqat train --resume goes on)");
   return {.file = run.checkpoint(), .note = note_on(run, step)};

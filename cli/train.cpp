@@ -66,6 +66,14 @@ RunDirectory new_directory(const Arguments& arguments, const TrainSettings& sett
       arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
 }
 
+/// What was right for one optimizer is hardly so for another, and a config.json does not say whether anybody chose it.
+void require_rate_for(const std::string& former, const TrainSettings& settings,
+                      const SettingFlags<TrainSettings>& flags) {
+  if (settings.optimizer != former && settings.learning_rate && !flags.was_given("learning_rate"))
+    throw UsageError(concat("--optimizer ", settings.optimizer, ": the learning_rate ", *settings.learning_rate,
+                            " of --config was for ", former, "; give --learning-rate as well"));
+}
+
 void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& flags) {
   TrainSettings settings;
   bool batch_size_given = flags.was_given("batch_size");
@@ -74,7 +82,9 @@ void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& fl
     settings_from_json(config, settings, arguments.config);
     batch_size_given = batch_size_given || config.contains("batch_size");
   }
+  const std::string former = settings.optimizer;
   apply_flags(flags, settings);
+  require_rate_for(former, settings, flags);
   load_layer_bits(settings.rewrite);
   check(settings);
   require_trainable_as_asked(settings,

@@ -13,6 +13,7 @@
 #include "core/parallel.h"
 #include "core/profile.h"
 #include "core/profile_report.h"
+#include "core/quote.h"
 #include "datasets/loader.h"
 #include "models/models.h"
 #include "quantize/quantization.h"
@@ -31,7 +32,7 @@ class Trainer {
     life_.begin();
     describe_run();
     if (life_.is_complete()) {
-      std::printf("The run in %s is complete: %ld of %ld steps are done.\n", run_.path().c_str(),
+      std::printf("The run in %s is complete: %ld of %ld steps are done.\n", printable(run_.path().string()).c_str(),
                   static_cast<long>(task_.session.step()), static_cast<long>(task_.total_steps));
       return;
     }
@@ -62,8 +63,9 @@ class Trainer {
     const models::ModelSize size = models::size_of(task_.evaluation.graph, task_.settings.batch_size);
     const std::string quantizers =
         task_.quantization.is_float() ? "" : concat(", ", task_.quantization.quantizers, " quantizers");
-    std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture%s\n", task_.settings.model.c_str(),
-                task_.settings.dataset.c_str(), task_.quantization.label().c_str(), static_cast<long>(size.parameters),
+    std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture%s\n",
+                printable(task_.settings.model).c_str(), task_.settings.dataset.c_str(),
+                task_.quantization.label().c_str(), static_cast<long>(size.parameters),
                 static_cast<long>(size.multiply_adds), quantizers.c_str());
     const bool crowded = task_.settings.threads > available_cores();
     std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld thread%s%s, run directory %s\n",
@@ -71,7 +73,8 @@ class Trainer {
                 static_cast<long>(task_.data.test.size()), static_cast<long>(task_.total_steps),
                 static_cast<long>(task_.settings.batch_size), static_cast<long>(task_.settings.threads),
                 task_.settings.threads == 1 ? "" : "s",
-                crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "", run_.path().c_str());
+                crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "",
+                printable(run_.path().string()).c_str());
     if (task_.session.step() > 0) std::printf("going on after step %ld\n", static_cast<long>(task_.session.step()));
     if (!task_.settings.float_only)
       std::printf("%s", (extras_.verbose ? task_.report.text() : task_.report.notes()).c_str());
@@ -109,7 +112,7 @@ class Trainer {
     std::printf("\n%s", profile_table(*profile_).c_str());
     write_file_atomically(path, profile_trace(*profile_));
     std::printf("the last %zu steps as a Chrome trace (chrome://tracing, ui.perfetto.dev): %s\n",
-                profile_->kept().size(), path.c_str());
+                profile_->kept().size(), printable(path.string()).c_str());
   }
 
   /// At the first step and whenever a delay has passed, since another plan runs from then on.

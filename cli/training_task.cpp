@@ -47,6 +47,8 @@ quantize::RewriteReport TrainingTask::quantize_graphs() {
 void TrainingTask::require_quantizers() const {
   for (const Node* node : training.graph.nodes())
     if (node->op().quant_delay()) return;
+  if (!quantize::quantization_of(training.graph).is_float())
+    fail(settings.model, " was rewritten for evaluation: its quantizers do not train; give the graph for training");
   fail("nothing in ", settings.model, " was quantized",
        settings.rewrite.scope.empty() ? "" : concat(", no layer is in scope \"", settings.rewrite.scope, "\""),
        "; `miniqat rewrite --report` says why, --float trains without quantization");

@@ -1,5 +1,6 @@
 #include "quantize/integer_model_builder.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -42,13 +43,18 @@ int IntegerModelBuilder::add_input(const std::string& name, const Shape& shape, 
   return model_.input;
 }
 
+/// Whether all that comes out is 0 because of what goes in. (A layer adds its bias.)
+bool IntegerModelBuilder::gives_zero(const integer::Action& action, const std::vector<int>& inputs) const {
+  if (std::holds_alternative<integer::Layer>(action)) return false;
+  const auto is_zero = [&](int input) { return zero_[input]; };
+  return std::holds_alternative<integer::Mul>(action) ? std::ranges::any_of(inputs, is_zero)
+                                                      : std::ranges::all_of(inputs, is_zero);
+}
+
 int IntegerModelBuilder::append(const std::string& operation, integer::Action action, std::vector<int> inputs,
                                 integer::TensorInfo output, const integer::Clamp& clamp) {
   const std::int32_t zero_point = output.grid.zero_point;
-  const bool rearranges = std::holds_alternative<integer::MaxPool>(action) ||
-                          std::holds_alternative<integer::Reshape>(action) ||
-                          std::holds_alternative<integer::Pad>(action);
-  zero_.push_back(rearranges ? zero_[inputs.front()] : clamp == integer::Clamp{zero_point, zero_point});
+  zero_.push_back(gives_zero(action, inputs) || clamp == integer::Clamp{zero_point, zero_point});
   output.name = unique(tensor_names_, output.name);
   model_.tensors.push_back(std::move(output));
   const int made = static_cast<int>(model_.tensors.size()) - 1;

@@ -68,6 +68,7 @@ class IntegerModelBuilder {
   integer::Model finish(int output);
 
  private:
+  bool gives_zero(const integer::Action& action, const std::vector<int>& inputs) const;
   int append(const std::string& operation, integer::Action action, std::vector<int> inputs, integer::TensorInfo output,
              const integer::Clamp& clamp);
   void set_scales(integer::Action& action, const Pending& pending, float output_scale) const;

@@ -88,7 +88,8 @@ TEST_F(InitCheckpointTest, AQuantizedRunKeepsTheNamesOfItsNewRanges) {
 
 TEST_F(InitCheckpointTest, ADirectoryThatHoldsOneIsNoFreshOne) {
   place_.write("run/init_checkpoint.json", "{}");
-  expect_error(train("run", {"--float"}), 1, {"run holds a run already", "init_checkpoint.json"});
+  expect_error(train("run", {"--float"}), 1,
+               {"run holds no run, but a file that a run would overwrite: init_checkpoint.json"});
 }
 
 /// Per tensor a range is a scalar, per channel a vector: what weights are is found anew in the first batch.

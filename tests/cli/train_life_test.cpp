@@ -148,8 +148,19 @@ TEST_F(TrainLifeTest, WhatTheDeadLeftIsInNobodysWay) {
   EXPECT_TRUE(files == files_of(path("whole")));
   // Without a sign that a run died there, the file is somebody's.
   place_.write("other/bits.json", "{}");
-  expect_error(train("other"), 1, {"other holds a run already (bits.json)"});
+  expect_error(train("other"), 1, {"other holds no run, but a file that a run would overwrite: bits.json"});
   EXPECT_EQ(bytes_of(path("other/bits.json")), "{}");
+}
+
+TEST_F(TrainLifeTest, FilesOfOthersStayWhatTheyAre) {
+  place_.write("project/config.json", R"({"name": "mine"})");
+  expect_error(train("project", {"--overwrite"}), 1, {"project/config.json is no run's"});
+  EXPECT_EQ(bytes_of(path("project/config.json")), R"({"name": "mine"})");
+  place_.write("mine.txt", "mine");
+  fs::create_directory(path("linked"));
+  fs::create_symlink(path("mine.txt"), path("linked/.lock"));
+  expect_error(train("linked"), 1, {"cannot write linked/.lock"});
+  EXPECT_EQ(bytes_of(path("mine.txt")), "mine");
 }
 
 // A container counts its processes anew: that which died had our number.
@@ -172,8 +183,11 @@ TEST_F(TrainLifeTest, ARunWithoutATrainedStepIsNotTaken) {
   ASSERT_EQ(step_of(path("nan")), 0);
   fs::copy(path("nan"), path("killed"));
   fs::remove(path("killed/checkpoint.safetensors"));
+  const std::string file = "nan/checkpoint.safetensors";
+  expect_error(program({"eval", "--run", "float", "--checkpoint", file}), 1, {file + " is the checkpoint of step 0"});
+  expect_error(train("new", {"--init-checkpoint", file}), 1, {file + " is the checkpoint of step 0"});
   for (const std::string run : {"nan", "killed"}) {
-    const std::string reason = run == "nan" ? "has not trained a step yet" : "has no checkpoint yet";
+    const std::string reason = run == "nan" ? "has only the checkpoint of step 0" : "has no checkpoint yet";
     const std::vector<std::string> parts = {"the run in " + run + " ", reason, "--resume"};
     expect_error(program({"eval", "--run", run}), 1, parts);
     expect_error(program({"eval", "--run", "float", "--checkpoint", run}), 1, parts);
@@ -326,6 +340,11 @@ TEST_F(TrainLifeTest, EachOptimizerHasItsOwnRate) {
   place_.write("old.json", R"({"learning_rate": 0.05, "optimizer": "adam"})");
   expect_success(train("old", {"--config", "old.json"}));
   EXPECT_EQ(json_of(path("old/config.json"))["learning_rate"], 0.05);
+  // But what it says of one optimizer is not meant for another.
+  const std::string config = "sgd/config.json";
+  expect_error(train("other", {"--config", config, "--optimizer", "adam"}), 2,
+               {"--optimizer adam", "0.05", "sgd", "--learning-rate"});
+  expect_success(train("other", {"--config", config, "--optimizer", "adam", "--learning-rate", "0.002"}));
 }
 
 }  // namespace

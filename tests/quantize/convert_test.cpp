@@ -281,6 +281,17 @@ TEST(Convert, WhatIsAllZeroCostsNobodyItsPrecision) {
     expect_exact(net, layers::concat(net.graph, "join", {zero, alive(net)}));
   }
   {
+    // Without a quantizer of its own, on the empty grid of both.
+    EvalNet net;
+    const Output zero = dead(net);
+    expect_exact(net, net.conv("next", layers::concat(net.graph, "join", {zero, zero})), 0.05f);
+  }
+  {
+    EvalNet net;
+    const Output zero = layers::relu(net.graph, "relu", dead(net));
+    expect_exact(net, net.conv("next", zero), 0.05f);
+  }
+  {
     EvalNet net;
     expect_exact(net, net.conv("next", net.quantizer("images/q", net.images(), {0, 0})), 0.05f);
   }
