@@ -7,20 +7,10 @@
 
 #include "cli/exact_math.h"
 #include "core/error.h"
+#include "core/place.h"
 
 namespace miniqat::cli {
 namespace {
-
-std::string place_in(const Shape& shape, std::int64_t i) {
-  std::vector<std::int64_t> coordinates(shape.rank());
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    coordinates[axis] = i % shape[axis];
-    i /= shape[axis];
-  }
-  std::string text = "[";
-  for (std::size_t k = 0; k < coordinates.size(); ++k) text += concat(k == 0 ? "" : ",", coordinates[k]);
-  return text + "]";
-}
 
 double value_at(const Tensor& tensor, std::int64_t i) {
   switch (tensor.dtype()) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/place.h"
 #include "core/random.h"
 #include "layers/layers.h"
 
@@ -13,17 +14,6 @@ namespace {
 
 /// A power of two, so that x + kStep and x - kStep are exact in float32 for the values of distinct_values.
 constexpr double kStep = 0x1p-18;
-
-std::string place(const Shape& shape, std::int64_t i) {
-  std::vector<std::int64_t> coordinates(shape.rank());
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    coordinates[axis] = i % shape[axis];
-    i /= shape[axis];
-  }
-  std::string text = "[";
-  for (std::size_t k = 0; k < coordinates.size(); ++k) text += concat(k == 0 ? "" : ",", coordinates[k]);
-  return text + "]";
-}
 
 std::string neighbourhood(std::span<const double> values, std::int64_t i) {
   constexpr std::int64_t kReach = 3;
@@ -157,7 +147,7 @@ std::string check_gradients(const GradientCheck& check) {
       const auto [derivative, noise] = measured[k];
       const double allowed = check.tolerance * std::max(std::abs(derivative), 1e-3 * largest) + noise;
       if (std::abs(computed[places[k]] - derivative) <= allowed) continue;
-      return concat("the gradient of ", target.name(), " ", target.shape(), " at ", place(target.shape(), places[k]),
+      return concat("the gradient of ", target.name(), " ", target.shape(), " at ", place_in(target.shape(), places[k]),
                     " is ", computed[places[k]], ", the central difference ", derivative,
                     "; gradients around it:", neighbourhood(computed, places[k]));
     }
@@ -185,7 +175,7 @@ std::string difference(const Tensor& got, const Tensor& wanted, double tolerance
   }
   if (worst <= tolerance * largest) return "";
   const auto i = static_cast<std::int64_t>(at);
-  return concat("of shape ", got.shape(), " differs most at ", place(got.shape(), i), ", by ", worst, " where ",
+  return concat("of shape ", got.shape(), " differs most at ", place_in(got.shape(), i), ", by ", worst, " where ",
                 tolerance * largest, " is allowed; got", neighbourhood(a, i), ", wanted", neighbourhood(b, i));
 }
 

@@ -1,10 +1,10 @@
 #include "datasets/idx.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <vector>
 
+#include "tests/datasets/gzip_bytes.h"
 #include "tests/datasets/mnist.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
@@ -40,19 +40,7 @@ std::string labels(std::uint32_t n) {
   return bytes;
 }
 
-std::string gzip(const std::string& bytes) {
-  z_stream stream{};
-  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, bytes.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(out.size() - stream.avail_out);
-  deflateEnd(&stream);
-  return out;
-}
+std::string gzip(const std::string& bytes) { return testing::gzip_bytes(bytes, 9); }
 
 /// What reading `bytes` as an image file throws; that must name the file.
 std::string images_error(const std::string& bytes) {
