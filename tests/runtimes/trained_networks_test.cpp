@@ -29,6 +29,9 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
+/// The steps of a training, or of a delay in it.
+std::string steps_of(int count) { return std::to_string(kSanitized ? count / 40 : count); }
+
 constexpr const char* kSameWay = "under the sanitizers, OnAllOfMnist goes the same way";
 
 constexpr int kSide = 32;
@@ -108,7 +111,7 @@ class TrainedNetworks : public ::testing::Test {
 
   /// Trains a run of so many steps, on one thread, so that it is the same each time.
   void train(int steps, const Arguments& more) const {
-    Arguments line = {"train", "--out", "run", "--threads", "1", "--steps", std::to_string(kSanitized ? 3 : steps)};
+    Arguments line = {"train", "--out", "run", "--threads", "1", "--steps", steps_of(steps)};
     line.insert(line.end(), more.begin(), more.end());
     expect_success(miniqat(line, place_.path()));
   }
@@ -118,7 +121,7 @@ class TrainedNetworks : public ::testing::Test {
     write_model(model, batch);
     Arguments line = {"--model",     model + ".json", "--dataset",       "cifar10",
                       "--data-dir",  "pictures",      "--batch-size",    std::to_string(batch),
-                      "--augment",   "none",          "--quant-delay",   "150",
+                      "--augment",   "none",          "--quant-delay",   steps_of(150),
                       "--ema-decay", "0.9",           "--learning-rate", "0.02"};
     line.insert(line.end(), more.begin(), more.end());
     train(200, line);
@@ -183,7 +186,7 @@ class TrainedLenet : public TrainedNetworks {
 
   void train_on_mnist(const Arguments& more) const {
     Arguments line = {"--model",      "lenet",        "--dataset", "mnist",         "--data-dir",
-                      mnist_folder(), "--batch-size", "32",        "--quant-delay", "40"};
+                      mnist_folder(), "--batch-size", "32",        "--quant-delay", steps_of(40)};
     line.insert(line.end(), more.begin(), more.end());
     train(80, line);
   }
@@ -217,12 +220,12 @@ TEST_F(TrainedLenet, WeightsIn2BitsPerChannel) {
 }
 
 TEST_F(TrainedNetworks, MobilenetV1) {
-  train_on_stripes("mobilenet_v1", 32, {"--freeze-bn-delay", "150"});
+  train_on_stripes("mobilenet_v1", 32, {"--freeze-bn-delay", steps_of(150)});
   expect_runtimes_agree({.litert = {{.share = 0.9, .largest = 4}}, .onnx = {.share = 0.9, .largest = 4}});
 }
 
 TEST_F(TrainedNetworks, MobilenetV2) {
-  train_on_stripes("mobilenet_v2", 20, {"--freeze-bn-delay", "150"});
+  train_on_stripes("mobilenet_v2", 20, {"--freeze-bn-delay", steps_of(150)});
   expect_runtimes_agree({.litert = {{.share = 0.9, .largest = 6}}, .onnx = {.share = 0.7, .largest = 8}});
 }
 
