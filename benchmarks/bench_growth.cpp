@@ -44,7 +44,8 @@ const std::vector<int> kSizes = {250, 500, 1000, 2000};
 
 /// A chain in all the forms that the work begins with.
 struct Chain {
-  explicit Chain(int layers) : size(layers), plain(chain_of_layers(layers)) {
+  explicit Chain(int layers)
+      : size(layers), plain(chain_of_layers(layers)), spelled_out(chain_of_spelled_out_layers(layers)) {
     training = plain.clone();
     quantize::create_training_graph(training);
     evaluation = plain.clone();
@@ -56,7 +57,7 @@ struct Chain {
   }
 
   int size;
-  Graph plain, training, evaluation;
+  Graph plain, spelled_out, training, evaluation;
   std::string text;
   std::unique_ptr<Session> session;
   Safetensors checkpoint;
@@ -122,6 +123,7 @@ const std::vector<Work>& graph_work() {
   static const std::vector<Work> all = {
       {"rewrite_training_tf", [](const Chain& c) { return rewrite_seconds(c.plain, true, BnFold::kTf); }},
       {"rewrite_training_single", [](const Chain& c) { return rewrite_seconds(c.plain, true, BnFold::kSingle); }},
+      {"rewrite_spelled_out", [](const Chain& c) { return rewrite_seconds(c.spelled_out, true, BnFold::kTf); }},
       {"rewrite_evaluation", [](const Chain& c) { return rewrite_seconds(c.plain, false, BnFold::kTf); }},
       {"rewrite_again", [](const Chain& c) { return rewrite_seconds(c.training, true, BnFold::kTf); }},
       {"training_to_evaluation", [](const Chain& c) { return rewrite_seconds(c.training, false, BnFold::kTf); }},
@@ -171,10 +173,10 @@ const std::vector<Work>& graph_work() {
   return all;
 }
 
-/// From the bits JSON to a rewrite of 20 layers that it rules, without wildcards as people write it.
-double bits_seconds(int patterns) {
+/// From the bits JSON to a rewrite of 20 layers, some of which it rules. `wildcard` stands at the end of each pattern.
+double bits_seconds(int patterns, const std::string& wildcard) {
   std::string text = "{";
-  for (int i = 0; i < patterns; ++i) text += concat(i == 0 ? "" : ", ", "\"block", i, "\": 4");
+  for (int i = 0; i < patterns; ++i) text += concat(i == 0 ? "" : ", ", "\"block", i, wildcard, "\": 4");
   text += "}";
   Graph graph = chain_of_layers(20);
   return seconds_of([&] {
@@ -220,9 +222,11 @@ void register_all() {
     for (const int size : kSizes)
       register_one(
           work.name, size, [&work, size] { return work.seconds(chain_of(size)); }, true);
-  for (const int patterns : {1000, 2000, 4000, 8000})
-    register_one(
-        "bits_file", patterns, [patterns] { return bits_seconds(patterns); }, false);
+  for (const std::string wildcard : {"", "/*"})
+    for (const int patterns : {1000, 2000, 4000, 8000})
+      register_one(
+          wildcard.empty() ? "bits_file" : "bits_file_wildcards", patterns,
+          [=] { return bits_seconds(patterns, wildcard); }, false);
 }
 
 }  // namespace

@@ -8,4 +8,7 @@ namespace miniqat::benchmarks {
 /// arithmetic, so that what is timed is the work on the graph.
 Graph chain_of_layers(int layers);
 
+/// The same convolutions, with batch norms spelled out in primitive ops on stored statistics.
+Graph chain_of_spelled_out_layers(int layers);
+
 }  // namespace miniqat::benchmarks

@@ -169,27 +169,21 @@ class Folder {
   std::vector<Node*> added_;
 };
 
-/// `fresh` gets those whose moving statistics are new. Whoever cannot be folded as a BatchNorm stays spelled out, hence
-/// the rehearsal.
+/// `fresh` gets those whose moving statistics are new. A batch norm that cannot be folded stays spelled out.
 std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& options,
                                        std::unordered_set<const Node*>& fresh) {
   std::vector<MatchReport> skipped;
-  // Fusing one may erase nodes that another match names, so they are found anew each time.
-  std::size_t passed_over = 0;
-  for (auto found = find_unfused_batch_norms(graph); passed_over < found.size();
-       found = find_unfused_batch_norms(graph)) {
-    Graph rehearsal = graph.clone();
-    const std::vector<UnfusedBatchNorm> rehearsed = find_unfused_batch_norms(rehearsal);
-    const std::string name = rehearsed[passed_over].result->name();
-    Node& fused = fuse_batch_norm(rehearsal, rehearsed[passed_over]);
-    const FoldingVerdict verdict = examine_batch_norm(rehearsal, fused, options.scope);
-    if (verdict.foldable) {
-      const Node& norm = fuse_batch_norm(graph, found[passed_over]);
-      if (norm.as<layers::BatchNorm>()->attributes().is_training) fresh.insert(&norm);
+  std::vector<UnfusedBatchNorm> found = find_unfused_batch_norms(graph);
+  for (const UnfusedBatchNorm& norm : found) {
+    if (const std::string why = why_not_foldable(graph, norm, options.scope); !why.empty()) {
+      skipped.push_back({norm.result->name(), false, "a batch norm in primitive ops: " + why});
       continue;
     }
-    skipped.push_back({name, false, "a batch norm in primitive ops: " + verdict.text});
-    ++passed_over;
+    const Output y = norm.result->output();
+    Node& fused = fuse_batch_norm(graph, norm);
+    for (UnfusedBatchNorm& later : found)
+      if (later.x == y) later.x = fused.output();
+    if (fused.as<layers::BatchNorm>()->attributes().is_training) fresh.insert(&fused);
   }
   return skipped;
 }

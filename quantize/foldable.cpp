@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/quote.h"
@@ -22,10 +23,10 @@ bool is_output(const Graph& graph, Output tensor) {
   return std::ranges::find(graph.outputs(), tensor) != graph.outputs().end();
 }
 
-/// Who reads the tensor beside `reader`; empty for nobody.
-std::string other_reader(const Graph& graph, Output tensor, const Node& reader) {
+/// Who reads the tensor beside `readers`; empty for nobody.
+std::string other_reader(const Graph& graph, Output tensor, const std::unordered_set<const Node*>& readers) {
   for (const Use& use : tensor.node->uses(tensor.index))
-    if (use.node != &reader) return describe(*use.node);
+    if (!readers.contains(use.node)) return describe(*use.node);
   return is_output(graph, tensor) ? "the graph's outputs" : "";
 }
 
@@ -39,22 +40,34 @@ bool keeps_channels(const Node& node) {
 
 bool is_rearrangement(const Node* node) { return node->type() != "Identity"; }
 
-/// What stands between the batch norm and the first node above it that is neither Identity, Reshape nor BatchToSpaceND,
-/// which may be a layer. Returns why folding across it would be wrong, or an empty text.
-std::string walk_up(const Graph& graph, Foldable& found) {
-  const Node* reader = found.batch_norm;
-  for (Output tensor = found.batch_norm->input(0);; tensor = tensor.node->input(0)) {
-    found.layer = tensor.node;
-    if (const std::string other = other_reader(graph, tensor, *reader); !other.empty())
-      return concat(describe(*tensor.node), " is read by ", other, " as well");
-    if (!is_one_of(tensor.node->type(), kBetween)) break;
-    if (!keeps_channels(*tensor.node)) return concat(describe(*tensor.node), " moves the channels");
-    if (is_rearrangement(tensor.node) && std::ranges::any_of(found.between, is_rearrangement))
-      return concat(describe(*tensor.node), " is one rearrangement too many between it and its layer");
-    found.between.insert(found.between.begin(), tensor.node);
-    reader = tensor.node;
+/// What stands above a batch norm up to the first node that is neither Identity, Reshape nor BatchToSpaceND.
+struct Above {
+  /// May be a layer.
+  Node* layer = nullptr;
+  /// From the layer on.
+  std::vector<Node*> between;
+  /// Why folding across it would be wrong, or empty.
+  std::string why_not;
+};
+
+/// `tensor` is what the batch norm normalises, `readers` are the nodes that folding it would take away.
+Above look_above(const Graph& graph, Output tensor, std::unordered_set<const Node*> readers) {
+  Above above;
+  for (;; tensor = tensor.node->input(0)) {
+    Node& node = *tensor.node;
+    above.layer = &node;
+    if (const std::string other = other_reader(graph, tensor, readers); !other.empty())
+      above.why_not = concat(describe(node), " is read by ", other, " as well");
+    else if (!is_one_of(node.type(), kBetween))
+      return above;
+    else if (!keeps_channels(node))
+      above.why_not = concat(describe(node), " moves the channels");
+    else if (is_rearrangement(&node) && std::ranges::any_of(above.between, is_rearrangement))
+      above.why_not = concat(describe(node), " is one rearrangement too many between it and its layer");
+    if (!above.why_not.empty()) return above;
+    above.between.insert(above.between.begin(), &node);
+    readers = {&node};
   }
-  return "";
 }
 
 bool adds_bias_to_layer(const Node& node) {
@@ -81,28 +94,34 @@ std::string why_no_weights(const Node& layer) {
   return concat("the weights of ", describe(layer), " come from ", describe(source), ", not from a Variable");
 }
 
-std::string why_not_norm(const Graph& graph, const Node& norm) {
-  for (const int k : {1, 2})
-    if (const std::string other = other_reader(graph, norm.output(k), norm); !other.empty())
-      return concat("its statistics are read by ", other);
-  // Evaluation alone could fold these, and would then quantize what training has never observed.
-  for (const int k : {3, 4})
-    for (const Use& use : norm.input(k).node->uses(norm.input(k).index))
-      if (use.node != &norm && use.node->type() == "BatchNorm" && use.input >= 3)
-        return concat("its moving statistics belong to ", describe(*use.node), " as well");
+/// Folded by evaluation alone, a batch norm that shares its statistics would be quantized there without training having
+/// observed it.
+std::string why_not_statistic(Output statistic, const Node* norm) {
+  if (!statistic.node) return "";
+  for (const Use& use : statistic.node->uses(statistic.index))
+    if (use.node != norm && use.node->type() == "BatchNorm" && use.input >= 3)
+      return concat("its moving statistics belong to ", describe(*use.node), " as well");
   return "";
 }
 
-std::string why_not(const Graph& graph, Foldable& found, std::string_view scope) {
-  const Output y = found.batch_norm->output();
-  if (y.node->uses().empty() && !is_output(graph, y)) return "nobody reads its output";
-  std::string why = walk_up(graph, found);
-  if (!why.empty()) return why;
-  if (!is_layer(*found.layer)) return why_no_layer(*found.layer);
-  if (!in_scope(found.layer->name(), scope)) return concat("outside scope ", quote(scope));
-  why = why_no_weights(*found.layer);
-  return why.empty() ? why_not_norm(graph, *found.batch_norm) : why;
+std::string why_not_norm(const Graph& graph, const Node& norm) {
+  for (const int k : {1, 2})
+    if (const std::string other = other_reader(graph, norm.output(k), {&norm}); !other.empty())
+      return concat("its statistics are read by ", other);
+  const std::string why = why_not_statistic(norm.input(3), &norm);
+  return why.empty() ? why_not_statistic(norm.input(4), &norm) : why;
 }
+
+std::string why_not_layer(const Above& above, std::string_view scope) {
+  if (!above.why_not.empty()) return above.why_not;
+  if (!is_layer(*above.layer)) return why_no_layer(*above.layer);
+  if (!in_scope(above.layer->name(), scope)) return concat("outside scope ", quote(scope));
+  return why_no_weights(*above.layer);
+}
+
+bool is_read(const Graph& graph, Output y) { return !y.node->uses().empty() || is_output(graph, y); }
+
+constexpr const char* kUnread = "nobody reads its output";
 
 std::string folded_layer_name(const Node& batch_norm) {
   const Node* product = find_weight_scale(batch_norm) ? batch_norm.input(0).node : nullptr;
@@ -120,10 +139,19 @@ std::string folded_layer_name(const Node& batch_norm) {
 FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope) {
   if (gives_statistics_only(batch_norm) || find_weight_scale(batch_norm))
     return {.foldable = {}, .already = true, .text = "already, into " + folded_layer_name(batch_norm)};
-  Foldable found{.batch_norm = &batch_norm, .layer = nullptr, .between = {}};
-  std::string text = why_not(graph, found, scope);
+  Above above = look_above(graph, batch_norm.input(0), {&batch_norm});
+  std::string text = is_read(graph, batch_norm.output()) ? why_not_layer(above, scope) : kUnread;
+  if (text.empty()) text = why_not_norm(graph, batch_norm);
   if (!text.empty()) return {.foldable = {}, .already = false, .text = std::move(text)};
-  return {.foldable = std::move(found), .already = false, .text = {}};
+  return {.foldable = Foldable{&batch_norm, above.layer, std::move(above.between)}, .already = false, .text = {}};
+}
+
+std::string why_not_foldable(const Graph& graph, const UnfusedBatchNorm& batch_norm, std::string_view scope) {
+  if (!is_read(graph, batch_norm.result->output())) return kUnread;
+  const std::vector<Node*> gone = erased_by_fusing(graph, batch_norm);
+  std::string why = why_not_layer(look_above(graph, batch_norm.x, {gone.begin(), gone.end()}), scope);
+  if (why.empty()) why = why_not_statistic(batch_norm.mean, nullptr);
+  return why.empty() ? why_not_statistic(batch_norm.variance, nullptr) : why;
 }
 
 }  // namespace miniqat::quantize

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/graph.h"
+#include "quantize/unfused_batch_norm.h"
 
 namespace miniqat::quantize {
 
@@ -32,5 +33,8 @@ struct FoldingVerdict {
 /// statistics; one with more than one BatchToSpaceND or Reshape between. The verdict is the same for training and
 /// evaluation.
 FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope);
+
+/// Why the BatchNorm that fuse_batch_norm would make could not be folded; empty when it could.
+std::string why_not_foldable(const Graph& graph, const UnfusedBatchNorm& batch_norm, std::string_view scope);
 
 }  // namespace miniqat::quantize

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <map>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -39,24 +41,42 @@ constexpr int kMostSuggestions = 50;
 class LayerNames {
  public:
   void add(const Node& layer) {
+    const int place = static_cast<int>(layers_.size());
     layers_.push_back(&layer);
-    for (const std::string& name : names_of_layer(layer.name())) first_.try_emplace(name, &layer);
+    for (const std::string& name : names_of_layer(layer.name())) {
+      first_.try_emplace(name, place);
+      backwards_.try_emplace({name.rbegin(), name.rend()}, place);
+    }
   }
 
   /// The first layer that the pattern matches, or null.
   const Node* first_match(const std::string& pattern) const {
     if (is_literal(pattern)) {
       const auto found = first_.find(pattern);
-      return found == first_.end() ? nullptr : found->second;
+      return found == first_.end() ? nullptr : layers_[found->second];
     }
-    const auto found =
-        std::ranges::find_if(layers_, [&](const Node* layer) { return matches_layer(pattern, layer->name()); });
-    return found == layers_.end() ? nullptr : *found;
+    const std::string_view prefix = literal_prefix(pattern);
+    const std::string_view suffix = literal_suffix(pattern);
+    const int place = prefix.empty() ? first_with(backwards_, {suffix.rbegin(), suffix.rend()}, pattern)
+                                     : first_with(first_, std::string(prefix), pattern);
+    return place == kNone ? nullptr : layers_[place];
   }
 
  private:
+  using Places = std::map<std::string, int>;
+  static constexpr int kNone = std::numeric_limits<int>::max();
+
+  int first_with(const Places& places, const std::string& start, const std::string& pattern) const {
+    int first = kNone;
+    for (auto it = places.lower_bound(start); it != places.end() && it->first.starts_with(start); ++it)
+      if (it->second < first && matches_layer(pattern, layers_[it->second]->name())) first = it->second;
+    return first;
+  }
+
   std::vector<const Node*> layers_;
-  std::unordered_map<std::string, const Node*> first_;
+  Places first_;
+  /// By the names from behind, so that those with the same end stand together.
+  Places backwards_;
 };
 
 /// Says of each pattern whether it decides about a layer.

@@ -155,10 +155,6 @@ class Interior {
   std::vector<Node*> nodes_;
 };
 
-bool is_read(const Graph& graph, const Node& node) {
-  return !node.uses().empty() || std::ranges::count(graph.outputs(), node.output()) > 0;
-}
-
 }  // namespace
 
 std::vector<UnfusedBatchNorm> find_unfused_batch_norms(const Graph& graph) {
@@ -173,6 +169,20 @@ std::vector<UnfusedBatchNorm> find_unfused_batch_norms(const Graph& graph) {
 }
 
 std::vector<Node*> interior_of(const UnfusedBatchNorm& found) { return Interior(found).nodes(); }
+
+std::vector<Node*> erased_by_fusing(const Graph& graph, const UnfusedBatchNorm& found) {
+  std::unordered_set<const Node*> erased = {found.result};
+  std::vector<Node*> nodes;
+  for (Node* node : interior_of(found)) {
+    const bool read_elsewhere =
+        std::ranges::any_of(node->uses(), [&](const Use& use) { return !erased.contains(use.node); }) ||
+        std::ranges::count(graph.outputs(), node->output()) > 0;
+    if (node != found.result && read_elsewhere) continue;
+    erased.insert(node);
+    nodes.push_back(node);
+  }
+  return nodes;
+}
 
 Node& fuse_batch_norm(Graph& graph, const UnfusedBatchNorm& found) {
   const std::string scope = scope_of(found.result->name());
@@ -192,10 +202,9 @@ Node& fuse_batch_norm(Graph& graph, const UnfusedBatchNorm& found) {
       layers::batch_norm(graph, free_name("BatchNorm"), found.x, gamma, found.beta, mean, variance,
                          {.epsilon = found.epsilon, .decay = kDecay, .is_training = found.takes_moments()});
 
-  const std::vector<Node*> interior = interior_of(found);
+  const std::vector<Node*> unread = erased_by_fusing(graph, found);
   graph.reroute(found.result->output(), y);
-  for (Node* node : interior)
-    if (!is_read(graph, *node)) graph.erase(*node);
+  for (Node* node : unread) graph.erase(*node);
   return *y.node;
 }
 

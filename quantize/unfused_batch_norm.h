@@ -41,6 +41,9 @@ std::vector<UnfusedBatchNorm> find_unfused_batch_norms(const Graph& graph);
 /// statistics.
 std::vector<Node*> interior_of(const UnfusedBatchNorm& found);
 
+/// Those of them that fuse_batch_norm erases: all that nothing else reads.
+std::vector<Node*> erased_by_fusing(const Graph& graph, const UnfusedBatchNorm& found);
+
 /// Puts a BatchNorm node, which it returns, in the place of the primitive ops: all consumers of y take its output 0,
 /// and those primitive ops go that nothing else reads. It is named `<scope of result>/BatchNorm`; where there is no
 /// scaling its gamma is a Constant of ones, `<scope>/ones`. (Names that are taken get a number.)
@@ -50,8 +53,8 @@ std::vector<Node*> interior_of(const UnfusedBatchNorm& found);
 /// statistics, so these are learned in the training steps after the rewrite. A training step computes what it did
 /// before; any other run, which took the moments of its own batch before, now takes the moving ones.
 ///
-/// Of several found at once, fuse the last first: the x of a later one may be the result of an earlier one, which is
-/// gone once that is fused.
+/// Of several found at once, the x of a later one may be the result of an earlier one, which is gone once that is
+/// fused.
 Node& fuse_batch_norm(Graph& graph, const UnfusedBatchNorm& found);
 
 }  // namespace miniqat::quantize

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/random.h"
 #include "quantize/rewrite.h"
 #include "tests/errors.h"
 
@@ -127,6 +129,31 @@ TEST(LayerBits, TheFirstMatchWins) {
   EXPECT_EQ(LayerBitsIndex(std::span(list).first(2)).first_match("fc/MatMul"), nullptr);
   const std::vector<LayerBits> glob_first = parse(R"({"c*": 6, "conv1": {"weight_bits": 8}})");
   EXPECT_EQ(LayerBitsIndex(glob_first).first_match("conv1/Conv2D"), &glob_first[0]);
+}
+
+std::string random_text(Random& random, std::string_view letters, int most) {
+  std::string text;
+  for (auto left = static_cast<int>(1 + random.below(most)); left > 0; --left)
+    text += letters[random.below(letters.size())];
+  return text;
+}
+
+TEST(LayerBits, TheIndexFindsWhatASearchFinds) {
+  Random random(7);
+  int found = 0, missed = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<LayerBits> list(1 + random.below(6));
+    for (LayerBits& bits : list) bits = {.pattern = random_text(random, "aab*?[]\\/!", 5), .weight_bits = 4};
+    const LayerBitsIndex index(list);
+    const std::string layer = random_text(random, "aab/*]\\", 6) + (i % 3 == 0 ? "_Fold" : "");
+    const auto first =
+        std::ranges::find_if(list, [&](const LayerBits& bits) { return matches_layer(bits.pattern, layer); });
+    const LayerBits* expected = first == list.end() ? nullptr : &*first;
+    ASSERT_EQ(index.first_match(layer), expected) << layer << ", " << list[0].pattern;
+    ++(expected ? found : missed);
+  }
+  EXPECT_GT(found, 300);
+  EXPECT_GT(missed, 300);
 }
 
 TEST(LayerBits, OptionsForALayer) {

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "layers/layers.h"
 #include "quantize/rewrite.h"
+#include "tests/quantize/primitive_batch_norm.h"
 
 namespace {
 
@@ -52,6 +53,21 @@ Graph chain(int count, bool one_scope = false) {
   return graph;
 }
 
+/// Convolution and batch norm, spelled out in primitive ops, over and over. With a bias between they cannot be folded.
+Graph spelled_out_chain(int count, testing::Statistics statistics, bool biased) {
+  testing::PrimitiveOps p{.form = {.statistics = statistics}};
+  Output x = p.images();
+  for (int i = 0; i < count; ++i) {
+    p.scope = concat("block", i);
+    const Output weights = layers::variable(p.graph, p.name("weights"), {1, 1, 3, 3});
+    x = layers::conv2d(p.graph, p.name("Conv2D"), x, weights);
+    if (biased) x = layers::bias_add(p.graph, p.name("BiasAdd"), x, p.vector("bias", 0));
+    x = p.batch_norm(x);
+  }
+  p.graph.set_outputs({x});
+  return std::move(p.graph);
+}
+
 long bytes_of(const std::function<void()>& work) {
   const long before = bytes;
   work();
@@ -77,6 +93,17 @@ TEST(RewriteGrowth, RewritesAreLinear) {
         Graph graph = chain(count, one_scope);
         create_training_graph(graph, {.bn_fold = fold});
         return bytes_of([&] { create_eval_graph(graph, {.bn_fold = fold}).text(); });
+      });
+    }
+}
+
+TEST(RewriteGrowth, BatchNormsInPrimitiveOpsAreLinear) {
+  for (const testing::Statistics statistics : {testing::Statistics::kStored, testing::Statistics::kSquare})
+    for (const bool biased : {false, true}) {
+      SCOPED_TRACE(concat(static_cast<int>(statistics), biased ? ", with biases" : ""));
+      expect_linear([&](int count) {
+        Graph graph = spelled_out_chain(count, statistics, biased);
+        return bytes_of([&] { create_training_graph(graph).text(); });
       });
     }
 }
