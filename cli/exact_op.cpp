@@ -285,7 +285,17 @@ std::vector<Bounded> ExactOp::trial_backward(const std::vector<Bounded>& d_outpu
   std::vector<Bounded> result(exact.size());
   for (std::size_t k = 0; k < exact.size(); ++k)
     if (exact[k].defined()) result[k] = trials.bounded(k, terms_inside(), arriving);
+  if (is_one_of(op_.type(), {"Softmax", "SoftmaxCrossEntropy"})) add_probability_rounding(result[0], arriving);
   return result;
+}
+
+/// A probability near 1 has a rounding of its own, which differences of probabilities and gradients keep though they
+/// cancel: no move of the logits makes it.
+void ExactOp::add_probability_rounding(Bounded& d_logits, double arriving) const {
+  if (!d_logits.value.defined()) return;
+  const Shape& shape = d_logits.value.shape();
+  const double rows = op_.type() == "Softmax" ? 1 : static_cast<double>(shape[0]);
+  for (double& e : d_logits.error.values<double>()) e += 4 * kRounding * arriving / rows;
 }
 
 }  // namespace miniqat::cli

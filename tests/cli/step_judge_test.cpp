@@ -106,6 +106,32 @@ TEST(StepJudge, FindsATensorThatIsOverwritten) {
   EXPECT_TRUE(mentions(findings[0].text(), {"was overwritten", "[0,0]"})) << findings[0].text();
 }
 
+/// Probabilities near 1 keep a rounding in the gradient that no change of the logits makes (the differential fuzzer,
+/// seed 13, ops, 620).
+TEST(StepJudge, RoundingsOfProbabilitiesNearOneAreNoMistakes) {
+  Graph graph;
+  const Output x = layers::placeholder(graph, "x", {1, 2});
+  const Output weighting = layers::placeholder(graph, "weighting", {1, 2});
+  const Output labels = layers::placeholder(graph, "labels", {1}, DType::kInt32);
+  const Output softmax = layers::mul(graph, "product", layers::softmax(graph, "softmax", x), weighting);
+  const Output entropy = layers::softmax_cross_entropy(graph, x, labels, "entropy");
+  const Tensor logits(x.shape()), weights(x.shape()), label(labels.shape(), DType::kInt32);
+  Random random(1);
+  for (int turn = 0; turn < 200; ++turn) {
+    for (float& value : logits.values<float>()) value = random.uniform(-7, 7);
+    for (float& value : weights.values<float>()) value = random.uniform(-1, 1);
+    label.data<std::int32_t>()[0] = turn % 2;
+    const Feeds feeds = {{x, logits}, {weighting, weights}, {labels, label}};
+    for (const Output& loss : {softmax, entropy}) {
+      Session session(graph);
+      StepJudge judge;
+      session.set_observer(&judge);
+      session.run({.gradients_of = loss, .gradient_targets = {x}}, feeds);
+      ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
+    }
+  }
+}
+
 /// A model as `miniqat bench` trains it, with --bn-fold single.
 struct DeepNet {
   DeepNet() {
