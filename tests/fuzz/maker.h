@@ -36,14 +36,18 @@ class Maker {
     for (std::int64_t& e : result) e = extent(most);
     return result;
   }
+  // One in so many is large: several threads share the work from twice core/parallel.h's grain on.
   Shape image() {
-    if (chance(10)) return Shape({any({2, 3, 8}), any({13, 17}), any({13, 19}), any({16, 31, 48, 67})});
+    if (chance(10)) return Shape({8, 17, 19, any({13, 16, 17, 33})});
     return Shape({extent(5), extent(13), extent(13), extent(33)});
   }
-  Shape rows() { return chance(10) ? Shape({extent(67) + 255, extent(67) + 33}) : Shape({extent(67), extent(67)}); }
+  Shape rows() {
+    if (chance(10)) return Shape({300 + extent(67), 110 + extent(33)});
+    return Shape({extent(67), extent(67)});
+  }
   Shape any_shape() {
-    // Several threads share the work from some ten thousand elements on (core/parallel.h).
-    if (chance(6)) return chance(2) ? image() : chance(2) ? rows() : Shape({16380 + extent(67) * 500});
+    if (chance(8)) return Shape({33000 + 300 * extent(67)});
+    if (chance(5)) return chance(2) ? image() : rows();
     return Shape(std::span<const std::int64_t>(extents(below(5), 9)));
   }
 
