@@ -107,12 +107,13 @@ std::optional<Finding> repeat(const GraphCase& test, Graph& graph, const std::ve
   return std::nullopt;
 }
 
-/// Ops that round each number once, in the same way in either backend's loops.
+/// Ops that round each number once, in the same way in either backend's loops. (Not Mul, but for the loss's: of two in
+/// a row the factors may be multiplied first.)
 bool rounds_once(const Node& node) {
-  constexpr std::array<std::string_view, 12> kTypes = {"FakeQuant", "Add",      "Sub",     "Mul",
-                                                       "BiasAdd",   "Square",   "Relu",    "Relu6",
-                                                       "MaxPool",   "Identity", "Reshape", "Concat"};
-  return node.inputs().empty() || std::ranges::find(kTypes, node.type()) != kTypes.end();
+  constexpr std::array<std::string_view, 11> kTypes = {"FakeQuant", "Add",     "Sub",      "BiasAdd", "Square", "Relu",
+                                                       "Relu6",     "MaxPool", "Identity", "Reshape", "Concat"};
+  return node.inputs().empty() || node.name().starts_with(kLoss) ||
+         std::ranges::find(kTypes, node.type()) != kTypes.end();
 }
 
 /// StepJudge lets a tie of a quantizer go either way. Where nothing before it is rounded in more than one way, the
@@ -121,10 +122,8 @@ std::optional<Finding> judge_bits(const GraphCase& test) {
   const std::vector<Node*> nodes = test.graph.nodes();
   if (std::ranges::none_of(nodes, [](const Node* node) { return node->type() == "FakeQuant"; })) return {};
   if (!std::ranges::all_of(nodes, [](const Node* node) { return rounds_once(*node); })) return {};
-  // Factors may be multiplied first, of what became equal by rounding any may be the largest, and zeros have any sign.
-  const bool one_gradient = std::ranges::none_of(nodes, [](const Node* node) {
-    return node->type() == "MaxPool" || (node->type() == "Mul" && !node->name().starts_with(kLoss));
-  });
+  // Of what became equal by rounding any may be the largest.
+  const bool one_gradient = std::ranges::none_of(nodes, [](const Node* node) { return node->type() == "MaxPool"; });
   Graph graph = with_loss(test);
   RunRequest request = request_of(test, graph);
   for (const Output& output : test.graph.outputs()) request.fetches.push_back(graph.output_at(output.name()));
@@ -143,6 +142,7 @@ std::optional<Finding> judge_bits(const GraphCase& test) {
         return Finding{
             concat("output ", request.fetches[k].name(), " has other bits than on the reference loops"), "bits", {}};
     for (std::size_t k = 0; one_gradient && k < found.gradients.size(); ++k)
+      // (As numbers: zeros have any sign.)
       if (request.gradient_targets[k].node->type() == "Placeholder" &&
           !std::ranges::equal(found.gradients[k].values<float>(), wanted.gradients[k].values<float>()))
         return Finding{
