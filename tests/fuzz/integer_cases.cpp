@@ -25,6 +25,7 @@ Model random_model(std::uint64_t seed) {
   testing::RandomModel net(seed, input, {.only_8_bits = random.below(4) == 0});
   for (std::uint64_t k = 1 + random.below(5); k > 0; --k) net.anything();
   if (random.below(4) == 0) net.mul(net.last(), net.last());
+  if (random.below(4) == 0) net.add(net.last(), net.last());
   if (random.below(3) == 0) net.fully_connected(any(random, {1, 2, 5, 16, 17, 33}));
   return net.finish();
 }
