@@ -321,7 +321,7 @@ void add_calibrate(CLI::App& program) {
       "calibrate", "Quantize a float run without training: rewrite its graph and find the ranges from some batches");
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--run", arguments->run, "the directory of a float run")->required();
-  command->add_option("--out", arguments->out, "the run directory to make")->required()->check(not_empty());
+  command->add_option("--out", arguments->out, "the run directory to make")->required();
   command->add_option("--dataset", arguments->dataset, "the run's own when left out");
   command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));

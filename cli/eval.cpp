@@ -144,14 +144,10 @@ void add_eval(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--run", arguments->run, "a run directory");
   command->add_option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
-  command->add_option("--dataset", arguments->dataset, "the run's own when left out; --model needs it")
-      ->check(not_empty());
-  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)")
-      ->check(not_empty());
-  command
-      ->add_option("--checkpoint", arguments->checkpoint,
-                   "another .safetensors file or run directory than the run's own")
-      ->check(not_empty());
+  command->add_option("--dataset", arguments->dataset, "the run's own when left out; --model needs it");
+  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command->add_option("--checkpoint", arguments->checkpoint,
+                      "another .safetensors file or run directory than the run's own");
   command->add_option("--split", arguments->split, "test or train")->check(CLI::IsMember({"test", "train"}));
   command->add_option("--examples", arguments->limit, "only the first so many pictures of the split; 0: all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));

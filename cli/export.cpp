@@ -99,11 +99,6 @@ void check(const Arguments& arguments, const CLI::App& command) {
   for (const auto& [flag, format] : kFlags)
     if (command.count(flag) > 0 && arguments.format != format)
       throw UsageError(concat(flag, " is for --format ", format));
-  if (arguments.out.empty()) throw UsageError("--out must name a file");
-  for (const auto& [flag, value] :
-       {std::pair("--checkpoint", &arguments.checkpoint), std::pair("--dataset", &arguments.dataset),
-        std::pair("--data-dir", &arguments.data_dir)})
-    if (command.count(flag) > 0 && value->empty()) throw UsageError(concat(flag, " must not be empty"));
   if (command.count("--input-zero-point") > command.count("--input-scale"))
     throw UsageError("--input-zero-point goes with --input-scale");
   if (arguments.input_scale && (!std::isnormal(*arguments.input_scale) || *arguments.input_scale < 0))

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
 #include "cli/graph_diff.h"
 #include "cli/graph_dot.h"
 #include "cli/quantizer_text.h"
@@ -109,7 +108,6 @@ void add_inspect(CLI::App& program) {
   CLI::Option* dot = command->add_option(
       "--dot", arguments->dot,
       "write a picture as Graphviz text to this file instead (- prints it): quantizers coloured by role, scopes boxed");
-  dot->check(not_empty());
   command
       ->add_flag("--diff", arguments->diff,
                  "compare two graphs instead: nodes added and removed, edges rerouted, attributes and outputs changed")

@@ -44,10 +44,8 @@ void add_rewrite(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--graph", arguments->graph, "the graph to rewrite")->required();
   command->add_option("--mode", arguments->mode, "train or eval")->check(CLI::IsMember({"train", "eval"}));
-  command
-      ->add_option("--out", arguments->out,
-                   "where the rewritten graph goes; printed when left out, unless the report is")
-      ->check(not_empty());
+  command->add_option("--out", arguments->out,
+                      "where the rewritten graph goes; printed when left out, unless the report is");
   command->add_flag("--report", arguments->report, "print what was matched, skipped and quantized, and why");
   const auto flags = std::make_shared<SettingFlags<RewriteSettings>>(*command, "Quantization");
   command->callback([arguments, flags] {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
 #include "cli/memory.h"
 #include "cli/random_feeds.h"
 #include "cli/run_source.h"
@@ -146,15 +145,12 @@ void add_run(CLI::App& program) {
   command->add_option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
       ->delimiter(',')
       ->default_str("");
-  command->add_option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name")
-      ->check(not_empty());
+  command->add_option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name");
   command->add_flag("--random-feeds", arguments->random_feeds,
                     "random numbers for placeholders that are not fed: normal ones, or labels of the loss");
   CLI::Option* checkpoint =
-      command
-          ->add_option("--checkpoint", arguments->checkpoint,
-                       ".safetensors or run directory with the variables; freshly initialised otherwise")
-          ->check(not_empty());
+      command->add_option("--checkpoint", arguments->checkpoint,
+                          ".safetensors or run directory with the variables; freshly initialised otherwise");
   command
       ->add_flag("--by-name", arguments->by_name,
                  "take from the checkpoint what fits by name: that of a float graph for a rewritten one, say")

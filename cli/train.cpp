@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
 #include "cli/interrupt.h"
 #include "cli/model_source.h"
 #include "cli/rewritten_graph.h"
@@ -154,13 +153,10 @@ void train_as_asked(const Arguments& arguments, const SettingFlags<TrainSettings
 void add_train(CLI::App& program) {
   CLI::App* command = program.add_subcommand("train", "Train a model, in float or with simulated quantization");
   const auto arguments = std::make_shared<Arguments>();
-  command
-      ->add_option("--out", arguments->out, "the run directory; runs/<model>-<data set>-<bits>-seed<n> when left out")
-      ->check(not_empty());
-  command
-      ->add_option("--config", arguments->config,
-                   "a JSON file with settings, as a run's config.json; flags win over it")
-      ->check(not_empty());
+  command->add_option("--out", arguments->out,
+                      "the run directory; runs/<model>-<data set>-<bits>-seed<n> when left out");
+  command->add_option("--config", arguments->config,
+                      "a JSON file with settings, as a run's config.json; flags win over it");
   command->add_flag("--resume", arguments->extras.resume,
                     "go on with the run in --out, which more --epochs or --steps make longer");
   command->add_flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one");

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
 #include "cli/integer_source.h"
 #include "cli/interrupt.h"
 #include "cli/progress_line.h"
@@ -125,13 +124,10 @@ void add_verify(CLI::App& program) {
       "verify", "Compare a run's simulated graph, the integer engine and exported files in their runtimes");
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--run", arguments->run, "a run directory")->required();
-  command->add_option("--dataset", arguments->dataset, "the run's own when left out")->check(not_empty());
-  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)")
-      ->check(not_empty());
-  command
-      ->add_option("--checkpoint", arguments->checkpoint,
-                   "another .safetensors file or run directory than the run's own")
-      ->check(not_empty());
+  command->add_option("--dataset", arguments->dataset, "the run's own when left out");
+  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command->add_option("--checkpoint", arguments->checkpoint,
+                      "another .safetensors file or run directory than the run's own");
   command->add_option("--examples", arguments->limit, "only the first so many test pictures; 0: all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));
   CLI::Option* without =
@@ -140,7 +136,6 @@ void add_verify(CLI::App& program) {
       ->add_option("--runtimes", arguments->runtimes,
                    "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: tests/runtimes of the "
                    "source tree, where it is there)")
-      ->check(not_empty())
       ->excludes(without);
   command
       ->add_option("--runtime-timeout", arguments->runtime_timeout,
@@ -166,7 +161,7 @@ void add_verify(CLI::App& program) {
                    "bound: percent of pictures that another runtime gives the integer engine's class")
       ->check(CLI::Range(0.0, 100.0));
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
-  command->add_option("--out", arguments->out, "write the comparison to this file as JSON, too")->check(not_empty());
+  command->add_option("--out", arguments->out, "write the comparison to this file as JSON, too");
   command->add_flag("--json", arguments->json, "print JSON instead of a table");
   command->callback([arguments] { verify_run(*arguments); });
 }

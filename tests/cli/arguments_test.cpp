@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <map>
+#include <sstream>
 
 #include "core/safetensors.h"
 #include "tests/cli/program.h"
@@ -55,7 +56,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
       {"models", {"--model", "--out", "--width", "--batch-size", "--image-size", "--classes"}}};
   const Outcome all = program({"--help"});
   expect_success(all);
-  for (const char* variable : {"MINIQAT_DATA_DIR", "MINIQAT_MAX_ISA", "OMP_NUM_THREADS"})
+  for (const char* variable : {"MINIQAT_DATA_DIR", "MINIQAT_MAX_ISA", "MINIQAT_GUARD", "OMP_NUM_THREADS"})
     EXPECT_NE(all.out.find(variable), std::string::npos) << variable;
   for (const auto& [command, names] : flags) {
     EXPECT_NE(all.out.find(command), std::string::npos) << command;
@@ -63,6 +64,37 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
     expect_success(help);
     for (const std::string& name : names) EXPECT_NE(help.out.find(name), std::string::npos) << command << " " << name;
   }
+}
+
+/// Every flag of a command that takes a value, as its help shows them.
+std::vector<std::string> flags_with_values(const std::string& help) {
+  std::vector<std::string> flags;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string flag, value;
+    words >> flag >> value;
+    const bool takes = value.starts_with("TEXT") || value.starts_with("INT") || value.starts_with("FLOAT") ||
+                       value.starts_with("UINT") || value.ends_with("FILE") || value == "[FILE]";
+    if (flag.starts_with("--") && takes) flags.push_back(flag);
+  }
+  return flags;
+}
+
+// A shell gives an empty word for a variable that is not set; it must not mean the default.
+TEST_F(ArgumentsTest, NoFlagTakesAnEmptyValue) {
+  std::size_t checked = 0;
+  for (const std::string command :
+       {"train", "calibrate", "eval", "rewrite", "run", "inspect", "models", "export", "verify", "bench"})
+    for (const std::string& flag : flags_with_values(program({command, "--help"}).out)) {
+      refuses({command, flag, ""}, 2, {"miniqat " + command + ": ", flag + " must not be empty"});
+      refuses({command, flag + "=", "--help"}, 2, {flag + " must not be empty"});
+      refuses({command, flag, ","}, 2, {flag + " must not be empty"});
+      ++checked;
+    }
+  EXPECT_GT(checked, 80u);
+  refuses({"inspect", ""}, 2, {"an argument must not be empty"});
+  refuses({""}, 2, {"miniqat: an argument must not be empty"});
 }
 
 TEST_F(ArgumentsTest, WithoutACommandTheHelpIsShown) {
