@@ -13,6 +13,7 @@
 #include "cli/threads.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
+#include "core/quote.h"
 #include "integer/model_file.h"
 
 namespace miniqat::cli {
@@ -73,7 +74,7 @@ void print(const Arguments& arguments, const Subject& subject, const datasets::D
                             .dump()
                             .c_str());
   else
-    std::printf("%s %s%s on %s (%s%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", subject.model.c_str(),
+    std::printf("%s %s%s on %s (%s%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", printable(subject.model).c_str(),
                 subject.quantization.c_str(), subject.integer ? " integers" : "", split.name.c_str(), part.c_str(),
                 arguments.split.c_str(), 100 * result.accuracy(), static_cast<long>(result.correct),
                 static_cast<long>(result.examples), result.loss);

@@ -11,6 +11,7 @@
 #include "cli/quantizer_text.h"
 #include "cli/run_source.h"
 #include "cli/usage_error.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/graph_json.h"
@@ -62,8 +63,9 @@ void print_table(const Graph& graph) {
   }
   const quantize::Quantization quantization = quantize::quantization_of(graph);
   const std::string label = quantization.is_float() ? "" : concat(" (", quantization.label(), ")");
-  std::printf("%zu nodes, %d quantizers%s, %ld trainable parameters, %ld multiply-adds a run\n", graph.size(),
-              quantization.quantizers, label.c_str(), static_cast<long>(parameters), static_cast<long>(multiply_adds));
+  std::printf("%s, %s%s, %s, %s a run\n", counted(graph.size(), "node").c_str(),
+              counted(quantization.quantizers, "quantizer").c_str(), label.c_str(),
+              counted(parameters, "trainable parameter").c_str(), counted(multiply_adds, "multiply-add").c_str());
 }
 
 Graph read_graph_or_run(const std::filesystem::path& path) {

@@ -16,6 +16,7 @@
 #include "cli/run_source.h"
 #include "cli/threads.h"
 #include "cli/usage_error.h"
+#include "core/counted.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
@@ -120,8 +121,8 @@ void run(const Arguments& arguments) {
     const auto report = session.restore(read_safetensors(file), mode, file.string());
     print_note(variables.note);
     if (arguments.by_name)
-      std::printf("From %s: %zu variables restored, %zu new, %zu unused.\n", file.c_str(), report.restored.size(),
-                  report.fresh.size(), report.unused.size());
+      std::printf("From %s: %s restored, %zu new, %zu unused.\n", printable(file.string()).c_str(),
+                  counted(report.restored.size(), "variable").c_str(), report.fresh.size(), report.unused.size());
   }
   if (arguments.step) session.set_quantization_step(*arguments.step);
   Feeds feeds = read_feeds(graph, arguments.feeds);

@@ -42,7 +42,7 @@ std::string checked_trace_path(const std::string& path) {
 
 /// A graph file says itself for how many pictures it is; --batch-size need not repeat it.
 void adopt_batch_size(TrainSettings& settings) {
-  if (settings.model.ends_with(".json"))
+  if (is_graph_file(settings.model))
     settings.batch_size = find_classifier(read_graph(settings.model), settings.model).images.shape()[0];
 }
 
@@ -55,11 +55,13 @@ void resolve(TrainSettings& settings) {
 
 RunDirectory new_directory(const Arguments& arguments, const TrainSettings& settings) {
   const std::filesystem::path out = arguments.out.empty() ? default_directory(settings) : arguments.out;
-  std::error_code failure;
-  const std::filesystem::path start = settings.init_checkpoint;
-  if (arguments.overwrite && (std::filesystem::equivalent(start, out, failure) ||
-                              std::filesystem::equivalent(start.parent_path(), out, failure)))
-    throw UsageError("--overwrite would delete what --init-checkpoint reads: give another --out");
+  // What --config and --bits-config read is read by now, and the new run has its own copy.
+  const auto require_elsewhere = [&](const char* flag, const std::string& source) {
+    if (arguments.overwrite && is_or_lies_in(source, out))
+      throw UsageError(concat("--overwrite would delete what ", flag, " reads, ", source, ": give another --out"));
+  };
+  require_elsewhere("--init-checkpoint", settings.init_checkpoint);
+  if (is_graph_file(settings.model)) require_elsewhere("--model", settings.model);
   return RunDirectory::fresh(
       out, "give another --out, --resume to go on with that run, or --overwrite to delete it",
       arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
@@ -121,6 +123,10 @@ void train_on(const Arguments& arguments, const SettingFlags<TrainSettings>& fla
   TrainSettings asked;
   flags.apply(asked);
   const RunDirectory run = RunDirectory::resume(arguments.out.empty() ? default_directory(asked) : arguments.out);
+  if (run.is_calibrated())
+    throw UsageError(concat("--resume: the run in ", run.path().string(), " was calibrated, not trained: there is ",
+                            "nothing to go on with; train --init-checkpoint ", run.path().string(),
+                            " begins a training from it"));
   TrainExtras extras = arguments.extras;
   TrainSettings& settings = extras.begun;
   settings_from_json(read_json(run.config()), settings, run.config().string());

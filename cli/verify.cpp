@@ -15,6 +15,7 @@
 #include "core/files.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
+#include "core/quote.h"
 #include "exporters/onnx.h"
 #include "exporters/tflite.h"
 
@@ -113,7 +114,8 @@ void verify_run(const Arguments& arguments) {
   if (!arguments.out.empty()) write_json(arguments.out, report.json());
   const std::vector<std::string> broken = report.broken();
   if (broken.empty()) return;
-  for (std::size_t i = 0; i + 1 < broken.size(); ++i) std::fprintf(stderr, "miniqat verify: %s\n", broken[i].c_str());
+  for (std::size_t i = 0; i + 1 < broken.size(); ++i)
+    std::fprintf(stderr, "miniqat verify: %s\n", printable(broken[i]).c_str());
   fail(broken.back());
 }
 
@@ -159,7 +161,8 @@ void add_verify(CLI::App& program) {
   command
       ->add_option("--min-runtime-agreement", arguments->bounds.runtime_agreement,
                    "bound: percent of pictures that another runtime gives the integer engine's class")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(CLI::Range(0.0, 100.0))
+      ->excludes(without);
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
   command->add_option("--out", arguments->out, "write the comparison to this file as JSON, too");
   command->add_flag("--json", arguments->json, "print JSON instead of a table");
