@@ -14,11 +14,14 @@
 #include "cli/range_table.h"
 #include "cli/run_directory.h"
 #include "cli/run_source.h"
+#include "cli/scope_check.h"
 #include "cli/settings.h"
 #include "cli/threads.h"
 #include "cli/train_settings.h"
+#include "core/counted.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
+#include "core/quote.h"
 #include "datasets/loader.h"
 #include "quantize/quantization.h"
 #include "quantize/rewrite.h"
@@ -72,8 +75,7 @@ struct Arguments {
 };
 
 RunDirectory new_directory(const Arguments& arguments) {
-  std::error_code failure;
-  if (arguments.overwrite && std::filesystem::equivalent(arguments.run, arguments.out, failure))
+  if (arguments.overwrite && is_or_lies_in(arguments.run, arguments.out))
     throw UsageError("--overwrite would delete the run in --run: give another --out");
   return RunDirectory::fresh(
       arguments.out, "give another --out, or --overwrite to delete that run",
@@ -110,7 +112,7 @@ FloatRun read_float_run(const std::string& path) {
 }
 
 void check(const CalibrateSettings& settings, bool percentile_given) {
-  as_usage([&] { quantize::CalibrationOptions{settings.method, settings.percentile}.check(); });
+  check_options<CalibrateSettings>([&] { quantize::CalibrationOptions{settings.method, settings.percentile}.check(); });
   if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
   if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
   if (percentile_given && settings.method != quantize::CalibrationMethod::kPercentile)
@@ -136,6 +138,7 @@ class Calibration {
   Calibration(const Arguments& arguments, const CalibrateSettings& settings, const RewriteSettings& rewrite)
       : arguments_(arguments), calibrate_(settings), run_(new_directory(arguments)) {
     source_ = read_float_run(arguments.run);
+    require_scope(source_.training, rewrite.scope, source_.settings.model);
     settings_ = source_.settings;
     settings_.float_only = false;
     settings_.rewrite = rewrite;
@@ -167,13 +170,13 @@ class Calibration {
     write(session, before, after);
     std::printf("done in %.1f s: test accuracy %.2f%% (%ld of %ld), in float %.2f%%; run directory %s\n", seconds(),
                 100 * after.accuracy(), static_cast<long>(after.correct), static_cast<long>(after.examples),
-                100 * before.accuracy(), run_.path().c_str());
+                100 * before.accuracy(), printable(run_.path().string()).c_str());
   }
 
  private:
   Evaluation evaluate_float() {
-    std::printf("%s on %s: the float run %s", settings_.model.c_str(), settings_.dataset.c_str(),
-                arguments_.run.c_str());
+    std::printf("%s on %s: the float run %s", printable(settings_.model).c_str(), settings_.dataset.c_str(),
+                printable(arguments_.run).c_str());
     std::fflush(stdout);
     Session session(source_.evaluation.graph);
     session.restore(source_.checkpoint, Session::Restore::kVariables, source_.checkpoint_name);
@@ -192,10 +195,10 @@ class Calibration {
     evaluation_ = std::move(source_.evaluation);
     quantize::create_eval_graph(evaluation_.graph, settings_.rewrite);
     evaluation_.logits = evaluation_.graph.outputs().front();
-    std::printf("%s: %zu quantizers, %ld batch%s of %ld training pictures%s, method %s\n",
-                quantize::quantization_of(training_).label().c_str(), report.inserted.size(),
-                static_cast<long>(batches_), batches_ == 1 ? "" : "es", static_cast<long>(batch_size_),
-                batches_ < calibrate_.batches ? " (all there are)" : "", method_text().c_str());
+    std::printf(
+        "%s: %s, %s of %ld training pictures%s, method %s\n", quantize::quantization_of(training_).label().c_str(),
+        counted(report.inserted.size(), "quantizer").c_str(), counted(batches_, "batch").c_str(),
+        static_cast<long>(batch_size_), batches_ < calibrate_.batches ? " (all there are)" : "", method_text().c_str());
     std::printf("%s", (arguments_.verbose ? report.text() : report.notes()).c_str());
     std::fflush(stdout);
   }
@@ -321,7 +324,7 @@ void add_calibrate(CLI::App& program) {
       "calibrate", "Quantize a float run without training: rewrite its graph and find the ranges from some batches");
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--run", arguments->run, "the directory of a float run")->required();
-  command->add_option("--out", arguments->out, "the run directory to make")->required()->check(not_empty());
+  command->add_option("--out", arguments->out, "the run directory to make")->required();
   command->add_option("--dataset", arguments->dataset, "the run's own when left out");
   command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
@@ -338,7 +341,7 @@ void add_calibrate(CLI::App& program) {
     if (rewrite_flags->was_given("ema_decay") && settings.method != quantize::CalibrationMethod::kMovingAverage)
       throw UsageError("--ema-decay goes with --method moving-average");
     load_layer_bits(rewrite);
-    as_usage([&] { rewrite.check(); });
+    check_options<CalibratedRewrite>([&] { rewrite.check(); });
     const InterruptGuard interrupts;
     const BrokenPipeGuard broken_pipes;
     Calibration(*arguments, settings, rewrite).run();

@@ -13,6 +13,7 @@
 #include "cli/threads.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
+#include "core/quote.h"
 #include "integer/model_file.h"
 
 namespace miniqat::cli {
@@ -73,7 +74,7 @@ void print(const Arguments& arguments, const Subject& subject, const datasets::D
                             .dump()
                             .c_str());
   else
-    std::printf("%s %s%s on %s (%s%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", subject.model.c_str(),
+    std::printf("%s %s%s on %s (%s%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", printable(subject.model).c_str(),
                 subject.quantization.c_str(), subject.integer ? " integers" : "", split.name.c_str(), part.c_str(),
                 arguments.split.c_str(), 100 * result.accuracy(), static_cast<long>(result.correct),
                 static_cast<long>(result.examples), result.loss);
@@ -144,14 +145,10 @@ void add_eval(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--run", arguments->run, "a run directory");
   command->add_option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
-  command->add_option("--dataset", arguments->dataset, "the run's own when left out; --model needs it")
-      ->check(not_empty());
-  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)")
-      ->check(not_empty());
-  command
-      ->add_option("--checkpoint", arguments->checkpoint,
-                   "another .safetensors file or run directory than the run's own")
-      ->check(not_empty());
+  command->add_option("--dataset", arguments->dataset, "the run's own when left out; --model needs it");
+  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command->add_option("--checkpoint", arguments->checkpoint,
+                      "another .safetensors file or run directory than the run's own");
   command->add_option("--split", arguments->split, "test or train")->check(CLI::IsMember({"test", "train"}));
   command->add_option("--examples", arguments->limit, "only the first so many pictures of the split; 0: all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));

@@ -12,6 +12,7 @@
 #include "cli/rewritten_graph.h"
 #include "cli/run_source.h"
 #include "cli/usage_error.h"
+#include "core/counted.h"
 #include "core/files.h"
 #include "core/quote.h"
 #include "core/random.h"
@@ -53,7 +54,7 @@ Tensor test_images(const Arguments& arguments, const RunSource& run, const integ
     return input_batch(test, input.grid, 0, std::min(arguments.test_vectors, test.size()));
   } catch (const Error& error) {
     if (!arguments.dataset.empty() || !arguments.data_dir.empty()) throw;
-    std::fprintf(stderr, "miniqat export: test vectors from random pictures (%s)\n", error.what());
+    std::fprintf(stderr, "miniqat export: test vectors from random pictures (%s)\n", printable(error.what()).c_str());
   }
   Random random(1);
   Tensor images(integer::batch_shape(arguments.test_vectors, input.shape), DType::kUInt8);
@@ -99,11 +100,6 @@ void check(const Arguments& arguments, const CLI::App& command) {
   for (const auto& [flag, format] : kFlags)
     if (command.count(flag) > 0 && arguments.format != format)
       throw UsageError(concat(flag, " is for --format ", format));
-  if (arguments.out.empty()) throw UsageError("--out must name a file");
-  for (const auto& [flag, value] :
-       {std::pair("--checkpoint", &arguments.checkpoint), std::pair("--dataset", &arguments.dataset),
-        std::pair("--data-dir", &arguments.data_dir)})
-    if (command.count(flag) > 0 && value->empty()) throw UsageError(concat(flag, " must not be empty"));
   if (command.count("--input-zero-point") > command.count("--input-scale"))
     throw UsageError("--input-zero-point goes with --input-scale");
   if (arguments.input_scale && (!std::isnormal(*arguments.input_scale) || *arguments.input_scale < 0))
@@ -134,10 +130,11 @@ void export_run(const Arguments& arguments) {
     size = file.size();
   }
   print_note(run.note);
-  std::printf("%s: %s %s, %zu operations, %zu bytes\n", arguments.out.c_str(), run.settings.model.c_str(),
-              quantization_of(run.directory).label().c_str(), model.operations.size(), size);
+  std::printf("%s: %s %s, %s, %s\n", printable(arguments.out).c_str(), printable(run.settings.model).c_str(),
+              quantization_of(run.directory).label().c_str(), counted(model.operations.size(), "operation").c_str(),
+              counted(size, "byte").c_str());
   if (arguments.format == "miniqat")
-    std::printf("weights: %ld bytes, packed to their bits\n", static_cast<long>(model.weight_bytes()));
+    std::printf("weights: %s, packed to their bits\n", counted(model.weight_bytes(), "byte").c_str());
   const integer::Grid& input = model.tensor(model.input).grid;
   if (input != bytes && !arguments.float_io)
     std::printf("input: integers from 0 to %d, scale %.9g, zero point %d: not the pictures' bytes, %s\n",

@@ -7,8 +7,10 @@
 
 #include "cli/quantizer_text.h"
 #include "core/attribute_json.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/graph_json.h"
+#include "core/quote.h"
 
 namespace miniqat::cli {
 namespace {
@@ -80,7 +82,7 @@ std::vector<std::string> moves(std::string_view role, std::span<const Output> be
 std::string shortened(const Json& value) {
   constexpr std::size_t kLongest = 60;
   const std::string text = value.dump();
-  return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+  return printable(text.size() <= kLongest ? text : text.substr(0, kLongest) + "...");
 }
 
 /// "was 1, now 2"; of two lists as long, where they differ first.
@@ -123,10 +125,6 @@ std::string section(std::string_view title, const std::vector<std::string>& line
   std::string text = concat(title, "\n");
   for (const std::string& line : lines) text += concat("  ", line, "\n");
   return text;
-}
-
-std::string counted(std::size_t count, std::string_view thing) {
-  return concat(count, " ", thing, count == 1 ? "" : "s");
 }
 
 std::string node_count(const OwnNodes& nodes, std::string_view verb) {

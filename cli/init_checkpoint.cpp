@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cli/run_source.h"
+#include "core/counted.h"
 #include "core/quote.h"
 
 namespace miniqat::cli {
@@ -33,10 +34,10 @@ std::vector<std::string> InitCheckpoint::anew() const {
 
 std::string InitCheckpoint::text(bool all) const {
   const std::vector<std::string> again = anew();
-  return concat("From ", printable(source.string()), ": ", names.restored.size(), " variables restored, ",
+  return concat("From ", printable(source.string()), ": ", counted(names.restored.size(), "variable"), " restored, ",
                 names.fresh.size(), " new, ", names.unused.size(), " unused.\n") +
          (again.empty() ? ""
-                        : concat("  ", again.size(), again.size() == 1 ? " range" : " ranges",
+                        : concat("  ", counted(again.size(), "range"),
                                  " of another shape (new and unused) start anew from the first batch: ", again.front(),
                                  again.size() == 1 ? "" : ", ...", "\n")) +
          list_text("restored", names.restored, all) + list_text("new", names.fresh, all) +

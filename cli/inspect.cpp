@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
 #include "cli/graph_diff.h"
 #include "cli/graph_dot.h"
 #include "cli/quantizer_text.h"
 #include "cli/run_source.h"
 #include "cli/usage_error.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/graph_json.h"
@@ -63,8 +63,9 @@ void print_table(const Graph& graph) {
   }
   const quantize::Quantization quantization = quantize::quantization_of(graph);
   const std::string label = quantization.is_float() ? "" : concat(" (", quantization.label(), ")");
-  std::printf("%zu nodes, %d quantizers%s, %ld trainable parameters, %ld multiply-adds a run\n", graph.size(),
-              quantization.quantizers, label.c_str(), static_cast<long>(parameters), static_cast<long>(multiply_adds));
+  std::printf("%s, %s%s, %s, %s a run\n", counted(graph.size(), "node").c_str(),
+              counted(quantization.quantizers, "quantizer").c_str(), label.c_str(),
+              counted(parameters, "trainable parameter").c_str(), counted(multiply_adds, "multiply-add").c_str());
 }
 
 Graph read_graph_or_run(const std::filesystem::path& path) {
@@ -109,7 +110,6 @@ void add_inspect(CLI::App& program) {
   CLI::Option* dot = command->add_option(
       "--dot", arguments->dot,
       "write a picture as Graphviz text to this file instead (- prints it): quantizers coloured by role, scopes boxed");
-  dot->check(not_empty());
   command
       ->add_flag("--diff", arguments->diff,
                  "compare two graphs instead: nodes added and removed, edges rerouted, attributes and outputs changed")

@@ -8,6 +8,7 @@
 #include "cli/interrupt.h"
 #include "cli/standard_streams.h"
 #include "cli/usage_error.h"
+#include "core/guarded_memory.h"
 #include "core/instruction_set.h"
 #include "core/parallel.h"
 #include "core/quote.h"
@@ -39,6 +40,7 @@ constexpr const char* kEnvironment =
     "Environment:\n"
     "  MINIQAT_DATA_DIR            where data sets are, without --data-dir\n"
     "  MINIQAT_MAX_ISA             baseline, avx2 or avx512: the most that is used of what the CPU has\n"
+    "  MINIQAT_GUARD               after or before: a test mode that stops a node which writes past its memory\n"
     "  OMP_NUM_THREADS             the threads without --threads, at most one a core";
 
 /// The text with long words of the command line shortened, which stand in it by themselves or as part of a path.
@@ -58,28 +60,46 @@ void print_error(const std::string& who, const std::string& text, const std::vec
   std::fprintf(stderr, "%s: %s\n", who.c_str(), printable(with_short_words(text, words)).c_str());
 }
 
-int explain(const CLI::App& program, const CLI::ParseError& error, const std::vector<std::string>& words) {
+/// "miniqat train", or "miniqat" where the line does not begin with a command.
+std::string name_of_command(const CLI::App& program, const std::string& word) {
+  const auto commands = program.get_subcommands([&](const CLI::App* command) { return command->get_name() == word; });
+  return commands.empty() ? "miniqat" : "miniqat " + word;
+}
+
+std::string explanation(const CLI::App& program, const CLI::ParseError& error, const std::string& who) {
   const CLI::App& command = chosen_command(program);
-  const bool chosen = &command != &program;
-  const std::string prefix = chosen ? "miniqat " + command.get_name() : "miniqat";
   std::string text = error.what();
   const std::vector<std::string> unexpected = command.remaining();
   if (!unexpected.empty())
-    text = concat("unknown ", chosen ? "argument" : "command", " ", quote(unexpected.front()),
+    text = concat("unknown ", &command == &program ? "command" : "argument", " ", quote(unexpected.front()),
                   did_you_mean(unexpected.front(), known_words(program)));
-  print_error(prefix, concat(text, " (see ", prefix, " --help)"), words);
-  return 2;
+  return concat(text, " (see ", who, " --help)");
 }
 
-int run_command(int argc, char** argv) {
-  // One around everything that the program does in this thread, so that no run has to set it up again.
-  const ComputeScope computing;
-  // A file that grows beyond a limit is a write error like any other, with a message and without half a file.
-  std::signal(SIGXFSZ, SIG_IGN);
-  layers::register_ops();
-  quantize::register_ops();
-  CLI::App program("Trains quantized networks: define a graph, rewrite it for quantization, train, evaluate.",
-                   "miniqat");
+/// An empty word, as an unset variable of a shell gives it, would otherwise mean the default; and where it stands
+/// behind a `=`, the next flag would be taken for the value. No flag has a use for one.
+void refuse_empty_words(const std::vector<std::string>& words) {
+  const auto require = [](const std::string& what, std::string_view value) {
+    if (value.find_first_not_of(',') == std::string_view::npos) throw UsageError(what + " must not be empty");
+  };
+  std::string before;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (!word.starts_with("--"))
+      require(before.starts_with("--") ? before : "an argument", word);
+    else if (equals != std::string::npos)
+      require(word.substr(0, equals), std::string_view(word).substr(equals + 1));
+    before = word.substr(0, word.starts_with("--") ? equals : 0);
+  }
+}
+
+/// Before any command begins: none may fail half way through for these, or pass over them since it runs no fast loop.
+void check_environment() {
+  as_usage(instruction_set);
+  as_usage(guard);
+}
+
+void add_commands(CLI::App& program) {
   program.set_version_flag("--version", "miniqat 0.1");
   program.require_subcommand(1);
   program.option_defaults()->always_capture_default();
@@ -94,41 +114,60 @@ int run_command(int argc, char** argv) {
   add_verify(program);
   add_bench(program);
   program.footer(kEnvironment);
-  // Before any command begins: none may fail half way through for that, or pass over it since it runs no fast loop.
-  program.parse_complete_callback([] { as_usage(instruction_set); });
-  if (argc == 1) {
-    std::fprintf(stderr, "%s", program.help().c_str());
-    return 2;
-  }
+  program.parse_complete_callback(check_environment);
+}
+
+/// As if nothing had been in the way, so that a shell sees why the program ended.
+void end_by(int signal) {
+  std::fflush(stdout);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+/// Parses the line and runs its command. Returns the exit status.
+int run_command(CLI::App& program, int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
+  const std::string who = name_of_command(program, words.front());
   try {
+    refuse_empty_words(words);
     program.parse(argc, argv);
     return 0;
   } catch (const CLI::Success& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {
-    return explain(program, error, words);
+    print_error(who, explanation(program, error, who), words);
+    return 2;
   } catch (const UsageError& error) {
-    print_error("miniqat " + chosen_command(program).get_name(), error.what(), words);
+    print_error(who, error.what(), words);
     return 2;
   } catch (const Interrupted& interrupted) {
-    // As if nothing had been in the way, so that a shell sees why the program ended.
-    std::fflush(stdout);
-    std::signal(interrupted.signal(), SIG_DFL);
-    std::raise(interrupted.signal());
-    return 1;
+    end_by(interrupted.signal());
   } catch (const std::bad_alloc&) {
-    print_error("miniqat " + chosen_command(program).get_name(), "out of memory");
-    return 1;
+    print_error(who, "out of memory");
   } catch (const std::exception& error) {
-    print_error("miniqat " + chosen_command(program).get_name(), error.what(), words);
-    return 1;
+    print_error(who, error.what(), words);
   }
+  return 1;
+}
+
+int run_program(int argc, char** argv) {
+  // One around everything that the program does in this thread, so that no run has to set it up again.
+  const ComputeScope computing;
+  // A file that grows beyond a limit is a write error like any other, with a message and without half a file.
+  std::signal(SIGXFSZ, SIG_IGN);
+  layers::register_ops();
+  quantize::register_ops();
+  CLI::App program("Trains quantized networks: define a graph, rewrite it for quantization, train, evaluate.",
+                   "miniqat");
+  add_commands(program);
+  if (argc > 1) return run_command(program, argc, argv);
+  std::fprintf(stderr, "%s", program.help().c_str());
+  return 2;
 }
 
 int main_program(int argc, char** argv) {
   keep_standard_streams();
-  const int status = run_command(argc, argv);
+  const int status = run_program(argc, argv);
   const std::string failure = failure_of_stdout();
   if (failure.empty() || status != 0) return status;
   print_error("miniqat", failure);

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "core/counted.h"
+
 namespace miniqat::cli {
 namespace {
 
@@ -26,9 +28,9 @@ double peak_megabytes() {
 std::string memory_text(const PlanMemory& plan) {
   char text[160];
   std::snprintf(text, sizeof text,
-                "%d nodes (%d dropped) in %d steps, arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB",
-                plan.nodes, plan.dropped_nodes, plan.steps, megabytes(plan.arena), megabytes(plan.unshared),
-                peak_megabytes());
+                "%s (%d dropped) in %s, arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB",
+                counted(plan.nodes, "node").c_str(), plan.dropped_nodes, counted(plan.steps, "step").c_str(),
+                megabytes(plan.arena), megabytes(plan.unshared), peak_megabytes());
   return text;
 }
 

@@ -6,11 +6,8 @@
 #include "models/models.h"
 
 namespace miniqat::cli {
-namespace {
 
 bool is_graph_file(const std::string& model) { return model.ends_with(".json"); }
-
-}  // namespace
 
 void check_model_name(const std::string& model) {
   if (!is_graph_file(model)) models::find_model(model);

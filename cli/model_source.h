@@ -17,6 +17,9 @@ struct Classifier {
   Output logits;
 };
 
+/// Whether --model names a file rather than a model from `miniqat models`.
+bool is_graph_file(const std::string& model);
+
 /// Throws Error unless `model` is a known name or a path that ends in .json.
 void check_model_name(const std::string& model);
 

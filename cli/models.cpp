@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
 #include "cli/usage_error.h"
 #include "core/graph_json.h"
 #include "core/source_ops.h"
@@ -61,9 +60,7 @@ void add_models(CLI::App& program) {
   CLI::App* command = program.add_subcommand("models", "List the models, or write one as graph JSON");
   const auto arguments = std::make_shared<Arguments>();
   CLI::Option* model = command->add_option("--model", arguments->model, "write this model's graph");
-  command->add_option("--out", arguments->out, "where it goes; printed when left out")
-      ->check(not_empty())
-      ->needs(model);
+  command->add_option("--out", arguments->out, "where it goes; printed when left out")->needs(model);
   command->add_option("--batch-size", arguments->batch_size, "pictures a batch")
       ->check(CLI::Range(1, 65536))
       ->needs(model);

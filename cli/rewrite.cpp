@@ -7,7 +7,10 @@
 #include "cli/flag_checks.h"
 #include "cli/rewrite_settings.h"
 #include "cli/rewritten_graph.h"
+#include "cli/run_source.h"
+#include "cli/scope_check.h"
 #include "cli/settings.h"
+#include "core/counted.h"
 #include "core/graph_json.h"
 
 namespace miniqat::cli {
@@ -20,13 +23,23 @@ struct Arguments {
   bool report = false;
 };
 
+void note_unchanged(const Graph& graph, const std::string& source) {
+  const quantize::Quantization found = quantize::quantization_of(graph);
+  if (!found.is_float())
+    print_note(concat("note: ", source, " is quantized already (", found.label(), ", ",
+                      counted(found.quantizers, "quantizer"), "); nothing changed"));
+}
+
 void rewrite(const Arguments& arguments, const RewriteSettings& options,
              const std::function<bool(const std::string&)>& was_asked) {
-  as_usage([&] { options.check(); });
+  check_options<RewriteSettings>([&] { options.check(); });
   Graph graph = read_graph(arguments.graph);
+  require_scope(graph, options.scope, arguments.graph);
+  const std::string before = graph_to_json(graph);
   const quantize::RewriteReport report = arguments.mode == "train" ? quantize::create_training_graph(graph, options)
                                                                    : quantize::create_eval_graph(graph, options);
   require_as_asked(report, options, was_asked, arguments.graph);
+  if (graph_to_json(graph) == before) note_unchanged(graph, arguments.graph);
   if (!arguments.out.empty()) write_graph(arguments.out, graph);
   if (arguments.report) {
     std::printf("%s", report.text().c_str());
@@ -44,10 +57,8 @@ void add_rewrite(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--graph", arguments->graph, "the graph to rewrite")->required();
   command->add_option("--mode", arguments->mode, "train or eval")->check(CLI::IsMember({"train", "eval"}));
-  command
-      ->add_option("--out", arguments->out,
-                   "where the rewritten graph goes; printed when left out, unless the report is")
-      ->check(not_empty());
+  command->add_option("--out", arguments->out,
+                      "where the rewritten graph goes; printed when left out, unless the report is");
   command->add_flag("--report", arguments->report, "print what was matched, skipped and quantized, and why");
   const auto flags = std::make_shared<SettingFlags<RewriteSettings>>(*command, "Quantization");
   command->callback([arguments, flags] {

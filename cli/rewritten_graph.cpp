@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/model_source.h"
+#include "core/counted.h"
 #include "core/graph_json.h"
 
 namespace miniqat::cli {
@@ -17,8 +19,6 @@ std::string value_of(const std::string& setting, const RewriteSettings& settings
   });
   return text;
 }
-
-bool is_graph_file(const std::string& model) { return model.ends_with(".json"); }
 
 }  // namespace
 
@@ -43,7 +43,8 @@ void require_trainable_as_asked(const TrainSettings& settings,
   if (quantization.is_float()) return;
   if (settings.float_only)
     throw UsageError(concat("--float: ", settings.model, " is quantized already (", quantization.label(), ", ",
-                            quantization.quantizers, " quantizers); leave --float out, or give the float graph"));
+                            counted(quantization.quantizers, "quantizer"),
+                            "); leave --float out, or give the float graph"));
   require_as_asked(quantize::create_training_graph(graph, settings.rewrite), settings.rewrite, was_asked,
                    settings.model);
 }

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
 #include "cli/memory.h"
 #include "cli/random_feeds.h"
 #include "cli/run_source.h"
 #include "cli/threads.h"
 #include "cli/usage_error.h"
+#include "core/counted.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
@@ -121,8 +121,8 @@ void run(const Arguments& arguments) {
     const auto report = session.restore(read_safetensors(file), mode, file.string());
     print_note(variables.note);
     if (arguments.by_name)
-      std::printf("From %s: %zu variables restored, %zu new, %zu unused.\n", file.c_str(), report.restored.size(),
-                  report.fresh.size(), report.unused.size());
+      std::printf("From %s: %s restored, %zu new, %zu unused.\n", printable(file.string()).c_str(),
+                  counted(report.restored.size(), "variable").c_str(), report.fresh.size(), report.unused.size());
   }
   if (arguments.step) session.set_quantization_step(*arguments.step);
   Feeds feeds = read_feeds(graph, arguments.feeds);
@@ -146,15 +146,12 @@ void add_run(CLI::App& program) {
   command->add_option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
       ->delimiter(',')
       ->default_str("");
-  command->add_option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name")
-      ->check(not_empty());
+  command->add_option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name");
   command->add_flag("--random-feeds", arguments->random_feeds,
                     "random numbers for placeholders that are not fed: normal ones, or labels of the loss");
   CLI::Option* checkpoint =
-      command
-          ->add_option("--checkpoint", arguments->checkpoint,
-                       ".safetensors or run directory with the variables; freshly initialised otherwise")
-          ->check(not_empty());
+      command->add_option("--checkpoint", arguments->checkpoint,
+                          ".safetensors or run directory with the variables; freshly initialised otherwise");
   command
       ->add_flag("--by-name", arguments->by_name,
                  "take from the checkpoint what fits by name: that of a float graph for a rewritten one, say")

@@ -51,9 +51,11 @@ RunDirectory RunDirectory::resume(const fs::path& path) {
   return run;
 }
 
-/// With the lock nobody else writes these files: what is beside them was left by the dead.
+/// With the lock nobody else writes these files: what is beside them was left by the dead. Where there are no locks, it
+/// may be what another process is about to rename.
 void RunDirectory::lock(RunLock::Directory wanted) {
   lock_ = std::make_shared<const RunLock>(path_, wanted);
+  if (!lock_->is_exclusive()) return;
   for (const fs::path& file : files()) remove_dead_temporaries(file);
 }
 
@@ -63,6 +65,11 @@ std::vector<fs::path> RunDirectory::files() const {
                            "eval_graph.json", "bits.json", "init_checkpoint.json"})
     files.push_back(path_ / name);
   return files;
+}
+
+bool RunDirectory::is_calibrated() const {
+  std::error_code failure;
+  return fs::exists(summary(), failure) && read_json(summary()).contains("calibration");
 }
 
 void RunDirectory::clear() const {
@@ -77,6 +84,13 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   std::error_code failure;
   if (!fs::exists(run.config(), failure)) fail(path.string(), " holds no run: there is no ", run.config().string());
   return run;
+}
+
+bool is_or_lies_in(const fs::path& path, const fs::path& directory) {
+  std::error_code failure;
+  const fs::path place = fs::canonical(path, failure);
+  if (failure) return false;
+  return fs::equivalent(fs::is_directory(place, failure) ? place : place.parent_path(), directory, failure);
 }
 
 Json read_json(const fs::path& path) {

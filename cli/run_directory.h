@@ -33,6 +33,9 @@ class RunDirectory {
   /// be removed will not be replaced, either.
   void clear() const;
 
+  /// Whether `calibrate` has made it, which takes no training step.
+  bool is_calibrated() const;
+
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.json"; }
   std::filesystem::path bits() const { return path_ / "bits.json"; }
@@ -54,6 +57,9 @@ class RunDirectory {
   std::filesystem::path path_;
   std::shared_ptr<const RunLock> lock_;
 };
+
+/// Whether `path` leads to the directory or to a file right in it; false for what is not there.
+bool is_or_lies_in(const std::filesystem::path& path, const std::filesystem::path& directory);
 
 /// Reads a JSON file; errors name the file and the place.
 nlohmann::ordered_json read_json(const std::filesystem::path& path);

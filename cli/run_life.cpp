@@ -6,6 +6,7 @@
 
 #include "cli/memory.h"
 #include "cli/settings.h"
+#include "core/counted.h"
 #include "core/files.h"
 #include "core/graph_json.h"
 #include "core/quote.h"
@@ -17,6 +18,19 @@ std::string percent(double fraction) {
   char text[16];
   std::snprintf(text, sizeof text, "%.2f%%", 100 * fraction);
   return text;
+}
+
+/// " at step 30 (--quant-delay), the run ended at step 12": the first delay after those that have `passed`.
+std::string unreached(const std::vector<std::int64_t>& delays, std::int64_t passed, std::int64_t steps,
+                      const std::string& flag, std::optional<std::int64_t> asked) {
+  const std::int64_t next = delays[static_cast<std::size_t>(passed)];
+  return concat(" at step ", next, " (", asked == next ? flag : "the graph's delay", "), the run ended at step ",
+                steps);
+}
+
+template <class... Parts>
+void warn(const Parts&... parts) {
+  std::fprintf(stderr, "warning: %s\n", concat(parts...).c_str());
 }
 
 }  // namespace
@@ -47,6 +61,8 @@ void RunLife::require_same_graph() const {
 }
 
 void RunLife::begin() {
+  if (extras_.stop_at && *extras_.stop_at > task_.total_steps)
+    throw UsageError(concat("--stop-at ", *extras_.stop_at, ": the run ends at step ", task_.total_steps, " already"));
   if (extras_.resume && !killed_before_its_first_checkpoint())
     go_on();
   else
@@ -62,8 +78,8 @@ void RunLife::go_on() {
                             step, " already"));
   const std::int64_t former = task_.length_of(extras_.begun);
   if (task_.total_steps < former)
-    throw UsageError(concat("a run can be made longer, not shorter: the run in ", run_.path().string(), " has ", former,
-                            " steps, not ", task_.total_steps));
+    throw UsageError(concat("a run can be made longer, not shorter: the run in ", run_.path().string(), " has ",
+                            counted(former, "step"), ", not ", task_.total_steps));
   note_saved();
   const MetricsLog metrics = run_.metrics();
   metrics.forget_after(step);
@@ -84,8 +100,8 @@ void RunLife::note_longer(std::int64_t former) const {
   }
   const Json line = {{"step", task_.session.step()}, {"steps_before", former}, {"steps", task_.total_steps}};
   if (run_.metrics().find(task_.session.step(), "steps_before") != line) run_.metrics().append(line);
-  std::printf("The run had %ld steps and has %ld now; learning rates go on as in a run of that length.\n",
-              static_cast<long>(former), static_cast<long>(task_.total_steps));
+  std::printf("The run had %s and has %ld now; learning rates go on as in a run of that length.\n",
+              counted(former, "step").c_str(), static_cast<long>(task_.total_steps));
 }
 
 void RunLife::begin_anew() {
@@ -179,20 +195,21 @@ double RunLife::images_per_second(const Progress& progress) const {
   return line.is_null() ? 0 : line["images_per_second"].get<double>();
 }
 
-/// A delay that never passed makes another run than its settings say.
+/// A delay that never passed makes another run than its settings say. Layers of a graph file may have delays of their
+/// own, of which the run has reached some.
 void RunLife::warn_of_delays() const {
-  const PassedDelays passed = task_.delays.passed(task_.session.quantization_step());
   const std::int64_t steps = task_.session.quantization_step();
-  if (passed.quantization < static_cast<std::int64_t>(task_.delays.quantization.size()))
-    std::fprintf(stderr,
-                 "warning: quantization was to begin at step %ld, the run ended at step %ld: it trained in float, and "
-                 "its evaluation quantizes what was never trained for it (%s)\n",
-                 static_cast<long>(task_.delays.quantization.back()), static_cast<long>(steps),
-                 task_.settings.rewrite.quant_delay > 0 ? "--quant-delay" : "the graph's delay");
-  if (passed.freeze < static_cast<std::int64_t>(task_.delays.freeze.size()))
-    std::fprintf(stderr,
-                 "warning: batch norms were to freeze at step %ld, the run ended at step %ld (--freeze-bn-delay)\n",
-                 static_cast<long>(task_.delays.freeze.back()), static_cast<long>(steps));
+  const PassedDelays passed = task_.delays.passed(steps);
+  const Delays& delays = task_.delays;
+  const quantize::RewriteOptions& rewrite = task_.settings.rewrite;
+  if (passed.quantization < static_cast<std::int64_t>(delays.quantization.size()))
+    warn(passed.quantization == 0 ? "quantization was to begin" : "some quantizers were to begin later, the next",
+         unreached(delays.quantization, passed.quantization, steps, "--quant-delay", rewrite.quant_delay),
+         ": no step was trained with ", passed.quantization == 0 ? "it" : "them",
+         ", and evaluation quantizes what was never trained for it");
+  if (passed.freeze < static_cast<std::int64_t>(delays.freeze.size()))
+    warn(passed.freeze == 0 ? "batch norms were to freeze" : "some batch norms were to freeze later, the next",
+         unreached(delays.freeze, passed.freeze, steps, "--freeze-bn-delay", rewrite.freeze_bn_delay));
 }
 
 void RunLife::finish(Progress& progress) {

@@ -20,7 +20,7 @@ class RunLife {
   RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras);
 
   /// A new run's first files, or the checkpoint of the one that goes on. Throws UsageError, having changed nothing, for
-  /// a --stop-at that is over and a run that would become shorter.
+  /// a --stop-at that is over or beyond the end, and a run that would become shorter.
   void begin();
   /// All steps are done, and the summary says so.
   bool is_complete() const;

@@ -44,11 +44,26 @@ std::vector<fs::path> make_directories(const fs::path& path) {
   return made;
 }
 
-/// " by process 4711 on box", as far as the file says so.
-std::string owner_text(int descriptor) {
+/// What every lock of ours begins with; write_owner() writes it.
+constexpr std::string_view kHead = R"({"process":)";
+
+/// The file's text; nothing for a pipe or a device.
+std::string text_of(int descriptor) {
   std::array<char, 1024> text{};
   const ssize_t length = ::pread(descriptor, text.data(), text.size(), 0);
-  const auto owner = nlohmann::json::parse(text.data(), text.data() + std::max<ssize_t>(length, 0), nullptr, false);
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+}
+
+/// Ours is also what a process left that died while it wrote, or before.
+bool is_ours(int descriptor, std::string_view text) {
+  struct stat status = {};
+  return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+         (text.starts_with(kHead) || kHead.starts_with(text));
+}
+
+/// " by process 4711 on box", as far as the file says so.
+std::string owner_text(std::string_view text) {
+  const auto owner = nlohmann::json::parse(text, nullptr, false);
   const bool known = owner.is_object() && owner.contains("process") && owner["process"].is_number_integer() &&
                      owner.contains("host") && owner["host"].is_string();
   if (!known) return "by another process";
@@ -76,41 +91,50 @@ RunLock::RunLock(const fs::path& directory, Directory wanted) : directory_(direc
 
 /// False when the file has gone meanwhile.
 bool RunLock::take() {
-  left_behind_ = false;
   descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0 && errno == EEXIST) {
-    left_behind_ = true;
-    // What a link leads to is not ours to overwrite.
-    descriptor_ = ::open(file_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const bool made = descriptor_ >= 0;
+  if (!made && errno == EEXIST) {
+    // What a link leads to is not ours to overwrite; nobody writes into a pipe that we hold open.
+    descriptor_ = ::open(file_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (descriptor_ < 0 && errno == ENOENT) return false;
   }
-  const auto fail_here = [&](int code) {
-    const std::string reason = std::strerror(code);
-    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-    for (auto one = made_.rbegin(); one != made_.rend(); ++one) ::rmdir(one->c_str());
-    fail("cannot write ", file_.string(), ": ", reason);
-  };
-  if (descriptor_ < 0) fail_here(errno);
-  int result;
-  do result = ::flock(descriptor_, LOCK_EX | LOCK_NB);
-  while (result != 0 && errno == EINTR);
-  if (result != 0 && errno == EWOULDBLOCK) {
-    const std::string owner = owner_text(descriptor_);
+  if (descriptor_ < 0) give_up(errno);
+  lock();
+  const std::string former = made ? "" : text_of(descriptor_);
+  if (!made && !is_ours(descriptor_, former)) {
     ::close(std::exchange(descriptor_, -1));
-    fail("the run directory ", directory_.string(), " is in use ", owner);
+    fail(file_.string(), " is no lock of miniqat's, which would overwrite it: move it, or give another directory");
   }
-  if (result != 0 && !knows_no_locks(errno)) fail_here(errno);
   if (!is_in_place()) {
     ::close(std::exchange(descriptor_, -1));
     return false;
   }
+  left_behind_ = exclusive_ && !former.empty();
   try {
     write_owner();
   } catch (const std::system_error& error) {
     ::unlink(file_.c_str());
-    fail_here(error.code().value());
+    give_up(error.code().value());
   }
   return true;
+}
+
+void RunLock::lock() {
+  int result;
+  do result = ::flock(descriptor_, LOCK_EX | LOCK_NB);
+  while (result != 0 && errno == EINTR);
+  exclusive_ = result == 0;
+  if (exclusive_ || knows_no_locks(errno)) return;
+  if (errno != EWOULDBLOCK) give_up(errno);
+  const std::string owner = owner_text(text_of(descriptor_));
+  ::close(std::exchange(descriptor_, -1));
+  fail("the run directory ", directory_.string(), " is in use ", owner);
+}
+
+void RunLock::give_up(int code) {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  for (auto one = made_.rbegin(); one != made_.rend(); ++one) ::rmdir(one->c_str());
+  fail("cannot write ", file_.string(), ": ", std::strerror(code));
 }
 
 /// Whether the file that we have open still is the one in the directory.
@@ -122,9 +146,8 @@ bool RunLock::is_in_place() const {
 
 /// Throws std::system_error.
 void RunLock::write_owner() const {
-  const std::string text = nlohmann::ordered_json({{"process", ::getpid()}, {"host", host_name()}})
-                               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-                           "\n";
+  const std::string host = nlohmann::json(host_name()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = concat(kHead, ::getpid(), ",\"host\":", host, "}\n");
   if (::ftruncate(descriptor_, 0) != 0) throw std::system_error(errno, std::generic_category());
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t written = ::write(descriptor_, text.data() + done, text.size() - done);

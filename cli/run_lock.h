@@ -14,18 +14,22 @@ class RunLock {
  public:
   enum class Directory { kMake, kMustExist };
 
-  /// Throws Error that names the other process when there is one, and the reason when the directory cannot be made or
-  /// written to.
+  /// Throws Error that names the other process when there is one, the reason when the directory cannot be made or
+  /// written to, and a file `.lock` that something else has written.
   RunLock(const std::filesystem::path& directory, Directory wanted);
   /// Takes the file away, and the directories that the lock has made where nothing else has come into them.
   ~RunLock();
   RunLock(const RunLock&) = delete;
 
-  /// Whether a process died here while it had the lock.
+  /// Whether nobody else can have the lock: false on a file system that knows no locks.
+  bool is_exclusive() const { return exclusive_; }
+  /// Whether a process died here while it had the lock; false also where nobody can know.
   bool was_left_behind() const { return left_behind_; }
 
  private:
   bool take();
+  void lock();
+  [[noreturn]] void give_up(int code);
   bool is_in_place() const;
   void write_owner() const;
 
@@ -34,6 +38,7 @@ class RunLock {
   /// Outermost first.
   std::vector<std::filesystem::path> made_;
   int descriptor_ = -1;
+  bool exclusive_ = false;
   bool left_behind_ = false;
 };
 

@@ -36,6 +36,26 @@ inline std::string flag_of(std::string_view field) {
   return flag;
 }
 
+/// The text of an error with a flag in place of the name that it begins with, when that is a setting's: options are
+/// checked where they are used, under their own names ("weight_bits must be 2 to 16").
+template <class Settings>
+std::string with_flag(const std::string& text) {
+  const std::string name = text.substr(0, text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
+  bool known = false;
+  Settings::visit([&](const char* setting, auto, const char*) { known = known || name == setting; });
+  return known ? flag_of(name) + text.substr(name.size()) : text;
+}
+
+/// Calls `check`, as as_usage() does, of options that are settings.
+template <class Settings, class Check>
+void check_options(const Check& check) {
+  try {
+    as_usage(check);
+  } catch (const UsageError& error) {
+    throw UsageError(with_flag<Settings>(error.what()));
+  }
+}
+
 /// The flags of a command for one settings struct.
 template <class Settings>
 class SettingFlags {

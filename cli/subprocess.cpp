@@ -87,16 +87,41 @@ bool drain(const Pipe& out, const Pipe& err, const Patience& patience, Finished&
   return true;
 }
 
-/// Whether the process, which may have closed its pipes and live on, has ended before the patience was over.
-bool wait_for(pid_t process, const Patience& patience, int& status) {
-  for (std::chrono::milliseconds nap(1);; nap = std::min(2 * nap, std::chrono::milliseconds(50))) {
-    const pid_t ended = waitpid(process, &status, WNOHANG);
-    if (ended == process) return true;
-    if (ended < 0 && errno != EINTR) fail("cannot wait for a program: ", std::strerror(errno));
-    if (patience.is_over()) return false;
-    std::this_thread::sleep_for(nap);
+/// A process that is killed, with its group, and reaped when nobody has waited for its end.
+class Child {
+ public:
+  explicit Child(pid_t process) : process_(process) {}
+  ~Child() { stop(); }
+  Child(const Child&) = delete;
+
+  /// Whether the process, which may have closed its pipes and live on, has ended before the patience was over.
+  bool ends_within(const Patience& patience) {
+    for (std::chrono::milliseconds nap(1);; nap = std::min(2 * nap, std::chrono::milliseconds(50))) {
+      const pid_t ended = waitpid(process_, &status_, WNOHANG);
+      if (ended < 0 && errno != EINTR) fail("cannot wait for a program: ", std::strerror(errno));
+      reaped_ = ended == process_;
+      if (reaped_) return true;
+      if (patience.is_over()) return false;
+      std::this_thread::sleep_for(nap);
+    }
   }
-}
+
+  void stop() {
+    if (reaped_) return;
+    kill(-process_, SIGKILL);
+    while (waitpid(process_, &status_, 0) < 0 && errno == EINTR) {
+    }
+    reaped_ = true;
+  }
+
+  /// As a shell has it, once the process has ended or was stopped.
+  int status() const { return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_); }
+
+ private:
+  pid_t process_;
+  int status_ = 0;
+  bool reaped_ = false;
+};
 
 /// The process, with its output in the pipes; -1 when there is no such program.
 pid_t start(const std::vector<std::string>& command, const Pipe& out, const Pipe& err) {
@@ -131,19 +156,14 @@ Finished run_program(const std::vector<std::string>& command, std::chrono::secon
     finished.status = 127;
     return finished;
   }
+  Child child(process);
   out.close_write();
   err.close_write();
   const Patience patience(limit);
-  int status = 0;
-  const bool ended = drain(out, err, patience, finished) && wait_for(process, patience, status);
-  if (!ended) {
-    kill(-process, SIGKILL);
-    while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-    }
-  }
+  finished.timed_out = !(drain(out, err, patience, finished) && child.ends_within(patience));
+  child.stop();
   InterruptGuard::check();
-  finished.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  finished.timed_out = !ended;
+  finished.status = child.status();
   return finished;
 }
 

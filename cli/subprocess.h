@@ -19,7 +19,7 @@ struct Finished {
 /// Runs a program found along PATH, in a process group of its own, and waits until it has ended and nobody can write to
 /// its output any more, whichever comes last. After `limit` (none when 0) the whole group is killed; likewise when an
 /// InterruptGuard, which the caller holds, was asked to end: then it throws Interrupted. Throws Error when the program
-/// cannot be started.
+/// cannot be started or waited for; then it is killed, too.
 Finished run_program(const std::vector<std::string>& command, std::chrono::seconds limit);
 
 }  // namespace miniqat::cli

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
 #include "cli/interrupt.h"
 #include "cli/model_source.h"
 #include "cli/rewritten_graph.h"
@@ -43,7 +42,7 @@ std::string checked_trace_path(const std::string& path) {
 
 /// A graph file says itself for how many pictures it is; --batch-size need not repeat it.
 void adopt_batch_size(TrainSettings& settings) {
-  if (settings.model.ends_with(".json"))
+  if (is_graph_file(settings.model))
     settings.batch_size = find_classifier(read_graph(settings.model), settings.model).images.shape()[0];
 }
 
@@ -56,11 +55,13 @@ void resolve(TrainSettings& settings) {
 
 RunDirectory new_directory(const Arguments& arguments, const TrainSettings& settings) {
   const std::filesystem::path out = arguments.out.empty() ? default_directory(settings) : arguments.out;
-  std::error_code failure;
-  const std::filesystem::path start = settings.init_checkpoint;
-  if (arguments.overwrite && (std::filesystem::equivalent(start, out, failure) ||
-                              std::filesystem::equivalent(start.parent_path(), out, failure)))
-    throw UsageError("--overwrite would delete what --init-checkpoint reads: give another --out");
+  // What --config and --bits-config read is read by now, and the new run has its own copy.
+  const auto require_elsewhere = [&](const char* flag, const std::string& source) {
+    if (arguments.overwrite && is_or_lies_in(source, out))
+      throw UsageError(concat("--overwrite would delete what ", flag, " reads, ", source, ": give another --out"));
+  };
+  require_elsewhere("--init-checkpoint", settings.init_checkpoint);
+  if (is_graph_file(settings.model)) require_elsewhere("--model", settings.model);
   return RunDirectory::fresh(
       out, "give another --out, --resume to go on with that run, or --overwrite to delete it",
       arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
@@ -122,6 +123,10 @@ void train_on(const Arguments& arguments, const SettingFlags<TrainSettings>& fla
   TrainSettings asked;
   flags.apply(asked);
   const RunDirectory run = RunDirectory::resume(arguments.out.empty() ? default_directory(asked) : arguments.out);
+  if (run.is_calibrated())
+    throw UsageError(concat("--resume: the run in ", run.path().string(), " was calibrated, not trained: there is ",
+                            "nothing to go on with; train --init-checkpoint ", run.path().string(),
+                            " begins a training from it"));
   TrainExtras extras = arguments.extras;
   TrainSettings& settings = extras.begun;
   settings_from_json(read_json(run.config()), settings, run.config().string());
@@ -154,13 +159,10 @@ void train_as_asked(const Arguments& arguments, const SettingFlags<TrainSettings
 void add_train(CLI::App& program) {
   CLI::App* command = program.add_subcommand("train", "Train a model, in float or with simulated quantization");
   const auto arguments = std::make_shared<Arguments>();
-  command
-      ->add_option("--out", arguments->out, "the run directory; runs/<model>-<data set>-<bits>-seed<n> when left out")
-      ->check(not_empty());
-  command
-      ->add_option("--config", arguments->config,
-                   "a JSON file with settings, as a run's config.json; flags win over it")
-      ->check(not_empty());
+  command->add_option("--out", arguments->out,
+                      "the run directory; runs/<model>-<data set>-<bits>-seed<n> when left out");
+  command->add_option("--config", arguments->config,
+                      "a JSON file with settings, as a run's config.json; flags win over it");
   command->add_flag("--resume", arguments->extras.resume,
                     "go on with the run in --out, which more --epochs or --steps make longer");
   command->add_flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one");

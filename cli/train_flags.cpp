@@ -1,6 +1,7 @@
 #include "cli/train_flags.h"
 
 #include "cli/flag_checks.h"
+#include "cli/model_source.h"
 
 namespace miniqat::cli {
 
@@ -18,8 +19,7 @@ void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settin
   refuse("schedule_every", steady, "--schedule " + settings.schedule);
   refuse("schedule_factor", steady, "--schedule " + settings.schedule);
   refuse("decay_all", settings.weight_decay == 0, "--weight-decay 0");
-  refuse("width", settings.model.ends_with(".json"),
-         concat("--model ", settings.model, ", a graph that has its widths"));
+  refuse("width", is_graph_file(settings.model), concat("--model ", settings.model, ", a graph that has its widths"));
   refuse("data_dir", settings.dataset == "synthetic", "--dataset synthetic, which needs no files");
   refuse("epochs", flags.was_given("steps") && settings.steps > 0, concat("--steps ", settings.steps));
   if (flags.was_given("epochs")) settings.steps = 0;

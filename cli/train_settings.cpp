@@ -5,7 +5,9 @@
 
 #include "cli/model_source.h"
 #include "cli/save_interval.h"
+#include "cli/settings.h"
 #include "cli/usage_error.h"
+#include "core/counted.h"
 #include "core/quote.h"
 #include "core/suggest.h"
 #include "datasets/dataset.h"
@@ -51,6 +53,10 @@ datasets::AugmentOptions augmentation(const TrainSettings& settings) {
 double default_learning_rate(const std::string& optimizer) { return optimizer == "adam" ? 0.001 : 0.05; }
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps) {
+  if (settings.schedule == "cosine")
+    require(settings.warmup_steps < total_steps,
+            concat("--warmup-steps must be less than the run's ", counted(total_steps, "step"),
+                   " with --schedule cosine, is ", settings.warmup_steps));
   const optim::Schedule schedule = optim::make_schedule(settings.schedule, {.warmup_steps = settings.warmup_steps,
                                                                             .every = settings.schedule_every,
                                                                             .factor = settings.schedule_factor,
@@ -71,11 +77,24 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::in
   fail("unknown optimizer ", quote(settings.optimizer), "; known are sgd, adam");
 }
 
+namespace {
+
+/// Under their own names these would be "every" and "factor".
+void check_schedule(const TrainSettings& settings) {
+  if (settings.schedule != "step" && settings.schedule != "exponential") return;
+  require(settings.schedule_every >= 1,
+          concat("--schedule-every must be at least 1 step, is ", settings.schedule_every));
+  require(settings.schedule_factor > 0 && settings.schedule_factor <= 1,
+          concat("--schedule-factor must be in (0, 1], is ", settings.schedule_factor));
+}
+
+}  // namespace
+
 void check(const TrainSettings& settings) {
   as_usage([&] { check_model_name(settings.model); });
   check_dataset(settings.dataset);
   augmentation(settings);
-  as_usage([&] { settings.rewrite.check(); });
+  check_options<TrainSettings>([&] { settings.rewrite.check(); });
   constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
   require(settings.steps >= 0 && settings.steps <= kMostSteps,
           concat("--steps must be in 0..", kMostSteps, ", got ", settings.steps));
@@ -93,7 +112,8 @@ void check(const TrainSettings& settings) {
           concat("--width must be in (0, 16], got ", settings.width));
   require(settings.log_every >= 1, concat("--log-every must be at least 1, got ", settings.log_every));
   SaveInterval{settings.save_every};
-  as_usage([&] { return make_optimizer(settings, settings.warmup_steps + 1); });
+  check_schedule(settings);
+  check_options<TrainSettings>([&] { make_optimizer(settings, settings.warmup_steps + 1); });
 }
 
 std::string quantization_label(const TrainSettings& settings) {

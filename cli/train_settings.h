@@ -130,7 +130,7 @@ double default_learning_rate(const std::string& optimizer);
 /// What the loader of training batches is to do. Throws UsageError for an unknown `augment`.
 datasets::AugmentOptions augmentation(const TrainSettings& settings);
 
-/// The optimizer with its schedule over `total_steps`.
+/// The optimizer with its schedule over `total_steps`. Throws UsageError for a warm-up that a cosine has no room for.
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps);
 
 /// "float", "W8A8", "W4A8 per channel", "W8A8 mixed" when layers have bits of their own: what the settings ask of a

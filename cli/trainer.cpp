@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "cli/run_life.h"
 #include "cli/training_task.h"
+#include "core/counted.h"
 #include "core/files.h"
 #include "core/parallel.h"
 #include "core/profile.h"
@@ -32,8 +33,8 @@ class Trainer {
     life_.begin();
     describe_run();
     if (life_.is_complete()) {
-      std::printf("The run in %s is complete: %ld of %ld steps are done.\n", printable(run_.path().string()).c_str(),
-                  static_cast<long>(task_.session.step()), static_cast<long>(task_.total_steps));
+      std::printf("The run in %s is complete: %ld of %s done.\n", printable(run_.path().string()).c_str(),
+                  static_cast<long>(task_.session.step()), counted(task_.total_steps, "step").c_str());
       return;
     }
     Progress progress(task_.session.step(), task_.total_steps, task_.settings.batch_size,
@@ -62,17 +63,16 @@ class Trainer {
     // Folding may leave a second copy of each layer in the training graph, for the statistics.
     const models::ModelSize size = models::size_of(task_.evaluation.graph, task_.settings.batch_size);
     const std::string quantizers =
-        task_.quantization.is_float() ? "" : concat(", ", task_.quantization.quantizers, " quantizers");
+        task_.quantization.is_float() ? "" : concat(", ", counted(task_.quantization.quantizers, "quantizer"));
     std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture%s\n",
                 printable(task_.settings.model).c_str(), task_.settings.dataset.c_str(),
                 task_.quantization.label().c_str(), static_cast<long>(size.parameters),
                 static_cast<long>(size.multiply_adds), quantizers.c_str());
     const bool crowded = task_.settings.threads > available_cores();
-    std::printf("%ld training%s and %ld test pictures, %ld steps of %ld, %ld thread%s%s, run directory %s\n",
+    std::printf("%ld training%s and %ld test pictures, %s of %ld, %s%s, run directory %s\n",
                 static_cast<long>(task_.data.train.size()), augmentation(task_.settings).none() ? "" : " (crop-flip)",
-                static_cast<long>(task_.data.test.size()), static_cast<long>(task_.total_steps),
-                static_cast<long>(task_.settings.batch_size), static_cast<long>(task_.settings.threads),
-                task_.settings.threads == 1 ? "" : "s",
+                static_cast<long>(task_.data.test.size()), counted(task_.total_steps, "step").c_str(),
+                static_cast<long>(task_.settings.batch_size), counted(task_.settings.threads, "thread").c_str(),
                 crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "",
                 printable(run_.path().string()).c_str());
     if (task_.session.step() > 0) std::printf("going on after step %ld\n", static_cast<long>(task_.session.step()));
@@ -111,8 +111,8 @@ class Trainer {
         extras_.profile->empty() ? run_.trace() : std::filesystem::path(*extras_.profile);
     std::printf("\n%s", profile_table(*profile_).c_str());
     write_file_atomically(path, profile_trace(*profile_));
-    std::printf("the last %zu steps as a Chrome trace (chrome://tracing, ui.perfetto.dev): %s\n",
-                profile_->kept().size(), printable(path.string()).c_str());
+    std::printf("the last %s as a Chrome trace (chrome://tracing, ui.perfetto.dev): %s\n",
+                counted(profile_->kept().size(), "step").c_str(), printable(path.string()).c_str());
   }
 
   /// At the first step and whenever a delay has passed, since another plan runs from then on.

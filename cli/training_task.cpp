@@ -1,5 +1,7 @@
 #include "cli/training_task.h"
 
+#include "cli/scope_check.h"
+#include "core/counted.h"
 #include "core/error.h"
 
 namespace miniqat::cli {
@@ -12,8 +14,8 @@ ClassifierOptions source(const TrainSettings& settings) {
 std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& settings) {
   const std::int64_t batches = data.train.size() / settings.batch_size;
   if (batches == 0)
-    fail("data set ", settings.dataset, " has ", data.train.size(), " training pictures, fewer than one batch of ",
-         settings.batch_size);
+    fail("data set ", settings.dataset, " has ", counted(data.train.size(), "training picture"),
+         ", fewer than one batch of ", settings.batch_size);
   return batches;
 }
 
@@ -36,6 +38,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
 
 quantize::RewriteReport TrainingTask::quantize_graphs() {
   if (settings.float_only) return {};
+  require_scope(training.graph, settings.rewrite.scope, settings.model);
   quantize::RewriteReport made = quantize::create_training_graph(training.graph, settings.rewrite);
   require_quantizers();
   quantize::create_eval_graph(evaluation.graph, settings.rewrite);

@@ -18,8 +18,8 @@ namespace miniqat::cli {
 /// What a training run computes with, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing
 /// of files.
 struct TrainingTask {
-  /// `settings` must stay. Throws what reading data and building graphs throws, and Error where nothing was quantized
-  /// or the data set has not even a batch.
+  /// `settings` must stay. Throws what reading data and building graphs throws, UsageError for a scope without a node,
+  /// and Error where nothing was quantized or the data set has not even a batch.
   explicit TrainingTask(const TrainSettings& settings);
   TrainingTask(const TrainingTask&) = delete;
 

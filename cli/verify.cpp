@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
 #include "cli/integer_source.h"
 #include "cli/interrupt.h"
 #include "cli/progress_line.h"
@@ -16,6 +15,7 @@
 #include "core/files.h"
 #include "core/graph_json.h"
 #include "core/parallel.h"
+#include "core/quote.h"
 #include "exporters/onnx.h"
 #include "exporters/tflite.h"
 
@@ -114,7 +114,8 @@ void verify_run(const Arguments& arguments) {
   if (!arguments.out.empty()) write_json(arguments.out, report.json());
   const std::vector<std::string> broken = report.broken();
   if (broken.empty()) return;
-  for (std::size_t i = 0; i + 1 < broken.size(); ++i) std::fprintf(stderr, "miniqat verify: %s\n", broken[i].c_str());
+  for (std::size_t i = 0; i + 1 < broken.size(); ++i)
+    std::fprintf(stderr, "miniqat verify: %s\n", printable(broken[i]).c_str());
   fail(broken.back());
 }
 
@@ -125,13 +126,10 @@ void add_verify(CLI::App& program) {
       "verify", "Compare a run's simulated graph, the integer engine and exported files in their runtimes");
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("--run", arguments->run, "a run directory")->required();
-  command->add_option("--dataset", arguments->dataset, "the run's own when left out")->check(not_empty());
-  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)")
-      ->check(not_empty());
-  command
-      ->add_option("--checkpoint", arguments->checkpoint,
-                   "another .safetensors file or run directory than the run's own")
-      ->check(not_empty());
+  command->add_option("--dataset", arguments->dataset, "the run's own when left out");
+  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command->add_option("--checkpoint", arguments->checkpoint,
+                      "another .safetensors file or run directory than the run's own");
   command->add_option("--examples", arguments->limit, "only the first so many test pictures; 0: all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));
   CLI::Option* without =
@@ -140,7 +138,6 @@ void add_verify(CLI::App& program) {
       ->add_option("--runtimes", arguments->runtimes,
                    "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: tests/runtimes of the "
                    "source tree, where it is there)")
-      ->check(not_empty())
       ->excludes(without);
   command
       ->add_option("--runtime-timeout", arguments->runtime_timeout,
@@ -164,9 +161,10 @@ void add_verify(CLI::App& program) {
   command
       ->add_option("--min-runtime-agreement", arguments->bounds.runtime_agreement,
                    "bound: percent of pictures that another runtime gives the integer engine's class")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(CLI::Range(0.0, 100.0))
+      ->excludes(without);
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
-  command->add_option("--out", arguments->out, "write the comparison to this file as JSON, too")->check(not_empty());
+  command->add_option("--out", arguments->out, "write the comparison to this file as JSON, too");
   command->add_flag("--json", arguments->json, "print JSON instead of a table");
   command->callback([arguments] { verify_run(*arguments); });
 }

@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/counted.h"
 #include "core/error.h"
+#include "core/quote.h"
 
 namespace miniqat::cli {
 namespace {
@@ -52,7 +54,7 @@ BoundCheck steps_check(const std::vector<LayerComparison>& layers, int bound) {
     check.value = std::max(*check.value, static_cast<double>(layer.alone.largest));
     if (layer.alone.largest > bound)
       check.faults.push_back(
-          format("%s: %d steps apart, more than %d", layer.operation.c_str(), layer.alone.largest, bound));
+          concat(layer.operation, ": ", counted(layer.alone.largest, "step"), " apart, more than ", bound));
   }
   return check;
 }
@@ -69,18 +71,19 @@ nlohmann::ordered_json to_json(const std::vector<BoundCheck>& checks) {
 }  // namespace
 
 std::string VerifyReport::title() const {
-  return concat(model, " ", quantization, " on ", dataset, ": ", verification.integer.examples, " test pictures");
+  return concat(model, " ", quantization, " on ", dataset, ": ",
+                counted(verification.integer.examples, "test picture"));
 }
 
 std::string VerifyReport::table() const {
   const Verification& v = verification;
-  std::string text = title() + "\n\n";
+  std::string text = printable(title()) + "\n\n";
   text += format("%-24s %9s %12s %14s %9s\n", "", "accuracy", "same class", "equal outputs", "largest");
   text += score_row(v.simulated);
   text += score_row(v.integer);
   for (const Score& score : runtimes) text += score_row(score);
-  for (const std::string& line : left_out) text += line + "\n";
-  for (const std::string& line : failed) text += line + "\n";
+  for (const std::string& line : left_out) text += printable(line) + "\n";
+  for (const std::string& line : failed) text += printable(line) + "\n";
   text += "same class, equal outputs, largest difference (steps): beside the integer engine\n\n";
 
   std::size_t width = 9;
@@ -92,10 +95,9 @@ std::string VerifyReport::table() const {
     text += format("%-*s %-15s %11s %7d %11s %7d\n", w, layer.operation.c_str(), layer.type.c_str(),
                    percent(layer.alone.share(), 4).c_str(), layer.alone.largest,
                    percent(layer.end_to_end.share(), 4).c_str(), layer.end_to_end.largest);
-  text += format(
-      "integers of the simulated graph beside the integer engine's; fast engine and reference loops: %s on %ld "
-      "examples\n",
-      v.reference_equal ? "equal" : "NOT EQUAL", static_cast<long>(v.reference_examples));
+  text +=
+      format("integers of the simulated graph beside the integer engine's; fast engine and reference loops: %s on %s\n",
+             v.reference_equal ? "equal" : "NOT EQUAL", counted(v.reference_examples, "example").c_str());
   return text;
 }
 

@@ -82,7 +82,8 @@ Graph Graph::clone() const {
 Node& Graph::add(const std::string& name, std::unique_ptr<Op> op, std::vector<Output> inputs) {
   require_name(name);
   if (name == kNoVariable && op->type() == "Variable")
-    fail("[Variable ", quote(name), "] may not have the name of a checkpoint's free text");
+    fail("[Variable ", quote(name), "] needs another name: a checkpoint could not hold it, .safetensors files keep ",
+         quote(name), " for remarks");
   if (by_name_.contains(name)) fail("there are two nodes named ", quote(name));
   for (const Output& input : inputs) require_owned(input, "an input of \"" + name + "\"");
   const std::vector<TensorSpec> input_specs = specs_of(inputs);

@@ -6,13 +6,16 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "core/error.h"
+#include "core/quote.h"
 
 namespace miniqat {
 namespace {
@@ -45,8 +48,39 @@ Blocks& blocks() {
   return instance;
 }
 
-/// What runs. One text for the process, since a page is often touched by a worker that knows of no step.
-std::array<char, 512> running = {'n', 'o', ' ', 's', 't', 'e', 'p'};
+/// What a thread runs that begins steps. It keeps its place for as long as it lives, so that no other writes there.
+struct Running {
+  std::atomic<bool> taken = false;
+  std::array<char, 512> text{};
+};
+
+/// More threads with sessions than there are places here go unnamed.
+constexpr std::size_t kMostNamed = 64;
+std::array<Running, kMostNamed>& running_steps() {
+  static auto& instance = *new std::array<Running, kMostNamed>;
+  return instance;
+}
+
+/// This thread's; null in one that has begun no step, as the workers are.
+thread_local Running* own_step = nullptr;
+
+/// Gives the place back when its thread ends.
+struct Place {
+  Place() {
+    for (Running& one : running_steps())
+      if (!one.taken.exchange(true)) {
+        own_step = &one;
+        return;
+      }
+  }
+  ~Place() {
+    Running* former = std::exchange(own_step, nullptr);
+    if (former == nullptr) return;
+    former->text[0] = '\0';
+    former->taken = false;
+  }
+  Place(const Place&) = delete;
+};
 
 std::size_t rounded_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -110,18 +144,37 @@ class Line {
   std::size_t size_ = 0;
 };
 
-void say_where(Line& line, const std::byte* memory, const Block& block, const std::byte* touched) {
+enum class Suspects {
+  /// The step of this thread; every step, where it has none: a worker does not know whose it is.
+  kOwn,
+  kAll,
+};
+
+void say_what_runs(Line& line, Suspects suspects) {
+  std::string_view before;
+  for (const Running& one : running_steps()) {
+    const bool suspect = suspects == Suspects::kAll || own_step == nullptr || own_step == &one;
+    if (!suspect || !one.taken || one.text[0] == '\0') continue;
+    line.text(before).text(one.text.data());
+    before = " or ";
+  }
+  if (before.empty()) line.text("no step");
+}
+
+void say_where(Line& line, const std::byte* memory, const Block& block, const std::byte* touched, Suspects suspects) {
   if (touched < memory)
     line.number(static_cast<std::size_t>(memory - touched)).text(" bytes before the begin");
   else
     line.number(static_cast<std::size_t>(touched - memory) - block.bytes).text(" bytes after the end");
-  line.text(" of a buffer of ").number(block.bytes).text(" bytes, in or since ").text(running.data());
+  line.text(" of a buffer of ").number(block.bytes).text(" bytes, in or since ");
+  say_what_runs(line, suspects);
 }
 
 [[noreturn]] void stop_for_pattern(const std::byte* memory, const Block& block, const std::byte* touched) {
   Line line;
   line.text("MINIQAT_GUARD: overwritten ");
-  say_where(line, memory, block, touched);
+  // It is found at the end of some step, which need not be that of the thread that wrote.
+  say_where(line, memory, block, touched, Suspects::kAll);
   line.write();
   std::abort();
 }
@@ -144,11 +197,14 @@ void stop_for_page(int signal, siginfo_t* info, void* /*context*/) {
   for (const auto& [memory, block] : blocks()) {
     found = touched >= block.mapping && touched < block.mapping + block.mapped;
     if (found) {
-      say_where(line, memory, block, touched);
+      say_where(line, memory, block, touched, Suspects::kOwn);
       break;
     }
   }
-  if (!found) line.text("memory that is no buffer (any more), in ").text(running.data());
+  if (!found) {
+    line.text("memory that is no buffer (any more), in ");
+    say_what_runs(line, Suspects::kOwn);
+  }
   line.write();
   ::raise(signal);
 }
@@ -165,7 +221,7 @@ Guard asked_for() {
   const char* variable = std::getenv("MINIQAT_GUARD");
   const std::string_view mode = variable == nullptr ? "" : variable;
   if (mode.empty()) return Guard::kOff;
-  if (mode != "after" && mode != "before") fail("MINIQAT_GUARD must be after or before, is \"", mode, "\"");
+  if (mode != "after" && mode != "before") fail("MINIQAT_GUARD must be after or before, is ", quote(mode));
   install_handler();
   return mode == "after" ? Guard::kAfter : Guard::kBefore;
 }
@@ -213,9 +269,12 @@ void release_guarded(void* memory) noexcept {
 void poison(std::span<std::byte> memory) { fill(memory.data(), memory.data() + memory.size()); }
 
 void GuardedStep::begin(std::string_view what) {
-  const std::size_t length = std::min(what.size(), running.size() - 1);
-  std::memcpy(running.data(), what.data(), length);
-  running[length] = '\0';
+  thread_local const Place place;
+  if (own_step == nullptr) return;
+  std::array<char, 512>& text = own_step->text;
+  const std::size_t length = std::min(what.size(), text.size() - 1);
+  std::memcpy(text.data(), what.data(), length);
+  text[length] = '\0';
 }
 
 void GuardedStep::end() noexcept {

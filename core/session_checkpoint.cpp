@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/finite.h"
 #include "core/quote.h"
@@ -44,6 +45,95 @@ std::set<std::string> observed_variables(const Graph& graph) {
   return names;
 }
 
+/// What an op keeps between its runs, which evaluation may do without: "<node>/<state>".
+std::set<std::string> state_names(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Node* node : graph.nodes())
+    for (const OpState& state : node->op().state()) names.insert(state_name(*node, state));
+  return names;
+}
+
+/// Says of each tensor of a checkpoint, and of each variable, what becomes of it. Changes nothing.
+class Sorting {
+ public:
+  Sorting(const Graph& graph, NamedTensors current, Session::Restore mode, const std::string& source)
+      : graph_(graph), current_(std::move(current)), mode_(mode), source_(source) {
+    if (mode == Session::Restore::kByName) observed_ = observed_variables(graph);
+  }
+
+  void add(const std::string& name, const Tensor& tensor) {
+    if (const auto found = current_.find(name); found != current_.end())
+      add_variable(name, tensor, found->second.shape());
+    else if (is_exact() && name.starts_with(kOptimizer))
+      add_slot(name, tensor);
+    else if (is_exact() ? !is_counter(name) : !is_extra(name))
+      add_unused(name);
+  }
+
+  /// Which variables the checkpoint lacks; throws when that may not be.
+  void find_missing(const NamedTensors& content) {
+    const std::set<std::string> op_states = state_names(graph_);
+    std::vector<std::string> missing;
+    for (const auto& [name, value] : current_) {
+      if (content.contains(name)) continue;
+      report.fresh.push_back(name);
+      if (is_exact() || (mode_ == Session::Restore::kVariables && !op_states.contains(name))) missing.push_back(name);
+    }
+    if (missing.empty()) return;
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : content) names.push_back(name);
+    const std::string more = missing.size() > 1 ? concat(" (and ", missing.size() - 1, " more)") : "";
+    fail(source_, ": variable ", quote(missing.front()), " is missing", more, did_you_mean(missing.front(), names));
+  }
+
+  void require_no_surplus() const {
+    if (surplus_.empty()) return;
+    fail(source_, ": ", quote(surplus_.front()), " is not a variable of the graph (",
+         counted(surplus_.size(), "such name"), ")");
+  }
+
+  Session::RestoreReport report;
+  /// The optimizer's state.
+  NamedTensors slots;
+
+ private:
+  bool is_exact() const { return mode_ == Session::Restore::kExact; }
+
+  void add_variable(const std::string& name, const Tensor& tensor, const Shape& wanted) {
+    if (tensor.shape() != wanted && observed_.contains(name)) {
+      report.fresh.push_back(name);
+      report.unused.push_back(name);
+      return;
+    }
+    require_shape(name, tensor, wanted, source_);
+    report.restored.push_back(name);
+  }
+
+  void add_slot(const std::string& name, const Tensor& tensor) {
+    const std::string slot = name.substr(kOptimizer.size());
+    const auto variable = current_.find(slot.substr(slot.find('/') + 1));
+    if (variable == current_.end())
+      fail(source_, ": ", quote(name), " is the state of a variable that the graph does not have");
+    require_shape(name, tensor, variable->second.shape(), source_);
+    slots.emplace(slot, tensor.clone());
+  }
+
+  void add_unused(const std::string& name) {
+    report.unused.push_back(name);
+    // In evaluation, ops may do without the state that they had in training.
+    const bool op_state = mode_ == Session::Restore::kVariables && graph_.find(scope_of(name)) != nullptr;
+    if (mode_ != Session::Restore::kByName && !op_state) surplus_.push_back(name);
+  }
+
+  const Graph& graph_;
+  const NamedTensors current_;
+  const Session::Restore mode_;
+  const std::string& source_;
+  /// Of another shape they start anew.
+  std::set<std::string> observed_;
+  std::vector<std::string> surplus_;
+};
+
 }  // namespace
 
 Safetensors Session::checkpoint() {
@@ -63,59 +153,16 @@ Safetensors Session::checkpoint() {
 }
 
 Session::RestoreReport Session::restore(const Safetensors& content, Restore mode, const std::string& source) {
-  const NamedTensors current = variables();
-  const std::set<std::string> observed =
-      mode == Restore::kByName ? observed_variables(graph_) : std::set<std::string>{};
-  RestoreReport report;
-  NamedTensors slots;
-  std::vector<std::string> surplus;
-  for (const auto& [name, tensor] : content.tensors) {
-    if (const auto found = current.find(name); found != current.end()) {
-      if (tensor.shape() != found->second.shape() && observed.contains(name)) {
-        report.fresh.push_back(name);
-        report.unused.push_back(name);
-        continue;
-      }
-      require_shape(name, tensor, found->second.shape(), source);
-      report.restored.push_back(name);
-    } else if (mode == Restore::kExact && name.starts_with(kOptimizer)) {
-      const std::string slot = name.substr(kOptimizer.size());
-      const auto variable = current.find(slot.substr(slot.find('/') + 1));
-      if (variable == current.end())
-        fail(source, ": ", quote(name), " is the state of a variable that the graph does not have");
-      require_shape(name, tensor, variable->second.shape(), source);
-      slots.emplace(slot, tensor.clone());
-    } else if (mode == Restore::kExact ? !is_counter(name) : !is_extra(name)) {
-      report.unused.push_back(name);
-      // In evaluation, ops may do without the state that they had in training: "<node>/<state>".
-      const bool op_state = mode == Restore::kVariables && graph_.find(scope_of(name)) != nullptr;
-      if (mode != Restore::kByName && !op_state) surplus.push_back(name);
-    }
-  }
-  std::set<std::string> op_states;
-  for (const Node* node : graph_.nodes())
-    for (const OpState& state : node->op().state()) op_states.insert(state_name(*node, state));
-  std::vector<std::string> missing;
-  for (const auto& [name, value] : current) {
-    if (content.tensors.contains(name)) continue;
-    report.fresh.push_back(name);
-    if (mode == Restore::kExact || (mode == Restore::kVariables && !op_states.contains(name))) missing.push_back(name);
-  }
-  if (!missing.empty()) {
-    std::vector<std::string> names;
-    for (const auto& [name, tensor] : content.tensors) names.push_back(name);
-    const std::string more = missing.size() > 1 ? concat(" (and ", missing.size() - 1, " more)") : "";
-    fail(source, ": variable ", quote(missing.front()), " is missing", more, did_you_mean(missing.front(), names));
-  }
-  if (!surplus.empty())
-    fail(source, ": ", quote(surplus.front()), " is not a variable of the graph (", surplus.size(), " such name",
-         surplus.size() == 1 ? "" : "s", ")");
+  Sorting sorting(graph_, variables(), mode, source);
+  for (const auto& [name, tensor] : content.tensors) sorting.add(name, tensor);
+  sorting.find_missing(content.tensors);
+  sorting.require_no_surplus();
   require_finite(content.tensors, source);
   if (mode == Restore::kExact) {
     const std::int64_t step = counter(content, kStep, source);
     quantization_step_ = counter(content, kQuantizationStep, source);
     step_ = step;
-    slots_ = std::move(slots);
+    slots_ = std::move(sorting.slots);
     training_plans_.clear();
   }
   if (mode == Restore::kByName) {
@@ -123,8 +170,8 @@ Session::RestoreReport Session::restore(const Safetensors& content, Restore mode
     slots_.clear();
     training_plans_.clear();
   }
-  for (const std::string& name : report.restored) values_.at(name).assign(content.tensors.at(name));
-  return report;
+  for (const std::string& name : sorting.report.restored) values_.at(name).assign(content.tensors.at(name));
+  return std::move(sorting.report);
 }
 
 }  // namespace miniqat

@@ -20,7 +20,7 @@ namespace miniqat::quantize {
 namespace {
 
 /// Where the settings came from, for users of the program and of RewriteOptions.
-constexpr std::string_view kSource = "bits of layers (--bits-config, layer_bits): ";
+constexpr std::string_view kSource = "bits of layers (--bits-config): ";
 constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
 
 /// The names that patterns may have meant: all layers and the scopes they are in.
@@ -97,8 +97,7 @@ class PatternUse {
   std::string why_unused(const LayerBits& bits) {
     if (winners_.contains(&bits)) return "";
     if (const Node* lost = matched_.first_match(bits.pattern))
-      return concat("never comes first: ", lost->name(), " goes to \"", index_.first_match(lost->name())->pattern,
-                    "\"");
+      return concat("never comes first: ", lost->name(), " goes to ", quote(index_.first_match(lost->name())->pattern));
     if (const Node* skipped = skipped_.first_match(bits.pattern))
       return concat("matches no quantized layer: ", skipped->name(), " was skipped (", *reasons_.at(skipped), ")");
     const bool suggests = is_literal(bits.pattern) && suggestions_++ < kMostSuggestions;

@@ -43,6 +43,12 @@ void turn_to_evaluation(Graph& graph, Node& node) {
   }
 }
 
+bool no_layer_is_in(std::string_view scope, const Graph& graph) {
+  const auto nodes = graph.nodes();
+  return std::ranges::none_of(nodes,
+                              [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), scope); });
+}
+
 /// What the options asked for in vain.
 std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
                                   bool is_training) {
@@ -57,12 +63,10 @@ std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers,
     });
     if (!freezes && is_training)
       notes.push_back({"", false,
-                       trains ? "freeze_bn_delay has no effect on batch norms that were folded before"
-                              : "freeze_bn_delay has no effect: no batch norm trains here"});
+                       trains ? "--freeze-bn-delay has no effect on batch norms that were folded before"
+                              : "--freeze-bn-delay has no effect: no batch norm trains here"});
   }
-  const bool in_vain = std::ranges::none_of(
-      nodes, [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), options.scope); });
-  if (in_vain && !layers.skips.empty())
+  if (no_layer_is_in(options.scope, graph) && !layers.skips.empty())
     notes.push_back({"", false, concat("no layer is in scope ", quote(options.scope))});
   for (std::string& note : notes_on_layer_bits(layers, options)) notes.push_back({"", false, std::move(note)});
   return notes;
@@ -86,6 +90,16 @@ std::vector<std::string> warnings_about(const RewriteOptions& options, const std
   return warnings;
 }
 
+void require_quantized(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                       const RewriteReport& report) {
+  if (!options.scope.empty() && no_layer_is_in(options.scope, graph))
+    fail("--strict: no layer is in scope ", quote(options.scope));
+  std::string refused;
+  for (const std::string& edge : unquantized_edges(graph, layers, options, report))
+    refused += (refused.empty() ? "" : "; ") + edge;
+  if (!refused.empty()) fail("--strict: left float: ", refused);
+}
+
 RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
   const DoneBefore before(graph);
   if (!is_training) {
@@ -95,21 +109,17 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   std::vector<MatchReport> batch_norms = fold_batch_norms(graph, options, is_training);
   const LayerSearch layers = find_layers(graph, options.scope);
   std::vector<std::string> inserted = insert_fake_quants(graph, layers.matches, options, is_training);
+  const bool has_inserted = !inserted.empty();
   graph.verify();
 
   RewriteReport report = report_rewrite(graph, layers, options, std::move(inserted));
-  report.conflicts = before.conflicts(graph, layers, options, is_training);
+  report.conflicts = before.conflicts(graph, layers, options, is_training, has_inserted);
   report.warnings = warnings_about(options, batch_norms, is_training);
   report.batch_norms = std::move(batch_norms);
   if (std::string note = note_on_float_edges(graph, report); !note.empty())
     report.matches.push_back({"", false, std::move(note)});
   for (MatchReport& note : notes_on(graph, layers, options, is_training)) report.matches.push_back(std::move(note));
-  if (options.strict) {
-    std::string refused;
-    for (const std::string& edge : unquantized_edges(graph, layers, options, report))
-      refused += (refused.empty() ? "" : "; ") + edge;
-    if (!refused.empty()) fail("strict: left float: ", refused);
-  }
+  if (options.strict) require_quantized(graph, layers, options, report);
   return report;
 }
 
@@ -134,10 +144,10 @@ void RewriteOptions::check() const {
   check_steps("quant_delay", quant_delay);
   if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
   if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
-  check_layer_bits(layer_bits, "layer_bits");
+  check_layer_bits(layer_bits, "bits_config");
   for (const LayerBits& bits : layer_bits)
     if (bits.symmetric.value_or(symmetric) && !bits.symmetric_weights.value_or(true))
-      fail("layer_bits: pattern ", quote(bits.pattern),
+      fail("bits_config: pattern ", quote(bits.pattern),
            ": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
 }
 

@@ -126,7 +126,8 @@ struct RewriteReport {
 /// Rewrites `graph` in place for training with simulated quantization, in the manner of tf.contrib.quantize's function
 /// of that name: folds batch norms (fold_batch_norms.h), then inserts quantizers (insert_fake_quant.h). Works on
 /// structure, never on names. Idempotent: a second call inserts nothing. Ends in Graph::verify(). Throws Error for
-/// options out of range and, with `strict`, for layers with an unquantized edge (naming each); the graph is then
+/// options out of range and, with `strict`, for a scope without a layer and for layers with an unquantized edge (naming
+/// each); the graph is then
 /// unchanged.
 RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options = {});
 

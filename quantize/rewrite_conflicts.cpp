@@ -41,9 +41,24 @@ class QuantizerComparison {
       compare_activations(quantizer, options_, nullptr);
   }
 
+  /// After all layers in scope: what none of them claims is another scope's.
+  void compare_scope(const Node& quantizer) {
+    const bool made_here = names_.contains(quantizer.name()) && is_rewrites_own(quantizer);
+    if (!made_here || seen_.contains(&quantizer) || in_scope(quantizer.name(), options_.scope) || of_input(quantizer))
+      return;
+    conflicts.push_back({"scope", concat(quantizer.name(), " is outside of it")});
+  }
+
   std::vector<SettingConflict> conflicts;
 
  private:
+  static bool is_rewrites_own(const Node& quantizer) {
+    const RangeKind range = quantizer.as<FakeQuant>()->attributes().range;
+    return range == RangeKind::kLastValue || range == RangeKind::kMovingAverage;
+  }
+
+  static bool of_input(const Node& quantizer) { return quantizer.input(0).node->type() == "Placeholder"; }
+
   bool is_new(const Node* node) {
     return node->as<FakeQuant>() != nullptr && names_.contains(node->name()) && seen_.insert(node).second;
   }
@@ -76,6 +91,11 @@ class QuantizerComparison {
   void compare_activations(const Node& quantizer, const RewriteOptions& options, const LayerBits* bits) {
     const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
     if (own.range != RangeKind::kMovingAverage) return;
+    const std::string& of = quantizer.input(0).node->name();
+    if (!options.quantize_input && of_input(quantizer))
+      conflicts.push_back({"quantize_input", concat(of, " has the quantizer ", quantizer.name())});
+    if (options.float_pools && is_pool(*quantizer.input(0).node))
+      conflicts.push_back({"float_pools", concat(of, " has the quantizer ", quantizer.name())});
     compare_bits(quantizer, bits && bits->activation_bits, "activation_bits", options.activation_bits);
     if (own.symmetric != options.symmetric)
       add(quantizer, bits && bits->symmetric, "symmetric", symmetry(own.symmetric), symmetry(options.symmetric));
@@ -131,11 +151,13 @@ DoneBefore::DoneBefore(const Graph& graph) {
 }
 
 std::vector<SettingConflict> DoneBefore::conflicts(const Graph& graph, const LayerSearch& layers,
-                                                   const RewriteOptions& options, bool is_training) const {
+                                                   const RewriteOptions& options, bool is_training,
+                                                   bool inserted) const {
   if (quantizers_.empty() && batch_norms_.empty()) return {};
   QuantizerComparison comparison(quantizers_, layers, options, is_training);
   for (const LayerMatch& match : layers.matches) comparison.compare_layer(match);
   for (const Node* node : graph.nodes()) {
+    if (node->as<FakeQuant>() && !inserted) comparison.compare_scope(*node);
     if (node->as<FakeQuant>()) comparison.compare_other(*node);
     if (is_training && node->as<layers::BatchNorm>() && batch_norms_.contains(node->name()))
       compare_batch_norm(*node, options, comparison.conflicts);

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/quote.h"
 #include "quantize/fake_quant.h"
@@ -147,10 +148,10 @@ std::string EdgeClassifier::why_float_origin(const Node& origin) const {
   if (const auto match = matched_.find(&origin); match != matched_.end())
     return concat("read inside ", match->second->layer->name(), "'s match, before the quantizer");
   if (is_requantized(origin)) {
-    if (options_.float_pools && is_pool(origin)) return "left without a quantizer, as asked (float_pools)";
+    if (options_.float_pools && is_pool(origin)) return "left without a quantizer, as asked (--float-pools)";
     const bool reads_input = std::ranges::any_of(
         origin.inputs(), [&](const Output& input) { return origin_of(input).node->type() == "Placeholder"; });
-    return reads_input ? "computed from an input without quantizer (see quantize_input)"
+    return reads_input ? "computed from an input without quantizer (--quantize-input)"
                        : "none of its inputs is quantized";
   }
   return concat(origin.type(), " outside of any match stays float");
@@ -213,8 +214,6 @@ MatchReport describe_match(const LayerMatch& match, const RewriteOptions& option
 bool is_parameter_operand(const Graph& graph, const EdgeReport& edge) {
   return !is_layer(graph.at(edge.consumer)) && is_parameter(*graph.output_at(edge.tensor).node);
 }
-
-std::string count(std::size_t n, const std::string& thing) { return concat(n, " ", thing, n == 1 ? "" : "s"); }
 
 /// Left-aligned columns, two spaces apart; the last one ragged.
 std::string table(const std::vector<std::vector<std::string>>& rows) {
@@ -289,7 +288,7 @@ std::string note_on_float_edges(const Graph& graph, const RewriteReport& report)
     if (edges++ == 0) first = &edge;
   }
   if (edges == 0) return "";
-  return concat(count(edges, "edge"), " into layers left float: ", first->tensor, " -> ", first->consumer, " (",
+  return concat(counted(edges, "edge"), " into layers left float: ", first->tensor, " -> ", first->consumer, " (",
                 first->reason, ")", edges == 1 ? "" : ", ...");
 }
 
@@ -322,9 +321,9 @@ std::string RewriteReport::text() const {
     edge_rows.push_back({edge.tensor, "-> " + edge.consumer, std::string(name_of(edge.status)), edge.reason});
 
   const auto folded = static_cast<std::size_t>(std::ranges::count(batch_norms, true, &MatchReport::matched));
-  std::string text = concat(count(matched, "layer"), " matched, ", skipped, " skipped; ",
-                            batch_norms.empty() ? "" : count(folded, "batch norm") + " folded; ",
-                            count(inserted.size(), "quantizer"), " inserted\n", notes());
+  std::string text = concat(counted(matched, "layer"), " matched, ", skipped, " skipped; ",
+                            batch_norms.empty() ? "" : counted(folded, "batch norm") + " folded; ",
+                            counted(inserted.size(), "quantizer"), " inserted\n", notes());
   if (!norm_rows.empty()) text += "\nbatch norms\n" + table(norm_rows);
   if (!layer_rows.empty()) text += "\nlayers\n" + table(layer_rows);
   if (!edge_rows.empty()) text += "\nedges\n" + table(edge_rows);

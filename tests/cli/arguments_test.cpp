@@ -5,7 +5,9 @@
 
 #include <limits>
 #include <map>
+#include <sstream>
 
+#include "core/error.h"
 #include "core/safetensors.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
@@ -55,7 +57,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
       {"models", {"--model", "--out", "--width", "--batch-size", "--image-size", "--classes"}}};
   const Outcome all = program({"--help"});
   expect_success(all);
-  for (const char* variable : {"MINIQAT_DATA_DIR", "MINIQAT_MAX_ISA", "OMP_NUM_THREADS"})
+  for (const char* variable : {"MINIQAT_DATA_DIR", "MINIQAT_MAX_ISA", "MINIQAT_GUARD", "OMP_NUM_THREADS"})
     EXPECT_NE(all.out.find(variable), std::string::npos) << variable;
   for (const auto& [command, names] : flags) {
     EXPECT_NE(all.out.find(command), std::string::npos) << command;
@@ -63,6 +65,37 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
     expect_success(help);
     for (const std::string& name : names) EXPECT_NE(help.out.find(name), std::string::npos) << command << " " << name;
   }
+}
+
+/// Every flag of a command that takes a value, as its help shows them.
+std::vector<std::string> flags_with_values(const std::string& help) {
+  std::vector<std::string> flags;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string flag, value;
+    words >> flag >> value;
+    const bool takes = value.starts_with("TEXT") || value.starts_with("INT") || value.starts_with("FLOAT") ||
+                       value.starts_with("UINT") || value.ends_with("FILE") || value == "[FILE]";
+    if (flag.starts_with("--") && takes) flags.push_back(flag);
+  }
+  return flags;
+}
+
+// A shell gives an empty word for a variable that is not set; it must not mean the default.
+TEST_F(ArgumentsTest, NoFlagTakesAnEmptyValue) {
+  std::size_t checked = 0;
+  for (const std::string command :
+       {"train", "calibrate", "eval", "rewrite", "run", "inspect", "models", "export", "verify", "bench"})
+    for (const std::string& flag : flags_with_values(program({command, "--help"}).out)) {
+      refuses({command, flag, ""}, 2, {"miniqat " + command + ": ", flag + " must not be empty"});
+      refuses({command, flag + "=", "--help"}, 2, {flag + " must not be empty"});
+      refuses({command, flag, ","}, 2, {flag + " must not be empty"});
+      ++checked;
+    }
+  EXPECT_GT(checked, 80u);
+  refuses({"inspect", ""}, 2, {"an argument must not be empty"});
+  refuses({""}, 2, {"miniqat: an argument must not be empty"});
 }
 
 TEST_F(ArgumentsTest, WithoutACommandTheHelpIsShown) {
@@ -100,16 +133,16 @@ TEST_F(ArgumentsTest, NumbersOutOfRangeAreUsageErrors) {
     refuses({"train", flag, value}, 2, {name});
   };
   for (const std::string value : {"1", "17", "-4", "abc", "8.5", "99999999999"}) {
-    refuses_setting("--weight-bits", value, value == "1" ? "weight_bits" : "bits");
+    refuses_setting("--weight-bits", value, "--weight-bits");
   }
-  refuses_setting("--activation-bits", "1", "activation_bits");
+  refuses_setting("--activation-bits", "1", "--activation-bits must be");
   for (const std::string rate : {"-0.1", "nan", "inf", "-inf", "1e300", "fast"}) {
-    refuses_setting("--learning-rate", rate, "learning");
+    refuses_setting("--learning-rate", rate, "--learning-rate");
   }
-  refuses_setting("--weight-decay", "nan", "weight_decay");
-  refuses_setting("--momentum", "1", "momentum");
-  refuses_setting("--ema-decay", "1.5", "ema_decay");
-  refuses_setting("--quant-delay", "-1", "quant_delay");
+  refuses_setting("--weight-decay", "nan", "--weight-decay");
+  refuses_setting("--momentum", "1", "--momentum must");
+  refuses_setting("--ema-decay", "1.5", "--ema-decay must");
+  refuses_setting("--quant-delay", "-1", "--quant-delay must");
   refuses_setting("--epochs", "0", "--epochs");
   refuses_setting("--epochs", "9000000000000000000", "--epochs");
   refuses_setting("--steps", "-1", "--steps");
@@ -139,6 +172,19 @@ TEST_F(ArgumentsTest, ConfigFilesAreChecked) {
   refuses_config(R"({"steps": 18446744073709551615})", 2, {"steps", "18446744073709551615"});
   refuses_config(R"({"momentum": null})", 2, {"momentum", "null"});
   refuses_config(R"({"float": 1})", 2, {"float"});
+  // What a flag may not say, a file may not, either.
+  refuses_config(R"({"weight_bits": 17})", 2, {"--weight-bits must be 2 to 16, not 17"});
+  refuses_config(R"({"freeze_bn_delay": -1})", 2, {"--freeze-bn-delay must be"});
+  refuses_config(R"({"batch_size": 0})", 2, {"--batch-size must be"});
+  refuses_config(R"({"threads": 1025})", 2, {"--threads must be"});
+  refuses_config(R"({"schedule": "step", "schedule_every": 0})", 2, {"--schedule-every must be"});
+  refuses_config(R"({"schedule": "step", "schedule_factor": 2})", 2, {"--schedule-factor must be"});
+  refuses_config(R"({"warmup_steps": 6, "steps": 6})", 2, {"--warmup-steps must be less than the run's 6 steps"});
+  refuses_config(R"({"nesterov": true, "momentum": 0})", 2, {"--nesterov needs momentum"});
+  refuses_config(R"({"save_every": ""})", 2, {"--save-every must be"});
+  refuses_config(R"({"scope": "conv9"})", 2, {"--scope \"conv9\"", "did you mean \"conv1\"?"});
+  for (const char* setting : {"model", "dataset", "augment", "optimizer", "schedule"})
+    refuses_config(concat(R"({")", setting, R"(": ""})"), 2, {"\"\""});
   refuses_config("[]", 2, {"c.json", "object"});
   refuses_config("{\"steps\": ", 1, {"c.json"});
   refuses({"train", "--config", "nowhere.json"}, 1, {"nowhere.json"});

@@ -113,21 +113,25 @@ TEST_F(EnvironmentTest, EveryInstructionSetTrains) {
   }
 }
 
-TEST_F(EnvironmentTest, UnknownInstructionSetsAreRefusedByEveryCommandBeforeItBegins) {
-  const Variable variable("MINIQAT_MAX_ISA", "AVX2");
-  const std::vector<std::string> parts = {"MINIQAT_MAX_ISA", "baseline, avx2 or avx512", "\"AVX2\""};
-  expect_error(train("run"), 2, parts);
-  EXPECT_FALSE(std::filesystem::exists(place_.path() / "run"));
-  for (const Arguments& line :
-       std::vector<Arguments>{{"models"},
-                              {"eval", "--run", "run"},
-                              {"inspect", "tiny.json"},
-                              {"rewrite", "--graph", "tiny.json", "--mode", "train", "--out", "r.json"},
-                              {"run", "--graph", "tiny.json", "--out", "o.safetensors"},
-                              {"bench", "--quick"}})
-    expect_error(program(line), 2, parts);
-  expect_success(program({"--help"}));
-  expect_success(program({"train", "--help"}));
+TEST_F(EnvironmentTest, UnknownModesAreRefusedByEveryCommandBeforeItBegins) {
+  const std::vector<std::pair<const char*, const char*>> modes = {{"MINIQAT_MAX_ISA", "baseline, avx2 or avx512"},
+                                                                  {"MINIQAT_GUARD", "after or before"}};
+  for (const auto& [name, known] : modes) {
+    const Variable variable(name, "AVX2");
+    const std::vector<std::string> parts = {name, known, "\"AVX2\""};
+    expect_error(train("run"), 2, parts);
+    EXPECT_FALSE(std::filesystem::exists(place_.path() / "run"));
+    for (const Arguments& line :
+         std::vector<Arguments>{{"models"},
+                                {"eval", "--run", "run"},
+                                {"inspect", "tiny.json"},
+                                {"rewrite", "--graph", "tiny.json", "--mode", "train", "--out", "r.json"},
+                                {"run", "--graph", "tiny.json", "--out", "o.safetensors"},
+                                {"bench", "--quick"}})
+      expect_error(program(line), 2, parts);
+    expect_success(program({"--help"}));
+    expect_success(program({"train", "--help"}));
+  }
 }
 
 // 10 test pictures in batches of 4, 7 (filled up) or 1.

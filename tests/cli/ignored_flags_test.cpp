@@ -75,7 +75,7 @@ TEST_F(IgnoredFlagsTest, OfOtherCommands) {
   refuses({"models", "--width", "0.5"}, {"--width", "--model"});
   refuses({"models", "--classes", "5"}, {"--classes", "--model"});
   refuses({"models", "--batch-size", "5"}, {"--batch-size", "--model"});
-  for (const std::string flag : {"--runtimes", "--runtime-timeout"})
+  for (const std::string flag : {"--runtimes", "--runtime-timeout", "--min-runtime-agreement"})
     refuses({"verify", "--run", "run", "--no-runtimes", flag, "5"}, {flag, "--no-runtimes"});
   refuses({"calibrate", "--run", "run", "--out", "ptq", "--ema-decay", "0.5"}, {"--ema-decay", "--method"});
 }

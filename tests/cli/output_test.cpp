@@ -75,10 +75,46 @@ TEST_F(OutputTest, RefusedNamesAreHarmlessAndShort) {
                                   {"inspect", name},
                                   {"rewrite", "--graph", "tiny.json", "--scope", name, "--strict"}}) {
       const Outcome outcome = program(line);
-      if (outcome.status == 0) continue;
+      EXPECT_NE(outcome.status, 0) << line[0];
       expect_error(outcome, outcome.status, {});
       EXPECT_EQ(outcome.err.find_first_of("\x1b\x07"), std::string::npos) << line[0] << " " << outcome.err;
       EXPECT_LT(outcome.err.size(), 1500u) << line[0];
+    }
+  }
+}
+
+// Of files and directories that are there, too, whatever a command says of them.
+TEST_F(OutputTest, PathsAreHarmlessWhereAllGoesWell) {
+  const std::string escape = "\x1b[31m\xc2\x9b";
+  const std::string graph = escape + "g.json", run = escape + "run", ptq = escape + "ptq", file = escape + "out";
+  place_.write(graph, tiny_classifier());
+  const Arguments trained = train_command(run, {"--model", graph, "--float", "--profile"});
+  for (const Arguments& line : {trained,
+                                {"train", "--resume", "--out", run},
+                                {"train", "--resume", "--out", run, "--steps", "14", "--stop-at", "13"},
+                                {"calibrate", "--run", run, "--out", ptq, "--batches", "2"},
+                                train_command(escape + "qat", {"--model", graph, "--init-checkpoint", run}),
+                                {"eval", "--run", ptq},
+                                {"eval", "--run", ptq, "--integer"},
+                                {"verify", "--run", ptq, "--runtimes", escape + "nowhere"},
+                                {"verify", "--run", ptq, "--no-runtimes"},
+                                {"export", "--run", ptq, "--format", "miniqat", "--out", file},
+                                {"export", "--run", ptq, "--format", "json", "--out", file + ".json"},
+                                {"eval", "--model", file, "--dataset", "mnist", "--data-dir", "digits"},
+                                {"inspect", run},
+                                {"rewrite", "--graph", graph, "--report", "--out", escape + "q.json"},
+                                {"rewrite", "--graph", escape + "q.json", "--report", "--out", escape + "p.json"},
+                                {"inspect", "--diff", graph, escape + "q.json"},
+                                {"run", "--graph", graph, "--checkpoint", run, "--by-name", "--random-feeds", "--fetch",
+                                 "pool1", "--out", file}}) {
+    SCOPED_TRACE(::testing::PrintToString(line));
+    const Outcome outcome = program(line);
+    if (line[0] != "verify") {
+      EXPECT_EQ(outcome.status, 0) << outcome.err;
+    }
+    for (const std::string& text : {outcome.out, outcome.err}) {
+      EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+      EXPECT_EQ(text.find("\xc2\x9b"), std::string::npos) << text;
     }
   }
 }

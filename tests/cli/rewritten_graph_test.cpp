@@ -69,6 +69,10 @@ TEST_F(RewrittenGraphTest, OtherSettingsAreRefusedByName) {
     expect_error(train("run", more), 2, texts);
     EXPECT_FALSE(std::filesystem::exists(path("run")));
   }
+  // A value of --config is as good as a flag, if it is not what the flag's absence means.
+  place_.write("c.json", R"({"weight_bits": 4})");
+  expect_error(train("run", {"--model", "q.json", "--config", "c.json"}), 2,
+               {"--weight-bits 4", "conv1/weights_quant has 2 bits, not 4"});
   place_.write("bits.json", R"({"conv1": {"weight_bits": 8}})");
   expect_error(rewrite({"--bits-config", "bits.json"}, "q.json", "again.json"), 2,
                {"--bits-config bits.json", "conv1/weights_quant has 2 bits, not 8"});
@@ -76,10 +80,55 @@ TEST_F(RewrittenGraphTest, OtherSettingsAreRefusedByName) {
 
 TEST_F(RewrittenGraphTest, TheSameSettingsAreTheSameAsOnce) {
   const Arguments same = {"--weight-bits", "2", "--activation-bits", "3", "--quant-delay", "2"};
-  expect_success(rewrite(same, "q.json", "twice.json"));
-  EXPECT_EQ(bytes_of(path("twice.json")), bytes_of(path("q.json")));
-  expect_success(rewrite({}, "q.json", "unasked.json"));
-  EXPECT_EQ(bytes_of(path("unasked.json")), bytes_of(path("q.json")));
+  for (const Arguments& flags : {same, Arguments{}}) {
+    const Outcome again = rewrite(flags, "q.json", "again.json");
+    EXPECT_EQ(again.status, 0);
+    EXPECT_EQ(again.err, "note: q.json is quantized already (W2A3, 4 quantizers); nothing changed\n");
+    EXPECT_EQ(bytes_of(path("again.json")), bytes_of(path("q.json")));
+  }
+}
+
+TEST_F(RewrittenGraphTest, AScopeCannotTakeQuantizersAway) {
+  const std::vector<std::string> parts = {"--scope conv1", "q.json was rewritten before", "is outside of it"};
+  expect_error(rewrite({"--scope", "conv1"}, "q.json", "again.json"), 2, parts);
+  expect_error(train("run", {"--model", "q.json", "--scope", "conv1"}), 2, parts);
+  // Scope after scope is no contradiction, nor is the same one twice.
+  EXPECT_EQ(rewrite({"--scope", "conv1", "--weight-bits", "4"}, "tiny.json", "part.json").status, 0);
+  expect_success(rewrite({"--scope", "fc", "--weight-bits", "3"}, "part.json", "both.json"));
+  EXPECT_EQ(rewrite({"--scope", "conv1", "--weight-bits", "4"}, "part.json", "again.json").status, 0);
+  EXPECT_NE(program({"inspect", "both.json"}).out.find("(W3-4A8 mixed)"), std::string::npos);
+}
+
+TEST_F(RewrittenGraphTest, TheInputsQuantizerIsGivenOrRefused) {
+  expect_success(rewrite({"--quantize-input"}, "q.json", "given.json"));
+  EXPECT_NE(program({"inspect", "given.json"}).out.find("images/input_quant"), std::string::npos);
+  expect_error(rewrite({"--quantize-input=false"}, "given.json", "again.json"), 2,
+               {"--quantize-input", "images has the quantizer images/input_quant"});
+}
+
+TEST_F(RewrittenGraphTest, PoolsKeepTheirQuantizers) {
+  std::string text = tiny_classifier();
+  text.replace(text.find("MaxPool"), 7, "AvgPool");
+  place_.write("pool.json", text);
+  expect_success(rewrite({}, "pool.json", "pooled.json"));
+  const std::vector<std::string> parts = {"--float-pools", "pool1 has the quantizer pool1/activation_AvgPool_quant"};
+  expect_error(rewrite({"--float-pools"}, "pooled.json", "again.json"), 2, parts);
+  expect_error(train("run", {"--model", "pooled.json", "--float-pools"}), 2, parts);
+  EXPECT_EQ(rewrite({"--float-pools"}, "pool.json", "float.json").status, 0);
+  expect_success(rewrite({}, "float.json", "added.json"));
+}
+
+TEST_F(RewrittenGraphTest, OfSeveralDelaysTheRunNamesTheNext) {
+  EXPECT_EQ(rewrite({"--scope", "conv1", "--quant-delay", "5"}, "tiny.json", "part.json").status, 0);
+  expect_success(rewrite({"--quant-delay", "30", "--scope", "fc"}, "part.json", "both.json"));
+  const Outcome some = train("some", {"--model", "both.json"});
+  EXPECT_EQ(some.status, 0);
+  EXPECT_EQ(some.err,
+            "warning: some quantizers were to begin later, the next at step 30 (the graph's delay), the run ended at "
+            "step 12: no step was trained with them, and evaluation quantizes what was never trained for it\n");
+  EXPECT_EQ(train("none", {"--model", "both.json", "--steps", "4"}).err,
+            "warning: quantization was to begin at step 5 (the graph's delay), the run ended at step 4: no step was "
+            "trained with it, and evaluation quantizes what was never trained for it\n");
 }
 
 TEST_F(RewrittenGraphTest, FloatIsRefused) {

@@ -281,6 +281,18 @@ TEST_F(RunFaultsTest, APlaceThatCannotBeWritten) {
   }
 }
 
+// Nobody knows there whether who wrote them lives.
+TEST_F(RunFaultsTest, WithoutLocksOnlyOwnFilesAreTouched) {
+  place_.write("run/.config.json.1.0.tmp", "half");
+  expect_success(with_fault("run", "ENOLCK:1", command("run")));
+  EXPECT_EQ(bytes_of(path("run/.config.json.1.0.tmp")), "half");
+  expect_success(with_fault("run", "ENOLCK:1", {"train", "--resume", "--out", "run", "--steps", "14"}));
+  EXPECT_EQ(bytes_of(path("run/.config.json.1.0.tmp")), "half");
+  place_.write("begun/.lock", R"({"process": 1, "host": "box"})");
+  place_.write("begun/bits.json", "{}");
+  expect_error(with_fault("begun", "ENOLCK:1", command("begun")), 1, {"begun holds no run, but a file", "bits.json"});
+}
+
 TEST_F(RunFaultsTest, ADirectoryThatVanishes) {
   Program program(train_command("run", {"--steps", "100000000"}), place_.path());
   program.wait_for_output("epoch");

@@ -1,10 +1,14 @@
 #include "cli/subprocess.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <csignal>
+#include <thread>
 
 #include "cli/interrupt.h"
+#include "core/error.h"
 
 namespace miniqat::cli {
 namespace {
@@ -43,6 +47,32 @@ TEST(Subprocess, AProgramThatClosesItsPipesMayEndLater) {
 
 TEST(Subprocess, AnInterruptEndsTheWaitForAProgramWithoutPipes) {
   EXPECT_THROW(shell("exec >&- 2>&-; kill -INT $PPID; exec sleep 100", seconds(0)), Interrupted);
+}
+
+/// No file may be open beyond the first while one lives: a poll() of two fails.
+class NoFiles {
+ public:
+  NoFiles() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none = {.rlim_cur = 1, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoFiles(const NoFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Subprocess, AFailureLeavesNoProcessBehind) {
+  std::thread later([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const NoFiles limited;
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  });
+  EXPECT_THROW(shell("exec sleep 100", seconds(60)), Error);
+  later.join();
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
 }
 
 TEST(Subprocess, OutputWithoutEndIsReadButNotKept) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -161,6 +162,21 @@ TEST_F(TrainLifeTest, FilesOfOthersStayWhatTheyAre) {
   fs::create_symlink(path("mine.txt"), path("linked/.lock"));
   expect_error(train("linked"), 1, {"cannot write linked/.lock"});
   EXPECT_EQ(bytes_of(path("mine.txt")), "mine");
+  for (const std::string text : {"4711", R"({"name": "mine"})", "[]\n"}) {
+    place_.write("other/.lock", text);
+    place_.write("other/bits.json", "mine");
+    for (const Arguments& more : {Arguments{}, {"--overwrite"}})
+      expect_error(train("other", more), 1, {"other/.lock is no lock of miniqat's"});
+    EXPECT_EQ(bytes_of(path("other/.lock")), text);
+    EXPECT_EQ(bytes_of(path("other/bits.json")), "mine");
+  }
+  // An empty one, as many tools make it, is no sign that a run died there.
+  place_.write("other/.lock", "");
+  expect_error(train("other"), 1, {"other holds no run, but a file that a run would overwrite: bits.json"});
+  fs::create_directory(path("pipe"));
+  ASSERT_EQ(::mkfifo(path("pipe/.lock").c_str(), 0600), 0);
+  expect_error(train("pipe"), 1, {"pipe/.lock is no lock of miniqat's"});
+  EXPECT_TRUE(fs::is_fifo(path("pipe/.lock")));
 }
 
 // A container counts its processes anew: that which died had our number.
@@ -224,7 +240,33 @@ TEST_F(TrainLifeTest, OverwritingDestroysNothingForARunThatCannotBegin) {
   expect_error(train("run", {"--overwrite", "--init-checkpoint", "run"}), 2, {"--overwrite", "--init-checkpoint"});
   expect_error(train("run", {"--overwrite", "--init-checkpoint", "run/checkpoint.safetensors"}), 2, {"--overwrite"});
   expect_error(program({"calibrate", "--run", "run", "--out", "run", "--overwrite"}), 2, {"--overwrite", "--run"});
+  for (const std::string file : {"eval_graph.json", "train_graph.json"})
+    expect_error(train("run", {"--overwrite", "--model", "run/" + file}), 2, {"--overwrite", "--model", "run/" + file});
+  fs::create_symlink(path("run/eval_graph.json"), path("link.json"));
+  expect_error(train("run", {"--overwrite", "--model", "link.json"}), 2, {"--overwrite", "--model reads, link.json"});
+  Arguments inside = train_command(".", {"--overwrite", "--init-checkpoint", "checkpoint.safetensors", "--model",
+                                         "../tiny.json", "--data-dir", "../digits"});
+  expect_error(miniqat(inside, path("run")), 2, {"--overwrite", "--init-checkpoint"});
   EXPECT_TRUE(files_of(path("run")) == before);
+}
+
+// Only the run's own files are deleted.
+TEST_F(TrainLifeTest, WhatLiesDeeperMayBeRead) {
+  expect_success(train("run"));
+  expect_success(train("run/before"));
+  expect_success(train("run", {"--overwrite", "--init-checkpoint", "run/before"}));
+}
+
+TEST_F(TrainLifeTest, ACalibratedRunIsNoTrainingToGoOnWith) {
+  expect_success(train("float", {"--float", "--stop-at", "5"}));
+  EXPECT_EQ(program({"calibrate", "--run", "float", "--out", "ptq", "--batches", "2"}).status, 0);
+  const std::string before = checkpoint_bytes("ptq");
+  for (const Arguments& more : {Arguments{}, {"--steps", "20"}})
+    expect_error(resume("ptq", more), 2,
+                 {"--resume", "ptq was calibrated, not trained", "train --init-checkpoint ptq"});
+  EXPECT_TRUE(checkpoint_bytes("ptq") == before);
+  EXPECT_FALSE(fs::exists(path("ptq/metrics.jsonl")));
+  expect_success(resume("float"));
 }
 
 TEST_F(TrainLifeTest, WhenCheckpointsAreTakenChangesNothing) {
@@ -325,8 +367,7 @@ TEST_F(TrainLifeTest, HowOftenToLogAndSaveIsKept) {
 TEST_F(TrainLifeTest, ADelayThatIsNeverReachedIsAWarning) {
   const Outcome outcome = train("run", {"--quant-delay", "13"});
   EXPECT_EQ(outcome.status, 0);
-  expect_text(outcome.err, "warning: quantization was to begin at step 13, the run ended at step 12");
-  expect_text(outcome.err, "--quant-delay");
+  expect_text(outcome.err, "warning: quantization was to begin at step 13 (--quant-delay), the run ended at step 12: ");
   expect_success(train("reached", {"--quant-delay", "12"}));
   expect_success(train("stopped", {"--quant-delay", "12", "--stop-at", "5"}));
 }

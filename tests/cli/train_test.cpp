@@ -23,6 +23,14 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+/// The tiny classifier with its pool in a scope of its own, which holds no layer.
+std::string with_scoped_pool() {
+  std::string text = tiny_classifier();
+  for (std::size_t place = 0; (place = text.find("pool1", place)) != std::string::npos; place += 9)
+    text.replace(place, 5, "pools/one");
+  return text;
+}
+
 class TrainTest : public TinyTaskTest {
  protected:
   void SetUp() override {
@@ -168,6 +176,9 @@ TEST_F(TrainTest, ResumingACompleteRunChangesNothing) {
 TEST_F(TrainTest, StoppingBeforeTheCheckpointIsAUsageError) {
   expect_success(train("run", {"--stop-at", "6"}));
   const std::string summary = bytes_of(path("run/summary.json"));
+  expect_error(resume("run", {"--stop-at", "13"}), 2, {"--stop-at 13", "the run ends at step 12 already"});
+  expect_error(train("new", {"--stop-at", "13"}), 2, {"--stop-at 13", "the run ends at step 12 already"});
+  EXPECT_FALSE(fs::exists(path("new")));
   expect_error(resume("run", {"--stop-at", "6"}), 2, {"--stop-at 6", "step 6"});
   expect_error(resume("run", {"--stop-at", "4"}), 2, {"--stop-at 4", "step 6"});
   EXPECT_EQ(bytes_of(path("run/summary.json")), summary);
@@ -203,7 +214,23 @@ TEST_F(TrainTest, ARunKilledBeforeItsFirstCheckpointStartsAnew) {
 }
 
 TEST_F(TrainTest, AScopeWithoutLayersIsNoQuantizedRun) {
-  expect_error(train("run", {"--scope", "nosuch"}), 1, {"nothing in tiny.json was quantized", "nosuch"});
+  place_.write("pools.json", with_scoped_pool());
+  expect_error(train("run", {"--model", "pools.json", "--scope", "pools"}), 1,
+               {"nothing in pools.json was quantized", "\"pools\""});
+  EXPECT_FALSE(fs::exists(path("run")));
+}
+
+TEST_F(TrainTest, AScopeWithoutANodeIsAUsageError) {
+  for (const auto& [scope, meant] : {std::pair<std::string, std::string>{"conv2", "did you mean \"conv1\"?"},
+                                     {"conv1/Conv2D", "no node of tiny.json is in that scope"},
+                                     {"nosuch", "no node of tiny.json is in that scope\n"}}) {
+    expect_error(train("run", {"--scope", scope}), 2, {"--scope \"" + scope + "\"", meant});
+    expect_error(program({"rewrite", "--graph", "tiny.json", "--scope", scope}), 2, {"--scope", scope, meant});
+    expect_error(program({"rewrite", "--graph", "tiny.json", "--scope", scope, "--strict"}), 2, {"--scope", meant});
+  }
+  place_.write("pools.json", with_scoped_pool());
+  expect_error(program({"rewrite", "--graph", "pools.json", "--scope", "pools", "--strict"}), 1,
+               {"--strict: no layer is in scope \"pools\""});
   EXPECT_FALSE(fs::exists(path("run")));
 }
 

@@ -259,7 +259,8 @@ TEST_F(GraphJsonTest, AVariableThatNoCheckpointCanHoldIsRefused) {
   const auto node = [](const std::string& op) {
     return file_of(R"({"name": "__metadata__", "op": ")" + op + R"(", "attrs": {"shape": [1]}})");
   };
-  expect_refused(node("Variable"), {"[Variable \"__metadata__\"]"});
+  expect_refused(node("Variable"), {"[Variable \"__metadata__\"] needs another name",
+                                    ".safetensors files keep \"__metadata__\" for remarks"});
   EXPECT_EQ(error_for(node("Placeholder")), "");
 }
 

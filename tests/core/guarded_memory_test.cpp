@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "core/parallel.h"
 #include "core/scratch.h"
@@ -133,6 +135,38 @@ TEST_F(GuardedMemoryTest, ScratchMemoryIsGuardedAndHoldsNaNs) {
                 "overwritten 16 bytes after the end of a buffer of 4 bytes, in or since the loop");
     EXPECT_EXIT(read_scratch_unwritten(), ::testing::ExitedWithCode(0), "");
   }
+}
+
+void touch_a_page() {
+  auto* memory = static_cast<volatile std::byte*>(allocate_guarded(64));
+  memory[64] = std::byte{1};
+}
+
+/// Calls `fault` in a step of its own or in none, while another thread is in the middle of a step.
+void beside_another_session(bool in_a_step, void (*fault)()) {
+  std::atomic<bool> begun = false;
+  std::thread other([&] {
+    const GuardedStep step([] { return "the other's step"; });
+    begun = true;
+    while (true) std::this_thread::yield();
+  });
+  while (!begun) std::this_thread::yield();
+  if (!in_a_step) fault();
+  const GuardedStep step([] { return "a step of mine"; });
+  fault();
+  other.join();
+}
+
+TEST_F(GuardedMemoryTest, OfTwoSessionsTheOneIsNamedThatDidIt) {
+  ask_for("after");
+  EXPECT_EXIT(beside_another_session(true, touch_a_page), ::testing::KilledBySignal(SIGSEGV),
+              "touched 0 bytes after the end of a buffer of 64 bytes, in or since a step of mine\n");
+}
+
+TEST_F(GuardedMemoryTest, WhoIsInNoStepNamesThoseThatRun) {
+  ask_for("after");
+  EXPECT_EXIT(beside_another_session(false, touch_a_page), ::testing::KilledBySignal(SIGSEGV),
+              "in or since the other's step\n");
 }
 
 void read_memory_given_back() {

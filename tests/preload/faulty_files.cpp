@@ -5,6 +5,7 @@
 //   short:N     from the N-th on, a write takes 7 bytes at most
 //   EIO:N       the N-th call fails
 //   count:1     nothing; "CALLS calls" is the last line of stderr
+//   ENOLCK:1    the file system knows no locks
 //   EROFS:N     from the N-th on, every call that would change something fails; so with EACCES
 
 #include <dlfcn.h>
@@ -151,6 +152,10 @@ int ftruncate(int file, off_t size) noexcept { return pass("ftruncate", file, si
 int ftruncate64(int file, off_t size) noexcept { return pass("ftruncate64", file, size); }
 int fsync(int file) { return pass("fsync", file); }
 int fdatasync(int file) { return pass("fdatasync", file); }
-int flock(int file, int operation) noexcept { return pass("flock", file, operation); }
+int flock(int file, int operation) noexcept {
+  if (!is("ENOLCK") || !counts(file)) return pass("flock", file, operation);
+  errno = ENOLCK;
+  return -1;
+}
 
 }  // extern "C"

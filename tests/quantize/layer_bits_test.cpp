@@ -80,7 +80,7 @@ TEST(LayerBits, OptionsAreCheckedLikeFiles) {
     return error_of([&] { RewriteOptions{.layer_bits = list}.check(); });
   };
   EXPECT_EQ(message({{.pattern = "a", .weight_bits = 2, .activation_bits = 16, .ema_decay = 0}}), "");
-  EXPECT_TRUE(mentions(message({{.pattern = "a", .weight_bits = 1}}), {"layer_bits", "\"a\"", "weight_bits", "not 1"}));
+  EXPECT_TRUE(mentions(message({{.pattern = "a", .weight_bits = 1}}), {"bits_config", "\"a\"", "weight_bits", "not 1"}));
   EXPECT_TRUE(mentions(message({{.pattern = "a", .activation_bits = 17}}), {"\"a\"", "activation_bits", "not 17"}));
   EXPECT_TRUE(mentions(message({{.pattern = "a", .ema_decay = 1}}), {"\"a\"", "ema_decay"}));
   EXPECT_TRUE(mentions(message({{.pattern = "a", .ema_decay = std::nan("")}}), {"\"a\"", "ema_decay"}));
@@ -95,7 +95,7 @@ TEST(LayerBits, SymmetricIncludesTheWeightsAlsoHere) {
   const auto message = [](bool symmetric, const LayerBits& bits) {
     return error_of([&] { RewriteOptions{.symmetric = symmetric, .layer_bits = {bits}}.check(); });
   };
-  const std::vector<std::string> parts = {"layer_bits", "\"a\"", "symmetric_weights cannot be false"};
+  const std::vector<std::string> parts = {"bits_config", "\"a\"", "symmetric_weights cannot be false"};
   EXPECT_TRUE(mentions(message(true, {.pattern = "a", .symmetric_weights = false}), parts));
   EXPECT_TRUE(mentions(message(false, {.pattern = "a", .symmetric = true, .symmetric_weights = false}), parts));
   EXPECT_EQ(message(true, {.pattern = "a", .symmetric = false, .symmetric_weights = false}), "");

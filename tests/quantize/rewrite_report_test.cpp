@@ -118,7 +118,7 @@ TEST(RewriteReport, EveryFloatEdgeHasItsReason) {
   const RewriteReport report = create_training_graph(toy.graph);
   EXPECT_EQ(edge(report, "half", "scaled"), "left float: a parameter, but no layer's weights");
   EXPECT_EQ(edge(report, "scaled", "a/Conv2D"),
-            "left float: computed from an input without quantizer (see quantize_input)");
+            "left float: computed from an input without quantizer (--quantize-input)");
   EXPECT_EQ(edge(report, "a/BiasAdd", "a/one"), "fused: computed with a/Conv2D");
   EXPECT_EQ(edge(report, "a/BiasAdd", "a/two"), "left float: read inside a/Conv2D's match, before the quantizer");
   EXPECT_EQ(edge(report, "a/two", "b/Conv2D"), "left float: none of its inputs is quantized");

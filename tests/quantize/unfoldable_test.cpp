@@ -214,7 +214,7 @@ std::vector<UnfoldableCase> cases_of_inputs() {
        "a/BatchNorm", "the weights of [MatMul \"a/MatMul\"] come from [Placeholder \"x\"]" + not_from_variable,
        "a/MatMul"},
       {"OutsideTheScope", [](ToyGraph& toy) { return norm(toy.graph, "a", toy.conv("a", toy.images())); },
-       "a/BatchNorm", "outside scope \"net\"", "", "net"},
+       "a/BatchNorm", "outside scope \"net\"", "no layer is in scope \"net\"", "net"},
       {"InPrimitiveOps",
        [](ToyGraph& toy) {
          testing::PrimitiveOps ops;

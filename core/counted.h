@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace miniqat {
+
+/// "1 step", "2 steps"; "2 batches".
+template <class Count>
+std::string counted(Count count, std::string_view thing) {
+  return concat(count, " ", thing, count == 1 ? "" : thing.ends_with("ch") ? "es" : "s");
+}
+
+}  // namespace miniqat
