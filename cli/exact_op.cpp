@@ -221,6 +221,26 @@ double ExactOp::terms_inside() const {
   return is_one_of(op_.type(), {"Softmax", "SoftmaxCrossEntropy"}) ? elements(x) : elements(x) / channels;
 }
 
+/// Of few rows, d_x = gamma / sigma * (d_y - mean(d_y) - x^ * mean(d_y * x^)) cancels nearly to nothing, whatever the
+/// inputs; the roundings of its terms stay.
+void ExactOp::add_statistics_rounding(Bounded& d_x, const Bounded& d_y) const {
+  const auto& attributes = dynamic_cast<const layers::BatchNorm&>(op_).attributes();
+  const bool of_batch = settings_.training && attributes.is_training && !settings_.frozen;
+  if (!of_batch || !d_x.value.defined() || !d_y.value.defined()) return;
+  const std::int64_t channels = d_x.value.shape().channels(), elements = d_x.value.elements();
+  const double *x = inputs_[0].value.data<double>(), *gamma = inputs_[1].value.data<double>();
+  const double *mean = exact_.outputs[1].data<double>(), *variance = exact_.outputs[2].data<double>();
+  for (std::int64_t c = 0; c < channels; ++c) {
+    double arriving = 0;
+    for (std::int64_t i = c; i < elements; i += channels)
+      arriving = std::max(arriving, std::abs(d_y.value.data<double>()[i]) + error_at(d_y.error, i));
+    const double sigma = std::sqrt(variance[c] + attributes.epsilon);
+    for (std::int64_t i = c; i < elements; i += channels)
+      d_x.error.data<double>()[i] +=
+          4 * kRounding * std::abs(gamma[c]) / sigma * arriving * (2 + std::abs(x[i] - mean[c]) / sigma);
+  }
+}
+
 void ExactOp::bound_sums() {
   const bool inexact = std::ranges::any_of(inputs_, [](const Bounded& input) { return !input.is_exact(); });
   if (only_moves(op_) && !inexact) return;
@@ -285,7 +305,18 @@ std::vector<Bounded> ExactOp::trial_backward(const std::vector<Bounded>& d_outpu
   std::vector<Bounded> result(exact.size());
   for (std::size_t k = 0; k < exact.size(); ++k)
     if (exact[k].defined()) result[k] = trials.bounded(k, terms_inside(), arriving);
+  if (is_one_of(op_.type(), {"Softmax", "SoftmaxCrossEntropy"})) add_probability_rounding(result[0], arriving);
+  if (op_.type() == "BatchNorm") add_statistics_rounding(result[0], d_outputs[0]);
   return result;
+}
+
+/// A probability near 1 has a rounding of its own, which differences of probabilities and gradients keep though they
+/// cancel: no move of the logits makes it.
+void ExactOp::add_probability_rounding(Bounded& d_logits, double arriving) const {
+  if (!d_logits.value.defined()) return;
+  const Shape& shape = d_logits.value.shape();
+  const double rows = op_.type() == "Softmax" ? 1 : static_cast<double>(shape[0]);
+  for (double& e : d_logits.error.values<double>()) e += 4 * kRounding * arriving / rows;
 }
 
 }  // namespace miniqat::cli

@@ -69,6 +69,8 @@ class ExactOp {
   std::vector<Bounded> choice_backward(const std::vector<Bounded>& d_outputs, const std::vector<bool>& wanted) const;
   std::vector<Bounded> quantizer_backward(const std::vector<Bounded>& d_outputs, const std::vector<bool>& wanted) const;
   std::vector<Bounded> trial_backward(const std::vector<Bounded>& d_outputs, const std::vector<bool>& wanted) const;
+  void add_probability_rounding(Bounded& d_logits, double arriving) const;
+  void add_statistics_rounding(Bounded& d_x, const Bounded& d_y) const;
   std::vector<Tensor> magnitudes(bool with_errors) const;
   double terms_forward() const;
   double terms_inside() const;

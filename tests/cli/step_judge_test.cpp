@@ -106,6 +106,59 @@ TEST(StepJudge, FindsATensorThatIsOverwritten) {
   EXPECT_TRUE(mentions(findings[0].text(), {"was overwritten", "[0,0]"})) << findings[0].text();
 }
 
+/// Probabilities near 1 keep a rounding in the gradient that no change of the logits makes (the differential fuzzer,
+/// seed 13, ops, 620).
+TEST(StepJudge, RoundingsOfProbabilitiesNearOneAreNoMistakes) {
+  set_thread_count(1);
+  Graph graph;
+  const Output x = layers::placeholder(graph, "x", {1, 2});
+  const Output weighting = layers::placeholder(graph, "weighting", {1, 2});
+  const Output labels = layers::placeholder(graph, "labels", {1}, DType::kInt32);
+  const Output softmax = layers::mul(graph, "product", layers::softmax(graph, "softmax", x), weighting);
+  const Output entropy = layers::softmax_cross_entropy(graph, x, labels, "entropy");
+  const Tensor logits(x.shape()), weights(x.shape()), label(labels.shape(), DType::kInt32);
+  Random random(1);
+  for (int turn = 0; turn < 200; ++turn) {
+    for (float& value : logits.values<float>()) value = random.uniform(-7, 7);
+    for (float& value : weights.values<float>()) value = random.uniform(-1, 1);
+    label.data<std::int32_t>()[0] = turn % 2;
+    const Feeds feeds = {{x, logits}, {weighting, weights}, {labels, label}};
+    for (const Output& loss : {softmax, entropy}) {
+      Session session(graph);
+      StepJudge judge;
+      session.set_observer(&judge);
+      session.run({.gradients_of = loss, .gradient_targets = {x}}, feeds);
+      ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
+    }
+  }
+}
+
+/// Nor is what remains where the gradient of a batch norm over few rows cancels (seed 1302, graphs, 2407).
+TEST(StepJudge, RoundingsOfABatchNormOverTwoRowsAreNoMistakes) {
+  set_thread_count(1);
+  Graph graph;
+  const Output x = layers::placeholder(graph, "x", {2, 2});
+  const Output weighting = layers::placeholder(graph, "weighting", {2, 2});
+  const Output gamma = layers::variable(graph, "gamma", {2}, Initializer::constant(1));
+  const Output beta = layers::variable(graph, "beta", {2});
+  const Output mean = layers::variable(graph, "mean", {2}, {}, false);
+  const Output variance = layers::variable(graph, "variance", {2}, Initializer::constant(1), false);
+  const Output y = layers::batch_norm(graph, "norm", x, gamma, beta, mean, variance, {.epsilon = 0.01});
+  const Output loss = layers::mul(graph, "loss", y, weighting);
+  const Tensor values(x.shape()), weights(x.shape());
+  Random random(1);
+  for (int turn = 0; turn < 200; ++turn) {
+    for (float& value : values.values<float>()) value = random.uniform(-3, 3);
+    for (float& value : weights.values<float>()) value = random.uniform(-1, 1);
+    Session session(graph);
+    StepJudge judge;
+    session.set_observer(&judge);
+    session.run({.gradients_of = loss, .gradient_targets = {x, gamma}, .training = true},
+                {{x, values}, {weighting, weights}});
+    ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
+  }
+}
+
 /// A model as `miniqat bench` trains it, with --bn-fold single.
 struct DeepNet {
   DeepNet() {

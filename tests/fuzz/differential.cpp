@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,48 +15,18 @@
 
 #include "core/error.h"
 #include "core/instruction_set.h"
-#include "core/random.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "tests/fuzz/cases.h"
-#include "tests/fuzz/integer_cases.h"
-#include "tests/fuzz/shrink.h"
+#include "tests/fuzz/stages.h"
 
 namespace miniqat::fuzz {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Arguments {
-  std::uint64_t seed = 0;
-  std::int64_t cases = 0;
-  double seconds = 0;
-  std::string stage = "all";
-  std::string isa = "all";
-  std::string replay;
-  std::string out = "differential-findings";
-  std::int64_t first = 0;
-  int keep_going = 1;
-  /// Set for the process that runs cases: where it says which one it is at.
-  std::string progress;
-};
-
-const std::vector<std::string> kStages = {"ops", "convolutions", "graphs", "integers"};
-/// Compilers and foreign runtimes take seconds: one case in so many goes there.
-constexpr std::int64_t kExportsEvery = 400;
-
 std::vector<std::string> chosen(const std::string& one, const std::vector<std::string>& all) {
   return one == "all" ? all : std::vector{one};
-}
-
-std::uint64_t seed_of(const Arguments& arguments, const std::string& stage, std::int64_t number) {
-  return mix(mix(arguments.seed, hash_text(stage)), static_cast<std::uint64_t>(number));
-}
-
-GraphCase graph_case(const std::string& stage, std::uint64_t seed) {
-  if (stage == "convolutions") return convolution_case(seed);
-  if (stage == "ops") return op_case(seed);
-  return net_case(seed);
 }
 
 /// Seconds, compiling C, shrinking and guarded memory included, and those of one case alone.
@@ -65,64 +36,6 @@ constexpr unsigned kLongestCase = 300, kLongestReplay = 60;
 void note_progress(const Arguments& arguments, std::int64_t number) {
   static const int file = open(arguments.progress.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (pwrite(file, &number, sizeof number, 0) != sizeof number) fail("cannot write ", arguments.progress);
-}
-
-std::string heading(const Arguments& arguments, const std::string& stage, std::int64_t number) {
-  return concat("seed ", arguments.seed, ", stage ", stage, ", case ", number, ", ", name_of(instruction_set()));
-}
-
-std::string file_name(const Arguments& arguments, const std::string& stage, std::int64_t number) {
-  return concat(stage, "-", arguments.seed, "-", number, "-", name_of(instruction_set()));
-}
-
-void report(const Arguments& arguments, const std::string& stage, std::int64_t number, const GraphCase& test,
-            const Finding& finding, const Fails& fails) {
-  std::fprintf(stderr, "%s, %s: %s\n", heading(arguments, stage, number).c_str(), test.text().c_str(),
-               finding.text.c_str());
-  const GraphCase small = shrink(test, finding, fails);
-  std::optional<Finding> again;
-  try {
-    if (finding.kind != "signal") again = judge(small);
-  } catch (const std::exception&) {
-  }
-  const std::string command = save(small, arguments.out, file_name(arguments, stage, number));
-  std::fprintf(stderr, "  shrunk to %s: %s\n  %s\n  miniqat_differential --replay %s\n", small.text().c_str(),
-               again ? again->text.c_str() : finding.text.c_str(), command.c_str(),
-               (std::filesystem::path(arguments.out) / file_name(arguments, stage, number)).c_str());
-}
-
-/// Whether this case is wrong; reported and shrunk then.
-bool run_case(const Arguments& arguments, const std::string& stage, std::int64_t number, Counts& counts) {
-  const std::uint64_t seed = seed_of(arguments, stage, number);
-  if (stage == "integers") {
-    std::string wrong;
-    try {
-      wrong = judge_integers(seed, arguments.out, file_name(arguments, stage, number));
-      if (wrong.empty() && number % kExportsEvery == 0) wrong = judge_exports(seed);
-    } catch (const std::exception& error) {
-      wrong = concat("throws ", error.what());
-    }
-    if (wrong.empty()) return false;
-    std::fprintf(stderr, "%s: %s\n", heading(arguments, stage, number).c_str(), wrong.c_str());
-    return true;
-  }
-  const GraphCase test = graph_case(stage, seed);
-  std::optional<Finding> finding;
-  try {
-    finding = judge(test, &counts);
-  } catch (const std::exception& error) {
-    finding = Finding{concat("throws ", error.what()), "throws", {}};
-  }
-  if (!finding) return false;
-  report(arguments, stage, number, test, *finding, [&](const GraphCase& smaller) {
-    try {
-      const std::optional<Finding> found = judge(smaller);
-      return found && found->kind == finding->kind;
-    } catch (const std::exception& error) {
-      return finding->text == concat("throws ", error.what());
-    }
-  });
-  return true;
 }
 
 /// In the process that runs cases: those of one stage. Returns how many were wrong.
@@ -143,12 +56,19 @@ int run_stage(const Arguments& arguments, const std::string& stage) {
   std::printf("%-12s %-8s seed %llu: %lld cases in %.1f s, %d wrong", stage.c_str(), name_of(instruction_set()).data(),
               static_cast<unsigned long long>(arguments.seed), static_cast<long long>(number - arguments.first),
               elapsed(), wrong);
-  if (counts.compared > 0)
-    std::printf("; %lld steps, %lld numbers, %.3f%% of them hardly bounded", static_cast<long long>(counts.steps),
-                static_cast<long long>(counts.compared),
-                100.0 * static_cast<double>(counts.vague) / static_cast<double>(counts.compared));
+  const double vague =
+      counts.compared > 0 ? 100.0 * static_cast<double>(counts.vague) / static_cast<double>(counts.compared) : 0;
+  std::printf("; %lld numbers", static_cast<long long>(counts.compared));
+  if (counts.steps > 0)
+    std::printf(" in %lld steps, %.3f%% of them hardly bounded", static_cast<long long>(counts.steps), vague);
+  if (const std::string missing = left_out(stage); !missing.empty()) std::printf("; %s", missing.c_str());
   std::printf("\n");
   std::fflush(stdout);
+  if (arguments.most_vague >= 0 && vague > arguments.most_vague) {
+    std::fprintf(stderr, "stage %s, %s: %.3f%% of the numbers are hardly bounded, above the limit of %g%%\n",
+                 stage.c_str(), name_of(instruction_set()).data(), vague, arguments.most_vague);
+    ++wrong;
+  }
   // An exit status holds no more.
   return std::min(wrong, 255);
 }
@@ -179,25 +99,6 @@ int run_again(const std::string& isa, const std::vector<std::string>& words, boo
   return status;
 }
 
-/// What killed the process that ran cases is shrunk in processes of its own.
-void report_death(const Arguments& arguments, const std::string& isa, const std::string& stage, std::int64_t number,
-                  int signal) {
-  const std::string what = concat("ended by signal ", signal, signal == SIGALRM ? " (takes for ever)" : "");
-  std::fprintf(stderr, "seed %llu, stage %s, case %lld, %s: %s\n", static_cast<unsigned long long>(arguments.seed),
-               stage.c_str(), static_cast<long long>(number), isa.c_str(), what.c_str());
-  if (stage == "integers") return;
-  const std::string trial = concat("trial", getpid());
-  const auto path = (std::filesystem::path(arguments.out) / (trial + ".json")).string();
-  const Fails dies = [&](const GraphCase& test) {
-    save(test, arguments.out, trial);
-    const int status = run_again(isa, {"miniqat_differential", "--replay", path}, true);
-    return WIFSIGNALED(status) && WTERMSIG(status) == signal;
-  };
-  report(arguments, stage, number, graph_case(stage, seed_of(arguments, stage, number)), {what, "signal", {}}, dies);
-  for (const char* end : {".json", ".feeds.safetensors", ".variables.safetensors"})
-    std::filesystem::remove(std::filesystem::path(arguments.out) / (trial + end));
-}
-
 /// Runs a stage under an instruction set to its end, over the dead bodies of the processes that try.
 int supervise(const Arguments& arguments, const std::string& isa, const std::string& stage, double seconds) {
   const std::string progress =
@@ -218,6 +119,10 @@ int supervise(const Arguments& arguments, const std::string& isa, const std::str
                                       std::to_string(first),
                                       "--keep-going",
                                       std::to_string(arguments.keep_going - wrong),
+                                      "--shrink",
+                                      std::to_string(arguments.shrink),
+                                      "--most-vague",
+                                      std::to_string(arguments.most_vague),
                                       "--progress",
                                       progress};
     if (arguments.cases > 0)
@@ -233,7 +138,13 @@ int supervise(const Arguments& arguments, const std::string& isa, const std::str
     const int file = open(progress.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0 || pread(file, &number, sizeof number, 0) != sizeof number) fail("no case was begun");
     close(file);
-    report_death(arguments, isa, stage, number, WTERMSIG(status));
+    const int signal = WTERMSIG(status);
+    const auto dies = [&](const std::string& path) {
+      const int again = run_again(isa, {"miniqat_differential", "--replay", path}, true);
+      return WIFSIGNALED(again) && WTERMSIG(again) == signal;
+    };
+    report_death(arguments, isa, stage, number,
+                 concat("ended by signal ", signal, signal == SIGALRM ? " (takes for ever)" : ""), dies);
     first = number + 1;
     if (++wrong >= arguments.keep_going) break;
   }
@@ -241,17 +152,11 @@ int supervise(const Arguments& arguments, const std::string& isa, const std::str
   return wrong;
 }
 
-int replay(const Arguments& arguments) {
+int replay_file(const std::string& path) {
   alarm(kLongestReplay);
-  if (arguments.replay.ends_with(".miniqat")) {
-    const std::string wrong = replay_integers(arguments.replay);
-    std::printf("%s\n", wrong.empty() ? "all is well" : wrong.c_str());
-    return wrong.empty() ? 0 : 1;
-  }
-  const GraphCase test = load(arguments.replay);
-  const std::optional<Finding> finding = judge(test);
-  std::printf("%s: %s\n", test.text().c_str(), finding ? finding->text.c_str() : "all is well");
-  return finding ? 1 : 0;
+  const std::string wrong = replay(path);
+  std::printf("%s\n", wrong.empty() ? "all is well" : wrong.c_str());
+  return wrong.empty() ? 0 : 1;
 }
 
 std::vector<std::string> instruction_sets() {
@@ -269,13 +174,13 @@ int run(Arguments arguments) {
   layers::register_ops();
   quantize::register_ops();
   require_all_ops();
-  if (!arguments.replay.empty()) return replay(arguments);
+  if (!arguments.replay.empty()) return replay_file(arguments.replay);
   if (!arguments.progress.empty()) return run_stage(arguments, arguments.stage);
   if (arguments.seed == 0) arguments.seed = std::random_device()();
   if (arguments.cases == 0 && arguments.seconds == 0) arguments.seconds = 60;
   std::printf("differential: seed %llu\n", static_cast<unsigned long long>(arguments.seed));
   const std::vector<std::string> sets = chosen(arguments.isa, instruction_sets());
-  const std::vector<std::string> stages = chosen(arguments.stage, kStages);
+  const std::vector<std::string> stages = chosen(arguments.stage, all_stages());
   const double seconds = arguments.seconds / static_cast<double>(sets.size() * stages.size());
   int wrong = 0;
   for (const std::string& isa : sets)
@@ -295,7 +200,7 @@ int main(int argc, char** argv) {
   program.add_option("--cases", arguments.cases, "this many cases of each stage on each instruction set");
   program.add_option("--seconds", arguments.seconds, "or for so long in all");
   program.add_option("--stage", arguments.stage)
-      ->check(CLI::IsMember({"ops", "convolutions", "graphs", "integers", "all"}))
+      ->check(CLI::IsMember({"ops", "convolutions", "graphs", "integers", "optimizers", "all"}))
       ->capture_default_str();
   program.add_option("--isa", arguments.isa)
       ->check(CLI::IsMember({"baseline", "avx2", "avx512", "all"}))
@@ -304,6 +209,10 @@ int main(int argc, char** argv) {
   program.add_option("--out", arguments.out, "where to write what fails")->capture_default_str();
   program.add_option("--first", arguments.first, "number of the first case");
   program.add_option("--keep-going", arguments.keep_going, "end after this many findings")->capture_default_str();
+  program.add_option("--shrink", arguments.shrink, "seconds to spend on a finding; 0 only counts them")
+      ->capture_default_str();
+  program.add_option("--most-vague", arguments.most_vague,
+                     "fail when more than this percentage of a stage's numbers are hardly bounded");
   program.add_option("--progress", arguments.progress)->group("");
   CLI11_PARSE(program, argc, argv);
   try {

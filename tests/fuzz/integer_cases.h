@@ -1,22 +1,24 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <string>
+#include <vector>
+
+#include "tests/fuzz/integer_case.h"
 
 namespace miniqat::fuzz {
 
-/// A random integer model, or one that a briefly trained random net converts to: the fast engine beside the reference
-/// loops, bit by bit, on 1 to 8 threads; of a converted one also the simulated graph beside the integers, operation by
-/// operation, given equal inputs. Returns what is wrong and writes DIR/NAME.miniqat and NAME.images.safetensors, of as
-/// few operations as show it; "" when all is well. A pure function of the seed.
-std::string judge_integers(std::uint64_t seed, const std::filesystem::path& directory, const std::string& name);
+// Each a pure function of its seed.
 
-/// Judges again what judge_integers wrote, by the path of NAME.miniqat.
-std::string replay_integers(const std::filesystem::path& path);
+/// A random integer model for the fast engine, on 1 to 8 threads; or one that a briefly trained random net converts to,
+/// also beside the simulated graph.
+std::vector<IntegerCase> integer_cases(std::uint64_t seed);
 
-/// A few random models as C, compiled and run, and in ONNX Runtime where that is installed, beside the reference loops.
-/// Returns what is wrong; "" when all is well. A pure function of the seed.
-std::string judge_exports(std::uint64_t seed);
+/// A few random models and trained nets as C; for ONNX Runtime single operations, random ones and those of the nets:
+/// it rounds ties otherwise, and what follows may magnify the step that this makes.
+std::vector<IntegerCase> c_cases(std::uint64_t seed);
+std::vector<IntegerCase> onnx_cases(std::uint64_t seed);
+
+/// An operation of one input by itself, on what the reference loops give it.
+IntegerCase alone(const IntegerCase& test, std::size_t index);
 
 }  // namespace miniqat::fuzz
