@@ -99,25 +99,6 @@ TEST(House, TheReadmesProgramIsTheExample) {
   EXPECT_GT(shown, 10u);
 }
 
-/// The targets that CMakeLists.txt files make of sources, as "folder/target": binaries lie in build/<preset>/<folder>/.
-std::set<std::string> programs() {
-  std::set<std::string> found = {"cli/miniqat"};
-  const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
-  for (const fs::path& file : sources("tests")) {
-    std::string stem = fs::relative(file, tests).replace_extension();
-    if (!stem.ends_with("_test") || file.extension() != ".cpp") continue;
-    std::ranges::replace(stem, '/', '_');
-    found.insert("tests/test_" + stem);
-  }
-  for (const std::string folder : {"benchmarks", "examples"})
-    for (const fs::path& file : sources(folder)) {
-      const std::string stem = file.stem();
-      const bool has_main = folder == "examples" || stem.starts_with("bench_") || stem.starts_with("peer_");
-      if (has_main && file.extension() == ".cpp") found.insert(folder + "/" + stem);
-    }
-  return found;
-}
-
 /// What the first group of the pattern matches, wherever the pattern matches a line of the page.
 std::vector<std::string> mentions(const fs::path& page, const std::string& pattern) {
   const std::regex expression(pattern);
@@ -125,6 +106,25 @@ std::vector<std::string> mentions(const fs::path& page, const std::string& patte
   for (const std::string& line : lines_of(page))
     for (std::sregex_iterator match(line.begin(), line.end(), expression); match != std::sregex_iterator(); ++match)
       found.push_back((*match)[1]);
+  return found;
+}
+
+/// The targets that CMakeLists.txt files make of sources, as "folder/target": binaries lie in build/<preset>/<folder>/.
+std::set<std::string> programs() {
+  std::set<std::string> found = {"cli/miniqat"};
+  const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
+  for (const fs::path& file : sources("tests"))
+    if (file.parent_path() != tests) found.insert("tests/test_" + fs::relative(file, tests).begin()->string());
+  for (std::string lone : mentions(tests / "CMakeLists.txt", "([a-z_]+/[a-z_]+_test)[ )]")) {
+    std::ranges::replace(lone, '/', '_');
+    found.insert("tests/test_" + lone);
+  }
+  for (const std::string folder : {"benchmarks", "examples"})
+    for (const fs::path& file : sources(folder)) {
+      const std::string stem = file.stem();
+      const bool has_main = folder == "examples" || stem.starts_with("bench_") || stem.starts_with("peer_");
+      if (has_main && file.extension() == ".cpp") found.insert(folder + "/" + stem);
+    }
   return found;
 }
 

@@ -83,7 +83,7 @@ TEST(Conv2d, LargePointwiseFiltersAreProducts) {
       expect_fast_is_reference(
           Conv2d({.strides = {stride, stride}}),
           {random_tensor({shape[0], shape[1], shape[2], in}, 1), random_tensor({1, 1, in, out}, 2)},
-          concat(shape[0], "x", shape[1], "x", shape[2], ", ", in, " to ", out, ", stride ", stride));
+          miniqat::concat(shape[0], "x", shape[1], "x", shape[2], ", ", in, " to ", out, ", stride ", stride));
 }
 
 TEST(Conv2d, SamePadsBelowAndToTheRightFirst) {
@@ -129,7 +129,7 @@ TEST(Conv2d, RepeatsBitwise) {
 TEST(Conv2d, AnyThreadCount) {
   with_thread_counts([] {
     expect_fast_is_reference(Conv2d(), {random_tensor({3, 6, 6, 8}, 1), random_tensor({3, 3, 8, 16}, 2)},
-                             concat(thread_count(), " threads"));
+                             miniqat::concat(thread_count(), " threads"));
   });
 }
 
@@ -138,7 +138,7 @@ TEST(Conv2d, PointwiseWithStridesOnSeveralThreads) {
     for (const auto& [in, out] : {std::pair(5, 3), std::pair(16, 32), std::pair(24, 40)})
       expect_fast_is_reference(Conv2d({.strides = {2, 2}}),
                                {random_tensor({13, 32, 32, in}, 1), random_tensor({1, 1, in, out}, 2)},
-                               concat(in, " to ", out, " channels, ", thread_count(), " threads"));
+                               miniqat::concat(in, " to ", out, " channels, ", thread_count(), " threads"));
   });
 }
 

@@ -83,7 +83,8 @@ TEST(DepthwiseConv2d, FastIsReferenceWhereverTheKernelsAreFrom) {
           expect_fast_is_reference(
               DepthwiseConv2d({.strides = {stride, stride}}),
               {random_tensor({3, image, image, channels}, 1), random_tensor({3, 3, channels, multiplier}, 2)},
-              concat("stride ", stride, ", ", channels, " channels, images of ", image, ", multiplier ", multiplier));
+              miniqat::concat("stride ", stride, ", ", channels, " channels, images of ", image, ", multiplier ",
+                              multiplier));
 }
 
 TEST(DepthwiseConv2d, LargeStridedImages) {

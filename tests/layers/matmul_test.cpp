@@ -27,7 +27,8 @@ TEST(MatMul, FastIsReference) {
         expect_fast_is_reference(
             MatMul({transpose_a, transpose_b}),
             {random_tensor(stored(m, k, transpose_a), 1), random_tensor(stored(k, n, transpose_b), 2)},
-            concat(m, "x", k, "x", n, transpose_a ? ", a transposed" : "", transpose_b ? ", b transposed" : ""));
+            miniqat::concat(m, "x", k, "x", n, transpose_a ? ", a transposed" : "",
+                            transpose_b ? ", b transposed" : ""));
 }
 
 TEST(MatMul, ByHand) {
