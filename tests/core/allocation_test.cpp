@@ -167,9 +167,12 @@ TEST_P(Allocation, OnceAPhaseHasBegunAStepAllocatesNothing) {
   for (float& pixel : pixels.values<float>()) pixel = random.uniform();
   const Feeds feeds = {{images, pixels}, {labels, Tensor(Shape{4}, DType::kInt32)}};
   for (int step = 1; step <= kLast; ++step) {
-    const int count = allocations_of([&] { session.train_step(loss, optimizer, feeds); });
-    if (may_allocate(step)) continue;
-    ASSERT_EQ(count, 0) << "step " << step << "\n" << first_callers();
+    const auto train = [&] { session.train_step(loss, optimizer, feeds); };
+    // Making kernels allocates so often that looking at each takes minutes.
+    if (may_allocate(step))
+      train();
+    else
+      ASSERT_EQ(allocations_of(train), 0) << "step " << step << "\n" << first_callers();
   }
 }
 

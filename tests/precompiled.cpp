@@ -1,0 +1,1 @@
+// Precompiled headers belong to a target with a source.
