@@ -122,7 +122,7 @@ class Line {
  public:
   Line& text(std::string_view more) {
     const std::size_t length = std::min(more.size(), text_.size() - 1 - size_);
-    std::memcpy(text_.data() + size_, more.data(), length);
+    std::copy_n(more.begin(), length, text_.begin() + static_cast<std::ptrdiff_t>(size_));
     size_ += length;
     return *this;
   }

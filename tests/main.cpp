@@ -9,22 +9,24 @@
 
 namespace {
 
-/// Leaves out the tests of other files, beside what --gtest_filter leaves out. Returns how many remain.
+/// Leaves the tests of other files out, and what --gtest_filter leaves out. Returns how many there are in `file`.
 int keep_tests_of(const std::string& file) {
-  const auto& all = *testing::UnitTest::GetInstance();
-  std::string filter = GTEST_FLAG_GET(filter);
-  filter += filter.find('-') == std::string::npos ? "-" : ":";
-  int kept = 0;
-  for (int i = 0; i < all.total_test_suite_count(); ++i)
-    for (int k = 0; k < all.GetTestSuite(i)->total_test_count(); ++k) {
-      const testing::TestInfo& test = *all.GetTestSuite(i)->GetTestInfo(k);
-      if (std::string_view(test.file()).ends_with("tests/" + file))
-        ++kept;
-      else
-        filter += std::string(test.test_suite_name()) + "." + test.name() + ":";
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  std::string own, others;
+  int count = 0;
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *all.GetTestSuite(i);
+    for (int k = 0; k < suite.total_test_count(); ++k) {
+      const testing::TestInfo& test = *suite.GetTestInfo(k);
+      const bool is_own = std::string_view(test.file()).ends_with("tests/" + file);
+      (is_own ? own : others) += std::string(suite.name()) + "." + test.name() + ":";
+      count += is_own;
     }
-  GTEST_FLAG_SET(filter, filter);
-  return kept;
+  }
+  const std::string filter = GTEST_FLAG_GET(filter);
+  const bool leaves_out = filter.find('-') != std::string::npos;
+  GTEST_FLAG_SET(filter, filter == "*" ? own : filter + (leaves_out ? ":" : "-") + others);
+  return count;
 }
 
 }  // namespace
