@@ -9,24 +9,33 @@
 
 namespace {
 
+bool is_in(const testing::TestInfo& test, const std::string& file) {
+  return std::string_view(test.file()).ends_with("tests/" + file);
+}
+
 /// Leaves the tests of other files out, and what --gtest_filter leaves out. Returns how many there are in `file`.
 int keep_tests_of(const std::string& file) {
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   std::string own, others;
-  int count = 0;
+  int total = 0;
   for (int i = 0; i < all.total_test_suite_count(); ++i) {
     const testing::TestSuite& suite = *all.GetTestSuite(i);
-    for (int k = 0; k < suite.total_test_count(); ++k) {
-      const testing::TestInfo& test = *suite.GetTestInfo(k);
-      const bool is_own = std::string_view(test.file()).ends_with("tests/" + file);
-      (is_own ? own : others) += std::string(suite.name()) + "." + test.name() + ":";
-      count += is_own;
+    const std::string name = suite.name();
+    int count = 0;
+    for (int k = 0; k < suite.total_test_count(); ++k) count += is_in(*suite.GetTestInfo(k), file);
+    total += count;
+    if (count == 0 || count == suite.total_test_count()) {
+      (count == 0 ? others : own) += name + ".*:";
+      continue;
     }
+    // A suite of two files.
+    for (int k = 0; k < suite.total_test_count(); ++k)
+      (is_in(*suite.GetTestInfo(k), file) ? own : others) += name + "." + suite.GetTestInfo(k)->name() + ":";
   }
   const std::string filter = GTEST_FLAG_GET(filter);
   const bool leaves_out = filter.find('-') != std::string::npos;
   GTEST_FLAG_SET(filter, filter == "*" ? own : filter + (leaves_out ? ":" : "-") + others);
-  return count;
+  return total;
 }
 
 }  // namespace
