@@ -80,7 +80,8 @@ TEST(LayerBits, OptionsAreCheckedLikeFiles) {
     return error_of([&] { RewriteOptions{.layer_bits = list}.check(); });
   };
   EXPECT_EQ(message({{.pattern = "a", .weight_bits = 2, .activation_bits = 16, .ema_decay = 0}}), "");
-  EXPECT_TRUE(mentions(message({{.pattern = "a", .weight_bits = 1}}), {"bits_config", "\"a\"", "weight_bits", "not 1"}));
+  EXPECT_TRUE(
+      mentions(message({{.pattern = "a", .weight_bits = 1}}), {"bits_config", "\"a\"", "weight_bits", "not 1"}));
   EXPECT_TRUE(mentions(message({{.pattern = "a", .activation_bits = 17}}), {"\"a\"", "activation_bits", "not 17"}));
   EXPECT_TRUE(mentions(message({{.pattern = "a", .ema_decay = 1}}), {"\"a\"", "ema_decay"}));
   EXPECT_TRUE(mentions(message({{.pattern = "a", .ema_decay = std::nan("")}}), {"\"a\"", "ema_decay"}));
