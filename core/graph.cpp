@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "core/graph_rollback.h"
 #include "core/quote.h"
 #include "core/suggest.h"
 
@@ -159,7 +160,8 @@ void Graph::replace_op(Node& node, std::unique_ptr<Op> op) {
   if (specs != node.specs_)
     fail(describe(node), " cannot become a ", op->type(), ": its outputs would change from ", shapes_of(node.specs_),
          " to ", shapes_of(specs));
-  node.op_ = std::move(op);
+  std::swap(node.op_, op);
+  if (rollback_) rollback_->keep(std::move(op));
   revision_ = next_revision();
 }
 
@@ -175,7 +177,8 @@ void Graph::erase(Node& node) {
   owned_.erase(&node);
   order_.erase(node);
   forget_number(node.name_);
-  nodes_[node.slot_].reset();
+  std::unique_ptr<Node> erased = std::move(nodes_[node.slot_]);
+  if (rollback_) rollback_->keep(std::move(erased));
   if (nodes_.size() > 2 * owned_.size()) drop_holes();
   revision_ = next_revision();
 }

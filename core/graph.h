@@ -15,6 +15,7 @@
 
 namespace miniqat {
 
+class GraphRollback;
 class Node;
 
 /// Output `index` of a node: a tensor of the graph. Valid as long as the node is in its graph.
@@ -65,6 +66,7 @@ class Node {
 
  private:
   friend class Graph;
+  friend class GraphRollback;
   friend class NodeOrder;
   Node() = default;
 
@@ -80,8 +82,9 @@ class Node {
 
 /// A model: nodes with unique, '/'-scoped names and the edges between them. Define first, run later (Session); rewrite
 /// at any time through the mutators below, which alone edit edges and keep consumers right. Every mutator either
-/// succeeds or throws Error and leaves the graph as it was. What a mutator costs does not depend on the size of the
-/// graph, but for edges that are moved to a node behind their reader (NodeOrder), and set_node_order. Not thread-safe.
+/// succeeds or throws Error and leaves the graph as it was; GraphRollback makes the same of several calls. What a
+/// mutator costs does not depend on the size of the graph, but for edges that are moved to a node behind their reader
+/// (NodeOrder), and set_node_order. Not thread-safe.
 class Graph {
  public:
   Graph() = default;
@@ -130,6 +133,7 @@ class Graph {
   void set_node_order(std::span<Node* const> order);
 
  private:
+  friend class GraphRollback;
   void require_owned(Output output, std::string_view role) const;
   void move_uses(Output from, Output to, std::span<const Use> uses);
   void drop_holes();
@@ -151,6 +155,8 @@ class Graph {
   mutable ByName<int> next_number_;
   std::vector<Output> outputs_;
   std::uint64_t revision_ = 0;
+  /// Takes what is erased or replaced while there is one.
+  GraphRollback* rollback_ = nullptr;
 };
 
 /// "a/b" of "a/b/c", "" of "c": the scope a node's name lives in.

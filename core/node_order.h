@@ -42,6 +42,7 @@ class NodeOrder {
   bool bring_before(Node& producer, Node& consumer);
 
  private:
+  friend class GraphRollback;
   void insert_after(Node& node, Node& place);
   void make_room_after(Node& place);
 

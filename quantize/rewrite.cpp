@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "core/graph_rollback.h"
 #include "core/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
@@ -101,6 +102,8 @@ void require_quantized(const Graph& graph, const LayerSearch& layers, const Rewr
 }
 
 RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
+  options.check();
+  GraphRollback rollback(graph);
   const DoneBefore before(graph);
   if (!is_training) {
     unfold_corrections(graph);
@@ -120,15 +123,8 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
     report.matches.push_back({"", false, std::move(note)});
   for (MatchReport& note : notes_on(graph, layers, options, is_training)) report.matches.push_back(std::move(note));
   if (options.strict) require_quantized(graph, layers, options, report);
+  rollback.commit();
   return report;
-}
-
-/// Whatever can go wrong goes wrong on a copy first, so that the graph stays as it was.
-RewriteReport rehearse_and_rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
-  options.check();
-  Graph rehearsal = graph.clone();
-  rewrite(rehearsal, options, is_training);
-  return rewrite(graph, options, is_training);
 }
 
 }  // namespace
@@ -180,11 +176,9 @@ RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
 }
 
 RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options) {
-  return rehearse_and_rewrite(graph, options, true);
+  return rewrite(graph, options, true);
 }
 
-RewriteReport create_eval_graph(Graph& graph, const RewriteOptions& options) {
-  return rehearse_and_rewrite(graph, options, false);
-}
+RewriteReport create_eval_graph(Graph& graph, const RewriteOptions& options) { return rewrite(graph, options, false); }
 
 }  // namespace miniqat::quantize

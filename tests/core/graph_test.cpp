@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "layers/layers.h"
+#include "tests/core/graph_picture.h"
 #include "tests/errors.h"
 
 namespace miniqat {
@@ -12,21 +13,7 @@ namespace {
 
 using testing::error_of;
 using testing::mentions;
-
-/// Everything about a graph that a failed mutation must leave alone.
-std::string picture(const Graph& graph) {
-  std::string text;
-  for (const Node* node : graph.nodes()) {
-    text += describe(*node);
-    for (const Output& input : node->inputs()) text += " <" + input.name();
-    for (std::size_t k = 0; k < node->output_specs().size(); ++k)
-      for (const Use& use : node->uses(static_cast<int>(k)))
-        text += concat(" ", k, ">", use.node->name(), "#", use.input);
-    text += ";";
-  }
-  for (const Output& output : graph.outputs()) text += " out " + output.name();
-  return text;
-}
+using testing::picture;
 
 std::vector<std::string> names(const std::vector<Node*>& nodes) {
   std::vector<std::string> result;
