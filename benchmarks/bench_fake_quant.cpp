@@ -22,11 +22,11 @@
 #include <vector>
 
 #include "benchmarks/machine.h"
-#include "core/instruction_set.h"
+#include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 #include "core/random.h"
 #include "core/tensor.h"
-#include "quantize/fake_quant_kernels.h"
+#include "quantize/kernels/fake_quant_kernels.h"
 #include "quantize/range_observer.h"
 #include "quantize/reference/fake_quant.h"
 
@@ -34,7 +34,7 @@ namespace miniqat::quantize {
 namespace {
 
 #define MINIQAT_LOOPS "benchmarks/read_loops.h"
-#include "core/per_instruction_set.h"
+#include "core/kernels/per_instruction_set.h"
 
 constexpr std::int64_t kInCache = 10'000;
 constexpr std::int64_t kOutOfCache = 16'000'000;

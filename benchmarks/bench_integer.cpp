@@ -13,9 +13,9 @@
 
 #include "benchmarks/integer_models.h"
 #include "benchmarks/machine.h"
+#include "core/engine/session.h"
 #include "core/error.h"
 #include "core/parallel.h"
-#include "core/session.h"
 #include "integer/engine.h"
 #include "integer/reference/engine.h"
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/onednn.h"
+#include "core/kernels/onednn.h"
 #include "core/parallel.h"
 #include "core/random.h"
 #include "layers/layers.h"
@@ -253,7 +253,7 @@ constexpr ConvolutionCase kConvolutions[] = {
 void add_convolutions() {
   for (const ConvolutionCase& c : kConvolutions) {
     const Conv2dAttributes attributes = {.strides = {c.stride, c.stride},
-                                         .padding = c.valid ? layers::Padding::kValid : layers::Padding::kSame};
+                                         .padding = c.valid ? Padding::kValid : Padding::kSame};
     const bool depthwise = c.out == 0;
     const std::vector<TensorSpec> inputs = {{Shape{c.batch, c.image, c.image, c.in}},
                                             {Shape{c.kernel, c.kernel, c.in, depthwise ? 1 : c.out}}};
@@ -278,7 +278,7 @@ void add_others() {
   const auto pool = [](const std::string& name, const std::shared_ptr<const Op>& op, const Shape& x) {
     add_op(concat(name, "/", x), op, {{x}}, {kForward, 0});
   };
-  const layers::PoolAttributes overlapping = {.window = {3, 3}, .strides = {2, 2}, .padding = layers::Padding::kSame};
+  const layers::PoolAttributes overlapping = {.window = {3, 3}, .strides = {2, 2}, .padding = Padding::kSame};
   pool("max_pool/2x2", std::make_shared<layers::MaxPool>(), {128, 28, 28, 32});
   pool("max_pool/2x2", std::make_shared<layers::MaxPool>(), {128, 28, 28, 6});
   pool("max_pool/2x2", std::make_shared<layers::MaxPool>(), {128, 14, 14, 64});

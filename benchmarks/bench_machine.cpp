@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/onednn.h"
+#include "core/kernels/onednn.h"
 #include "core/parallel.h"
 #include "core/random.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/random.h"
-#include "quantize/fake_quant_kernels.h"
+#include "quantize/kernels/fake_quant_kernels.h"
 #include "quantize/range_observer.h"
 #include "quantize/reference/fake_quant.h"
 

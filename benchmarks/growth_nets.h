@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 namespace miniqat::benchmarks {
 

@@ -1,13 +1,13 @@
 #include "benchmarks/integer_models.h"
 
+#include "core/engine/session.h"
 #include "core/error.h"
 #include "core/random.h"
-#include "core/session.h"
 #include "integer/batch_shape.h"
 #include "layers/layers.h"
 #include "models/models.h"
-#include "quantize/convert.h"
-#include "quantize/rewrite.h"
+#include "quantize/convert/convert.h"
+#include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::benchmarks {
 

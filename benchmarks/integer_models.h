@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/tensor.h"
 #include "integer/model.h"
 

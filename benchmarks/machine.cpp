@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "core/instruction_set.h"
+#include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 
 namespace miniqat::benchmarks {

@@ -15,11 +15,11 @@
 
 #include "benchmarks/integer_models.h"
 #include "benchmarks/serve.h"
+#include "core/engine/session.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
-#include "core/session.h"
-#include "exporters/onnx.h"
+#include "exporters/onnx/onnx.h"
 #include "integer/engine.h"
 #include "integer/reference/engine.h"
 

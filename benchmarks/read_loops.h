@@ -1,4 +1,4 @@
-// A pass that only reads, for core/per_instruction_set.h: the limit of an observer.
+// A pass that only reads, for core/kernels/per_instruction_set.h: the limit of an observer.
 
 std::uint32_t sum_of_bits(const std::uint32_t* x, std::int64_t n) {
   std::uint32_t sum = 0;

@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "core/graph.h"
-#include "core/session.h"
+#include "core/engine/session.h"
+#include "core/graph/graph.h"
 #include "optim/sgd.h"
-#include "quantize/rewrite.h"
+#include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::benchmarks {
 

@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct BenchArguments {
   int threads = 0;
   bool quick = false;
   bool kernels_only = false;
@@ -58,7 +58,7 @@ std::string ratio_text(const Spread& ratio) {
 
 Json quartiles(const Spread& ratio) { return {ratio.low, ratio.high}; }
 
-Json run_kernels(const Arguments& arguments, const Budget& budget) {
+Json run_kernels(const BenchArguments& arguments, const Budget& budget) {
   Json rows = Json::array();
   std::printf("\n%-18s %-12s %10s %9s %12s  %s\n", "fake quantization", "", "elements", "GB/s", "elements/ns",
               "of memcpy   quartiles");
@@ -84,7 +84,7 @@ Json run_kernels(const Arguments& arguments, const Budget& budget) {
   return rows;
 }
 
-Json run_steps(const Arguments& arguments, const Budget& budget) {
+Json run_steps(const BenchArguments& arguments, const Budget& budget) {
   Json rows = Json::array();
   std::printf("\n%-14s %-26s %6s %10s %10s %10s  %s\n", "training step", "", "batch", "ms", "images/s", "arena MB",
               "x float   quartiles");
@@ -123,7 +123,7 @@ void require_model(const std::string& name) {
   throw UsageError(concat("--models: there is no model \"", name, "\"; there are ", known));
 }
 
-void bench(Arguments arguments) {
+void bench(BenchArguments arguments) {
   if (arguments.models.empty()) {
     arguments.models = {"lenet", "lenet5"};
     if (!arguments.quick) arguments.models.push_back("mobilenet_v1");
@@ -152,7 +152,7 @@ void bench(Arguments arguments) {
 void add_bench(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "bench", "Measure this machine: fake quantization beside memcpy, training steps in float and with QAT");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<BenchArguments>();
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
   command->add_flag("--quick", arguments->quick, "a rough picture in seconds, without mobilenet_v1 unless it is named");
   CLI::Option* kernels = command->add_flag("--kernels-only", arguments->kernels_only, "no training steps");

@@ -6,9 +6,9 @@
 
 #include "cli/bench_clock.h"
 #include "core/error.h"
+#include "core/kernels/scratch.h"
 #include "core/random.h"
-#include "core/scratch.h"
-#include "quantize/fake_quant_kernels.h"
+#include "quantize/kernels/fake_quant_kernels.h"
 #include "quantize/range_observer.h"
 #include "quantize/reference/fake_quant.h"
 

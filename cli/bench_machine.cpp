@@ -7,7 +7,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "core/error.h"
-#include "core/instruction_set.h"
+#include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 
 namespace miniqat::cli {

@@ -7,13 +7,13 @@
 
 #include "cli/bench_clock.h"
 #include "cli/step_judge.h"
+#include "core/engine/session.h"
 #include "core/error.h"
 #include "core/random.h"
-#include "core/session.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "optim/sgd.h"
-#include "quantize/rewrite.h"
+#include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::cli {
 namespace {

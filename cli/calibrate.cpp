@@ -1,4 +1,4 @@
-#include "quantize/calibrate.h"
+#include "quantize/calibrate/calibrate.h"
 
 #include <algorithm>
 #include <chrono>
@@ -19,12 +19,12 @@
 #include "cli/threads.h"
 #include "cli/train_settings.h"
 #include "core/counted.h"
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "datasets/loader.h"
 #include "quantize/quantization.h"
-#include "quantize/rewrite.h"
+#include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::cli {
 namespace {
@@ -64,7 +64,7 @@ struct CalibratedRewrite : RewriteSettings {
   }
 };
 
-struct Arguments {
+struct CalibrateArguments {
   std::string run;
   std::string dataset;
   std::string data_dir;
@@ -74,7 +74,7 @@ struct Arguments {
   bool verbose = false;
 };
 
-RunDirectory new_directory(const Arguments& arguments) {
+RunDirectory new_directory(const CalibrateArguments& arguments) {
   if (arguments.overwrite && is_or_lies_in(arguments.run, arguments.out))
     throw UsageError("--overwrite would delete the run in --run: give another --out");
   return RunDirectory::fresh(
@@ -135,7 +135,7 @@ void take_over(Session& session, const FloatRun& source) {
 /// From a float run to a quantized one.
 class Calibration {
  public:
-  Calibration(const Arguments& arguments, const CalibrateSettings& settings, const RewriteSettings& rewrite)
+  Calibration(const CalibrateArguments& arguments, const CalibrateSettings& settings, const RewriteSettings& rewrite)
       : arguments_(arguments), calibrate_(settings), run_(new_directory(arguments)) {
     source_ = read_float_run(arguments.run);
     require_scope(source_.training, rewrite.scope, source_.settings.model);
@@ -303,7 +303,7 @@ class Calibration {
 
   using Clock = std::chrono::steady_clock;
 
-  const Arguments& arguments_;
+  const CalibrateArguments& arguments_;
   const CalibrateSettings& calibrate_;
   const RunDirectory run_;
   FloatRun source_;
@@ -322,7 +322,7 @@ class Calibration {
 void add_calibrate(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "calibrate", "Quantize a float run without training: rewrite its graph and find the ranges from some batches");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CalibrateArguments>();
   command->add_option("--run", arguments->run, "the directory of a float run")->required();
   command->add_option("--out", arguments->out, "the run directory to make")->required();
   command->add_option("--dataset", arguments->dataset, "the run's own when left out");

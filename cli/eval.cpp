@@ -11,15 +11,15 @@
 #include "cli/run_source.h"
 #include "cli/settings.h"
 #include "cli/threads.h"
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
-#include "integer/model_file.h"
+#include "integer/format/model_file.h"
 
 namespace miniqat::cli {
 namespace {
 
-struct Arguments {
+struct EvalArguments {
   std::string run;
   std::string model;
   std::string dataset;
@@ -57,7 +57,7 @@ Evaluation evaluate_in_integers(const integer::Model& model, const std::string& 
 }
 
 /// `split`: all its pictures, also where only the first were evaluated.
-void print(const Arguments& arguments, const Subject& subject, const datasets::Dataset& split,
+void print(const EvalArguments& arguments, const Subject& subject, const datasets::Dataset& split,
            const Evaluation& result) {
   const std::string part = result.examples < split.size() ? concat("first ", result.examples, " of ") : "";
   if (arguments.json)
@@ -80,15 +80,15 @@ void print(const Arguments& arguments, const Subject& subject, const datasets::D
                 static_cast<long>(result.examples), result.loss);
 }
 
-const datasets::Dataset& chosen_split(const Arguments& arguments, const datasets::Splits& data) {
+const datasets::Dataset& chosen_split(const EvalArguments& arguments, const datasets::Splits& data) {
   return arguments.split == "train" ? data.train : data.test;
 }
 
-datasets::Dataset chosen_pictures(const Arguments& arguments, const datasets::Dataset& split) {
+datasets::Dataset chosen_pictures(const EvalArguments& arguments, const datasets::Dataset& split) {
   return arguments.limit > 0 ? first_examples(split, arguments.limit) : split;
 }
 
-void evaluate_run(const Arguments& arguments) {
+void evaluate_run(const EvalArguments& arguments) {
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
   const datasets::Splits data = load_data(run, arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = chosen_split(arguments, data);
@@ -111,7 +111,7 @@ void evaluate_run(const Arguments& arguments) {
 }
 
 /// A model.miniqat file knows its integers, but no data set.
-void evaluate_file(const Arguments& arguments) {
+void evaluate_file(const EvalArguments& arguments) {
   if (arguments.dataset.empty()) throw UsageError("--model needs --dataset");
   if (!arguments.checkpoint.empty()) throw UsageError("--checkpoint is for --run");
   check_dataset(arguments.dataset);
@@ -128,7 +128,7 @@ void evaluate_file(const Arguments& arguments) {
   print(arguments, subject, split, evaluate_in_integers(model, arguments.model, chosen_pictures(arguments, split)));
 }
 
-void evaluate_what_was_given(const Arguments& arguments) {
+void evaluate_what_was_given(const EvalArguments& arguments) {
   if (arguments.run.empty() == arguments.model.empty()) throw UsageError("give one of --run and --model");
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   if (arguments.run.empty())
@@ -142,7 +142,7 @@ void evaluate_what_was_given(const Arguments& arguments) {
 void add_eval(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("eval", "Measure a run's accuracy with its evaluation graph, or as integers");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<EvalArguments>();
   command->add_option("--run", arguments->run, "a run directory");
   command->add_option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
   command->add_option("--dataset", arguments->dataset, "the run's own when left out; --model needs it");

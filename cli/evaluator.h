@@ -4,7 +4,7 @@
 #include <span>
 
 #include "cli/model_source.h"
-#include "core/session.h"
+#include "core/engine/session.h"
 #include "datasets/dataset.h"
 
 namespace miniqat::cli {

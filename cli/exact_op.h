@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/op.h"
+#include "core/graph/op.h"
 
 namespace miniqat::cli {
 

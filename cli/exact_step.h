@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/exact_op.h"
-#include "core/plan.h"
+#include "core/engine/plan.h"
 
 namespace miniqat::cli {
 

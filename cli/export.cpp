@@ -16,20 +16,20 @@
 #include "core/files.h"
 #include "core/quote.h"
 #include "core/random.h"
-#include "exporters/c_source.h"
-#include "exporters/identifier.h"
+#include "exporters/c/identifier.h"
+#include "exporters/c/source.h"
 #include "exporters/json.h"
-#include "exporters/onnx.h"
-#include "exporters/tflite.h"
+#include "exporters/onnx/onnx.h"
+#include "exporters/tflite/tflite.h"
 #include "integer/batch_shape.h"
-#include "integer/model_file.h"
+#include "integer/format/model_file.h"
 
 namespace miniqat::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct ExportArguments {
   std::string run;
   std::string format;
   std::string out;
@@ -46,7 +46,7 @@ struct Arguments {
 };
 
 /// The first test pictures of the run's data set or, where it is not at hand, random ones.
-Tensor test_images(const Arguments& arguments, const RunSource& run, const integer::Model& model) {
+Tensor test_images(const ExportArguments& arguments, const RunSource& run, const integer::Model& model) {
   const integer::TensorInfo& input = model.tensor(model.input);
   try {
     const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
@@ -64,7 +64,7 @@ Tensor test_images(const Arguments& arguments, const RunSource& run, const integ
 }
 
 /// Two files: the source and, beside it, the header. Returns their bytes.
-std::size_t write_c(const Arguments& arguments, const RunSource& run, const integer::Model& model,
+std::size_t write_c(const ExportArguments& arguments, const RunSource& run, const integer::Model& model,
                     const integer::Grid& bytes) {
   const fs::path source = arguments.out;
   if (source.extension() != ".c") throw UsageError("--out must end in .c (the header goes beside it)");
@@ -80,7 +80,7 @@ std::size_t write_c(const Arguments& arguments, const RunSource& run, const inte
   return code.header.size() + code.source.size();
 }
 
-std::string file_of(const Arguments& arguments, const integer::Model& model, const integer::Grid& bytes) {
+std::string file_of(const ExportArguments& arguments, const integer::Model& model, const integer::Grid& bytes) {
   if (arguments.format == "tflite")
     return exporters::tflite(model, {.float_io = arguments.float_io, .int8 = arguments.int8});
   if (arguments.format == "onnx") return exporters::onnx(model, {.packed_4_bits = !arguments.unpacked});
@@ -89,7 +89,7 @@ std::string file_of(const Arguments& arguments, const integer::Model& model, con
 }
 
 /// A flag that means nothing to the chosen format is a misunderstanding.
-void check(const Arguments& arguments, const CLI::App& command) {
+void check(const ExportArguments& arguments, const CLI::App& command) {
   constexpr std::array<std::pair<const char*, const char*>, 7> kFlags = {{{"--float-io", "tflite"},
                                                                           {"--int8", "tflite"},
                                                                           {"--8-bit-weights", "onnx"},
@@ -114,7 +114,7 @@ integer::Model convert_for(const RunSource& run, const integer::Grid& bytes, boo
   return model;
 }
 
-void export_run(const Arguments& arguments) {
+void export_run(const ExportArguments& arguments) {
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
   const integer::Grid bytes =
       arguments.input_scale
@@ -148,7 +148,7 @@ void export_run(const Arguments& arguments) {
 
 void add_export(CLI::App& program) {
   CLI::App* command = program.add_subcommand("export", "Write a run as an integer-only model for other runtimes");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ExportArguments>();
   command->add_option("--run", arguments->run, "a run directory")->required();
   command
       ->add_option(

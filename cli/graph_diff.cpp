@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cli/quantizer_text.h"
-#include "core/attribute_json.h"
 #include "core/counted.h"
 #include "core/error.h"
-#include "core/graph_json.h"
+#include "core/graph/attribute_json.h"
+#include "core/graph/graph_json.h"
 #include "core/quote.h"
 
 namespace miniqat::cli {

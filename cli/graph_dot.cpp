@@ -11,7 +11,7 @@
 
 #include "cli/quantizer_text.h"
 #include "core/error.h"
-#include "core/source_ops.h"
+#include "core/graph/source_ops.h"
 
 namespace miniqat::cli {
 namespace {

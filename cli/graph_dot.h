@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 namespace miniqat::cli {
 

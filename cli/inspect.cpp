@@ -14,14 +14,14 @@
 #include "core/counted.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "core/graph_json.h"
-#include "core/source_ops.h"
+#include "core/graph/graph_json.h"
+#include "core/graph/source_ops.h"
 #include "quantize/quantization.h"
 
 namespace miniqat::cli {
 namespace {
 
-struct Arguments {
+struct InspectArguments {
   std::vector<std::string> graphs;
   std::string dot;
   bool diff = false;
@@ -77,7 +77,7 @@ Graph read_graph_or_run(const std::filesystem::path& path) {
   return graph;
 }
 
-void inspect(const Arguments& arguments) {
+void inspect(const InspectArguments& arguments) {
   if (arguments.diff && arguments.graphs.size() != 2)
     throw UsageError("--diff takes two graphs, before and after; there is only \"" + arguments.graphs[0] + "\"");
   if (!arguments.diff && arguments.graphs.size() != 1)
@@ -99,7 +99,7 @@ void inspect(const Arguments& arguments) {
 void add_inspect(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "inspect", "Show a graph: nodes, parameters, multiply-adds, quantizers; or what a rewrite made of it");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<InspectArguments>();
   command
       ->add_option("graph", arguments->graphs,
                    "graph JSON, or a run directory for its training graph; two of them, before and after, with --diff")

@@ -6,10 +6,10 @@
 
 #include "cli/settings.h"
 #include "cli/train_settings.h"
+#include "core/engine/session.h"
 #include "core/error.h"
-#include "core/graph_json.h"
-#include "core/session.h"
-#include "quantize/convert.h"
+#include "core/graph/graph_json.h"
+#include "quantize/convert/convert.h"
 
 namespace miniqat::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/standard_streams.h"
 #include "cli/usage_error.h"
 #include "core/guarded_memory.h"
-#include "core/instruction_set.h"
+#include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "core/suggest.h"

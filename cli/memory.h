@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/plan.h"
+#include "core/engine/plan.h"
 
 namespace miniqat::cli {
 

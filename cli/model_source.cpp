@@ -1,7 +1,7 @@
 #include "cli/model_source.h"
 
 #include "core/error.h"
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 #include "layers/layers.h"
 #include "models/models.h"
 

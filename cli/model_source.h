@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "datasets/dataset.h"
 
 namespace miniqat::cli {

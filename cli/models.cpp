@@ -7,13 +7,13 @@
 
 #include "cli/commands.h"
 #include "cli/usage_error.h"
-#include "core/graph_json.h"
-#include "core/source_ops.h"
+#include "core/graph/graph_json.h"
+#include "core/graph/source_ops.h"
 
 namespace miniqat::cli {
 namespace {
 
-struct Arguments {
+struct ModelsArguments {
   std::string model = {};
   std::string out = {};
   std::int64_t batch_size = 128;
@@ -23,7 +23,7 @@ struct Arguments {
   double width = 1.0;
 };
 
-Graph build(const models::Model& model, const Arguments& arguments) {
+Graph build(const models::Model& model, const ModelsArguments& arguments) {
   Graph graph;
   const std::int64_t height = arguments.image_size.value_or(model.image[0]);
   const std::int64_t width = arguments.image_size.value_or(model.image[1]);
@@ -43,7 +43,7 @@ void list() {
   }
 }
 
-void write(const Arguments& arguments) {
+void write_graphs(const ModelsArguments& arguments) {
   // CLI::Range lets a NaN pass.
   if (std::isnan(arguments.width)) throw UsageError("--width must be a number");
   const models::Model& model = as_usage([&]() -> const models::Model& { return models::find_model(arguments.model); });
@@ -58,7 +58,7 @@ void write(const Arguments& arguments) {
 
 void add_models(CLI::App& program) {
   CLI::App* command = program.add_subcommand("models", "List the models, or write one as graph JSON");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ModelsArguments>();
   CLI::Option* model = command->add_option("--model", arguments->model, "write this model's graph");
   command->add_option("--out", arguments->out, "where it goes; printed when left out")->needs(model);
   command->add_option("--batch-size", arguments->batch_size, "pictures a batch")
@@ -76,7 +76,7 @@ void add_models(CLI::App& program) {
   command->add_option("--width", arguments->width, "multiplies the channels")
       ->check(CLI::Range(0.01, 16.0))
       ->needs(model);
-  command->callback([arguments] { arguments->model.empty() ? list() : write(*arguments); });
+  command->callback([arguments] { arguments->model.empty() ? list() : write_graphs(*arguments); });
 }
 
 }  // namespace miniqat::cli

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "quantize/fake_quant.h"
 
 namespace miniqat::cli {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/graph/source_ops.h"
 #include "core/random.h"
-#include "core/source_ops.h"
 #include "layers/softmax_cross_entropy.h"
 
 namespace miniqat::cli {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/session.h"
+#include "core/engine/session.h"
 
 namespace miniqat::cli {
 

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "quantize/calibrate.h"
+#include "quantize/calibrate/calibrate.h"
 
 namespace miniqat::cli {
 

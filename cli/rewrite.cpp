@@ -1,4 +1,4 @@
-#include "quantize/rewrite.h"
+#include "quantize/rewrite/rewrite.h"
 
 #include <cstdio>
 #include <memory>
@@ -11,12 +11,12 @@
 #include "cli/scope_check.h"
 #include "cli/settings.h"
 #include "core/counted.h"
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 
 namespace miniqat::cli {
 namespace {
 
-struct Arguments {
+struct RewriteArguments {
   std::string graph;
   std::string mode = "train";
   std::string out;
@@ -30,7 +30,7 @@ void note_unchanged(const Graph& graph, const std::string& source) {
                       counted(found.quantizers, "quantizer"), "); nothing changed"));
 }
 
-void rewrite(const Arguments& arguments, const RewriteSettings& options,
+void rewrite(const RewriteArguments& arguments, const RewriteSettings& options,
              const std::function<bool(const std::string&)>& was_asked) {
   check_options<RewriteSettings>([&] { options.check(); });
   Graph graph = read_graph(arguments.graph);
@@ -54,7 +54,7 @@ void rewrite(const Arguments& arguments, const RewriteSettings& options,
 void add_rewrite(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "rewrite", "Fold batch norms into their layers and insert quantizers, in a graph JSON file");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RewriteArguments>();
   command->add_option("--graph", arguments->graph, "the graph to rewrite")->required();
   command->add_option("--mode", arguments->mode, "train or eval")->check(CLI::IsMember({"train", "eval"}));
   command->add_option("--out", arguments->out,

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "quantize/rewrite.h"
+#include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::cli {
 

@@ -5,7 +5,7 @@
 
 #include "cli/model_source.h"
 #include "core/counted.h"
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 
 namespace miniqat::cli {
 namespace {

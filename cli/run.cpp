@@ -17,16 +17,16 @@
 #include "cli/threads.h"
 #include "cli/usage_error.h"
 #include "core/counted.h"
-#include "core/graph_json.h"
+#include "core/engine/session.h"
+#include "core/graph/graph_json.h"
+#include "core/graph/source_ops.h"
 #include "core/parallel.h"
 #include "core/quote.h"
-#include "core/session.h"
-#include "core/source_ops.h"
 
 namespace miniqat::cli {
 namespace {
 
-struct Arguments {
+struct RunArguments {
   std::string graph;
   std::vector<std::string> fetch;
   std::string feeds;
@@ -74,7 +74,7 @@ Feeds read_feeds(const Graph& graph, const std::string& path) {
   return feeds;
 }
 
-RunRequest make_request(const Graph& graph, const Arguments& arguments, const Feeds& feeds) {
+RunRequest make_request(const Graph& graph, const RunArguments& arguments, const Feeds& feeds) {
   RunRequest request;
   request.training = arguments.train;
   for (const std::string& name : arguments.fetch) request.fetches.push_back(graph.output_at(name));
@@ -90,7 +90,7 @@ RunRequest make_request(const Graph& graph, const Arguments& arguments, const Fe
 
 bool same_bits(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
 
-NamedTensors run_once(Session& session, const RunRequest& request, const Feeds& feeds, const Arguments& arguments) {
+NamedTensors run_once(Session& session, const RunRequest& request, const Feeds& feeds, const RunArguments& arguments) {
   NamedTensors before;
   if (arguments.train)
     for (const auto& [name, value] : session.variables()) before.emplace(name, value.clone());
@@ -104,7 +104,7 @@ NamedTensors run_once(Session& session, const RunRequest& request, const Feeds& 
   return out;
 }
 
-void run(const Arguments& arguments) {
+void run(const RunArguments& arguments) {
   if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train)
     throw UsageError("nothing to do: give --fetch, --gradients-of or --train");
   if (arguments.precision == "float64" && arguments.backend != "reference")
@@ -128,7 +128,7 @@ void run(const Arguments& arguments) {
   Feeds feeds = read_feeds(graph, arguments.feeds);
   if (arguments.random_feeds) std::ranges::move(random_feeds(graph, feeds, arguments.seed), std::back_inserter(feeds));
   RunRequest request = make_request(graph, arguments, feeds);
-  Arguments named = arguments;
+  RunArguments named = arguments;
   if (request.fetches.empty() && !request.gradients_of) {
     request.fetches = graph.outputs();
     for (const Output& output : graph.outputs()) named.fetch.push_back(output.name());
@@ -141,7 +141,7 @@ void run(const Arguments& arguments) {
 
 void add_run(CLI::App& program) {
   CLI::App* command = program.add_subcommand("run", "Run any graph once and write what it computes");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RunArguments>();
   command->add_option("--graph", arguments->graph, "graph JSON")->required();
   command->add_option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
       ->delimiter(',')

@@ -8,7 +8,7 @@
 #include "cli/settings.h"
 #include "core/counted.h"
 #include "core/files.h"
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 #include "core/quote.h"
 
 namespace miniqat::cli {

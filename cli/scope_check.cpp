@@ -7,7 +7,7 @@
 #include "cli/usage_error.h"
 #include "core/quote.h"
 #include "core/suggest.h"
-#include "quantize/layer_patterns.h"
+#include "quantize/rewrite/layer_patterns.h"
 
 namespace miniqat::cli {
 

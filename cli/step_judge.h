@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/exact_step.h"
-#include "core/step_observer.h"
+#include "core/engine/step_observer.h"
 
 namespace miniqat::cli {
 

@@ -10,13 +10,13 @@
 #include "cli/settings.h"
 #include "cli/train_flags.h"
 #include "cli/trainer.h"
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 #include "core/parallel.h"
 
 namespace miniqat::cli {
 namespace {
 
-struct Arguments {
+struct TrainArguments {
   std::string out;
   std::string config;
   std::string profile;
@@ -53,7 +53,7 @@ void resolve(TrainSettings& settings) {
   if (!settings.learning_rate) settings.learning_rate = default_learning_rate(settings.optimizer);
 }
 
-RunDirectory new_directory(const Arguments& arguments, const TrainSettings& settings) {
+RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings& settings) {
   const std::filesystem::path out = arguments.out.empty() ? default_directory(settings) : arguments.out;
   // What --config and --bits-config read is read by now, and the new run has its own copy.
   const auto require_elsewhere = [&](const char* flag, const std::string& source) {
@@ -75,7 +75,7 @@ void require_rate_for(const std::string& former, const TrainSettings& settings,
                             " of --config was for ", former, "; give --learning-rate as well"));
 }
 
-void train_new(const Arguments& arguments, const SettingFlags<TrainSettings>& flags) {
+void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {
   TrainSettings settings;
   bool batch_size_given = flags.was_given("batch_size");
   if (!arguments.config.empty()) {
@@ -117,7 +117,7 @@ bool may_differ(std::string_view setting) {
 }
 
 /// A run goes on with the settings it began with: other values on the command line would make it another run.
-void train_on(const Arguments& arguments, const SettingFlags<TrainSettings>& flags) {
+void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {
   if (!arguments.config.empty()) throw UsageError("--resume takes the run's own config.json; leave --config out");
   if (arguments.overwrite) throw UsageError("--overwrite deletes the run that --resume would go on with");
   TrainSettings asked;
@@ -145,7 +145,7 @@ void train_on(const Arguments& arguments, const SettingFlags<TrainSettings>& fla
   train(wanted, run, extras);
 }
 
-void train_as_asked(const Arguments& arguments, const SettingFlags<TrainSettings>& flags) {
+void train_as_asked(const TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {
   const InterruptGuard interrupts;
   const BrokenPipeGuard broken_pipes;
   if (arguments.extras.resume)
@@ -158,7 +158,7 @@ void train_as_asked(const Arguments& arguments, const SettingFlags<TrainSettings
 
 void add_train(CLI::App& program) {
   CLI::App* command = program.add_subcommand("train", "Train a model, in float or with simulated quantization");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<TrainArguments>();
   command->add_option("--out", arguments->out,
                       "the run directory; runs/<model>-<data set>-<bits>-seed<n> when left out");
   command->add_option("--config", arguments->config,

@@ -8,7 +8,7 @@
 
 #include "cli/rewrite_settings.h"
 #include "cli/threads.h"
-#include "core/optimizer.h"
+#include "core/engine/optimizer.h"
 #include "datasets/augment.h"
 
 namespace miniqat::cli {

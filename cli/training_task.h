@@ -6,12 +6,12 @@
 #include "cli/evaluator.h"
 #include "cli/model_source.h"
 #include "cli/train_settings.h"
-#include "core/optimizer.h"
-#include "core/plan_selection.h"
-#include "core/session.h"
+#include "core/engine/optimizer.h"
+#include "core/engine/plan_selection.h"
+#include "core/engine/session.h"
 #include "datasets/dataset.h"
 #include "quantize/quantization.h"
-#include "quantize/rewrite.h"
+#include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::cli {
 

@@ -7,7 +7,7 @@
 
 #include "cli/layer_comparison.h"
 #include "cli/model_source.h"
-#include "core/session.h"
+#include "core/engine/session.h"
 #include "datasets/dataset.h"
 
 namespace miniqat::cli {

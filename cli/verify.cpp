@@ -13,16 +13,16 @@
 #include "cli/threads.h"
 #include "cli/verify_report.h"
 #include "core/files.h"
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
-#include "exporters/onnx.h"
-#include "exporters/tflite.h"
+#include "exporters/onnx/onnx.h"
+#include "exporters/tflite/tflite.h"
 
 namespace miniqat::cli {
 namespace {
 
-struct Arguments {
+struct VerifyArguments {
   std::string run;
   std::string dataset;
   std::string data_dir;
@@ -45,7 +45,7 @@ Verification compare(Session& session, const Classifier& classifier, const integ
                 [&](std::int64_t done, std::int64_t total) { line.show(concat(done, " of ", total)); });
 }
 
-void ask_runtimes(const Arguments& arguments, const integer::Model& model, const datasets::Dataset& split,
+void ask_runtimes(const VerifyArguments& arguments, const integer::Model& model, const datasets::Dataset& split,
                   VerifyReport& report) {
   if (arguments.no_runtimes) return;
   // Ctrl-C must leave neither a process nor its files.
@@ -84,7 +84,7 @@ void check(const Bounds& bounds) {
     if (bound && std::isnan(*bound)) throw UsageError("a bound must be a number");
 }
 
-void verify_run(const Arguments& arguments) {
+void verify_run(const VerifyArguments& arguments) {
   check(arguments.bounds);
   if (!arguments.out.empty()) require_writable(arguments.out);
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
@@ -124,7 +124,7 @@ void verify_run(const Arguments& arguments) {
 void add_verify(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "verify", "Compare a run's simulated graph, the integer engine and exported files in their runtimes");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<VerifyArguments>();
   command->add_option("--run", arguments->run, "a run directory")->required();
   command->add_option("--dataset", arguments->dataset, "the run's own when left out");
   command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");

@@ -26,7 +26,7 @@ constexpr std::size_t kGuardPages = 16;
 /// As a float32 and as any half of a float64 a quiet NaN; no byte is the next one, 0 or 255, as overruns often are.
 constexpr std::array<unsigned char, 4> kPattern = {0xa5, 0x5a, 0xe9, 0x7f};
 
-struct Block {
+struct GuardedBlock {
   std::byte* mapping = nullptr;
   std::size_t mapped = 0;
   std::byte* pages = nullptr;
@@ -35,7 +35,7 @@ struct Block {
 };
 
 /// By the address of their memory.
-using Blocks = std::map<std::byte*, Block>;
+using Blocks = std::map<std::byte*, GuardedBlock>;
 
 std::mutex& blocks_mutex() {
   static std::mutex& instance = *new std::mutex;
@@ -161,7 +161,8 @@ void say_what_runs(Line& line, Suspects suspects) {
   if (before.empty()) line.text("no step");
 }
 
-void say_where(Line& line, const std::byte* memory, const Block& block, const std::byte* touched, Suspects suspects) {
+void say_where(Line& line, const std::byte* memory, const GuardedBlock& block, const std::byte* touched,
+               Suspects suspects) {
   if (touched < memory)
     line.number(static_cast<std::size_t>(memory - touched)).text(" bytes before the begin");
   else
@@ -170,7 +171,7 @@ void say_where(Line& line, const std::byte* memory, const Block& block, const st
   say_what_runs(line, suspects);
 }
 
-[[noreturn]] void stop_for_pattern(const std::byte* memory, const Block& block, const std::byte* touched) {
+[[noreturn]] void stop_for_pattern(const std::byte* memory, const GuardedBlock& block, const std::byte* touched) {
   Line line;
   line.text("MINIQAT_GUARD: overwritten ");
   // It is found at the end of some step, which need not be that of the thread that wrote.
@@ -179,7 +180,7 @@ void say_where(Line& line, const std::byte* memory, const Block& block, const st
   std::abort();
 }
 
-void check(std::byte* memory, const Block& block) {
+void check(std::byte* memory, const GuardedBlock& block) {
   const auto check_range = [&](const std::byte* begin, const std::byte* end) {
     const std::byte* changed = first_changed(begin, end);
     if (changed != end) stop_for_pattern(memory, block, changed);
@@ -234,7 +235,7 @@ Guard guard() {
 }
 
 void* allocate_guarded(std::size_t bytes) {
-  Block block{.bytes = bytes};
+  GuardedBlock block{.bytes = bytes};
   const std::size_t guard_bytes = kGuardPages * page_size();
   block.page_bytes = rounded_up(std::max<std::size_t>(bytes, 1), page_size());
   block.mapped = block.page_bytes + 2 * guard_bytes;

@@ -17,7 +17,7 @@
 namespace miniqat {
 namespace {
 
-using Json = nlohmann::json;
+using Header = nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "elements are copied as they are in the file");
 
@@ -40,15 +40,15 @@ struct Entry {
   std::uint64_t end = 0;
 };
 
-Json parse_header(std::string_view text) {
+Header parse_header(std::string_view text) {
   try {
-    return Json(parse_json(text));
+    return Header(parse_json(text));
   } catch (const Error& error) {
     fail("the JSON header is wrong: ", error.what());
   }
 }
 
-std::map<std::string, std::string> parse_metadata(const Json& json) {
+std::map<std::string, std::string> parse_metadata(const Header& json) {
   std::map<std::string, std::string> metadata;
   if (!json.is_object()) fail("__metadata__ must be an object of strings");
   for (const auto& [key, value] : json.items()) {
@@ -58,17 +58,17 @@ std::map<std::string, std::string> parse_metadata(const Json& json) {
   return metadata;
 }
 
-DType parse_dtype(const Json& json) {
+DType parse_dtype(const Header& json) {
   for (const auto& [name, dtype] : kDTypes)
     if (json == name) return dtype;
   fail("dtype must be one of F32 F64 I64 I32 I8 U8, is ", shown(json));
 }
 
 /// Whole numbers from 0 to 2^63-1.
-std::vector<std::int64_t> parse_numbers(const Json& json, std::string_view what) {
+std::vector<std::int64_t> parse_numbers(const Header& json, std::string_view what) {
   std::vector<std::int64_t> numbers;
   if (!json.is_array()) fail(what, " must be a list of whole numbers");
-  for (const Json& number : json) {
+  for (const Header& number : json) {
     if (!number.is_number_unsigned() || number.get<std::uint64_t>() > INT64_MAX)
       fail(what, " must hold whole numbers from 0 to 2^63-1, holds ", shown(number));
     numbers.push_back(number.get<std::int64_t>());
@@ -77,7 +77,7 @@ std::vector<std::int64_t> parse_numbers(const Json& json, std::string_view what)
 }
 
 /// Checks everything about a tensor that can be checked without the others.
-Entry parse_entry(const std::string& name, const Json& json, std::uint64_t data_bytes) {
+Entry parse_entry(const std::string& name, const Header& json, std::uint64_t data_bytes) {
   if (!json.is_object()) fail("must be an object with dtype, shape and data_offsets");
   for (const auto& [key, value] : json.items())
     if (key != "dtype" && key != "shape" && key != "data_offsets") fail("has the unknown key ", quote(key));
@@ -124,7 +124,7 @@ Safetensors parse(std::string_view file) {
     fail("the header length ", header_bytes, " exceeds the limit of ", kMaxHeaderBytes, ": not a .safetensors file?");
   if (header_bytes > file.size())
     fail("is cut short: the header takes ", header_bytes, " bytes, only ", file.size(), " follow");
-  const Json header = parse_header(file.substr(0, header_bytes));
+  const Header header = parse_header(file.substr(0, header_bytes));
   const std::string_view data = file.substr(header_bytes);
   if (!header.is_object()) fail("the header must be a JSON object");
 
@@ -155,7 +155,7 @@ std::string_view dtype_name(DType dtype) {
 }
 
 std::string serialise(const Safetensors& content) {
-  Json header = Json::object();
+  Header header = Header::object();
   if (!content.metadata.empty()) header[kMetadata] = content.metadata;
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : content.tensors) {
@@ -169,7 +169,7 @@ std::string serialise(const Safetensors& content) {
   std::string text;
   try {
     text = header.dump();
-  } catch (const Json::type_error&) {
+  } catch (const Header::type_error&) {
     fail("a name or metadata text is not valid UTF-8");
   }
   // Padded so that the data begins at a multiple of 8.

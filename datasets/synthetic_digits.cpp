@@ -17,13 +17,13 @@ namespace miniqat::datasets {
 
 namespace {
 
-constexpr int kSide = 28;
-constexpr int kClasses = 10;
+constexpr int kDigitSide = 28;
+constexpr int kDigits = 10;
 constexpr std::int64_t kMaxSize = 1000000;
 /// Straight pieces that the curve between two points of a stroke is drawn with.
 constexpr int kPieces = 6;
 
-using Canvas = std::array<float, kSide * kSide>;
+using Canvas = std::array<float, kDigitSide * kDigitSide>;
 
 struct Point {
   float x = 0;
@@ -73,8 +73,10 @@ Hand draw_hand(Random& random) {
 /// A line from a to b whose half width changes from radius_a to radius_b. Where lines cross the brighter one shows.
 void draw_line(Canvas& canvas, Point a, Point b, float radius_a, float radius_b, float softness) {
   const float reach = std::max(radius_a, radius_b) + softness;
-  const auto first = [&](float low) { return std::clamp(static_cast<int>(std::floor(low - reach)), 0, kSide); };
-  const auto past = [&](float high) { return std::clamp(static_cast<int>(std::ceil(high + reach)) + 1, 0, kSide); };
+  const auto first = [&](float low) { return std::clamp(static_cast<int>(std::floor(low - reach)), 0, kDigitSide); };
+  const auto past = [&](float high) {
+    return std::clamp(static_cast<int>(std::ceil(high + reach)) + 1, 0, kDigitSide);
+  };
   const Point along = b - a;
   const float length_squared = std::max(dot(along, along), 1e-12f);
   for (int y = first(std::min(a.y, b.y)); y < past(std::max(a.y, b.y)); ++y) {
@@ -84,7 +86,7 @@ void draw_line(Canvas& canvas, Point a, Point b, float radius_a, float radius_b,
       const Point away = from_a - t * along;
       const float radius = radius_a + t * (radius_b - radius_a);
       const float inside = (radius + softness - std::sqrt(dot(away, away))) / (2 * softness);
-      float& pixel = canvas[y * kSide + x];
+      float& pixel = canvas[y * kDigitSide + x];
       pixel = std::max(pixel, std::clamp(inside, 0.0f, 1.0f));
     }
   }
@@ -149,18 +151,18 @@ Dataset draw_split(std::string_view split, std::uint64_t seed, std::int64_t size
   if (size < 1 || size > kMaxSize)
     fail("synthetic digits: the ", split, " split must have 1 to ", kMaxSize, " images, not ", size);
   const std::uint64_t key = mix(hash_text(concat("datasets/synthetic_digits/", split)), seed);
-  Dataset dataset{.name = "synthetic", .classes = kClasses};
-  dataset.images = Tensor(Shape{size, kSide, kSide, 1}, DType::kUInt8);
+  Dataset dataset{.name = "synthetic", .classes = kDigits};
+  dataset.images = Tensor(Shape{size, kDigitSide, kDigitSide, 1}, DType::kUInt8);
   dataset.labels = Tensor(Shape{size}, DType::kInt32);
   const std::span<std::int32_t> labels = dataset.labels.values<std::int32_t>();
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % kClasses);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % kDigits);
   Random random(key);
   for (std::size_t left = labels.size(); left > 1; --left) std::swap(labels[left - 1], labels[random.below(left)]);
 
   std::uint8_t* pixels = dataset.images.data<std::uint8_t>();
   parallel_for(size, 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
-      draw_digit(labels[i], mix(key, static_cast<std::uint64_t>(i) + 1), pixels + i * kSide * kSide);
+      draw_digit(labels[i], mix(key, static_cast<std::uint64_t>(i) + 1), pixels + i * kDigitSide * kDigitSide);
   });
   return dataset;
 }

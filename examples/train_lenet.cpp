@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/engine/session.h"
 #include "core/files.h"
-#include "core/session.h"
 #include "datasets/dataset.h"
 #include "datasets/loader.h"
-#include "exporters/tflite.h"
+#include "exporters/tflite/tflite.h"
 #include "integer/engine.h"
 #include "layers/layers.h"
 #include "models/lenet.h"
 #include "optim/sgd.h"
-#include "quantize/convert.h"
-#include "quantize/rewrite.h"
+#include "quantize/convert/convert.h"
+#include "quantize/rewrite/rewrite.h"
 
 using namespace miniqat;
 

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
-#include "integer/model_json.h"
+#include "integer/format/model_json.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -1,6 +1,6 @@
 #include "integer/model.h"
 
-#include "integer/packing.h"
+#include "integer/kernels/packing.h"
 
 namespace miniqat::integer {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 constexpr std::array<std::string_view, 9> kTypeNames = {"Layer",       "Add",     "Mul",     "Rescale", "Concat",
                                                         "AveragePool", "MaxPool", "Reshape", "Pad"};
 
-std::int64_t output_pixels(const layers::Window2d& window) { return window.rows.output * window.columns.output; }
+std::int64_t output_pixels(const Window2d& window) { return window.rows.output * window.columns.output; }
 
 }  // namespace
 

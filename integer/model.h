@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "core/shape.h"
+#include "core/window.h"
 #include "integer/arithmetic.h"
-#include "layers/padding.h"
 
 namespace miniqat::integer {
 
-// An integer-only model: what quantize/convert.h makes of a trained run, integer/engine.h runs and the exporters write.
-// Plain data. All shapes are of one example; a batch puts its size before them. Images are [h, w, c].
+// An integer-only model: what quantize/convert/convert.h makes of a trained run, integer/engine.h runs and the
+// exporters write. Plain data. All shapes are of one example; a batch puts its size before them. Images are [h, w, c].
 
 /// A tensor of integers in [0, 2^grid.bits - 1], one byte each.
 struct TensorInfo {
@@ -34,7 +34,7 @@ inline constexpr std::array<std::string_view, 3> kLayerKindNames = {"Conv2D", "D
 struct Layer {
   LayerKind kind = LayerKind::kConv2d;
   /// Over images; as it is by default (all 1) for fully connected layers.
-  layers::Window2d window = {};
+  Window2d window = {};
   /// Conv2D [kh, kw, in, out], DepthwiseConv2d [kh, kw, in, multiplier], FullyConnected [in, out].
   Shape filter = {};
   /// 2..8.
@@ -99,14 +99,14 @@ struct Concat {
 /// The mean of the pixels in every window, without padding: sum of (x - zero point of x) * multiplier[count - 1]. From
 /// [h, w, c] to [oh, ow, c], or to [c] where there is one window: Mean over height and width is this, too.
 struct AveragePool {
-  layers::Window2d window;
+  Window2d window;
   /// For each number of pixels from 1 to the window's size: input's scale / (output's scale * number).
   std::vector<Multiplier> multipliers;
 };
 
 /// The largest integer in every window, padding left out; input and output have one grid.
 struct MaxPool {
-  layers::Window2d window;
+  Window2d window;
 };
 
 /// The same integers under another shape.
@@ -155,7 +155,7 @@ struct Model {
   /// whatever the input. Engine, files and exporters rely on it.
   void check() const;
 
-  /// Bytes of all weights packed to their bits (integer/packing.h), without biases.
+  /// Bytes of all weights packed to their bits (integer/kernels/packing.h), without biases.
   std::int64_t weight_bytes() const;
   std::int64_t multiply_adds() const;
 };

@@ -9,9 +9,6 @@
 namespace miniqat::integer {
 namespace {
 
-using layers::Window2d;
-using layers::WindowAxis;
-
 constexpr std::int64_t kLargestExtent = 65536;
 
 std::string name_of(const Operation& operation) {

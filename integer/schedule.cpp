@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/arena.h"
+#include "core/engine/arena.h"
 #include "core/error.h"
 #include "core/guarded_memory.h"
 #include "core/parallel.h"
-#include "integer/convolution.h"
+#include "integer/kernels/convolution.h"
 #include "integer/steps.h"
 
 namespace miniqat::integer {

@@ -5,10 +5,10 @@
 
 #include "core/tensor.h"
 #include "integer/batch_shape.h"
-#include "integer/convolution.h"
-#include "integer/depthwise.h"
-#include "integer/pointwise.h"
-#include "integer/pools.h"
+#include "integer/kernels/convolution.h"
+#include "integer/kernels/depthwise.h"
+#include "integer/kernels/pointwise.h"
+#include "integer/kernels/pools.h"
 #include "integer/reference/engine.h"
 
 namespace miniqat::integer {

@@ -6,11 +6,11 @@
 
 #include "core/error.h"
 #include "core/float_range.h"
-#include "core/graph.h"
-#include "core/node_check.h"
-#include "layers/chain.h"
-#include "layers/chain_fusion.h"
-#include "layers/padding.h"
+#include "core/graph/graph.h"
+#include "core/graph/node_check.h"
+#include "core/window.h"
+#include "layers/chain/chain.h"
+#include "layers/chain/chain_fusion.h"
 #include "layers/reference/batch_norm.h"
 
 namespace miniqat::layers {

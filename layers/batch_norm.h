@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "core/graph.h"
-#include "core/op.h"
+#include "core/graph/graph.h"
+#include "core/graph/op.h"
 
 namespace miniqat::layers {
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "core/node_check.h"
-#include "core/scratch.h"
-#include "layers/broadcast.h"
-#include "layers/chain_fusion.h"
-#include "layers/pointwise.h"
+#include "core/graph/node_check.h"
+#include "core/kernels/scratch.h"
+#include "layers/chain/chain_fusion.h"
+#include "layers/kernels/broadcast.h"
+#include "layers/kernels/pointwise.h"
 #include "layers/reference/bias_add.h"
 
 namespace miniqat::layers {

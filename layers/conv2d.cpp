@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/instruction_set.h"
-#include "core/node_check.h"
-#include "core/onednn.h"
-#include "layers/direct_convolution.h"
+#include "core/graph/node_check.h"
+#include "core/kernels/instruction_set.h"
+#include "core/kernels/onednn.h"
+#include "layers/kernels/direct_convolution.h"
 #include "layers/reference/conv2d.h"
 
 namespace miniqat::layers {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "core/graph.h"
-#include "core/op.h"
-#include "layers/padding.h"
+#include "core/graph/graph.h"
+#include "core/graph/op.h"
+#include "core/window.h"
 
 namespace miniqat::layers {
 
@@ -49,7 +49,7 @@ class Conv2d final : public Op {
 Window2d window_of(const Shape& images, const Shape& filter, const Conv2dAttributes& attributes);
 
 // What Conv2D and DepthwiseConv2d have in common: inputs are an image and a filter, and oneDNN does the fast work, or
-// layers/direct_convolution.h where that is faster.
+// layers/kernels/direct_convolution.h where that is faster.
 
 std::vector<TensorSpec> infer_convolution(std::span<const TensorSpec> inputs, const Conv2dAttributes& attributes,
                                           bool depthwise);

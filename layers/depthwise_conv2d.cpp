@@ -1,7 +1,7 @@
 #include "layers/depthwise_conv2d.h"
 
-#include "core/instruction_set.h"
-#include "layers/depthwise_kernels.h"
+#include "core/kernels/instruction_set.h"
+#include "layers/kernels/depthwise_kernels.h"
 #include "layers/reference/depthwise_conv2d.h"
 
 namespace miniqat::layers {

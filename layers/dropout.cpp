@@ -1,8 +1,8 @@
 #include "layers/dropout.h"
 
-#include "core/instruction_set.h"
-#include "core/node_check.h"
-#include "layers/pointwise.h"
+#include "core/graph/node_check.h"
+#include "core/kernels/instruction_set.h"
+#include "layers/kernels/pointwise.h"
 #include "layers/reference/dropout.h"
 
 namespace miniqat::layers {
@@ -17,8 +17,8 @@ struct Drop {
   float scale;
 };
 
-#define MINIQAT_LOOPS "layers/dropout_loops.h"
-#include "core/per_instruction_set.h"
+#define MINIQAT_LOOPS "layers/kernels/dropout_loops.h"
+#include "core/kernels/per_instruction_set.h"
 
 /// y = x * mask / (1 - rate). The mask is drawn again in backward: cheaper than keeping it. y may be x.
 void drop(const Tensor& from, double rate, std::uint64_t key, const Tensor& to) {

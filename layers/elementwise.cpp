@@ -3,14 +3,15 @@
 #include <cmath>
 #include <type_traits>
 
-#include "core/node_check.h"
-#include "layers/broadcast.h"
-#include "layers/chain_fusion.h"
-#include "layers/pointwise.h"
+#include "core/graph/node_check.h"
+#include "layers/chain/chain_fusion.h"
+#include "layers/kernels/broadcast.h"
+#include "layers/kernels/pointwise.h"
 #include "layers/reference/elementwise.h"
 
 namespace miniqat::layers {
-namespace {
+/// Named, because the templates below, which others know, are made of it.
+namespace elementwise {
 
 // The fast rules. Where the output y gives the gradient more cheaply than the inputs do, they read y: then the forward
 // pass may write over its input.
@@ -135,7 +136,9 @@ void stretched_gradient(const BroadcastLoop& loop, const GradientSource& from, c
   });
 }
 
-}  // namespace
+}  // namespace elementwise
+
+using namespace elementwise;
 
 template <BinaryKind kind>
 std::string_view BinaryOp<kind>::type() const {

@@ -1,7 +1,7 @@
 #include "layers/identity.h"
 
-#include "core/node_check.h"
-#include "layers/pointwise.h"
+#include "core/graph/node_check.h"
+#include "layers/kernels/pointwise.h"
 
 namespace miniqat::layers {
 

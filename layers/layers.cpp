@@ -1,6 +1,6 @@
 #include "layers/layers.h"
 
-#include "core/registry.h"
+#include "core/graph/registry.h"
 
 namespace miniqat::layers {
 

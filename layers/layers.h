@@ -2,7 +2,7 @@
 
 // All ops and their builders: include this one to build a model.
 
-#include "core/source_ops.h"
+#include "core/graph/source_ops.h"
 #include "layers/batch_norm.h"
 #include "layers/bias_add.h"
 #include "layers/concat.h"

@@ -1,9 +1,9 @@
 #include "layers/matmul.h"
 
 #include "core/error.h"
-#include "core/node_check.h"
-#include "core/onednn.h"
-#include "layers/padding.h"
+#include "core/graph/node_check.h"
+#include "core/kernels/onednn.h"
+#include "core/window.h"
 #include "layers/reference/matmul.h"
 
 namespace miniqat::layers {

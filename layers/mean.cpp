@@ -4,10 +4,10 @@
 #include <array>
 #include <optional>
 
-#include "core/instruction_set.h"
-#include "core/node_check.h"
-#include "layers/broadcast.h"
-#include "layers/pointwise.h"
+#include "core/graph/node_check.h"
+#include "core/kernels/instruction_set.h"
+#include "layers/kernels/broadcast.h"
+#include "layers/kernels/pointwise.h"
 #include "layers/reference/mean.h"
 
 namespace miniqat::layers {
@@ -16,8 +16,8 @@ namespace {
 /// Of at most this many channels the sums are in registers at once.
 constexpr std::int64_t kBlock = 64;
 
-#define MINIQAT_LOOPS "layers/mean_loops.h"
-#include "core/per_instruction_set.h"
+#define MINIQAT_LOOPS "layers/kernels/mean_loops.h"
+#include "core/kernels/per_instruction_set.h"
 
 using Averaged = std::array<bool, Shape::kMaxRank>;
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/op.h"
+#include "core/graph/graph.h"
+#include "core/graph/op.h"
 
 namespace miniqat::layers {
 

@@ -5,10 +5,10 @@
 #include <type_traits>
 
 #include "core/error.h"
-#include "core/instruction_set.h"
-#include "core/node_check.h"
+#include "core/graph/node_check.h"
+#include "core/kernels/instruction_set.h"
+#include "core/kernels/scratch.h"
 #include "core/parallel.h"
-#include "core/scratch.h"
 #include "layers/reference/pool.h"
 
 namespace miniqat::layers {
@@ -58,8 +58,8 @@ struct PoolGeometry {
   std::span<const Range> column_outputs;
 };
 
-#define MINIQAT_LOOPS "layers/pool_loops.h"
-#include "core/per_instruction_set.h"
+#define MINIQAT_LOOPS "layers/kernels/pool_loops.h"
+#include "core/kernels/per_instruction_set.h"
 
 /// Calls body(begin, end) over the rows of pixels of a batch, over threads.
 template <class Body>

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "core/graph.h"
-#include "core/op.h"
-#include "layers/padding.h"
+#include "core/graph/graph.h"
+#include "core/graph/op.h"
+#include "core/window.h"
 
 namespace miniqat::layers {
 

@@ -1,8 +1,8 @@
 #include "layers/relu.h"
 
-#include "core/node_check.h"
-#include "layers/chain_fusion.h"
-#include "layers/pointwise.h"
+#include "core/graph/node_check.h"
+#include "layers/chain/chain_fusion.h"
+#include "layers/kernels/pointwise.h"
 #include "layers/reference/relu.h"
 
 namespace miniqat::layers {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/node_check.h"
-#include "layers/pointwise.h"
+#include "core/graph/node_check.h"
+#include "layers/kernels/pointwise.h"
 
 namespace miniqat::layers {
 

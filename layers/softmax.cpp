@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "core/node_check.h"
-#include "layers/pointwise.h"
+#include "core/graph/node_check.h"
+#include "layers/kernels/pointwise.h"
 #include "layers/reference/softmax.h"
 
 namespace miniqat::layers {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/node_check.h"
-#include "core/scratch.h"
-#include "layers/pointwise.h"
+#include "core/graph/node_check.h"
+#include "core/kernels/scratch.h"
+#include "layers/kernels/pointwise.h"
 #include "layers/reference/softmax_cross_entropy.h"
 
 namespace miniqat::layers {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "layers/layers.h"
 
 namespace miniqat::models {
@@ -14,7 +14,7 @@ struct ConvBlock {
   std::int64_t channels = 0;
   std::int64_t kernel = 3;
   std::int64_t stride = 1;
-  layers::Padding padding = layers::Padding::kSame;
+  Padding padding = Padding::kSame;
 };
 
 /// `name`/weights (He normal), Conv2D, biases (zeros), BiasAdd, Relu. x: [n, h, w, c].

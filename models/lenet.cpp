@@ -19,7 +19,7 @@ Output lenet5(Graph& graph, Output images, const ModelOptions& options) {
   const auto wide = [&](std::int64_t channels) { return scaled(channels, options.width); };
   Output x = conv_relu(graph, "conv1", images, {.channels = wide(6), .kernel = 5});
   x = max_pool(graph, "pool1", x);
-  x = conv_relu(graph, "conv2", x, {.channels = wide(16), .kernel = 5, .padding = layers::Padding::kValid});
+  x = conv_relu(graph, "conv2", x, {.channels = wide(16), .kernel = 5, .padding = Padding::kValid});
   x = max_pool(graph, "pool2", x);
   x = dense_relu(graph, "fc1", flatten(graph, "flatten", x), wide(120));
   x = dense_relu(graph, "fc2", x, wide(84));

@@ -8,14 +8,14 @@ namespace miniqat::models {
 namespace {
 
 /// `repeats` blocks of table 1, of which the first has the stride.
-struct Sequence {
+struct Table1Row {
   std::int64_t channels;
   std::int64_t repeats;
   std::int64_t stride;
 };
 
 /// The stride 2 that table 1 prints for the very last block is a slip: its sizes are those of stride 1.
-constexpr std::array<Sequence, 5> kSequences = {{{64, 1, 1}, {128, 2, 2}, {256, 2, 2}, {512, 6, 2}, {1024, 2, 2}}};
+constexpr std::array<Table1Row, 5> kTable1 = {{{64, 1, 1}, {128, 2, 2}, {256, 2, 2}, {512, 6, 2}, {1024, 2, 2}}};
 
 }  // namespace
 
@@ -26,11 +26,11 @@ Output mobilenet_v1(Graph& graph, Output images, const ModelOptions& options) {
   Output x =
       conv_norm(graph, "conv0", images, {.channels = wide(32), .stride = first_stride(images.shape())}, normalisation);
   int blocks = 0;
-  for (const Sequence& sequence : kSequences)
-    for (std::int64_t k = 0; k < sequence.repeats; ++k) {
+  for (const Table1Row& row : kTable1)
+    for (std::int64_t k = 0; k < row.repeats; ++k) {
       const std::string name = "block" + std::to_string(++blocks);
-      x = depthwise_norm(graph, name + "/depthwise", x, {.stride = k == 0 ? sequence.stride : 1}, normalisation);
-      x = conv_norm(graph, name + "/pointwise", x, {.channels = wide(sequence.channels), .kernel = 1}, normalisation);
+      x = depthwise_norm(graph, name + "/depthwise", x, {.stride = k == 0 ? row.stride : 1}, normalisation);
+      x = conv_norm(graph, name + "/pointwise", x, {.channels = wide(row.channels), .kernel = 1}, normalisation);
     }
   return dense(graph, "fc", global_mean(graph, "pool", x), options.classes);
 }

@@ -9,14 +9,14 @@ namespace miniqat::models {
 namespace {
 
 /// A row of table 2: `repeats` blocks, of which the first has the stride.
-struct Sequence {
+struct Table2Row {
   std::int64_t expansion;
   std::int64_t channels;
   std::int64_t repeats;
   std::int64_t stride;
 };
 
-constexpr std::array<Sequence, 7> kSequences = {
+constexpr std::array<Table2Row, 7> kTable2 = {
     {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}};
 
 /// channels * width to a multiple of 8 that is at least 8 and not below 90% of it: the rule of the authors' code.
@@ -55,12 +55,12 @@ Output mobilenet_v2(Graph& graph, Output images, const ModelOptions& options) {
   Output x = conv_norm(graph, "conv0", images,
                        {.channels = in_eights(32, options.width), .stride = first_stride(images.shape())}, relu6);
   int blocks = 0;
-  for (const Sequence& sequence : kSequences)
-    for (std::int64_t k = 0; k < sequence.repeats; ++k)
+  for (const Table2Row& row : kTable2)
+    for (std::int64_t k = 0; k < row.repeats; ++k)
       x = inverted_residual(graph, "block" + std::to_string(++blocks), x,
-                            {.expansion = sequence.expansion,
-                             .channels = in_eights(sequence.channels, options.width),
-                             .stride = k == 0 ? sequence.stride : 1},
+                            {.expansion = row.expansion,
+                             .channels = in_eights(row.channels, options.width),
+                             .stride = k == 0 ? row.stride : 1},
                             batch_norm);
   x = conv_norm(graph, "conv1", x, {.channels = in_eights(1280, std::max(1.0, options.width)), .kernel = 1}, relu6);
   return dense(graph, "fc", global_mean(graph, "pool", x), options.classes);

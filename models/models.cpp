@@ -4,8 +4,8 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/graph/source_ops.h"
 #include "core/quote.h"
-#include "core/source_ops.h"
 #include "models/lenet.h"
 #include "models/mobilenet_v1.h"
 #include "models/mobilenet_v2.h"

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/instruction_set.h"
+#include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 #include "optim/option_checks.h"
 
@@ -26,7 +26,7 @@ struct Step {
 };
 
 #define MINIQAT_LOOPS "optim/adam_loops.h"
-#include "core/per_instruction_set.h"
+#include "core/kernels/per_instruction_set.h"
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/optimizer.h"
+#include "core/engine/optimizer.h"
 #include "optim/schedule.h"
 
 namespace miniqat::optim {

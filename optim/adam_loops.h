@@ -1,4 +1,4 @@
-// The loop of optim/adam.cpp (see core/per_instruction_set.h).
+// The loop of optim/adam.cpp (see core/kernels/per_instruction_set.h).
 
 void descend(const Step& step, float* __restrict w, float* __restrict m, float* __restrict v, const float* __restrict g,
              std::int64_t n) {

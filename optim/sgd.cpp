@@ -3,7 +3,7 @@
 #include <array>
 
 #include "core/error.h"
-#include "core/instruction_set.h"
+#include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 #include "optim/option_checks.h"
 
@@ -18,7 +18,7 @@ struct Step {
 };
 
 #define MINIQAT_LOOPS "optim/sgd_loops.h"
-#include "core/per_instruction_set.h"
+#include "core/kernels/per_instruction_set.h"
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The loops of optim/sgd.cpp (see core/per_instruction_set.h).
+// The loops of optim/sgd.cpp (see core/kernels/per_instruction_set.h).
 
 void descend(const Step& step, float* __restrict w, const float* __restrict g, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) w[i] -= step.rate * (g[i] + step.decay * w[i]);

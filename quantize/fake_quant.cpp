@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/node_check.h"
-#include "core/scratch.h"
-#include "core/source_ops.h"
-#include "quantize/fake_quant_kernels.h"
+#include "core/graph/node_check.h"
+#include "core/graph/source_ops.h"
+#include "core/kernels/scratch.h"
+#include "quantize/kernels/fake_quant_kernels.h"
 #include "quantize/range_observer.h"
 #include "quantize/reference/fake_quant.h"
 
@@ -16,10 +16,6 @@ namespace miniqat::quantize {
 namespace {
 
 constexpr std::array<std::string_view, 3> kRangeNames = {"last_value", "moving_average", "fixed"};
-
-GridOptions grid_options(const FakeQuantAttributes& attributes) {
-  return {static_cast<int>(attributes.bits), attributes.narrow_range, attributes.symmetric};
-}
 
 /// The range is an input like any other, with a gradient; otherwise it is made from x and has none.
 bool takes_range_as_given(const FakeQuantAttributes& attributes) {
@@ -53,7 +49,7 @@ std::span<Range<T>> no_ranges(std::size_t channels, ScratchScope& scope) {
 template <class T>
 std::span<Range<T>> learn(const FakeQuantAttributes& attributes, const ForwardContext& context,
                           Observation<T> observation, ScratchScope& scope) {
-  if (!widen(observation, grid_options(attributes))) return no_ranges<T>(observation.ranges.size(), scope);
+  if (!widen(observation, attributes.grid_options())) return no_ranges<T>(observation.ranges.size(), scope);
   double weight = 1;
   if (attributes.range == RangeKind::kMovingAverage) {
     T& num_updates = *context.state[0]->data<T>();
@@ -74,7 +70,7 @@ template <class T>
 std::span<const Affine<T>> grids_of(std::span<const Range<T>> ranges, const FakeQuantAttributes& attributes,
                                     ScratchScope& scope) {
   const std::span<Affine<T>> grids = scope.take<Affine<T>>(ranges.size());
-  for (std::size_t c = 0; c < ranges.size(); ++c) grids[c] = grid_of(ranges[c], grid_options(attributes));
+  for (std::size_t c = 0; c < ranges.size(); ++c) grids[c] = grid_of(ranges[c], attributes.grid_options());
   return grids;
 }
 
@@ -90,7 +86,7 @@ std::span<const Range<T>> ranges_used(const FakeQuantAttributes& attributes, con
   const std::int64_t channels = context.input(1).elements();
   if (!observes(attributes, context)) return ranges_in<T>(context.input(1), context.input(2), scope);
   Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels, scope);
-  if (!widen(observation, grid_options(attributes))) return no_ranges<T>(observation.ranges.size(), scope);
+  if (!widen(observation, attributes.grid_options())) return no_ranges<T>(observation.ranges.size(), scope);
   return ranges_in<T>(*context.updates[0], *context.updates[1], scope);
 }
 

@@ -2,9 +2,10 @@
 
 #include <string>
 
-#include "core/graph.h"
-#include "core/op.h"
-#include "layers/chain_quantizer.h"
+#include "core/graph/graph.h"
+#include "core/graph/op.h"
+#include "layers/chain/chain_quantizer.h"
+#include "quantize/affine.h"
 
 namespace miniqat::quantize {
 
@@ -34,6 +35,7 @@ struct FakeQuantAttributes {
   /// False in evaluation graphs: never observes, always quantizes.
   bool is_training = true;
 
+  GridOptions grid_options() const { return {static_cast<int>(bits), narrow_range, symmetric}; }
   void visit(AttributeVisitor& visitor);
 };
 

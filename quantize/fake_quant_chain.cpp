@@ -2,21 +2,20 @@
 #include <cmath>
 #include <limits>
 
-#include "layers/chain_fusion.h"
+#include "core/float_range.h"
+#include "layers/chain/chain_fusion.h"
 #include "quantize/fake_quant.h"
-#include "quantize/fake_quant_kernels.h"
+#include "quantize/kernels/fake_quant_kernels.h"
 #include "quantize/range_observer.h"
 
 namespace miniqat::quantize {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 /// The range that one step's tensor leaves behind, staged; NaN for a tensor that says nothing about it (see
 /// no_ranges in fake_quant.cpp).
 Range<float> learn(const FakeQuantAttributes& attributes, const layers::ChainRange& range,
                    const layers::ObservedRange& observed) {
-  const GridOptions options = {static_cast<int>(attributes.bits), attributes.narrow_range, attributes.symmetric};
+  const GridOptions options = attributes.grid_options();
   Range<float> seen = widen_to_zero(Range<float>{observed.least, observed.largest});
   if (options.symmetric) seen = widen_symmetric(seen, options);
   // Adding 0 makes 0 of -0.

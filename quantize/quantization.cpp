@@ -1,18 +1,15 @@
 #include "quantize/quantization.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "quantize/fake_quant.h"
-#include "quantize/graph_matcher.h"
-#include "quantize/layer_patterns.h"
+#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/rewrite/layer_patterns.h"
 
 namespace miniqat::quantize {
 namespace {
-
-constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
 
 /// The right operand of a layer; of a product either one, if the range says that it is made anew in each step.
 bool is_of_weights(const Node& quantizer) {

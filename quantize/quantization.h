@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 namespace miniqat::quantize {
 

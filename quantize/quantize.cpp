@@ -1,6 +1,6 @@
 #include "quantize/quantize.h"
 
-#include "core/registry.h"
+#include "core/graph/registry.h"
 
 namespace miniqat::quantize {
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "quantize/batch_norm_fold.h"
 #include "quantize/fake_quant.h"
-#include "quantize/rewrite.h"
+#include "quantize/fold/batch_norm_fold.h"
+#include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::quantize {
 

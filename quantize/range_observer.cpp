@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "quantize/fake_quant_kernels.h"
+#include "quantize/kernels/fake_quant_kernels.h"
 
 namespace miniqat::quantize {
 

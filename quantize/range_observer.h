@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/scratch.h"
+#include "core/kernels/scratch.h"
 #include "quantize/affine.h"
 
 namespace miniqat::quantize {

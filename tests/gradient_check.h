@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/session.h"
+#include "core/engine/session.h"
 
 namespace miniqat::testing {
 

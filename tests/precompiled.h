@@ -18,6 +18,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/session.h"
+#include "core/engine/session.h"
+#include "core/graph/graph.h"
 #include "layers/layers.h"

@@ -43,7 +43,7 @@ class Runner {
     const std::int64_t multiplicity = out / in;
     std::vector<std::int32_t> sums(y_.size());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = layer.bias[i % out];
-    layers::for_each_tap(n_, layer.window, [&](const layers::Tap& tap) {
+    for_each_tap(n_, layer.window, [&](const Tap& tap) {
       for (std::int64_t o = 0; o < out; ++o)
         for (std::int64_t i = 0; i < fan; ++i) {
           const std::int32_t x_value = x()[tap.input * in + (depthwise ? o / multiplicity : i)] - grid().zero_point;
@@ -96,7 +96,7 @@ class Runner {
     const std::int64_t channels = model_.input_of(operation_).shape[2];
     std::vector<std::int32_t> sums(y_.size());
     std::vector<std::int32_t> counts(y_.size() / channels);
-    layers::for_each_tap(n_, pool.window, [&](const layers::Tap& tap) {
+    for_each_tap(n_, pool.window, [&](const Tap& tap) {
       ++counts[tap.output];
       for (std::int64_t c = 0; c < channels; ++c)
         sums[tap.output * channels + c] += x()[tap.input * channels + c] - grid().zero_point;
@@ -108,7 +108,7 @@ class Runner {
   void apply(const MaxPool& pool) {
     const std::int64_t channels = model_.input_of(operation_).shape[2];
     std::ranges::fill(y_, std::uint8_t{0});
-    layers::for_each_tap(n_, pool.window, [&](const layers::Tap& tap) {
+    for_each_tap(n_, pool.window, [&](const Tap& tap) {
       for (std::int64_t c = 0; c < channels; ++c) {
         std::uint8_t& y = y_[tap.output * channels + c];
         y = std::max(y, x()[tap.input * channels + c]);

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/shape.h"
-#include "layers/padding.h"
+#include "core/window.h"
 
 /// The specification of Conv2D. x [n, h, w, in], filter [kh, kw, in, out], y [n, oh, ow, out], all row-major.
 namespace miniqat::layers::reference {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/shape.h"
-#include "layers/padding.h"
+#include "core/window.h"
 
 /// The specification of DepthwiseConv2d. x [n, h, w, in], filter [kh, kw, in, multiplier],
 /// y [n, oh, ow, in * multiplier], all row-major: index i * multiplier + m is a channel of y and a filter alike.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/shape.h"
-#include "layers/padding.h"
+#include "core/window.h"
 
 /// The specification of MaxPool and AvgPool. x [n, h, w, c], y [n, oh, ow, c], row-major.
 namespace miniqat::layers::reference {

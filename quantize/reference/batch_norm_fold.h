@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-/// The specification of the three ops that fold a batch norm. One channel at a time; see quantize/batch_norm_fold.h for
-/// the formulas.
+/// The specification of the three ops that fold a batch norm. One channel at a time; see
+/// quantize/fold/batch_norm_fold.h for the formulas.
 namespace miniqat::quantize::reference {
 
 /// Away from zero, which only an epsilon of 0 lets it reach: the moving variance of a dead channel must not break the

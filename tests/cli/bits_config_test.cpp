@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"

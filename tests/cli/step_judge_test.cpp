@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/engine/session.h"
 #include "core/parallel.h"
 #include "core/random.h"
-#include "core/session.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "quantize/quantize.h"
-#include "quantize/rewrite.h"
+#include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
 
 namespace miniqat::cli {

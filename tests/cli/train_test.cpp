@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 #include "core/safetensors.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"

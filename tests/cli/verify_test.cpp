@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "integer/model_file.h"
+#include "integer/format/model_file.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 

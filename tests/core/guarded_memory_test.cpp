@@ -10,10 +10,10 @@
 #include <memory>
 #include <thread>
 
+#include "core/engine/session.h"
+#include "core/graph/source_ops.h"
+#include "core/kernels/scratch.h"
 #include "core/parallel.h"
-#include "core/scratch.h"
-#include "core/session.h"
-#include "core/source_ops.h"
 
 namespace miniqat {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "core/source_ops.h"
+#include "core/graph/source_ops.h"
 
 namespace miniqat::testing {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
-#include "integer/model_file.h"
-#include "integer/model_json.h"
+#include "integer/format/model_file.h"
+#include "integer/format/model_json.h"
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"
 

@@ -14,7 +14,7 @@
 #include <random>
 
 #include "core/error.h"
-#include "core/instruction_set.h"
+#include "core/kernels/instruction_set.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "tests/fuzz/cases.h"

@@ -5,13 +5,13 @@
 #include <cmath>
 
 #include "cli/step_judge.h"
+#include "core/engine/session.h"
 #include "core/error.h"
-#include "core/graph_json.h"
-#include "core/instruction_set.h"
+#include "core/graph/graph_json.h"
+#include "core/graph/source_ops.h"
+#include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 #include "core/random.h"
-#include "core/session.h"
-#include "core/source_ops.h"
 #include "layers/layers.h"
 
 namespace miniqat::fuzz {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/session.h"
+#include "core/engine/session.h"
+#include "core/graph/graph.h"
 
 namespace miniqat::fuzz {
 

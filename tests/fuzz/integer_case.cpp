@@ -6,15 +6,15 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/safetensors.h"
-#include "exporters/onnx.h"
+#include "exporters/onnx/onnx.h"
 #include "integer/engine.h"
-#include "integer/model_file.h"
+#include "integer/format/model_file.h"
 #include "integer/reference/engine.h"
-#include "tests/exporters/c_project.h"
-#include "tests/quantize/integer_check.h"
+#include "tests/exporters/c/c_project.h"
+#include "tests/quantize/convert/integer_check.h"
 #include "tests/runtimes/judge.h"
 
 namespace miniqat::fuzz {

@@ -1,9 +1,9 @@
 #include "tests/fuzz/integer_cases.h"
 
 #include "core/random.h"
-#include "quantize/convert.h"
+#include "quantize/convert/convert.h"
 #include "tests/integer/random_model.h"
-#include "tests/quantize/integer_check.h"
+#include "tests/quantize/convert/integer_check.h"
 #include "tests/quantize/random_net.h"
 
 namespace miniqat::fuzz {

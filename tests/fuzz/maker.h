@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/attribute_json.h"
 #include "core/error.h"
-#include "core/registry.h"
+#include "core/graph/attribute_json.h"
+#include "core/graph/registry.h"
 #include "layers/layers.h"
 #include "tests/fuzz/cases.h"
 
@@ -130,7 +130,7 @@ Node& batch_norm(Maker& make, Output x);
 Node& fake_quant(Maker& make, Output x);
 /// Of numbers that lie on ties between two integers, or on the grid, or beside either.
 Node& fake_quant_on_ties(Maker& make);
-/// Ops that the plan may run as one (layers/chain.h).
+/// Ops that the plan may run as one (layers/chain/chain.h).
 Node& chain(Maker& make);
 
 }  // namespace miniqat::fuzz

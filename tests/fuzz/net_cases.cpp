@@ -1,6 +1,6 @@
-#include "core/source_ops.h"
+#include "core/graph/source_ops.h"
 #include "quantize/quantize.h"
-#include "quantize/rewrite.h"
+#include "quantize/rewrite/rewrite.h"
 #include "tests/fuzz/cases.h"
 #include "tests/quantize/random_net.h"
 

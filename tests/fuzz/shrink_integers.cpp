@@ -2,7 +2,7 @@
 #include <chrono>
 #include <set>
 
-#include "core/session.h"
+#include "core/engine/session.h"
 #include "integer/reference/engine.h"
 #include "tests/fuzz/integer_case.h"
 #include "tests/fuzz/integer_cases.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/instruction_set.h"
+#include "core/kernels/instruction_set.h"
 #include "core/random.h"
 #include "tests/fuzz/cases.h"
 #include "tests/fuzz/integer_cases.h"

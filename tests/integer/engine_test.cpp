@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "integer/batch_shape.h"
-#include "integer/convolution.h"
-#include "integer/depthwise.h"
+#include "integer/kernels/convolution.h"
+#include "integer/kernels/depthwise.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"
@@ -19,8 +19,6 @@
 namespace miniqat::integer {
 namespace {
 
-using layers::Padding;
-using layers::WindowAttributes;
 using testing::random_images;
 using testing::RandomModel;
 
@@ -144,7 +142,7 @@ Model one_layer(LayerKind kind, const Shape& image, const WindowAttributes& wind
     layer.filter = {image[0], channels};
     shape = {channels};
   } else {
-    layer.window = layers::slide(batch_shape(1, image), window);
+    layer.window = slide(batch_shape(1, image), window);
     layer.filter = {window.window[0], window.window[1], image[2], channels};
     shape = {layer.window.rows.output, layer.window.columns.output, layer.output_channels()};
   }
@@ -263,9 +261,9 @@ TEST(IntegerEngine, LayersOfLenetsSize) {
       layer.multipliers = {multiplier_for(0.5 / std::sqrt(double(layer.weights.size()) * 255))};
       model.tensors[0].grid.zero_point = 7;
       // With padding a pool of an odd image sees less than four pixels at its border: not to be fused.
-      const layers::Window2d pool = layers::slide(
-          batch_shape(1, model.tensors[1].shape),
-          {.window = {2, 2}, .strides = {2, 2}, .padding = zero_point == 128 ? Padding::kValid : Padding::kSame});
+      const Window2d pool =
+          slide(batch_shape(1, model.tensors[1].shape),
+                {.window = {2, 2}, .strides = {2, 2}, .padding = zero_point == 128 ? Padding::kValid : Padding::kSame});
       model.tensors.push_back({.name = "pooled",
                                .shape = {pool.rows.output, pool.columns.output, c.channels},
                                .grid = model.tensors[1].grid});
@@ -323,7 +321,7 @@ TEST(IntegerEngine, TakesBatchesOfAnySizeInAnyOrder) {
 TEST(IntegerEngine, WindowsOverVastPaddingAreLeftToTheReferenceLoops) {
   Model model = one_layer(LayerKind::kConv2d, {3, 3, 16}, {}, 4);
   auto& layer = std::get<Layer>(model.operations[0].action);
-  for (layers::WindowAxis* axis : {&layer.window.rows, &layer.window.columns})
+  for (WindowAxis* axis : {&layer.window.rows, &layer.window.columns})
     *axis = {.input = 3, .window = 2, .stride = 60000, .output = 2, .pad_before = 1, .pad_after = 60000};
   layer.filter = {2, 2, 16, 4};
   layer.weights.assign(256, 77);

@@ -5,8 +5,6 @@
 namespace miniqat::integer {
 namespace {
 
-using layers::Window2d;
-
 TEST(GlobalWindow, IsTheWholeImageOnce) {
   const Window2d whole = {.rows = {.input = 4, .window = 4, .stride = 2}, .columns = {.input = 3, .window = 3}};
   EXPECT_TRUE(is_global(whole));

@@ -135,7 +135,7 @@ TEST(ModelCheck, SumsFitThirtyTwoBits) {
 }
 
 TEST(ModelCheck, WindowsStayInsideTheirPadding) {
-  const auto of = [](const std::function<void(layers::WindowAxis&)>& spoil) {
+  const auto of = [](const std::function<void(WindowAxis&)>& spoil) {
     return complaint(convolution(), [&](Model& model) { spoil(last<Layer>(model).window.columns); });
   };
   EXPECT_TRUE(mentions(of([](auto& axis) { axis.stride = 65536; }), {"reaches to"}));
@@ -156,7 +156,7 @@ RandomModel max_pool() {
 }
 
 TEST(ModelCheck, NoWindowLiesOnPaddingAlone) {
-  const auto of = [](const layers::WindowAxis& rows, std::int64_t output_rows) {
+  const auto of = [](const WindowAxis& rows, std::int64_t output_rows) {
     return complaint(max_pool(), [&](Model& model) {
       auto& window = last<MaxPool>(model).window;
       window.rows = rows;
@@ -175,7 +175,7 @@ TEST(ModelCheck, NoWindowLiesOnPaddingAlone) {
 
 TEST(ModelCheck, HugeWindowsAreCheckedAtOnce) {
   Model model = max_pool().finish();
-  const layers::WindowAxis axis{.input = 1, .window = 65536, .output = 65536, .pad_before = 65535, .pad_after = 65535};
+  const WindowAxis axis{.input = 1, .window = 65536, .output = 65536, .pad_before = 65535, .pad_after = 65535};
   last<MaxPool>(model).window = {.rows = axis, .columns = {}};
   model.tensors[0].shape = {1, 1, 2};
   model.tensors[1].shape = {65536, 1, 2};

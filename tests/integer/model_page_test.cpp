@@ -9,7 +9,7 @@
 
 #include "core/files.h"
 #include "exporters/json.h"
-#include "integer/model_file.h"
+#include "integer/format/model_file.h"
 #include "integer/reference/engine.h"
 #include "tests/integer/random_model.h"
 #include "tests/temp_dir.h"

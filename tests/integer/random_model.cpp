@@ -12,8 +12,6 @@ using integer::Layer;
 using integer::LayerKind;
 using integer::Multiplier;
 using integer::TensorInfo;
-using layers::Padding;
-using layers::Window2d;
 
 RandomModel::RandomModel(std::uint64_t seed, const Shape& input, const RandomModelOptions& options)
     : random_(seed), options_(options) {
@@ -46,12 +44,12 @@ int RandomModel::append(integer::Action action, std::vector<int> inputs, const S
 Window2d RandomModel::window(bool pool) {
   const Shape& image = current().shape;
   const auto extent = [&](int axis) { return std::min<std::int64_t>(between(1, pool ? 3 : 5), image[axis]); };
-  layers::WindowAttributes attributes{.window = {extent(0), extent(1)},
-                                      .strides = {between(1, 2), between(1, 2)},
-                                      .padding = random_.below(2) == 0 ? Padding::kSame : Padding::kValid};
+  WindowAttributes attributes{.window = {extent(0), extent(1)},
+                              .strides = {between(1, 2), between(1, 2)},
+                              .padding = random_.below(2) == 0 ? Padding::kSame : Padding::kValid};
   const bool dilates = attributes.padding == Padding::kSame && attributes.strides == std::array<std::int64_t, 2>{1, 1};
   if (!pool && dilates && random_.below(3) == 0) attributes.dilations = {2, 2};
-  return layers::slide(integer::batch_shape(1, image), attributes);
+  return slide(integer::batch_shape(1, image), attributes);
 }
 
 int RandomModel::append_layer(Layer layer, const Shape& shape) {
@@ -136,8 +134,8 @@ int RandomModel::average_pool() {
 
 int RandomModel::mean() {
   const TensorInfo x = current();
-  integer::AveragePool pool{.window = layers::slide(integer::batch_shape(1, x.shape),
-                                                    {.window = {x.shape[0], x.shape[1]}, .padding = Padding::kValid}),
+  integer::AveragePool pool{.window = slide(integer::batch_shape(1, x.shape),
+                                            {.window = {x.shape[0], x.shape[1]}, .padding = Padding::kValid}),
                             .multipliers = {}};
   const Grid grid = this->grid(x.grid.scale * x.grid.quant_max() / 512);
   for (std::int64_t n = 1; n <= x.shape[0] * x.shape[1]; ++n)

@@ -57,7 +57,7 @@ class RandomModel {
   int convolution(integer::LayerKind kind, std::int64_t channels);
   int append_layer(integer::Layer layer, const Shape& shape);
   int append(integer::Action action, std::vector<int> inputs, const Shape& shape, const integer::Grid& grid);
-  layers::Window2d window(bool pool);
+  Window2d window(bool pool);
   integer::Grid grid(double scale);
   int between(int low, int high) { return low + static_cast<int>(random_.below(high - low + 1)); }
   const integer::TensorInfo& current() const { return model_.tensors[model_.output]; }

@@ -35,7 +35,7 @@ std::vector<double> real_layer(const Model& model, const Operation& operation, c
   for (std::size_t i = 0; i < y.size(); ++i)
     y[i] = layer.bias[i % out] * double{x.grid.scale} * layer.weight_scale(static_cast<std::int64_t>(i) % out) /
            (1 << std::max(0, 7 - layer.weight_bits));
-  layers::for_each_tap(n, layer.window, [&](const layers::Tap& tap) {
+  for_each_tap(n, layer.window, [&](const Tap& tap) {
     for (std::int64_t i = 0; i < in; ++i)
       for (std::int64_t o = 0; o < out; ++o) {
         const bool depthwise = layer.kind == LayerKind::kDepthwiseConv2d;

@@ -23,7 +23,7 @@ struct ConvolutionCase {
   std::string text(std::int64_t in, std::int64_t out) const {
     return concat("images ", x(in), ", filter ", filter(in, out), ", strides ", attributes.strides[0], "x",
                   attributes.strides[1], ", dilations ", attributes.dilations[0], "x", attributes.dilations[1], " ",
-                  layers::kPaddingNames[static_cast<int>(attributes.padding)], ", ", thread_count(), " threads");
+                  kPaddingNames[static_cast<int>(attributes.padding)], ", ", thread_count(), " threads");
   }
 };
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "layers/depthwise_kernels.h"
+#include "layers/kernels/depthwise_kernels.h"
 #include "layers/reference/depthwise_conv2d.h"
 #include "tests/layers/convolution_case.h"
 #include "tests/layers/op_runner.h"

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "core/engine/session.h"
 #include "core/parallel.h"
-#include "core/session.h"
 #include "layers/layers.h"
 
 namespace miniqat {

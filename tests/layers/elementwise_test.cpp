@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/engine/session.h"
 #include "core/error.h"
-#include "core/session.h"
-#include "layers/broadcast.h"
+#include "layers/kernels/broadcast.h"
 #include "layers/layers.h"
 
 namespace miniqat {

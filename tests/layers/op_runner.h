@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/graph/op.h"
 #include "core/guarded_memory.h"
-#include "core/op.h"
 #include "core/parallel.h"
 #include "core/random.h"
 

@@ -1,7 +1,7 @@
 // Every registered op proves itself on its samples (tests/op_samples.h): gradients, fast against reference, threads,
 // JSON and refused shapes. An op without samples fails.
 
-#include "core/registry.h"
+#include "core/graph/registry.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <cctype>
 #include <cmath>
 
-#include "core/graph_json.h"
+#include "core/engine/session.h"
+#include "core/graph/graph_json.h"
+#include "core/graph/source_ops.h"
 #include "core/parallel.h"
 #include "core/random.h"
-#include "core/session.h"
-#include "core/source_ops.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"

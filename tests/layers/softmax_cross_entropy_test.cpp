@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/engine/session.h"
 #include "core/error.h"
-#include "core/session.h"
 #include "layers/layers.h"
 
 namespace miniqat {

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "core/session.h"
+#include "core/engine/session.h"
 #include "layers/layers.h"
 #include "tests/layers/op_runner.h"
 

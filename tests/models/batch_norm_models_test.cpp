@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "core/engine/session.h"
 #include "core/random.h"
-#include "core/session.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "optim/sgd.h"

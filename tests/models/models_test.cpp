@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "core/source_ops.h"
+#include "core/graph/source_ops.h"
 
 namespace miniqat::models {
 namespace {

@@ -9,10 +9,10 @@
 #include "integer/reference/engine.h"
 #include "layers/layers.h"
 #include "quantize/affine.h"
-#include "quantize/convert.h"
+#include "quantize/convert/convert.h"
 #include "quantize/fake_quant.h"
 #include "tests/errors.h"
-#include "tests/quantize/integer_check.h"
+#include "tests/quantize/convert/integer_check.h"
 
 namespace miniqat::testing {
 

@@ -6,10 +6,10 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
+#include "core/graph/registry.h"
+#include "core/graph/source_ops.h"
 #include "core/random.h"
-#include "core/registry.h"
-#include "core/source_ops.h"
 #include "quantize/affine.h"
 #include "quantize/quantize.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/session.h"
+#include "core/engine/session.h"
 #include "tests/quantize/eval_net.h"
 
 namespace miniqat::quantize {

@@ -3,11 +3,11 @@
 
 #include <cmath>
 
+#include "core/engine/session.h"
 #include "core/random.h"
-#include "core/session.h"
 #include "models/models.h"
 #include "optim/sgd.h"
-#include "quantize/rewrite.h"
+#include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/toy_graph.h"
 
 namespace miniqat::quantize {

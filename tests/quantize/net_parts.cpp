@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tests/quantize/primitive_batch_norm.h"
+#include "tests/quantize/fold/primitive_batch_norm.h"
 
 namespace miniqat::testing {
 
@@ -39,10 +39,9 @@ Output NetParts::weights(const Shape& shape) {
 layers::Conv2dAttributes NetParts::window(Output x, std::int64_t filter) {
   layers::Conv2dAttributes attributes;
   const std::int64_t smaller = std::min(x.shape()[1], x.shape()[2]);
-  if (smaller >= filter && chance(3)) attributes.padding = layers::Padding::kValid;
+  if (smaller >= filter && chance(3)) attributes.padding = Padding::kValid;
   if (chance(4)) attributes.strides = {2, 2};
-  if (attributes.padding == layers::Padding::kSame && attributes.strides[0] == 1 && chance(4))
-    attributes.dilations = {2, 1};
+  if (attributes.padding == Padding::kSame && attributes.strides[0] == 1 && chance(4)) attributes.dilations = {2, 1};
   return attributes;
 }
 
@@ -65,12 +64,11 @@ Output NetParts::atrous(Output x) {
   const std::int64_t columns = x.shape()[2] % 2;
   const Output blocks = layers::space_to_batch(graph, name("SpaceToBatchND"), x,
                                                {.block_shape = {2, 2}, .paddings = {{2, 2 + rows}, {2, 2 + columns}}});
-  const Output y =
-      x.shape()[3] <= 4 && chance(2)
-          ? layers::depthwise_conv2d(graph, name("DepthwiseConv2d"), blocks, weights({3, 3, x.shape()[3], 1}),
-                                     {.padding = layers::Padding::kValid})
-          : layers::conv2d(graph, name("Conv2D"), blocks, weights({3, 3, x.shape()[3], 3}),
-                           {.padding = layers::Padding::kValid});
+  const Output y = x.shape()[3] <= 4 && chance(2)
+                       ? layers::depthwise_conv2d(graph, name("DepthwiseConv2d"), blocks,
+                                                  weights({3, 3, x.shape()[3], 1}), {.padding = Padding::kValid})
+                       : layers::conv2d(graph, name("Conv2D"), blocks, weights({3, 3, x.shape()[3], 3}),
+                                        {.padding = Padding::kValid});
   return layers::batch_to_space(graph, name("BatchToSpaceND"), y,
                                 {.block_shape = {2, 2}, .crops = {{0, rows}, {0, columns}}});
 }
@@ -167,7 +165,7 @@ Output NetParts::activation(Output x) {
 layers::PoolAttributes NetParts::pool(Output x) {
   layers::PoolAttributes attributes;
   attributes.strides = {1 + below(2), 1 + below(2)};
-  if (x.shape()[1] < 2 || x.shape()[2] < 2 || chance(2)) attributes.padding = layers::Padding::kSame;
+  if (x.shape()[1] < 2 || x.shape()[2] < 2 || chance(2)) attributes.padding = Padding::kSame;
   return attributes;
 }
 

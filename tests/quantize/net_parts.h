@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/random.h"
 #include "layers/layers.h"
 

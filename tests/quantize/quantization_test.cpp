@@ -9,7 +9,7 @@
 
 #include "layers/layers.h"
 #include "models/models.h"
-#include "quantize/rewrite.h"
+#include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/random_net.h"
 
 namespace miniqat::quantize {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 namespace miniqat::testing {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 

@@ -1,7 +1,7 @@
 #include "tests/quantize/trained_net.h"
 
+#include "core/engine/session.h"
 #include "core/random.h"
-#include "core/session.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
 

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/safetensors.h"
 #include "integer/arithmetic.h"
-#include "quantize/rewrite.h"
+#include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::testing {
 

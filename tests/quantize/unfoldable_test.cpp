@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 #include "layers/batch_norm.h"
-#include "quantize/fold_batch_norms.h"
-#include "quantize/rewrite.h"
+#include "quantize/fold/fold_pass.h"
+#include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
-#include "tests/quantize/folding_outcome.h"
-#include "tests/quantize/primitive_batch_norm.h"
+#include "tests/quantize/fold/folding_outcome.h"
+#include "tests/quantize/fold/primitive_batch_norm.h"
 #include "tests/quantize/toy_graph.h"
 
 namespace miniqat::quantize {

@@ -11,9 +11,9 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "exporters/tflite.h"
+#include "exporters/tflite/tflite.h"
 #include "integer/reference/engine.h"
-#include "tests/exporters/tflite_models.h"
+#include "tests/exporters/tflite/tflite_models.h"
 #include "tests/runtimes/agreement.h"
 #include "tests/runtimes/judge.h"
 

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "exporters/onnx.h"
-#include "exporters/onnx.pb.h"
+#include "exporters/onnx/onnx.h"
+#include "exporters/onnx/onnx.pb.h"
 #include "integer/reference/engine.h"
 #include "tests/integer/random_model.h"
 #include "tests/runtimes/agreement.h"

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 #include "core/random.h"
 #include "layers/layers.h"
 #include "models/models.h"

@@ -1,4 +1,4 @@
-#include "core/graph_json.h"
+#include "core/graph/graph_json.h"
 
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"

@@ -1,4 +1,4 @@
-#include "quantize/layer_bits.h"
+#include "quantize/rewrite/layer_bits.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "integer/model_file.h"
+#include "integer/format/model_file.h"
 
 #include <zlib.h>
 

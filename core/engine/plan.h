@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace miniqat {
+
+/// What a plan is compiled for.
+struct PlanRequest {
+  std::vector<Output> fetches = {};
+  /// Differentiate (the sum of) this tensor with respect to the targets.
+  std::optional<Output> gradients_of = {};
+  std::vector<Output> gradient_targets = {};
+  bool training = false;
+  /// The value of the quantization step counter; only which delays it has passed matters.
+  std::int64_t quantization_step = 0;
+  Backend backend = Backend::kFast;
+  /// What float32 tensors of the graph become: kFloat64 is for the reference backend.
+  DType precision = DType::kFloat32;
+};
+
+/// Bytes of a plan's own memory (variables and feeds not included).
+struct PlanMemory {
+  /// The arena: all activations, gradients and saved tensors, overlaid by liveness.
+  std::size_t arena = 0;
+  /// What they would take if none shared memory with another.
+  std::size_t unshared = 0;
+  /// Nodes that run, and the steps they run in: fused nodes are one.
+  int nodes = 0;
+  int steps = 0;
+  /// Nodes of the graph that this request does not need.
+  int dropped_nodes = 0;
+
+  bool operator==(const PlanMemory&) const = default;
+};
+
+/// A graph compiled for one request: the order of the nodes, dead ones dropped, and every tensor's memory laid out
+/// once. Plain data: the session binds variables and feeds to it, then walks through the steps.
+struct Plan {
+  struct ForwardStep {
+    /// The node, or of several that are fused the one that names them.
+    const Node* node = nullptr;
+    /// The node's own, or the fused one.
+    const Op* op = nullptr;
+    /// All nodes that run here, producers first, and what each of them takes in this plan (shortcuts taken).
+    std::vector<const Node*> members;
+    std::vector<std::vector<Output>> member_inputs;
+    /// By position in context.inputs and context.outputs.
+    std::vector<Output> inputs;
+    std::vector<Output> outputs;
+    /// hash_text of the node's name, for its random numbers.
+    std::uint64_t name_hash = 0;
+    ForwardContext context;
+  };
+  /// A tensor with several consumers gets its gradient in parts: total += part after the step.
+  struct Sum {
+    const Tensor* total = nullptr;
+    const Tensor* part = nullptr;
+  };
+  /// An output that backward reads and that forward leaves packed, so that its memory serves others in between.
+  struct Packed {
+    const Op* op = nullptr;
+    const ForwardContext* forward = nullptr;
+    Tensor* tensor = nullptr;
+    /// Where the tensor is until it is unpacked, and then.
+    Tensor forward_place = {};
+    Tensor backward_place = {};
+  };
+  struct BackwardStep {
+    const Node* node = nullptr;
+    const Op* op = nullptr;
+    BackwardContext context;
+    std::vector<Sum> sums;
+    /// To be unpacked before this step.
+    std::vector<const Packed*> unpacks;
+  };
+  /// A tensor that the session supplies before each run: a feed or a variable.
+  struct Binding {
+    const Node* node = nullptr;
+    Tensor* tensor = nullptr;
+  };
+  /// Shares the memory of a bound tensor under another shape.
+  struct BoundView {
+    Tensor* tensor = nullptr;
+    const Tensor* base = nullptr;
+    Shape shape;
+  };
+  /// The new value of a variable or op state, copied from the current one before the run.
+  struct Staged {
+    std::string variable;
+    Tensor tensor = {};
+    /// The current value; the session's.
+    const Tensor* value = nullptr;
+  };
+
+  std::vector<ForwardStep> forward;
+  std::vector<BackwardStep> backward;
+  std::vector<Binding> placeholders;
+  std::vector<Binding> variables;
+  std::vector<BoundView> bound_views;
+  std::deque<Staged> staged;
+  std::deque<Packed> packed;
+  std::vector<const Tensor*> fetches;
+  /// Where backward starts: filled with ones. Null without gradients.
+  const Tensor* seed = nullptr;
+  /// One per gradient target; null where the gradient does not reach it.
+  std::vector<const Tensor*> gradients;
+  PlanMemory memory;
+
+  /// Own what the pointers above point to.
+  std::vector<std::shared_ptr<const Op>> fused;
+  std::deque<Tensor> tensors;
+  Tensor arena;
+  /// While memory is guarded (core/guarded_memory.h), in place of the arena: every stretch on its own.
+  std::vector<Tensor> stretches;
+};
+
+/// Throws Error for a request that cannot be planned: outputs of another graph, a gradient target that is neither
+/// Variable nor Placeholder, an op that wants to update something else than a Variable, or one that two ops update.
+std::unique_ptr<Plan> compile_plan(const Graph& graph, const PlanRequest& request);
+
+/// Equal for requests that may share a plan, as long as the graph's revision stands.
+std::string plan_key(const Graph& graph, const PlanRequest& request);
+
+/// "<node>/<state>", the name under which an op's own state is stored.
+std::string state_name(const Node& node, const OpState& state);
+
+}  // namespace miniqat

@@ -1,0 +1,19 @@
+#include "core/engine/plan.h"
+#include "core/engine/plan_selection.h"
+#include "core/error.h"
+
+namespace miniqat {
+
+std::string plan_key(const Graph& graph, const PlanRequest& request) {
+  std::string text = request.training ? "training" : "inference";
+  for (const Output& fetch : request.fetches) text += " " + fetch.name();
+  // No node's name holds a comma, so that nothing here can be taken for a fetch.
+  if (request.gradients_of) text += ",d " + request.gradients_of->name();
+  for (const Output& target : request.gradient_targets) text += ",/ " + target.name();
+  const auto [quantization, freeze] = Delays(graph).passed(request.quantization_step);
+  return text + concat(",after ", quantization, " delays, ", freeze, " freezes");
+}
+
+std::string state_name(const Node& node, const OpState& state) { return node.name() + "/" + state.name; }
+
+}  // namespace miniqat

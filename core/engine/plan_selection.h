@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/engine/plan.h"
+#include "core/graph/graph.h"
+
+namespace miniqat {
+
+/// A node that a request needs, or several that run as one.
+struct SelectedNode {
+  /// Of several, the one that names the whole.
+  const Node* node = nullptr;
+  /// The node's own, or the fused one.
+  const Op* op = nullptr;
+  OpTraits traits;
+  /// What it takes: the node's own inputs, or what a shortcut puts in their place.
+  std::vector<Output> inputs;
+  std::vector<Output> outputs;
+  bool quantizing = true;
+  bool frozen = false;
+  /// All nodes that run here, producers first: more than one where they are fused.
+  std::vector<const Node*> members;
+  /// What each of them takes.
+  std::vector<std::vector<Output>> member_inputs;
+  /// Owns a fused op.
+  std::shared_ptr<const Op> fused;
+
+  std::vector<TensorSpec> input_specs() const;
+
+  /// The inputs that a training run updates through this node.
+  std::vector<int> updated_inputs() const;
+  /// Whether a run of the request changes variables through this node.
+  bool updates(const PlanRequest& request) const {
+    return request.training && !(updated_inputs().empty() && (frozen || op->state().empty()));
+  }
+};
+
+/// Sets quantizing and frozen by what the op's delays say.
+void set_phase(SelectedNode& selected, const PlanRequest& request);
+
+/// The nodes that the request's fetches and gradient need, producers first. On the fast backend shortcuts are taken,
+/// which spares the nodes that then nobody needs (a node that updates variables runs all the same), and ops are fused.
+/// Throws Error for a request that compile_plan refuses, and for a shortcut that would take a tensor which does not
+/// come earlier.
+std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& request);
+
+/// How many of the graph's delays have passed: requests that differ in nothing else may share a plan when they agree.
+struct PassedDelays {
+  std::int64_t quantization = 0;
+  std::int64_t freeze = 0;
+  friend bool operator==(const PassedDelays&, const PassedDelays&) = default;
+};
+
+/// Every delay of a graph's ops once, in order.
+struct Delays {
+  std::vector<std::int64_t> quantization;
+  std::vector<std::int64_t> freeze;
+
+  explicit Delays(const Graph& graph);
+  Delays() = default;
+  PassedDelays passed(std::int64_t quantization_step) const;
+};
+
+}  // namespace miniqat

@@ -1,0 +1,165 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/engine/optimizer.h"
+#include "core/engine/plan.h"
+#include "core/engine/training_plan.h"
+#include "core/error.h"
+#include "core/graph/graph.h"
+#include "core/safetensors.h"
+
+namespace miniqat {
+
+class Profile;
+class StepObserver;
+
+/// Values for placeholders. Each must have the placeholder's shape and dtype exactly.
+using Feeds = std::vector<std::pair<Output, Tensor>>;
+
+struct SessionOptions {
+  std::uint64_t seed = 1;
+  Backend backend = Backend::kFast;
+  /// kFloat64 needs the reference backend.
+  DType precision = DType::kFloat32;
+};
+
+struct RunRequest {
+  std::vector<Output> fetches = {};
+  /// Differentiate (the sum of) this tensor with respect to the targets: outputs of Variables and Placeholders.
+  std::optional<Output> gradients_of = {};
+  std::vector<Output> gradient_targets = {};
+  /// Batch statistics, observers and dropout act as in a training step, and updated variables are committed.
+  bool training = false;
+};
+
+struct RunResult {
+  /// Copies, in the order of RunRequest::fetches and gradient_targets. A target that the gradient does not reach gets
+  /// zeros.
+  std::vector<Tensor> fetched;
+  std::vector<Tensor> gradients;
+};
+
+/// The loss of a training step was NaN or infinite. Nothing of that step was kept.
+class NonFiniteLoss : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The loss was finite, but a gradient or an updated variable (a moving statistic, a range) was not. Nothing was kept,
+/// either: the next loss would not have been finite.
+class NonFiniteUpdate : public NonFiniteLoss {
+ public:
+  using NonFiniteLoss::NonFiniteLoss;
+};
+
+/// Runs a graph: holds the variables' values by name, the step counters, the optimizer's state and the compiled plans.
+/// The graph must outlive the session and may be rewritten between two calls: variables keep their values by name, new
+/// ones are initialised from the seed and their name, plans are compiled again. Same seed, thread count and machine:
+/// bitwise the same results. A session (and its graph) is for one thread at a time. Sessions in several threads may run
+/// at once, each with workers, oneDNN kernels and working memory of its thread's own; thread_count() is the same for
+/// all. The calling thread is left as it was (core/parallel.h, ComputeScope).
+class Session {
+ public:
+  explicit Session(Graph& graph, SessionOptions options = {});
+  ~Session();
+
+  /// Throws Error for feeds that are missing, unknown or of the wrong shape. With `training`, advances both step
+  /// counters by one first; on an exception neither counters nor variables have changed.
+  RunResult run(const RunRequest& request, const Feeds& feeds);
+  /// One step of training on a scalar loss: forward, backward, optimizer, committed updates. Returns the loss.
+  /// Throws NonFiniteLoss naming step and first node with a NaN or infinity, NonFiniteUpdate naming step and first
+  /// variable.
+  float train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds);
+
+  /// Completed training steps.
+  std::int64_t step() const { return step_; }
+  /// Completed training steps since the graph first had a quantizer (or a batch norm that freezes): what quant_delay
+  /// and freeze_bn_delay are compared with.
+  std::int64_t quantization_step() const { return quantization_step_; }
+  void set_quantization_step(std::int64_t step) { quantization_step_ = step; }
+
+  /// The current value of a Variable (or op state "<node>/<state>"), shared, not copied. Throws Error when there is
+  /// none.
+  Tensor variable(const std::string& name);
+  /// Throws Error for an unknown name, another shape, or values that are not finite.
+  void set_variable(const std::string& name, const Tensor& value);
+  /// All variables and op states of the graph by name, shared.
+  NamedTensors variables();
+
+  /// Everything that a training run needs to go on: variables by name, "optimizer:<slot>/<variable>", the counters as
+  /// "session:step" and "session:quantization_step". (No node's name holds a colon.) Throws NonFiniteUpdate for values
+  /// that restore() would refuse.
+  Safetensors checkpoint();
+  /// What happened to each name of a file.
+  struct RestoreReport {
+    std::vector<std::string> restored;
+    /// In the graph, not in the file: they keep the values they had.
+    std::vector<std::string> fresh;
+    /// In the file, not in the graph.
+    std::vector<std::string> unused;
+  };
+  enum class Restore {
+    /// Everything must fit: no name missing, none left over; optimizer state and counters are taken too (resuming).
+    kExact,
+    /// The graph's variables must all be there and nothing else (evaluation). Optimizer state and counters are passed
+    /// over, and an op's own state may be missing.
+    kVariables,
+    /// What fits by name (another run's weights as a starting point). Optimizer state and counters start anew.
+    kByName,
+  };
+  /// Throws Error, having changed nothing, for names that are missing or left over (as the mode has it), another shape
+  /// or dtype, and values that are not finite. `source` names the file in errors.
+  RestoreReport restore(const Safetensors& content, Restore mode, const std::string& source);
+
+  /// The memory of the plan used last; zeros before the first run.
+  PlanMemory plan_memory() const;
+  /// Times the parts of every run and training step from now on, into a profile that must stay; null for no more.
+  void set_profile(Profile* profile) { profile_ = profile; }
+  /// Shows the steps of every run and training step from now on to an observer that must stay; null for no more.
+  void set_observer(StepObserver* observer) { observer_ = observer; }
+  Graph& graph() { return graph_; }
+
+ private:
+  void refresh();
+  Plan& plan_for(const PlanRequest& request);
+  PlanRequest plan_request(const RunRequest& request) const;
+  void bind(Plan& plan, const Feeds& feeds);
+  void sweep(Plan& plan, std::int64_t step);
+  void commit(const Plan& plan);
+  TrainingPlan& training_plan(Output loss, const Optimizer& optimizer);
+  void apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer);
+  std::string first_non_finite(Output loss, const Feeds& feeds);
+  void require_finite_updates(const TrainingPlan& training, double loss) const;
+  Tensor& slot(std::string_view kind, const std::string& variable);
+
+  Graph& graph_;
+  SessionOptions options_;
+  std::int64_t step_ = 0;
+  std::int64_t quantization_step_ = 0;
+  /// Variables and op states by name, in the session's precision.
+  NamedTensors values_;
+  /// Optimizer state by "<slot>/<variable>".
+  NamedTensors slots_;
+  std::map<std::string, std::unique_ptr<Plan>> plans_;
+  Plan* last_plan_ = nullptr;
+  /// For the phases of training so far; they point into plans_, values_ and slots_.
+  std::vector<TrainingPlan> training_plans_;
+  Profile* profile_ = nullptr;
+  StepObserver* observer_ = nullptr;
+  /// Derived from the graph at this revision.
+  std::uint64_t revision_ = 0;
+  std::vector<std::string> names_;
+  std::vector<Output> trainable_;
+  Delays delays_;
+  /// Some op waits for a quantization step.
+  bool counts_steps_ = false;
+};
+
+}  // namespace miniqat

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/engine/plan.h"
+#include "core/engine/plan_selection.h"
+
+namespace miniqat {
+
+/// A training step's plan together with all that a session would otherwise look up by name in every step.
+struct TrainingPlan {
+  struct Update {
+    const std::string* name = nullptr;
+    const Tensor* value = nullptr;
+    const Tensor* gradient = nullptr;
+    std::vector<Tensor*> slots;
+  };
+
+  Output loss;
+  PassedDelays passed;
+  Plan* plan = nullptr;
+  /// Optimizer::slot_names of the optimizer that the updates are for.
+  std::span<const std::string_view> slot_names;
+  std::vector<Update> updates;
+};
+
+}  // namespace miniqat

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/graph/node_order.h"
+#include "core/graph/op.h"
+
+namespace miniqat {
+
+class GraphRollback;
+class Node;
+
+/// Output `index` of a node: a tensor of the graph. Valid as long as the node is in its graph.
+struct Output {
+  Node* node = nullptr;
+  int index = 0;
+
+  const TensorSpec& spec() const;
+  const Shape& shape() const { return spec().shape; }
+  /// "name" or, for any output but the first, "name:k".
+  std::string name() const;
+  friend bool operator==(const Output&, const Output&) = default;
+};
+
+/// Input `input` of `node`: one consumer of a tensor.
+struct Use {
+  Node* node = nullptr;
+  int input = 0;
+  friend bool operator==(const Use&, const Use&) = default;
+};
+
+/// Another tensor that a consumer may take in one phase because it is the same up to rounding, in value and gradient,
+/// so that the nodes in between need not run. See Op::shortcuts.
+struct Shortcut {
+  Use use;
+  /// Of the same shape as what the use takes in the graph, and earlier.
+  Output taken;
+};
+
+/// An op in a graph. Only the graph's mutators change it.
+class Node {
+ public:
+  const std::string& name() const { return name_; }
+  const Op& op() const { return *op_; }
+  std::string_view type() const { return op_->type(); }
+  std::span<const Output> inputs() const { return inputs_; }
+  const Output& input(int i) const { return inputs_[i]; }
+  std::span<const TensorSpec> output_specs() const { return specs_; }
+  Output output(int i = 0) const { return {const_cast<Node*>(this), i}; }
+  /// Consumers of output i, in the order in which they came.
+  std::span<const Use> uses(int i = 0) const { return uses_[i]; }
+  std::vector<TensorSpec> input_specs() const;
+  /// The op as OpType, or null when it is of another type.
+  template <class OpType>
+  const OpType* as() const {
+    return dynamic_cast<const OpType*>(op_.get());
+  }
+
+ private:
+  friend class Graph;
+  friend class GraphRollback;
+  friend class NodeOrder;
+  Node() = default;
+
+  std::string name_;
+  std::unique_ptr<Op> op_;
+  std::vector<Output> inputs_;
+  std::vector<TensorSpec> specs_;
+  std::vector<std::vector<Use>> uses_;
+  NodePlace place_;
+  /// In Graph::nodes_.
+  std::size_t slot_ = 0;
+};
+
+/// A model: nodes with unique, '/'-scoped names and the edges between them. Define first, run later (Session); rewrite
+/// at any time through the mutators below, which alone edit edges and keep consumers right. Every mutator either
+/// succeeds or throws Error and leaves the graph as it was; GraphRollback makes the same of several calls. What a
+/// mutator costs does not depend on the size of the graph, but for edges that are moved to a node behind their reader
+/// (NodeOrder), and set_node_order. Not thread-safe.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+  Graph clone() const;
+
+  /// Appends a node. Throws when the name is empty, taken or malformed, an input is not of this graph, or shape
+  /// inference refuses.
+  Node& add(const std::string& name, std::unique_ptr<Op> op, std::vector<Output> inputs);
+  /// Makes all consumers of `from` (but `to`'s own node), and the graph outputs that name it, take `to`. Returns how
+  /// many edges moved.
+  int reroute(Output from, Output to);
+  /// Moves only the given uses of `from`; graph outputs stay.
+  int reroute(Output from, Output to, std::span<const Use> uses);
+  /// Exchanges a node's op for another with the same output shapes.
+  void replace_op(Node& node, std::unique_ptr<Op> op);
+  /// Removes a node that has no consumers and is no graph output.
+  void erase(Node& node);
+
+  /// Null when there is none.
+  Node* find(std::string_view name) const;
+  bool owns(const Node* node) const { return owned_.contains(node); }
+  /// Throws Error that offers the nearest names.
+  Node& at(std::string_view name) const;
+  /// "node" or "node:k"; throws Error when there is no such node or output.
+  Output output_at(std::string_view name) const;
+  /// `name`, or `name_1`, `name_2`, ... when taken.
+  std::string unique_name(const std::string& name) const;
+
+  /// In the order of their addition. Not necessarily topological after a rewrite.
+  std::vector<Node*> nodes() const;
+  /// Producers before consumers, otherwise in the order of addition. Throws Error that names a cycle.
+  std::vector<Node*> topological_order() const;
+  std::size_t size() const { return owned_.size(); }
+
+  /// The tensors that the graph is about (logits, say), as in JSON's "outputs".
+  const std::vector<Output>& outputs() const { return outputs_; }
+  void set_outputs(std::vector<Output> outputs);
+
+  /// Re-infers every shape and checks names, edges, consumers and acyclicity. Throws Error at the first thing wrong.
+  void verify() const;
+  /// Changes with every mutation: plans compare it.
+  std::uint64_t revision() const { return revision_; }
+  /// Puts the nodes into the given order (a permutation of nodes()): the graph JSON reader keeps the file's order.
+  void set_node_order(std::span<Node* const> order);
+
+ private:
+  friend class GraphRollback;
+  void require_owned(Output output, std::string_view role) const;
+  void move_uses(Output from, Output to, std::span<const Use> uses);
+  void drop_holes();
+  void forget_number(std::string_view name);
+  void verify_edges() const;
+
+  /// Null where a node was erased, until half of them are.
+  std::vector<std::unique_ptr<Node>> nodes_;
+  NodeOrder order_;
+  std::unordered_set<const Node*> owned_;
+  struct NameHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+  };
+  template <class Value>
+  using ByName = std::unordered_map<std::string, Value, NameHash, std::equal_to<>>;
+  ByName<Node*> by_name_;
+  /// For names that unique_name() has numbered: no smaller number is free.
+  mutable ByName<int> next_number_;
+  std::vector<Output> outputs_;
+  std::uint64_t revision_ = 0;
+  /// Takes what is erased or replaced while there is one.
+  GraphRollback* rollback_ = nullptr;
+};
+
+/// "a/b" of "a/b/c", "" of "c": the scope a node's name lives in.
+std::string scope_of(std::string_view name);
+/// "scope/name", or "name" in no scope.
+std::string join_scope(const std::string& scope, const std::string& name);
+
+/// `[Conv2D "conv1/Conv2D"]`, the head of every message about a node.
+std::string describe(const Node& node);
+
+}  // namespace miniqat

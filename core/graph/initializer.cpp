@@ -1,0 +1,102 @@
+#include "core/graph/initializer.h"
+
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/float_range.h"
+#include "core/random.h"
+
+namespace miniqat {
+namespace {
+
+/// The standard deviation of a standard normal that is cut off at two standard deviations:
+/// sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)) with the normal's density phi and distribution Phi.
+constexpr double kTruncatedStddev = 0.87962566103423978;
+
+double he_stddev(double fan_in) { return std::sqrt(2 / fan_in) / kTruncatedStddev; }
+
+struct Fans {
+  double in = 1;
+  double out = 1;
+};
+
+Fans fans_of(const Shape& shape) {
+  if (shape.rank() < 2) return {static_cast<double>(shape.elements()), static_cast<double>(shape.elements())};
+  Fans fans = {static_cast<double>(shape[-2]), static_cast<double>(shape[-1])};
+  for (int axis = 0; axis < shape.rank() - 2; ++axis) {
+    fans.in *= static_cast<double>(shape[axis]);
+    fans.out *= static_cast<double>(shape[axis]);
+  }
+  return fans;
+}
+
+/// Stores draw(), a float, in every element in turn.
+template <class Draw>
+void fill_with(const Tensor& tensor, const Draw& draw) {
+  if (tensor.dtype() == DType::kFloat64)
+    for (double& element : tensor.values<double>()) element = draw();
+  else
+    for (float& element : tensor.values<float>()) element = draw();
+}
+
+void fill_truncated_normal(const Tensor& tensor, std::uint64_t key, double mean, double stddev) {
+  Random random(key);
+  const auto center = static_cast<float>(mean);
+  const auto scale = static_cast<float>(stddev);
+  fill_with(tensor, [&] { return center + scale * random.truncated_normal(); });
+}
+
+void fill_uniform(const Tensor& tensor, std::uint64_t key, double limit) {
+  Random random(key);
+  const auto bound = static_cast<float>(limit);
+  fill_with(tensor, [&] { return random.uniform(-bound, bound); });
+}
+
+}  // namespace
+
+Initializer Initializer::he_normal(double fan_in) { return truncated_normal(he_stddev(fan_in)); }
+
+void Initializer::visit(AttributeVisitor& visitor) {
+  static constexpr std::array<std::string_view, 5> kNames = {"default", "constant", "truncated_normal",
+                                                             "glorot_uniform", "he_normal"};
+  visitor.choice("type", kind, kNames);
+  if (kind == Kind::kConstant) visitor.field("value", value);
+  if (kind == Kind::kTruncatedNormal) {
+    visitor.field("mean", mean);
+    visitor.field("stddev", stddev);
+  }
+}
+
+void Initializer::check() const {
+  require_float32(value, "initializer value");
+  require_float32(mean, "initializer mean");
+  require_float32(stddev, "initializer stddev");
+  if (stddev < 0) fail("initializer stddev must not be negative, is ", stddev);
+}
+
+void Initializer::fill(const Tensor& tensor, std::uint64_t key) const {
+  if (tensor.elements() == 0) return;
+  const Fans fans = fans_of(tensor.shape());
+  const double glorot_limit = std::sqrt(6 / (fans.in + fans.out));
+  switch (kind) {
+    case Kind::kDefault:
+      fill_uniform(tensor, key, tensor.shape().rank() >= 2 ? glorot_limit : 0);
+      break;
+    case Kind::kConstant:
+      fill_with(tensor, [this] { return static_cast<float>(value); });
+      break;
+    case Kind::kTruncatedNormal:
+      fill_truncated_normal(tensor, key, mean, stddev);
+      break;
+    case Kind::kGlorotUniform:
+      fill_uniform(tensor, key, glorot_limit);
+      break;
+    case Kind::kHeNormal:
+      fill_truncated_normal(tensor, key, 0, he_stddev(fans.in));
+      break;
+  }
+}
+
+}  // namespace miniqat

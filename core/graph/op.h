@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/attributes.h"
+#include "core/tensor.h"
+
+namespace miniqat {
+
+/// How a session computes: kFast is float32 with oneDNN and vectorised loops; kReference is the naive loops of
+/// layers/reference, in float32 or float64, which are the specification of every op.
+enum class Backend { kFast, kReference };
+
+class FusionScope;
+class Node;
+struct Fusion;
+struct Shortcut;
+
+/// What a plan is compiled for, as far as ops care.
+struct Phase {
+  /// Of a training step (or of one that acts like it).
+  bool training = false;
+  /// The value of the quantization step counter.
+  std::int64_t quantization_step = 0;
+};
+
+/// What the plan may do with an op's memory, and what backward needs. Plain data, read when a plan is compiled.
+struct OpTraits {
+  /// Output 0 is input 0 under another shape: the plan lets both share memory, and forward has nothing to do when
+  /// input and output have the same address (else it copies). The same holds for the gradients.
+  bool view = false;
+  /// forward may write output 0 over input 0 (same bytes).
+  bool forward_in_place = false;
+  /// backward may write d_input 0 over d_output 0 (same bytes).
+  bool backward_in_place = false;
+  /// The input i whose gradient backward may write over input i, because it reads that one only before; -1 for none.
+  int gradient_over_input = -1;
+  /// Inputs and outputs whose values the fast backward reads. (The reference backward may read all of them.)
+  std::vector<int> backward_inputs = {};
+  std::vector<int> backward_outputs = {};
+  /// Inputs for which there is no gradient (labels, ranges of a quantizer that observes, ...).
+  std::vector<int> no_gradient = {};
+  /// Inputs that must come straight from a Variable and that forward updates while training (moving statistics).
+  std::vector<int> updated_inputs = {};
+  /// Those of the updated inputs that stay as they are once ForwardContext::frozen holds.
+  std::vector<int> freezing_inputs = {};
+  /// Outputs that the fast forward leaves out when nobody reads them: their tensors are then null.
+  std::vector<int> optional_outputs = {};
+};
+
+/// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".
+struct OpState {
+  std::string name;
+  Shape shape;
+  double initial = 0;
+};
+
+/// What forward sees. Tensors belong to the plan, or for variables and feeds to the session, and must not outlive the
+/// call. Pointers are never null unless a member says so.
+struct ForwardContext {
+  std::vector<const Tensor*> inputs;
+  /// Null for OpTraits::optional_outputs that nobody reads (fast backend only).
+  std::vector<Tensor*> outputs;
+  /// The tensors that Op::saved asked for; empty when no backward follows (and always in the reference backend).
+  std::vector<Tensor*> saved;
+  /// By position in OpTraits::updated_inputs (those that are frozen left out): the staged new value, which holds the
+  /// current one when forward starts. The session commits it after a training step. Empty unless the run trains. Inputs
+  /// keep the old value meanwhile.
+  std::vector<Tensor*> updates;
+  /// Where forward also leaves output 0 in the form of Op::packed_output; null unless the plan wants it.
+  Tensor* packed = nullptr;
+  /// By position in Op::state: staged in the same way, but present in every run (not committed unless training).
+  std::vector<Tensor*> state;
+  /// A training step: batch statistics are used, observers observe, dropout drops.
+  bool training = false;
+  /// False before this op's quant_delay has passed.
+  bool quantizing = true;
+  /// True in a training step once this op's freeze_delay has passed.
+  bool frozen = false;
+  /// Differs by session seed, node name and step; the same in forward and backward of one step.
+  std::uint64_t random_key = 0;
+
+  const Tensor& input(int i) const { return *inputs[i]; }
+  Tensor& output(int i) const { return *outputs[i]; }
+};
+
+/// What backward sees: the forward context (values that traits() did not ask for may hold anything by now) and the
+/// gradients. backward overwrites every d_input that is not null; the plan sums up where a tensor has several
+/// consumers.
+struct BackwardContext {
+  const ForwardContext* forward = nullptr;
+  /// Null where no gradient reaches an output; at least one is not null.
+  std::vector<const Tensor*> d_outputs;
+  /// Null where nobody asks for the gradient.
+  std::vector<Tensor*> d_inputs;
+};
+
+/// One operation: it declares its name, attributes, shapes, both directions and what these read. Ops are immutable
+/// values: a rewrite exchanges an op, it never edits one. Its tensors live elsewhere.
+class Op {
+ public:
+  virtual ~Op() = default;
+
+  /// "Conv2D", the type in graph JSON.
+  virtual std::string_view type() const = 0;
+  /// Shows the attributes to a visitor that writes (or, in a freshly made op, reads) them.
+  virtual void visit(AttributeVisitor& visitor) = 0;
+  virtual std::unique_ptr<Op> clone() const = 0;
+  /// Whether graph JSON shows attributes that are at their defaults: so that a reader of a file need not know these.
+  virtual bool writes_defaults() const { return false; }
+
+  /// The outputs' shapes. Throws Error that states the rule and both shapes; the graph puts type and node name before
+  /// it. Also throws when the attributes are out of range.
+  virtual std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const = 0;
+  virtual OpTraits traits() const { return {}; }
+  /// Tensors that the fast forward fills for the fast backward (masks, workspaces), for these input shapes.
+  virtual std::vector<TensorSpec> saved(std::span<const TensorSpec> /*inputs*/) const { return {}; }
+  virtual std::vector<OpState> state() const { return {}; }
+  /// A smaller form of output 0 (numbers on a grid as bytes, say) from which unpack gives the same bits again; none
+  /// where there is no such. So a plan may use a large output's memory for other things until backward reads it.
+  virtual std::optional<TensorSpec> packed_output(std::span<const TensorSpec> /*inputs*/) const { return std::nullopt; }
+  /// Writes output 0 again, from what forward left in ForwardContext::packed. Inputs may hold anything by now.
+  virtual void unpack(const ForwardContext& context) const;
+  /// The quantization step from which on ForwardContext::quantizing holds; none for ops that don't quantize.
+  virtual std::optional<std::int64_t> quant_delay() const { return std::nullopt; }
+  /// The quantization step from which on ForwardContext::frozen holds in training; none for ops that don't freeze.
+  virtual std::optional<std::int64_t> freeze_delay() const { return std::nullopt; }
+  /// What this op, as node `self` of a graph, knows to spare work in a phase. Only the fast backend takes shortcuts;
+  /// the reference backend computes every node as the graph has it.
+  virtual std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const;
+  /// The nodes that this op, as node `self`, can be run together with as their first one. Only the fast backend fuses.
+  virtual std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const;
+  /// Multiply-adds of one forward, for `inspect`; 0 for everything but layers.
+  virtual std::int64_t multiply_adds(std::span<const TensorSpec> /*inputs*/) const { return 0; }
+
+  /// The fast backend: float32.
+  virtual void forward(const ForwardContext& context) const = 0;
+  virtual void backward(const BackwardContext& context) const;
+  /// The reference backend: all floating tensors are float32 or all are float64.
+  virtual void reference_forward(const ForwardContext& context) const = 0;
+  virtual void reference_backward(const BackwardContext& context) const;
+};
+
+/// Calls `body` with a float or double value whose type is the tensor's element type: the door into the templates of
+/// layers/reference.
+template <class Body>
+void with_float_type(const Tensor& tensor, Body&& body) {
+  if (tensor.dtype() == DType::kFloat64)
+    body(double{});
+  else
+    body(float{});
+}
+
+}  // namespace miniqat

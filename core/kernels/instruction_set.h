@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string_view>
+
+namespace miniqat {
+
+/// The kinds of code that our vectorised loops are compiled for.
+enum class InstructionSet {
+  /// What every CPU of the architecture has; the only one outside x86-64.
+  kBaseline,
+  /// AVX2 with FMA.
+  kAvx2,
+  /// AVX-512 F, BW, DQ and VL.
+  kAvx512,
+};
+
+std::string_view name_of(InstructionSet set);
+
+/// The best one that this CPU has, or less when the environment variable MINIQAT_MAX_ISA caps it at "baseline", "avx2"
+/// or "avx512" (to try out what another machine will do). oneDNN is capped with it. Found once, at the first call.
+/// Throws Error for any other value of the variable.
+InstructionSet instruction_set();
+
+/// The one of three functions that suits this CPU.
+template <class Function>
+Function pick_instruction_set(Function baseline, Function avx2, Function avx512) {
+  switch (instruction_set()) {
+    case InstructionSet::kAvx512:
+      return avx512;
+    case InstructionSet::kAvx2:
+      return avx2;
+    default:
+      return baseline;
+  }
+}
+
+}  // namespace miniqat
+
+/// With core/kernels/per_instruction_set.h.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define MINIQAT_HAS_INSTRUCTION_SETS 1
+#define MINIQAT_PICK(function) ::miniqat::pick_instruction_set(&baseline::function, &avx2::function, &avx512::function)
+#else
+#define MINIQAT_HAS_INSTRUCTION_SETS 0
+#define MINIQAT_PICK(function) (&baseline::function)
+#endif

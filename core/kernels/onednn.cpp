@@ -1,0 +1,244 @@
+#include "core/kernels/onednn.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+#include "core/kernels/onednn_kernel.h"
+#include "core/kernels/scratch.h"
+#include "core/parallel.h"
+
+namespace miniqat::onednn {
+namespace {
+
+using dnnl::memory;
+
+constexpr auto kFloat = memory::data_type::f32;
+
+enum class Operation { kForward, kBackwardInput, kBackwardFilter, kMultiply };
+
+/// Operation, thread count (oneDNN plans the work for the threads there are) and everything else a kernel depends on.
+class Key {
+ public:
+  explicit Key(Operation operation) {
+    append(static_cast<std::int64_t>(operation));
+    append(thread_count());
+  }
+
+  void append(std::int64_t word) { words_.at(size_++) = word; }
+  template <class Words>
+  void append_all(const Words& words) {
+    for (const std::int64_t word : words) append(word);
+  }
+
+  friend bool operator==(const Key&, const Key&) = default;
+
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      std::uint64_t hash = 0;
+      for (std::size_t i = 0; i < key.size_; ++i) {
+        hash = (hash ^ static_cast<std::uint64_t>(key.words_[i])) * 0x9e3779b97f4a7c15;
+        hash ^= hash >> 32;
+      }
+      return hash;
+    }
+  };
+
+ private:
+  std::array<std::int64_t, 24> words_{};
+  std::size_t size_ = 0;
+};
+
+struct CachedKernel {
+  std::string description;
+  Kernel kernel;
+};
+
+using Cache = std::unordered_map<Key, CachedKernel, Key::Hash>;
+
+/// Each thread has its own, as it has its own scratch memory.
+Cache& cache() {
+  thread_local Cache instance;
+  return instance;
+}
+
+/// More shapes than any model has; a program that keeps on changing shapes must not keep on growing.
+constexpr std::size_t kMaxKernels = 1024;
+
+/// Runs the kernel for `key`, compiling it if need be. `describe` gives the text for errors.
+template <class Describe, class Compile>
+void run(const Key& key, const Describe& describe, const Compile& compile,
+         std::initializer_list<const void*> addresses) {
+  try {
+    auto found = cache().find(key);
+    if (found == cache().end()) {
+      if (cache().size() >= kMaxKernels) cache().clear();
+      found = cache().emplace(key, CachedKernel{describe(), compile()}).first;
+    }
+    found->second.kernel.run(addresses);
+  } catch (const dnnl::error& error) {
+    fail("oneDNN failed in ", describe(), ": ", error.what());
+  }
+}
+
+Key key_of(Operation operation, const Convolution& c) {
+  Key key(operation);
+  key.append(c.depthwise);
+  for (const Shape* shape : {&c.input, &c.filter, &c.output}) key.append_all(shape->extents());
+  for (const auto* pair : {&c.strides, &c.dilations, &c.pad_before, &c.pad_after}) key.append_all(*pair);
+  return key;
+}
+
+std::string describe(std::string_view what, const Convolution& c) {
+  return concat(c.depthwise ? "depthwise convolution" : "convolution", what, " of ", c.input, " with ", c.filter,
+                " to ", c.output, ", strides [", c.strides[0], ",", c.strides[1], "], dilations [", c.dilations[0], ",",
+                c.dilations[1], "]");
+}
+
+/// Layouts: oneDNN counts extents as n, c, h, w whatever the order in memory.
+memory::desc images(const Shape& shape) {
+  return {{shape[0], shape[3], shape[1], shape[2]}, kFloat, memory::format_tag::nhwc};
+}
+
+/// [out, in, kh, kw], or for depthwise [groups, 1 out each = multiplier, 1 in each, kh, kw].
+memory::dims filter_extents(const Convolution& c) {
+  const Shape& f = c.filter;
+  return c.depthwise ? memory::dims{f[2], f[3], 1, f[0], f[1]} : memory::dims{f[3], f[2], f[0], f[1]};
+}
+
+memory::desc plain_filter(const Convolution& c) {
+  const Shape& f = c.filter;
+  const std::int64_t pixel = f[2] * f[3];
+  return {filter_extents(c), kFloat,
+          c.depthwise ? memory::dims{f[3], 1, f[3], f[1] * pixel, pixel} : memory::dims{1, f[3], f[1] * pixel, pixel}};
+}
+
+/// Filters in whatever order suits the kernel: a plain one would send oneDNN to its slow paths.
+memory::desc any_filter(const Convolution& c) { return {filter_extents(c), kFloat, memory::format_tag::any}; }
+
+memory::dims pair(const std::array<std::int64_t, 2>& values) { return {values[0], values[1]}; }
+/// oneDNN counts the pixels skipped.
+memory::dims skipped(const std::array<std::int64_t, 2>& dilations) { return {dilations[0] - 1, dilations[1] - 1}; }
+
+auto describe_forward(const Convolution& c) {
+  return describe_primitive<dnnl::convolution_forward>(
+      dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, images(c.input), any_filter(c),
+      images(c.output), pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
+}
+
+memory::desc matrix(const Matrix& m) {
+  return {{m.rows, m.columns}, kFloat, memory::dims{m.row_stride, m.column_stride}};
+}
+
+/// The same convolution without what means nothing: a dilation along an extent of 1. oneDNN would choose other kernels
+/// for it, and the cache keep a kernel more.
+Convolution plain(Convolution c) {
+  for (int axis = 0; axis < 2; ++axis)
+    if (c.filter[axis] == 1) c.dilations[axis] = 1;
+  return c;
+}
+
+/// oneDNN's 1x1 kernels for strides first gather the pixels that the filter sees, into scratch memory of each thread.
+/// Version 2.6 gets that wrong in the gradient of the filter, with AVX-512 as with AVX2: depending on shape and threads
+/// it writes past that memory, sums up what no thread has gathered, or never ends. (Its forward and its gradient of the
+/// input are right. Depthwise convolutions of several channels have other kernels.)
+bool gathers_wrongly(const Convolution& c) {
+  const std::array<std::int64_t, 2> none = {0, 0};
+  return c.filter[0] * c.filter[1] == 1 && c.strides != std::array<std::int64_t, 2>{1, 1} &&
+         (!c.depthwise || c.filter[2] == 1) && c.pad_before == none && c.pad_after == none;
+}
+
+/// The pixels that a 1x1 filter sees: [n, output h, output w, c] of the images.
+void gather_pixels(const Convolution& c, const float* images, float* pixels) {
+  const std::int64_t rows = c.output[1], columns = c.output[2], channels = c.input[3];
+  const std::int64_t row = columns * channels;
+  const std::int64_t grain = std::max<std::int64_t>(1, kPointwiseGrain / row);
+  parallel_for(c.output[0] * rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t source_row = i / rows * c.input[1] + i % rows * c.strides[0];
+      const float* from = images + source_row * c.input[2] * channels;
+      for (std::int64_t x = 0; x < columns; ++x)
+        std::copy_n(from + x * c.strides[1] * channels, channels, pixels + i * row + x * channels);
+    }
+  });
+}
+
+void compute_filter_gradient(const Convolution& c, const float* input, const float* d_output, float* d_filter) {
+  const auto compile = [&c] {
+    const auto description = describe_backward<dnnl::convolution_backward_weights>(
+        describe_forward(c), dnnl::algorithm::convolution_direct, images(c.input), any_filter(c), images(c.output),
+        pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
+    return Kernel(description, {{DNNL_ARG_SRC, images(c.input)},
+                                {DNNL_ARG_DIFF_DST, images(c.output)},
+                                {DNNL_ARG_DIFF_WEIGHTS, plain_filter(c), true}});
+  };
+  run(key_of(Operation::kBackwardFilter, c), [&c] { return describe(" (gradient of the filter)", c); }, compile,
+      {input, d_output, d_filter});
+}
+
+}  // namespace
+
+void convolve(const Convolution& convolution, const float* input, const float* filter, float* output) {
+  const ComputeScope computing;
+  const Convolution c = plain(convolution);
+  const auto compile = [&c] {
+    return Kernel(
+        describe_forward(c),
+        {{DNNL_ARG_SRC, images(c.input)}, {DNNL_ARG_WEIGHTS, plain_filter(c)}, {DNNL_ARG_DST, images(c.output), true}});
+  };
+  run(key_of(Operation::kForward, c), [&c] { return describe("", c); }, compile, {input, filter, output});
+}
+
+void convolve_backward_input(const Convolution& convolution, const float* d_output, const float* filter,
+                             float* d_input) {
+  const ComputeScope computing;
+  const Convolution c = plain(convolution);
+  const auto compile = [&c] {
+    const auto description = describe_backward<dnnl::convolution_backward_data>(
+        describe_forward(c), dnnl::algorithm::convolution_direct, images(c.input), any_filter(c), images(c.output),
+        pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
+    return Kernel(description, {{DNNL_ARG_DIFF_DST, images(c.output)},
+                                {DNNL_ARG_WEIGHTS, plain_filter(c)},
+                                {DNNL_ARG_DIFF_SRC, images(c.input), true}});
+  };
+  run(key_of(Operation::kBackwardInput, c), [&c] { return describe(" (gradient of the input)", c); }, compile,
+      {d_output, filter, d_input});
+}
+
+void convolve_backward_filter(const Convolution& convolution, const float* input, const float* d_output,
+                              float* d_filter) {
+  const ComputeScope computing;
+  Convolution c = plain(convolution);
+  if (!gathers_wrongly(c)) return compute_filter_gradient(c, input, d_output, d_filter);
+  ScratchScope scratch;
+  const std::span<float> pixels = scratch.take<float>(c.output.elements() / c.output[3] * c.input[3]);
+  gather_pixels(c, input, pixels.data());
+  c.input = {c.output[0], c.output[1], c.output[2], c.input[3]};
+  c.strides = {1, 1};
+  compute_filter_gradient(c, pixels.data(), d_output, d_filter);
+}
+
+void multiply(const Matrix& a, const Matrix& b, float* product) {
+  const ComputeScope computing;
+  const Matrix result = Matrix::row_major(product, a.rows, b.columns);
+  Key key(Operation::kMultiply);
+  for (const Matrix* m : {&a, &b}) key.append_all(std::array{m->rows, m->columns, m->row_stride, m->column_stride});
+  const auto compile = [&] {
+    return Kernel(describe_primitive<dnnl::matmul>(matrix(a), matrix(b), matrix(result)),
+                  {{DNNL_ARG_SRC, matrix(a)}, {DNNL_ARG_WEIGHTS, matrix(b)}, {DNNL_ARG_DST, matrix(result), true}});
+  };
+  const auto describe = [&] {
+    return concat("matrix product of [", a.rows, ",", a.columns, a.column_stride == 1 ? "" : "; transposed", "] and [",
+                  b.rows, ",", b.columns, b.column_stride == 1 ? "" : "; transposed", "]");
+  };
+  run(key, describe, compile, {a.data, b.data, product});
+}
+
+std::map<std::string, std::string> compiled_kernels() {
+  std::map<std::string, std::string> kernels;
+  for (const auto& [key, cached] : cache()) kernels.emplace(cached.description, cached.kernel.implementation());
+  return kernels;
+}
+
+}  // namespace miniqat::onednn

@@ -1,0 +1,132 @@
+#include "core/kernels/onednn_kernel.h"
+
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "core/guarded_memory.h"
+#include "core/kernels/instruction_set.h"
+#include "core/tensor.h"
+
+namespace miniqat::onednn {
+namespace {
+
+using dnnl::memory;
+
+/// oneDNN keeps to the instruction sets that our own loops keep to. It can only be told before its first kernel.
+void cap_instruction_set() {
+  if (instruction_set() == InstructionSet::kBaseline) dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
+  if (instruction_set() == InstructionSet::kAvx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+}
+
+dnnl::stream& stream() {
+  thread_local dnnl::stream instance(engine());
+  return instance;
+}
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment;
+}
+
+/// The one scratch buffer of this thread, grown to at least `bytes`. Its old contents and address are lost when it
+/// grows.
+std::byte* scratch(std::size_t bytes) {
+  struct Release {
+    void operator()(std::byte* memory) const { operator delete (memory, std::align_val_t{Tensor::kAlignment}); }
+  };
+  thread_local std::unique_ptr<std::byte, Release> buffer;
+  thread_local std::size_t size = 0;
+  if (size < bytes) {
+    buffer.reset();
+    size = 0;
+    buffer.reset(static_cast<std::byte*>(operator new (bytes, std::align_val_t{Tensor::kAlignment})));
+    size = bytes;
+  }
+  return buffer.get();
+}
+
+/// By the C interface: the C++ one builds a map and a vector of the arguments at every call.
+void execute(const dnnl::primitive& primitive, std::span<const dnnl_exec_arg_t> arguments) {
+  dnnl::error::wrap_c_api(
+      dnnl_primitive_execute(primitive.get(), stream().get(), static_cast<int>(arguments.size()), arguments.data()),
+      "could not execute a primitive");
+}
+
+void execute(const dnnl::reorder& reorder, const memory& from, const memory& to) {
+  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}};
+  execute(reorder, arguments);
+}
+
+}  // namespace
+
+const dnnl::engine& engine() {
+  static const dnnl::engine instance = [] {
+    cap_instruction_set();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
+  return instance;
+}
+
+dnnl::primitive_attr caller_owns_scratch() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+void Kernel::add(const Operand& operand, const memory::desc& wanted) {
+  const memory outside(operand.layout, engine(), DNNL_MEMORY_NONE);
+  Bound bound{.written = operand.written, .outside = outside, .inside = outside, .reorder = {}};
+  if (wanted != operand.layout) {
+    bound.inside = memory(wanted, engine(), DNNL_MEMORY_NONE);
+    bound.offset = reserve(wanted.get_size());
+    bound.reorder = operand.written ? dnnl::reorder(bound.inside, outside) : dnnl::reorder(outside, bound.inside);
+  }
+  arguments_.push_back({operand.argument, bound.inside.get()});
+  bound_.push_back(std::move(bound));
+}
+
+void Kernel::add_scratchpad(const memory::desc& layout) {
+  scratchpad_ = memory(layout, engine(), DNNL_MEMORY_NONE);
+  scratchpad_offset_ = reserve(layout.get_size());
+  arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratchpad_.get()});
+}
+
+std::size_t Kernel::reserve(std::size_t bytes) {
+  return std::exchange(scratch_bytes_, scratch_bytes_ + aligned(bytes));
+}
+
+/// Only when the scratch memory has moved: in version 2 it costs a stream and a pass over the padding of a layout.
+void Kernel::move_to(std::byte* base) {
+  if (base == base_) return;
+  for (Bound& bound : bound_)
+    if (bound.reorder) bound.inside.set_data_handle(base + bound.offset);
+  scratchpad_.set_data_handle(base + scratchpad_offset_);
+  base_ = base;
+}
+
+/// In a guarded place for each, which ends with `scratch`.
+void Kernel::move_apart(ScratchScope& scratch) {
+  const auto place = [&](memory& moved) {
+    moved.set_data_handle(scratch.take<std::byte>(moved.get_desc().get_size()).data());
+  };
+  for (Bound& bound : bound_)
+    if (bound.reorder) place(bound.inside);
+  place(scratchpad_);
+}
+
+void Kernel::run(std::initializer_list<const void*> addresses) {
+  ScratchScope guarded;
+  is_guarding() ? move_apart(guarded) : move_to(scratch(scratch_bytes_));
+  auto address = addresses.begin();
+  for (Bound& bound : bound_) {
+    // oneDNN's memory has no const; operands that are not `written` are only read.
+    bound.outside.set_data_handle(const_cast<void*>(*address++));
+    if (bound.reorder && !bound.written) execute(*bound.reorder, bound.outside, bound.inside);
+  }
+  execute(primitive_, arguments_);
+  for (Bound& bound : bound_)
+    if (bound.reorder && bound.written) execute(*bound.reorder, bound.inside, bound.outside);
+  stream().wait();
+}
+
+}  // namespace miniqat::onednn

@@ -1,0 +1,60 @@
+// Compiles one file of loops several times, once for each instruction set, into the namespaces baseline, avx2 and
+// avx512. Include it inside the namespace that these are to be part of:
+//
+//   #include "core/kernels/instruction_set.h"
+//   ... all that the loops use ...
+//   namespace miniqat::layers {
+//   namespace {
+//   #define MINIQAT_LOOPS "layers/kernels/pool_loops.h"
+//   #include "core/kernels/per_instruction_set.h"
+//   }
+//
+// MINIQAT_PICK(f) then gives the address of the f for this CPU. Where MINIQAT_WITH_VNNI is defined as well, there is a
+// fourth namespace, avx512vnni, in which MINIQAT_VNNI is 1; its includer chooses it. The file of loops has no include
+// guard and includes nothing: its includer does, before this, so that no inline function of a header is compiled for a
+// CPU that this one may not be. The compiler's fused multiply-adds stay off (-ffp-contract=off), so all three give the
+// same bits.
+
+#define MINIQAT_VECTOR_BYTES 16
+namespace baseline {
+#include MINIQAT_LOOPS
+}
+#undef MINIQAT_VECTOR_BYTES
+
+#if MINIQAT_HAS_INSTRUCTION_SETS
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,prefer-vector-width=256")
+#define MINIQAT_VECTOR_BYTES 32
+namespace avx2 {
+#include MINIQAT_LOOPS
+}
+#undef MINIQAT_VECTOR_BYTES
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
+#define MINIQAT_VECTOR_BYTES 64
+namespace avx512 {
+#include MINIQAT_LOOPS
+}
+#undef MINIQAT_VECTOR_BYTES
+#pragma GCC pop_options
+
+#ifdef MINIQAT_WITH_VNNI
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,prefer-vector-width=512")
+#define MINIQAT_VECTOR_BYTES 64
+#define MINIQAT_VNNI 1
+namespace avx512vnni {
+#include MINIQAT_LOOPS
+}
+#undef MINIQAT_VNNI
+#undef MINIQAT_VECTOR_BYTES
+#pragma GCC pop_options
+#endif
+
+#endif
+
+#undef MINIQAT_WITH_VNNI
+#undef MINIQAT_LOOPS

@@ -1,0 +1,203 @@
+#include "exporters/c/operation.h"
+
+#include "core/error.h"
+#include "exporters/c/text.h"
+#include "integer/kernels/packing.h"
+
+namespace miniqat::exporters {
+namespace {
+
+using integer::Operation;
+using integer::TensorInfo;
+
+class Emitter {
+ public:
+  Emitter(const integer::Model& model, std::size_t index, const CMemory& memory)
+      : model_(model), operation_(model.operations[index]), memory_(memory), number_(std::to_string(index + 1)) {}
+
+  COperation emit() {
+    std::visit([this](const auto& action) { emit(action); }, operation_.action);
+    return std::move(c_);
+  }
+
+ private:
+  const TensorInfo& input(std::size_t i = 0) const { return model_.input_of(operation_, i); }
+  const TensorInfo& output() const { return model_.output_of(operation_); }
+  const std::string& x(std::size_t i = 0) const { return memory_.places[operation_.inputs[i]]; }
+  const std::string& y() const { return memory_.places[operation_.output]; }
+  std::string named(std::string_view what) const { return concat(what, "_", number_); }
+
+  /// One line of a struct's initializer.
+  template <class... Parts>
+  void field(std::string_view name, const Parts&... value) {
+    c_.data += concat("  .", name, " = ", value..., ",\n");
+  }
+  void begin(std::string_view type, const std::string& name) {
+    c_.data += concat("static const struct ", type, " ", name, " = {\n");
+  }
+  void end() { c_.data += "};\n"; }
+  template <class... Parts>
+  void call(std::string_view kernel, const Parts&... arguments) {
+    c_.kernels.insert(kernel);
+    c_.calls += concat("      ", kernel, "(", arguments..., ");\n");
+  }
+
+  std::string window_fields(const Window2d& window) const {
+    const auto& [r, c] = window;
+    return concat("{", r.input, ", ", c.input, ", ", r.output, ", ", c.output, ", ", r.window, ", ", c.window, ", ",
+                  r.stride, ", ", c.stride, ", ", r.dilation, ", ", c.dilation, ", ", r.pad_before, ", ", c.pad_before,
+                  "}");
+  }
+  void to() {
+    const integer::Clamp& clamp = operation_.clamp;
+    field("to", "{", output().grid.zero_point, ", ", clamp.min, ", ", clamp.max, "}");
+  }
+  void multiplier_arrays(const std::vector<integer::Multiplier>& multipliers) {
+    std::vector<std::int32_t> mantissas, shifts;
+    for (const integer::Multiplier& multiplier : multipliers) {
+      mantissas.push_back(multiplier.mantissa);
+      shifts.push_back(multiplier.shift);
+    }
+    append_array(c_.data, "int32_t", named("mantissas"), mantissas);
+    append_array(c_.data, "uint8_t", named("shifts"), shifts);
+  }
+
+  void emit(const integer::Layer& layer) {
+    const std::int64_t out = layer.output_channels();
+    if (layer.filter.elements() * layer.weight_bits > INT32_MAX)
+      fail("C source: [", type_name(operation_.action), " \"", operation_.name,
+           "\"] has weights of more than 2^31 bits");
+    append_array(c_.data, "uint8_t", named("weights"), integer::pack(layer.weights, layer.weight_bits));
+    append_array(c_.data, "uint8_t", named("weight_zero_points"), layer.weight_zero_points);
+    append_array(c_.data, "int32_t", named("bias"), layer.bias);
+    multiplier_arrays(layer.multipliers);
+    begin("layer", named("layer"));
+    field("window", window_fields(layer.window));
+    field("in_channels", input().shape.channels());
+    field("out_channels", out);
+    field("weight_bits", layer.weight_bits);
+    field("weight_unit", 1 << layer.weight_shift());
+    field("per_channel", layer.per_channel() ? 1 : 0);
+    for (const char* list : {"weights", "weight_zero_points", "bias", "mantissas", "shifts"}) field(list, named(list));
+    field("x_zero_point", input().grid.zero_point);
+    to();
+    end();
+    const bool depthwise = layer.kind == integer::LayerKind::kDepthwiseConv2d;
+    call(depthwise ? "convolve_depthwise" : "convolve", "&", named("layer"), ", ", x(), ", ", y());
+    if (layer.weight_bits < 8) c_.kernels.insert("weight_packed");
+    c_.sums = layer.window.columns.output * out;
+    c_.row = out;
+  }
+
+  void emit(const integer::Add& add) {
+    begin("add", named("add"));
+    field("a_zero_point", input(0).grid.zero_point);
+    field("b_zero_point", input(1).grid.zero_point);
+    field("a_mantissa", add.multipliers.mantissas[0]);
+    field("b_mantissa", add.multipliers.mantissas[1]);
+    field("shift", add.multipliers.shift);
+    to();
+    end();
+    call("add", "&", named("add"), ", ", x(0), ", ", x(1), ", ", y(), ", ", output().shape.elements());
+  }
+
+  void emit(const integer::Mul& mul) {
+    begin("multiply", named("multiply"));
+    field("a_zero_point", input(0).grid.zero_point);
+    field("b_zero_point", input(1).grid.zero_point);
+    field("mantissa", mul.multiplier.mantissa);
+    field("shift", mul.multiplier.shift);
+    to();
+    end();
+    call("multiply", "&", named("multiply"), ", ", x(0), ", ", x(1), ", ", y(), ", ", output().shape.elements());
+  }
+
+  void rescale_struct(const std::string& name, const TensorInfo& x, const integer::Multiplier& multiplier) {
+    begin("rescale", name);
+    field("x_zero_point", x.grid.zero_point);
+    field("mantissa", multiplier.mantissa);
+    field("shift", multiplier.shift);
+    to();
+    end();
+  }
+  void emit(const integer::Rescale& rescale) {
+    rescale_struct(named("rescale"), input(), rescale.multiplier);
+    call("rescale", "&", named("rescale"), ", ", x(), ", ", y(), ", ", output().shape.elements());
+  }
+
+  void emit(const integer::Concat& join) {
+    const Shape& shape = output().shape;
+    std::int64_t blocks = 1;
+    for (int axis = 0; axis < join.axis; ++axis) blocks *= shape[axis];
+    const std::int64_t step = shape.elements() / blocks;
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < operation_.inputs.size(); ++i) {
+      const std::string name = concat(named("join"), "_", i);
+      const std::int64_t piece = input(i).shape.elements() / blocks;
+      rescale_struct(name, input(i), join.multipliers[i]);
+      call("join", "&", name, ", ", x(i), ", ", y(), " + ", first, ", ", blocks, ", ", piece, ", ", step);
+      first += piece;
+    }
+  }
+
+  void emit(const integer::AveragePool& pool) {
+    multiplier_arrays(pool.multipliers);
+    begin("average_pool", named("pool"));
+    field("window", window_fields(pool.window));
+    field("channels", input().shape[2]);
+    field("mantissas", named("mantissas"));
+    field("shifts", named("shifts"));
+    field("x_zero_point", input().grid.zero_point);
+    to();
+    end();
+    call("average_pool", "&", named("pool"), ", ", x(), ", ", y());
+    c_.sums = input().shape[2];
+  }
+
+  void emit(const integer::MaxPool& pool) {
+    c_.data += concat("static const struct window ", named("window"), " = ", window_fields(pool.window), ";\n");
+    call("max_pool", "&", named("window"), ", ", input().shape[2], ", ", x(), ", ", y());
+  }
+
+  void emit(const integer::Reshape&) {
+    if (x() != y()) c_.calls += concat("      memcpy(", y(), ", ", x(), ", ", output().shape.elements(), ");\n");
+  }
+
+  void emit(const integer::Pad& pad) {
+    std::vector<std::int64_t> in = input().shape.to_vector(), out = output().shape.to_vector(), before;
+    for (const auto& pair : pad.paddings) before.push_back(pair[0]);
+    if (in.empty()) in = out = {1}, before = {0};
+    begin("padding", named("padding"));
+    field("rank", in.size());
+    const auto list = [this](std::string_view name, const std::vector<std::int64_t>& values) {
+      field(name, "{", joined(values), "}");
+    };
+    list("in", in);
+    list("out", out);
+    list("before", before);
+    field("rows", input().shape.elements() / in.back());
+    field("size", output().shape.elements());
+    field("zero_point", output().grid.zero_point);
+    end();
+    call("pad", "&", named("padding"), ", ", x(), ", ", y());
+  }
+  static std::string joined(const std::vector<std::int64_t>& values) {
+    std::string text;
+    for (const std::int64_t value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
+    return text;
+  }
+
+  const integer::Model& model_;
+  const Operation& operation_;
+  const CMemory& memory_;
+  std::string number_;
+  COperation c_;
+};
+
+}  // namespace
+
+COperation c_operation(const integer::Model& model, std::size_t index, const CMemory& memory) {
+  return Emitter(model, index, memory).emit();
+}
+
+}  // namespace miniqat::exporters

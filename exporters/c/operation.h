@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "exporters/c/memory.h"
+#include "integer/model.h"
+
+namespace miniqat::exporters {
+
+/// One operation of a model as C.
+struct COperation {
+  /// Constant arrays and structs, named after the operation's number from 1 ("weights_3", "layer_3").
+  std::string data;
+  /// Statements that run it.
+  std::string calls;
+  /// What they need of c_runtime.h.
+  std::set<std::string_view> kernels;
+  /// The elements that it needs in sums[] and row[].
+  std::int64_t sums = 0;
+  std::int64_t row = 0;
+};
+
+/// The model must have passed Model::check(). Throws Error naming the operation for weights that are too many.
+COperation c_operation(const integer::Model& model, std::size_t index, const CMemory& memory);
+
+}  // namespace miniqat::exporters

@@ -1,0 +1,83 @@
+#include "exporters/onnx/graph.h"
+
+#include <bit>
+
+#include "core/error.h"
+
+namespace miniqat::exporters {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "constants are written as they lie in memory");
+
+void describe(pb::Value& value, const std::string& name, pb::ElementType type, std::span<const std::int64_t> extents) {
+  value.set_name(name);
+  pb::TensorType& tensor = *value.mutable_type()->mutable_tensor_type();
+  tensor.set_elem_type(type);
+  tensor.mutable_shape()->add_dim()->set_dim_param("batch");
+  for (const std::int64_t extent : extents) tensor.mutable_shape()->add_dim()->set_dim_value(extent);
+}
+
+}  // namespace
+
+OnnxGraph::OnnxGraph(const std::string& name, std::int64_t ir_version, std::int64_t opset) {
+  model_.set_ir_version(ir_version);
+  model_.set_producer_name("miniqat");
+  model_.add_opset_import()->set_version(opset);
+  model_.mutable_graph()->set_name(name);
+}
+
+std::string OnnxGraph::unique(const std::string& wish) {
+  std::string name = wish;
+  for (int i = 1; name.empty() || !names_.insert(name).second; ++i) name = concat(wish, "_", i);
+  return name;
+}
+
+std::string OnnxGraph::input(const std::string& wish, pb::ElementType type, std::span<const std::int64_t> extents) {
+  const std::string name = unique(wish);
+  describe(*model_.mutable_graph()->add_input(), name, type, extents);
+  return name;
+}
+
+void OnnxGraph::output(const std::string& name, pb::ElementType type, std::span<const std::int64_t> extents) {
+  describe(*model_.mutable_graph()->add_output(), name, type, extents);
+}
+
+std::string OnnxGraph::constant(const std::string& wish, pb::ElementType type, std::span<const std::int64_t> extents,
+                                std::string bytes) {
+  pb::Constant& constant = *model_.mutable_graph()->add_initializer();
+  constant.set_name(unique(wish));
+  constant.set_data_type(type);
+  for (const std::int64_t extent : extents) constant.add_dims(extent);
+  constant.set_raw_data(std::move(bytes));
+  return constant.name();
+}
+
+std::string OnnxGraph::node(const std::string& type, const std::vector<std::string>& inputs, const std::string& wish,
+                            const std::vector<OnnxAttribute>& attributes) {
+  pb::Node& node = *model_.mutable_graph()->add_node();
+  const std::string output = unique(wish);
+  node.set_op_type(type);
+  node.set_name(output);
+  for (const std::string& input : inputs) node.add_input(input);
+  node.add_output(output);
+  for (const auto& [name, value] : attributes) {
+    pb::Attribute& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    if (const auto* number = std::get_if<std::int64_t>(&value)) {
+      attribute.set_type(pb::Attribute::INT);
+      attribute.set_i(*number);
+    } else {
+      attribute.set_type(pb::Attribute::INTS);
+      for (const std::int64_t i : std::get<std::vector<std::int64_t>>(value)) attribute.add_ints(i);
+    }
+  }
+  return output;
+}
+
+void OnnxGraph::property(const std::string& key, const std::string& value) {
+  pb::Property& property = *model_.add_metadata_props();
+  property.set_key(key);
+  property.set_value(value);
+}
+
+}  // namespace miniqat::exporters

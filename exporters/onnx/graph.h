@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "exporters/onnx/onnx.pb.h"
+
+namespace miniqat::exporters {
+
+// Not for users of the library: what exporters/onnx/onnx.cpp puts an ONNX file together with.
+
+/// An attribute of a node.
+using OnnxAttribute = std::pair<std::string, std::variant<std::int64_t, std::vector<std::int64_t>>>;
+
+/// An ONNX model while it is written. Tensors are known by their names, each of which is given once.
+class OnnxGraph {
+ public:
+  OnnxGraph(const std::string& name, std::int64_t ir_version, std::int64_t opset);
+
+  /// A tensor's name: `wish`, with a number behind it if that is taken.
+  std::string unique(const std::string& wish);
+
+  /// An input or output [batch, extents...], the batch's size left open. Returns its name.
+  std::string input(const std::string& wish, pb::ElementType type, std::span<const std::int64_t> extents);
+  /// `name` is that of a tensor that is there.
+  void output(const std::string& name, pb::ElementType type, std::span<const std::int64_t> extents);
+
+  /// A constant out of little-endian, row-major bytes. Returns its name.
+  std::string constant(const std::string& wish, pb::ElementType type, std::span<const std::int64_t> extents,
+                       std::string bytes);
+  /// Constants of whole elements: a list, and a single one without axes.
+  template <class T>
+  std::string list(const std::string& wish, pb::ElementType type, std::span<const T> values) {
+    const std::int64_t extents[] = {static_cast<std::int64_t>(values.size())};
+    return constant(wish, type, extents, bytes_of(values));
+  }
+  template <class T>
+  std::string scalar(const std::string& wish, pb::ElementType type, T value) {
+    return constant(wish, type, {}, bytes_of(std::span<const T>(&value, 1)));
+  }
+
+  /// A node with one output, which is called `wish` if possible. Returns the output's name.
+  std::string node(const std::string& type, const std::vector<std::string>& inputs, const std::string& wish,
+                   const std::vector<OnnxAttribute>& attributes = {});
+
+  /// A remark that stands in the file.
+  void property(const std::string& key, const std::string& value);
+
+  std::string bytes() const { return model_.SerializeAsString(); }
+
+  template <class T>
+  static std::string bytes_of(std::span<const T> values) {
+    return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
+  }
+
+ private:
+  pb::Model model_;
+  std::set<std::string> names_;
+};
+
+}  // namespace miniqat::exporters

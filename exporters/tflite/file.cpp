@@ -1,0 +1,78 @@
+#include "exporters/tflite/file.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace miniqat::exporters {
+
+using tflite_schema::Quantization;
+
+namespace {
+
+constexpr std::uint32_t kSchemaVersion = 3;
+constexpr std::size_t kAlignment = 16;
+/// Offsets in the file have 31 bits; the tables around the data take what is left below them.
+constexpr std::size_t kLargestFile = (std::size_t{1} << 31) - (std::size_t{1} << 24);
+constexpr std::int32_t kLargestByteKind = 127;
+
+}  // namespace
+
+// The first buffer is empty by the format's convention: tensors without data refer to it.
+TfliteFile::TfliteFile() { buffers_.push_back(tflite_schema::CreateBuffer(builder_)); }
+
+std::int32_t TfliteFile::add(const TfliteTensor& tensor, std::uint32_t buffer) {
+  flatbuffers::Offset<Quantization> quantization;
+  if (!tensor.scales.empty())
+    quantization = tflite_schema::CreateQuantization(builder_, builder_.CreateVector(tensor.scales),
+                                                     builder_.CreateVector(tensor.zero_points), tensor.quantized_axis);
+  tensors_.push_back(tflite_schema::CreateTensor(builder_, builder_.CreateVector(tensor.shape), tensor.type, buffer,
+                                                 builder_.CreateString(tensor.name), quantization));
+  return static_cast<std::int32_t>(tensors_.size()) - 1;
+}
+
+std::int32_t TfliteFile::add_constant(const TfliteTensor& tensor, std::span<const std::uint8_t> bytes) {
+  if (builder_.GetSize() + bytes.size() > kLargestFile)
+    fail("tflite: \"", tensor.name, "\" does not fit: a TensorFlow Lite file ends at 2 GiB");
+  builder_.ForceVectorAlignment(bytes.size(), 1, kAlignment);
+  buffers_.push_back(tflite_schema::CreateBuffer(builder_, builder_.CreateVector(bytes.data(), bytes.size())));
+  return add(tensor, static_cast<std::uint32_t>(buffers_.size()) - 1);
+}
+
+std::int32_t TfliteFile::add_constant(const TfliteTensor& tensor, std::span<const std::int32_t> values) {
+  std::vector<std::uint8_t> bytes(4 * values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (std::size_t byte = 0; byte < 4; ++byte)
+      bytes[4 * i + byte] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(values[i]) >> (8 * byte));
+  return add_constant(tensor, std::span<const std::uint8_t>(bytes));
+}
+
+std::uint32_t TfliteFile::code(const TfliteOperator& op) {
+  const auto [entry, is_new] =
+      code_indices_.try_emplace({op.kind, op.version}, static_cast<std::uint32_t>(codes_.size()));
+  if (is_new) {
+    const auto byte = static_cast<std::int8_t>(std::min(static_cast<std::int32_t>(op.kind), kLargestByteKind));
+    codes_.push_back(tflite_schema::CreateOperatorCode(builder_, byte, op.version, op.kind));
+  }
+  return entry->second;
+}
+
+void TfliteFile::add_operator(const TfliteOperator& op, const std::vector<std::int32_t>& inputs, std::int32_t output) {
+  operators_.push_back(tflite_schema::CreateOperator(builder_, code(op), builder_.CreateVector(inputs),
+                                                     builder_.CreateVector(std::vector{output}), op.options_type,
+                                                     op.options));
+}
+
+std::string TfliteFile::finish(const std::string& name, std::int32_t input, std::int32_t output) {
+  const auto graph = tflite_schema::CreateSubGraph(
+      builder_, builder_.CreateVector(tensors_), builder_.CreateVector(std::vector{input}),
+      builder_.CreateVector(std::vector{output}), builder_.CreateVector(operators_), builder_.CreateString(name));
+  tflite_schema::FinishModelBuffer(
+      builder_, tflite_schema::CreateModel(builder_, kSchemaVersion, builder_.CreateVector(codes_),
+                                           builder_.CreateVector(std::vector{graph}),
+                                           builder_.CreateString("Written by miniqat from \"" + name + "\"."),
+                                           builder_.CreateVector(buffers_)));
+  return {reinterpret_cast<const char*>(builder_.GetBufferPointer()), builder_.GetSize()};
+}
+
+}  // namespace miniqat::exporters

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exporters/tflite/file.h"
+#include "integer/model.h"
+
+namespace miniqat::exporters {
+
+/// Where an operator writes, and what it fuses.
+struct TfliteTarget {
+  std::int32_t tensor = 0;
+  tflite_schema::Activation activation = tflite_schema::Activation::NONE;
+};
+
+/// A TensorFlow Lite graph of integers, uint8 or int8 throughout: integer::Model's tensors and what takes several of
+/// the format's operators. Everything has a batch of 1 in front, which runtimes may resize. Methods return indices of
+/// tensors. `who` is the operation in messages: [Add "block1/Add"].
+class TfliteGraph {
+ public:
+  explicit TfliteGraph(bool is_signed)
+      : is_signed_(is_signed), type_(is_signed ? tflite_schema::TensorType::INT8 : tflite_schema::TensorType::UINT8) {}
+
+  TfliteFile& file() { return file_; }
+  flatbuffers::FlatBufferBuilder& builder() { return file_.builder(); }
+  bool is_signed() const { return is_signed_; }
+  tflite_schema::TensorType type() const { return type_; }
+  /// Of an operator that knows uint8 from the first version on and int8 since the second, as most do.
+  std::int32_t version() const { return is_signed_ ? 2 : 1; }
+
+  std::int32_t add_tensor(const integer::TensorInfo& info);
+  std::int32_t add_float_tensor(const std::string& name, const Shape& shape);
+  std::int32_t add_integers(const std::string& name, const std::vector<std::int32_t>& shape,
+                            const std::vector<std::int32_t>& values);
+
+  /// Adds an operator by write(target), whose output, a tensor like `info`, comes to lie within `clamp`: by what it
+  /// fuses, if it `fuses` anything, and by operators behind it. By itself it writes integers up to `reach`. Throws
+  /// Error when `info` has fewer than 8 bits and nothing fused keeps it there.
+  std::int32_t clamped(const std::string& who, const integer::TensorInfo& info, const integer::Clamp& clamp, bool fuses,
+                       std::int32_t reach, const std::function<void(const TfliteTarget&)>& write);
+
+  /// A product of two tensors, of which the second may have one element.
+  void add_mul(std::int32_t a, std::int32_t b, bool grows, const TfliteTarget& target);
+
+  /// `tensor`, on the grid `from`, on that of `to`. Throws what clamped() throws.
+  std::int32_t rescaled(const std::string& who, std::int32_t tensor, const integer::Grid& from,
+                        const integer::TensorInfo& to, const integer::Clamp& clamp);
+
+  /// `tensor` with borders, before and after for each axis of an example: of `value`, or of its zero point.
+  std::int32_t padded(std::int32_t tensor, const std::vector<std::array<std::int64_t, 2>>& paddings,
+                      const integer::TensorInfo& to, std::optional<std::int32_t> value);
+
+ private:
+  TfliteTensor on_grid(const std::string& name, std::vector<std::int32_t> shape, const integer::Grid& grid) const;
+  /// One integer of a grid, for all places of a tensor.
+  std::int32_t add_scalar(const std::string& name, const integer::Grid& grid, std::int32_t q);
+  /// How far the file's integers lie below the model's.
+  std::int32_t shift() const { return is_signed_ ? 128 : 0; }
+
+  bool is_signed_;
+  tflite_schema::TensorType type_;
+  TfliteFile file_;
+};
+
+/// [1, extents...]
+std::vector<std::int32_t> tflite_shape(const Shape& example);
+
+}  // namespace miniqat::exporters

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "integer/kernels/requantization.h"
+#include "integer/model.h"
+#include "integer/step.h"
+
+namespace miniqat::integer {
+
+/// What becomes of each byte.
+using ByteTable = std::array<std::uint8_t, 256>;
+
+/// y[i] = table[x[i]]
+void look_up(const ByteTable& table, const std::uint8_t* x, std::int64_t n, std::uint8_t* y);
+
+/// What operations on two inputs of one shape need to know of them and of the output.
+struct PairOfInputs {
+  PairOfInputs(const Model& model, const Operation& operation);
+
+  /// Elements of an example.
+  std::int64_t size;
+  std::array<std::int32_t, 2> zero_points;
+  /// The output's.
+  std::int32_t zero_point;
+  Clamp clamp;
+};
+
+class AddStep : public Step {
+ public:
+  AddStep(const Model& model, const Operation& operation);
+  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
+
+ private:
+  PairOfInputs pair_;
+  SharedMultipliers multipliers_;
+};
+
+class MulStep : public Step {
+ public:
+  MulStep(const Model& model, const Operation& operation);
+  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
+
+ private:
+  PairOfInputs pair_;
+  RequantizationFactors factors_;
+};
+
+/// Inputs one behind another along an axis, each through a table of its own; one input on its own is Rescale.
+class ConcatStep : public Step {
+ public:
+  ConcatStep(const Model& model, const Operation& operation, std::span<const Multiplier> multipliers, int axis);
+  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
+
+ private:
+  struct Part {
+    /// Contiguous bytes at a time, and where in the output's row they begin.
+    std::int64_t size, first;
+    ByteTable table;
+    /// The table changes nothing.
+    bool copies;
+  };
+  std::vector<Part> parts_;
+  /// Rows of an example.
+  std::int64_t blocks_ = 1;
+  std::int64_t row_ = 0;
+};
+
+class PadStep : public Step {
+ public:
+  PadStep(const Model& model, const Operation& operation);
+  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
+
+ private:
+  std::int64_t input_size_, output_size_;
+  /// The input's innermost rows, one behind another: where each begins in the output.
+  std::vector<std::int64_t> places_;
+  std::int64_t row_;
+  std::uint8_t zero_point_;
+};
+
+/// The same bytes.
+class CopyStep : public Step {
+ public:
+  explicit CopyStep(std::int64_t size) : size_(size) {}
+  void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
+
+ private:
+  std::int64_t size_;
+};
+
+}  // namespace miniqat::integer

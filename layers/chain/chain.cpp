@@ -1,0 +1,91 @@
+#include "layers/chain/chain.h"
+
+#include <cstring>
+
+#include "core/parallel.h"
+#include "layers/chain/chain_kernels.h"
+#include "layers/chain/masks.h"
+
+namespace miniqat::layers {
+namespace {
+
+/// Whether backward has to know where gradients pass.
+bool blocks_gradients(const ChainParts& parts) { return parts.clamps || parts.quantizer != nullptr; }
+
+}  // namespace
+
+std::vector<TensorSpec> Chain::infer(std::span<const TensorSpec> inputs) const {
+  std::vector<TensorSpec> outputs = {inputs[0]};
+  if (parts_.pool) {
+    const Shape& x = inputs[0].shape;
+    outputs = {{Shape{x[0], x[1] / parts_.pool->window[0], x[2] / parts_.pool->window[1], x[3]}}};
+  }
+  if (parts_.normalises()) outputs.resize(3, {Shape{inputs[0].shape.channels()}});
+  return outputs;
+}
+
+OpTraits Chain::traits() const {
+  OpTraits traits;
+  const int norm = parts_.batch_norm_input;
+  traits.forward_in_place = !parts_.pool && !parts_.needs_input();
+  traits.backward_in_place = !parts_.pool;
+  if (parts_.needs_input()) traits.backward_inputs = {0};
+  for (const int i : {parts_.scale_input, parts_.second_scale_input})
+    if (i >= 0) traits.backward_inputs.push_back(i);
+  if (parts_.normalises()) {
+    traits.backward_inputs.push_back(norm);
+    traits.no_gradient = {norm + 2, norm + 3};
+    if (parts_.batch_norm.is_training) traits.updated_inputs = traits.freezing_inputs = {norm + 2, norm + 3};
+    traits.optional_outputs = {1, 2};
+  }
+  if (parts_.quantizer != nullptr)
+    for (const int i : {parts_.range_input, parts_.range_input + 1}) {
+      traits.no_gradient.push_back(i);
+      if (parts_.learns_range()) traits.updated_inputs.push_back(i);
+    }
+  return traits;
+}
+
+/// 0: the mask, or with a pool the winning taps. Last, with a batch norm: its x's mean and 1 / sigma, one after the
+/// other.
+std::vector<TensorSpec> Chain::saved(std::span<const TensorSpec> inputs) const {
+  std::vector<TensorSpec> specs;
+  const Shape& x = inputs[0].shape;
+  if (parts_.pool)
+    specs.push_back({infer(inputs)[0].shape, DType::kUInt8});
+  else if (blocks_gradients(parts_))
+    specs.push_back({Shape{mask_words(x.elements())}, DType::kInt32});
+  if (parts_.normalises()) specs.push_back({Shape{2, x.channels()}});
+  return specs;
+}
+
+std::vector<OpState> Chain::state() const {
+  return parts_.quantizer != nullptr ? parts_.quantizer_op->state() : std::vector<OpState>{};
+}
+
+/// The bytes, and then scale and zero point.
+std::optional<TensorSpec> Chain::packed_output(std::span<const TensorSpec> inputs) const {
+  if (parts_.quantizer == nullptr || !parts_.quantizer->fits_bytes()) return std::nullopt;
+  return TensorSpec{Shape{infer(inputs)[0].shape.elements() + static_cast<std::int64_t>(sizeof(PackedGrid))},
+                    DType::kUInt8};
+}
+
+void Chain::unpack(const ForwardContext& context) const {
+  const Tensor& y = context.output(0);
+  const std::uint8_t* codes = context.packed->data<std::uint8_t>();
+  PackedGrid grid;
+  std::memcpy(&grid, codes + y.elements(), sizeof grid);
+  parallel_for(y.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    unpack_bytes(codes + begin, end - begin, grid.scale, grid.zero_point, y.data<float>() + begin);
+  });
+}
+
+std::optional<std::int64_t> Chain::quant_delay() const {
+  return parts_.quantizer != nullptr ? parts_.quantizer_op->quant_delay() : std::nullopt;
+}
+
+std::optional<std::int64_t> Chain::freeze_delay() const {
+  return parts_.normalises() ? BatchNorm(parts_.batch_norm).freeze_delay() : std::nullopt;
+}
+
+}  // namespace miniqat::layers

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/fusion.h"
+#include "layers/batch_norm.h"
+#include "layers/chain/chain_quantizer.h"
+#include "layers/pool.h"
+
+namespace miniqat::layers {
+
+/// What a chain is made of, in this order. An index says which input of the chain belongs to a part; -1, null or none
+/// mean that the part is not there. Vectors are [c], like x's last axis.
+struct ChainParts {
+  /// x * vector, and that by another.
+  int scale_input = -1;
+  int second_scale_input = -1;
+  /// BatchNorm with inputs gamma, beta, moving_mean, moving_variance from this one on.
+  int batch_norm_input = -1;
+  BatchNormAttributes batch_norm = {};
+  /// + vector.
+  int bias_input = -1;
+  /// + a tensor like x.
+  int addend_input = -1;
+  /// Relu or Relu6.
+  bool clamps = false;
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+  /// A quantizer with inputs min and max from `range_input` on. The op belongs to the graph, the copy to the chain.
+  int range_input = -1;
+  std::shared_ptr<const Op> quantizer_op = nullptr;
+  const ChainQuantizer* quantizer = nullptr;
+  /// Max pooling with windows that neither overlap nor leave x.
+  std::optional<PoolAttributes> pool = std::nullopt;
+
+  bool normalises() const { return batch_norm_input >= 0; }
+  bool has_vectors() const { return scale_input >= 0 || normalises() || bias_input >= 0; }
+  bool learns_range() const { return quantizer != nullptr && quantizer->learns_range(); }
+  /// Whether backward reads x.
+  bool needs_input() const { return scale_input >= 0 || normalises(); }
+};
+
+/// What has to be known of a grid to turn bytes into the numbers that they stand for.
+struct PackedGrid {
+  float scale = 1;
+  float zero_point = 0;
+};
+
+/// The pointwise ops behind a layer (or anywhere else) as one op, which the plan puts in their place:
+///
+///   x -> * vector (* vector) -> BatchNorm or + vector -> + tensor -> Relu or Relu6 -> FakeQuant -> MaxPool
+///
+/// each of which may be missing. Input 0 is x, output 0 what the last of them gives; with a BatchNorm its outputs 1 and
+/// 2 are the chain's, too.
+///
+/// The forward pass reads x once where nothing has to be known of the whole tensor beforehand, and twice where there
+/// are batch statistics or the range of a quantizer. Both come out of the same first pass: everything before the
+/// quantizer is, for each channel, monotone in x, also as rounded, so that the range of what reaches the quantizer
+/// follows from the smallest and the largest x of each channel, to the bit. (A tensor added in between has no such
+/// bound: then the sum is written, looked at, and rounded in place.)
+///
+/// Rounded to 8 bits or fewer, the output can be packed into bytes until backward reads it.
+///
+/// Backward needs one bit an element, for clamping and straight-through estimator together; with a pool one byte for
+/// each of its windows, where the largest element was or that no gradient passes there; and x only where a batch norm
+/// or a trained factor needs it.
+class Chain final : public FusedOp {
+ public:
+  /// `type` names the parts, as "BiasAdd+Relu".
+  Chain(ChainParts parts, std::string type) : parts_(std::move(parts)), type_(std::move(type)) {}
+
+  std::string_view type() const override { return type_; }
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
+  std::vector<OpState> state() const override;
+  std::optional<std::int64_t> quant_delay() const override;
+  std::optional<std::int64_t> freeze_delay() const override;
+  std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs) const override;
+  void unpack(const ForwardContext& context) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+
+ private:
+  ChainParts parts_;
+  std::string type_;
+};
+
+}  // namespace miniqat::layers

@@ -1,0 +1,242 @@
+#include <algorithm>
+
+#include "core/parallel.h"
+#include "layers/chain/chain.h"
+#include "layers/chain/chain_kernels.h"
+#include "layers/chain/chain_pool.h"
+#include "layers/kernels/column_parts.h"
+#include "layers/reference/batch_norm.h"
+
+namespace miniqat::layers {
+namespace {
+
+/// float32 sums run over at most about this many numbers a column, then go on in float64.
+constexpr std::int64_t kFlushRows = 64;
+
+/// Sums by channel of something that is added up in ChannelRows, by several threads.
+class ChannelSums {
+ public:
+  ChannelSums(ScratchScope& scope, std::int64_t channels, int parts)
+      : columns_{channels, ChannelRow::width(channels), parts}, totals_(scope.filled<double>(columns_.size(), 0.0)) {}
+
+  /// Of one thread: adds a row of float sums to its totals and clears it.
+  void flush(std::int64_t part, float* row) {
+    double* total = totals_.data() + part * columns_.stride();
+#pragma omp simd
+    for (std::int64_t j = 0; j < columns_.width; ++j) total[j] += static_cast<double>(row[j]);
+    std::fill_n(row, columns_.width, 0.0f);
+  }
+
+  double total(std::int64_t c) const {
+    double sum = 0;
+    columns_.for_each(c, [&](std::int64_t i, std::int64_t) { sum += totals_[i]; });
+    return sum;
+  }
+
+ private:
+  ColumnParts columns_;
+  std::span<double> totals_;
+};
+
+/// One backward pass of a chain.
+class Backward {
+ public:
+  Backward(const ChainParts& parts, const BackwardContext& context)
+      : parts_(parts),
+        context_(context),
+        forward_(*context.forward),
+        x_(forward_.input(0)),
+        d_y_(context.d_outputs[0]),
+        channels_(parts.has_vectors() ? x_.shape().channels() : 1),
+        width_(ChannelRow::width(channels_)) {}
+
+  void run() {
+    if (parts_.pool) return through_pool();
+    work_ = {.d_y = d_y_ == nullptr ? nullptr : d_y_->data<float>(),
+             .n = x_.elements(),
+             .width = width_,
+             .d_x = gradient(0),
+             .d_addend = parts_.addend_input < 0 ? nullptr : gradient(parts_.addend_input)};
+    if (parts_.clamps || (parts_.quantizer != nullptr && forward_.quantizing))
+      work_.mask = reinterpret_cast<const std::uint32_t*>(forward_.saved[0]->data<std::int32_t>());
+    if (parts_.normalises())
+      through_batch_norm();
+    else
+      through_vectors();
+  }
+
+ private:
+  float* gradient(int i) const {
+    return context_.d_inputs[i] == nullptr ? nullptr : context_.d_inputs[i]->data<float>();
+  }
+  const float* input_vector(int i) const { return forward_.input(i).data<float>(); }
+  std::span<float> vector() { return scope_.take<float>(channels_); }
+  const float* row(std::span<const float> values) { return ChannelRow(scope_, values).data(); }
+
+  /// Goes over all blocks; where there are sums to take, leaves them in sums_ and products_.
+  void sweep(const ChainBackward& work, bool sums, bool products) {
+    const std::int64_t blocks = mask_blocks(work.n);
+    const int parts = parallel_parts(blocks, kPointwiseGrain / kMaskBlock);
+    if (sums) sums_.emplace(scope_, channels_, parts);
+    if (products) products_.emplace(scope_, channels_, parts);
+    const std::int64_t chunk = std::max<std::int64_t>(1, kFlushRows * width_ / kMaskBlock);
+    parallel_shares(blocks, parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+      ScratchScope scope;
+      float* sum = sums ? scope.filled<float>(width_, 0.0f).data() : nullptr;
+      float* product = products ? scope.filled<float>(width_, 0.0f).data() : nullptr;
+      for (std::int64_t block = begin; block < end; block += chunk) {
+        chain_backward(work, sum, product, block, std::min(end, block + chunk));
+        if (sums) sums_->flush(part, sum);
+        if (products) products_->flush(part, product);
+      }
+    });
+  }
+
+  void store(int input, const std::optional<ChannelSums>& sums) {
+    if (float* d = input < 0 ? nullptr : gradient(input))
+      for (std::int64_t c = 0; c < channels_; ++c) d[c] = static_cast<float>(sums->total(c));
+  }
+
+  /// * vectors, + vector: one pass.
+  void through_vectors() {
+    const int first = parts_.scale_input, second = parts_.second_scale_input;
+    const bool products = (first >= 0 && gradient(first) != nullptr) || (second >= 0 && gradient(second) != nullptr);
+    const bool sums = products || (parts_.bias_input >= 0 && gradient(parts_.bias_input) != nullptr);
+    if (first >= 0) {
+      work_.x = x_.data<float>();
+      work_.shift = row(scope_.filled<float>(channels_, 0.0f));
+      const std::span<float> slope = vector();
+      for (std::int64_t c = 0; c < channels_; ++c) slope[c] = input_vector(first)[c] * factor(second, c);
+      work_.slope = row(slope);
+    }
+    sweep(work_, sums, products);
+    store(parts_.bias_input, sums_);
+    for (const auto& [input, other] : {std::pair(first, second), std::pair(second, first)})
+      if (float* d = input < 0 ? nullptr : gradient(input))
+        for (std::int64_t c = 0; c < channels_; ++c) d[c] = static_cast<float>(products_->total(c)) * factor(other, c);
+  }
+
+  /// A vector's number for channel c, 1 where there is no such input.
+  float factor(int input, std::int64_t c) const { return input < 0 ? 1.0f : input_vector(input)[c]; }
+
+  /// The gradients that a batch norm's x gets, z = factor * x being what it normalises: see reference/batch_norm.h.
+  void through_batch_norm() {
+    const int at = parts_.batch_norm_input;
+    const bool from_batch = parts_.batch_norm.is_training && forward_.training && !forward_.frozen;
+    const float* mean = forward_.saved.back()->data<float>();
+    const float* inverse = mean + channels_;
+    const float* gamma = input_vector(at);
+    work_.x = x_.data<float>();
+    work_.shift = row({mean, static_cast<std::size_t>(channels_)});
+    const std::span<float> slope = vector();
+    for (std::int64_t c = 0; c < channels_; ++c) slope[c] = gamma[c] * (factor(parts_.scale_input, c) * inverse[c]);
+    work_.slope = row(slope);
+    const bool parameters = gradient(at) != nullptr || gradient(at + 1) != nullptr;
+    // Gradients may reach the statistics alone, which only those of a batch pass on.
+    const std::span<float> zeros =
+        d_y_ == nullptr && !from_batch ? scope_.filled<float>(x_.elements(), 0.0f) : std::span<float>();
+    if (!zeros.empty()) work_.d_y = zeros.data();
+    if (!from_batch) {
+      sweep(work_, parameters, parameters);
+    } else if (d_y_ != nullptr) {
+      // d_x depends on sums over all of d_y.
+      ChainBackward looking = work_;
+      looking.d_x = looking.d_addend = nullptr;
+      sweep(looking, true, true);
+    }
+    const std::span<float> curve = vector(), constant = vector();
+    const auto rows = x_.elements() / channels_;
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      if (!from_batch && !parameters) break;
+      const float f = factor(parts_.scale_input, c);
+      const float d_beta = sums_ ? static_cast<float>(sums_->total(c)) : 0.0f;
+      const float d_gamma = products_ ? static_cast<float>(products_->total(c)) * (f * inverse[c]) : 0.0f;
+      if (float* d = gradient(at)) d[c] = d_gamma;
+      if (float* d = gradient(at + 1)) d[c] = d_beta;
+      const auto through = reference::InputGradient<float>::from_batch(
+          rows, gamma[c], inverse[c], d_gamma, d_beta, statistic_gradient(1, c), statistic_gradient(2, c));
+      curve[c] = through.through_variance * f * f;
+      constant[c] = through.through_mean * f;
+    }
+    if (!from_batch || (work_.d_x == nullptr && work_.d_addend == nullptr)) return;
+    work_.curve = row(curve);
+    work_.constant = row(constant);
+    sweep(work_, false, false);
+  }
+
+  float statistic_gradient(int output, std::int64_t c) const {
+    const Tensor* d = context_.d_outputs[output];
+    return d == nullptr ? 0.0f : d->data<float>()[c];
+  }
+
+  void through_pool() {
+    const ChainPool pool = ChainPool::of(x_.shape(), parts_.pool->window);
+    const std::uint8_t* winners = forward_.saved[0]->data<std::uint8_t>();
+    if (parts_.bias_input >= 0 && gradient(parts_.bias_input) != nullptr) sum_pooled(winners);
+    if (float* d_x = gradient(0)) unpool(pool, winners, d_x);
+  }
+
+  void sum_pooled(const std::uint8_t* winners) {
+    const std::int64_t n = d_y_->elements(), rows = (n + width_ - 1) / width_;
+    const int parts = parallel_parts(n, kPointwiseGrain);
+    sums_.emplace(scope_, channels_, parts);
+    parallel_shares(rows, parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+      ScratchScope scope;
+      float* sum = scope.filled<float>(width_, 0.0f).data();
+      for (std::int64_t row = begin; row < end; row += kFlushRows) {
+        add_passing(d_y_->data<float>(), winners, width_, row * width_,
+                    std::min(n, std::min(end, row + kFlushRows) * width_), sum);
+        sums_->flush(part, sum);
+      }
+    });
+    store(parts_.bias_input, sums_);
+  }
+
+  void unpool(const ChainPool& pool, const std::uint8_t* winners, float* d_x) {
+    parallel_for(pool.n * pool.output_h(), std::max<std::int64_t>(1, kPointwiseGrain / pool.tile()),
+                 [&](std::int64_t begin, std::int64_t end) { unpool_rows(pool, winners, d_x, begin, end); });
+  }
+
+  void unpool_rows(const ChainPool& pool, const std::uint8_t* winners, float* d_x, std::int64_t begin,
+                   std::int64_t end) const {
+    const std::int64_t tile = pool.tile(), pooled = pool.pooled();
+    const std::int64_t left_over = pool.h % pool.window_h * pool.w * pool.channels;
+    const float* d_y = d_y_->data<float>();
+    for (std::int64_t i = begin; i < end; ++i) {
+      float* to = d_x + pool.offset(i);
+      if (pool.has_room_behind(i, end)) {
+        unpool_window_row(pool, d_y + i * pooled, winners + i * pooled, to);
+      } else {
+        // What lies behind the last row is not ours to read or to write to.
+        ScratchScope scope;
+        float* gradients = scope.filled<float>(pooled + kMaskLanes, 0.0f).data();
+        std::uint8_t* taps = scope.filled<std::uint8_t>(pooled + kMaskLanes, 0).data();
+        float* room = scope.take<float>(tile + kMaskLanes).data();
+        std::copy_n(d_y + i * pooled, pooled, gradients);
+        std::copy_n(winners + i * pooled, pooled, taps);
+        unpool_window_row(pool, gradients, taps, room);
+        std::copy_n(room, tile, to);
+      }
+      if ((i + 1) % pool.output_h() == 0) std::fill_n(to + tile, left_over, 0.0f);
+    }
+  }
+
+  const ChainParts& parts_;
+  const BackwardContext& context_;
+  const ForwardContext& forward_;
+  const Tensor& x_;
+  const Tensor* d_y_;
+  const std::int64_t channels_;
+  const std::int64_t width_;
+
+  ScratchScope scope_;
+  ChainBackward work_;
+  std::optional<ChannelSums> sums_;
+  std::optional<ChannelSums> products_;
+};
+
+}  // namespace
+
+void Chain::backward(const BackwardContext& context) const { Backward(parts_, context).run(); }
+
+}  // namespace miniqat::layers

@@ -1,0 +1,264 @@
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "core/parallel.h"
+#include "layers/chain/chain.h"
+#include "layers/chain/chain_kernels.h"
+#include "layers/chain/chain_pool.h"
+#include "layers/kernels/column_statistics.h"
+#include "layers/reference/batch_norm.h"
+
+namespace miniqat::layers {
+namespace {
+
+/// Blocks that are computed and then rounded while they are in the first cache.
+constexpr std::int64_t kPieceBlocks = 8;
+constexpr std::int64_t kGrainBlocks = kPointwiseGrain / kMaskBlock;
+
+/// One forward pass of a chain.
+class Forward {
+ public:
+  Forward(const ChainParts& parts, const ForwardContext& context)
+      : parts_(parts),
+        context_(context),
+        x_(context.input(0)),
+        channels_(parts.has_vectors() ? x_.shape().channels() : 1),
+        from_batch_(parts.normalises() && parts.batch_norm.is_training && context.training && !context.frozen),
+        observes_(parts.learns_range() && context.training),
+        quantizes_(parts.quantizer != nullptr && context.quantizing) {}
+
+  void run() {
+    if (x_.elements() == 0) return;
+    look_at_input();
+    make_map();
+    if (context_.outputs[0] == nullptr) return;
+    // The range of a sum with another tensor is not known before the sum.
+    const bool late_range = observes_ && parts_.addend_input >= 0;
+    if (parts_.quantizer != nullptr && !late_range) choose_grid(observes_ ? range_of_map() : ObservedRange{});
+    if (late_range) {
+      add_then_round();
+    } else if (parts_.pool) {
+      pool();
+    } else {
+      pass(x_.data<float>(), addend(), map_, true);
+    }
+  }
+
+ private:
+  std::span<float> vector() { return scope_.take<float>(channels_); }
+  const float* input_vector(int i) const { return context_.input(i).data<float>(); }
+  const float* addend() const { return parts_.addend_input < 0 ? nullptr : input_vector(parts_.addend_input); }
+  float* y() const { return context_.output(0).data<float>(); }
+
+  /// The first pass over x, if there has to be one.
+  void look_at_input() {
+    const std::int64_t rows = x_.elements() / channels_;
+    const bool ranged = observes_ && parts_.addend_input < 0;
+    if (ranged) least_ = vector(), largest_ = vector();
+    if (from_batch_) {
+      mean_ = vector(), variance_ = vector();
+      column_moments(x_.data<float>(), rows, channels_, mean_.data(), variance_.data(), least_.data(), largest_.data());
+      has_nan_ = std::ranges::any_of(mean_, [](float mean) { return std::isnan(mean); });
+    } else if (ranged) {
+      has_nan_ = column_ranges(x_.data<float>(), rows, channels_, least_.data(), largest_.data());
+    }
+  }
+
+  void make_map() {
+    map_.low = parts_.low;
+    map_.high = parts_.high;
+    map_.width = ChannelRow::width(channels_);
+    if (parts_.normalises()) return make_norm_map();
+    if (parts_.scale_input >= 0) {
+      map_.shift = row(scope_.filled<float>(channels_, 0.0f));
+      map_.scale = row(product_of_scales());
+      map_.offset = row(scope_.filled<float>(channels_, 0.0f));
+    }
+    if (parts_.bias_input >= 0)
+      map_.offset = row({input_vector(parts_.bias_input), static_cast<std::size_t>(channels_)});
+  }
+
+  std::span<const float> product_of_scales() {
+    const std::span<const float> first(input_vector(parts_.scale_input), channels_);
+    if (parts_.second_scale_input < 0) return first;
+    const std::span<float> product = vector();
+    std::ranges::transform(first, std::span(input_vector(parts_.second_scale_input), channels_), product.begin(),
+                           std::multiplies{});
+    return product;
+  }
+
+  const float* row(std::span<const float> values) { return ChannelRow(scope_, values).data(); }
+
+  /// With z = factor * x the batch norm's input: mean(z) = factor * mean(x), variance(z) = factor^2 * variance(x), and
+  /// gamma * (z - mean(z)) / sigma(z) + beta = (x - mean(x)) * (gamma * factor / sigma(z)) + beta.
+  void make_norm_map() {
+    const int at = parts_.batch_norm_input;
+    const float *gamma = input_vector(at), *beta = input_vector(at + 1);
+    const float *moving_mean = input_vector(at + 2), *moving_variance = input_vector(at + 3);
+    const float* factor = parts_.scale_input < 0 ? nullptr : input_vector(parts_.scale_input);
+    const std::span<float> shift = vector(), scale = vector(), mean = vector(), variance = vector();
+    float* saved = context_.saved.empty() ? nullptr : context_.saved.back()->data<float>();
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const float f = factor == nullptr ? 1.0f : factor[c];
+      mean[c] = from_batch_ ? f * mean_[c] : moving_mean[c];
+      variance[c] = from_batch_ ? f * f * variance_[c] : moving_variance[c];
+      const float inverse = reference::inverse_sigma(variance[c], parts_.batch_norm.epsilon);
+      shift[c] = from_batch_ ? mean_[c] : moving_mean[c] / f;
+      scale[c] = gamma[c] * (f * inverse);
+      if (saved != nullptr) saved[c] = shift[c], saved[channels_ + c] = inverse;
+    }
+    for (const int i : {1, 2})
+      if (context_.outputs[i] != nullptr)
+        std::ranges::copy(i == 1 ? mean : variance, context_.outputs[i]->data<float>());
+    if (from_batch_ && !context_.updates.empty())
+      reference::update_moving(x_.elements() / channels_, channels_, parts_.batch_norm.decay, mean.data(),
+                               variance.data(), context_.updates[0]->data<float>(), context_.updates[1]->data<float>());
+    map_.shift = row(shift);
+    map_.scale = row(scale);
+    map_.offset = row({beta, static_cast<std::size_t>(channels_)});
+  }
+
+  /// What the map makes of x: it is monotone in each channel, also as rounded.
+  ObservedRange range_of_map() const {
+    ObservedRange range{.least = INFINITY, .largest = -INFINITY, .has_nan = has_nan_};
+    for (std::int64_t c = 0; c < channels_; ++c)
+      for (const float end : {map_.at(c, least_[c]), map_.at(c, largest_[c])}) {
+        range.least = std::min(range.least, end);
+        range.largest = std::max(range.largest, end);
+        range.has_nan = range.has_nan || std::isnan(end);
+      }
+    return range;
+  }
+
+  void choose_grid(const ObservedRange& observed) {
+    const int at = parts_.range_input;
+    ChainRange range{.min = *input_vector(at), .max = *input_vector(at + 1)};
+    if (observes_) {
+      const std::size_t updates = context_.updates.size();
+      range.new_min = context_.updates[updates - 2]->data<float>();
+      range.new_max = context_.updates[updates - 1]->data<float>();
+    }
+    if (!context_.state.empty()) range.state = context_.state[0]->data<float>();
+    grid_ = parts_.quantizer->grid(range, observes_ ? &observed : nullptr);
+    const PackedGrid packed = {grid_.scale, grid_.zero_point};
+    if (context_.packed != nullptr)
+      std::memcpy(context_.packed->data<std::uint8_t>() + context_.output(0).elements(), &packed, sizeof packed);
+  }
+
+  /// Where gradients pass: strictly between the clamp's ends (denormals count as 0) and not outside the grid. None
+  /// where nothing stops them, not even a NaN.
+  std::optional<std::pair<float, float>> passing() const {
+    const bool has_grid = quantizes_ && !(std::isinf(grid_.lowest) && std::isinf(grid_.highest));
+    if (!parts_.clamps && !has_grid) return std::nullopt;
+    float low = -INFINITY, high = INFINITY;
+    if (parts_.clamps) low = FLT_MIN, high = std::isinf(parts_.high) ? INFINITY : std::nextafter(parts_.high, 0.0f);
+    if (!quantizes_) return {{low, high}};
+    if (std::isnan(grid_.lowest)) return {{NAN, NAN}};
+    return {{std::max(low, grid_.lowest), std::min(high, grid_.highest)}};
+  }
+
+  /// One pass from x to y: the map and, with `finish`, the mask and the grid.
+  void pass(const float* x, const float* addend, const ChainMap& map, bool finish) {
+    ChainForward work{.x = x, .addend = addend, .y = y(), .n = x_.elements(), .map = map};
+    if (finish && !context_.saved.empty() && (parts_.clamps || quantizes_)) {
+      const std::span<std::int32_t> mask = context_.saved[0]->values<std::int32_t>();
+      if (const auto bounds = passing()) {
+        work.mask = reinterpret_cast<std::uint32_t*>(mask.data());
+        std::tie(work.pass_low, work.pass_high) = *bounds;
+      } else {
+        std::ranges::fill(mask, -1);
+      }
+    }
+    parallel_for(mask_blocks(work.n), kGrainBlocks, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t block = begin; block < end; block += kPieceBlocks) {
+        const std::int64_t last = std::min(end, block + kPieceBlocks);
+        chain_forward(work, block, last);
+        float* piece = work.y + block * kMaskBlock;
+        const std::int64_t n = std::min(work.n, last * kMaskBlock) - block * kMaskBlock;
+        if (finish && quantizes_) {
+          parts_.quantizer->quantize_piece(grid_, piece, piece, n);
+          pack(block * kMaskBlock, n);
+        }
+      }
+    });
+  }
+
+  /// n elements of y from `first` on, if the plan wants that.
+  void pack(std::int64_t first, std::int64_t n) const {
+    if (context_.packed != nullptr)
+      pack_bytes(y() + first, n, grid_.scale, grid_.zero_point, context_.packed->data<std::uint8_t>() + first);
+  }
+
+  void add_then_round() {
+    pass(x_.data<float>(), addend(), map_, false);
+    ObservedRange range;
+    range.has_nan = column_ranges(y(), x_.elements(), 1, &range.least, &range.largest);
+    choose_grid(range);
+    // What comes now only sets the mask and rounds. (The sum has been clamped already: clamping again changes nothing.)
+    if (quantizes_ || parts_.clamps) pass(y(), nullptr, {.low = parts_.low, .high = parts_.high}, true);
+  }
+
+  void pool() {
+    const ChainPool pool = ChainPool::of(x_.shape(), parts_.pool->window);
+    parallel_for(pool.n * pool.output_h(), std::max<std::int64_t>(1, kPointwiseGrain / pool.tile()),
+                 [&](std::int64_t begin, std::int64_t end) { pool_rows(pool, begin, end); });
+  }
+
+  /// Rows of windows begin..end, some at a time: as many as fit into the first cache.
+  void pool_rows(const ChainPool& pool, std::int64_t begin, std::int64_t end) const {
+    const auto bounds = passing();
+    const auto [pass_low, pass_high] = bounds.value_or(std::pair(0.0f, 0.0f));
+    const std::int64_t tile = pool.tile(), pooled = pool.pooled();
+    const std::int64_t most = std::max<std::int64_t>(1, kPieceBlocks * kMaskBlock / tile);
+    ScratchScope scope;
+    float* values = scope.filled<float>(most * tile + kMaskLanes, 0.0f).data();
+    float* taps = quantizes_ ? scope.filled<float>(most * tile + kMaskLanes, 0.0f).data() : values;
+    float* largest = scope.take<float>(pooled + kMaskLanes).data();
+    std::uint8_t* tap = scope.take<std::uint8_t>(pooled + kMaskLanes).data();
+    std::uint8_t* winners = context_.saved.empty() ? nullptr : context_.saved[0]->data<std::uint8_t>();
+    for (std::int64_t i = begin; i < end;) {
+      const std::int64_t rows = std::min(most, pool.contiguous(i, end)), n = rows * tile;
+      chain_forward({.x = x_.data<float>() + pool.offset(i), .y = values, .n = n, .map = map_}, 0, mask_blocks(n));
+      if (quantizes_) parts_.quantizer->quantize_piece(grid_, values, taps, n);
+      for (std::int64_t k = 0; k < rows; ++k, ++i) {
+        const float *from = taps + k * tile, *unrounded = bounds ? values + k * tile : nullptr;
+        float* to = y() + i * pooled;
+        std::uint8_t* winner = winners == nullptr ? nullptr : winners + i * pooled;
+        if (pool.has_room_behind(i, end)) {
+          pool_window_row(pool, from, unrounded, pass_low, pass_high, to, winner);
+        } else {
+          // What lies behind the last row is not ours to write to.
+          pool_window_row(pool, from, unrounded, pass_low, pass_high, largest, winner == nullptr ? nullptr : tap);
+          std::copy_n(largest, pooled, to);
+          if (winner != nullptr) std::copy_n(tap, pooled, winner);
+        }
+        pack(i * pooled, pooled);
+      }
+    }
+  }
+
+  const ChainParts& parts_;
+  const ForwardContext& context_;
+  const Tensor& x_;
+  /// Of the vectors; 1 without any.
+  const std::int64_t channels_;
+  const bool from_batch_;
+  const bool observes_;
+  const bool quantizes_;
+
+  ScratchScope scope_;
+  /// Of x, by channel; empty unless needed.
+  std::span<float> mean_, variance_, least_, largest_;
+  bool has_nan_ = false;
+  ChainMap map_;
+  ChainGrid grid_;
+};
+
+}  // namespace
+
+void Chain::forward(const ForwardContext& context) const { Forward(parts_, context).run(); }
+
+}  // namespace miniqat::layers

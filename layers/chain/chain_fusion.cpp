@@ -1,0 +1,198 @@
+#include "layers/chain/chain_fusion.h"
+
+#include "layers/bias_add.h"
+#include "layers/chain/chain.h"
+#include "layers/chain/chain_pool.h"
+#include "layers/elementwise.h"
+#include "layers/relu.h"
+
+namespace miniqat::layers {
+namespace {
+
+/// How far a chain has come: each part may only follow those before it.
+enum class Stage { kStart, kScaled, kShifted, kAdded, kClamped, kRounded, kPooled };
+
+bool is_vector_for(const Output& vector, const Output& x) {
+  return vector.shape().rank() == 1 && x.shape().rank() > 1 && vector.shape()[0] == x.shape().channels();
+}
+
+/// No gradient passes the op that makes this tensor.
+bool is_without_gradient(const Output& output) {
+  const OpTraits traits = output.node->op().traits();
+  return !output.node->inputs().empty() && traits.no_gradient.size() == output.node->inputs().size();
+}
+
+/// Grows a chain op by op.
+class Builder {
+ public:
+  explicit Builder(const FusionScope& scope) : scope_(scope) {}
+
+  /// Takes the node as the next part, with `flow` the chain's tensor so far. False when it does not fit.
+  bool take(const Node& node, Output flow) {
+    if (!absorb(node, flow)) return false;
+    nodes_.push_back(&node);
+    type_ += (type_.empty() ? "" : "+") + std::string(node.type());
+    return true;
+  }
+
+  void begin(Output x) { inputs_ = {x}; }
+  bool pays() const { return nodes_.size() > 1 || stage_ == Stage::kScaled || stage_ == Stage::kShifted; }
+
+  Fusion finish() {
+    std::vector<Output> outputs = {const_cast<Node*>(nodes_.back())->output()};
+    if (norm_ != nullptr) outputs.insert(outputs.end(), {norm_->output(1), norm_->output(2)});
+    const Node* named_after = quantizer_ != nullptr ? quantizer_ : nodes_.back();
+    return {.op = std::make_shared<Chain>(std::move(parts_), std::move(type_)),
+            .inputs = std::move(inputs_),
+            .outputs = std::move(outputs),
+            .nodes = std::move(nodes_),
+            .named_after = named_after};
+  }
+
+ private:
+  bool absorb(const Node& node, Output flow) {
+    if (node.as<Mul>() != nullptr) return absorb_scale(node, flow);
+    if (node.as<Add>() != nullptr) return absorb_add(node, flow);
+    if (scope_.inputs(node)[0] != flow) return false;
+    if (node.as<BatchNorm>() != nullptr) return absorb_batch_norm(node);
+    if (node.as<BiasAdd>() != nullptr) return absorb_bias(scope_.inputs(node)[1]);
+    if (node.as<Relu>() != nullptr) return absorb_clamp(std::numeric_limits<float>::infinity());
+    if (node.as<Relu6>() != nullptr) return absorb_clamp(6);
+    if (node.as<MaxPool>() != nullptr) return absorb_pool(node);
+    if (const auto* quantizer = dynamic_cast<const ChainQuantizer*>(&node.op()))
+      return absorb_quantizer(node, *quantizer);
+    return false;
+  }
+
+  /// What reads a batch norm's statistics might be what a later part takes beside the chain's own tensor: the chain
+  /// would wait for itself.
+  bool gives_statistics() const {
+    return norm_ != nullptr && (scope_.is_read(norm_->output(1)) || scope_.is_read(norm_->output(2)));
+  }
+
+  /// True, and the chain is at `stage`, when it has not been there yet.
+  bool reach(Stage stage) {
+    if (stage_ >= stage) return false;
+    stage_ = stage;
+    return true;
+  }
+
+  int add_input(Output input) {
+    inputs_.push_back(input);
+    return static_cast<int>(inputs_.size()) - 1;
+  }
+
+  /// The operand of a two-operand op that is not the chain's own tensor; null when both are.
+  std::optional<Output> other_operand(const Node& node, Output flow) const {
+    const std::span<const Output> inputs = scope_.inputs(node);
+    if (inputs[0] == inputs[1]) return std::nullopt;
+    return inputs[inputs[0] == flow ? 1 : 0];
+  }
+
+  bool absorb_scale(const Node& node, Output flow) {
+    const std::optional<Output> vector = other_operand(node, flow);
+    if (!vector || !is_vector_for(*vector, flow)) return false;
+    if (reach(Stage::kScaled)) {
+      parts_.scale_input = add_input(*vector);
+      return true;
+    }
+    if (stage_ != Stage::kScaled || parts_.second_scale_input >= 0) return false;
+    parts_.second_scale_input = add_input(*vector);
+    return true;
+  }
+
+  bool absorb_batch_norm(const Node& node) {
+    const bool trained_scale = parts_.scale_input >= 0 && !is_without_gradient(inputs_[parts_.scale_input]);
+    // For the statistics alone BatchNorm itself does less.
+    if (trained_scale || parts_.second_scale_input >= 0 || !scope_.is_read(node.output()) || !reach(Stage::kShifted))
+      return false;
+    parts_.batch_norm = node.as<BatchNorm>()->attributes();
+    const std::span<const Output> inputs = scope_.inputs(node);
+    parts_.batch_norm_input = static_cast<int>(inputs_.size());
+    inputs_.insert(inputs_.end(), inputs.begin() + 1, inputs.end());
+    norm_ = &node;
+    return true;
+  }
+
+  bool absorb_bias(Output vector) {
+    if (!is_vector_for(vector, inputs_[0]) || !reach(Stage::kShifted)) return false;
+    parts_.bias_input = add_input(vector);
+    return true;
+  }
+
+  bool absorb_add(const Node& node, Output flow) {
+    const std::optional<Output> other = other_operand(node, flow);
+    if (!other) return false;
+    if (is_vector_for(*other, flow)) return absorb_bias(*other);
+    if (other->shape() != flow.shape() || gives_statistics() || !reach(Stage::kAdded)) return false;
+    parts_.addend_input = add_input(*other);
+    return true;
+  }
+
+  bool absorb_clamp(float high) {
+    if (!reach(Stage::kClamped)) return false;
+    parts_.clamps = true;
+    parts_.low = 0;
+    parts_.high = high;
+    return true;
+  }
+
+  bool absorb_quantizer(const Node& node, const ChainQuantizer& quantizer) {
+    const std::span<const Output> inputs = scope_.inputs(node);
+    if (inputs[1].shape().rank() != 0) return false;
+    // A range that is taken as it is has a gradient, for which a mask is not enough.
+    if (!quantizer.learns_range() && (scope_.differentiates() || gives_statistics())) return false;
+    if (!reach(Stage::kRounded)) return false;
+    parts_.range_input = static_cast<int>(inputs_.size());
+    inputs_.insert(inputs_.end(), {inputs[1], inputs[2]});
+    parts_.quantizer_op = node.op().clone();
+    parts_.quantizer = dynamic_cast<const ChainQuantizer*>(parts_.quantizer_op.get());
+    quantizer_ = &node;
+    return true;
+  }
+
+  bool absorb_pool(const Node& node) {
+    const PoolAttributes& pool = node.as<MaxPool>()->attributes();
+    const Shape& x = scope_.inputs(node)[0].shape();
+    const bool apart = pool.strides == std::array<std::int64_t, 2>{0, 0} || pool.strides == pool.window;
+    const bool inside = pool.padding == Padding::kValid || (x[1] % pool.window[0] == 0 && x[2] % pool.window[1] == 0);
+    if (!apart || !inside || pool.window[0] * pool.window[1] > kMostTaps || parts_.needs_input() ||
+        parts_.addend_input >= 0 || !reach(Stage::kPooled))
+      return false;
+    parts_.pool = pool;
+    return true;
+  }
+
+  const FusionScope& scope_;
+  ChainParts parts_;
+  std::string type_;
+  std::vector<Output> inputs_;
+  std::vector<const Node*> nodes_;
+  const Node* norm_ = nullptr;
+  const Node* quantizer_ = nullptr;
+  Stage stage_ = Stage::kStart;
+};
+
+/// The tensor that a chain beginning with this node would flow from: of two operands the one that is no vector.
+Output flow_into(const Node& node, const FusionScope& scope) {
+  const std::span<const Output> inputs = scope.inputs(node);
+  return inputs.size() == 2 && is_vector_for(inputs[0], inputs[1]) ? inputs[1] : inputs[0];
+}
+
+}  // namespace
+
+std::optional<Fusion> fuse_chain(const Node& self, const FusionScope& scope) {
+  Builder builder(scope);
+  const Output x = flow_into(self, scope);
+  builder.begin(x);
+  if (!builder.take(self, x)) return std::nullopt;
+  for (const Node* node = &self;;) {
+    const Output flow = node->output();
+    node = scope.only_reader(flow);
+    if (node == nullptr || !builder.take(*node, flow)) break;
+  }
+  if (!builder.pays()) return std::nullopt;
+  return builder.finish();
+}
+
+}  // namespace miniqat::layers

@@ -1,0 +1,185 @@
+#include "quantize/calibrate/calibrate.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/engine/plan.h"
+#include "core/error.h"
+#include "quantize/calibrate/histogram.h"
+#include "quantize/calibrate/squared_error.h"
+#include "quantize/range_observer.h"
+
+namespace miniqat::quantize {
+namespace {
+
+/// As a quantizer in training stores what it observes.
+Range<float> stored(Range<float> range, const GridOptions& options) {
+  Observation<float> observation{.ranges = std::span(&range, 1)};
+  widen(observation, options);
+  return range;
+}
+
+/// The values of one channel of a tensor whose element i belongs to channel i % channels.
+std::vector<float> channel_of(const Tensor& tensor, std::int64_t channel, std::int64_t channels) {
+  const std::span<const float> all = tensor.values<float>();
+  std::vector<float> values;
+  values.reserve(all.size() / static_cast<std::size_t>(channels));
+  for (std::size_t i = static_cast<std::size_t>(channel); i < all.size(); i += static_cast<std::size_t>(channels))
+    values.push_back(all[i]);
+  return values;
+}
+
+/// Every value by itself: weights are few, a filter's channel may have nine.
+Range<float> least_squares_range(const std::vector<float>& values, const GridOptions& options) {
+  std::vector<WeightedValue> weighted;
+  weighted.reserve(values.size());
+  for (const float value : values) weighted.push_back({value, 1});
+  return least_squares_range(SquaredError(std::move(weighted)), options);
+}
+
+}  // namespace
+
+std::span<const std::string_view> names_of(CalibrationMethod) {
+  static constexpr std::array<std::string_view, 4> kNames = {"minmax", "moving-average", "percentile", "mse"};
+  return kNames;
+}
+
+void CalibrationOptions::check() const {
+  if (!(percentile > 50 && percentile <= 100)) fail("percentile must be above 50 and at most 100, is ", percentile);
+}
+
+/// A quantizer and what was seen of the values that it will quantize, by channel.
+struct Calibrator::Quantizer {
+  /// In the graph without quantizers, as is what it quantized.
+  const Node* node;
+  FakeQuantAttributes attributes;
+  Output input;
+  std::int64_t channels = 1;
+  std::vector<Range<float>> seen = {};
+  std::vector<Range<float>> average = {};
+  std::vector<Histogram> histograms = {};
+  /// Of weights, the values themselves.
+  Tensor weights = {};
+
+  bool is_weights() const { return attributes.range == RangeKind::kLastValue; }
+};
+
+Calibrator::Calibrator(Session& session, const CalibrationOptions& options)
+    : session_(session), options_(options), float_graph_(session.graph().clone()) {
+  options_.check();
+  for (Node* node : float_graph_.topological_order()) {
+    if (node->as<FakeQuant>() == nullptr) continue;
+    const Output input = node->input(0);
+    float_graph_.reroute(node->output(), input);
+    add(*node, input);
+  }
+  if (quantizers_.empty()) fail("the graph has no quantizers to calibrate");
+  float_session_ = std::make_unique<Session>(float_graph_);
+  float_session_->restore({.tensors = session_.variables(), .metadata = {}}, Session::Restore::kByName, "the session");
+  RunRequest request;
+  for (const Quantizer& quantizer : quantizers_)
+    if (quantizer.is_weights()) request.fetches.push_back(quantizer.input);
+  std::vector<Tensor> fetched = float_session_->run(request, {}).fetched;
+  auto tensor = fetched.begin();
+  for (Quantizer& quantizer : quantizers_) {
+    if (!quantizer.is_weights()) continue;
+    quantizer.weights = *tensor++;
+    observe(quantizer, quantizer.weights);
+  }
+}
+
+Calibrator::~Calibrator() = default;
+
+void Calibrator::add(const Node& node, Output input) {
+  const FakeQuantAttributes& attributes = node.as<FakeQuant>()->attributes();
+  if (attributes.range == RangeKind::kFixed) return;
+  Quantizer quantizer{
+      .node = &node, .attributes = attributes, .input = input, .channels = node.input(1).shape().elements()};
+  const auto channels = static_cast<std::size_t>(quantizer.channels);
+  quantizer.average.resize(channels);
+  if (!quantizer.is_weights()) quantizer.histograms.resize(channels);
+  quantizers_.push_back(std::move(quantizer));
+}
+
+void Calibrator::observe(const Feeds& feeds) {
+  Feeds renamed;
+  for (const auto& [placeholder, tensor] : feeds)
+    renamed.emplace_back(float_graph_.output_at(placeholder.name()), tensor);
+  RunRequest request;
+  for (const Quantizer& quantizer : quantizers_)
+    if (!quantizer.is_weights()) request.fetches.push_back(quantizer.input);
+  const std::vector<Tensor> fetched = float_session_->run(request, renamed).fetched;
+  ++batches_;
+  auto tensor = fetched.begin();
+  for (Quantizer& quantizer : quantizers_)
+    if (!quantizer.is_weights()) observe(quantizer, *tensor++);
+}
+
+void Calibrator::observe(Quantizer& quantizer, const Tensor& values) {
+  ScratchScope scope;
+  Observation<float> observation = quantize::observe(values.values<float>(), quantizer.channels, scope);
+  if (quantizer.seen.empty()) quantizer.seen.assign(observation.ranges.begin(), observation.ranges.end());
+  for (std::size_t c = 0; c < quantizer.seen.size(); ++c) {
+    const Range<float>& range = observation.ranges[c];
+    quantizer.seen[c] = {std::min(quantizer.seen[c].min, range.min), std::max(quantizer.seen[c].max, range.max)};
+  }
+  if (!widen(observation, quantizer.attributes.grid_options()))
+    fail(describe(*quantizer.node), " ", quantizer.input.name(), " has values that are not finite");
+  if (quantizer.is_weights()) return;
+  const double weight = debiased_weight(quantizer.attributes.ema_decay, batches_);
+  for (std::size_t c = 0; c < quantizer.average.size(); ++c) {
+    Range<float>& average = quantizer.average[c];
+    average = {move_towards(average.min, observation.ranges[c].min, weight),
+               move_towards(average.max, observation.ranges[c].max, weight)};
+  }
+  if (options_.method != CalibrationMethod::kPercentile && options_.method != CalibrationMethod::kMse) return;
+  if (quantizer.channels == 1) {
+    quantizer.histograms[0].add(values.values<float>());
+    return;
+  }
+  for (std::int64_t c = 0; c < quantizer.channels; ++c)
+    quantizer.histograms[static_cast<std::size_t>(c)].add(channel_of(values, c, quantizer.channels));
+}
+
+Range<float> Calibrator::range_of(const Quantizer& quantizer, std::size_t channel) const {
+  const GridOptions options = quantizer.attributes.grid_options();
+  const bool by_error = options_.method == CalibrationMethod::kMse;
+  if (quantizer.is_weights() && by_error)
+    return least_squares_range(channel_of(quantizer.weights, static_cast<std::int64_t>(channel), quantizer.channels),
+                               options);
+  if (quantizer.is_weights() || options_.method == CalibrationMethod::kMinMax) return quantizer.seen[channel];
+  if (options_.method == CalibrationMethod::kMovingAverage) return quantizer.average[channel];
+  const Histogram& histogram = quantizer.histograms[channel];
+  return by_error ? least_squares_range(SquaredError(histogram.values()), options)
+                  : histogram.percentile(options_.percentile);
+}
+
+void Calibrator::store(const CalibratedRange& range, const Quantizer& quantizer) {
+  const Output ends[] = {quantizer.node->input(1), quantizer.node->input(2)};
+  for (const Output& end : ends) {
+    const Tensor values(end.shape());
+    for (std::size_t c = 0; c < range.set.size(); ++c)
+      values.data<float>()[c] = &end == ends ? range.set[c].min : range.set[c].max;
+    session_.set_variable(end.node->name(), values);
+  }
+  for (const OpState& state : quantizer.node->op().state())
+    session_.set_variable(state_name(*quantizer.node, state), Tensor::scalar(static_cast<float>(batches_)));
+}
+
+std::vector<CalibratedRange> Calibrator::finish() {
+  if (batches_ == 0) fail("calibration has seen no batch");
+  std::vector<CalibratedRange> results;
+  for (const Quantizer& quantizer : quantizers_) {
+    CalibratedRange result{.quantizer = quantizer.node->name(),
+                           .attributes = quantizer.attributes,
+                           .is_weights = quantizer.is_weights(),
+                           .seen = quantizer.seen};
+    for (std::size_t c = 0; c < quantizer.seen.size(); ++c)
+      result.set.push_back(stored(range_of(quantizer, c), quantizer.attributes.grid_options()));
+    store(result, quantizer);
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace miniqat::quantize

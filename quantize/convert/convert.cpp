@@ -1,0 +1,55 @@
+#include "quantize/convert/convert.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/graph/source_ops.h"
+#include "quantize/convert/converter.h"
+#include "quantize/rewrite/graph_matcher.h"
+
+namespace miniqat::quantize {
+namespace {
+
+/// What may stand behind the logits and changes neither them nor their order.
+constexpr std::array<std::string_view, 3> kAtTheEnd = {"Softmax", "Identity", "Dropout"};
+
+Output only_output(const Graph& graph) {
+  if (graph.outputs().empty()) fail("the graph names no output to convert");
+  if (graph.outputs().size() > 1)
+    fail("an integer model has one output, the graph names ", graph.outputs().size(), ": ", graph.outputs()[0].name(),
+         ", ", graph.outputs()[1].name(), graph.outputs().size() > 2 ? ", ..." : "");
+  return source_through(graph.outputs().front(), kAtTheEnd);
+}
+
+void require_one_input(const std::vector<Node*>& moving, Output output) {
+  const Node* found = nullptr;
+  for (const Node* node : moving) {
+    if (!node->as<Placeholder>()) continue;
+    if (found)
+      fail("an integer model has one input, but both ", describe(*found), " and ", describe(*node), " feed it");
+    found = node;
+  }
+  if (!found) fail("the output ", output.name(), " does not depend on any Placeholder");
+}
+
+/// A network without any quantizer deserves a better message than one about its first edge.
+void require_quantizers(const Graph& graph) {
+  const auto nodes = graph.nodes();
+  if (std::ranges::none_of(nodes, [](const Node* node) { return node->type() == "FakeQuant"; }))
+    fail("this is a float network, no tensor of it has a range: train with quantization, or `miniqat calibrate`");
+}
+
+}  // namespace
+
+integer::Model convert(const Graph& graph, const NamedTensors& variables, const ConvertOptions& options) {
+  // Values are found by running it, which takes a graph that is ours.
+  Graph own = graph.clone();
+  const Output output = only_output(own);
+  require_quantizers(own);
+  const StaticValues values(own, output, variables);
+  require_one_input(values.moving(), output);
+  return Converter(values, output, options).convert();
+}
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,357 @@
+#include "quantize/convert/converter.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/graph/source_ops.h"
+#include "layers/layers.h"
+#include "quantize/convert/integer_layer.h"
+#include "quantize/fake_quant.h"
+#include "quantize/rewrite/graph_matcher.h"
+
+namespace miniqat::quantize {
+namespace {
+
+using integer::LayerKind;
+
+constexpr float kNone = std::numeric_limits<float>::infinity();
+/// Of a window whose mean is taken: the model has a multiplier for each number of them.
+constexpr std::int64_t kMostPixels = 1 << 20;
+
+/// Without the batch, which everything that an integer model can hold keeps.
+Shape example_of(const Shape& shape) { return Shape(shape.extents().subspan(1)); }
+
+template <class... Parts>
+[[noreturn]] void fail_not_quantized(const Parts&... parts) {
+  throw NotQuantized(concat(parts...));
+}
+
+[[noreturn]] void fail_without_range(Output tensor, const std::string& reader) {
+  fail_not_quantized(reader, " reads ", tensor.name(), ", which has no range");
+}
+
+[[noreturn]] void fail_unsupported(const Node& node) {
+  if (node.type() == "BatchNorm")
+    fail_not_quantized(describe(node), " was not folded into a layer: integer models have no such");
+  if (node.type() == "Softmax") fail(describe(node), " can only be left out at the end of an integer model");
+  fail(describe(node), " has no counterpart among integers");
+}
+
+}  // namespace
+
+Converter::Converter(const StaticValues& values, Output output, const ConvertOptions& options)
+    : values_(values), output_(output), options_(options), builder_(options.name) {}
+
+integer::Model Converter::convert() {
+  for (Node* node : values_.moving()) visit(*node);
+  return builder_.finish(tensor(output_, "the output"));
+}
+
+void Converter::visit(Node& node) { made_.emplace(std::pair(&node, 0), value_of(node)); }
+
+Converter::Value Converter::value_of(Node& node) {
+  using Make = Value (*)(Converter&, const Node&);
+  static const std::unordered_map<std::string_view, Make> kMakers = {
+      {"Placeholder", [](Converter& c, const Node& n) { return c.input(n); }},
+      {"FakeQuant", [](Converter& c, const Node& n) { return c.quantizer(n); }},
+      {"Conv2D", [](Converter& c, const Node& n) { return c.layer(n); }},
+      {"DepthwiseConv2d", [](Converter& c, const Node& n) { return c.layer(n); }},
+      {"MatMul", [](Converter& c, const Node& n) { return c.layer(n); }},
+      {"BiasAdd", [](Converter& c, const Node& n) { return c.biased(n, n.input(0), n.input(1)); }},
+      {"Add", [](Converter& c, const Node& n) { return c.two_operands(n); }},
+      {"Mul", [](Converter& c, const Node& n) { return c.two_operands(n); }},
+      {"Relu", [](Converter& c, const Node& n) { return c.clamped(n, kNone); }},
+      {"Relu6", [](Converter& c, const Node& n) { return c.clamped(n, 6); }},
+      {"Concat", [](Converter& c, const Node& n) { return c.joined(n); }},
+      {"AvgPool",
+       [](Converter& c, const Node& n) {
+         const layers::PoolAttributes& attributes = n.as<layers::AvgPool>()->attributes();
+         return c.average(n, layers::window_of(n.input(0).shape(), attributes));
+       }},
+      {"Mean", [](Converter& c, const Node& n) { return c.mean(n); }},
+      {"MaxPool", [](Converter& c, const Node& n) { return c.max_pool(n); }},
+      {"Reshape", [](Converter& c, const Node& n) { return c.reshaped(n); }},
+      {"Pad", [](Converter& c, const Node& n) { return c.padded(n); }},
+      {"SpaceToBatchND", [](Converter& c, const Node& n) { return c.to_batch(n); }},
+      {"BatchToSpaceND", [](Converter& c, const Node& n) { return c.to_space(n); }},
+      {"Identity", [](Converter& c, const Node& n) { return c.at(n.input(0)); }},
+      {"Dropout", [](Converter& c, const Node& n) { return c.at(n.input(0)); }},
+  };
+  const auto maker = kMakers.find(node.type());
+  if (maker == kMakers.end()) fail_unsupported(node);
+  return maker->second(*this, node);
+}
+
+// The ends, and quantizers.
+
+Converter::Value Converter::input(const Node& placeholder) {
+  const Shape& shape = placeholder.output().shape();
+  if (placeholder.output().spec().dtype != DType::kFloat32 || shape.rank() == 0)
+    fail(describe(placeholder), " feeds ", name_of(placeholder.output().spec().dtype), " ", shape,
+         "; an integer model takes batches of what stands for float32");
+  picture_is_quantized_ =
+      std::ranges::any_of(placeholder.uses(), [](const Use& use) { return use.node->type() == "FakeQuant"; });
+  if (const Node* quantizer = input_quantizer(placeholder))
+    return builder_.add_input(quantizer->name(), example_of(shape), target_of(*quantizer).grid);
+  return builder_.add_input(placeholder.name(), example_of(shape), options_.input);
+}
+
+/// The quantizer through which alone the input is read, if that may use its whole grid.
+const Node* Converter::input_quantizer(const Node& placeholder) const {
+  const Node* found = nullptr;
+  for (const Use& use : placeholder.uses()) {
+    if (!values_.moves(use.node)) continue;
+    if (found || use.node->type() != "FakeQuant") return nullptr;
+    found = use.node;
+  }
+  return found && target_of(*found).is_whole() ? found : nullptr;
+}
+
+Target Converter::target_of(const Node& quantizer) const {
+  return activation_target(quantizer, values_.value(quantizer.input(1)), values_.value(quantizer.input(2)));
+}
+
+Converter::Value Converter::quantizer(const Node& node) {
+  const Target target = target_of(node);
+  Value& value = at(node.input(0));
+  if (const int* x = std::get_if<int>(&value)) {
+    if (builder_.tensor(*x).grid == target.grid && target.is_whole()) return *x;
+    return builder_.add({.operation = node.name(),
+                         .action = integer::Rescale{},
+                         .inputs = {*x},
+                         .shape = builder_.tensor(*x).shape,
+                         .tensor = node.name()},
+                        target, node.name());
+  }
+  const auto* pending = std::get_if<Pending>(&value);
+  if (!pending || pending->atrous) fail(describe(node), " stands between SpaceToBatchND and BatchToSpaceND");
+  return builder_.add(*pending, target, node.name());
+}
+
+bool Converter::has_grid(const Pending& pending) const {
+  const auto same = [&](int i) { return builder_.tensor(i).grid == builder_.tensor(pending.inputs.front()).grid; };
+  return std::holds_alternative<integer::Rescale>(pending.action) ||
+         (std::holds_alternative<integer::Concat>(pending.action) && std::ranges::all_of(pending.inputs, same));
+}
+
+/// An op that gets its range from a quantized input had none.
+bool Converter::reads_plain_picture(const Pending& pending) const {
+  const auto is_picture = [&](int tensor) { return tensor == 0; };
+  return !pending.is_layer() && !picture_is_quantized_ && std::ranges::any_of(pending.inputs, is_picture);
+}
+
+int Converter::tensor(Output read, const std::string& reader) {
+  if (!values_.moves(read.node)) fail(reader, " reads ", read.name(), ", which is the same for every input");
+  Value& value = at(read);
+  const auto* pending = std::get_if<Pending>(&value);
+  if (std::holds_alternative<Blocks>(value) || (pending && pending->atrous))
+    fail(reader, " reads ", read.name(), ", whose pixels SpaceToBatchND has dealt out to the batch");
+  if (pending) {
+    if (!has_grid(*pending) && reads_plain_picture(*pending))
+      fail(reader, " reads ", read.name(),
+           ", which has no range: it is computed from the picture, which has no "
+           "quantizer; train, or `miniqat calibrate`, with --quantize-input");
+    if (!has_grid(*pending)) fail_without_range(read, reader);
+    const integer::Grid grid = builder_.tensor(pending->inputs.front()).grid;
+    value = builder_.add(*pending, whole(grid), read.name());
+  }
+  return std::get<int>(value);
+}
+
+int Converter::input_tensor(const Node& node, int i) { return tensor(node.input(i), describe(node)); }
+
+// Layers.
+
+Converter::Value Converter::layer(const Node& node) {
+  Pending pending = {
+      .operation = node.name(), .action = weights(node), .inputs = {}, .shape = {}, .tensor = node.name()};
+  auto& layer = std::get<integer::Layer>(pending.action);
+  pending.bias.assign(static_cast<std::size_t>(layer.output_channels()), 0);
+  pending.shape = example_of(node.output().shape());
+  if (layer.kind != LayerKind::kFullyConnected) layer.window = convolution_window(node);
+  if (const auto* blocks = std::get_if<Blocks>(&at(node.input(0)));
+      blocks && layer.kind != LayerKind::kFullyConnected) {
+    pending.atrous = blocks->atrous;
+    pending.atrous->window = layer.window;
+    pending.inputs = {blocks->tensor};
+  } else {
+    pending.inputs = {input_tensor(node)};
+  }
+  return pending;
+}
+
+integer::Layer Converter::weights(const Node& node) {
+  for (const int i : {0, 1})
+    if (values_.moves(node.input(i).node) != (i == 0))
+      fail(describe(node), " must read the network's tensors as input 0 and weights as input 1, reads ",
+           node.input(0).name(), " and ", node.input(1).name());
+  integer::Layer layer;
+  bool transposed = false;
+  if (const auto* product = node.as<layers::MatMul>()) {
+    layer.kind = LayerKind::kFullyConnected;
+    transposed = product->attributes().transpose_b;
+    if (product->attributes().transpose_a) fail(describe(node), " transposes the batch, which no integer model does");
+  } else {
+    layer.kind = node.as<layers::DepthwiseConv2d>() ? LayerKind::kDepthwiseConv2d : LayerKind::kConv2d;
+  }
+  const Output quantized = source_through(node.input(1), kIdentity);
+  if (quantized.node->type() != "FakeQuant") fail_without_range(quantized, describe(node));
+  const auto inputs = quantized.node->inputs();
+  quantize_weights(layer, *quantized.node, values_.value(inputs[0]), values_.value(inputs[1]), values_.value(inputs[2]),
+                   transposed);
+  return layer;
+}
+
+Converter::Value Converter::biased(const Node& node, Output summand, Output bias) {
+  if (!values_.moves(summand.node) || values_.moves(bias.node))
+    fail(describe(node), " must add what is the same for every input, adds ", bias.name());
+  const auto* found = std::get_if<Pending>(&at(summand));
+  if (!found) fail(describe(node), " adds ", bias.name(), " to ", summand.name(), ", which is no layer's sum");
+  const std::int64_t channels = found->last_shape().channels();
+  const bool rearranges_channels = std::ranges::any_of(found->rearrangements, [&](const Rearrangement& step) {
+    return std::holds_alternative<integer::Pad>(step.action) || step.shape.channels() != found->shape.channels();
+  });
+  if (!found->is_layer() || found->is_clamped() || rearranges_channels) fail_without_range(summand, describe(node));
+
+  const Tensor& value = values_.value(bias);
+  const bool fits = (value.elements() == 1 || (value.elements() == channels && value.shape().channels() == channels)) &&
+                    node.output().shape() == summand.shape();
+  if (!fits)
+    fail(describe(node), " adds ", bias.name(), " ", value.shape(), " to ", summand.shape(),
+         ": not one number for each channel");
+  Pending pending = *found;
+  for (std::size_t o = 0; o < pending.bias.size(); ++o)
+    pending.bias[o] += value.data<float>()[value.elements() == 1 ? 0 : o];
+  pending.absorb(node.name());
+  return pending;
+}
+
+// Operations on tensors that have their grids.
+
+Converter::Value Converter::two_operands(const Node& node) {
+  const bool first = values_.moves(node.input(0).node);
+  const bool second = values_.moves(node.input(1).node);
+  if (node.type() == "Add" && first != second)
+    return biased(node, node.input(first ? 0 : 1), node.input(first ? 1 : 0));
+  Pending pending = {
+      .operation = node.name(), .action = integer::Add{}, .inputs = {}, .shape = {}, .tensor = node.name()};
+  if (node.type() == "Mul") pending.action = integer::Mul{};
+  for (const int i : {0, 1}) {
+    if (node.input(i).shape() != node.output().shape())
+      fail(describe(node), " stretches ", node.input(i).name(), " ", node.input(i).shape(), " to ",
+           node.output().shape(), "; integer models take operands of one shape");
+    pending.inputs.push_back(input_tensor(node, i));
+  }
+  pending.shape = example_of(node.output().shape());
+  return pending;
+}
+
+Converter::Value Converter::clamped(const Node& node, float highest) {
+  Value value = at(node.input(0));
+  if (const auto* blocks = std::get_if<Blocks>(&value); blocks) input_tensor(node);
+  if (const int* x = std::get_if<int>(&value)) {
+    if (narrowed(whole(builder_.tensor(*x).grid), {0, highest}).is_whole()) return value;
+    const Shape& shape = builder_.tensor(*x).shape;
+    value =
+        Pending{.operation = node.name(), .action = integer::Rescale{}, .inputs = {*x}, .shape = shape, .tensor = {}};
+  }
+  auto& pending = std::get<Pending>(value);
+  pending.range = {std::max(pending.range.min, 0.0f), std::min(pending.range.max, highest)};
+  pending.absorb(node.name());
+  return value;
+}
+
+Converter::Value Converter::joined(const Node& node) {
+  const int rank = node.output().shape().rank();
+  const auto axis = static_cast<int>(node.as<layers::Concat>()->attributes().axis);
+  integer::Concat concat = {.axis = (axis < 0 ? axis + rank : axis) - 1, .multipliers = {}};
+  if (concat.axis < 0) fail(describe(node), " joins batches; an integer model knows single examples only");
+  Pending pending = {.operation = node.name(),
+                     .action = concat,
+                     .inputs = {},
+                     .shape = example_of(node.output().shape()),
+                     .tensor = node.name()};
+  for (int i = 0; i < static_cast<int>(node.inputs().size()); ++i) pending.inputs.push_back(input_tensor(node, i));
+  return pending;
+}
+
+Converter::Value Converter::average(const Node& node, const Window2d& window) {
+  if (window.rows.window * window.columns.window > kMostPixels)
+    fail(describe(node), " averages over more than ", kMostPixels, " pixels");
+  return Pending{.operation = node.name(),
+                 .action = integer::AveragePool{.window = window, .multipliers = {}},
+                 .inputs = {input_tensor(node)},
+                 .shape = example_of(node.output().shape()),
+                 .tensor = node.name()};
+}
+
+Converter::Value Converter::mean(const Node& node) {
+  const Shape& images = node.input(0).shape();
+  std::vector<std::int64_t> axes = node.as<layers::Mean>()->attributes().axes;
+  for (std::int64_t& axis : axes) axis += axis < 0 ? images.rank() : 0;
+  std::ranges::sort(axes);
+  if (images.rank() != 4 || axes != std::vector<std::int64_t>{1, 2})
+    fail(describe(node), " must be over height and width of images [n, h, w, c] to have a counterpart among integers");
+  return average(node, slide(images, {.window = {images[1], images[2]}, .padding = Padding::kValid}));
+}
+
+// Rearrangements, which may also wait for their grid.
+
+Converter::Value Converter::rearranged(const Node& node, integer::Action action) {
+  Rearrangement step = {.operation = node.name(),
+                        .tensor = node.name(),
+                        .action = std::move(action),
+                        .shape = example_of(node.output().shape())};
+  Value value = at(node.input(0));
+  auto* pending = std::get_if<Pending>(&value);
+  if (!pending || pending->atrous) return builder_.add(step, input_tensor(node));
+  pending->rearrangements.push_back(std::move(step));
+  return value;
+}
+
+Converter::Value Converter::max_pool(const Node& node) {
+  const layers::PoolAttributes& attributes = node.as<layers::MaxPool>()->attributes();
+  return rearranged(node, integer::MaxPool{layers::window_of(node.input(0).shape(), attributes)});
+}
+
+Converter::Value Converter::reshaped(const Node& node) {
+  const Shape& from = node.input(0).shape();
+  const Shape& to = node.output().shape();
+  if (to.rank() == 0 || to[0] != from[0])
+    fail(describe(node), " makes ", to, " of ", from, "; an integer model keeps the batch apart");
+  return rearranged(node, integer::Reshape{});
+}
+
+Converter::Value Converter::padded(const Node& node) {
+  const auto& paddings = node.as<layers::Pad>()->attributes().paddings;
+  if (paddings.front() != std::array<std::int64_t, 2>{0, 0})
+    fail(describe(node), " pads the batch; an integer model knows single examples only");
+  return rearranged(node, integer::Pad{{paddings.begin() + 1, paddings.end()}});
+}
+
+Converter::Value Converter::to_batch(const Node& node) {
+  const layers::SpaceToBatchAttributes& attributes = node.as<layers::SpaceToBatchNd>()->attributes();
+  if (node.input(0).shape().rank() != 4 || attributes.block_shape.size() != 2)
+    fail(describe(node), " must deal out images [n, h, w, c] by height and width");
+  return Blocks{.tensor = input_tensor(node), .atrous = {.images = node.input(0).shape(), .to_batch = attributes}};
+}
+
+Converter::Value Converter::to_space(const Node& node) {
+  Value value = at(node.input(0));
+  auto* pending = std::get_if<Pending>(&value);
+  if (!pending || !pending->atrous) fail(describe(node), " does not follow a convolution of SpaceToBatchND's blocks");
+  try {
+    const layers::BatchToSpaceAttributes& attributes = node.as<layers::BatchToSpaceNd>()->attributes();
+    std::get<integer::Layer>(pending->action).window = dilated_window(*pending->atrous, attributes);
+  } catch (const Error& error) {
+    fail(describe(node), " ", error.what());
+  }
+  pending->atrous.reset();
+  pending->shape = example_of(node.output().shape());
+  pending->absorb(node.name());
+  return value;
+}
+
+}  // namespace miniqat::quantize

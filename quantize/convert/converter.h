@@ -1,0 +1,69 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "quantize/convert/convert.h"
+#include "quantize/convert/integer_model_builder.h"
+#include "quantize/convert/static_values.h"
+
+namespace miniqat::quantize {
+
+/// Walks through an evaluation graph from its input to its output, and makes an integer model on the way. Each tensor
+/// is one of three things: a tensor of the model; one whose pixels SpaceToBatchND has dealt out to the batch; or the
+/// real-valued result of an operation that waits for a quantizer to give it a grid, and meanwhile absorbs biases and
+/// activations.
+class Converter {
+ public:
+  /// The output without the Softmax at the end. The values must be of what it needs.
+  Converter(const StaticValues& values, Output output, const ConvertOptions& options);
+  integer::Model convert();
+
+ private:
+  struct Blocks {
+    int tensor = 0;
+    Atrous atrous;
+  };
+  using Value = std::variant<int, Blocks, Pending>;
+
+  void visit(Node& node);
+  Value value_of(Node& node);
+  Value input(const Node& placeholder);
+  const Node* input_quantizer(const Node& placeholder) const;
+  Value quantizer(const Node& node);
+  Value layer(const Node& node);
+  integer::Layer weights(const Node& node);
+  Value biased(const Node& node, Output summand, Output bias);
+  Value two_operands(const Node& node);
+  Value clamped(const Node& node, float highest);
+  Value joined(const Node& node);
+  Value average(const Node& node, const Window2d& window);
+  Value mean(const Node& node);
+  Value rearranged(const Node& node, integer::Action action);
+  Value max_pool(const Node& node);
+  Value reshaped(const Node& node);
+  Value padded(const Node& node);
+  Value to_batch(const Node& node);
+  Value to_space(const Node& node);
+
+  Target target_of(const Node& quantizer) const;
+  Value& at(Output tensor) { return made_.at({tensor.node, tensor.index}); }
+  /// The model's tensor that a consumer reads. What only rearranges or clamps integers that are on one grid stays on
+  /// it. Throws Error naming the edge where there is no grid.
+  int tensor(Output read, const std::string& reader);
+  int input_tensor(const Node& node, int i = 0);
+  bool has_grid(const Pending& pending) const;
+  bool reads_plain_picture(const Pending& pending) const;
+
+  const StaticValues& values_;
+  const Output output_;
+  const ConvertOptions& options_;
+  IntegerModelBuilder builder_;
+  std::map<std::pair<const Node*, int>, Value> made_;
+  bool picture_is_quantized_ = false;
+};
+
+}  // namespace miniqat::quantize

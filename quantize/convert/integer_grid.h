@@ -1,0 +1,41 @@
+#pragma once
+
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/tensor.h"
+#include "integer/arithmetic.h"
+#include "quantize/affine.h"
+
+namespace miniqat::quantize {
+
+// From the quantizers of an evaluation graph to the grids of the integer model.
+
+/// Where the integers of a tensor lie: on which grid, and which of it may be used.
+struct Target {
+  integer::Grid grid;
+  /// Narrow range leaves out 0; on an empty grid only the zero point is left.
+  integer::Clamp clamp;
+  /// The grid as training computes with it.
+  Affine<float> affine;
+
+  /// Whether every integer of the grid may be used.
+  bool is_whole() const { return clamp == integer::Clamp{0, grid.quant_max()}; }
+};
+
+/// All of a grid.
+Target whole(const integer::Grid& grid);
+
+/// The target with what lies outside of [lowest, highest] clamped, each end rounded as training rounds it. Infinite
+/// ends clamp nothing. The range must hold 0.
+Target narrowed(Target target, Range<float> range);
+
+/// What a quantizer makes of activations, its stored range given as scalars. Throws Error naming the quantizer unless
+/// it is one for evaluation, of at most 8 bits, with one range for the tensor, and that finite.
+Target activation_target(const Node& quantizer, const Tensor& min, const Tensor& max);
+
+/// One grid for each stored range of a quantizer (of weights, say). Throws Error naming the quantizer unless it is one
+/// for evaluation, of at most 8 bits, and its ranges finite.
+std::vector<Affine<float>> grids_of(const Node& quantizer, const Tensor& min, const Tensor& max);
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/tensor.h"
+#include "integer/model.h"
+
+namespace miniqat::quantize {
+
+/// Fills in a layer's weights, bits, weight scales and zero points from its quantizer, which reads the float weights
+/// `x` and has the stored ranges `min` and `max`. The layer's kind is set; its filter becomes x's shape, or that of x
+/// transposed for a matrix product that takes it so. Throws what grids_of() throws, and Error naming the quantizer
+/// when its ranges are not one for each output channel.
+void quantize_weights(integer::Layer& layer, const Node& quantizer, const Tensor& x, const Tensor& min,
+                      const Tensor& max, bool transposed = false);
+
+/// Fills in biases and multipliers of a layer whose weights are there, for an input and an output on these scales.
+/// `bias` holds a real number for each output channel.
+///
+/// A bias is an integer at scale (input's) * (weights' unit), which takes weights of a reasonable scale. Where all
+/// weights of a range are 0, the scale says nothing and becomes one that suits the biases. Where the weights are so
+/// small that the bias does not fit 32 bits (a channel that training has all but switched off), they are put on a
+/// coarser grid: then less than a step of the output is lost, as the bias must outweigh all of them by far.
+///
+/// `input_is_zero`: the input has an empty grid and is 0 whatever the picture. Its scale says nothing then, nor does
+/// that of the weights, which becomes one that suits the biases; the integers of the weights stay.
+void finish_layer(integer::Layer& layer, std::span<const double> bias, float input_scale, float output_scale,
+                  bool input_is_zero = false);
+
+/// `real`, or a number that both kinds of multipliers can be: with that, a step of the input is already far more than
+/// the output's grid holds.
+double multiplier_in_range(double real);
+
+}  // namespace miniqat::quantize

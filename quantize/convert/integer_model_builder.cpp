@@ -1,0 +1,118 @@
+#include "quantize/convert/integer_model_builder.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/error.h"
+#include "quantize/convert/integer_layer.h"
+
+namespace miniqat::quantize {
+namespace {
+
+/// What no name of the graph holds.
+constexpr const char* kAhead = ":ahead";
+
+std::string unique(std::set<std::string>& taken, const std::string& name) {
+  std::string candidate = name;
+  for (int i = 1; !taken.insert(candidate).second; ++i) candidate = concat(name, ":again", i);
+  return candidate;
+}
+
+integer::Multiplier multiplier(double real) { return integer::multiplier_for(multiplier_in_range(real)); }
+
+void mark_ahead(std::string& name) {
+  if (!name.ends_with(kAhead)) name += kAhead;
+}
+
+}  // namespace
+
+void Pending::absorb(const std::string& name) {
+  if (rearrangements.empty()) {
+    tensor = name;
+    return;
+  }
+  mark_ahead(tensor);
+  for (Rearrangement& rearrangement : rearrangements) mark_ahead(rearrangement.tensor);
+}
+
+int IntegerModelBuilder::add_input(const std::string& name, const Shape& shape, const integer::Grid& grid) {
+  model_.tensors.push_back({.name = unique(tensor_names_, name), .shape = shape, .grid = grid});
+  zero_.push_back(false);
+  model_.input = static_cast<int>(model_.tensors.size()) - 1;
+  return model_.input;
+}
+
+/// Whether all that comes out is 0 because of what goes in. (A layer adds its bias.)
+bool IntegerModelBuilder::gives_zero(const integer::Action& action, const std::vector<int>& inputs) const {
+  if (std::holds_alternative<integer::Layer>(action)) return false;
+  const auto is_zero = [&](int input) { return zero_[input]; };
+  return std::holds_alternative<integer::Mul>(action) ? std::ranges::any_of(inputs, is_zero)
+                                                      : std::ranges::all_of(inputs, is_zero);
+}
+
+int IntegerModelBuilder::append(const std::string& operation, integer::Action action, std::vector<int> inputs,
+                                integer::TensorInfo output, const integer::Clamp& clamp) {
+  const std::int32_t zero_point = output.grid.zero_point;
+  zero_.push_back(gives_zero(action, inputs) || clamp == integer::Clamp{zero_point, zero_point});
+  output.name = unique(tensor_names_, output.name);
+  model_.tensors.push_back(std::move(output));
+  const int made = static_cast<int>(model_.tensors.size()) - 1;
+  model_.operations.push_back({.name = unique(operation_names_, operation),
+                               .action = std::move(action),
+                               .inputs = std::move(inputs),
+                               .output = made,
+                               .clamp = clamp});
+  return made;
+}
+
+int IntegerModelBuilder::add(const Pending& pending, const Target& target, const std::string& name) {
+  integer::Action action = pending.action;
+  set_scales(action, pending, target.grid.scale);
+  const bool last = pending.rearrangements.empty();
+  int made = append(pending.operation, std::move(action), pending.inputs,
+                    {.name = last ? name : pending.tensor, .shape = pending.shape, .grid = target.grid},
+                    narrowed(target, pending.range).clamp);
+  for (std::size_t i = 0; i < pending.rearrangements.size(); ++i) {
+    Rearrangement rearrangement = pending.rearrangements[i];
+    if (i + 1 == pending.rearrangements.size()) rearrangement.tensor = name;
+    made = add(rearrangement, made);
+  }
+  return made;
+}
+
+int IntegerModelBuilder::add(const Rearrangement& rearrangement, int input) {
+  const integer::Grid grid = tensor(input).grid;
+  return append(rearrangement.operation, rearrangement.action, {input},
+                {.name = rearrangement.tensor, .shape = rearrangement.shape, .grid = grid}, whole(grid).clamp);
+}
+
+void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pending, float output_scale) const {
+  const int input = pending.inputs.front();
+  if (auto* layer = std::get_if<integer::Layer>(&action)) {
+    finish_layer(*layer, pending.bias, scale(input), output_scale, zero_[input]);
+  } else if (auto* sum = std::get_if<integer::Add>(&action)) {
+    // They share a shift: a ratio that means nothing would cost the other its precision.
+    sum->multipliers = integer::shared_multipliers_for(std::array{
+        multiplier_in_range(ratio(input, output_scale)), multiplier_in_range(ratio(pending.inputs[1], output_scale))});
+  } else if (auto* product = std::get_if<integer::Mul>(&action)) {
+    const bool zero = zero_[input] || zero_[pending.inputs[1]];
+    product->multiplier = multiplier(zero ? 0 : scale(input) * scale(pending.inputs[1]) / output_scale);
+  } else if (auto* rescale = std::get_if<integer::Rescale>(&action)) {
+    rescale->multiplier = multiplier(ratio(input, output_scale));
+  } else if (auto* joined = std::get_if<integer::Concat>(&action)) {
+    for (const int each : pending.inputs) joined->multipliers.push_back(multiplier(ratio(each, output_scale)));
+  } else if (auto* pool = std::get_if<integer::AveragePool>(&action)) {
+    const std::int64_t most = pool->window.rows.window * pool->window.columns.window;
+    for (std::int64_t count = 1; count <= most; ++count)
+      pool->multipliers.push_back(multiplier(double{ratio(input, output_scale)} / static_cast<double>(count)));
+  }
+}
+
+integer::Model IntegerModelBuilder::finish(int output) {
+  model_.output = output;
+  model_.check();
+  return std::move(model_);
+}
+
+}  // namespace miniqat::quantize

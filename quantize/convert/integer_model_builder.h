@@ -1,0 +1,86 @@
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "integer/model.h"
+#include "quantize/convert/integer_grid.h"
+#include "quantize/convert/integer_window.h"
+
+namespace miniqat::quantize {
+
+/// MaxPool, Reshape or Pad behind an operation that waits for its grid: these do the same to numbers on any.
+struct Rearrangement {
+  std::string operation;
+  /// What it makes, by the graph's name.
+  std::string tensor;
+  integer::Action action;
+  Shape shape;
+};
+
+/// An operation whose result has no grid yet, with what was done to the result since.
+struct Pending {
+  /// The graph's node.
+  std::string operation;
+  /// Multipliers and a layer's biases left out.
+  integer::Action action;
+  std::vector<int> inputs;
+  /// Of the operation's output, for one example.
+  Shape shape;
+  /// The graph's tensor of that output, up to the last bias or Relu.
+  std::string tensor;
+  /// Of a layer: real, one for each output channel.
+  std::vector<double> bias = {};
+  /// What Relu and Relu6 leave of the results.
+  Range<float> range = {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
+  /// In their order. What is done to the range and the biases comes before them.
+  std::vector<Rearrangement> rearrangements = {};
+  /// Of a layer whose pixels are still dealt out to the batch; its window comes with the BatchToSpaceND.
+  std::optional<Atrous> atrous = {};
+
+  bool is_clamped() const {
+    return range.min > -std::numeric_limits<float>::infinity() || range.max < std::numeric_limits<float>::infinity();
+  }
+  bool is_layer() const { return std::holds_alternative<integer::Layer>(action); }
+  const Shape& last_shape() const { return rearrangements.empty() ? shape : rearrangements.back().shape; }
+  /// `name` is the graph's tensor after a bias or a Relu that is now part of the operation. Behind rearrangements it
+  /// happens before them, and what lies between has no counterpart in the graph any more.
+  void absorb(const std::string& name);
+};
+
+/// Puts an integer model together.
+class IntegerModelBuilder {
+ public:
+  explicit IntegerModelBuilder(std::string name) { model_.name = std::move(name); }
+
+  int add_input(const std::string& name, const Shape& shape, const integer::Grid& grid);
+  /// The operation with its rearrangements, results on the target's grid; `name` is that of the last tensor. Returns
+  /// its index.
+  int add(const Pending& pending, const Target& target, const std::string& name);
+  /// An operation that keeps its input's grid.
+  int add(const Rearrangement& rearrangement, int input);
+
+  const integer::TensorInfo& tensor(int i) const { return model_.tensor(i); }
+  /// Checked.
+  integer::Model finish(int output);
+
+ private:
+  bool gives_zero(const integer::Action& action, const std::vector<int>& inputs) const;
+  int append(const std::string& operation, integer::Action action, std::vector<int> inputs, integer::TensorInfo output,
+             const integer::Clamp& clamp);
+  void set_scales(integer::Action& action, const Pending& pending, float output_scale) const;
+  float scale(int tensor) const { return model_.tensor(tensor).grid.scale; }
+  /// scale / output_scale for a tensor; 0, which takes part in no rounding, where all of it is 0.
+  float ratio(int tensor, float output_scale) const { return zero_[tensor] ? 0 : scale(tensor) / output_scale; }
+
+  integer::Model model_;
+  /// For each tensor: nothing but its zero point is ever in it, so that its scale says nothing.
+  std::vector<bool> zero_;
+  std::set<std::string> tensor_names_;
+  std::set<std::string> operation_names_;
+};
+
+}  // namespace miniqat::quantize

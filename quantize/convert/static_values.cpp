@@ -1,0 +1,81 @@
+#include "quantize/convert/static_values.h"
+
+#include <algorithm>
+
+#include "core/engine/session.h"
+#include "core/error.h"
+#include "core/graph/source_ops.h"
+#include "core/suggest.h"
+#include "quantize/rewrite/graph_matcher.h"
+
+namespace miniqat::quantize {
+namespace {
+
+std::unordered_set<const Node*> all_above(Output output) {
+  std::unordered_set<const Node*> found = {output.node};
+  std::vector<const Node*> pending = {output.node};
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
+    for (const Output& input : node->inputs())
+      if (found.insert(input.node).second) pending.push_back(input.node);
+  }
+  return found;
+}
+
+}  // namespace
+
+StaticValues::StaticValues(Graph& graph, Output output, const NamedTensors& variables) {
+  part(graph, output);
+  evaluate(graph, variables);
+}
+
+void StaticValues::part(const Graph& graph, Output output) {
+  const std::unordered_set<const Node*> needed = all_above(output);
+  for (Node* node : graph.topological_order()) {
+    if (!needed.contains(node)) continue;
+    const bool moves = node->type() == "Placeholder" || std::ranges::any_of(node->inputs(), [&](const Output& input) {
+                         return moving_set_.contains(input.node);
+                       });
+    (moves ? moving_ : still_).push_back(node);
+    if (moves) moving_set_.insert(node);
+  }
+}
+
+std::vector<Output> StaticValues::wanted() const {
+  std::vector<Output> tensors;
+  const auto want = [&](Output tensor) {
+    if (!moves(tensor.node) && std::ranges::find(tensors, tensor) == tensors.end()) tensors.push_back(tensor);
+  };
+  for (const Node* node : moving_)
+    for (const Output& input : node->inputs()) {
+      want(input);
+      const Node* source = source_through(input, kIdentity).node;
+      if (source->type() == "FakeQuant") std::ranges::for_each(source->inputs(), want);
+    }
+  return tensors;
+}
+
+void StaticValues::evaluate(Graph& graph, const NamedTensors& variables) {
+  const std::vector<Output> tensors = wanted();
+  if (tensors.empty()) return;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : variables) names.push_back(name);
+  Session session(graph);
+  for (const Node* node : still_) {
+    if (!node->as<Variable>()) continue;
+    const auto found = variables.find(node->name());
+    if (found == variables.end()) fail("variable \"", node->name(), "\" is missing", did_you_mean(node->name(), names));
+    session.set_variable(node->name(), found->second);
+  }
+  const std::vector<Tensor> fetched = session.run({.fetches = tensors}, {}).fetched;
+  for (std::size_t i = 0; i < tensors.size(); ++i) values_[{tensors[i].node, tensors[i].index}] = fetched[i];
+}
+
+const Tensor& StaticValues::value(Output tensor) const {
+  const auto found = values_.find({tensor.node, tensor.index});
+  if (found == values_.end()) fail(describe(*tensor.node), " depends on what the network is fed; a range must not");
+  return found->second;
+}
+
+}  // namespace miniqat::quantize

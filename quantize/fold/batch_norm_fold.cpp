@@ -1,0 +1,193 @@
+#include "quantize/fold/batch_norm_fold.h"
+
+#include <array>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/float_range.h"
+#include "core/graph/node_check.h"
+#include "quantize/fold/folded_layer.h"
+#include "quantize/reference/batch_norm_fold.h"
+
+namespace miniqat::quantize {
+namespace {
+
+void require_epsilon(double epsilon) {
+  if (!(epsilon >= 0 && std::isfinite(epsilon))) fail("epsilon must be at least 0 and finite, is ", epsilon);
+  require_float32(epsilon, "epsilon");
+}
+
+/// All inputs are [c] with the same c; returns so many outputs like them.
+std::vector<TensorSpec> infer_vectors(std::span<const TensorSpec> inputs, std::span<const std::string_view> roles,
+                                      std::size_t outputs) {
+  require_inputs(inputs, roles.size());
+  require_float(inputs);
+  require_rank(inputs, 0, 1, roles[0]);
+  for (std::size_t i = 1; i < inputs.size(); ++i)
+    if (inputs[i].shape != inputs[0].shape)
+      fail(roles[i], " must have the shape of ", roles[0], "; ", roles[0], " ", inputs[0].shape, ", ", roles[i], " ",
+           inputs[i].shape);
+  return std::vector<TensorSpec>(outputs, inputs[0]);
+}
+
+template <class T>
+T value_at(const Tensor& tensor, std::int64_t c) {
+  return tensor.data<T>()[c];
+}
+
+/// 0 where no gradient arrives.
+template <class T>
+T gradient_at(const Tensor* tensor, std::int64_t c) {
+  return tensor == nullptr ? T(0) : tensor->data<T>()[c];
+}
+
+template <class T>
+void put(Tensor* tensor, std::int64_t c, T value) {
+  if (tensor != nullptr) tensor->data<T>()[c] = value;
+}
+
+}  // namespace
+
+void BatchNormFoldAttributes::visit(AttributeVisitor& visitor) { visitor.field("epsilon", epsilon); }
+
+std::vector<TensorSpec> BatchNormFold::infer(std::span<const TensorSpec> inputs) const {
+  constexpr std::array<std::string_view, 4> kRoles = {"gamma", "beta", "mean", "variance"};
+  require_epsilon(attributes_.epsilon);
+  return infer_vectors(inputs, kRoles, 2);
+}
+
+OpTraits BatchNormFold::traits() const {
+  OpTraits traits;
+  traits.backward_inputs = {0, 2, 3};
+  return traits;
+}
+
+void BatchNormFold::reference_forward(const ForwardContext& context) const {
+  with_float_type(context.input(0), [&]<class T>(T) {
+    const auto at = [&](int i, std::int64_t c) { return value_at<T>(context.input(i), c); };
+    for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
+      const auto folded = reference::fold(at(0, c), at(1, c), at(2, c), at(3, c), attributes_.epsilon);
+      put(context.outputs[0], c, folded.multiplier);
+      put(context.outputs[1], c, folded.bias);
+    }
+  });
+}
+
+void BatchNormFold::reference_backward(const BackwardContext& context) const {
+  const ForwardContext& forward = *context.forward;
+  with_float_type(forward.input(0), [&]<class T>(T) {
+    const auto at = [&](int i, std::int64_t c) { return value_at<T>(forward.input(i), c); };
+    for (std::int64_t c = 0; c < forward.input(0).elements(); ++c) {
+      const auto d =
+          reference::fold_backward(at(0, c), at(2, c), at(3, c), attributes_.epsilon,
+                                   gradient_at<T>(context.d_outputs[0], c), gradient_at<T>(context.d_outputs[1], c));
+      put(context.d_inputs[0], c, d.d_gamma);
+      put(context.d_inputs[1], c, d.d_beta);
+      put(context.d_inputs[2], c, d.d_mean);
+      put(context.d_inputs[3], c, d.d_variance);
+    }
+  });
+}
+
+void BatchNormCorrectionAttributes::visit(AttributeVisitor& visitor) {
+  visitor.field("epsilon", epsilon);
+  visitor.field("freeze_delay", freeze_delay);
+}
+
+std::vector<TensorSpec> BatchNormCorrection::infer(std::span<const TensorSpec> inputs) const {
+  constexpr std::array<std::string_view, 5> kRoles = {"gamma", "mean", "variance", "moving_mean", "moving_variance"};
+  require_epsilon(attributes_.epsilon);
+  if (attributes_.freeze_delay < -1) fail("freeze_delay must be a step or -1 for never, is ", attributes_.freeze_delay);
+  return infer_vectors(inputs, kRoles, 3);
+}
+
+OpTraits BatchNormCorrection::traits() const {
+  OpTraits traits;
+  traits.backward_inputs = {0, 1, 2, 3, 4};
+  traits.no_gradient = {3, 4};
+  return traits;
+}
+
+std::optional<std::int64_t> BatchNormCorrection::freeze_delay() const {
+  return attributes_.freeze_delay < 0 ? std::nullopt : std::optional(attributes_.freeze_delay);
+}
+
+std::vector<Shortcut> BatchNormCorrection::shortcuts(const Node& self, const Phase& phase) const {
+  const std::optional<FoldedLayer> folded = find_folded_layer(self);
+  if (!folded) return {};
+  std::vector<Shortcut> shortcuts;
+  const auto replace = [&](const Node& node, Output taken) {
+    for (const Use& use : node.uses()) shortcuts.push_back({use, taken});
+  };
+  const bool frozen = attributes_.freeze_delay >= 0 && phase.quantization_step >= attributes_.freeze_delay;
+  if (!phase.training || frozen)
+    replace(*folded->correction_add, folded->layer_output);
+  else if (!quantizes_weights(*folded, phase))
+    replace(*folded->add_fold, folded->batch_norm->output());
+  else
+    replace(*folded->correction_add, folded->post_conv_mul->output());
+  return shortcuts;
+}
+
+void BatchNormCorrection::reference_forward(const ForwardContext& context) const {
+  with_float_type(context.input(0), [&]<class T>(T) {
+    const auto at = [&](int i, std::int64_t c) { return value_at<T>(context.input(i), c); };
+    for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
+      const auto corrected =
+          reference::correct(at(0, c), at(1, c), at(2, c), at(3, c), at(4, c), attributes_.epsilon, context.frozen);
+      put(context.outputs[0], c, corrected.scale);
+      put(context.outputs[1], c, corrected.recip);
+      put(context.outputs[2], c, corrected.offset);
+    }
+  });
+}
+
+void BatchNormCorrection::reference_backward(const BackwardContext& context) const {
+  const ForwardContext& forward = *context.forward;
+  with_float_type(forward.input(0), [&]<class T>(T) {
+    const auto at = [&](int i, std::int64_t c) { return value_at<T>(forward.input(i), c); };
+    for (std::int64_t c = 0; c < forward.input(0).elements(); ++c) {
+      const reference::CorrectedChannel<T> arriving = {gradient_at<T>(context.d_outputs[0], c),
+                                                       gradient_at<T>(context.d_outputs[1], c),
+                                                       gradient_at<T>(context.d_outputs[2], c)};
+      const auto d = reference::correct_backward(at(0, c), at(1, c), at(2, c), at(3, c), at(4, c), attributes_.epsilon,
+                                                 forward.frozen, arriving);
+      put(context.d_inputs[0], c, d.d_gamma);
+      put(context.d_inputs[1], c, d.d_mean);
+      put(context.d_inputs[2], c, d.d_variance);
+    }
+  });
+}
+
+void BatchNormScaleAttributes::visit(AttributeVisitor& visitor) {
+  visitor.field("epsilon", epsilon);
+  visitor.field("floor", floor);
+}
+
+std::vector<TensorSpec> BatchNormScale::infer(std::span<const TensorSpec> inputs) const {
+  constexpr std::array<std::string_view, 2> kRoles = {"gamma", "moving_variance"};
+  require_epsilon(attributes_.epsilon);
+  if (!(attributes_.floor > 0 && std::isfinite(attributes_.floor)))
+    fail("floor must be above 0 and finite, is ", attributes_.floor);
+  require_float32(attributes_.floor, "floor");
+  return infer_vectors(inputs, kRoles, 2);
+}
+
+OpTraits BatchNormScale::traits() const {
+  OpTraits traits;
+  traits.no_gradient = {0, 1};
+  return traits;
+}
+
+void BatchNormScale::reference_forward(const ForwardContext& context) const {
+  with_float_type(context.input(0), [&]<class T>(T) {
+    for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
+      const T scale = reference::weight_scale(value_at<T>(context.input(0), c), value_at<T>(context.input(1), c),
+                                              attributes_.epsilon, attributes_.floor);
+      put(context.outputs[0], c, scale);
+      put(context.outputs[1], c, 1 / scale);
+    }
+  });
+}
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/graph/graph.h"
+#include "core/graph/op.h"
+
+// The arithmetic of batch-norm folding on vectors of one number a channel. Which nodes of the graph use it, and why, is
+// derived in docs/rewrite.md. Throughout, sigma = sqrt(variance + epsilon); "batch" is what the BatchNorm node hands
+// out as the statistics that normalise, in training those of the batch and otherwise the moving ones.
+
+namespace miniqat::quantize {
+
+struct BatchNormFoldAttributes {
+  double epsilon = 0.001;
+
+  void visit(AttributeVisitor& visitor);
+};
+
+/// A batch norm as an affine map: gamma * (x - mean) / sigma + beta = multiplier * x + bias.
+/// Inputs gamma, beta, mean, variance, all [c] float32. Outputs 0 multiplier = gamma / sigma, 1 bias = beta - mean *
+/// multiplier, both [c].
+class BatchNormFold final : public Op {
+ public:
+  BatchNormFold() = default;
+  explicit BatchNormFold(const BatchNormFoldAttributes& attributes) : attributes_(attributes) {}
+  const BatchNormFoldAttributes& attributes() const { return attributes_; }
+
+  std::string_view type() const override { return "BatchNormFold"; }
+  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
+  std::unique_ptr<Op> clone() const override { return std::make_unique<BatchNormFold>(*this); }
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  void forward(const ForwardContext& context) const override { reference_forward(context); }
+  void backward(const BackwardContext& context) const override { reference_backward(context); }
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+
+ private:
+  BatchNormFoldAttributes attributes_;
+};
+
+struct BatchNormCorrectionAttributes {
+  double epsilon = 0.001;
+  /// The quantization step from which on the moving statistics normalise; -1 for never. As of the BatchNorm node.
+  std::int64_t freeze_delay = -1;
+
+  void visit(AttributeVisitor& visitor);
+};
+
+/// What lets the weights be quantized as they will be in evaluation, scaled by the slow moving sigma_m, while the
+/// batch's sigma_b still normalises.
+/// Inputs gamma, mean, variance (those that normalise), moving_mean, moving_variance, all [c] float32. Outputs, all
+/// [c]: 0 scale = sigma_b / sigma_m for the weights; 1 recip for the layer's output, sigma_m / sigma_b, once frozen 1;
+/// 2 offset, 0, once frozen gamma * (mean_b / sigma_b - mean_m / sigma_m).
+/// The moving statistics have no gradient.
+class BatchNormCorrection final : public Op {
+ public:
+  BatchNormCorrection() = default;
+  explicit BatchNormCorrection(const BatchNormCorrectionAttributes& attributes) : attributes_(attributes) {}
+  const BatchNormCorrectionAttributes& attributes() const { return attributes_; }
+
+  std::string_view type() const override { return "BatchNormCorrection"; }
+  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
+  std::unique_ptr<Op> clone() const override { return std::make_unique<BatchNormCorrection>(*this); }
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::optional<std::int64_t> freeze_delay() const override;
+  /// In a folded layer (see folded_layer.h) two of the three phases need only one of its two convolutions:
+  /// - while the weights' quantizer is off, the BatchNorm's own output is what add_fold computes;
+  /// - where the moving statistics normalise, recip is 1 and offset 0: the layer's output needs no correction (and
+  ///   nobody needs the batch's statistics, as BatchNorm knows).
+  /// In between, the addition of offset 0 is left out.
+  std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
+  void forward(const ForwardContext& context) const override { reference_forward(context); }
+  void backward(const BackwardContext& context) const override { reference_backward(context); }
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+
+ private:
+  BatchNormCorrectionAttributes attributes_;
+};
+
+struct BatchNormScaleAttributes {
+  double epsilon = 0.001;
+  /// The least magnitude of gamma that scales weights, above 0.
+  double floor = 1e-3;
+
+  void visit(AttributeVisitor& visitor);
+};
+
+/// For folding with a single convolution: the factor by which the weights are multiplied before they are quantized and
+/// the layer's output divided again, before the batch norm.
+/// Inputs gamma, moving_variance [c] float32. Outputs 0 scale = gamma' / sigma_m, 1 recip = 1 / scale, both [c], where
+/// gamma' is gamma kept away from 0 by `floor` (with its sign), so that a channel whose gamma vanishes still has an
+/// output to take statistics from, and a way back - unless a range that it shares with other channels rounds all its
+/// weights to 0, as evaluation then will, too. Neither output has a gradient: but for rounding, the two factors cancel.
+class BatchNormScale final : public Op {
+ public:
+  BatchNormScale() = default;
+  explicit BatchNormScale(const BatchNormScaleAttributes& attributes) : attributes_(attributes) {}
+  const BatchNormScaleAttributes& attributes() const { return attributes_; }
+
+  std::string_view type() const override { return "BatchNormScale"; }
+  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
+  std::unique_ptr<Op> clone() const override { return std::make_unique<BatchNormScale>(*this); }
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  void forward(const ForwardContext& context) const override { reference_forward(context); }
+  void reference_forward(const ForwardContext& context) const override;
+
+ private:
+  BatchNormScaleAttributes attributes_;
+};
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,156 @@
+#include "quantize/fold/fold_candidate.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "core/graph/source_ops.h"
+#include "core/quote.h"
+#include "layers/batch_norm.h"
+#include "layers/space_to_batch.h"
+#include "quantize/fold/folded_layer.h"
+#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/rewrite/layer_patterns.h"
+
+namespace miniqat::quantize {
+namespace {
+
+constexpr std::array<std::string_view, 3> kBetween = {"Identity", "Reshape", "BatchToSpaceND"};
+
+bool is_output(const Graph& graph, Output tensor) {
+  return std::ranges::find(graph.outputs(), tensor) != graph.outputs().end();
+}
+
+/// Who reads the tensor beside `readers`; empty for nobody.
+std::string other_reader(const Graph& graph, Output tensor, const std::unordered_set<const Node*>& readers) {
+  for (const Use& use : tensor.node->uses(tensor.index))
+    if (!readers.contains(use.node)) return describe(*use.node);
+  return is_output(graph, tensor) ? "the graph's outputs" : "";
+}
+
+bool keeps_channels(const Node& node) {
+  const Shape& before = node.input(0).shape();
+  const Shape& after = node.output().shape();
+  const auto* blocks = node.as<layers::BatchToSpaceNd>();
+  if (blocks && std::ssize(blocks->attributes().block_shape) == before.rank() - 1) return false;
+  return before.rank() > 0 && after.rank() > 0 && before.channels() == after.channels();
+}
+
+bool is_rearrangement(const Node* node) { return node->type() != "Identity"; }
+
+/// What stands above a batch norm up to the first node that is neither Identity, Reshape nor BatchToSpaceND.
+struct Above {
+  /// May be a layer.
+  Node* layer = nullptr;
+  /// From the layer on.
+  std::vector<Node*> between;
+  /// Why folding across it would be wrong, or empty.
+  std::string why_not;
+};
+
+/// `tensor` is what the batch norm normalises, `readers` are the nodes that folding it would take away.
+Above look_above(const Graph& graph, Output tensor, std::unordered_set<const Node*> readers) {
+  Above above;
+  for (;; tensor = tensor.node->input(0)) {
+    Node& node = *tensor.node;
+    above.layer = &node;
+    if (const std::string other = other_reader(graph, tensor, readers); !other.empty())
+      above.why_not = concat(describe(node), " is read by ", other, " as well");
+    else if (!is_one_of(node.type(), kBetween))
+      return above;
+    else if (!keeps_channels(node))
+      above.why_not = concat(describe(node), " moves the channels");
+    else if (is_rearrangement(&node) && std::ranges::any_of(above.between, is_rearrangement))
+      above.why_not = concat(describe(node), " is one rearrangement too many between it and its layer");
+    if (!above.why_not.empty()) return above;
+    above.between.insert(above.between.begin(), &node);
+    readers = {&node};
+  }
+}
+
+bool adds_bias_to_layer(const Node& node) {
+  if (node.type() != "BiasAdd" && node.type() != "Add") return false;
+  return std::ranges::any_of(
+      std::array{0, 1}, [&](int i) { return is_layer(*node.input(i).node) && node.input(1 - i).shape().rank() <= 1; });
+}
+
+std::string why_no_layer(const Node& node) {
+  if (adds_bias_to_layer(node))
+    return concat("a bias stands between it and its layer, ", describe(node), "; leave it out, beta does its work");
+  return concat("its input comes from ", describe(node), ", not from a layer");
+}
+
+/// Empty when the layer's right operand is a Variable or made of Variables.
+std::string why_no_weights(const Node& layer) {
+  const Node& source = *source_through(layer.input(1), kIdentity).node;
+  if (source.as<Variable>()) return "";
+  const auto from_variable = [](const Output& part) {
+    return source_through(part, kIdentity).node->as<Variable>() != nullptr;
+  };
+  if (source.type() == "Concat" && std::ranges::all_of(source.inputs(), from_variable)) return "";
+  if (source.type() == "FakeQuant") return concat("the weights of ", describe(layer), " are quantized already");
+  return concat("the weights of ", describe(layer), " come from ", describe(source), ", not from a Variable");
+}
+
+/// Folded by evaluation alone, a batch norm that shares its statistics would be quantized there without training having
+/// observed it.
+std::string why_not_statistic(Output statistic, const Node* norm) {
+  if (!statistic.node) return "";
+  for (const Use& use : statistic.node->uses(statistic.index))
+    if (use.node != norm && use.node->type() == "BatchNorm" && use.input >= 3)
+      return concat("its moving statistics belong to ", describe(*use.node), " as well");
+  return "";
+}
+
+std::string why_not_norm(const Graph& graph, const Node& norm) {
+  for (const int k : {1, 2})
+    if (const std::string other = other_reader(graph, norm.output(k), {&norm}); !other.empty())
+      return concat("its statistics are read by ", other);
+  const std::string why = why_not_statistic(norm.input(3), &norm);
+  return why.empty() ? why_not_statistic(norm.input(4), &norm) : why;
+}
+
+std::string why_not_layer(const Above& above, std::string_view scope) {
+  if (!above.why_not.empty()) return above.why_not;
+  if (!is_layer(*above.layer)) return why_no_layer(*above.layer);
+  if (!in_scope(above.layer->name(), scope)) return concat("outside scope ", quote(scope));
+  return why_no_weights(*above.layer);
+}
+
+bool is_read(const Graph& graph, Output y) { return !y.node->uses().empty() || is_output(graph, y); }
+
+constexpr const char* kUnread = "nobody reads its output";
+
+std::string folded_layer_name(const Node& batch_norm) {
+  const Node* product = find_weight_scale(batch_norm) ? batch_norm.input(0).node : nullptr;
+  if (!product)
+    for (const Use& use : batch_norm.uses(2))
+      if (use.node->type() == "BatchNormCorrection")
+        if (const auto folded = find_folded_layer(*use.node)) return folded->layer->name();
+  if (!product) return "a layer";
+  const bool first = product->input(0).node->type() == "BatchNormScale";
+  return source_through(product->input(first ? 1 : 0), kBetween).node->name();
+}
+
+}  // namespace
+
+FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope) {
+  if (gives_statistics_only(batch_norm) || find_weight_scale(batch_norm))
+    return {.foldable = {}, .already = true, .text = "already, into " + folded_layer_name(batch_norm)};
+  Above above = look_above(graph, batch_norm.input(0), {&batch_norm});
+  std::string text = is_read(graph, batch_norm.output()) ? why_not_layer(above, scope) : kUnread;
+  if (text.empty()) text = why_not_norm(graph, batch_norm);
+  if (!text.empty()) return {.foldable = {}, .already = false, .text = std::move(text)};
+  return {.foldable = Foldable{&batch_norm, above.layer, std::move(above.between)}, .already = false, .text = {}};
+}
+
+std::string why_not_foldable(const Graph& graph, const UnfusedBatchNorm& batch_norm, std::string_view scope) {
+  if (!is_read(graph, batch_norm.result->output())) return kUnread;
+  const std::vector<Node*> gone = erased_by_fusing(graph, batch_norm);
+  std::string why = why_not_layer(look_above(graph, batch_norm.x, {gone.begin(), gone.end()}), scope);
+  if (why.empty()) why = why_not_statistic(batch_norm.mean, nullptr);
+  return why.empty() ? why_not_statistic(batch_norm.variance, nullptr) : why;
+}
+
+}  // namespace miniqat::quantize

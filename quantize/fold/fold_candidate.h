@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "quantize/fold/spelled_out_batch_norm.h"
+
+namespace miniqat::quantize {
+
+/// A batch norm that can be folded into the layer before it.
+struct Foldable {
+  Node* batch_norm = nullptr;
+  /// Conv2D, DepthwiseConv2d, or MatMul with its weights on the right.
+  Node* layer = nullptr;
+  /// What stands in between, from the layer on: Identity, and at most one BatchToSpaceND or Reshape.
+  std::vector<Node*> between;
+};
+
+struct FoldingVerdict {
+  std::optional<Foldable> foldable;
+  /// Not foldable because it is folded.
+  bool already = false;
+  /// Why it is not foldable; empty otherwise.
+  std::string text;
+};
+
+/// Whether a BatchNorm node can be folded without changing what anybody sees. Not foldable: a batch norm that follows
+/// no layer in scope with weights from a Variable (directly, through Identity, or a Concat of Variables); whose input
+/// is read by others as well; whose statistics are read; whose output nobody reads; one that shares its moving
+/// statistics; one with more than one BatchToSpaceND or Reshape between. The verdict is the same for training and
+/// evaluation.
+FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope);
+
+/// Why the BatchNorm that fuse_batch_norm would make could not be folded; empty when it could.
+std::string why_not_foldable(const Graph& graph, const UnfusedBatchNorm& batch_norm, std::string_view scope);
+
+}  // namespace miniqat::quantize

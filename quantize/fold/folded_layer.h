@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "core/graph/graph.h"
+
+namespace miniqat::quantize {
+
+/// The nodes of a layer whose batch norm was folded for training with corrections (BnFold::kTf):
+///
+///   x, weights -> original layer -> batch_norm -> (mean, variance)
+///   correction_mult = weights * scale;  mul_fold = correction_mult * multiplier
+///   x, mul_fold [-> quantizer] -> layer [-> BatchToSpaceND or Reshape] = layer_output
+///   post_conv_mul = layer_output * recip;  correction_add = post_conv_mul + offset;  add_fold = correction_add + bias
+///
+/// where (multiplier, bias) come from `fold`, a BatchNormFold, and (scale, recip, offset) from `correction`, a
+/// BatchNormCorrection. Each factor may go through a Reshape to fit the weights.
+struct FoldedLayer {
+  Node* batch_norm = nullptr;
+  Node* fold = nullptr;
+  Node* correction = nullptr;
+  Output weights;
+  Node* correction_mult = nullptr;
+  Node* mul_fold = nullptr;
+  Node* layer = nullptr;
+  Output layer_output;
+  Node* post_conv_mul = nullptr;
+  Node* correction_add = nullptr;
+  Node* add_fold = nullptr;
+};
+
+/// The folded layer around a BatchNormCorrection, or none when anything about it is otherwise than folding leaves it
+/// (quantizers apart): that the batch norm's own output equals add_fold but for the weights' quantizer holds then.
+std::optional<FoldedLayer> find_folded_layer(const Node& correction);
+
+/// Whether a quantizer of the folded weights quantizes in this phase.
+bool quantizes_weights(const FoldedLayer& folded, const Phase& phase);
+
+/// For folding with a single convolution (BnFold::kSingle): the BatchNormScale whose reciprocal the input of
+/// `batch_norm` is multiplied by, or null.
+Node* find_weight_scale(const Node& batch_norm);
+
+/// Whether a BatchNorm only hands out statistics to a folded layer.
+bool gives_statistics_only(const Node& batch_norm);
+
+}  // namespace miniqat::quantize

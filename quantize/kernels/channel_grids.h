@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/kernels/scratch.h"
+#include "quantize/affine.h"
+
+namespace miniqat::quantize {
+
+/// Loops over a tensor whose element i belongs to channel i % channels go by rows of this many elements: a multiple of
+/// the channels, at least 64, with whatever repeats per row in arrays of that length. Where 1024 elements are enough
+/// for that, a multiple of 16, so that rows fill vector registers and the arrays stay aligned with them; longer arrays
+/// would push the tensor out of the first cache.
+std::int64_t row_width(std::int64_t channels);
+
+/// The grids of a tensor's channels as the loops read them. Plain data to be passed around; the arrays belong to a
+/// ScratchScope.
+///
+/// The integers are moved so that quant_min is 0, which leaves fewer arrays to read and the same bits: an integer less
+/// its zero point is exact, and nudged_min is -zero_point * scale, also for empty grids and for those of NaNs.
+struct ChannelGrids {
+  /// How far beyond `width` the arrays can be read.
+  static constexpr std::int64_t kBeyond = 64;
+
+  std::int64_t channels = 0;
+  /// row_width(channels)
+  std::int64_t width = 0;
+  /// Element i is for channel i % channels, up to width + kBeyond.
+  const float* scale = nullptr;
+  /// quant_min - zero_point
+  const float* offset = nullptr;
+  const float* nudged_max = nullptr;
+};
+
+/// Takes its memory from `scope`, and only there is it valid. The grids of one tensor have the same bits. No grids make
+/// 0 channels, for which the loops do nothing.
+ChannelGrids channel_grids(std::span<const Affine<float>> grids, ScratchScope& scope);
+
+}  // namespace miniqat::quantize

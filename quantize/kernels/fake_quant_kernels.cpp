@@ -1,0 +1,185 @@
+#include "quantize/kernels/fake_quant_kernels.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+
+#include "core/float_range.h"
+#include "core/kernels/scratch.h"
+#include "core/parallel.h"
+#include "layers/kernels/column_parts.h"
+#include "quantize/kernels/fake_quant_sets.h"
+
+namespace miniqat::quantize {
+namespace {
+
+using layers::ColumnParts;
+
+/// A second thread costs what the first one needs for about this many elements, at 5 to 9 of them a nanosecond.
+constexpr std::int64_t kGrain = 32768;
+/// Within its share a thread takes tiles of about this many elements. (Tiles of a quarter of that gain less.)
+constexpr std::int64_t kTile = 262144;
+/// Sums over a tensor are taken in at most this many parts.
+constexpr std::int64_t kMaxParts = 64;
+
+const FakeQuantLoops& loops() { return fake_quant_loops(instruction_set()); }
+
+std::int64_t divide_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step; }
+
+/// Calls body(from, count) for tiles of n elements, in parallel; they begin at multiples of `unit`. Every thread starts
+/// with the last tile of its share: whoever wrote or read the tensor before ended there, so that is what the cache
+/// still holds of it.
+template <class Body>
+void for_tiles(std::int64_t n, std::int64_t unit, const Body& body) {
+  const std::int64_t tile = divide_up(kTile, unit);
+  parallel_for(divide_up(n, unit), divide_up(kGrain, unit), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t end = last; end > first; end = std::max(first, end - tile)) {
+      const std::int64_t from = std::max(first, end - tile) * unit;
+      body(from, std::min(n, end * unit) - from);
+    }
+  });
+}
+
+/// Calls body(at, from, count) for contiguous runs of whole rows (the last row may be short), in parallel: one for
+/// every part, whose accumulators begin at `at`.
+template <class Body>
+void for_parts(std::int64_t n, const ColumnParts& columns, const Body& body) {
+  const std::int64_t width = columns.width, parts = columns.parts, rows = divide_up(n, width);
+  parallel_for(parts, divide_up(parts * kGrain, std::max<std::int64_t>(n, 1)),
+               [&](std::int64_t first, std::int64_t last) {
+                 for (std::int64_t part = first; part < last; ++part) {
+                   const std::int64_t from = rows * part / parts * width;
+                   body(part * columns.stride(), from, std::min(n, rows * (part + 1) / parts * width) - from);
+                 }
+               });
+}
+
+/// Takes one row's minima and maxima, which get lost, into those of the channels.
+void merge_row(float* low, float* high, std::int64_t width, std::span<float> min, std::span<float> max) {
+  const std::int64_t channels = std::ssize(min);
+  // By halves while there are such: a vector at a time, where channel by channel each step would wait for the last.
+  while (width / channels % 2 == 0) {
+    width /= 2;
+    for (std::int64_t i = 0; i < width; ++i) {
+      low[i] = std::min(low[i], low[width + i]);
+      high[i] = std::max(high[i], high[width + i]);
+    }
+  }
+  for (std::int64_t i = 0; i < width; i += channels) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      // -0 and 0 are the same minimum; which of them was found depends on the order. Adding 0 makes both 0.
+      min[c] = std::min(min[c], low[i + c]) + 0.0f;
+      max[c] = std::max(max[c], high[i + c]) + 0.0f;
+    }
+  }
+}
+
+}  // namespace
+
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids) {
+  if (grids.channels == 1) return loops().forward_one(x, y, n, grids);
+  if (grids.channels > 1) loops().forward_rows(x, y, n, grids);
+}
+
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const Affine<float>& grid) {
+  const float offset = grid.quant_min - grid.zero_point;
+  // Reads the first element of each array only.
+  loops().forward_one(x, y, n, {1, row_width(1), &grid.scale, &offset, &grid.nudged_max});
+}
+
+bool min_max_piece(const float* x, std::int64_t n, float& min, float& max) {
+  constexpr std::int64_t kWidth = 64;
+  alignas(64) float low[kWidth], high[kWidth];
+  std::ranges::fill(low, min);
+  std::ranges::fill(high, max);
+  const bool not_a_number = loops().min_max_rows(x, n, kWidth, low, high);
+  merge_row(low, high, kWidth, {&min, 1}, {&max, 1});
+  return not_a_number;
+}
+
+void fake_quant_forward(const float* x, float* y, std::int64_t n, const ChannelGrids& grids, std::uint32_t* mask) {
+  if (grids.channels == 0) return;
+  if (mask) {
+    for_tiles(n, kMaskBlock, [&](std::int64_t from, std::int64_t count) {
+      std::uint32_t* words = mask + from / kMaskBlock * kMaskLanes;
+      loops().forward_mask(x + from, y + from, count, words, grids, from % grids.width);
+    });
+  } else {
+    const std::int64_t unit = grids.channels == 1 ? kMaskBlock : grids.width;
+    for_tiles(n, unit,
+              [&](std::int64_t from, std::int64_t count) { fake_quant_piece(x + from, y + from, count, grids); });
+  }
+}
+
+void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<const Affine<float>> grids,
+                        std::uint32_t* mask) {
+  ScratchScope scope;
+  fake_quant_forward(x, y, n, channel_grids(grids, scope), mask);
+}
+
+void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask) {
+  for_tiles(n, kMaskBlock, [&](std::int64_t from, std::int64_t count) {
+    loops().masked(dy + from, dx + from, count, mask + from / kMaskBlock * kMaskLanes);
+  });
+}
+
+void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const ChannelGrids& grids, float* dx,
+                         float* d_min, float* d_max) {
+  if (grids.channels == 0) return;
+  if (!d_min && !d_max) {
+    if (!dx) return;
+    for_tiles(n, grids.width, [&](std::int64_t from, std::int64_t count) {
+      loops().gradient_rows(x + from, dy + from, dx + from, count, grids, nullptr, nullptr);
+    });
+    return;
+  }
+  // The parts, and with them the order of every sum, depend on the tensor alone.
+  const ColumnParts columns = {.channels = grids.channels,
+                               .width = grids.width,
+                               .parts = std::clamp<std::int64_t>(n / std::max(kGrain, grids.width), 1, kMaxParts)};
+  ScratchScope scope;
+  const std::span<double> below = scope.filled(columns.size(), 0.0);
+  const std::span<double> above = scope.filled(columns.size(), 0.0);
+  for_parts(n, columns, [&](std::int64_t at, std::int64_t from, std::int64_t count) {
+    loops().gradient_rows(x + from, dy + from, dx ? dx + from : nullptr, count, grids, &below[at], &above[at]);
+  });
+  for (std::int64_t c = 0; c < grids.channels; ++c) {
+    double min_sum = 0, max_sum = 0;
+    columns.for_each(c, [&](std::int64_t i, std::int64_t) {
+      min_sum += below[i];
+      max_sum += above[i];
+    });
+    if (d_min) d_min[c] = static_cast<float>(min_sum);
+    if (d_max) d_max[c] = static_cast<float>(max_sum);
+  }
+}
+
+bool min_max(const float* x, std::int64_t n, std::span<float> min, std::span<float> max) {
+  if (min.empty()) return false;
+  const std::int64_t channels = std::ssize(min), width = row_width(channels);
+  const ColumnParts columns = {
+      .channels = channels, .width = width, .parts = parallel_parts(n, std::max(width, kGrain))};
+  ScratchScope scope;
+  const std::span<float> low = scope.filled(columns.size(), kInfinity);
+  const std::span<float> high = scope.filled(columns.size(), -kInfinity);
+  std::atomic<bool> not_a_number = false;
+  for_parts(n, columns, [&](std::int64_t at, std::int64_t from, std::int64_t count) {
+    if (loops().min_max_rows(x + from, count, width, &low[at], &high[at]))
+      not_a_number.store(true, std::memory_order_relaxed);
+  });
+  std::ranges::fill(min, kInfinity);
+  std::ranges::fill(max, -kInfinity);
+  for (std::int64_t at = 0; at < columns.size(); at += columns.stride())
+    merge_row(&low[at], &high[at], width, min, max);
+  return not_a_number;
+}
+
+void copy_floats(const float* x, float* y, std::int64_t n) {
+  if (x == y) return;
+  parallel_for(n, kGrain, [&](std::int64_t from, std::int64_t to) {
+    std::memcpy(y + from, x + from, static_cast<std::size_t>(to - from) * sizeof(float));
+  });
+}
+
+}  // namespace miniqat::quantize

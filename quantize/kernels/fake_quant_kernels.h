@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "layers/chain/masks.h"
+#include "quantize/affine.h"
+#include "quantize/kernels/channel_grids.h"
+
+namespace miniqat::quantize {
+
+// The fast loops of FakeQuant, in float32. Tensors are flat here: element i of n belongs to channel i % channels, one
+// channel meaning per tensor. Results are the same bits for every instruction set and thread count. Nothing allocates
+// once the threads' scratch memory has grown; ChannelGrids of 0 channels do nothing.
+
+using layers::kMaskBlock;
+using layers::kMaskLanes;
+using layers::mask_words;
+
+// Pieces of a tensor, on the calling thread, for loops over cache-sized tiles that do more than this. A piece starts at
+// channel 0.
+
+/// y = fake_quantize(x). y may be x.
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids);
+/// The same with one grid for all.
+void fake_quant_piece(const float* x, float* y, std::int64_t n, const Affine<float>& grid);
+
+/// Lowers min and raises max to the elements of x, NaNs left aside; returns whether there was one. One channel.
+bool min_max_piece(const float* x, std::int64_t n, float& min, float& max);
+
+// Whole tensors, shared between the threads where that pays.
+
+/// y = fake_quantize(x). y may be x. With `mask`, of mask_words(n) words, also writes down where the gradient passes.
+void fake_quant_forward(const float* x, float* y, std::int64_t n, const ChannelGrids& grids, std::uint32_t* mask);
+/// The same with one grid per channel (all of the same bits).
+void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<const Affine<float>> grids,
+                        std::uint32_t* mask);
+
+/// dx = dy where the mask has a 1, else 0. dx may be dy.
+void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask);
+
+/// The same from x itself, and the gradients of the range's ends: per channel, d_min sums dy where x < nudged_min and
+/// d_max where x > nudged_max (both 0 for empty grids); sums are taken in double. Any of dx, d_min and
+/// d_max may be null. dx may be dy.
+void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const ChannelGrids& grids, float* dx,
+                         float* d_min, float* d_max);
+
+/// Minimum and maximum of every channel (as many as min.size()), NaNs left aside; returns whether there was one. A
+/// channel without elements gets +infinity and -infinity. A zero comes without its sign.
+bool min_max(const float* x, std::int64_t n, std::span<float> min, std::span<float> max);
+
+/// y = x, nothing to do when they are the same.
+void copy_floats(const float* x, float* y, std::int64_t n);
+
+}  // namespace miniqat::quantize

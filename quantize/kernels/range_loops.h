@@ -1,0 +1,49 @@
+// The loops of FakeQuant that sum up over a tensor, for core/kernels/per_instruction_set.h, after
+// quantize/kernels/fake_quant_loops.h. Every place of a row has accumulators of its own, so that no sum depends on the
+// width of a vector register.
+
+#include "layers/kernels/min_max_loops.h"
+
+bool min_max_rows(const float* x, std::int64_t n, std::int64_t width, float* low, float* high) {
+  constexpr int kRows = 4;
+  // Elements that the last cache holds; from memory, several streams are slower than one. Short rows follow one another
+  // closely enough to be one stream.
+  constexpr std::int64_t kInLastCache = 1 << 19;
+  std::uint32_t not_a_number = 0;
+  std::int64_t i = 0;
+  if (n <= kInLastCache || width <= 128) {
+    for (; i + kRows * width <= n; i += kRows * width)
+      not_a_number |= min_max_group<kRows>(x + i, width, width, low, high);
+  }
+  for (; i < n; i += width) not_a_number |= min_max_group<1>(x + i, width, std::min(width, n - i), low, high);
+  return not_a_number != 0;
+}
+
+template <bool kSums, bool kDx>
+[[gnu::always_inline]] inline void gradient_loop(const float* x, const float* dy, float* dx, std::int64_t n,
+                                                 std::int64_t width, const float* scales, const float* offsets,
+                                                 const float* maxima, double* below, double* above) {
+  for (std::int64_t row = 0; row < n; row += width) {
+    const std::int64_t count = std::min(width, n - row);
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float min = offsets[i] * scales[i], max = maxima[i];
+      const float value = x[row + i];
+      const float gradient = dy[row + i];
+      const float counted = min == max ? 0.0f : gradient;
+      if (kSums) below[i] += value < min ? counted : 0.0f;
+      if (kSums) above[i] += value > max ? counted : 0.0f;
+      if (kDx) dx[row + i] = passes(value, min, max) ? gradient : 0.0f;
+    }
+  }
+}
+
+void gradient_rows(const float* x, const float* dy, float* dx, std::int64_t n, const ChannelGrids& grids, double* below,
+                   double* above) {
+  if (below && dx)
+    gradient_loop<true, true>(x, dy, dx, n, grids.width, grids.scale, grids.offset, grids.nudged_max, below, above);
+  else if (below)
+    gradient_loop<true, false>(x, dy, dx, n, grids.width, grids.scale, grids.offset, grids.nudged_max, below, above);
+  else
+    gradient_loop<false, true>(x, dy, dx, n, grids.width, grids.scale, grids.offset, grids.nudged_max, below, above);
+}

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/rewrite/rewrite.h"
+
+namespace miniqat::quantize {
+
+/// Inserts the quantizers of the matched layers and of what happens between them; returns their names in order.
+///
+/// A layer in scope ctx gets `ctx/weights_quant` and, after its last part, `ctx/act_quant`. With a bypass there is
+/// `ctx/conv_quant` on what the Add adds to, and one scope up `act_quant`, or `add_quant` after the Add when no
+/// activation follows. After a post-activation bypass, in the scope of that Add, `post_activation_bypass_quant` unless
+/// a Relu or Relu6 follows. A name that is taken gets a number.
+///
+/// Add, Mul, AvgPool, Mean, Concat, Relu and Relu6 outside these that are fed by a quantized tensor (also through
+/// each other and through ops that keep the range) get `<op name>/activation_<Type>_quant`, unless their only reader
+/// is a Relu or Relu6, which is then quantized instead. With quantize_input, float placeholders that feed a layer in
+/// scope get `<placeholder>/input_quant`.
+///
+/// On an activation, all consumers and the graph outputs move to the quantizer, and a tensor that feeds a quantizer
+/// already (also through Reshape or Identity) is left alone. A quantizer of weights serves layers only: a weight
+/// penalty, say, or a graph output keeps the float weights, and so do layers outside the scope. Layers that share a
+/// weight share its quantizer, which is named after the first of them.
+///
+/// RewriteOptions::for_layer decides about a layer's weights and the quantizers on its output; what layers share is
+/// quantized as the first of them asks. The other quantizers are as the options say.
+///
+/// Per-channel ranges are for weights whose last axis (depthwise filters: two) is the output channel; a MatMul with
+/// transpose_b or with its weights on the left keeps one range per tensor, as does a weight whose users differ.
+std::vector<std::string> insert_fake_quants(Graph& graph, const std::vector<LayerMatch>& matches,
+                                            const RewriteOptions& options, bool is_training);
+
+/// How many of the last axes of the layer's weights are its output channel; 0 when it is another axis.
+int weight_channel_axes(const LayerMatch& match);
+
+/// The same for layers that may share their weights: 0 where these differ.
+class WeightChannelAxes {
+ public:
+  explicit WeightChannelAxes(std::span<const LayerMatch> matches);
+  /// Of one of the matches.
+  int of(const LayerMatch& match) const;
+
+ private:
+  std::map<std::pair<const Node*, int>, int> axes_;
+};
+
+/// The quantizer that reads the tensor, directly or through Reshape and Identity, or null.
+Node* quantizer_after(Output tensor);
+/// The tensor above its quantizers, if there are any.
+Output before_quantizers(Output tensor);
+
+/// Relu or Relu6.
+bool is_relu(const Node& node);
+/// Ops whose output has the range of their input 0: MaxPool, Reshape, Identity, Dropout, Pad (zero is exact in every
+/// range), SpaceToBatchND, BatchToSpaceND.
+bool keeps_range(const Node& node);
+/// Ops outside of layers whose output gets a range of its own.
+bool is_requantized(const Node& node);
+/// Those of them that RewriteOptions::float_pools leaves alone.
+bool is_pool(const Node& node);
+
+}  // namespace miniqat::quantize

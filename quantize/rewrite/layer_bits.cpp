@@ -1,0 +1,229 @@
+#include "quantize/rewrite/layer_bits.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "core/graph/graph.h"
+#include "core/json_text.h"
+#include "core/quote.h"
+#include "core/suggest.h"
+
+namespace miniqat::quantize {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr std::string_view kFolded = "_Fold";
+constexpr int kFewestBits = 2;
+constexpr int kMostBits = 16;
+
+/// Calls visit(name, member) for every setting of a LayerBits, const or not.
+template <class Bits, class Visitor>
+void visit_settings(Bits& bits, Visitor&& visit) {
+  visit("weight_bits", bits.weight_bits);
+  visit("activation_bits", bits.activation_bits);
+  visit("ema_decay", bits.ema_decay);
+  visit("symmetric", bits.symmetric);
+  visit("symmetric_weights", bits.symmetric_weights);
+  visit("per_channel", bits.per_channel);
+}
+
+template <class... Parts>
+[[noreturn]] void refuse(std::string_view source, const std::string& pattern, const Parts&... parts) {
+  fail(source, ": pattern ", quote(pattern), ": ", parts...);
+}
+
+bool are_bits(double value) { return value >= kFewestBits && value <= kMostBits; }
+bool is_decay(double value) { return value >= 0 && value < 1; }
+
+/// What may stand there, when `json` may not.
+std::string_view read(const Json& json, std::optional<int>& bits) {
+  if (!json.is_number_integer() || !are_bits(json.get<double>())) return "a whole number from 2 to 16";
+  bits = json.get<int>();
+  return {};
+}
+
+std::string_view read(const Json& json, std::optional<double>& decay) {
+  if (!json.is_number() || !is_decay(json.get<double>())) return "a number in [0, 1)";
+  decay = json.get<double>();
+  return {};
+}
+
+std::string_view read(const Json& json, std::optional<bool>& flag) {
+  if (!json.is_boolean()) return "true or false";
+  flag = json.get<bool>();
+  return {};
+}
+
+std::vector<std::string> setting_names() {
+  std::vector<std::string> names;
+  LayerBits any;
+  visit_settings(any, [&](const char* name, const auto&) { names.push_back(name); });
+  return names;
+}
+
+void read_settings(const Json& json, LayerBits& bits, const std::string& source) {
+  visit_settings(bits, [&](const char* name, auto& setting) {
+    const auto found = json.find(name);
+    if (found == json.end()) return;
+    if (const std::string_view wanted = read(*found, setting); !wanted.empty())
+      refuse(source, bits.pattern, name, " must be ", wanted, ", not ", shown(*found));
+  });
+  const std::vector<std::string> known = setting_names();
+  std::string known_text;
+  for (const std::string& name : known) known_text += (known_text.empty() ? "" : ", ") + name;
+  for (const auto& item : json.items())
+    if (std::ranges::count(known, item.key()) == 0)
+      refuse(source, bits.pattern, "unknown key ", quote(item.key()), did_you_mean(item.key(), known), "; known are ",
+             known_text);
+}
+
+LayerBits layer_bits_of(const std::string& pattern, const Json& json, const std::string& source) {
+  LayerBits bits{.pattern = pattern};
+  if (json.is_object()) {
+    read_settings(json, bits, source);
+  } else if (json.is_number()) {
+    if (const std::string_view wanted = read(json, bits.weight_bits); !wanted.empty())
+      refuse(source, pattern, "bits must be ", wanted, ", not ", shown(json));
+    bits.activation_bits = bits.weight_bits;
+  } else {
+    refuse(source, pattern, "must have a number of bits or an object of settings, not ", shown(json));
+  }
+  return bits;
+}
+
+void check_values(const LayerBits& bits, std::string_view source) {
+  const auto check_bits = [&](const char* name, const std::optional<int>& value) {
+    if (value && !are_bits(*value)) refuse(source, bits.pattern, name, " must be 2 to 16, not ", *value);
+  };
+  check_bits("weight_bits", bits.weight_bits);
+  check_bits("activation_bits", bits.activation_bits);
+  if (bits.ema_decay && !is_decay(*bits.ema_decay))
+    refuse(source, bits.pattern, "ema_decay must be in [0, 1), not ", *bits.ema_decay);
+}
+
+bool matches_everything(const std::string& pattern) { return pattern.find_first_not_of('*') == std::string::npos; }
+
+bool fits(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+/// Refuses what can never win; only what can be told without knowing the layers.
+class ReachableCheck {
+ public:
+  void add(const std::string& pattern, std::string_view source) {
+    if (!seen_.insert(pattern).second) refuse(source, pattern, "overlaps: the same pattern stands before it");
+    if (matches_all_)
+      refuse(source, pattern, "overlaps: ", quote(*matches_all_),
+             " before it matches every layer, and the first match wins");
+    if (matches_everything(pattern)) matches_all_ = &pattern;
+  }
+
+ private:
+  std::unordered_set<std::string_view> seen_;
+  const std::string* matches_all_ = nullptr;
+};
+
+}  // namespace
+
+std::vector<std::string> names_of_layer(std::string_view layer) {
+  std::vector<std::string> names = {std::string(layer)};
+  if (layer.ends_with(kFolded)) names.emplace_back(layer.substr(0, layer.size() - kFolded.size()));
+  for (std::string scope = scope_of(layer); !scope.empty(); scope = scope_of(scope)) names.push_back(scope);
+  return names;
+}
+
+bool is_literal(std::string_view pattern) { return literal_prefix(pattern).size() == pattern.size(); }
+
+std::string_view literal_prefix(std::string_view pattern) { return pattern.substr(0, pattern.find_first_of("*?[\\")); }
+
+std::string_view literal_suffix(std::string_view pattern) {
+  // What stands in brackets is no text of its own.
+  const std::size_t last = pattern.find_last_of("*?[]\\");
+  return last == std::string_view::npos ? pattern : pattern.substr(last + 1);
+}
+
+bool matches_layer(const std::string& pattern, std::string_view layer) {
+  return std::ranges::any_of(names_of_layer(layer), [&](const std::string& name) { return fits(pattern, name); });
+}
+
+LayerBitsIndex::LayerBitsIndex(std::span<const LayerBits> list) : list_(list) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string_view pattern = list[i].pattern;
+    if (is_literal(pattern))
+      literal_.try_emplace(pattern, i);
+    else if (const std::string_view prefix = literal_prefix(pattern); !prefix.empty())
+      by_prefix_[prefix].push_back(i);
+    else
+      by_suffix_[literal_suffix(pattern)].push_back(i);
+  }
+}
+
+std::size_t LayerBitsIndex::first_fit(const Places& places, std::string_view key, const std::string& name,
+                                      std::size_t first) const {
+  const auto found = places.find(key);
+  if (found == places.end()) return first;
+  for (const std::size_t i : found->second) {
+    if (i >= first) break;
+    if (fits(list_[i].pattern, name)) return i;
+  }
+  return first;
+}
+
+const LayerBits* LayerBitsIndex::first_match(std::string_view layer) const {
+  std::size_t first = list_.size();
+  for (const std::string& name : names_of_layer(layer)) {
+    if (const auto found = literal_.find(name); found != literal_.end()) first = std::min(first, found->second);
+    const std::string_view text = name;
+    for (std::size_t k = 0; k <= text.size(); ++k) {
+      first = first_fit(by_prefix_, text.substr(0, k), name, first);
+      first = first_fit(by_suffix_, text.substr(k), name, first);
+    }
+  }
+  return first == list_.size() ? nullptr : &list_[first];
+}
+
+void check_layer_bits(std::span<const LayerBits> list, std::string_view source) {
+  ReachableCheck reachable;
+  for (const LayerBits& bits : list) {
+    if (bits.pattern.empty()) refuse(source, "", "an empty pattern matches no layer; \"*\" matches all");
+    // fnmatch() would take what stands before it for the whole.
+    if (bits.pattern.find('\0') != std::string::npos) refuse(source, bits.pattern, "a NUL is in no layer's name");
+    if (bits == LayerBits{.pattern = bits.pattern}) refuse(source, bits.pattern, "sets nothing");
+    check_values(bits, source);
+    reachable.add(bits.pattern, source);
+  }
+}
+
+std::vector<LayerBits> layer_bits_from_json(std::string_view text, const std::string& source) {
+  Json json;
+  try {
+    json = parse_json(text);
+  } catch (const Error& error) {
+    fail(source, ": ", error.what());
+  }
+  if (!json.is_object()) fail(source, ": must be a JSON object from patterns on layer names to their bits");
+  if (json.empty()) fail(source, ": the object is empty; it must name at least one pattern");
+  std::vector<LayerBits> list;
+  for (const auto& item : json.items()) list.push_back(layer_bits_of(item.key(), item.value(), source));
+  check_layer_bits(list, source);
+  return list;
+}
+
+Json layer_bits_to_json(std::span<const LayerBits> list) {
+  // Put at the end, where json[pattern] would look through all patterns before it.
+  Json::object_t json;
+  for (const LayerBits& bits : list) {
+    Json settings = Json::object();
+    visit_settings(bits, [&](const char* name, const auto& setting) {
+      if (setting) settings[name] = *setting;
+    });
+    json.push_back({bits.pattern, std::move(settings)});
+  }
+  return Json(std::move(json));
+}
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/rewrite/rewrite.h"
+
+namespace miniqat::quantize {
+
+/// What options.layer_bits asks for in vain, in a graph that has its quantizers: a text for every pattern that decides
+/// about no layer, with the reason, and for every tensor that several layers would have quantized differently.
+std::vector<std::string> notes_on_layer_bits(const LayerSearch& layers, const RewriteOptions& options);
+
+}  // namespace miniqat::quantize

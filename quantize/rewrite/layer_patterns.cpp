@@ -1,0 +1,236 @@
+#include "quantize/rewrite/layer_patterns.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+#include "core/quote.h"
+#include "quantize/fold/fold_candidate.h"
+#include "quantize/fold/folded_layer.h"
+#include "quantize/fold/spelled_out_batch_norm.h"
+#include "quantize/rewrite/graph_matcher.h"
+
+namespace miniqat::quantize {
+namespace {
+
+constexpr std::array<std::string_view, 4> kBeforeBatchNorm = {"FakeQuant", "Identity", "Reshape", "BatchToSpaceND"};
+constexpr std::array<std::string_view, 3> kLayers = {"Conv2D", "DepthwiseConv2d", "MatMul"};
+
+/// What a layer may look like, from the weights to the last Add.
+struct LayerPatterns {
+  PatternRef variable = op({"Variable"});
+  PatternRef parameter = one_of({variable, op({"Identity"}, {variable})});
+  PatternRef partitioned = op_over_all({"Concat"}, parameter);
+  PatternRef stored = one_of({parameter, partitioned, op({"Identity"}, {one_of({parameter, partitioned})})});
+  PatternRef corrected = op_unordered({"Mul"}, {stored, anything()});
+  PatternRef folded = op_unordered({"Mul"}, {one_of({stored, corrected}), anything()});
+  PatternRef weights = one_of({stored, folded});
+
+  PatternRef layer_right = op({"Conv2D", "DepthwiseConv2d", "MatMul"}, {anything(), weights});
+  PatternRef layer_left = op({"MatMul"}, {weights, anything()});
+  PatternRef layer = one_of({layer_right, layer_left});
+  PatternRef batch_to_space = op({"BatchToSpaceND"}, {layer});
+  PatternRef layer_output = one_of({batch_to_space, layer});
+  PatternRef reshape = op({"Reshape"}, {layer});
+  PatternRef rearranged = one_of({layer_output, reshape});
+
+  // What a folded batch norm leaves behind the layer.
+  PatternRef per_channel = rank_up_to(1, anything());
+  PatternRef correction_mul = op_unordered({"Mul"}, {rearranged, per_channel});
+  PatternRef correction_add = op_unordered({"Add"}, {correction_mul, per_channel});
+  PatternRef rescaling = op_unordered({"Mul"}, {rearranged, op({"BatchNormScale"})});
+  PatternRef batch_norm = op({"BatchNorm"}, {rescaling, anything(), anything(), anything(), anything()});
+
+  PatternRef vector = rank_up_to(1, op({"Variable", "Constant"}));
+  PatternRef bias_vector = one_of({vector, rank_up_to(1, op({"Identity"}, {vector}))});
+  PatternRef bias =
+      one_of({op({"BiasAdd"}, {layer_output, anything()}), op_unordered({"Add"}, {layer_output, bias_vector}),
+              op_unordered({"Add"}, {rearranged, op({"BatchNormFold"})}),
+              op_unordered({"Add"}, {correction_add, per_channel}), batch_norm});
+  PatternRef copy = op({"Identity"}, {one_of({bias, layer_output})});
+
+  // Apart, because only their place among the alternatives keeps a bias Add from passing as a bypass.
+  PatternRef bypass_of_bias = op_unordered({"Add"}, {one_of({bias, copy}), anything()});
+  PatternRef bypass_of_layer = op_unordered({"Add"}, {layer_output, anything()});
+  PatternRef linear = one_of({bypass_of_bias, copy, bias, bypass_of_layer, layer_output});
+
+  PatternRef activation = op({"Relu", "Relu6", "Identity"}, {linear});
+  PatternRef post_activation_bypass = op_unordered({"Add"}, {anything(), activation});
+
+  PatternRef whole =
+      one_of({post_activation_bypass, activation, one_of({bypass_of_bias, bias, bypass_of_layer, layer_output})});
+
+  LayerMatch layer_match(const Match& match) const;
+};
+
+LayerMatch LayerPatterns::layer_match(const Match& match) const {
+  LayerMatch found;
+  found.layer = match.node(layer);
+  found.weight_input = match.node(layer_left) ? 0 : 1;
+  found.weights = match.tensor(weights);
+  found.rearrangement = match.node(batch_to_space) ? match.node(batch_to_space) : match.node(reshape);
+  found.correction_mul = match.node(correction_mul) ? match.node(correction_mul) : match.node(rescaling);
+  found.correction_add = match.node(correction_add);
+  found.bias = match.node(bias);
+  found.copy = match.node(copy);
+  found.bypass = match.node(bypass_of_bias) ? match.node(bypass_of_bias) : match.node(bypass_of_layer);
+  found.activation = match.node(activation);
+  found.post_activation_bypass = match.node(post_activation_bypass);
+  return found;
+}
+
+std::size_t size_of(const LayerMatch& match) { return match.chain().size() + (match.post_activation_bypass ? 1 : 0); }
+
+/// False for an Identity that is one reader among several: it is a copy then, not a part of the layer, and the
+/// quantizer must come before it to serve the others too.
+bool is_only_reader(const Graph& graph, const Node* identity) {
+  if (!identity || identity->type() != "Identity") return true;
+  const Output before = source_through(identity->input(0), kQuantizer);
+  const std::vector<Use> uses = uses_through(before, kQuantizer);
+  const auto readers = std::ranges::count_if(uses, [](const Use& use) { return use.node->type() != "FakeQuant"; });
+  const bool fetched = std::ranges::any_of(
+      graph.outputs(), [&](const Output& output) { return source_through(output, kQuantizer) == before; });
+  return readers == 1 && !fetched;
+}
+
+bool is_read(const Graph& graph, const Node& node) {
+  const auto fetched = [&](const Output& output) { return output.node == &node; };
+  bool read = std::ranges::any_of(graph.outputs(), fetched);
+  for (std::size_t k = 0; k < node.output_specs().size(); ++k) read = read || !node.uses(static_cast<int>(k)).empty();
+  return read;
+}
+
+/// Whether a batch norm was folded into the layer. Another one may follow: it normalises what the folded layer gives,
+/// as it would that of a layer without one, and does not keep it from being quantized.
+bool is_folded(const LayerMatch& match) {
+  if (!match.bias) return false;
+  const auto is_fold = [](const Output& operand) { return operand.node->type() == "BatchNormFold"; };
+  return match.bias->type() == "BatchNorm" || std::ranges::any_of(match.bias->inputs(), is_fold);
+}
+
+/// Where a batch norm would have the layer stay as it is.
+std::vector<const Node*> parts_to_normalise(const LayerMatch& match) {
+  std::vector<const Node*> parts;
+  for (const Node* node : {match.layer, match.rearrangement, is_folded(match) ? nullptr : match.bias})
+    if (node) parts.push_back(node);
+  return parts;
+}
+
+/// The BatchNorm that normalises the layer's result and is no part of the match, or null.
+Node* batch_norm_after(const Graph& graph, const LayerMatch& match) {
+  for (const Node* node : parts_to_normalise(match)) {
+    for (const Use& use : uses_through(node->output(), kBeforeBatchNorm))
+      if (use.node->type() == "BatchNorm" && use.input == 0 && use.node != match.bias && is_read(graph, *use.node))
+        return use.node;
+  }
+  return nullptr;
+}
+
+/// The last op of the batch norm in primitive ops that normalises a tensor; the first of several.
+using UnfusedNorms = std::map<std::pair<const Node*, int>, const Node*>;
+
+UnfusedNorms unfused_norms(const Graph& graph) {
+  UnfusedNorms norms;
+  for (const UnfusedBatchNorm& norm : find_unfused_batch_norms(graph)) {
+    const Output normalised = source_through(norm.x, kBeforeBatchNorm);
+    norms.try_emplace({normalised.node, normalised.index}, norm.result);
+  }
+  return norms;
+}
+
+/// The same for batch norms in primitive ops: the last of these, or null.
+const Node* unfused_batch_norm_after(const UnfusedNorms& unfused, const LayerMatch& match) {
+  for (const Node* node : parts_to_normalise(match)) {
+    if (const auto found = unfused.find({node, 0}); found != unfused.end()) return found->second;
+  }
+  return nullptr;
+}
+
+LayerSkip skip_before(const Graph& graph, Node& batch_norm, Node* layer, std::string_view scope) {
+  if (gives_statistics_only(batch_norm))
+    return {layer, concat("kept for the statistics of ", describe(batch_norm)), true};
+  const std::string why = examine_batch_norm(graph, batch_norm, scope).text;
+  return {layer, concat(describe(batch_norm), " follows, which is not folded", why.empty() ? "" : ": ", why), false};
+}
+
+std::string why_no_match(const Node& layer) {
+  if (layer.type() == "MatMul") return "neither operand comes from a Variable";
+  const Node& producer = *source_through(layer.input(1), kQuantizerOrIdentity).node;
+  return concat("its weights come from ", describe(producer), ", not from a Variable");
+}
+
+std::unordered_map<const Node*, LayerMatch> largest_matches(const Graph& graph) {
+  const LayerPatterns patterns;
+  const GraphMatcher matcher(graph, {"FakeQuant"});
+  std::unordered_map<const Node*, LayerMatch> largest;
+  for (const PatternRef& root : patterns.whole->alternatives)
+    for (const Match& found : matcher.find(root)) {
+      const LayerMatch match = patterns.layer_match(found);
+      if (!is_only_reader(graph, match.activation) || !is_only_reader(graph, match.copy)) continue;
+      const auto [place, fresh] = largest.try_emplace(match.layer, match);
+      if (!fresh && size_of(match) > size_of(place->second)) place->second = match;
+    }
+  return largest;
+}
+
+}  // namespace
+
+std::vector<Node*> LayerMatch::chain() const {
+  std::vector<Node*> parts;
+  for (Node* part : {layer, rearrangement, correction_mul, correction_add, bias, copy, bypass, activation})
+    if (part) parts.push_back(part);
+  return parts;
+}
+
+Node* LayerMatch::before_bypass() const {
+  for (Node* part : {copy, bias, rearrangement})
+    if (part) return part;
+  return layer;
+}
+
+std::string LayerMatch::text() const {
+  std::string text = "layer";
+  if (rearrangement) text += concat(" + ", rearrangement->type());
+  if (correction_mul) text += " + correction";
+  if (bias) text += bias->type() == "BatchNorm" ? " + BatchNorm" : " + bias";
+  if (copy) text += " + Identity";
+  if (bypass) text += " + bypass";
+  if (activation) text += concat(" + ", activation->type());
+  if (post_activation_bypass) text += " + post-activation bypass";
+  return text;
+}
+
+LayerSearch find_layers(const Graph& graph, std::string_view scope) {
+  const std::unordered_map<const Node*, LayerMatch> largest = largest_matches(graph);
+  const UnfusedNorms unfused = unfused_norms(graph);
+  LayerSearch search;
+  for (Node* node : graph.topological_order()) {
+    if (!is_layer(*node)) continue;
+    const auto found = largest.find(node);
+    if (!in_scope(node->name(), scope))
+      search.skips.push_back({node, concat("outside scope ", quote(scope)), false});
+    else if (found == largest.end())
+      search.skips.push_back({node, why_no_match(*node), false});
+    else if (Node* batch_norm = batch_norm_after(graph, found->second))
+      search.skips.push_back(skip_before(graph, *batch_norm, node, scope));
+    else if (const Node* last = unfused_batch_norm_after(unfused, found->second))
+      search.skips.push_back(
+          {node, concat("a batch norm in primitive ops follows, up to ", describe(*last), ", which is not folded"),
+           false});
+    else
+      search.matches.push_back(found->second);
+  }
+  return search;
+}
+
+bool is_layer(const Node& node) { return is_one_of(node.type(), kLayers); }
+
+bool in_scope(std::string_view name, std::string_view scope) {
+  if (scope.ends_with('/')) scope.remove_suffix(1);
+  return scope.empty() || (name.size() > scope.size() && name.starts_with(scope) && name[scope.size()] == '/');
+}
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace miniqat::quantize {
+
+/// A layer and what the integer engine computes together with it, in this order; null for parts that are not there.
+struct LayerMatch {
+  /// Conv2D, DepthwiseConv2d or MatMul.
+  Node* layer = nullptr;
+  /// Which of the layer's inputs takes the weights, and the tensor itself, before any quantizer.
+  int weight_input = 1;
+  Output weights;
+  /// BatchToSpaceND, or a Reshape before a bias or correction.
+  Node* rearrangement = nullptr;
+  /// What a folded batch norm multiplies and adds before its bias: post_conv_mul, correction_add.
+  Node* correction_mul = nullptr;
+  Node* correction_add = nullptr;
+  /// BiasAdd, an Add whose other operand is a parameter vector or a folded batch norm's bias, or the BatchNorm itself
+  /// where it was folded with a single convolution.
+  Node* bias = nullptr;
+  /// An Identity between these and what follows, read by nobody else.
+  Node* copy = nullptr;
+  /// Any other Add.
+  Node* bypass = nullptr;
+  /// Relu, Relu6, or an Identity that alone reads what comes before it.
+  Node* activation = nullptr;
+  /// An Add of the activation and something else.
+  Node* post_activation_bypass = nullptr;
+
+  /// The parts from the layer to the activation.
+  std::vector<Node*> chain() const;
+  /// What a bypass Add adds to.
+  Node* before_bypass() const;
+  /// Last of chain().
+  Node* last() const { return chain().back(); }
+  /// "layer + bias + bypass + Relu".
+  std::string text() const;
+};
+
+struct LayerSkip {
+  Node* layer = nullptr;
+  std::string reason;
+  /// It only feeds the batch statistics of its folded twin: nothing to quantize.
+  bool statistics = false;
+};
+
+/// Both in topological order; every layer of the graph is in one of them.
+struct LayerSearch {
+  std::vector<LayerMatch> matches;
+  std::vector<LayerSkip> skips;
+};
+
+/// Finds the layers under `scope` ("" for all) whose weights come from a Variable: directly, through Identity, through
+/// Concat of Variables, or as their product with one or two things (a folded weight). A layer with several matches
+/// takes the largest; among equals the one with a post-activation bypass, then the one with an activation. Two layers
+/// may share what follows (both operands of a residual Add, say). Quantizers are looked through. Skipped: layers
+/// without such weights, outside the scope, or whose result goes (through Identity) into a BatchNorm, folded or not; a
+/// second one behind a folded one does not count.
+LayerSearch find_layers(const Graph& graph, std::string_view scope);
+
+/// Whether the node is of a layer's type.
+bool is_layer(const Node& node);
+
+/// "conv1" holds "conv1/Conv2D" but neither "conv10/Conv2D" nor "conv1"; "" holds all. A '/' at the end of the scope
+/// does not matter.
+bool in_scope(std::string_view name, std::string_view scope);
+
+}  // namespace miniqat::quantize

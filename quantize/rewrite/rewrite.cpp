@@ -1,0 +1,184 @@
+#include "quantize/rewrite/rewrite.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include "core/error.h"
+#include "core/graph/graph_rollback.h"
+#include "core/quote.h"
+#include "layers/batch_norm.h"
+#include "quantize/fake_quant.h"
+#include "quantize/fold/fold_pass.h"
+#include "quantize/rewrite/insert_fake_quant.h"
+#include "quantize/rewrite/layer_bits_report.h"
+#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/rewrite/rewrite_conflicts.h"
+#include "quantize/rewrite/rewrite_report.h"
+
+namespace miniqat::quantize {
+namespace {
+
+void check_bits(const char* option, int bits) {
+  if (bits < 2 || bits > 16) fail(option, " must be 2 to 16, not ", bits);
+}
+
+void check_steps(const char* option, std::int64_t steps) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (steps < 0 || steps > kMost) fail(option, " must be 0 to 2^40 steps, not ", steps);
+}
+
+void turn_to_evaluation(Graph& graph, Node& node) {
+  if (const auto* quantizer = node.as<FakeQuant>()) {
+    FakeQuantAttributes attributes = quantizer->attributes();
+    if (!attributes.is_training && attributes.delay == 0) return;
+    attributes.is_training = false;
+    attributes.delay = 0;
+    graph.replace_op(node, std::make_unique<FakeQuant>(attributes));
+  } else if (const auto* batch_norm = node.as<layers::BatchNorm>()) {
+    layers::BatchNormAttributes attributes = batch_norm->attributes();
+    if (!attributes.is_training) return;
+    attributes.is_training = false;
+    graph.replace_op(node, std::make_unique<layers::BatchNorm>(attributes));
+  }
+}
+
+bool no_layer_is_in(std::string_view scope, const Graph& graph) {
+  const auto nodes = graph.nodes();
+  return std::ranges::none_of(nodes,
+                              [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), scope); });
+}
+
+/// What the options asked for in vain.
+std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                                  bool is_training) {
+  std::vector<MatchReport> notes;
+  const auto nodes = graph.nodes();
+  if (options.freeze_bn_delay) {
+    const bool freezes =
+        std::ranges::any_of(nodes, [](const Node* node) { return node->op().freeze_delay().has_value(); });
+    const bool trains = std::ranges::any_of(nodes, [](const Node* node) {
+      const auto* norm = node->as<layers::BatchNorm>();
+      return norm && norm->attributes().is_training;
+    });
+    if (!freezes && is_training)
+      notes.push_back({"", false,
+                       trains ? "--freeze-bn-delay has no effect on batch norms that were folded before"
+                              : "--freeze-bn-delay has no effect: no batch norm trains here"});
+  }
+  if (no_layer_is_in(options.scope, graph) && !layers.skips.empty())
+    notes.push_back({"", false, concat("no layer is in scope ", quote(options.scope))});
+  for (std::string& note : notes_on_layer_bits(layers, options)) notes.push_back({"", false, std::move(note)});
+  return notes;
+}
+
+std::vector<std::string> warnings_about(const RewriteOptions& options, const std::vector<MatchReport>& batch_norms,
+                                        bool is_training) {
+  std::vector<std::string> warnings;
+  if (is_training && options.freeze_bn_delay && *options.freeze_bn_delay < options.quant_delay)
+    warnings.push_back(
+        concat("batch norm freezes at step ", *options.freeze_bn_delay, ", before quantization begins at step ",
+               options.quant_delay,
+               ": its statistics will be those of the float network, and never follow the quantized one"));
+  const auto fresh =
+      std::ranges::count_if(batch_norms, [](const MatchReport& line) { return line.text.ends_with(kFreshStatistics); });
+  if (fresh > 0)
+    warnings.push_back(concat(fresh, fresh == 1 ? " batch norm" : " batch norms",
+                              " in primitive ops had no moving statistics; evaluation needs those that ",
+                              is_training ? "some hundred training steps from here will give them"
+                                          : "a training run of the rewritten graph has given them"));
+  return warnings;
+}
+
+void require_quantized(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                       const RewriteReport& report) {
+  if (!options.scope.empty() && no_layer_is_in(options.scope, graph))
+    fail("--strict: no layer is in scope ", quote(options.scope));
+  std::string refused;
+  for (const std::string& edge : unquantized_edges(graph, layers, options, report))
+    refused += (refused.empty() ? "" : "; ") + edge;
+  if (!refused.empty()) fail("--strict: left float: ", refused);
+}
+
+RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
+  options.check();
+  GraphRollback rollback(graph);
+  const DoneBefore before(graph);
+  if (!is_training) {
+    unfold_corrections(graph);
+    for (Node* node : graph.nodes()) turn_to_evaluation(graph, *node);
+  }
+  std::vector<MatchReport> batch_norms = fold_batch_norms(graph, options, is_training);
+  const LayerSearch layers = find_layers(graph, options.scope);
+  std::vector<std::string> inserted = insert_fake_quants(graph, layers.matches, options, is_training);
+  const bool has_inserted = !inserted.empty();
+  graph.verify();
+
+  RewriteReport report = report_rewrite(graph, layers, options, std::move(inserted));
+  report.conflicts = before.conflicts(graph, layers, options, is_training, has_inserted);
+  report.warnings = warnings_about(options, batch_norms, is_training);
+  report.batch_norms = std::move(batch_norms);
+  if (std::string note = note_on_float_edges(graph, report); !note.empty())
+    report.matches.push_back({"", false, std::move(note)});
+  for (MatchReport& note : notes_on(graph, layers, options, is_training)) report.matches.push_back(std::move(note));
+  if (options.strict) require_quantized(graph, layers, options, report);
+  rollback.commit();
+  return report;
+}
+
+}  // namespace
+
+std::span<const std::string_view> names_of(BnFold) {
+  static constexpr std::array<std::string_view, 2> kNames = {"tf", "single"};
+  return kNames;
+}
+
+void RewriteOptions::check() const {
+  check_bits("weight_bits", weight_bits);
+  check_bits("activation_bits", activation_bits);
+  check_steps("quant_delay", quant_delay);
+  if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
+  if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
+  check_layer_bits(layer_bits, "bits_config");
+  for (const LayerBits& bits : layer_bits)
+    if (bits.symmetric.value_or(symmetric) && !bits.symmetric_weights.value_or(true))
+      fail("bits_config: pattern ", quote(bits.pattern),
+           ": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
+}
+
+RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
+  RewriteOptions options = {.weight_bits = weight_bits,
+                            .activation_bits = activation_bits,
+                            .symmetric = symmetric,
+                            .symmetric_weights = symmetric_weights,
+                            .per_channel = per_channel,
+                            .quant_delay = quant_delay,
+                            .freeze_bn_delay = freeze_bn_delay,
+                            .bn_fold = bn_fold,
+                            .ema_decay = ema_decay,
+                            .scope = scope,
+                            .quantize_input = quantize_input,
+                            .float_pools = float_pools,
+                            .strict = strict};
+  if (!bits) return options;
+  options.weight_bits = bits->weight_bits.value_or(weight_bits);
+  options.activation_bits = bits->activation_bits.value_or(activation_bits);
+  options.ema_decay = bits->ema_decay.value_or(ema_decay);
+  options.symmetric = bits->symmetric.value_or(symmetric);
+  options.symmetric_weights = bits->symmetric_weights.value_or(symmetric_weights);
+  options.per_channel = bits->per_channel.value_or(per_channel);
+  return options;
+}
+
+RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
+  return with(LayerBitsIndex(layer_bits).first_match(layer));
+}
+
+RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options) {
+  return rewrite(graph, options, true);
+}
+
+RewriteReport create_eval_graph(Graph& graph, const RewriteOptions& options) { return rewrite(graph, options, false); }
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "quantize/rewrite/layer_bits.h"
+
+namespace miniqat::quantize {
+
+/// How a batch norm becomes part of its layer while training; derived and compared in docs/rewrite.md. For evaluation
+/// both give the same.
+enum class BnFold {
+  /// As tf.contrib.quantize: the weights are quantized under the moving statistics, corrections make up for the
+  /// difference to the batch's, which come from a second convolution with float weights.
+  kTf,
+  /// One convolution: the batch's statistics are those of the quantized convolution's output, rescaled.
+  kSingle,
+};
+
+/// "tf" and "single", in this order.
+std::span<const std::string_view> names_of(BnFold);
+
+struct RewriteOptions {
+  /// 2..16 each.
+  int weight_bits = 8;
+  int activation_bits = 8;
+  /// Ranges are symmetric around 0: all of them, or those of weights. An activation without negative values has half of
+  /// a symmetric grid for itself.
+  bool symmetric = false;
+  bool symmetric_weights = false;
+  /// One range per output channel for weights; activations stay per tensor.
+  bool per_channel = false;
+  /// Quantization steps before quantizers start to quantize; they observe from the first step.
+  std::int64_t quant_delay = 0;
+  /// Steps after which batch norm uses its moving statistics; none means never.
+  std::optional<std::int64_t> freeze_bn_delay = {};
+  BnFold bn_fold = BnFold::kTf;
+  double ema_decay = 0.999;
+  /// Rewrite only layers under this scope; "" for all.
+  std::string scope = {};
+  /// Give the graph's float placeholders that feed layers a quantizer, too.
+  bool quantize_input = false;
+  /// Leave the outputs of AvgPool, Mean and Concat without quantizers of their own.
+  bool float_pools = false;
+  /// An unquantized edge into a layer is an error.
+  bool strict = false;
+  /// Layers that are quantized otherwise: the first that matches a layer decides about its weights and its output.
+  std::vector<LayerBits> layer_bits = {};
+
+  bool has_symmetric_weights() const { return symmetric || symmetric_weights; }
+
+  /// Throws Error naming the option that is out of range, or the pattern of layer_bits that asks for asymmetric weights
+  /// where all ranges are symmetric.
+  void check() const;
+  /// These, but for layer_bits, and changed by one of these (null for none).
+  RewriteOptions with(const LayerBits* bits) const;
+  /// The options that hold for one layer: these, changed by the first of layer_bits that matches its name. Looks at all
+  /// of these; whoever asks for many layers uses a LayerBitsIndex.
+  RewriteOptions for_layer(std::string_view layer) const;
+};
+
+/// What became of one edge (a tensor into a consumer) or of one candidate layer.
+enum class EdgeStatus {
+  /// The edge carries a FakeQuant's output.
+  kQuantized,
+  /// Inside a layer's match: the integer engine computes both ends as one.
+  kFused,
+  /// Goes through an op that keeps the range of its quantized input (MaxPool, Reshape, Identity, Dropout, ...).
+  kPassedThrough,
+  /// Comes from a placeholder: the data set brings scale and zero point.
+  kInput,
+  /// Serves only to find a batch norm's statistics while training; evaluation has no such edge.
+  kStatistics,
+  kLeftFloat,
+};
+
+struct EdgeReport {
+  /// "conv1/Conv2D" or "name:k" for the tensor; "conv1/BiasAdd" for the consumer.
+  std::string tensor;
+  std::string consumer;
+  EdgeStatus status = EdgeStatus::kLeftFloat;
+  /// Why; for quantized edges the FakeQuant's name.
+  std::string reason;
+};
+
+/// One line of what the passes did: "conv1/Conv2D: matched layer + bias + Relu; ..." or why not.
+struct MatchReport {
+  std::string layer;
+  bool matched = false;
+  std::string text;
+  /// A layer that is kept for a batch norm's statistics: neither matched nor left out.
+  bool statistics = false;
+};
+
+/// Something that was rewritten before with another setting than the options have; it stays as it is.
+struct SettingConflict {
+  /// As in RewriteOptions, "bits_config" for layer_bits.
+  std::string setting;
+  /// "conv1/weights_quant has 2 bits, not 8".
+  std::string text;
+};
+
+struct RewriteReport {
+  /// For each batch norm (its name in `layer`): folded into which layer, or why not.
+  std::vector<MatchReport> batch_norms;
+  std::vector<MatchReport> matches;
+  std::vector<EdgeReport> edges;
+  /// Names of the FakeQuants that this call inserted, in order; empty when rewriting again.
+  std::vector<std::string> inserted;
+  /// Options that are legal and hardly meant.
+  std::vector<std::string> warnings;
+  /// None for the first rewrite of a float graph, and for a second one with the same options.
+  std::vector<SettingConflict> conflicts;
+
+  /// A line "note: ..." for each remark on the whole; "" when there is none.
+  std::string notes() const;
+  /// For people: notes, matches, skips and edges in aligned columns.
+  std::string text() const;
+};
+
+/// Rewrites `graph` in place for training with simulated quantization, in the manner of tf.contrib.quantize's function
+/// of that name: folds batch norms (fold_batch_norms.h), then inserts quantizers (insert_fake_quant.h). Works on
+/// structure, never on names. Idempotent: a second call inserts nothing. Ends in Graph::verify(). Throws Error for
+/// options out of range and, with `strict`, for a scope without a layer and for layers with an unquantized edge (naming
+/// each); the graph is then
+/// unchanged.
+RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options = {});
+
+/// The same for evaluation: stored ranges, no observers, no delay. Given a graph that create_training_graph has
+/// rewritten, it turns the quantizers (and BatchNorm) it finds to evaluation.
+RewriteReport create_eval_graph(Graph& graph, const RewriteOptions& options = {});
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,164 @@
+#include "quantize/rewrite/rewrite_conflicts.h"
+
+#include "core/error.h"
+#include "layers/batch_norm.h"
+#include "quantize/fake_quant.h"
+#include "quantize/fold/folded_layer.h"
+#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/rewrite/insert_fake_quant.h"
+#include "quantize/rewrite/layer_bits.h"
+
+namespace miniqat::quantize {
+namespace {
+
+/// Compares quantizers with what the options would have made of them: of several layers that share one, the first's.
+class QuantizerComparison {
+ public:
+  QuantizerComparison(const std::unordered_set<std::string>& names, const LayerSearch& layers,
+                      const RewriteOptions& options, bool is_training)
+      : names_(names),
+        options_(options),
+        layer_bits_(options.layer_bits),
+        axes_(layers.matches),
+        is_training_(is_training) {}
+
+  void compare_layer(const LayerMatch& match) {
+    const LayerBits* bits = layer_bits_.first_match(match.layer->name());
+    const RewriteOptions options = options_.with(bits);
+    const Node* weights = source_through(match.layer->input(match.weight_input), kIdentity).node;
+    if (is_new(weights)) compare_weights(*weights, match, options, bits);
+    if (match.bypass) compare_output(*match.before_bypass(), options, bits);
+    compare_output(*match.last(), options, bits);
+    if (match.post_activation_bypass) compare_output(*match.post_activation_bypass, options, bits);
+  }
+
+  void compare_other(const Node& quantizer) {
+    if (is_new(&quantizer) && in_scope(quantizer.name(), options_.scope))
+      compare_activations(quantizer, options_, nullptr);
+  }
+
+  /// After all layers in scope: what none of them claims is another scope's.
+  void compare_scope(const Node& quantizer) {
+    const bool made_here = names_.contains(quantizer.name()) && is_rewrites_own(quantizer);
+    if (!made_here || seen_.contains(&quantizer) || in_scope(quantizer.name(), options_.scope) || of_input(quantizer))
+      return;
+    conflicts.push_back({"scope", concat(quantizer.name(), " is outside of it")});
+  }
+
+  std::vector<SettingConflict> conflicts;
+
+ private:
+  static bool is_rewrites_own(const Node& quantizer) {
+    const RangeKind range = quantizer.as<FakeQuant>()->attributes().range;
+    return range == RangeKind::kLastValue || range == RangeKind::kMovingAverage;
+  }
+
+  static bool of_input(const Node& quantizer) { return quantizer.input(0).node->type() == "Placeholder"; }
+
+  bool is_new(const Node* node) {
+    return node->as<FakeQuant>() != nullptr && names_.contains(node->name()) && seen_.insert(node).second;
+  }
+
+  void add(const Node& quantizer, bool from_layer_bits, const char* setting, const std::string& has,
+           const std::string& asked) {
+    conflicts.push_back(
+        {from_layer_bits ? "bits_config" : setting, concat(quantizer.name(), " has ", has, ", not ", asked)});
+  }
+
+  void compare_output(const Node& producer, const RewriteOptions& options, const LayerBits* bits) {
+    if (const Node* quantizer = quantizer_after(producer.output()); quantizer && is_new(quantizer))
+      compare_activations(*quantizer, options, bits);
+  }
+
+  void compare_weights(const Node& quantizer, const LayerMatch& match, const RewriteOptions& options,
+                       const LayerBits* bits) {
+    const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
+    if (own.range != RangeKind::kLastValue || !own.narrow_range) return;
+    compare_bits(quantizer, bits && bits->weight_bits, "weight_bits", options.weight_bits);
+    if (own.symmetric != options.has_symmetric_weights())
+      add(quantizer, bits && (bits->symmetric || bits->symmetric_weights),
+          options.symmetric ? "symmetric" : "symmetric_weights", symmetry(own.symmetric), symmetry(!own.symmetric));
+    const bool per_channel = options.per_channel && axes_.of(match) > 0;
+    if (own.per_channel != per_channel)
+      add(quantizer, bits && bits->per_channel, "per_channel", ranges(own.per_channel), ranges(per_channel));
+    compare_delay(quantizer);
+  }
+
+  void compare_activations(const Node& quantizer, const RewriteOptions& options, const LayerBits* bits) {
+    const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
+    if (own.range != RangeKind::kMovingAverage) return;
+    const std::string& of = quantizer.input(0).node->name();
+    if (!options.quantize_input && of_input(quantizer))
+      conflicts.push_back({"quantize_input", concat(of, " has the quantizer ", quantizer.name())});
+    if (options.float_pools && is_pool(*quantizer.input(0).node))
+      conflicts.push_back({"float_pools", concat(of, " has the quantizer ", quantizer.name())});
+    compare_bits(quantizer, bits && bits->activation_bits, "activation_bits", options.activation_bits);
+    if (own.symmetric != options.symmetric)
+      add(quantizer, bits && bits->symmetric, "symmetric", symmetry(own.symmetric), symmetry(options.symmetric));
+    if (own.ema_decay != options.ema_decay)
+      add(quantizer, bits && bits->ema_decay, "ema_decay", concat("decay ", own.ema_decay), concat(options.ema_decay));
+    compare_delay(quantizer);
+  }
+
+  void compare_bits(const Node& quantizer, bool from_layer_bits, const char* setting, int asked) {
+    const std::int64_t own = quantizer.as<FakeQuant>()->attributes().bits;
+    if (own != asked) add(quantizer, from_layer_bits, setting, concat(own, " bits"), concat(asked));
+  }
+
+  void compare_delay(const Node& quantizer) {
+    const std::optional<std::int64_t> own = quantizer.op().quant_delay();
+    if (is_training_ && own && *own != options_.quant_delay)
+      add(quantizer, false, "quant_delay", concat("a delay of ", *own), concat(options_.quant_delay));
+  }
+
+  static std::string symmetry(bool symmetric) { return symmetric ? "a symmetric range" : "an asymmetric one"; }
+  static std::string ranges(bool per_channel) { return per_channel ? "a range per channel" : "one range"; }
+
+  const std::unordered_set<std::string>& names_;
+  const RewriteOptions& options_;
+  const LayerBitsIndex layer_bits_;
+  const WeightChannelAxes axes_;
+  const bool is_training_;
+  std::unordered_set<const Node*> seen_;
+};
+
+void compare_batch_norm(const Node& node, const RewriteOptions& options, std::vector<SettingConflict>& conflicts) {
+  const BnFold own = find_weight_scale(node) ? BnFold::kSingle : BnFold::kTf;
+  const auto name = [](BnFold fold) { return names_of(fold)[static_cast<std::size_t>(fold)]; };
+  if (own != options.bn_fold)
+    conflicts.push_back(
+        {"bn_fold", concat(node.name(), " is folded as by \"", name(own), "\", not \"", name(options.bn_fold), "\"")});
+  const std::int64_t freeze = node.as<layers::BatchNorm>()->attributes().freeze_delay;
+  const std::int64_t asked = options.freeze_bn_delay.value_or(-1);
+  const auto text = [](std::int64_t steps) {
+    return steps < 0 ? std::string("never") : concat("after ", steps, " steps");
+  };
+  if (freeze != asked)
+    conflicts.push_back({"freeze_bn_delay", concat(node.name(), " freezes ", text(freeze), ", not ", text(asked))});
+}
+
+}  // namespace
+
+DoneBefore::DoneBefore(const Graph& graph) {
+  for (const Node* node : graph.nodes()) {
+    if (node->as<FakeQuant>()) quantizers_.insert(node->name());
+    if (gives_statistics_only(*node) || find_weight_scale(*node)) batch_norms_.insert(node->name());
+  }
+}
+
+std::vector<SettingConflict> DoneBefore::conflicts(const Graph& graph, const LayerSearch& layers,
+                                                   const RewriteOptions& options, bool is_training,
+                                                   bool inserted) const {
+  if (quantizers_.empty() && batch_norms_.empty()) return {};
+  QuantizerComparison comparison(quantizers_, layers, options, is_training);
+  for (const LayerMatch& match : layers.matches) comparison.compare_layer(match);
+  for (const Node* node : graph.nodes()) {
+    if (node->as<FakeQuant>() && !inserted) comparison.compare_scope(*node);
+    if (node->as<FakeQuant>()) comparison.compare_other(*node);
+    if (is_training && node->as<layers::BatchNorm>() && batch_norms_.contains(node->name()))
+      compare_batch_norm(*node, options, comparison.conflicts);
+  }
+  return std::move(comparison.conflicts);
+}
+
+}  // namespace miniqat::quantize

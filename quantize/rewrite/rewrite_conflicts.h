@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/rewrite/rewrite.h"
+
+namespace miniqat::quantize {
+
+/// What a rewrite finds done already: the names of quantizers and of batch norms that are folded for training.
+class DoneBefore {
+ public:
+  explicit DoneBefore(const Graph& graph);
+
+  /// Where the rewritten graph has, from before, what the options would have made otherwise. What nobody but a user
+  /// makes (a quantizer with a range of another kind than the rewrite's) is not compared; nor is what `is_training`
+  /// gives no meaning. A scope is contradicted by quantizers outside of it when this rewrite has `inserted` none: scope
+  /// after scope may be rewritten with settings of its own.
+  std::vector<SettingConflict> conflicts(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                                         bool is_training, bool inserted) const;
+
+ private:
+  std::unordered_set<std::string> quantizers_;
+  std::unordered_set<std::string> batch_norms_;
+};
+
+}  // namespace miniqat::quantize

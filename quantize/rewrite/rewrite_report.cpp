@@ -1,0 +1,333 @@
+#include "quantize/rewrite/rewrite_report.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "core/counted.h"
+#include "core/error.h"
+#include "core/quote.h"
+#include "quantize/fake_quant.h"
+#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/rewrite/insert_fake_quant.h"
+
+namespace miniqat::quantize {
+namespace {
+
+constexpr std::array<std::string_view, 6> kStatusNames = {"quantized", "fused",      "passed through",
+                                                          "input",     "statistics", "left float"};
+constexpr std::array<std::string_view, 3> kFoldOps = {"BatchNormFold", "BatchNormCorrection", "BatchNormScale"};
+constexpr std::array<std::string_view, 4> kWeightPath = {"Identity", "Concat", "Mul", "Reshape"};
+
+bool is_quantizer(const Node& node) { return node.type() == "FakeQuant"; }
+
+bool is_parameter(const Node& node) { return node.type() == "Variable" || node.type() == "Constant"; }
+
+/// Says of every edge what became of it.
+class EdgeClassifier {
+ public:
+  EdgeClassifier(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options);
+  EdgeReport classify(const Node& consumer, int input) const;
+
+ private:
+  void add_match(const LayerMatch& match);
+  void add_weight_path(const LayerMatch& match);
+  void add_statistics(const Node& layer);
+  Output origin_of(Output tensor) const;
+  std::string why_float(Output tensor, const Node& consumer) const;
+  std::string why_float_origin(const Node& origin) const;
+
+  const RewriteOptions& options_;
+  /// The op that made the range of each op that only keeps one.
+  std::unordered_map<const Node*, Output> origins_;
+  std::unordered_map<const Node*, const LayerMatch*> matched_;
+  std::unordered_map<const Node*, std::string> skipped_;
+  /// Edges (producer, consumer) that have no existence in integers, with the reason.
+  std::map<std::pair<const Node*, const Node*>, std::string> fused_;
+  /// From a layer kept for its statistics to its BatchNorm.
+  std::unordered_set<const Node*> statistics_;
+};
+
+EdgeClassifier::EdgeClassifier(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options)
+    : options_(options) {
+  for (const Node* node : graph.topological_order())
+    if (keeps_range(*node)) origins_[node] = origin_of(node->input(0));
+  for (const LayerMatch& match : layers.matches) add_match(match);
+  for (const LayerSkip& skip : layers.skips) {
+    skipped_.emplace(skip.layer, skip.reason);
+    if (skip.statistics) add_statistics(*skip.layer);
+  }
+}
+
+void EdgeClassifier::add_statistics(const Node& layer) {
+  const Node* node = &layer;
+  while (statistics_.insert(node).second && node->type() != "BatchNorm" && !node->uses().empty())
+    node = node->uses().front().node;
+}
+
+void EdgeClassifier::add_match(const LayerMatch& match) {
+  const std::vector<Node*> chain = match.chain();
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    matched_.emplace(chain[i], &match);
+    if (i > 0) fused_.emplace(std::pair(chain[i - 1], chain[i]), "computed with " + match.layer->name());
+  }
+  if (match.bias)
+    for (const Output& operand : match.bias->inputs())
+      if (is_parameter(*origin_of(operand).node) || match.bias->type() == "BatchNorm")
+        fused_.emplace(std::pair(operand.node, match.bias), "bias of " + match.layer->name());
+  add_weight_path(match);
+}
+
+void EdgeClassifier::add_weight_path(const LayerMatch& match) {
+  std::vector<const Node*> pending = {match.weights.node};
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
+    if (!is_one_of(node->type(), kWeightPath)) continue;
+    for (const Output& input : node->inputs())
+      if (fused_.emplace(std::pair(input.node, node), "weights of " + match.layer->name()).second)
+        pending.push_back(input.node);
+  }
+}
+
+Output EdgeClassifier::origin_of(Output tensor) const {
+  const auto found = origins_.find(tensor.node);
+  return found == origins_.end() ? tensor : found->second;
+}
+
+EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
+  const Output taken = consumer.input(input);
+  const Output tensor = before_quantizers(taken);
+  const auto report = [&](EdgeStatus status, std::string reason) {
+    return EdgeReport{tensor.name(), consumer.name(), status, std::move(reason)};
+  };
+  if (statistics_.contains(&consumer)) return report(EdgeStatus::kStatistics, "for batch norm, while it trains");
+  if (is_quantizer(*taken.node)) return report(EdgeStatus::kQuantized, taken.node->name());
+  if (const auto fused = fused_.find({tensor.node, &consumer}); fused != fused_.end())
+    return report(EdgeStatus::kFused, fused->second);
+  if (is_one_of(consumer.type(), kFoldOps) || is_one_of(tensor.node->type(), kFoldOps))
+    return report(EdgeStatus::kFused, "folded batch norm");
+  if (is_relu(consumer) && is_requantized(*tensor.node) && quantizer_after(consumer.output()))
+    return report(EdgeStatus::kFused, "quantized after " + consumer.name());
+
+  const Output origin = origin_of(tensor);
+  // A placeholder may bring a layer's input, but nobody brings a range for what stands where weights should.
+  if (const auto skipped = skipped_.find(&consumer);
+      skipped != skipped_.end() && input == 1 && !is_quantizer(*origin.node))
+    return report(EdgeStatus::kLeftFloat, skipped->second);
+  if (is_quantizer(*origin.node)) return report(EdgeStatus::kPassedThrough, "range of " + origin.node->name());
+  if (origin.node->type() == "Placeholder") {
+    if (origin.spec().dtype != DType::kFloat32)
+      return report(EdgeStatus::kInput, concat(name_of(origin.spec().dtype), ", nothing to quantize"));
+    const std::string through = origin == tensor ? "" : concat(origin.name(), ": ");
+    return report(EdgeStatus::kInput, through + "the data set brings scale and zero point");
+  }
+  return report(EdgeStatus::kLeftFloat, why_float(tensor, consumer));
+}
+
+std::string EdgeClassifier::why_float(Output tensor, const Node& consumer) const {
+  const Node& origin = *origin_of(tensor).node;
+  if (consumer.type() == "SoftmaxCrossEntropy") return "the loss is computed in float";
+  if (consumer.type() == "BatchNorm")
+    return is_parameter(origin) ? "a parameter of a batch norm that is not folded" : "the batch norm is not folded";
+  const std::string through = &origin == tensor.node ? "" : concat("passes on ", origin.name(), ": ");
+  return through + why_float_origin(origin);
+}
+
+std::string EdgeClassifier::why_float_origin(const Node& origin) const {
+  if (is_parameter(origin)) return "a parameter, but no layer's weights";
+  if (origin.type() == "SoftmaxCrossEntropy") return "the loss is computed in float";
+  if (origin.type() == "BatchNorm") return "the batch norm is not folded";
+  if (const auto skipped = skipped_.find(&origin); skipped != skipped_.end()) return skipped->second;
+  if (!in_scope(origin.name(), options_.scope)) return concat("outside scope ", quote(options_.scope));
+  if (const Node* quantizer = quantizer_after(origin.output()))
+    return concat("read beside its quantizer ", quantizer->name());
+  if (const auto match = matched_.find(&origin); match != matched_.end())
+    return concat("read inside ", match->second->layer->name(), "'s match, before the quantizer");
+  if (is_requantized(origin)) {
+    if (options_.float_pools && is_pool(origin)) return "left without a quantizer, as asked (--float-pools)";
+    const bool reads_input = std::ranges::any_of(
+        origin.inputs(), [&](const Output& input) { return origin_of(input).node->type() == "Placeholder"; });
+    return reads_input ? "computed from an input without quantizer (--quantize-input)"
+                       : "none of its inputs is quantized";
+  }
+  return concat(origin.type(), " outside of any match stays float");
+}
+
+std::string arrow(const Node& from, const std::string& to) { return concat(from.name(), " -> ", to); }
+
+/// " (4 bits, per channel)": what is not as `usual`, the settings for all layers, has it.
+std::string own_settings(const FakeQuantAttributes& own, const FakeQuantAttributes& usual) {
+  std::string text;
+  const auto say = [&](const std::string& part) { text += (text.empty() ? " (" : ", ") + part; };
+  if (own.bits != usual.bits) say(concat(own.bits, " bits"));
+  if (own.symmetric != usual.symmetric) say(own.symmetric ? "symmetric" : "asymmetric");
+  if (own.per_channel != usual.per_channel) say(own.per_channel ? "per channel" : "per tensor");
+  if (own.range == RangeKind::kMovingAverage && own.ema_decay != usual.ema_decay) say(concat("decay ", own.ema_decay));
+  return text.empty() ? "" : text + ")";
+}
+
+std::string quantizer_text(const Node& node, const RewriteOptions& options) {
+  const Node* quantizer = quantizer_after(node.output());
+  if (!quantizer) return arrow(node, "left float");
+  const FakeQuantAttributes& own = quantizer->as<FakeQuant>()->attributes();
+  return arrow(node, quantizer->name()) +
+         own_settings(
+             own, {.bits = options.activation_bits, .symmetric = options.symmetric, .ema_decay = options.ema_decay});
+}
+
+std::string weights_text(const LayerMatch& match, const RewriteOptions& options, const LayerBitsIndex& layer_bits) {
+  Output taken = match.layer->input(match.weight_input);
+  while (taken.node->type() == "Identity") taken = taken.node->input(0);
+  const auto* quantizer = taken.node->as<FakeQuant>();
+  if (!quantizer) return arrow(*match.weights.node, "left float");
+  const FakeQuantAttributes& own = quantizer->attributes();
+  const bool per_channel = options.with(layer_bits.first_match(match.layer->name())).per_channel;
+  const bool refused = per_channel && !own.per_channel;
+  std::string text = arrow(*match.weights.node, taken.node->name()) +
+                     own_settings(own, {.bits = options.weight_bits,
+                                        .symmetric = options.has_symmetric_weights(),
+                                        .per_channel = options.per_channel && !refused,
+                                        .ema_decay = options.ema_decay});
+  if (refused)
+    text += weight_channel_axes(match) == 0 ? " (per tensor: the last axis is not the output channel)"
+                                            : " (per tensor: shared with other channels, or quantized before)";
+  return text;
+}
+
+MatchReport describe_match(const LayerMatch& match, const RewriteOptions& options, const LayerBitsIndex& layer_bits) {
+  std::string text = concat(match.text(), ": weights ", weights_text(match, options, layer_bits));
+  if (match.bypass) text += ", before the bypass " + quantizer_text(*match.before_bypass(), options);
+  text += ", output " + quantizer_text(*match.last(), options);
+  if (const Node* add = match.post_activation_bypass) {
+    const bool relu_follows = std::ranges::any_of(add->uses(), [](const Use& use) { return is_relu(*use.node); });
+    text += ", after the bypass " +
+            (relu_follows ? arrow(*add, "no quantizer, a Relu follows") : quantizer_text(*add, options));
+  }
+  return {match.layer->name(), true, text, false};
+}
+
+/// A converter finds the range of what never changes by itself; weights that are left float have no such excuse.
+bool is_parameter_operand(const Graph& graph, const EdgeReport& edge) {
+  return !is_layer(graph.at(edge.consumer)) && is_parameter(*graph.output_at(edge.tensor).node);
+}
+
+/// Left-aligned columns, two spaces apart; the last one ragged.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.empty() ? 0 : rows.front().size());
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += "  " + row[i] + (i + 1 < row.size() ? std::string(widths[i] - row[i].size(), ' ') : "");
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view name_of(EdgeStatus status) { return kStatusNames[static_cast<std::size_t>(status)]; }
+
+RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                             std::vector<std::string> inserted) {
+  RewriteReport report;
+  report.inserted = std::move(inserted);
+  std::unordered_map<const Node*, MatchReport> of_layer;
+  const LayerBitsIndex layer_bits(options.layer_bits);
+  for (const LayerMatch& match : layers.matches) of_layer[match.layer] = describe_match(match, options, layer_bits);
+  for (const LayerSkip& skip : layers.skips)
+    of_layer[skip.layer] = {skip.layer->name(), false, skip.reason, skip.statistics};
+  const EdgeClassifier classifier(graph, layers, options);
+  for (const Node* node : graph.topological_order()) {
+    if (is_quantizer(*node)) continue;
+    if (const auto layer = of_layer.find(node); layer != of_layer.end()) report.matches.push_back(layer->second);
+    for (std::size_t i = 0; i < node->inputs().size(); ++i)
+      report.edges.push_back(classifier.classify(*node, static_cast<int>(i)));
+  }
+  return report;
+}
+
+std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                                           const RewriteReport& report) {
+  std::vector<std::string> texts;
+  std::unordered_set<const Node*> bypasses;
+  for (const LayerMatch& match : layers.matches) bypasses.insert({match.bypass, match.post_activation_bypass});
+  const auto computes_in_integers = [&](const Node& node) {
+    return is_layer(node) || bypasses.contains(&node) || (is_requantized(node) && quantizer_after(node.output()));
+  };
+  for (const EdgeReport& edge : report.edges)
+    if (edge.status == EdgeStatus::kLeftFloat && in_scope(edge.consumer, options.scope) &&
+        computes_in_integers(graph.at(edge.consumer)) && !is_parameter_operand(graph, edge))
+      texts.push_back(concat(edge.tensor, " -> ", edge.consumer, " (", edge.reason, ")"));
+  std::unordered_set<std::string_view> listed;
+  for (const EdgeReport& edge : report.edges)
+    if (edge.status == EdgeStatus::kLeftFloat) listed.insert(edge.consumer);
+  for (const LayerSkip& skip : layers.skips) {
+    if (!listed.contains(skip.layer->name()) && !skip.statistics && in_scope(skip.layer->name(), options.scope))
+      texts.push_back(concat(skip.layer->name(), " (", skip.reason, ")"));
+  }
+  for (const LayerMatch& match : layers.matches)
+    if (!quantizer_after(match.last()->output()))
+      texts.push_back(concat(match.last()->name(), ", the output of ", match.layer->name(), " (",
+                             in_scope(match.last()->name(), options.scope) ? "no quantizer" : "outside the scope",
+                             ")"));
+  return texts;
+}
+
+std::string note_on_float_edges(const Graph& graph, const RewriteReport& report) {
+  const EdgeReport* first = nullptr;
+  std::size_t edges = 0;
+  for (const EdgeReport& edge : report.edges) {
+    if (edge.status != EdgeStatus::kLeftFloat || !is_layer(graph.at(edge.consumer))) continue;
+    if (edges++ == 0) first = &edge;
+  }
+  if (edges == 0) return "";
+  return concat(counted(edges, "edge"), " into layers left float: ", first->tensor, " -> ", first->consumer, " (",
+                first->reason, ")", edges == 1 ? "" : ", ...");
+}
+
+std::string RewriteReport::notes() const {
+  std::string text;
+  for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
+  for (const MatchReport& match : matches)
+    if (match.layer.empty()) text += "note: " + match.text + "\n";
+  return text;
+}
+
+std::string RewriteReport::text() const {
+  std::size_t matched = 0;
+  std::size_t skipped = 0;
+  std::vector<std::vector<std::string>> norm_rows;
+  for (const MatchReport& norm : batch_norms)
+    norm_rows.push_back({norm.layer, norm.matched ? "folded" : "not folded", norm.text});
+  std::vector<std::vector<std::string>> layer_rows;
+  std::vector<std::vector<std::string>> edge_rows;
+  for (const MatchReport& match : matches) {
+    if (match.layer.empty()) continue;
+    if (!match.statistics) ++(match.matched ? matched : skipped);
+    layer_rows.push_back({match.layer,
+                          match.matched      ? "matched"
+                          : match.statistics ? "statistics"
+                                             : "skipped",
+                          match.text});
+  }
+  for (const EdgeReport& edge : edges)
+    edge_rows.push_back({edge.tensor, "-> " + edge.consumer, std::string(name_of(edge.status)), edge.reason});
+
+  const auto folded = static_cast<std::size_t>(std::ranges::count(batch_norms, true, &MatchReport::matched));
+  std::string text = concat(counted(matched, "layer"), " matched, ", skipped, " skipped; ",
+                            batch_norms.empty() ? "" : counted(folded, "batch norm") + " folded; ",
+                            counted(inserted.size(), "quantizer"), " inserted\n", notes());
+  if (!norm_rows.empty()) text += "\nbatch norms\n" + table(norm_rows);
+  if (!layer_rows.empty()) text += "\nlayers\n" + table(layer_rows);
+  if (!edge_rows.empty()) text += "\nedges\n" + table(edge_rows);
+  return text;
+}
+
+}  // namespace miniqat::quantize

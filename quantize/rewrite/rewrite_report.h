@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/rewrite/rewrite.h"
+
+namespace miniqat::quantize {
+
+/// "quantized", "fused", "passed through", "input", "statistics", "left float".
+std::string_view name_of(EdgeStatus status);
+
+/// Describes a rewritten graph, consumers in topological order. Every edge is listed but those into FakeQuants: an edge
+/// that carries a quantizer's output bears the name of the tensor before it. A MatchReport without a layer is a note on
+/// the whole.
+RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                             std::vector<std::string> inserted);
+
+/// A sentence on the edges into layers that are left float; "" when there is none.
+std::string note_on_float_edges(const Graph& graph, const RewriteReport& report);
+
+/// What `strict` refuses, one text each: float edges into what computes in integers (layers in scope, the Adds of their
+/// bypasses, and other ops whose output is quantized; parameters are no such edges) and matched layers without a
+/// quantizer on their output.
+std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                                           const RewriteReport& report);
+
+}  // namespace miniqat::quantize

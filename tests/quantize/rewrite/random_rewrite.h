@@ -1,0 +1,51 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/error.h"
+#include "core/graph/graph_json.h"
+#include "core/random.h"
+#include "layers/layers.h"
+#include "quantize/quantize.h"
+#include "tests/quantize/random_net.h"
+
+namespace miniqat::testing {
+
+/// Sanitizers make each net many times slower.
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::uint64_t kSeeds = 60;
+#else
+constexpr std::uint64_t kSeeds = 200;
+#endif
+
+/// Options that vary with the seed; quantization starts after kNever steps.
+inline quantize::RewriteOptions random_options(std::uint64_t seed) {
+  Random random(mix(seed, 1));
+  quantize::RewriteOptions options;
+  options.quant_delay = kNever;
+  if (random.below(3) == 0) options.scope = "net";
+  options.quantize_input = random.below(2) == 0;
+  options.float_pools = random.below(4) == 0;
+  options.per_channel = random.below(2) == 0;
+  options.symmetric = random.below(2) == 0;
+  options.bn_fold = random.below(2) == 0 ? quantize::BnFold::kTf : quantize::BnFold::kSingle;
+  if (random.below(2) == 0) options.freeze_bn_delay = 3;
+  options.symmetric_weights = random.below(3) == 0;
+  return options;
+}
+
+/// Calls check(graph, options, seed) for the nets of kSeeds seeds, up to the first that fails.
+template <class Check>
+void for_random_nets(Graph (*make)(std::uint64_t seed), const Check& check) {
+  layers::register_ops();
+  quantize::register_ops();
+  for (std::uint64_t seed = 0; seed < kSeeds && !::testing::Test::HasFailure(); ++seed) {
+    Graph graph = make(seed);
+    SCOPED_TRACE(concat("seed ", seed, ", ", graph.size(), " nodes, ", graph_to_json(graph).size(), " bytes of JSON"));
+    ASSERT_NO_THROW(check(graph, random_options(seed), seed));
+  }
+}
+
+}  // namespace miniqat::testing

@@ -1,0 +1,202 @@
+// What must hold of a rewritten graph whatever the graph was. What it computes is for rewrite_random_values_test.cpp.
+#include <algorithm>
+#include <set>
+
+#include "layers/batch_norm.h"
+#include "quantize/rewrite/insert_fake_quant.h"
+#include "quantize/rewrite/layer_patterns.h"
+#include "tests/quantize/rewrite/random_rewrite.h"
+
+namespace miniqat::quantize {
+namespace {
+
+using testing::for_random_nets;
+using testing::random_net;
+using testing::well_formed_net;
+
+void expect_round_trip(const Graph& graph) {
+  graph.verify();
+  const std::string text = graph_to_json(graph);
+  const Graph again = graph_from_json(text);
+  again.verify();
+  EXPECT_EQ(graph_to_json(again), text);
+}
+
+bool is_quantized(Output weights) {
+  while (weights.node->type() == "Identity") weights = weights.node->input(0);
+  return weights.node->type() == "FakeQuant";
+}
+
+/// Every layer is matched, with weights and output quantized, or skipped with a reason.
+void expect_all_layers_seen(const Graph& graph, const RewriteOptions& options, const RewriteReport& report) {
+  const LayerSearch layers = find_layers(graph, options.scope);
+  for (const LayerMatch& match : layers.matches) {
+    const std::string name = match.layer->name();
+    EXPECT_TRUE(is_quantized(match.layer->input(match.weight_input))) << name;
+    EXPECT_TRUE(quantizer_after(match.last()->output()) || !in_scope(match.last()->name(), options.scope))
+        << name << ": " << match.text();
+  }
+  for (const LayerSkip& skip : layers.skips) EXPECT_FALSE(skip.reason.empty()) << skip.layer->name();
+  for (const Node* node : graph.nodes()) {
+    if (!is_layer(*node)) continue;
+    const auto lines = std::ranges::count(report.matches, node->name(), &MatchReport::layer);
+    EXPECT_EQ(lines, 1) << node->name();
+  }
+}
+
+std::set<std::string> names_of(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Node* node : graph.nodes()) names.insert(node->name());
+  return names;
+}
+
+std::set<std::string> difference(const std::set<std::string>& a, const std::set<std::string>& b) {
+  std::set<std::string> left;
+  std::ranges::set_difference(a, b, std::inserter(left, left.end()));
+  return left;
+}
+
+TEST(RewriteRandom, NetsAreWrittenAndReadBack) {
+  for_random_nets(random_net, [](Graph& graph, const RewriteOptions&, std::uint64_t) { expect_round_trip(graph); });
+  for_random_nets(well_formed_net,
+                  [](Graph& graph, const RewriteOptions&, std::uint64_t) { expect_round_trip(graph); });
+}
+
+/// Or the other tests here would prove little.
+TEST(RewriteRandom, NetsHoldEveryOpAndBatchNormsOfEveryFate) {
+  std::set<std::string> types;
+  std::set<std::string> fates;
+  for_random_nets(random_net, [&](Graph& graph, const RewriteOptions& options, std::uint64_t) {
+    for (const Node* node : graph.nodes()) types.emplace(node->type());
+    for (const MatchReport& norm : create_training_graph(graph, options).batch_norms)
+      fates.insert(norm.matched ? "folded" : norm.text.substr(0, norm.text.find('[')));
+  });
+  for (const char* type : {"Placeholder",
+                           "Variable",
+                           "Constant",
+                           "Conv2D",
+                           "DepthwiseConv2d",
+                           "MatMul",
+                           "BiasAdd",
+                           "Add",
+                           "Sub",
+                           "Mul",
+                           "Div",
+                           "Rsqrt",
+                           "Reciprocal",
+                           "Square",
+                           "Relu",
+                           "Relu6",
+                           "Identity",
+                           "Softmax",
+                           "Dropout",
+                           "BatchNorm",
+                           "Reshape",
+                           "Concat",
+                           "Pad",
+                           "MaxPool",
+                           "AvgPool",
+                           "Mean",
+                           "SpaceToBatchND",
+                           "BatchToSpaceND",
+                           "FakeQuant"})
+    EXPECT_TRUE(types.contains(type)) << type;
+  EXPECT_TRUE(fates.contains("folded"));
+  EXPECT_GE(fates.size(), 6u);
+}
+
+TEST(RewriteRandom, TwiceIsTheSameAsOnce) {
+  for (const auto make : {random_net, well_formed_net})
+    for_random_nets(make, [](Graph& graph, const RewriteOptions& options, std::uint64_t) {
+      create_training_graph(graph, options);
+      const std::string once = graph_to_json(graph);
+      EXPECT_TRUE(create_training_graph(graph, options).inserted.empty());
+      EXPECT_EQ(graph_to_json(graph), once);
+    });
+}
+
+TEST(RewriteRandom, ForEvaluationTwiceIsTheSameAsOnce) {
+  for (const auto make : {random_net, well_formed_net})
+    for_random_nets(make, [](Graph& graph, const RewriteOptions& options, std::uint64_t) {
+      create_eval_graph(graph, options);
+      const std::string once = graph_to_json(graph);
+      EXPECT_TRUE(create_eval_graph(graph, options).inserted.empty());
+      EXPECT_EQ(graph_to_json(graph), once);
+    });
+}
+
+TEST(RewriteRandom, EvaluationIsTheSameOfTheTrainingGraphAsOfTheOriginal) {
+  for (const auto make : {random_net, well_formed_net})
+    for_random_nets(make, [](Graph& graph, const RewriteOptions& options, std::uint64_t) {
+      Graph evaluation = graph.clone();
+      create_eval_graph(evaluation, options);
+      create_training_graph(graph, options);
+      EXPECT_TRUE(create_eval_graph(graph, options).inserted.empty());
+      EXPECT_EQ(difference(names_of(graph), names_of(evaluation)), std::set<std::string>());
+      EXPECT_EQ(difference(names_of(evaluation), names_of(graph)), std::set<std::string>());
+      for (const Node* node : graph.nodes()) {
+        const Node* same = evaluation.find(node->name());
+        if (!same) continue;
+        EXPECT_EQ(node->type(), same->type()) << node->name();
+        for (std::size_t i = 0; i < node->inputs().size(); ++i)
+          EXPECT_EQ(node->inputs()[i].name(), same->inputs()[i].name()) << node->name() << " input " << i;
+      }
+    });
+}
+
+TEST(RewriteRandom, IsSoundAndRoundTrips) {
+  for (const auto make : {random_net, well_formed_net})
+    for_random_nets(make, [](Graph& graph, const RewriteOptions& options, std::uint64_t) {
+      create_training_graph(graph, options);
+      expect_round_trip(graph);
+      create_eval_graph(graph, options);
+      expect_round_trip(graph);
+    });
+}
+
+TEST(RewriteRandom, EveryLayerIsQuantizedOrSkippedWithAReason) {
+  for (const auto make : {random_net, well_formed_net})
+    for_random_nets(make, [](Graph& graph, const RewriteOptions& options, std::uint64_t) {
+      Graph evaluation = graph.clone();
+      expect_all_layers_seen(evaluation, options, create_eval_graph(evaluation, options));
+      expect_all_layers_seen(graph, options, create_training_graph(graph, options));
+    });
+}
+
+TEST(RewriteRandom, StrictRefusesAllOrNothing) {
+  for_random_nets(random_net, [](Graph& graph, RewriteOptions options, std::uint64_t) {
+    const std::string before = graph_to_json(graph);
+    Graph lenient = graph.clone();
+    create_training_graph(lenient, options);
+    options.strict = true;
+    try {
+      create_training_graph(graph, options);
+    } catch (const Error&) {
+      EXPECT_EQ(graph_to_json(graph), before);
+      return;
+    }
+    EXPECT_EQ(graph_to_json(graph), graph_to_json(lenient));
+  });
+}
+
+TEST(RewriteRandom, StrictHoldsForWellFormedNets) {
+  for_random_nets(well_formed_net, [](Graph& graph, RewriteOptions options, std::uint64_t) {
+    options.strict = true;
+    options.float_pools = false;
+    Graph evaluation = graph.clone();
+    create_training_graph(graph, options);
+    create_eval_graph(evaluation, options);
+    for (const Graph* rewritten : {&graph, &evaluation}) {
+      const LayerSearch layers = find_layers(*rewritten, options.scope);
+      EXPECT_GE(layers.matches.size(), 3u);
+      for (const LayerSkip& skip : layers.skips) EXPECT_TRUE(skip.statistics) << skip.layer->name();
+      for (const LayerMatch& match : layers.matches) {
+        EXPECT_TRUE(is_quantized(match.layer->input(match.weight_input))) << match.layer->name();
+        EXPECT_NE(quantizer_after(match.last()->output()), nullptr) << match.layer->name();
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace miniqat::quantize
