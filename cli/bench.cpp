@@ -9,6 +9,7 @@
 #include "cli/bench_kernels.h"
 #include "cli/bench_machine.h"
 #include "cli/bench_steps.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/model_source.h"
 #include "cli/run_directory.h"
@@ -149,33 +150,31 @@ void bench(BenchArguments arguments) {
 
 }  // namespace
 
-void add_bench(CLI::App& program) {
-  CLI::App* command = program.add_subcommand(
+void add_bench(CommandLine& program) {
+  Command command = program.command(
       "bench", "Measure this machine: fake quantization beside memcpy, training steps in float and with QAT");
   const auto arguments = std::make_shared<BenchArguments>();
-  command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
-  command->add_flag("--quick", arguments->quick, "a rough picture in seconds, without mobilenet_v1 unless it is named");
-  CLI::Option* kernels = command->add_flag("--kernels-only", arguments->kernels_only, "no training steps");
-  CLI::Option* steps = command->add_flag("--steps-only", arguments->steps_only, "training steps only");
-  steps->excludes(kernels);
+  command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
+  command.flag("--quick", arguments->quick, "a rough picture in seconds, without mobilenet_v1 unless it is named");
+  const Flag kernels = command.flag("--kernels-only", arguments->kernels_only, "no training steps");
+  Flag steps = command.flag("--steps-only", arguments->steps_only, "training steps only");
+  steps.excludes(kernels);
   command
-      ->add_option("--models", arguments->models,
-                   "names from `miniqat models`, separated by commas; lenet,lenet5,mobilenet_v1 when left out")
-      ->delimiter(',')
-      ->excludes(kernels)
-      ->default_str("");
-  command->add_option("--elements", arguments->elements, "sizes of the tensors to quantize, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 28))
-      ->excludes(steps)
-      ->default_str("10000,1000000,16000000");
-  command
-      ->add_option("--batch-size", arguments->batch_size, "pictures a step; 0: 128, or 64 for models with batch norm")
-      ->check(CLI::Range(0, 65536))
-      ->excludes(kernels);
-  command->add_option("--out", arguments->out, "write machine and figures to this file as JSON, too")
-      ->type_name("FILE");
-  command->callback([arguments] { bench(*arguments); });
+      .option("--models", arguments->models,
+              "names from `miniqat models`, separated by commas; lenet,lenet5,mobilenet_v1 when left out")
+      .separated_by(',')
+      .excludes(kernels)
+      .shown_default("");
+  command.option("--elements", arguments->elements, "sizes of the tensors to quantize, separated by commas")
+      .separated_by(',')
+      .in_range(std::int64_t{1}, std::int64_t{1} << 28)
+      .excludes(steps)
+      .shown_default("10000,1000000,16000000");
+  command.option("--batch-size", arguments->batch_size, "pictures a step; 0: 128, or 64 for models with batch norm")
+      .in_range(0, 65536)
+      .excludes(kernels);
+  command.option("--out", arguments->out, "write machine and figures to this file as JSON, too").value_name("FILE");
+  command.action([arguments] { bench(*arguments); });
 }
 
 }  // namespace miniqat::cli

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/evaluator.h"
 #include "cli/flag_checks.h"
@@ -319,20 +320,20 @@ class Calibration {
 
 }  // namespace
 
-void add_calibrate(CLI::App& program) {
-  CLI::App* command = program.add_subcommand(
+void add_calibrate(CommandLine& program) {
+  Command command = program.command(
       "calibrate", "Quantize a float run without training: rewrite its graph and find the ranges from some batches");
   const auto arguments = std::make_shared<CalibrateArguments>();
-  command->add_option("--run", arguments->run, "the directory of a float run")->required();
-  command->add_option("--out", arguments->out, "the run directory to make")->required();
-  command->add_option("--dataset", arguments->dataset, "the run's own when left out");
-  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
-  command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
-  command->add_flag("--overwrite", arguments->overwrite, "delete the run that is in --out");
-  command->add_flag("--verbose", arguments->verbose, "print the rewrite's report and every quantizer's range");
-  const auto flags = std::make_shared<SettingFlags<CalibrateSettings>>(*command, "Calibration");
-  const auto rewrite_flags = std::make_shared<SettingFlags<CalibratedRewrite>>(*command, "Quantization");
-  command->callback([arguments, flags, rewrite_flags] {
+  command.option("--run", arguments->run, "the directory of a float run").required();
+  command.option("--out", arguments->out, "the run directory to make").required();
+  command.option("--dataset", arguments->dataset, "the run's own when left out");
+  command.option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
+  command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out");
+  command.flag("--verbose", arguments->verbose, "print the rewrite's report and every quantizer's range");
+  const auto flags = std::make_shared<SettingFlags<CalibrateSettings>>(command, "Calibration");
+  const auto rewrite_flags = std::make_shared<SettingFlags<CalibratedRewrite>>(command, "Quantization");
+  command.action([arguments, flags, rewrite_flags] {
     CalibrateSettings settings;
     flags->apply(settings);
     check(settings, flags->was_given("percentile"));

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/evaluator.h"
 #include "cli/flag_checks.h"
@@ -139,24 +140,23 @@ void evaluate_what_was_given(const EvalArguments& arguments) {
 
 }  // namespace
 
-void add_eval(CLI::App& program) {
-  CLI::App* command =
-      program.add_subcommand("eval", "Measure a run's accuracy with its evaluation graph, or as integers");
+void add_eval(CommandLine& program) {
+  Command command = program.command("eval", "Measure a run's accuracy with its evaluation graph, or as integers");
   const auto arguments = std::make_shared<EvalArguments>();
-  command->add_option("--run", arguments->run, "a run directory");
-  command->add_option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
-  command->add_option("--dataset", arguments->dataset, "the run's own when left out; --model needs it");
-  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
-  command->add_option("--checkpoint", arguments->checkpoint,
-                      "another .safetensors file or run directory than the run's own");
-  command->add_option("--split", arguments->split, "test or train")->check(CLI::IsMember({"test", "train"}));
-  command->add_option("--examples", arguments->limit, "only the first so many pictures of the split; 0: all")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));
-  command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
-  command->add_flag("--integer", arguments->integer,
-                    "convert the run to an integer-only model and measure that instead of the simulation");
-  command->add_flag("--json", arguments->json, "print one JSON object");
-  command->callback([arguments] { evaluate_what_was_given(*arguments); });
+  command.option("--run", arguments->run, "a run directory");
+  command.option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
+  command.option("--dataset", arguments->dataset, "the run's own when left out; --model needs it");
+  command.option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command.option("--checkpoint", arguments->checkpoint,
+                 "another .safetensors file or run directory than the run's own");
+  command.option("--split", arguments->split, "test or train").one_of({"test", "train"});
+  command.option("--examples", arguments->limit, "only the first so many pictures of the split; 0: all")
+      .in_range(std::int64_t{0}, std::int64_t{1} << 31);
+  command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
+  command.flag("--integer", arguments->integer,
+               "convert the run to an integer-only model and measure that instead of the simulation");
+  command.flag("--json", arguments->json, "print one JSON object");
+  command.action([arguments] { evaluate_what_was_given(*arguments); });
 }
 
 }  // namespace miniqat::cli

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/integer_source.h"
 #include "cli/rewritten_graph.h"
@@ -89,7 +90,7 @@ std::string file_of(const ExportArguments& arguments, const integer::Model& mode
 }
 
 /// A flag that means nothing to the chosen format is a misunderstanding.
-void check(const ExportArguments& arguments, const CLI::App& command) {
+void check(const ExportArguments& arguments, const Command& command) {
   constexpr std::array<std::pair<const char*, const char*>, 7> kFlags = {{{"--float-io", "tflite"},
                                                                           {"--int8", "tflite"},
                                                                           {"--8-bit-weights", "onnx"},
@@ -98,9 +99,9 @@ void check(const ExportArguments& arguments, const CLI::App& command) {
                                                                           {"--dataset", "c"},
                                                                           {"--data-dir", "c"}}};
   for (const auto& [flag, format] : kFlags)
-    if (command.count(flag) > 0 && arguments.format != format)
+    if (command.was_given(flag) && arguments.format != format)
       throw UsageError(concat(flag, " is for --format ", format));
-  if (command.count("--input-zero-point") > command.count("--input-scale"))
+  if (command.was_given("--input-zero-point") && !command.was_given("--input-scale"))
     throw UsageError("--input-zero-point goes with --input-scale");
   if (arguments.input_scale && (!std::isnormal(*arguments.input_scale) || *arguments.input_scale < 0))
     throw UsageError(concat("--input-scale must be a positive number, not ", *arguments.input_scale));
@@ -146,39 +147,36 @@ void export_run(const ExportArguments& arguments) {
 
 }  // namespace
 
-void add_export(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("export", "Write a run as an integer-only model for other runtimes");
+void add_export(CommandLine& program) {
+  Command command = program.command("export", "Write a run as an integer-only model for other runtimes");
   const auto arguments = std::make_shared<ExportArguments>();
-  command->add_option("--run", arguments->run, "a run directory")->required();
+  command.option("--run", arguments->run, "a run directory").required();
   command
-      ->add_option(
-          "--format", arguments->format,
-          "miniqat: for the engine here, weights packed to their bits; tflite: TensorFlow Lite (LiteRT), 8 bits; "
-          "onnx: ONNX Runtime, QDQ; c: C99 source and header; json: plain integers")
-      ->required()
-      ->check(CLI::IsMember({"miniqat", "tflite", "onnx", "c", "json"}));
-  command->add_option("--out", arguments->out, "the file to write; replaced when it is there")->required();
-  command->add_option("--checkpoint", arguments->checkpoint,
-                      "another .safetensors file or run directory than the run's own");
-  command->add_option(
-      "--input-scale", arguments->input_scale,
-      "what a step of the input's bytes stands for; as in the data set that the run was trained on when "
-      "left out");
-  command
-      ->add_option("--input-zero-point", arguments->input_zero_point, "with --input-scale: the byte that stands for 0")
-      ->check(CLI::Range(0, 255));
-  command->add_flag("--float-io", arguments->float_io, "tflite: float32 input and output instead of integers");
-  command->add_flag("--int8", arguments->int8,
-                    "tflite: int8 also where uint8 would do; weights of 8 bits need --symmetric-weights of train or "
-                    "calibrate for it");
-  command->add_flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
-  command->add_option("--prefix", arguments->prefix, "c: of every name; the file's name when left out");
-  command->add_option("--test-vectors", arguments->test_vectors, "c: so many test pictures with expected integers")
-      ->check(CLI::Range(1, 1000));
-  command->add_option("--dataset", arguments->dataset, "c: whose test pictures; the run's own when left out");
-  command->add_option("--data-dir", arguments->data_dir, "c: where its files are (or MINIQAT_DATA_DIR)");
-  command->callback([arguments, command] {
-    check(*arguments, *command);
+      .option("--format", arguments->format,
+              "miniqat: for the engine here, weights packed to their bits; tflite: TensorFlow Lite (LiteRT), 8 bits; "
+              "onnx: ONNX Runtime, QDQ; c: C99 source and header; json: plain integers")
+      .required()
+      .one_of({"miniqat", "tflite", "onnx", "c", "json"});
+  command.option("--out", arguments->out, "the file to write; replaced when it is there").required();
+  command.option("--checkpoint", arguments->checkpoint,
+                 "another .safetensors file or run directory than the run's own");
+  command.option("--input-scale", arguments->input_scale,
+                 "what a step of the input's bytes stands for; as in the data set that the run was trained on when "
+                 "left out");
+  command.option("--input-zero-point", arguments->input_zero_point, "with --input-scale: the byte that stands for 0")
+      .in_range(0, 255);
+  command.flag("--float-io", arguments->float_io, "tflite: float32 input and output instead of integers");
+  command.flag("--int8", arguments->int8,
+               "tflite: int8 also where uint8 would do; weights of 8 bits need --symmetric-weights of train or "
+               "calibrate for it");
+  command.flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
+  command.option("--prefix", arguments->prefix, "c: of every name; the file's name when left out");
+  command.option("--test-vectors", arguments->test_vectors, "c: so many test pictures with expected integers")
+      .in_range(1, 1000);
+  command.option("--dataset", arguments->dataset, "c: whose test pictures; the run's own when left out");
+  command.option("--data-dir", arguments->data_dir, "c: where its files are (or MINIQAT_DATA_DIR)");
+  command.action([arguments, command] {
+    check(*arguments, command);
     export_run(*arguments);
   });
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/graph_diff.h"
 #include "cli/graph_dot.h"
@@ -96,25 +97,25 @@ void inspect(const InspectArguments& arguments) {
 
 }  // namespace
 
-void add_inspect(CLI::App& program) {
-  CLI::App* command = program.add_subcommand(
+void add_inspect(CommandLine& program) {
+  Command command = program.command(
       "inspect", "Show a graph: nodes, parameters, multiply-adds, quantizers; or what a rewrite made of it");
   const auto arguments = std::make_shared<InspectArguments>();
   command
-      ->add_option("graph", arguments->graphs,
-                   "graph JSON, or a run directory for its training graph; two of them, before and after, with --diff")
-      ->required()
-      ->expected(1, 2)
-      ->type_name("FILE")
-      ->default_str("");
-  CLI::Option* dot = command->add_option(
+      .option("graph", arguments->graphs,
+              "graph JSON, or a run directory for its training graph; two of them, before and after, with --diff")
+      .required()
+      .takes(1, 2)
+      .value_name("FILE")
+      .shown_default("");
+  const Flag dot = command.option(
       "--dot", arguments->dot,
       "write a picture as Graphviz text to this file instead (- prints it): quantizers coloured by role, scopes boxed");
   command
-      ->add_flag("--diff", arguments->diff,
-                 "compare two graphs instead: nodes added and removed, edges rerouted, attributes and outputs changed")
-      ->excludes(dot);
-  command->callback([arguments] { inspect(*arguments); });
+      .flag("--diff", arguments->diff,
+            "compare two graphs instead: nodes added and removed, edges rerouted, attributes and outputs changed")
+      .excludes(dot);
+  command.action([arguments] { inspect(*arguments); });
 }
 
 }  // namespace miniqat::cli

@@ -1,9 +1,11 @@
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/standard_streams.h"
@@ -103,16 +105,17 @@ void add_commands(CLI::App& program) {
   program.set_version_flag("--version", "miniqat 0.1");
   program.require_subcommand(1);
   program.option_defaults()->always_capture_default();
-  add_train(program);
-  add_calibrate(program);
-  add_eval(program);
-  add_rewrite(program);
-  add_run(program);
-  add_inspect(program);
-  add_models(program);
-  add_export(program);
-  add_verify(program);
-  add_bench(program);
+  CommandLine line(program);
+  add_train(line);
+  add_calibrate(line);
+  add_eval(line);
+  add_rewrite(line);
+  add_run(line);
+  add_inspect(line);
+  add_models(line);
+  add_export(line);
+  add_verify(line);
+  add_bench(line);
   program.footer(kEnvironment);
   program.parse_complete_callback(check_environment);
 }

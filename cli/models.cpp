@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/usage_error.h"
 #include "core/graph/graph_json.h"
@@ -44,7 +45,7 @@ void list() {
 }
 
 void write_graphs(const ModelsArguments& arguments) {
-  // CLI::Range lets a NaN pass.
+  // in_range() lets a NaN pass.
   if (std::isnan(arguments.width)) throw UsageError("--width must be a number");
   const models::Model& model = as_usage([&]() -> const models::Model& { return models::find_model(arguments.model); });
   const Graph graph = as_usage([&] { return build(model, arguments); });
@@ -56,27 +57,23 @@ void write_graphs(const ModelsArguments& arguments) {
 
 }  // namespace
 
-void add_models(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("models", "List the models, or write one as graph JSON");
+void add_models(CommandLine& program) {
+  Command command = program.command("models", "List the models, or write one as graph JSON");
   const auto arguments = std::make_shared<ModelsArguments>();
-  CLI::Option* model = command->add_option("--model", arguments->model, "write this model's graph");
-  command->add_option("--out", arguments->out, "where it goes; printed when left out")->needs(model);
-  command->add_option("--batch-size", arguments->batch_size, "pictures a batch")
-      ->check(CLI::Range(1, 65536))
-      ->needs(model);
+  const Flag model = command.option("--model", arguments->model, "write this model's graph");
+  command.option("--out", arguments->out, "where it goes; printed when left out").needs(model);
+  command.option("--batch-size", arguments->batch_size, "pictures a batch").in_range(1, 65536).needs(model);
   command
-      ->add_option("--image-size", arguments->image_size,
-                   "height and width of the pictures; left out: the published ones. At most 64: MobileNets begin with "
-                   "stride 1, not 2")
-      ->check(CLI::Range(1, 4096))
-      ->needs(model);
-  command->add_option("--classes", arguments->classes, "classes to tell apart; left out: as published")
-      ->check(CLI::Range(1, 100000))
-      ->needs(model);
-  command->add_option("--width", arguments->width, "multiplies the channels")
-      ->check(CLI::Range(0.01, 16.0))
-      ->needs(model);
-  command->callback([arguments] { arguments->model.empty() ? list() : write_graphs(*arguments); });
+      .option("--image-size", arguments->image_size,
+              "height and width of the pictures; left out: the published ones. At most 64: MobileNets begin with "
+              "stride 1, not 2")
+      .in_range(1, 4096)
+      .needs(model);
+  command.option("--classes", arguments->classes, "classes to tell apart; left out: as published")
+      .in_range(1, 100000)
+      .needs(model);
+  command.option("--width", arguments->width, "multiplies the channels").in_range(0.01, 16.0).needs(model);
+  command.action([arguments] { arguments->model.empty() ? list() : write_graphs(*arguments); });
 }
 
 }  // namespace miniqat::cli

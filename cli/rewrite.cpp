@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/flag_checks.h"
 #include "cli/rewrite_settings.h"
@@ -51,17 +52,17 @@ void rewrite(const RewriteArguments& arguments, const RewriteSettings& options,
 
 }  // namespace
 
-void add_rewrite(CLI::App& program) {
-  CLI::App* command = program.add_subcommand(
-      "rewrite", "Fold batch norms into their layers and insert quantizers, in a graph JSON file");
+void add_rewrite(CommandLine& program) {
+  Command command =
+      program.command("rewrite", "Fold batch norms into their layers and insert quantizers, in a graph JSON file");
   const auto arguments = std::make_shared<RewriteArguments>();
-  command->add_option("--graph", arguments->graph, "the graph to rewrite")->required();
-  command->add_option("--mode", arguments->mode, "train or eval")->check(CLI::IsMember({"train", "eval"}));
-  command->add_option("--out", arguments->out,
-                      "where the rewritten graph goes; printed when left out, unless the report is");
-  command->add_flag("--report", arguments->report, "print what was matched, skipped and quantized, and why");
-  const auto flags = std::make_shared<SettingFlags<RewriteSettings>>(*command, "Quantization");
-  command->callback([arguments, flags] {
+  command.option("--graph", arguments->graph, "the graph to rewrite").required();
+  command.option("--mode", arguments->mode, "train or eval").one_of({"train", "eval"});
+  command.option("--out", arguments->out,
+                 "where the rewritten graph goes; printed when left out, unless the report is");
+  command.flag("--report", arguments->report, "print what was matched, skipped and quantized, and why");
+  const auto flags = std::make_shared<SettingFlags<RewriteSettings>>(command, "Quantization");
+  command.action([arguments, flags] {
     RewriteSettings options;
     flags->apply(options);
     for (const char* setting : {"quant_delay", "freeze_bn_delay", "bn_fold"})

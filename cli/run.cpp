@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/memory.h"
 #include "cli/random_feeds.h"
@@ -139,39 +140,37 @@ void run(const RunArguments& arguments) {
 
 }  // namespace
 
-void add_run(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("run", "Run any graph once and write what it computes");
+void add_run(CommandLine& program) {
+  Command command = program.command("run", "Run any graph once and write what it computes");
   const auto arguments = std::make_shared<RunArguments>();
-  command->add_option("--graph", arguments->graph, "graph JSON")->required();
-  command->add_option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
-      ->delimiter(',')
-      ->default_str("");
-  command->add_option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name");
-  command->add_flag("--random-feeds", arguments->random_feeds,
-                    "random numbers for placeholders that are not fed: normal ones, or labels of the loss");
-  CLI::Option* checkpoint =
-      command->add_option("--checkpoint", arguments->checkpoint,
-                          ".safetensors or run directory with the variables; freshly initialised otherwise");
+  command.option("--graph", arguments->graph, "graph JSON").required();
+  command.option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
+      .separated_by(',')
+      .shown_default("");
+  command.option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name");
+  command.flag("--random-feeds", arguments->random_feeds,
+               "random numbers for placeholders that are not fed: normal ones, or labels of the loss");
+  const Flag checkpoint =
+      command.option("--checkpoint", arguments->checkpoint,
+                     ".safetensors or run directory with the variables; freshly initialised otherwise");
   command
-      ->add_flag("--by-name", arguments->by_name,
-                 "take from the checkpoint what fits by name: that of a float graph for a rewritten one, say")
-      ->needs(checkpoint);
-  command->add_flag(
+      .flag("--by-name", arguments->by_name,
+            "take from the checkpoint what fits by name: that of a float graph for a rewritten one, say")
+      .needs(checkpoint);
+  command.flag(
       "--train", arguments->train,
       "as in a training step: batch statistics, observers, dropout; changed variables are written as variable/<name>");
-  command->add_option("--step", arguments->step, "set the quantization step counter before the run (--train adds one)")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 62));
-  command->add_option("--gradients-of", arguments->gradients_of,
-                      "also write grad/<name> of this tensor (its sum) for trainable variables and fed placeholders");
-  command->add_option("--out", arguments->out, "the .safetensors file to write")->required();
-  command->add_option("--seed", arguments->seed, "of initial values, dropout and random feeds")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
-  command->add_option("--backend", arguments->backend, "fast, or the naive reference loops")
-      ->check(CLI::IsMember({"fast", "reference"}));
-  command->add_option("--precision", arguments->precision, "float32, or float64 on the reference loops")
-      ->check(CLI::IsMember({"float32", "float64"}));
-  command->callback([arguments] { run(*arguments); });
+  command.option("--step", arguments->step, "set the quantization step counter before the run (--train adds one)")
+      .in_range(std::int64_t{0}, std::int64_t{1} << 62);
+  command.option("--gradients-of", arguments->gradients_of,
+                 "also write grad/<name> of this tensor (its sum) for trainable variables and fed placeholders");
+  command.option("--out", arguments->out, "the .safetensors file to write").required();
+  command.option("--seed", arguments->seed, "of initial values, dropout and random feeds").not_negative();
+  command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
+  command.option("--backend", arguments->backend, "fast, or the naive reference loops").one_of({"fast", "reference"});
+  command.option("--precision", arguments->precision, "float32, or float64 on the reference loops")
+      .one_of({"float32", "float64"});
+  command.action([arguments] { run(*arguments); });
 }
 
 }  // namespace miniqat::cli

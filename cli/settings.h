@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -10,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cli/command_line.h"
 #include "cli/usage_error.h"
 #include "core/json_text.h"
 #include "core/quote.h"
@@ -60,24 +60,16 @@ void check_options(const Check& check) {
 template <class Settings>
 class SettingFlags {
  public:
-  explicit SettingFlags(CLI::App& command, const std::string& group) {
+  explicit SettingFlags(Command& command, const std::string& heading) {
     Settings::visit([&](const char* name, auto access, const char* help) {
-      auto& field = access(given_);
-      CLI::Option* option;
-      using Field = std::remove_reference_t<decltype(field)>;
-      if constexpr (std::is_same_v<Field, bool>)
-        option = command.add_flag(flag_of(name), field, help);
-      else if constexpr (std::is_enum_v<Field>)
-        option = add_choice(command, flag_of(name), field, help);
-      else
-        option = command.add_option(flag_of(name), field, help);
+      Flag flag = add(command, flag_of(name), access(given_), help);
       // So that a flag added to a line that has it already wins.
-      options_[name] = option->group(group)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      flags_.emplace(name, flag.heading(heading).last_wins());
     });
   }
   SettingFlags(const SettingFlags&) = delete;
 
-  bool was_given(const std::string& field) const { return options_.at(field)->count() > 0; }
+  bool was_given(const std::string& field) const { return flags_.at(field).was_given(); }
   /// Overwrites the fields whose flags stood on the command line.
   void apply(Settings& settings) const {
     Settings::visit([&](const char* name, auto access, const char*) {
@@ -86,19 +78,23 @@ class SettingFlags {
   }
 
  private:
-  template <class Enum>
-  static CLI::Option* add_choice(CLI::App& command, const std::string& flag, Enum& field, const char* help) {
-    std::vector<std::string> names;
-    for (const std::string_view name : names_of(field)) names.emplace_back(name);
-    const auto set = [&field, names](const std::string& value) {
-      field = static_cast<Enum>(std::ranges::find(names, value) - names.begin());
-    };
-    CLI::Option* option = command.add_option_function<std::string>(flag, set, help)->check(CLI::IsMember(names));
-    return option->default_str(names[static_cast<std::size_t>(field)]);
+  template <class Field>
+  static Flag add(Command& command, const std::string& name, Field& field, const char* help) {
+    if constexpr (std::is_same_v<Field, bool>) {
+      return command.flag(name, field, help);
+    } else if constexpr (std::is_enum_v<Field>) {
+      std::vector<std::string> names;
+      for (const std::string_view value : names_of(field)) names.emplace_back(value);
+      return command.choice(
+          name, names, static_cast<std::size_t>(field), [&field](std::size_t i) { field = static_cast<Field>(i); },
+          help);
+    } else {
+      return command.option(name, field, help);
+    }
   }
 
   Settings given_;
-  std::map<std::string, CLI::Option*> options_;
+  std::map<std::string, Flag> flags_;
 };
 
 template <class T>

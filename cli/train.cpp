@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_source.h"
@@ -156,32 +157,28 @@ void train_as_asked(const TrainArguments& arguments, const SettingFlags<TrainSet
 
 }  // namespace
 
-void add_train(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("train", "Train a model, in float or with simulated quantization");
+void add_train(CommandLine& program) {
+  Command command = program.command("train", "Train a model, in float or with simulated quantization");
   const auto arguments = std::make_shared<TrainArguments>();
-  command->add_option("--out", arguments->out,
-                      "the run directory; runs/<model>-<data set>-<bits>-seed<n> when left out");
-  command->add_option("--config", arguments->config,
-                      "a JSON file with settings, as a run's config.json; flags win over it");
-  command->add_flag("--resume", arguments->extras.resume,
-                    "go on with the run in --out, which more --epochs or --steps make longer");
-  command->add_flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one");
-  command->add_option("--stop-at", arguments->extras.stop_at, "end after this step, to be resumed later")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--verbose", arguments->extras.verbose,
-                    "print the rewrite's report, the plan's memory and every name of --init-checkpoint");
-  const CLI::Option* profile =
+  command.option("--out", arguments->out, "the run directory; runs/<model>-<data set>-<bits>-seed<n> when left out");
+  command.option("--config", arguments->config, "a JSON file with settings, as a run's config.json; flags win over it");
+  command.flag("--resume", arguments->extras.resume,
+               "go on with the run in --out, which more --epochs or --steps make longer");
+  command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one");
+  command.option("--stop-at", arguments->extras.stop_at, "end after this step, to be resumed later").positive();
+  command.flag("--verbose", arguments->extras.verbose,
+               "print the rewrite's report, the plan's memory and every name of --init-checkpoint");
+  const Flag profile =
       command
-          ->add_option(
-              "--profile", arguments->profile,
-              "print where the time of the steps went, by node, op and phase, and write the last 10 of them as "
-              "a Chrome trace to FILE; without FILE to trace.json in the run directory")
-          ->expected(0, 1)
-          ->type_name("[FILE]")
-          ->default_str("");
-  const auto flags = std::make_shared<SettingFlags<TrainSettings>>(*command, "Settings (kept in config.json)");
-  command->callback([arguments, flags, profile] {
-    if (profile->count() > 0) arguments->extras.profile = checked_trace_path(arguments->profile);
+          .option("--profile", arguments->profile,
+                  "print where the time of the steps went, by node, op and phase, and write the last 10 of them as "
+                  "a Chrome trace to FILE; without FILE to trace.json in the run directory")
+          .takes(0, 1)
+          .value_name("[FILE]")
+          .shown_default("");
+  const auto flags = std::make_shared<SettingFlags<TrainSettings>>(command, "Settings (kept in config.json)");
+  command.action([arguments, flags, profile] {
+    if (profile.was_given()) arguments->extras.profile = checked_trace_path(arguments->profile);
     train_as_asked(*arguments, *flags);
   });
 }

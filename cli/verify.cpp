@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/integer_source.h"
 #include "cli/interrupt.h"
@@ -78,7 +79,7 @@ void ask_runtimes(const VerifyArguments& arguments, const integer::Model& model,
   InterruptGuard::check();
 }
 
-/// CLI::Range lets NaN pass.
+/// in_range() lets a NaN pass.
 void check(const Bounds& bounds) {
   for (const std::optional<double>& bound : {bounds.accuracy_difference, bounds.agreement, bounds.runtime_agreement})
     if (bound && std::isnan(*bound)) throw UsageError("a bound must be a number");
@@ -121,52 +122,50 @@ void verify_run(const VerifyArguments& arguments) {
 
 }  // namespace
 
-void add_verify(CLI::App& program) {
-  CLI::App* command = program.add_subcommand(
+void add_verify(CommandLine& program) {
+  Command command = program.command(
       "verify", "Compare a run's simulated graph, the integer engine and exported files in their runtimes");
   const auto arguments = std::make_shared<VerifyArguments>();
-  command->add_option("--run", arguments->run, "a run directory")->required();
-  command->add_option("--dataset", arguments->dataset, "the run's own when left out");
-  command->add_option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
-  command->add_option("--checkpoint", arguments->checkpoint,
-                      "another .safetensors file or run directory than the run's own");
-  command->add_option("--examples", arguments->limit, "only the first so many test pictures; 0: all")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31));
-  CLI::Option* without =
-      command->add_flag("--no-runtimes", arguments->no_runtimes, "leave LiteRT and ONNX Runtime out");
+  command.option("--run", arguments->run, "a run directory").required();
+  command.option("--dataset", arguments->dataset, "the run's own when left out");
+  command.option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command.option("--checkpoint", arguments->checkpoint,
+                 "another .safetensors file or run directory than the run's own");
+  command.option("--examples", arguments->limit, "only the first so many test pictures; 0: all")
+      .in_range(std::int64_t{0}, std::int64_t{1} << 31);
+  const Flag without = command.flag("--no-runtimes", arguments->no_runtimes, "leave LiteRT and ONNX Runtime out");
   command
-      ->add_option("--runtimes", arguments->runtimes,
-                   "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: tests/runtimes of the "
-                   "source tree, where it is there)")
-      ->excludes(without);
+      .option("--runtimes", arguments->runtimes,
+              "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: tests/runtimes of the "
+              "source tree, where it is there)")
+      .excludes(without);
   command
-      ->add_option("--runtime-timeout", arguments->runtime_timeout,
-                   "seconds after which a runtime that has not ended is killed, which is its failure; 0: never")
-      ->check(CLI::Range(0, 1 << 30))
-      ->excludes(without);
+      .option("--runtime-timeout", arguments->runtime_timeout,
+              "seconds after which a runtime that has not ended is killed, which is its failure; 0: never")
+      .in_range(0, 1 << 30)
+      .excludes(without);
   command
-      ->add_option("--max-accuracy-difference", arguments->bounds.accuracy_difference,
-                   "bound: points between simulated and integer accuracy")
-      ->check(CLI::Range(0.0, 100.0));
+      .option("--max-accuracy-difference", arguments->bounds.accuracy_difference,
+              "bound: points between simulated and integer accuracy")
+      .in_range(0.0, 100.0);
   command
-      ->add_option("--min-agreement", arguments->bounds.agreement,
-                   "bound: percent of pictures that both give the same class")
-      ->check(CLI::Range(0.0, 100.0));
+      .option("--min-agreement", arguments->bounds.agreement,
+              "bound: percent of pictures that both give the same class")
+      .in_range(0.0, 100.0);
   command
-      ->add_option(
-          "--max-steps", arguments->bounds.steps,
-          "bound: steps between an operation and its simulation, given equal inputs; 1 when left out, which is "
-          "what rounding may make, 255 for no bound")
-      ->check(CLI::Range(0, 255));
+      .option("--max-steps", arguments->bounds.steps,
+              "bound: steps between an operation and its simulation, given equal inputs; 1 when left out, which is "
+              "what rounding may make, 255 for no bound")
+      .in_range(0, 255);
   command
-      ->add_option("--min-runtime-agreement", arguments->bounds.runtime_agreement,
-                   "bound: percent of pictures that another runtime gives the integer engine's class")
-      ->check(CLI::Range(0.0, 100.0))
-      ->excludes(without);
-  command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
-  command->add_option("--out", arguments->out, "write the comparison to this file as JSON, too");
-  command->add_flag("--json", arguments->json, "print JSON instead of a table");
-  command->callback([arguments] { verify_run(*arguments); });
+      .option("--min-runtime-agreement", arguments->bounds.runtime_agreement,
+              "bound: percent of pictures that another runtime gives the integer engine's class")
+      .in_range(0.0, 100.0)
+      .excludes(without);
+  command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
+  command.option("--out", arguments->out, "write the comparison to this file as JSON, too");
+  command.flag("--json", arguments->json, "print JSON instead of a table");
+  command.action([arguments] { verify_run(*arguments); });
 }
 
 }  // namespace miniqat::cli

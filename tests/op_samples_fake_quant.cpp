@@ -31,11 +31,6 @@ OpSample passing_through(OpSample sample) {
   return sample;
 }
 
-OpSample evaluating(OpSample sample) {
-  sample.training = false;
-  return sample;
-}
-
 }  // namespace
 
 std::vector<OpSample> fake_quant_samples() {

@@ -14,11 +14,6 @@ OpSample sample(std::string type, std::string label, std::string attributes, int
           .high = 3};
 }
 
-OpSample evaluating(OpSample sample) {
-  sample.training = false;
-  return sample;
-}
-
 }  // namespace
 
 std::vector<OpSample> folding_samples() {

@@ -3,8 +3,6 @@
 namespace miniqat::testing {
 namespace {
 
-TensorSpec floats(const Shape& shape) { return {shape, DType::kFloat32}; }
-
 void add_convolution_samples(std::vector<OpSample>& samples) {
   const auto add = [&](const std::string& label, const Shape& x, const Shape& filter, const std::string& attributes) {
     samples.push_back({.type = label.starts_with("depthwise") ? "DepthwiseConv2d" : "Conv2D",

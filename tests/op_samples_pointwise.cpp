@@ -3,8 +3,6 @@
 namespace miniqat::testing {
 namespace {
 
-TensorSpec floats(const Shape& shape) { return {shape, DType::kFloat32}; }
-
 /// Add, Sub, Mul and Div take the same shapes.
 void add_binary_samples(const std::string& type, std::vector<OpSample>& samples) {
   // Quotients are tried well away from zero.

@@ -12,7 +12,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::arguments_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -340,4 +340,4 @@ TEST_F(CheckpointTest, EvaluationNeedsFittingData) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::arguments_test

@@ -8,7 +8,7 @@
 
 #include "tests/cli/program.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::bench_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -110,4 +110,4 @@ TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::bench_test

@@ -12,7 +12,7 @@
 #include "tests/cli/tiny_task.h"
 #include "tests/cli/variable.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::environment_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -169,4 +169,4 @@ TEST_F(EnvironmentTest, EmptyDataSetsAreNamed) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::environment_test

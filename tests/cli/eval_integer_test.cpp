@@ -9,7 +9,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::eval_integer_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -106,4 +106,4 @@ TEST_F(EvalIntegerTest, RunsThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::eval_integer_test

@@ -6,7 +6,7 @@
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::ignored_flags_test {
 namespace {
 
 class IgnoredFlagsTest : public TinyTaskTest {
@@ -92,4 +92,4 @@ TEST_F(IgnoredFlagsTest, OfCommandsOnARun) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::ignored_flags_test

@@ -8,7 +8,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::inspect_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -275,4 +275,4 @@ TEST_F(InspectTest, WrongUseOfDiffIsNamed) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::inspect_test

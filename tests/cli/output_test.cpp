@@ -9,7 +9,7 @@
 #include "core/safetensors.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::output_test {
 namespace {
 
 /// The exit status of a shell's line, in which $M is the program; what it prints on stderr goes to the file "err".
@@ -132,4 +132,4 @@ TEST_F(OutputTest, NamesInFilesAreHarmless) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::output_test

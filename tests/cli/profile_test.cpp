@@ -8,7 +8,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::profile_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -48,4 +48,4 @@ TEST_F(ProfileTest, AFileThatCannotBeWrittenIsRefusedBeforeTheRun) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::profile_test

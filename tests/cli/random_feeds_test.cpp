@@ -10,7 +10,7 @@
 #include "core/safetensors.h"
 #include "tests/cli/program.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::random_feeds_test {
 namespace {
 
 /// `labels` serve losses over five and over three classes, `five` only the former; nothing reads `unread`.
@@ -120,4 +120,4 @@ TEST_F(RandomFeedsTest, ARunEndsWithNodesArenaAndPeakMemory) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::random_feeds_test

@@ -11,7 +11,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::rewrite_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -221,4 +221,4 @@ TEST_F(RewriteTest, FilesThatAreNoGraphsAreNamedInOneLine) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::rewrite_test

@@ -9,7 +9,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::rewritten_graph_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -136,4 +136,4 @@ TEST_F(RewrittenGraphTest, FloatIsRefused) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::rewritten_graph_test

@@ -14,7 +14,7 @@
 #include "tests/cli/tiny_task.h"
 #include "tests/cli/variable.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::run_faults_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -302,4 +302,4 @@ TEST_F(RunFaultsTest, ADirectoryThatVanishes) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::run_faults_test

@@ -8,7 +8,7 @@
 #include "core/safetensors.h"
 #include "tests/cli/program.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::run_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -300,4 +300,4 @@ TEST_F(RunTest, WhatDoesNotFitIsNamed) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::run_test

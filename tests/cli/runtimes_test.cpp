@@ -14,7 +14,7 @@
 #include "tests/cli/tiny_task.h"
 #include "tests/cli/variable.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::runtimes_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST_F(RuntimesTest, OneThatBreaksIsNamed) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::runtimes_test

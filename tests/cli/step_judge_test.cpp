@@ -16,7 +16,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
 
-namespace miniqat::cli {
+namespace miniqat::cli::step_judge_test {
 namespace {
 
 using testing::mentions;
@@ -216,4 +216,4 @@ TEST(StepJudge, EveryStepOfADeepNetIsRight) {
 #endif
 
 }  // namespace
-}  // namespace miniqat::cli
+}  // namespace miniqat::cli::step_judge_test

@@ -10,7 +10,7 @@
 #include "cli/interrupt.h"
 #include "core/error.h"
 
-namespace miniqat::cli {
+namespace miniqat::cli::subprocess_test {
 namespace {
 
 using std::chrono::seconds;
@@ -83,4 +83,4 @@ TEST(Subprocess, OutputWithoutEndIsReadButNotKept) {
 }
 
 }  // namespace
-}  // namespace miniqat::cli
+}  // namespace miniqat::cli::subprocess_test

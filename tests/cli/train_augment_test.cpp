@@ -7,7 +7,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::train_augment_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -92,4 +92,4 @@ TEST_F(TrainAugmentTest, UnknownWaysAreUsageErrors) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::train_augment_test

@@ -14,7 +14,7 @@
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::train_life_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -389,4 +389,4 @@ TEST_F(TrainLifeTest, EachOptimizerHasItsOwnRate) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::train_life_test

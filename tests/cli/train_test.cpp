@@ -17,7 +17,7 @@
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::train_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -335,4 +335,4 @@ TEST_F(TrainTest, WeightsThatAreNotFiniteAreNotSaved) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::train_test

@@ -8,7 +8,7 @@
 
 #include "tests/errors.h"
 
-namespace miniqat::cli {
+namespace miniqat::cli::verify_report_test {
 namespace {
 
 using testing::mentions;
@@ -159,4 +159,4 @@ TEST(VerifyReport, HundredPercentIsEveryOne) {
 }
 
 }  // namespace
-}  // namespace miniqat::cli
+}  // namespace miniqat::cli::verify_report_test

@@ -12,7 +12,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::verify_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -332,4 +332,4 @@ TEST_F(IntegersOutTest, AFloatRunHasNoIntegers) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::verify_test

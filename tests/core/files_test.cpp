@@ -15,7 +15,7 @@
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 
-namespace miniqat {
+namespace miniqat::files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -231,4 +231,4 @@ TEST(Files, FilesThatBelongTogetherAreWrittenTogether) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::files_test

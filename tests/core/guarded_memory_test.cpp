@@ -15,7 +15,7 @@
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
 
-namespace miniqat {
+namespace miniqat::guarded_memory_test {
 namespace {
 
 /// y = x, and as broken as told: writes one more float where it should not.
@@ -217,4 +217,4 @@ TEST_F(GuardedMemoryTest, OtherModesAreRefused) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::guarded_memory_test

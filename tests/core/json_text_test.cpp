@@ -7,7 +7,7 @@
 
 #include "tests/errors.h"
 
-namespace miniqat {
+namespace miniqat::json_text_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -59,4 +59,4 @@ TEST(JsonText, ShownValuesAreShortAndHarmless) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::json_text_test

@@ -18,7 +18,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace miniqat {
+namespace miniqat::parallel_test {
 namespace {
 
 constexpr unsigned kFlushBits = 0x8040;
@@ -248,4 +248,4 @@ TEST_F(ParallelTest, AnEmptyRangeCallsNothing) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::parallel_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace miniqat {
+namespace miniqat::quote_test {
 namespace {
 
 TEST(Quote, PlainTextStaysAsItIs) {
@@ -46,4 +46,4 @@ TEST(Quote, CutsBetweenCharacters) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::quote_test

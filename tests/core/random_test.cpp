@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-namespace miniqat {
+namespace miniqat::random_test {
 namespace {
 
 using Block = std::array<std::uint32_t, 4>;
@@ -129,4 +129,4 @@ TEST(Random, TruncatedNormalStaysWithinTwoAndHasItsStandardDeviation) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::random_test

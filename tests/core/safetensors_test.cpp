@@ -14,7 +14,7 @@
 #include "core/files.h"
 #include "tests/temp_dir.h"
 
-namespace miniqat {
+namespace miniqat::safetensors_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -316,4 +316,4 @@ TEST(RequireFinite, NamesSourceTensorAndElement) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::safetensors_test

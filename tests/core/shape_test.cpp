@@ -7,7 +7,7 @@
 
 #include "tests/errors.h"
 
-namespace miniqat {
+namespace miniqat::shape_test {
 namespace {
 
 using testing::error_of;
@@ -96,4 +96,4 @@ TEST(ShapeTest, EqualityComparesRankAndExtents) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::shape_test

@@ -9,7 +9,7 @@
 
 #include "tests/errors.h"
 
-namespace miniqat {
+namespace miniqat::tensor_test {
 namespace {
 
 using testing::error_of;
@@ -115,4 +115,4 @@ TEST(TensorTest, AssignOverwritesInPlaceAndChecksTheShape) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::tensor_test

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::window_test {
 namespace {
 
 WindowAxis axis(std::int64_t input, std::int64_t window, std::int64_t stride, std::int64_t dilation, Padding padding) {
@@ -83,4 +83,4 @@ TEST(Padding, TapsComeInRowMajorOrderAndSkipPadding) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::window_test

@@ -10,7 +10,7 @@
 #include "datasets/loader.h"
 #include "tests/errors.h"
 
-namespace miniqat::datasets {
+namespace miniqat::datasets::augment_test {
 namespace {
 
 using testing::error_of;
@@ -191,4 +191,4 @@ TEST(AugmentingLoader, RefusesWhatCannotBePadded) {
 }
 
 }  // namespace
-}  // namespace miniqat::datasets
+}  // namespace miniqat::datasets::augment_test

@@ -5,7 +5,7 @@
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 
-namespace miniqat::datasets {
+namespace miniqat::datasets::cifar10_test {
 namespace {
 
 using testing::error_of;
@@ -63,4 +63,4 @@ TEST(Cifar10, RefusesMalformedFiles) {
 }
 
 }  // namespace
-}  // namespace miniqat::datasets
+}  // namespace miniqat::datasets::cifar10_test

@@ -7,7 +7,7 @@
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 
-namespace miniqat::datasets {
+namespace miniqat::datasets::dataset_test {
 namespace {
 
 using testing::error_of;
@@ -83,4 +83,4 @@ TEST(Dataset, CheckRefusesTensorsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace miniqat::datasets
+}  // namespace miniqat::datasets::dataset_test

@@ -9,7 +9,7 @@
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 
-namespace miniqat::datasets {
+namespace miniqat::datasets::idx_test {
 namespace {
 
 using testing::error_of;
@@ -232,4 +232,4 @@ TEST(Idx, ReadsTheRealMnist) {
 }
 
 }  // namespace
-}  // namespace miniqat::datasets
+}  // namespace miniqat::datasets::idx_test

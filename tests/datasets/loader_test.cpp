@@ -11,7 +11,7 @@
 
 #include "tests/errors.h"
 
-namespace miniqat::datasets {
+namespace miniqat::datasets::loader_test {
 namespace {
 
 using testing::error_of;
@@ -168,4 +168,4 @@ TEST(ForEachBatch, WorksWithABatchLargerThanTheDataSetAndRefusesNone) {
 }
 
 }  // namespace
-}  // namespace miniqat::datasets
+}  // namespace miniqat::datasets::loader_test

@@ -10,7 +10,7 @@
 #include "core/parallel.h"
 #include "tests/errors.h"
 
-namespace miniqat::datasets {
+namespace miniqat::datasets::synthetic_digits_test {
 namespace {
 
 using testing::error_of;
@@ -105,4 +105,4 @@ TEST(SyntheticDigits, RefusesAbsurdSizes) {
 }
 
 }  // namespace
-}  // namespace miniqat::datasets
+}  // namespace miniqat::datasets::synthetic_digits_test

@@ -11,7 +11,7 @@
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"
 
-namespace miniqat::exporters {
+namespace miniqat::exporters::json_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -70,4 +70,4 @@ TEST(JsonExport, RefusesWhatIsNoModel) {
 }
 
 }  // namespace
-}  // namespace miniqat::exporters
+}  // namespace miniqat::exporters::json_test

@@ -26,7 +26,7 @@
 #include "tests/cli/program.h"
 #include "tests/errors.h"
 
-namespace miniqat {
+namespace miniqat::golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -218,4 +218,4 @@ TEST_F(Golden, EveryOpComputesTheSame) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::golden_test

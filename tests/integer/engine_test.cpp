@@ -16,7 +16,7 @@
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"
 
-namespace miniqat::integer {
+namespace miniqat::integer::engine_test {
 namespace {
 
 using testing::random_images;
@@ -389,4 +389,4 @@ TEST(Requantization, FactorsGiveTheSameIntegers) {
 }
 
 }  // namespace
-}  // namespace miniqat::integer
+}  // namespace miniqat::integer::engine_test

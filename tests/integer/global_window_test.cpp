@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace miniqat::integer {
+namespace miniqat::integer::global_window_test {
 namespace {
 
 TEST(GlobalWindow, IsTheWholeImageOnce) {
@@ -29,4 +29,4 @@ TEST(GlobalWindow, OfOnePixelHasNoDilation) {
 }
 
 }  // namespace
-}  // namespace miniqat::integer
+}  // namespace miniqat::integer::global_window_test

@@ -6,7 +6,7 @@
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"
 
-namespace miniqat::integer {
+namespace miniqat::integer::model_check_test {
 namespace {
 
 using testing::error_of;
@@ -247,4 +247,4 @@ TEST(ModelCheck, OtherOperations) {
 }
 
 }  // namespace
-}  // namespace miniqat::integer
+}  // namespace miniqat::integer::model_check_test

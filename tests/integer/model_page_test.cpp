@@ -14,7 +14,7 @@
 #include "tests/integer/random_model.h"
 #include "tests/temp_dir.h"
 
-namespace miniqat::integer {
+namespace miniqat::integer::model_page_test {
 namespace {
 
 std::string page() { return read_file(std::string(MINIQAT_SOURCE_DIR) + "/docs/integer-model.md"); }
@@ -111,4 +111,4 @@ TEST(IntegerModelPage, ItsProgramReadsFiles) {
 }
 
 }  // namespace
-}  // namespace miniqat::integer
+}  // namespace miniqat::integer::model_page_test

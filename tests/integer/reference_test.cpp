@@ -10,7 +10,7 @@
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"
 
-namespace miniqat::integer {
+namespace miniqat::integer::reference_test {
 namespace {
 
 using testing::error_of;
@@ -152,4 +152,4 @@ TEST(IntegerArithmetic, RoundsTiesUpwards) {
 }
 
 }  // namespace
-}  // namespace miniqat::integer
+}  // namespace miniqat::integer::reference_test

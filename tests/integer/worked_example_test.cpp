@@ -8,7 +8,7 @@
 #include "integer/reference/engine.h"
 #include "quantize/affine.h"
 
-namespace miniqat::integer {
+namespace miniqat::integer::worked_example_test {
 namespace {
 
 struct Example {
@@ -69,4 +69,4 @@ TEST(WorkedExample, ThePageSaysSo) {
 }
 
 }  // namespace
-}  // namespace miniqat::integer
+}  // namespace miniqat::integer::worked_example_test

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "tests/layers/op_runner.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::batch_norm_test {
 namespace {
 
 using testing::expect_close;
@@ -148,4 +148,4 @@ TEST(BatchNorm, RefusesBadUses) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::batch_norm_test

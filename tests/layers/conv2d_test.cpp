@@ -11,7 +11,7 @@
 #include "tests/layers/op_runner.h"
 #include "tests/thread_counts.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::conv2d_test {
 namespace {
 
 using testing::expect_fast_is_reference;
@@ -243,4 +243,4 @@ TEST(Conv2d, RefusesEmptyInputsAndTooSmallImages) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::conv2d_test

@@ -9,7 +9,7 @@
 #include "tests/layers/op_runner.h"
 #include "tests/thread_counts.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::depthwise_conv2d_test {
 namespace {
 
 using testing::expect_close;
@@ -103,4 +103,4 @@ TEST(DepthwiseConv2d, SameThreadsSameBits) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::depthwise_conv2d_test

@@ -11,7 +11,7 @@
 #include "core/parallel.h"
 #include "layers/layers.h"
 
-namespace miniqat {
+namespace miniqat::dropout_test {
 namespace {
 
 struct DropoutRun {
@@ -129,4 +129,4 @@ TEST_F(DropoutTest, RateZeroKeepsAll) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::dropout_test

@@ -11,7 +11,7 @@
 #include "layers/kernels/broadcast.h"
 #include "layers/layers.h"
 
-namespace miniqat {
+namespace miniqat::elementwise_test {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -166,4 +166,4 @@ TEST(ElementwiseTest, GradientOfAStretchedScalarIsAccurate) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::elementwise_test

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "tests/layers/op_runner.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::matmul_test {
 namespace {
 
 using testing::expect_fast_is_reference;
@@ -66,4 +66,4 @@ TEST(MatMul, RefusesMismatches) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::matmul_test

@@ -6,7 +6,7 @@
 #include "tests/layers/op_runner.h"
 #include "tests/thread_counts.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::mean_test {
 namespace {
 
 using testing::expect_fast_is_reference;
@@ -35,4 +35,4 @@ TEST(Mean, KeepsItsPrecisionOverManyElements) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::mean_test

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "tests/layers/op_runner.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::pool_test {
 namespace {
 
 using testing::expect_fast_is_reference;
@@ -119,4 +119,4 @@ TEST(Pool, RefusesBadUses) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::pool_test

@@ -20,7 +20,7 @@
 #include "tests/gradient_check.h"
 #include "tests/op_samples.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::registry_test {
 
 void PrintTo(const OpSample& sample, std::ostream* stream) { *stream << sample.type << " \"" << sample.label << '"'; }
 void PrintTo(const BadOpSample& sample, std::ostream* stream) {
@@ -306,4 +306,4 @@ TEST(RegistryTest, EveryOpHasSamplesAndBadSamples) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::registry_test

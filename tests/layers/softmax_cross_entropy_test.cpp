@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "layers/layers.h"
 
-namespace miniqat {
+namespace miniqat::softmax_cross_entropy_test {
 namespace {
 
 class SoftmaxCrossEntropyTest : public ::testing::TestWithParam<Backend> {
@@ -74,4 +74,4 @@ TEST_P(SoftmaxCrossEntropyTest, BadLabelsAreErrorsThatNameRowAndValue) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::softmax_cross_entropy_test

@@ -8,7 +8,7 @@
 #include "layers/layers.h"
 #include "tests/layers/op_runner.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::space_to_batch_test {
 namespace {
 
 using testing::expect_values;
@@ -106,4 +106,4 @@ TEST(SpaceToBatch, AtrousConvolutionIsTheDilatedOne) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::space_to_batch_test

@@ -10,7 +10,7 @@
 #include "models/models.h"
 #include "optim/sgd.h"
 
-namespace miniqat::models {
+namespace miniqat::models::batch_norm_models_test {
 namespace {
 
 constexpr std::array<std::string_view, 3> kModels = {"mobilenet_v1", "mobilenet_v2", "resnet20"};
@@ -157,4 +157,4 @@ TEST(BatchNormModels, TheSmallestPicturesRun) {
 }
 
 }  // namespace
-}  // namespace miniqat::models
+}  // namespace miniqat::models::batch_norm_models_test

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/graph/source_ops.h"
 
-namespace miniqat::models {
+namespace miniqat::models::models_test {
 namespace {
 
 /// With the published input, or one of `side` pixels a side.
@@ -193,4 +193,4 @@ TEST(Models, UnknownNameListsTheKnownOnes) {
 }
 
 }  // namespace
-}  // namespace miniqat::models
+}  // namespace miniqat::models::models_test

@@ -13,7 +13,7 @@
 #include "core/parallel.h"
 #include "tests/thread_counts.h"
 
-namespace miniqat::optim {
+namespace miniqat::optim::adam_test {
 namespace {
 
 /// A variable with its slots, stepped by an optimizer.
@@ -165,4 +165,4 @@ TEST(Adam, OptionsOutOfRangeAreNamedWithTheirValue) {
 }
 
 }  // namespace
-}  // namespace miniqat::optim
+}  // namespace miniqat::optim::adam_test

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace miniqat::optim {
+namespace miniqat::optim::schedule_test {
 namespace {
 
 std::string error_of(std::string_view name, const ScheduleOptions& options) {
@@ -94,4 +94,4 @@ TEST(Schedule, OptionsOutOfRangeAreNamedWithTheirValue) {
 }
 
 }  // namespace
-}  // namespace miniqat::optim
+}  // namespace miniqat::optim::schedule_test

@@ -13,7 +13,7 @@
 #include "core/parallel.h"
 #include "tests/thread_counts.h"
 
-namespace miniqat::optim {
+namespace miniqat::optim::sgd_test {
 namespace {
 
 /// A variable with its slots, stepped by an optimizer.
@@ -175,4 +175,4 @@ TEST(Sgd, OptionsOutOfRangeAreNamedWithTheirValue) {
 }
 
 }  // namespace
-}  // namespace miniqat::optim
+}  // namespace miniqat::optim::sgd_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::affine_test {
 namespace {
 
 template <class T>
@@ -292,4 +292,4 @@ TEST(Affine, FloatAndDoubleAgreeOnTheZeroPoint) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::affine_test

@@ -13,7 +13,7 @@
 #include "quantize/affine.h"
 #include "quantize/quantize.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::fake_quant_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -376,4 +376,4 @@ TEST(FakeQuant, BuilderAddsVariablesAndSurvivesJson) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::fake_quant_test

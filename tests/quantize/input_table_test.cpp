@@ -5,7 +5,7 @@
 #include "core/engine/session.h"
 #include "tests/quantize/eval_net.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::input_table_test {
 namespace {
 
 using integer::Grid;
@@ -74,4 +74,4 @@ TEST(InputTable, QuantizesWhatIsNoNumber) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::input_table_test

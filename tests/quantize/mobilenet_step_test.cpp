@@ -10,7 +10,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/toy_graph.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::mobilenet_step_test {
 namespace {
 
 struct StepCase {
@@ -74,4 +74,4 @@ INSTANTIATE_TEST_SUITE_P(Models, MobilenetStep,
                          });
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::mobilenet_step_test

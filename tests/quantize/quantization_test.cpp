@@ -12,7 +12,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/random_net.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::quantization_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -128,4 +128,4 @@ TEST(RewriteConflicts, AreNoneForRandomNetsRewrittenTwice) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::quantization_test

@@ -9,7 +9,7 @@
 #include "core/random.h"
 #include "quantize/reference/fake_quant.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::range_observer_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -130,4 +130,4 @@ TEST(MovingAverage, WeightSettlesWhenCountingEnds) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::range_observer_test

@@ -13,7 +13,7 @@
 #include "tests/quantize/fold/primitive_batch_norm.h"
 #include "tests/quantize/toy_graph.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::unfoldable_test {
 namespace {
 
 using testing::error_of;
@@ -358,4 +358,4 @@ TEST(TwoBatchNormsInARow, LeaveTheFoldedLayerQuantized) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::unfoldable_test

@@ -17,7 +17,7 @@
 #include "tests/runtimes/agreement.h"
 #include "tests/runtimes/judge.h"
 
-namespace miniqat::exporters {
+namespace miniqat::exporters::litert_test {
 namespace {
 
 using integer::Grid;
@@ -260,4 +260,4 @@ TEST(LiteRt, SaysInOneLineWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace miniqat::exporters
+}  // namespace miniqat::exporters::litert_test

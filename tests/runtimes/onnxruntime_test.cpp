@@ -16,7 +16,7 @@
 #include "tests/runtimes/agreement.h"
 #include "tests/runtimes/judge.h"
 
-namespace miniqat::exporters {
+namespace miniqat::exporters::onnxruntime_test {
 namespace {
 
 using integer::Model;
@@ -210,4 +210,4 @@ TEST(OnnxRuntime, SaysInOneLineWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace miniqat::exporters
+}  // namespace miniqat::exporters::onnxruntime_test

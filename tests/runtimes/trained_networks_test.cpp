@@ -16,7 +16,7 @@
 #include "tests/datasets/mnist.h"
 #include "tests/runtimes/judge.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::trained_networks_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -236,4 +236,4 @@ TEST_F(TrainedNetworks, Resnet20WithScalesPerChannel) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::trained_networks_test

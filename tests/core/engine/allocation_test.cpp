@@ -108,7 +108,7 @@ void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memo
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-namespace miniqat {
+namespace miniqat::allocation_test {
 namespace {
 
 /// What our code allocates during `body`.
@@ -212,4 +212,4 @@ TEST(AllocationCount, SeesOurAllocations) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::allocation_test

@@ -7,7 +7,7 @@
 #include "core/random.h"
 #include "core/tensor.h"
 
-namespace miniqat {
+namespace miniqat::arena_test {
 namespace {
 
 /// The most bytes that are alive in one step: no layout can be smaller.
@@ -91,4 +91,4 @@ TEST(ArenaTest, OddSizesStayAligned) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::arena_test

@@ -10,7 +10,7 @@
 #include "layers/layers.h"
 #include "tests/errors.h"
 
-namespace miniqat {
+namespace miniqat::plan_test {
 namespace {
 
 using testing::error_of;
@@ -357,4 +357,4 @@ TEST(PlanValuesTest, RandomGraphsGiveTheReferencesValuesAndGradients) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::plan_test

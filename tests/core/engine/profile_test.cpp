@@ -13,7 +13,7 @@
 #include "layers/layers.h"
 #include "optim/sgd.h"
 
-namespace miniqat {
+namespace miniqat::profile_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -183,4 +183,4 @@ TEST(ProfileTest, TraceEventsNest) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::profile_test

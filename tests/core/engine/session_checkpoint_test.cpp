@@ -11,7 +11,7 @@
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 
-namespace miniqat {
+namespace miniqat::session_checkpoint_test {
 namespace {
 
 using testing::error_of;
@@ -228,4 +228,4 @@ TEST_F(CheckpointTest, ByNameTakesWhatFitsAndStartsAnew) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::session_checkpoint_test

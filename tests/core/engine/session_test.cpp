@@ -12,7 +12,7 @@
 #include "tests/core/observer_op.h"
 #include "tests/errors.h"
 
-namespace miniqat {
+namespace miniqat::session_test {
 namespace {
 
 using testing::error_of;
@@ -385,4 +385,4 @@ TEST_F(SessionTest, QuantizersWaitForTheirDelay) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::session_test

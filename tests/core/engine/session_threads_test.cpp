@@ -15,7 +15,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace miniqat {
+namespace miniqat::session_threads_test {
 namespace {
 
 using testing::random_tensor;
@@ -112,4 +112,4 @@ TEST_F(SessionThreadsTest, TheCallersDenormalSwitchesStayAndDenormalsAreFlushedI
 #endif
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::session_threads_test

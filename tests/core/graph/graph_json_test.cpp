@@ -16,7 +16,7 @@
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 
-namespace miniqat {
+namespace miniqat::graph_json_test {
 namespace {
 
 using testing::error_of;
@@ -393,4 +393,4 @@ TEST_F(GraphJsonTest, FilesAreWrittenAndReadBack) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::graph_json_test

@@ -11,7 +11,7 @@
 #include "tests/core/graph/graph_picture.h"
 #include "tests/errors.h"
 
-namespace miniqat {
+namespace miniqat::graph_rollback_test {
 namespace {
 
 using testing::picture;
@@ -130,4 +130,4 @@ TEST(GraphRollback, ASessionGoesOn) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::graph_rollback_test

@@ -8,7 +8,7 @@
 #include "tests/core/graph/graph_picture.h"
 #include "tests/errors.h"
 
-namespace miniqat {
+namespace miniqat::graph_test {
 namespace {
 
 using testing::error_of;
@@ -332,4 +332,4 @@ TEST_F(GraphTest, EveryMutationChangesTheRevision) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::graph_test

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/parallel.h"
 
-namespace miniqat {
+namespace miniqat::initializer_test {
 namespace {
 
 struct Moments {
@@ -179,4 +179,4 @@ TEST(Initializer, ReadsItsTypeBeforeTheFieldsThatDependOnIt) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::initializer_test

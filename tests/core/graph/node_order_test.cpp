@@ -11,7 +11,7 @@
 #include "layers/layers.h"
 #include "tests/errors.h"
 
-namespace miniqat {
+namespace miniqat::node_order_test {
 namespace {
 
 bool reaches(const Node* from, const Node* to) {
@@ -93,4 +93,4 @@ TEST(GraphNames, NumbersThatAreFreeAgainAreTaken) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::node_order_test

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace miniqat::onednn {
+namespace miniqat::onednn::onednn_test {
 namespace {
 
 TEST(OneDnn, MultipliesStridedMatrices) {
@@ -105,4 +105,4 @@ TEST(OneDnn, ManyShapesDoNotPileUp) {
 }
 
 }  // namespace
-}  // namespace miniqat::onednn
+}  // namespace miniqat::onednn::onednn_test

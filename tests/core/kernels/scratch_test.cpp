@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace miniqat {
+namespace miniqat::scratch_test {
 namespace {
 
 TEST(Scratch, TakesDoNotOverlapAndAreAligned) {
@@ -39,4 +39,4 @@ TEST(Scratch, InnerScopesGiveBackWhatTheyTook) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::scratch_test

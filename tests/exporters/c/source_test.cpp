@@ -17,7 +17,7 @@
 #include "tests/exporters/c/c_project.h"
 #include "tests/integer/random_model.h"
 
-namespace miniqat::exporters {
+namespace miniqat::exporters::source_test {
 namespace {
 
 using integer::Model;
@@ -251,4 +251,4 @@ TEST(CText, FloatsAreConstantsOfC) {
 }
 
 }  // namespace
-}  // namespace miniqat::exporters
+}  // namespace miniqat::exporters::source_test

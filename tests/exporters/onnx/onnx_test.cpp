@@ -13,7 +13,7 @@
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"
 
-namespace miniqat::exporters {
+namespace miniqat::exporters::onnx_test {
 namespace {
 
 using integer::Layer;
@@ -377,4 +377,4 @@ TEST(Onnx, RefusesWhatItCannotSay) {
 }
 
 }  // namespace
-}  // namespace miniqat::exporters
+}  // namespace miniqat::exporters::onnx_test

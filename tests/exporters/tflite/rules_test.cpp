@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace miniqat::exporters {
+namespace miniqat::exporters::rules_test {
 namespace {
 
 using integer::Clamp;
@@ -90,4 +90,4 @@ TEST(TfliteRules, OneRuleMustHoldForBothAxes) {
 }
 
 }  // namespace
-}  // namespace miniqat::exporters
+}  // namespace miniqat::exporters::rules_test

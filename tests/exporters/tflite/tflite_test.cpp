@@ -11,7 +11,7 @@
 #include "tests/errors.h"
 #include "tests/exporters/tflite/tflite_models.h"
 
-namespace miniqat::exporters {
+namespace miniqat::exporters::tflite_test {
 namespace {
 
 using integer::Grid;
@@ -316,4 +316,4 @@ TEST(Tflite, WindowsLeftOutAreRefused) {
 }
 
 }  // namespace
-}  // namespace miniqat::exporters
+}  // namespace miniqat::exporters::tflite_test

@@ -14,7 +14,7 @@
 #define MINIQAT_DECLARE(reader) extern "C" int fuzz_##reader(const std::uint8_t* data, std::size_t size);
 MINIQAT_READERS(MINIQAT_DECLARE)
 
-namespace miniqat {
+namespace miniqat::corpus_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,4 +44,4 @@ TEST(ReaderCorpus, EveryReaderHasOne) {
 }
 
 }  // namespace
-}  // namespace miniqat
+}  // namespace miniqat::corpus_test

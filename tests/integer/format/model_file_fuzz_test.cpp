@@ -8,7 +8,7 @@
 #include "integer/reference/engine.h"
 #include "tests/integer/format/model_file_parts.h"
 
-namespace miniqat::integer {
+namespace miniqat::integer::model_file_fuzz_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -131,4 +131,4 @@ TEST(ModelFileFuzz, SurvivesDamageThatTheChecksumHides) {
 }
 
 }  // namespace
-}  // namespace miniqat::integer
+}  // namespace miniqat::integer::model_file_fuzz_test

@@ -12,7 +12,7 @@
 #include "tests/integer/format/model_file_parts.h"
 #include "tests/temp_dir.h"
 
-namespace miniqat::integer {
+namespace miniqat::integer::model_file_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -237,4 +237,4 @@ TEST(ModelFile, BitsBehindTheLastNumberAreZero) {
 }
 
 }  // namespace
-}  // namespace miniqat::integer
+}  // namespace miniqat::integer::model_file_test

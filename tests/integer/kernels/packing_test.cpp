@@ -5,7 +5,7 @@
 #include "core/random.h"
 #include "tests/errors.h"
 
-namespace miniqat::integer {
+namespace miniqat::integer::packing_test {
 namespace {
 
 TEST(Packing, GivesBackWhatWentIn) {
@@ -33,4 +33,4 @@ TEST(Packing, RefusesAnotherNumberOfBytes) {
 }
 
 }  // namespace
-}  // namespace miniqat::integer
+}  // namespace miniqat::integer::packing_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace miniqat::integer {
+namespace miniqat::integer::transpose_test {
 namespace {
 
 TEST(Transpose, RowsBecomeColumns) {
@@ -13,4 +13,4 @@ TEST(Transpose, RowsBecomeColumns) {
 }
 
 }  // namespace
-}  // namespace miniqat::integer
+}  // namespace miniqat::integer::transpose_test

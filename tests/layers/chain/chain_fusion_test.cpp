@@ -8,7 +8,7 @@
 #include "tests/layers/chain/chain_case.h"
 #include "tests/layers/op_runner.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::chain_fusion_test {
 namespace {
 
 using namespace testing;
@@ -265,4 +265,4 @@ TEST_F(ChainFusion, AChainTakesWhatItsInputHasElsewhere) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::chain_fusion_test

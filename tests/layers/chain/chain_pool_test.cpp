@@ -7,7 +7,7 @@
 #include "tests/layers/chain/chain_case.h"
 #include "tests/layers/op_runner.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::chain_pool_test {
 namespace {
 
 using namespace testing;
@@ -150,4 +150,4 @@ TEST(ChainPool, TiesGoToTheFirst) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::chain_pool_test

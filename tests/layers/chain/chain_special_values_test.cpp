@@ -11,7 +11,7 @@
 #include "tests/layers/chain/chain_case.h"
 #include "tests/layers/op_runner.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::chain_special_values_test {
 namespace {
 
 using namespace testing;
@@ -228,4 +228,4 @@ TEST_F(ChainSpecialValues, EmptyTensors) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::chain_special_values_test

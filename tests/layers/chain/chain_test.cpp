@@ -11,7 +11,7 @@
 #include "tests/layers/chain/chain_case.h"
 #include "tests/layers/op_runner.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::chain_test {
 namespace {
 
 using namespace testing;
@@ -194,4 +194,4 @@ TEST(ChainBits, DISABLED_Print) {
 TEST(ChainBits, AreTheSameOnEveryInstructionSet) { expect_same_on_all_instruction_sets("ChainBits.DISABLED_Print"); }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::chain_test

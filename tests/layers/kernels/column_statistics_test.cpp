@@ -13,7 +13,7 @@
 #include "core/random.h"
 #include "tests/digest.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::column_statistics_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -204,4 +204,4 @@ TEST(ColumnStatisticsBits, AreTheSameOnEveryInstructionSet) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::column_statistics_test

@@ -7,7 +7,7 @@
 #include "tests/layers/op_runner.h"
 #include "tests/thread_counts.h"
 
-namespace miniqat::layers {
+namespace miniqat::layers::direct_convolution_test {
 namespace {
 
 using testing::expect_close;
@@ -122,4 +122,4 @@ TEST(DirectConvolution, RepeatsBitwise) {
 }
 
 }  // namespace
-}  // namespace miniqat::layers
+}  // namespace miniqat::layers::direct_convolution_test

@@ -11,7 +11,7 @@
 #include "tests/errors.h"
 #include "tests/quantize/fold/batch_norm_classifier.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::calibrate_test {
 namespace {
 
 using testing::BatchNormClassifier;
@@ -231,4 +231,4 @@ TEST_F(CalibratorTest, WeightsThatBlewUpAreNamed) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::calibrate_test

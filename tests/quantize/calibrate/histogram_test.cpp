@@ -8,7 +8,7 @@
 
 #include "core/random.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::histogram_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -141,4 +141,4 @@ TEST(Histogram, OfNothingIsEmpty) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::histogram_test

@@ -8,7 +8,7 @@
 
 #include "core/random.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::squared_error_test {
 namespace {
 
 using Values = std::vector<WeightedValue>;
@@ -160,4 +160,4 @@ TEST(LeastSquaresRange, SymmetricRangesHaveOneEndToFind) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::squared_error_test

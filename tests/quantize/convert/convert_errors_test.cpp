@@ -6,7 +6,7 @@
 
 #include "tests/quantize/eval_net.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::convert_errors_test {
 namespace {
 
 using testing::EvalNet;
@@ -208,4 +208,4 @@ TEST(ConvertErrors, WhatIsComputedFromThePictureWantsAQuantizedPicture) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::convert_errors_test

@@ -10,7 +10,7 @@
 #include "tests/quantize/convert/integer_check.h"
 #include "tests/quantize/trained_net.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::convert_models_test {
 namespace {
 
 using testing::kPictures;
@@ -83,4 +83,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& param) { return param.param.name; });
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::convert_models_test

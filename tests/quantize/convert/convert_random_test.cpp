@@ -18,7 +18,7 @@
 #include "tests/quantize/random_net.h"
 #include "tests/quantize/trained_net.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::convert_random_test {
 namespace {
 
 using testing::TrainedNet;
@@ -163,4 +163,4 @@ TEST_F(ConvertRandom, AnyNetAgreesOrIsRefused) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::convert_random_test

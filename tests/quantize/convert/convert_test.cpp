@@ -8,7 +8,7 @@
 
 #include "tests/quantize/eval_net.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::convert_test {
 namespace {
 
 using integer::Clamp;
@@ -298,4 +298,4 @@ TEST(Convert, WhatIsAllZeroCostsNobodyItsPrecision) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::convert_test

@@ -12,7 +12,7 @@
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::integer_layer_test {
 namespace {
 
 using integer::Layer;
@@ -113,4 +113,4 @@ TEST(IntegerLayer, OutputsOfTinyScalesSaturate) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::integer_layer_test

@@ -6,7 +6,7 @@
 
 #include "tests/layers/op_runner.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::batch_norm_fold_test {
 namespace {
 
 using testing::expect_values;
@@ -57,4 +57,4 @@ TEST(BatchNormScale, StaysAwayFromZero) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::batch_norm_fold_test

@@ -8,7 +8,7 @@
 #include "tests/gradient_check.h"
 #include "tests/quantize/fold/batch_norm_classifier.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::fold_live_session_test {
 namespace {
 
 using testing::BatchNormClassifier;
@@ -127,4 +127,4 @@ TEST_P(FoldLiveSession, FreezesAndIsEvaluatedInPlace) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::fold_live_session_test

@@ -11,7 +11,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/fold/folding_outcome.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::fold_names_test {
 namespace {
 
 using testing::FoldingCase;
@@ -190,4 +190,4 @@ TEST(FoldFreeze, ReachesBatchNormsThatAreNotFolded) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::fold_names_test

@@ -5,7 +5,7 @@
 
 #include "tests/quantize/fold/folding_outcome.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::fold_pass_test {
 namespace {
 
 using testing::element;
@@ -125,4 +125,4 @@ INSTANTIATE_TEST_SUITE_P(Grid, FoldBatchNorms,
                          });
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::fold_pass_test

@@ -12,7 +12,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/fold/folding_outcome.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::fold_phases_test {
 namespace {
 
 using testing::element;
@@ -246,4 +246,4 @@ TEST(FoldPhasesMemory, StatisticsOfABatchTakeNoMemoryForY) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::fold_phases_test

@@ -10,7 +10,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/fold/folding_outcome.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::fold_rewrite_test {
 namespace {
 
 using testing::FoldingCase;
@@ -135,4 +135,4 @@ TEST_P(FoldRewrite, PassesStrict) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::fold_rewrite_test

@@ -10,7 +10,7 @@
 #include "tests/quantize/fold/batch_norm_classifier.h"
 #include "tests/quantize/fold/folding_outcome.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::fold_safety_test {
 namespace {
 
 using testing::BatchNormClassifier;
@@ -159,4 +159,4 @@ TEST_P(FoldSafety, FoldedIsUnfoldedAtGammaZeroAndVarianceZero) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::fold_safety_test

@@ -10,7 +10,7 @@
 #include "tests/layers/op_runner.h"
 #include "tests/quantize/fold/primitive_batch_norm.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::spelled_out_batch_norm_test {
 namespace {
 
 using testing::expect_close;
@@ -393,4 +393,4 @@ TEST(UnfusedBatchNorm, VectorsAlongOneRowOnly) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::spelled_out_batch_norm_test

@@ -11,7 +11,7 @@
 #include "core/random.h"
 #include "quantize/reference/fake_quant.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::fake_quant_kernels_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -221,4 +221,4 @@ TEST(FakeQuantKernels, NothingToDoForNothing) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::fake_quant_kernels_test

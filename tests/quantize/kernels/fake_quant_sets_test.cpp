@@ -13,7 +13,7 @@
 #include "core/random.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::fake_quant_sets_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -114,4 +114,4 @@ INSTANTIATE_TEST_SUITE_P(Vectors, FakeQuantSets, ::testing::Values(InstructionSe
                          [](const auto& set) { return std::string(name_of(set.param)); });
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::fake_quant_sets_test

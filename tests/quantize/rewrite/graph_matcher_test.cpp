@@ -6,7 +6,7 @@
 
 #include "tests/quantize/toy_graph.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::graph_matcher_test {
 namespace {
 
 using testing::Names;
@@ -138,4 +138,4 @@ TEST(GraphMatcher, UsesThroughFollowOnlyTheFirstInput) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::graph_matcher_test

@@ -10,7 +10,7 @@
 #include "core/graph/graph_json.h"
 #include "tests/quantize/toy_graph.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::layer_bits_report_test {
 namespace {
 
 using testing::Names;
@@ -242,4 +242,4 @@ TEST(LayerBitsInReport, ASharedOutputFollowsTheFirstLayer) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::layer_bits_report_test

@@ -10,7 +10,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::layer_bits_test {
 namespace {
 
 using testing::error_of;
@@ -191,4 +191,4 @@ TEST(LayerBits, SymmetryForALayer) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::layer_bits_test

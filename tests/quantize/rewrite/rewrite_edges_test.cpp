@@ -8,7 +8,7 @@
 #include "tests/quantize/fold/primitive_batch_norm.h"
 #include "tests/quantize/toy_graph.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::rewrite_edges_test {
 namespace {
 
 using testing::Names;
@@ -121,4 +121,4 @@ TEST(RewriteEdges, OutputsInTheMiddleMoveWithTheirTensor) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::rewrite_edges_test

@@ -6,7 +6,7 @@
 
 #include "tests/quantize/toy_graph.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::rewrite_evaluation_test {
 namespace {
 
 using testing::ToyGraph;
@@ -84,4 +84,4 @@ TEST(RewriteEvaluation, TurnsBatchNormsToo) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::rewrite_evaluation_test

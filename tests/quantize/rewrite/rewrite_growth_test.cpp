@@ -30,7 +30,7 @@ void* operator new(std::size_t size) { return allocate(size); }
 void operator delete(void* memory) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t) noexcept { release(memory); }
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::rewrite_growth_test {
 namespace {
 
 /// Convolution, batch norm, Relu, over and over, each in a scope of its own or all in one.
@@ -121,4 +121,4 @@ TEST(RewriteGrowth, ListsOfLayerBitsAreLinear) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::rewrite_growth_test

@@ -4,7 +4,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/toy_graph.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::rewrite_patterns_test {
 namespace {
 
 using testing::Names;
@@ -389,4 +389,4 @@ TEST(RewritePatterns, BatchNormAfterTheActivationIsNoReasonToSkip) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::rewrite_patterns_test

@@ -7,7 +7,7 @@
 #include "quantize/rewrite/layer_patterns.h"
 #include "tests/quantize/rewrite/random_rewrite.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::rewrite_random_test {
 namespace {
 
 using testing::for_random_nets;
@@ -199,4 +199,4 @@ TEST(RewriteRandom, StrictHoldsForWellFormedNets) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::rewrite_random_test

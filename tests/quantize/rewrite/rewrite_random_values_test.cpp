@@ -11,7 +11,7 @@
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "tests/quantize/rewrite/random_rewrite.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::rewrite_random_values_test {
 namespace {
 
 using testing::for_random_nets;
@@ -252,4 +252,4 @@ INSTANTIATE_TEST_SUITE_P(Nets, RewriteRandomValues, ::testing::Bool(),
                          [](const auto& param) { return param.param ? "WellFormed" : "AnyOps"; });
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::rewrite_random_values_test

@@ -4,7 +4,7 @@
 
 #include "tests/quantize/toy_graph.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::rewrite_report_test {
 namespace {
 
 using testing::ToyGraph;
@@ -185,4 +185,4 @@ TEST(RewriteReport, UnquantizedEdgesAreWhatStrictRefuses) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::rewrite_report_test

@@ -9,7 +9,7 @@
 #include "quantize/quantize.h"
 #include "tests/quantize/toy_graph.h"
 
-namespace miniqat::quantize {
+namespace miniqat::quantize::rewrite_test {
 namespace {
 
 using testing::Names;
@@ -391,4 +391,4 @@ TEST(Rewrite, GraphFromJsonInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize
+}  // namespace miniqat::quantize::rewrite_test

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace miniqat::cli {
+
+// The face of CLI11 that commands see. CLI11 is all headers and takes half a minute to compile in every file that adds
+// a flag, so only command_line.cpp and main.cpp include it.
+
+/// A flag of a command. Valid as long as the program is.
+class Flag {
+ public:
+  Flag& required();
+  Flag& needs(const Flag& other);
+  Flag& excludes(const Flag& other);
+  Flag& one_of(const std::vector<std::string>& values);
+  /// Both ends included. A NaN passes for a double.
+  Flag& in_range(std::int64_t low, std::int64_t high);
+  Flag& in_range(int low, int high) { return in_range(std::int64_t{low}, std::int64_t{high}); }
+  Flag& in_range(double low, double high);
+  Flag& positive();
+  Flag& not_negative();
+  /// Several values in one word.
+  Flag& separated_by(char mark);
+  /// From `fewest` to `most` words.
+  Flag& takes(int fewest, int most);
+  /// What `--help` shows.
+  Flag& value_name(const std::string& name);
+  Flag& shown_default(const std::string& text);
+  Flag& heading(const std::string& title);
+  /// Given twice, the last one counts.
+  Flag& last_wins();
+
+  bool was_given() const;
+
+ private:
+  friend class Command;
+  explicit Flag(CLI::Option* option) : option_(option) {}
+  CLI::Option* option_;
+};
+
+/// A command of the program, "train" say. Names are "--flag", or without dashes for what stands by itself. Fields must
+/// live until the command has run; their values are the defaults that `--help` shows.
+class Command {
+ public:
+  explicit Command(CLI::App* app) : app_(app) {}
+
+  Flag flag(const std::string& name, bool& field, const std::string& help);
+  /// T: std::string, int, std::int64_t, double, std::optional of std::int64_t, float or double, std::vector of
+  /// std::string or std::int64_t.
+  template <class T>
+  Flag option(const std::string& name, T& field, const std::string& help);
+  /// One of some names, of which `set` is given the position.
+  Flag choice(const std::string& name, const std::vector<std::string>& names, std::size_t chosen,
+              std::function<void(std::size_t)> set, const std::string& help);
+  bool was_given(const std::string& name) const;
+  /// What the command does, called once the whole line is parsed.
+  void action(std::function<void()> run);
+
+ private:
+  CLI::App* app_;
+};
+
+/// The program, to which commands are added.
+class CommandLine {
+ public:
+  explicit CommandLine(CLI::App& program) : program_(&program) {}
+  Command command(const std::string& name, const std::string& help);
+
+ private:
+  CLI::App* program_;
+};
+
+}  // namespace miniqat::cli
