@@ -29,6 +29,13 @@ struct OpSample {
   std::vector<int> skip_gradient_check = {};
 };
 
+/// What the tables are written with.
+inline TensorSpec floats(const Shape& shape) { return {shape, DType::kFloat32}; }
+inline OpSample evaluating(OpSample sample) {
+  sample.training = false;
+  return sample;
+}
+
 /// A use that shape inference must refuse.
 struct BadOpSample {
   std::string type;

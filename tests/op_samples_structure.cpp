@@ -3,7 +3,6 @@
 namespace miniqat::testing {
 namespace {
 
-TensorSpec floats(const Shape& shape) { return {shape, DType::kFloat32}; }
 TensorSpec integers(const Shape& shape) { return {shape, DType::kInt32}; }
 
 void add_reshape_samples(std::vector<OpSample>& samples) {

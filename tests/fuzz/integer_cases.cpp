@@ -38,7 +38,7 @@ Model random_operation(std::uint64_t seed) {
   return net.finish();
 }
 
-quantize::RewriteOptions random_options(Random& random) {
+quantize::RewriteOptions integer_options(Random& random) {
   quantize::RewriteOptions options;
   options.weight_bits = 2 + static_cast<int>(random.below(7));
   options.activation_bits = 2 + static_cast<int>(random.below(7));
@@ -54,7 +54,7 @@ quantize::RewriteOptions random_options(Random& random) {
 IntegerCase trained_case(std::uint64_t seed) {
   Random random(mix(seed, hash_text("trained")));
   auto net = std::make_shared<testing::TrainedNet>(
-      testing::train_briefly(testing::well_formed_net(seed), random_options(random), seed));
+      testing::train_briefly(testing::well_formed_net(seed), integer_options(random), seed));
   IntegerCase test{.model = quantize::convert(net->evaluation, net->variables, {.input = testing::kPictures}),
                    .images = {},
                    .against = Against::kSimulation};

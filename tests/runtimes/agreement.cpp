@@ -8,7 +8,7 @@
 
 namespace miniqat::testing {
 
-void Agreement::add(const Tensor& expected, std::span<const int> found) {
+void RuntimeAgreement::add(const Tensor& expected, std::span<const int> found) {
   const auto integers = expected.values<std::uint8_t>();
   if (found.size() != integers.size()) fail(found.size(), " outputs, not ", integers.size());
   outputs += expected.elements();
@@ -26,7 +26,7 @@ void Agreement::add(const Tensor& expected, std::span<const int> found) {
   }
 }
 
-void print(const std::string& what, const Agreement& agreement) {
+void print(const std::string& what, const RuntimeAgreement& agreement) {
   std::printf("  %-30s %8ld outputs, %8.4f%% equal, at most %d apart; same class in %ld of %ld\n", what.c_str(),
               static_cast<long>(agreement.outputs), 100 * agreement.share(), agreement.largest,
               static_cast<long>(agreement.same_class), static_cast<long>(agreement.examples));

@@ -9,7 +9,7 @@
 namespace miniqat::testing {
 
 /// How near a runtime's outputs are to the reference engine's, over any number of models and examples.
-struct Agreement {
+struct RuntimeAgreement {
   std::int64_t outputs = 0;
   std::int64_t equal = 0;
   /// The largest difference, in steps.
@@ -26,6 +26,6 @@ struct Agreement {
 };
 
 /// A line for people who read the test's output.
-void print(const std::string& what, const Agreement& agreement);
+void print(const std::string& what, const RuntimeAgreement& agreement);
 
 }  // namespace miniqat::testing

@@ -22,7 +22,6 @@ namespace {
 
 using integer::Grid;
 using integer::Model;
-using testing::Agreement;
 using testing::Case;
 using testing::expect_complaint;
 using testing::judge;
@@ -30,6 +29,7 @@ using testing::kLiteRt;
 using testing::kTfliteModels;
 using testing::random_images;
 using testing::RandomModel;
+using testing::RuntimeAgreement;
 using testing::Verdict;
 using testing::with_scales_per_tensor;
 using testing::with_symmetric_weights;
@@ -69,10 +69,10 @@ class Comparison {
     add(kind, with_symmetric_weights(model), true);
   }
   /// By kind.
-  std::map<std::string, Agreement> run() const {
+  std::map<std::string, RuntimeAgreement> run() const {
     const Verdict verdict = judge(kLiteRt, cases_);
     if (verdict.status != 0) fail("status ", verdict.status, ": ", verdict.err);
-    std::map<std::string, Agreement> agreements;
+    std::map<std::string, RuntimeAgreement> agreements;
     for (std::size_t i = 0; i < expected_.size(); ++i) {
       const Expected& expected = expected_[i];
       agreements[expected.kind].add(expected.output, integers_of(verdict.outputs[i], expected.int8));
@@ -178,11 +178,11 @@ TEST(LiteRt, GivesTheReferencesIntegersForEveryKind) {
     }
   add_padded(comparison);
   add_ties(comparison);
-  const std::map<std::string, Agreement> agreements = comparison.run();
+  const std::map<std::string, RuntimeAgreement> agreements = comparison.run();
   std::vector<Kind> kinds = kKinds;
   kinds.insert(kinds.end(), {kPadded, kTies});
   for (const Kind& kind : kinds) {
-    const Agreement& agreement = agreements.at(kind.name);
+    const RuntimeAgreement& agreement = agreements.at(kind.name);
     print(kind.name, agreement);
     EXPECT_GE(agreement.share(), kind.share) << kind.name;
     EXPECT_LE(agreement.largest, kind.largest) << kind.name;
@@ -194,7 +194,7 @@ TEST(LiteRt, AgreesOnWholeNetworks) {
   Comparison comparison;
   for (std::uint64_t seed = 0; seed < 4 * models(); ++seed)
     comparison.add_both("networks", testing::random_network(seed, kTfliteModels));
-  const Agreement agreement = comparison.run().at("networks");
+  const RuntimeAgreement agreement = comparison.run().at("networks");
   print("networks", agreement);
   // What pools round otherwise reaches the outputs.
   EXPECT_GE(agreement.share(), 0.985);

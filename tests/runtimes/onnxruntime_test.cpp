@@ -20,7 +20,6 @@ namespace miniqat::exporters::onnxruntime_test {
 namespace {
 
 using integer::Model;
-using testing::Agreement;
 using testing::Case;
 using testing::expect_complaint;
 using testing::judge;
@@ -28,11 +27,12 @@ using testing::kOnnxRuntime;
 using testing::random_images;
 using testing::RandomModel;
 using testing::RandomModelOptions;
+using testing::RuntimeAgreement;
 using testing::Verdict;
 
 /// What the runtime made of models.
 struct Comparison {
-  Agreement agreement = {};
+  RuntimeAgreement agreement = {};
   /// The types of the nodes that the runtime runs.
   std::set<std::string> kernels = {};
 };
@@ -138,7 +138,7 @@ TEST(OnnxRuntime, GivesTheReferencesIntegersForEveryKind) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Kind& kind = kKinds[i / 2];
     const std::string what = concat(kind.name, i % 2 == 0 ? ", 8 bits" : ", 2 to 8 bits");
-    const Agreement& agreement = results[i].agreement;
+    const RuntimeAgreement& agreement = results[i].agreement;
     print(what, agreement);
     EXPECT_GE(agreement.share(), kind.share) << what;
     EXPECT_LE(agreement.largest, 1) << what;
