@@ -36,6 +36,7 @@ template Flag Command::option(const std::string&, int&, const std::string&);
 template Flag Command::option(const std::string&, std::int64_t&, const std::string&);
 template Flag Command::option(const std::string&, double&, const std::string&);
 template Flag Command::option(const std::string&, std::optional<std::int64_t>&, const std::string&);
+template Flag Command::option(const std::string&, std::optional<int>&, const std::string&);
 template Flag Command::option(const std::string&, std::optional<float>&, const std::string&);
 template Flag Command::option(const std::string&, std::optional<double>&, const std::string&);
 template Flag Command::option(const std::string&, std::vector<std::string>&, const std::string&);

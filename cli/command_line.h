@@ -55,7 +55,7 @@ class Command {
   explicit Command(CLI::App* app) : app_(app) {}
 
   Flag flag(const std::string& name, bool& field, const std::string& help);
-  /// T: std::string, int, std::int64_t, double, std::optional of std::int64_t, float or double, std::vector of
+  /// T: std::string, int, std::int64_t, double, std::optional of a number, std::vector of
   /// std::string or std::int64_t.
   template <class T>
   Flag option(const std::string& name, T& field, const std::string& help);

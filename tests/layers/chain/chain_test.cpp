@@ -8,6 +8,7 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "tests/digest.h"
+#include "tests/every_nth.h"
 #include "tests/layers/chain/chain_case.h"
 #include "tests/layers/op_runner.h"
 
@@ -47,6 +48,7 @@ std::vector<Shape> shapes() {
 /// With every quantizer and without; of the shapes each gets another.
 template <class Body>
 void for_chains(const Body& body) {
+  EveryNth chosen(3);
   const std::vector<Shape> all = shapes();
   std::size_t next = 0;
   for (ChainRecipe recipe : all_chains(false))
@@ -54,7 +56,7 @@ void for_chains(const Body& body) {
       recipe.quantizer.reset();
       if (q < chain_quantizers().size()) recipe.quantizer = chain_quantizers()[q];
       recipe.shape = all[next++ * 7 % all.size()];
-      if (is_chain(recipe)) body(recipe);
+      if (is_chain(recipe) && chosen()) body(recipe);
     }
 }
 
@@ -65,10 +67,11 @@ TEST(Chain, AllPartsTogetherAreReference) {
     if (!recipe.is_exact() && recipe.quantizer) recipe.shape = {32, recipe.shape.channels()};
     if (!::testing::Test::HasFailure()) expect_chain_is_reference(recipe), ++compared;
   });
-  EXPECT_GE(compared, 1000);
+  EXPECT_GE(compared, 333);
 }
 
 TEST(Chain, AllShapesAreReference) {
+  EveryNth chosen(5);
   for (const std::int64_t channels : kChannels)
     for (Shape shape : shapes_for(channels))
       for (const Shift shift : {Shift::kNone, Shift::kBiasAdd, Shift::kNorm})
@@ -76,13 +79,14 @@ TEST(Chain, AllShapesAreReference) {
           ChainRecipe recipe = {
               .shape = shape, .scale = scale, .shift = shift, .addend = Addend::kRight, .clamp = Clamp::kRelu6};
           if (recipe.is_exact()) recipe.quantizer = chain_quantizers()[0];
-          if (!::testing::Test::HasFailure()) expect_chain_is_reference(recipe);
+          if (!::testing::Test::HasFailure() && chosen()) expect_chain_is_reference(recipe);
           recipe.addend = Addend::kNone;
-          if (!::testing::Test::HasFailure()) expect_chain_is_reference(recipe);
+          if (!::testing::Test::HasFailure() && chosen()) expect_chain_is_reference(recipe);
         }
 }
 
 TEST(Chain, ThreadsShareTheWork) {
+  EveryNth chosen(3);
   for (const std::int64_t channels : kChannels)
     for (const Shift shift : {Shift::kNone, Shift::kVectorAdd, Shift::kNorm, Shift::kFrozenNorm})
       for (const bool scale : {false, true}) {
@@ -93,7 +97,7 @@ TEST(Chain, ThreadsShareTheWork) {
                                     .clamp = Clamp::kRelu,
                                     .quantizer = chain_quantizers()[3]};
         ASSERT_GT(recipe.shape.elements(), 16384);
-        if (!::testing::Test::HasFailure()) expect_chain_is_reference(recipe);
+        if (!::testing::Test::HasFailure() && chosen()) expect_chain_is_reference(recipe);
       }
 }
 
@@ -153,12 +157,13 @@ void expect_unpacked(ChainRecipe recipe, bool packs) {
 
 TEST(Chain, PacksWhatBackwardReadsAgain) {
   set_thread_count(2);
+  EveryNth chosen(2);
   for (const FakeQuantAttributes& quantizer : chain_quantizers())
     for (const Addend addend : {Addend::kNone, Addend::kLeft})
       for (const bool pools : {false, true}) {
         ChainRecipe recipe = {
             .shape = {16, 32, 33, 9}, .addend = addend, .clamp = Clamp::kRelu6, .quantizer = quantizer};
-        if (pools && addend != Addend::kNone) continue;
+        if ((pools && addend != Addend::kNone) || !chosen()) continue;
         if (pools) recipe.shape = {64, 32, 33, 9}, recipe.pool = PoolAttributes{.window = {2, 2}};
         expect_unpacked(recipe, quantizer.delay == 0);
         if (::testing::Test::HasFailure()) return;

@@ -9,15 +9,16 @@
 #include "core/random.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
+#include "tests/every_nth.h"
 #include "tests/quantize/random_net.h"
 
 namespace miniqat::testing {
 
-/// Sanitizers make each net many times slower.
+/// How many nets are tried. Sanitizers make each of them many times slower.
 #ifdef __SANITIZE_ADDRESS__
-constexpr std::uint64_t kSeeds = 60;
+inline const std::uint64_t kSeeds = tries_all_cases() ? 60 : 20;
 #else
-constexpr std::uint64_t kSeeds = 200;
+inline const std::uint64_t kSeeds = tries_all_cases() ? 200 : 60;
 #endif
 
 /// Options that vary with the seed; quantization starts after kNever steps.

@@ -191,7 +191,7 @@ TEST_P(RewriteRandomValues, StayInDouble) {
     create_training_graph(graph, options);
     expect_same(run(graph, kDouble, true), expected, 1e-9);
   });
-  EXPECT_LE(skipped, kSeeds / 30);
+  EXPECT_LE(skipped, kSeeds / 20);
 }
 
 TEST_P(RewriteRandomValues, StayInFloat) {
@@ -245,7 +245,7 @@ TEST_P(RewriteRandomValues, StayInEvaluation) {
     unfold_corrections(graph);
     expect_same(run(graph, kDouble, false), expected, 1e-9);
   });
-  EXPECT_LE(skipped, kSeeds / 30);
+  EXPECT_LE(skipped, kSeeds / 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, RewriteRandomValues, ::testing::Bool(),
