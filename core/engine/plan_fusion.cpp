@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/engine/fusion.h"
+#include "core/graph/fusion.h"
 
 namespace miniqat {
 namespace {

@@ -1,7 +1,7 @@
 #include "core/graph/op.h"
 
-#include "core/engine/fusion.h"
 #include "core/error.h"
+#include "core/graph/fusion.h"
 
 namespace miniqat {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/fusion.h"
+#include "core/graph/fusion.h"
 #include "layers/batch_norm.h"
 #include "layers/chain/chain_quantizer.h"
 #include "layers/pool.h"

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "core/engine/fusion.h"
+#include "core/graph/fusion.h"
 
 namespace miniqat::layers {
 
