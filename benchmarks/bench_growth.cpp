@@ -1,7 +1,7 @@
 // What work on a graph costs against its size: rewrites, plans, sessions, checkpoints, conversion and exports of chains
-// of 250 to 2,000 layers, each a 1x1 convolution, batch norm and Relu, and lists of layer bits of 1,000 to 8,000
-// patterns. `us/item` is the time for one layer or pattern: what is linear keeps it from size to size; at 2,000 layers,
-// what is quadratic has eight times that of 250.
+// of 250 to 2,000 layers, each a 1x1 convolution, batch norm and Relu, and bits files of 1,000 to 8,000
+// patterns with wildcards of several kinds. `us/item` is the time for one layer or pattern: what is linear keeps it
+// from size to size; at 2,000 layers, what is quadratic has eight times that of 250.
 //
 // Before anything is timed, the chains are rewritten, converted and counted. A piece of work that costs more than
 // kMostGrowth times as much for each item at the largest size as at the smallest fails its benchmark: far more than
@@ -173,15 +173,34 @@ const std::vector<Work>& graph_work() {
   return all;
 }
 
-/// From the bits JSON to a rewrite of 20 layers, some of which it rules. `wildcard` stands at the end of each pattern.
-double bits_seconds(int patterns, const std::string& wildcard) {
+/// From the bits JSON to a rewrite of a layer for each ten patterns, some of which rule it. The patterns are the words
+/// of `kinds` in turn, with a number in place of '#'.
+double bits_seconds(int patterns, const std::vector<std::string>& kinds) {
   std::string text = "{";
-  for (int i = 0; i < patterns; ++i) text += concat(i == 0 ? "" : ", ", "\"block", i, wildcard, "\": 4");
+  for (int i = 0; i < patterns; ++i) {
+    const std::string& kind = kinds[i % kinds.size()];
+    const std::size_t place = kind.find('#');
+    text += concat(i == 0 ? "" : ", ", "\"", kind.substr(0, place), i, kind.substr(place + 1), "\": 4");
+  }
   text += "}";
-  Graph graph = chain_of_layers(20);
+  Graph graph = chain_of_layers(patterns / 10);
   return seconds_of([&] {
     quantize::create_training_graph(graph, {.layer_bits = quantize::layer_bits_from_json(text, "bits.json")});
   });
+}
+
+/// Where the wildcards of bits files stand.
+const std::map<std::string, std::vector<std::string>>& bits_work() {
+  static const std::map<std::string, std::vector<std::string>> all = {
+      {"bits_file", {"block#"}},
+      {"bits_file_wildcards", {"block#/*"}},
+      {"bits_file_wildcards_around", {"*block#/*"}},
+      {"bits_file_wildcards_before", {"*#/Conv2D"}},
+      {"bits_file_wildcards_behind", {"*/Conv2D#*"}},
+      {"bits_file_wildcards_within", {"block*#/Conv2D"}},
+      {"bits_file_wildcards_mixed", {"*/expand#/*", "block[0-9]#*", "?lock#/*2D", "*#*"}},
+  };
+  return all;
 }
 
 /// The median of some runs, and for an item.
@@ -222,11 +241,10 @@ void register_all() {
     for (const int size : kSizes)
       register_one(
           work.name, size, [&work, size] { return work.seconds(chain_of(size)); }, true);
-  for (const std::string wildcard : {"", "/*"})
+  for (const auto& [name, kinds] : bits_work())
     for (const int patterns : {1000, 2000, 4000, 8000})
       register_one(
-          wildcard.empty() ? "bits_file" : "bits_file_wildcards", patterns,
-          [=] { return bits_seconds(patterns, wildcard); }, false);
+          name, patterns, [&kinds, patterns] { return bits_seconds(patterns, kinds); }, false);
 }
 
 }  // namespace

@@ -151,8 +151,13 @@ class Calibration {
       refuse_ignored("--data-dir", "--dataset synthetic, which needs no files");
     settings_.threads = arguments.threads == 0 ? default_thread_count() : arguments.threads;
     set_thread_count(static_cast<int>(settings_.threads));
-    data_ = datasets::load(settings_.dataset, settings_.data_dir);
-    require_fit(source_.evaluation, data_.train, RunDirectory::open(arguments.run).eval_graph().string());
+    const std::string graph = RunDirectory::open(arguments.run).eval_graph().string();
+    datasets::LoadOptions options;
+    options.accept = [&](const Shape& example) {
+      require_pictures_fit(source_.evaluation, example, settings_.dataset, graph);
+    };
+    data_ = datasets::load(settings_.dataset, settings_.data_dir, options);
+    require_fit(source_.evaluation, data_.train, graph);
     batch_size_ = source_.evaluation.images.shape()[0];
     batches_ = std::min(settings.batches, data_.train.size() / batch_size_);
   }

@@ -119,7 +119,11 @@ void evaluate_file(const EvalArguments& arguments) {
   if (arguments.dataset == "synthetic" && !arguments.data_dir.empty())
     refuse_ignored("--data-dir", "--dataset synthetic, which needs no files");
   const integer::Model model = integer::read_model(arguments.model);
-  const datasets::Splits data = datasets::load(arguments.dataset, arguments.data_dir);
+  datasets::LoadOptions options;
+  options.accept = [&](const Shape& example) {
+    require_pictures_fit(model, example, arguments.dataset, arguments.model);
+  };
+  const datasets::Splits data = datasets::load(arguments.dataset, arguments.data_dir, options);
   const datasets::Dataset& split = chosen_split(arguments, data);
   const IntegerBits bits = bits_of(model);
   const Subject subject{.model = model.name.empty() ? arguments.model : model.name,

@@ -58,9 +58,13 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
 }
 
 void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {
+  require_pictures_fit(model, dataset.example_shape(), dataset.name, source);
+}
+
+void require_pictures_fit(const integer::Model& model, const Shape& example, const std::string& dataset,
+                          const std::string& source) {
   const Shape& images = model.tensor(model.input).shape;
-  if (images != dataset.example_shape())
-    fail(source, ": the input is ", images, ", the pictures of ", dataset.name, " are ", dataset.example_shape());
+  if (images != example) fail(source, ": the input is ", images, ", the pictures of ", dataset, " are ", example);
 }
 
 void require_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {

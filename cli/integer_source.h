@@ -21,6 +21,9 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
 
 /// Throws Error unless the data set's pictures are what the model takes. `source` names the model.
 void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source);
+/// The same, of the shape [h, w, c] of `example`.
+void require_pictures_fit(const integer::Model& model, const Shape& example, const std::string& dataset,
+                          const std::string& source);
 
 /// Throws Error unless the model takes the data set's pictures and tells its classes apart.
 void require_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source);

@@ -52,11 +52,20 @@ Classifier find_classifier(Graph graph, const std::string& source) {
   return classifier;
 }
 
-void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {
+void require_pictures_fit(const Classifier& classifier, const Shape& example, const std::string& dataset,
+                          const std::string& source) {
   const Shape& images = classifier.images.shape();
-  const Shape example = dataset.example_shape();
   if (Shape{images[1], images[2], images[3]} != example)
-    fail(source, ": the input is ", images, ", the pictures of ", dataset.name, " are ", example);
+    fail(source, ": the input is ", images, ", the pictures of ", dataset, " are ", example);
+}
+
+void require_pictures_fit(const std::string& graph_file, const Shape& example, const std::string& dataset) {
+  require_pictures_fit(find_classifier(read_graph(graph_file), graph_file), example, dataset, graph_file);
+}
+
+void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {
+  require_pictures_fit(classifier, dataset.example_shape(), dataset.name, source);
+  const Shape& images = classifier.images.shape();
   const Shape& logits = classifier.logits.shape();
   if (logits != Shape{images[0], dataset.classes})
     fail(source, ": the logits are ", logits, ", ", dataset.name, " needs ", Shape{images[0], dataset.classes});

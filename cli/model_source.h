@@ -40,6 +40,13 @@ Classifier find_classifier(Graph graph, const std::string& source);
 /// Throws Error unless the classifier takes the data set's pictures and tells its classes apart.
 void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source);
 
+/// The same of the pictures alone, which have the shape [h, w, c] of `example`.
+void require_pictures_fit(const Classifier& classifier, const Shape& example, const std::string& dataset,
+                          const std::string& source);
+
+/// Throws Error unless the classifier in a graph JSON file takes such pictures.
+void require_pictures_fit(const std::string& graph_file, const Shape& example, const std::string& dataset);
+
 /// The classifier with `labels` and `loss` added to it.
 struct TrainingEnds {
   Output labels;

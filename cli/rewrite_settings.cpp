@@ -7,7 +7,7 @@ namespace miniqat::cli {
 
 void load_layer_bits(RewriteSettings& settings) {
   if (settings.bits_config.empty()) return;
-  const std::string text = read_file(settings.bits_config);
+  const std::string text = read_large_file(settings.bits_config);
   settings.layer_bits = as_usage([&] { return quantize::layer_bits_from_json(text, settings.bits_config); });
 }
 

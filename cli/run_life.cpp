@@ -55,7 +55,7 @@ bool RunLife::is_complete() const {
 
 /// A graph file may have been edited since the run began.
 void RunLife::require_same_graph() const {
-  if (read_file(run_.train_graph()) != graph_to_json(task_.training.graph))
+  if (read_large_file(run_.train_graph()) != graph_to_json(task_.training.graph))
     fail(run_.train_graph().string(), " is not what ", task_.settings.model,
          " gives now: the model has changed since the run began");
 }

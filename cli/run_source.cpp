@@ -6,6 +6,7 @@
 
 #include "cli/flag_checks.h"
 #include "cli/integer_source.h"
+#include "cli/model_source.h"
 #include "cli/settings.h"
 #include "core/quote.h"
 #include "core/safetensors.h"
@@ -86,7 +87,11 @@ datasets::Splits load_data(const RunSource& run, const std::string& dataset, con
   check_dataset(name);
   if (!data_dir.empty() && name == "synthetic")
     refuse_ignored("--data-dir", "--dataset synthetic, which needs no files");
-  return datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir);
+  datasets::LoadOptions options;
+  options.accept = [&](const Shape& example) {
+    require_pictures_fit(run.directory.eval_graph().string(), example, name);
+  };
+  return datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
 }
 
 integer::Grid recorded_input(const RunSource& run) {

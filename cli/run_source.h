@@ -44,7 +44,7 @@ void print_note(const std::string& note);
 RunSource open_run(const std::string& run, const std::string& checkpoint);
 
 /// The data set that a command was told to take, or else the run's own. Throws UsageError for an unknown name, Error
-/// for files that are missing or malformed.
+/// for files that are missing or malformed, or whose pictures are not of the size that the run's graph takes.
 datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir);
 
 /// The grid of the run's pictures as its summary records it; of a run without summary, that of its data set, which must

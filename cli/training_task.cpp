@@ -11,6 +11,14 @@ ClassifierOptions source(const TrainSettings& settings) {
   return {.model = settings.model, .width = settings.width, .batch_size = settings.batch_size};
 }
 
+/// A graph file is held against the pictures before they are read; the other models are made to their measure.
+datasets::Splits load_data(const TrainSettings& settings) {
+  datasets::LoadOptions options;
+  if (is_graph_file(settings.model))
+    options.accept = [&](const Shape& example) { require_pictures_fit(settings.model, example, settings.dataset); };
+  return datasets::load(settings.dataset, settings.data_dir, options);
+}
+
 std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& settings) {
   const std::int64_t batches = data.train.size() / settings.batch_size;
   if (batches == 0)
@@ -23,7 +31,7 @@ std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& se
 
 TrainingTask::TrainingTask(const TrainSettings& wanted)
     : settings(wanted),
-      data(datasets::load(settings.dataset, settings.data_dir)),
+      data(load_data(settings)),
       training(make_classifier(source(settings), data.train)),
       evaluation(make_classifier(source(settings), data.test)),
       ends(add_loss(training)),

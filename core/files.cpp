@@ -175,6 +175,22 @@ std::string read_large_file(const fs::path& path) {
                                             : read_file(path);
 }
 
+std::string read_part(const fs::path& path, std::uintmax_t offset, std::size_t bytes) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) fail_with_errno("read", path);
+  std::string part(bytes, '\0');
+  std::size_t size = 0;
+  while (size < bytes) {
+    const ssize_t count = ::pread(file.number(), part.data() + size, bytes - size, static_cast<off_t>(offset + size));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_with_errno("read", path);
+    if (count == 0) break;
+    size += static_cast<std::size_t>(count);
+  }
+  part.resize(size);
+  return part;
+}
+
 void require_writable(const fs::path& path) { PendingFile({.path = path, .bytes = {}}); }
 
 void append_to_file(const fs::path& path, std::string_view bytes) {
@@ -189,6 +205,13 @@ void append_to_file(const fs::path& path, std::string_view bytes) {
     throw;
   }
   if (!file.close()) fail_with_errno("write", path);
+}
+
+void cut_file(const fs::path& path, std::uintmax_t bytes) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.valid() || ::ftruncate(file.number(), static_cast<off_t>(bytes)) != 0 || ::fsync(file.number()) != 0 ||
+      !file.close())
+    fail_with_errno("write", path);
 }
 
 void sync_file(const fs::path& path) {

@@ -15,6 +15,9 @@ std::string read_file(const std::filesystem::path& path, std::uintmax_t limit = 
 /// devices, which need not end.
 std::string read_large_file(const std::filesystem::path& path);
 
+/// At most `bytes` of a file from `offset` on, fewer at its end. Throws Error naming path and reason.
+std::string read_part(const std::filesystem::path& path, std::uintmax_t offset, std::size_t bytes);
+
 /// Writes a temporary file beside `path`, fsyncs it and renames it over `path`: readers see the old file or the new
 /// one, never a half. Throws Error naming path and reason; then `path` is untouched and the temporary file removed.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
@@ -22,6 +25,9 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
 /// Appends `bytes` with as few writes as the system allows. Throws Error naming path and reason; then the file has its
 /// old length again, so that a line is there as a whole or not at all.
 void append_to_file(const std::filesystem::path& path, std::string_view bytes);
+
+/// Cuts a file to its first `bytes` bytes, and puts that on the disk. Throws Error naming path and reason.
+void cut_file(const std::filesystem::path& path, std::uintmax_t bytes);
 
 /// Asks the system to put what was appended so far on the disk. No error where there is no such file.
 void sync_file(const std::filesystem::path& path);

@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/quote.h"
@@ -45,6 +47,25 @@ std::mutex& blocks_mutex() {
 /// Outlives every static that holds a tensor.
 Blocks& blocks() {
   static Blocks& instance = *new Blocks;
+  return instance;
+}
+
+/// Up to so many blocks all are checked after each step.
+constexpr std::size_t kFewBlocks = 256;
+/// Else so many of those that are not the step's own.
+constexpr int kCheckedInTurn = 64;
+
+/// All of these under the mutex of the blocks.
+struct Checking {
+  /// Taken since the last step that ended.
+  std::vector<std::byte*> fresh;
+  /// The last that was checked in turn.
+  std::byte* last = nullptr;
+  std::int64_t count = 0;
+};
+
+Checking& checking() {
+  static Checking& instance = *new Checking;
   return instance;
 }
 
@@ -161,32 +182,61 @@ void say_what_runs(Line& line, Suspects suspects) {
   if (before.empty()) line.text("no step");
 }
 
+/// What is known of the time of a fault: of memory that the step had, and of other memory, which may be damaged for
+/// longer.
+constexpr std::string_view kSince = "in or since ";
+constexpr std::string_view kNoticed = "noticed after ";
+
 void say_where(Line& line, const std::byte* memory, const GuardedBlock& block, const std::byte* touched,
-               Suspects suspects) {
+               Suspects suspects, std::string_view when = kSince) {
   if (touched < memory)
     line.number(static_cast<std::size_t>(memory - touched)).text(" bytes before the begin");
   else
     line.number(static_cast<std::size_t>(touched - memory) - block.bytes).text(" bytes after the end");
-  line.text(" of a buffer of ").number(block.bytes).text(" bytes, in or since ");
+  line.text(" of a buffer of ").number(block.bytes).text(" bytes, ").text(when);
   say_what_runs(line, suspects);
 }
 
-[[noreturn]] void stop_for_pattern(const std::byte* memory, const GuardedBlock& block, const std::byte* touched) {
+[[noreturn]] void stop_for_pattern(const std::byte* memory, const GuardedBlock& block, const std::byte* touched,
+                                   std::string_view when) {
   Line line;
   line.text("MINIQAT_GUARD: overwritten ");
   // It is found at the end of some step, which need not be that of the thread that wrote.
-  say_where(line, memory, block, touched, Suspects::kAll);
+  say_where(line, memory, block, touched, Suspects::kAll, when);
   line.write();
   std::abort();
 }
 
-void check(std::byte* memory, const GuardedBlock& block) {
+void check(std::byte* memory, const GuardedBlock& block, std::string_view when) {
+  ++checking().count;
   const auto check_range = [&](const std::byte* begin, const std::byte* end) {
     const std::byte* changed = first_changed(begin, end);
-    if (changed != end) stop_for_pattern(memory, block, changed);
+    if (changed != end) stop_for_pattern(memory, block, changed, when);
   };
   check_range(memory + block.bytes, block.pages + block.page_bytes);
   check_range(block.pages, memory);
+}
+
+void check_every_block(std::string_view when) {
+  for (const auto& [memory, block] : blocks()) check(memory, block, when);
+}
+
+/// The block that the address is in or right behind, as that of an empty tensor is.
+void check_block_of(const void* address) {
+  auto* place = static_cast<std::byte*>(const_cast<void*>(address));
+  const auto next = blocks().upper_bound(place);
+  if (next == blocks().begin()) return;
+  const auto& [memory, block] = *std::prev(next);
+  if (place <= memory + block.bytes) check(memory, block, kSince);
+}
+
+void check_some_in_turn() {
+  auto next = blocks().upper_bound(checking().last);
+  for (int i = 0; i < kCheckedInTurn; ++i, ++next) {
+    if (next == blocks().end()) next = blocks().begin();
+    check(next->first, next->second, kNoticed);
+    checking().last = next->first;
+  }
 }
 
 /// Looks through the blocks without the lock: the thread that holds it may be this one, and the process ends anyway.
@@ -253,6 +303,7 @@ void* allocate_guarded(std::size_t bytes) {
   fill(memory + bytes, block.pages + block.page_bytes);
   const std::scoped_lock lock(blocks_mutex());
   blocks().emplace(memory, block);
+  checking().fresh.push_back(memory);
   return memory;
 }
 
@@ -262,7 +313,7 @@ void release_guarded(void* memory) noexcept {
   const std::scoped_lock lock(blocks_mutex());
   const auto found = blocks().find(place);
   if (found == blocks().end()) std::abort();
-  check(place, found->second);
+  check(place, found->second, kSince);
   ::munmap(found->second.mapping, found->second.mapped);
   blocks().erase(found);
 }
@@ -278,9 +329,23 @@ void GuardedStep::begin(std::string_view what) {
   text[length] = '\0';
 }
 
-void GuardedStep::end() noexcept {
+void GuardedStep::end() const noexcept {
   const std::scoped_lock lock(blocks_mutex());
-  for (const auto& [memory, block] : blocks()) check(memory, block);
+  const std::vector<std::byte*> fresh = std::exchange(checking().fresh, {});
+  if (blocks().size() <= kFewBlocks) return check_every_block(kSince);
+  for (const void* address : given_) check_block_of(address);
+  for (const std::byte* address : fresh) check_block_of(address);
+  check_some_in_turn();
+}
+
+void GuardedRun::check_all() noexcept {
+  const std::scoped_lock lock(blocks_mutex());
+  check_every_block(kNoticed);
+}
+
+std::int64_t guarded_checks() {
+  const std::scoped_lock lock(blocks_mutex());
+  return checking().count;
 }
 
 }  // namespace miniqat

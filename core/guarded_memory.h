@@ -1,15 +1,19 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 /// A test mode for what sanitizers cannot see: generated code (oneDNN's kernels) that writes where it must not. With
 /// MINIQAT_GUARD=after or =before in the environment every tensor, every buffer of a plan and every piece of scratch
 /// memory is a mapping of its own between pages that cannot be touched, and ends (after) or begins (before) right at
 /// them, as far as the alignment of 64 bytes lets it. What that leaves on either side is filled with a pattern, which
-/// is checked after each step and when the memory is given back. A step that touches a page or the pattern ends the
-/// process, and says which step it was. Off, all this costs a branch at each allocation.
+/// is checked after each step that was given the memory or took it, at the end of each run of a graph or model, and
+/// when the memory is given back. A step that touches a page or such a pattern ends the process, and says which step it
+/// was; a pattern that was overwritten from afar does so at the latest at the end of the run, where it says that much.
+/// Off, all this costs a branch at each allocation.
 namespace miniqat {
 
 enum class Guard { kOff, kAfter, kBefore };
@@ -27,13 +31,19 @@ void release_guarded(void* memory) noexcept;
 /// written gives himself away.
 void poison(std::span<std::byte> memory);
 
-/// While one lives, what is reported is said of this step; at its end the pattern around all memory is checked. Does
-/// nothing unless is_guarding(). `describe` gives the text.
+/// While one lives, what is reported is said of this step; at its end patterns are checked: those around the memory
+/// that the step was given and around what was taken in it, and a share of the others, in turns; all, where there are
+/// few. So a step costs the same whatever memory others have. Does nothing unless is_guarding(). `describe` gives the
+/// text, `given` a std::vector<const void*> of addresses in guarded memory (others, and null, are passed over).
 class GuardedStep {
  public:
   template <class Describe>
-  explicit GuardedStep(const Describe& describe) {
-    if (is_guarding()) begin(describe());
+  explicit GuardedStep(const Describe& describe) : GuardedStep(describe, [] { return std::vector<const void*>(); }) {}
+  template <class Describe, class Given>
+  GuardedStep(const Describe& describe, const Given& given) {
+    if (!is_guarding()) return;
+    begin(describe());
+    given_ = given();
   }
   ~GuardedStep() {
     if (is_guarding()) end();
@@ -43,7 +53,26 @@ class GuardedStep {
 
  private:
   static void begin(std::string_view what);
-  static void end() noexcept;
+  void end() const noexcept;
+
+  std::vector<const void*> given_;
 };
+
+/// A run of many steps: at its end the pattern around all memory is checked.
+class GuardedRun {
+ public:
+  GuardedRun() = default;
+  ~GuardedRun() {
+    if (is_guarding()) check_all();
+  }
+  GuardedRun(const GuardedRun&) = delete;
+  GuardedRun& operator=(const GuardedRun&) = delete;
+
+ private:
+  static void check_all() noexcept;
+};
+
+/// How often the pattern around some memory was checked so far. For tests.
+std::int64_t guarded_checks();
 
 }  // namespace miniqat

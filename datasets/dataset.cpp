@@ -36,7 +36,7 @@ const std::vector<std::string>& dataset_names() {
 
 Splits load(const std::string& name, const std::filesystem::path& data_dir, const LoadOptions& options) {
   if (name == "synthetic") return synthetic_digits(options);
-  if (name == "mnist" || name == "fashion-mnist") return load_idx(name, data_dir);
+  if (name == "mnist" || name == "fashion-mnist") return load_idx(name, data_dir, options.accept);
   if (name == "cifar10") return load_cifar10(data_dir);
   std::string known;
   for (const std::string& candidate : dataset_names()) known += (known.empty() ? "" : ", ") + candidate;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,12 +38,17 @@ struct Splits {
   Dataset test;
 };
 
-/// What the synthetic digits are drawn from; data sets read from files have their own sizes and ignore this.
 struct LoadOptions {
+  // What the synthetic digits are drawn from; data sets read from files have their own sizes and ignore it.
+
   /// Chooses the handwriting. Not the seed of a training run: runs with several seeds share one data set.
   std::uint64_t seed = 1;
   std::int64_t train_size = 12000;
   std::int64_t test_size = 2000;
+
+  /// Given the shape [h, w, c] of the pictures of IDX files, whose size is free, as soon as the headers tell it and
+  /// before any picture is expanded: who wants others may throw. (A small .gz can hold gigabytes.)
+  std::function<void(const Shape& example)> accept = {};
 };
 
 /// The names that load() knows, the default first.

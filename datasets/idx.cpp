@@ -183,7 +183,8 @@ Tensor read_idx_labels(const std::filesystem::path& path, int classes) {
   return take_labels(open_labels(path), classes);
 }
 
-Splits load_idx(const std::string& name, const std::filesystem::path& data_dir) {
+Splits load_idx(const std::string& name, const std::filesystem::path& data_dir,
+                const std::function<void(const Shape& example)>& accept) {
   const std::filesystem::path directory = resolve_data_dir(
       name, data_dir,
       "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte, raw or .gz");
@@ -196,6 +197,7 @@ Splits load_idx(const std::string& name, const std::filesystem::path& data_dir) 
   if (train.images.image_shape() != test.images.image_shape())
     fail(train_images, " has images of ", train.images.image_shape(), ", but ", test_images, " of ",
          test.images.image_shape());
+  if (accept) accept(train.images.image_shape());
   Splits splits{take_split(name, std::move(train)), take_split(name, std::move(test))};
   refuse_the_other_family(name, directory, splits);
   return splits;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "datasets/dataset.h"
@@ -23,7 +24,9 @@ Tensor read_idx_labels(const std::filesystem::path& path, int classes);
 /// Both splits, ten classes, scale 1/255: train-images-idx3-ubyte, train-labels-idx1-ubyte and the same for t10k, or
 /// with a dot before "idx", each with or without .gz (raw preferred). `data_dir` as in load(). Throws also when images
 /// and labels differ in number, or the splits in the size of their images, which the headers tell before anything is
-/// expanded, and when the files of `mnist` are Fashion-MNIST's or the other way round.
-Splits load_idx(const std::string& name, const std::filesystem::path& data_dir);
+/// expanded, what `accept` throws then (see LoadOptions), and when the files of `mnist` are Fashion-MNIST's or the
+/// other way round.
+Splits load_idx(const std::string& name, const std::filesystem::path& data_dir,
+                const std::function<void(const Shape& example)>& accept = {});
 
 }  // namespace miniqat::datasets

@@ -118,6 +118,7 @@ std::uint8_t* Schedule::place(int buffer, std::int64_t first_example) const {
 
 void Schedule::run(const std::uint8_t* images, std::int64_t n) {
   const ComputeScope computing;
+  const GuardedRun guarded_run;
   reserve(n);
   images_ = images;
   const std::int64_t parts = (n - 1) / part_ + 1;
@@ -126,8 +127,14 @@ void Schedule::run(const std::uint8_t* images, std::int64_t n) {
     if (is_guarding()) reserve_guarded(count);
     for (Entry& entry : entries_) {
       for (std::size_t i = 0; i < entry.inputs.size(); ++i) entry.pointers[i] = place(buffers_[entry.inputs[i]], first);
-      const GuardedStep guarded([&] { return concat("integer operation \"", model_.tensor(entry.output).name, "\""); });
-      entry.step->run(count, entry.pointers, place(entry.output, first));
+      std::uint8_t* const output = place(entry.output, first);
+      const GuardedStep guarded([&] { return concat("integer operation \"", model_.tensor(entry.output).name, "\""); },
+                                [&] {
+                                  std::vector<const void*> given(entry.pointers.begin(), entry.pointers.end());
+                                  given.push_back(output);
+                                  return given;
+                                });
+      entry.step->run(count, entry.pointers, output);
     }
   }
   if (keep_ == Keep::kOutput && buffers_[model_.output] == model_.input)

@@ -28,10 +28,34 @@ void add_to(const Tensor& total, const Tensor& part) {
   with_float_type(total, [&]<class T>(T) { add_to<T>(total.values<T>(), part.values<T>()); });
 }
 
+using Addresses = std::vector<const void*>;
+
+void add_addresses(const auto& tensors, Addresses& addresses) {
+  for (const Tensor* tensor : tensors)
+    if (tensor != nullptr && tensor->defined()) addresses.push_back(tensor->raw());
+}
+
+/// The memory that an op is given.
+Addresses addresses_of(const ForwardContext& context) {
+  Addresses addresses;
+  add_addresses(context.inputs, addresses);
+  for (const auto& tensors : {context.outputs, context.saved, context.updates, context.state, {context.packed}})
+    add_addresses(tensors, addresses);
+  return addresses;
+}
+
+Addresses addresses_of(const BackwardContext& context) {
+  Addresses addresses = addresses_of(*context.forward);
+  add_addresses(context.d_outputs, addresses);
+  add_addresses(context.d_inputs, addresses);
+  return addresses;
+}
+
 /// What an op finds wrong while it runs (a label that is no class, say) gets its node's name before it.
-template <class Body>
-void in_the_name_of(const Node& node, std::string_view direction, const Body& body) {
-  const GuardedStep guarded([&] { return concat(describe(node), " (", direction, ")"); });
+template <class Context, class Body>
+void in_the_name_of(const Node& node, std::string_view direction, const Context& context, const Body& body) {
+  const GuardedStep guarded([&] { return concat(describe(node), " (", direction, ")"); },
+                            [&] { return addresses_of(context); });
   try {
     body();
   } catch (const Error& error) {
@@ -147,7 +171,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
     forward.context.random_key = mix(mix(options_.seed, forward.name_hash), static_cast<std::uint64_t>(step));
     const Op& op = *forward.op;
     if (observer_ != nullptr) observer_->before(forward);
-    in_the_name_of(*forward.node, "forward",
+    in_the_name_of(*forward.node, "forward", forward.context,
                    [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
     if (observer_ != nullptr) observer_->after(forward);
   }
@@ -163,7 +187,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
     if (observer_ != nullptr) observer_->before(backward);
     {
       const ProfileScope timed = time_step(profile_, kBackward, *backward.node, op);
-      in_the_name_of(*backward.node, "backward",
+      in_the_name_of(*backward.node, "backward", backward.context,
                      [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
     }
     if (observer_ != nullptr) observer_->after(backward);
@@ -183,6 +207,7 @@ void Session::commit(const Plan& plan) {
 
 RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
   const ComputeScope computing;
+  const GuardedRun guarded;
   const ProfileStep timed(profile_, step_ + 1);
   refresh();
   Plan& plan = plan_for(plan_request(request));
@@ -200,6 +225,7 @@ RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
 
 float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds) {
   const ComputeScope computing;
+  const GuardedRun guarded;
   const ProfileStep timed(profile_, step_ + 1);
   refresh();
   if (loss.node == nullptr || loss.shape().elements() != 1) fail("a loss must be a scalar of this graph");
@@ -262,7 +288,12 @@ void Session::require_finite_updates(const TrainingPlan& training, double loss) 
 
 void Session::apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer) {
   for (const TrainingPlan::Update& update : training.updates) {
-    const GuardedStep guarded([&] { return concat("the update of \"", *update.name, "\""); });
+    const GuardedStep guarded([&] { return concat("the update of \"", *update.name, "\""); },
+                              [&] {
+                                Addresses addresses = {update.value->raw(), update.gradient->raw()};
+                                add_addresses(update.slots, addresses);
+                                return addresses;
+                              });
     const ProfileScope timed(profile_, kOptimizer, *update.name, "(update)");
     optimizer.apply({.name = *update.name,
                      .value = update.value,

@@ -11,6 +11,7 @@
 #include "quantize/fake_quant.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "quantize/rewrite/graph_matcher.h"
+#include "quantize/rewrite/layer_bits_index.h"
 
 namespace miniqat::quantize {
 namespace {

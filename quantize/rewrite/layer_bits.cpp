@@ -107,10 +107,6 @@ void check_values(const LayerBits& bits, std::string_view source) {
 
 bool matches_everything(const std::string& pattern) { return pattern.find_first_not_of('*') == std::string::npos; }
 
-bool fits(const std::string& pattern, const std::string& name) {
-  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-}
-
 /// Refuses what can never win; only what can be told without knowing the layers.
 class ReachableCheck {
  public:
@@ -136,54 +132,14 @@ std::vector<std::string> names_of_layer(std::string_view layer) {
   return names;
 }
 
-bool is_literal(std::string_view pattern) { return literal_prefix(pattern).size() == pattern.size(); }
+bool is_literal(std::string_view pattern) { return pattern.find_first_of("*?[\\") == std::string_view::npos; }
 
-std::string_view literal_prefix(std::string_view pattern) { return pattern.substr(0, pattern.find_first_of("*?[\\")); }
-
-std::string_view literal_suffix(std::string_view pattern) {
-  // What stands in brackets is no text of its own.
-  const std::size_t last = pattern.find_last_of("*?[]\\");
-  return last == std::string_view::npos ? pattern : pattern.substr(last + 1);
+bool fits_name(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
 bool matches_layer(const std::string& pattern, std::string_view layer) {
-  return std::ranges::any_of(names_of_layer(layer), [&](const std::string& name) { return fits(pattern, name); });
-}
-
-LayerBitsIndex::LayerBitsIndex(std::span<const LayerBits> list) : list_(list) {
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const std::string_view pattern = list[i].pattern;
-    if (is_literal(pattern))
-      literal_.try_emplace(pattern, i);
-    else if (const std::string_view prefix = literal_prefix(pattern); !prefix.empty())
-      by_prefix_[prefix].push_back(i);
-    else
-      by_suffix_[literal_suffix(pattern)].push_back(i);
-  }
-}
-
-std::size_t LayerBitsIndex::first_fit(const Places& places, std::string_view key, const std::string& name,
-                                      std::size_t first) const {
-  const auto found = places.find(key);
-  if (found == places.end()) return first;
-  for (const std::size_t i : found->second) {
-    if (i >= first) break;
-    if (fits(list_[i].pattern, name)) return i;
-  }
-  return first;
-}
-
-const LayerBits* LayerBitsIndex::first_match(std::string_view layer) const {
-  std::size_t first = list_.size();
-  for (const std::string& name : names_of_layer(layer)) {
-    if (const auto found = literal_.find(name); found != literal_.end()) first = std::min(first, found->second);
-    const std::string_view text = name;
-    for (std::size_t k = 0; k <= text.size(); ++k) {
-      first = first_fit(by_prefix_, text.substr(0, k), name, first);
-      first = first_fit(by_suffix_, text.substr(k), name, first);
-    }
-  }
-  return first == list_.size() ? nullptr : &list_[first];
+  return std::ranges::any_of(names_of_layer(layer), [&](const std::string& name) { return fits_name(pattern, name); });
 }
 
 void check_layer_bits(std::span<const LayerBits> list, std::string_view source) {

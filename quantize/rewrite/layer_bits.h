@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace miniqat::quantize {
@@ -34,35 +33,12 @@ struct LayerBits {
 /// norm folded into it, is also known as "x".
 bool matches_layer(const std::string& pattern, std::string_view layer);
 
-/// Finds the settings of layers in a list, which must outlive it. The time for a layer does not grow with the list, but
-/// for patterns with a wildcard at both ends.
-class LayerBitsIndex {
- public:
-  explicit LayerBitsIndex(std::span<const LayerBits> list);
-
-  /// The first in the list that matches the layer, or null.
-  const LayerBits* first_match(std::string_view layer) const;
-
- private:
-  using Places = std::unordered_map<std::string_view, std::vector<std::size_t>>;
-  /// The first of `places` before `first` whose pattern fits `name`, or `first`.
-  std::size_t first_fit(const Places& places, std::string_view key, const std::string& name, std::size_t first) const;
-
-  std::span<const LayerBits> list_;
-  /// The first place of each pattern without wildcards.
-  std::unordered_map<std::string_view, std::size_t> literal_;
-  /// The places of the others, in order: by the text before the first wildcard, or else by that behind the last one.
-  Places by_prefix_;
-  Places by_suffix_;
-};
-
+/// Whether the glob fits this very name.
+bool fits_name(const std::string& pattern, const std::string& name);
 /// The names that a pattern may fit to match the layer: its own, that without "_Fold", and the scopes it is in.
 std::vector<std::string> names_of_layer(std::string_view layer);
 /// Whether a pattern fits no name but itself.
 bool is_literal(std::string_view pattern);
-/// What every name that the pattern fits starts and ends with.
-std::string_view literal_prefix(std::string_view pattern);
-std::string_view literal_suffix(std::string_view pattern);
 
 /// Throws Error that starts with `source` and names the pattern, for values out of range, for an empty pattern, for one
 /// that sets nothing, and for one that can never win: the same stands before it, or one that matches every layer.

@@ -1,8 +1,6 @@
 #include "quantize/rewrite/layer_bits_report.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -14,6 +12,7 @@
 #include "quantize/rewrite/graph_matcher.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_bits.h"
+#include "quantize/rewrite/layer_bits_index.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -35,69 +34,30 @@ std::vector<std::string> names_of(const LayerSearch& layers) {
 /// Suggestions take time for each name that a pattern may have meant: whoever has so many wrong ones knows by then.
 constexpr int kMostSuggestions = 50;
 
-/// Layers by all names that a pattern may fit, the first of several.
-class LayerNames {
- public:
-  void add(const Node& layer) {
-    const int place = static_cast<int>(layers_.size());
-    layers_.push_back(&layer);
-    for (const std::string& name : names_of_layer(layer.name())) {
-      first_.try_emplace(name, place);
-      backwards_.try_emplace({name.rbegin(), name.rend()}, place);
-    }
-  }
-
-  /// The first layer that the pattern matches, or null.
-  const Node* first_match(const std::string& pattern) const {
-    if (is_literal(pattern)) {
-      const auto found = first_.find(pattern);
-      return found == first_.end() ? nullptr : layers_[found->second];
-    }
-    const std::string_view prefix = literal_prefix(pattern);
-    const std::string_view suffix = literal_suffix(pattern);
-    const int place = prefix.empty() ? first_with(backwards_, {suffix.rbegin(), suffix.rend()}, pattern)
-                                     : first_with(first_, std::string(prefix), pattern);
-    return place == kNone ? nullptr : layers_[place];
-  }
-
- private:
-  using Places = std::map<std::string, int>;
-  static constexpr int kNone = std::numeric_limits<int>::max();
-
-  int first_with(const Places& places, const std::string& start, const std::string& pattern) const {
-    int first = kNone;
-    for (auto it = places.lower_bound(start); it != places.end() && it->first.starts_with(start); ++it)
-      if (it->second < first && matches_layer(pattern, layers_[it->second]->name())) first = it->second;
-    return first;
-  }
-
-  std::vector<const Node*> layers_;
-  Places first_;
-  /// By the names from behind, so that those with the same end stand together.
-  Places backwards_;
-};
-
 /// Says of each pattern whether it decides about a layer.
 class PatternUse {
  public:
   PatternUse(const LayerSearch& layers, const LayerBitsIndex& index) : index_(index), names_(names_of(layers)) {
     for (const LayerMatch& match : layers.matches) {
-      matched_.add(*match.layer);
+      matched_.push_back(match.layer->name());
       winners_.insert(index.first_match(match.layer->name()));
     }
     for (const LayerSkip& skip : layers.skips) {
-      skipped_.add(*skip.layer);
-      reasons_.emplace(skip.layer, &skip.reason);
+      skipped_.push_back(skip.layer->name());
+      reasons_.push_back(skip.reason);
     }
+    first_matched_ = index.first_layers(matched_);
+    first_skipped_ = index.first_layers(skipped_);
   }
 
-  /// Why the pattern decides about no layer; empty when it does.
-  std::string why_unused(const LayerBits& bits) {
+  /// Why the pattern at `place` decides about no layer; empty when it does.
+  std::string why_unused(const LayerBits& bits, std::size_t place) {
     if (winners_.contains(&bits)) return "";
-    if (const Node* lost = matched_.first_match(bits.pattern))
-      return concat("never comes first: ", lost->name(), " goes to ", quote(index_.first_match(lost->name())->pattern));
-    if (const Node* skipped = skipped_.first_match(bits.pattern))
-      return concat("matches no quantized layer: ", skipped->name(), " was skipped (", *reasons_.at(skipped), ")");
+    if (const std::size_t lost = first_matched_[place]; lost < matched_.size())
+      return concat("never comes first: ", matched_[lost], " goes to ",
+                    quote(index_.first_match(matched_[lost])->pattern));
+    if (const std::size_t skipped = first_skipped_[place]; skipped < skipped_.size())
+      return concat("matches no quantized layer: ", skipped_[skipped], " was skipped (", reasons_[skipped], ")");
     const bool suggests = is_literal(bits.pattern) && suggestions_++ < kMostSuggestions;
     return "matches no layer" + (suggests ? did_you_mean(bits.pattern, names_) : "");
   }
@@ -105,10 +65,11 @@ class PatternUse {
  private:
   const LayerBitsIndex& index_;
   const std::vector<std::string> names_;
-  LayerNames matched_;
-  LayerNames skipped_;
+  /// The names of the layers, and why some were skipped.
+  std::vector<std::string_view> matched_, skipped_, reasons_;
+  /// By the place of a pattern, the places of the first layers that it matches among these.
+  std::vector<std::size_t> first_matched_, first_skipped_;
   std::unordered_set<const LayerBits*> winners_;
-  std::unordered_map<const Node*, const std::string*> reasons_;
   int suggestions_ = 0;
 };
 
@@ -157,9 +118,11 @@ std::vector<std::string> notes_on_layer_bits(const LayerSearch& layers, const Re
   std::vector<std::string> notes;
   const LayerBitsIndex index(options.layer_bits);
   PatternUse use(layers, index);
-  for (const LayerBits& bits : options.layer_bits)
-    if (const std::string reason = use.why_unused(bits); !reason.empty())
+  for (std::size_t i = 0; i < options.layer_bits.size(); ++i) {
+    const LayerBits& bits = options.layer_bits[i];
+    if (const std::string reason = use.why_unused(bits, i); !reason.empty())
       notes.push_back(concat(kSource, "pattern ", quote(bits.pattern), " is unused: it ", reason));
+  }
   Disagreements disagreements(options, index);
   for (const LayerMatch& match : layers.matches) disagreements.add(match);
   std::ranges::move(disagreements.notes, std::back_inserter(notes));

@@ -12,6 +12,7 @@
 #include "quantize/fake_quant.h"
 #include "quantize/fold/fold_pass.h"
 #include "quantize/rewrite/insert_fake_quant.h"
+#include "quantize/rewrite/layer_bits_index.h"
 #include "quantize/rewrite/layer_bits_report.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "quantize/rewrite/rewrite_conflicts.h"

@@ -13,6 +13,7 @@
 #include "quantize/fake_quant.h"
 #include "quantize/rewrite/graph_matcher.h"
 #include "quantize/rewrite/insert_fake_quant.h"
+#include "quantize/rewrite/layer_bits_index.h"
 
 namespace miniqat::quantize {
 namespace {

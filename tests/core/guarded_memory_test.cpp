@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "core/engine/session.h"
 #include "core/graph/source_ops.h"
@@ -49,11 +50,12 @@ class BrokenOp final : public Op {
   BrokenAttributes attributes_;
 };
 
-/// Runs a node "net/broken" on x [n].
+/// Runs a sound node and a node "net/broken" on x [n].
 void run_broken(std::int64_t n, const BrokenAttributes& attributes) {
   Graph graph;
   const Output x = placeholder(graph, "x", {n});
-  const Output y = graph.add("net/broken", std::make_unique<BrokenOp>(attributes), {x}).output();
+  const Output sound = graph.add("net/sound", std::make_unique<BrokenOp>(BrokenAttributes{}), {x}).output();
+  const Output y = graph.add("net/broken", std::make_unique<BrokenOp>(attributes), {sound}).output();
   Session session(graph);
   session.run({.fetches = {y}, .gradients_of = y, .gradient_targets = {x}}, {{x, Tensor(Shape{n})}});
 }
@@ -110,6 +112,77 @@ TEST_F(GuardedMemoryTest, ASoundRunPasses) {
     EXPECT_EXIT((run_broken(16, kSound), run_broken(3, kSound), std::_Exit(is_guarding() ? 0 : 1)),
                 ::testing::ExitedWithCode(0), "");
   }
+}
+
+/// More buffers than are checked after each step.
+struct ManyBuffers {
+  static constexpr int kCount = 3000;
+  ManyBuffers() {
+    for (int i = 0; i < kCount; ++i) tensors.emplace_back(Shape{3});
+    // From here on none of them is new.
+    const GuardedStep step([] { return "the first step"; });
+  }
+  void damage_one() const { const_cast<volatile float*>(tensors[500].data<float>())[3] = 1; }
+
+  std::vector<Tensor> tensors;
+};
+
+TEST_F(GuardedMemoryTest, AmongManyBuffersTheNodeIsStoppedThatDidIt) {
+  for (const char* mode : {"after", "before"}) {
+    ask_for(mode);
+    EXPECT_EXIT(
+        {
+          const ManyBuffers many;
+          run_broken(3, {.forward_place = 3});
+        },
+        ::testing::KilledBySignal(SIGABRT), "in or since \\[Broken \"net/broken\"\\] .forward");
+    EXPECT_EXIT(
+        {
+          const ManyBuffers many;
+          run_broken(3, {.backward_place = 3});
+        },
+        ::testing::KilledBySignal(SIGABRT), "in or since \\[Broken \"net/broken\"\\] .backward");
+  }
+}
+
+TEST_F(GuardedMemoryTest, DamageFromAfarIsNoticedAtTheEndOfTheRun) {
+  ask_for("after");
+  EXPECT_EXIT(
+      {
+        const ManyBuffers many;
+        many.damage_one();
+        run_broken(3, kSound);
+        std::_Exit(0);
+      },
+      ::testing::KilledBySignal(SIGABRT),
+      "overwritten 0 bytes after the end of a buffer of 12 bytes, noticed after \\[Broken \"net/sound\"\\] .backward");
+}
+
+TEST_F(GuardedMemoryTest, AllBuffersHaveTheirTurn) {
+  ask_for("after");
+  EXPECT_EXIT(
+      {
+        const ManyBuffers many;
+        many.damage_one();
+        for (int i = 0; i < ManyBuffers::kCount / 60; ++i) const GuardedStep step([] { return "some step"; });
+        std::_Exit(0);
+      },
+      ::testing::KilledBySignal(SIGABRT), "12 bytes, noticed after some step");
+}
+
+// Each step once checked all memory: 5,100 biases did not end in ten minutes.
+TEST_F(GuardedMemoryTest, AStepCostsTheSameWhateverMemoryThereIs) {
+  ask_for("after");
+  EXPECT_EXIT(
+      {
+        const ManyBuffers many;
+        constexpr int kSteps = 100;
+        const std::int64_t before = guarded_checks();
+        for (int i = 0; i < kSteps; ++i) const GuardedStep step([] { return "some step"; });
+        const std::int64_t checks = guarded_checks() - before;
+        std::_Exit(checks > 10 * kSteps && checks < 100 * kSteps ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 // Of workers, too, whose scratch memory is their own.

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/error.h"
 #include "tests/datasets/gzip_bytes.h"
 #include "tests/datasets/mnist.h"
 #include "tests/errors.h"
@@ -181,6 +182,25 @@ TEST(Idx, ComparesCountsBeforeItExpandsAnything) {
       mentions(error_of([&] { load_idx("mnist", dir.path()); }), {"t10k-images", "1073741824 images", "10 labels"}));
   dir.write("t10k-labels-idx1-ubyte", gzip(header({2049, 1u << 30}) + "cut short").substr(0, 30));
   EXPECT_TRUE(mentions(error_of([&] { load_idx("mnist", dir.path()); }), {"[3,2,1]", "[2,1,1]"}));
+}
+
+// A small .gz can hold gigabytes of pictures that nobody wants.
+TEST(Idx, PicturesCanBeRefusedBeforeTheyAreExpanded) {
+  const TempDir dir;
+  write_data_set(dir);
+  Shape seen;
+  load("mnist", dir.path(), {.accept = [&](const Shape& example) { seen = example; }});
+  EXPECT_EQ(seen, (Shape{3, 2, 1}));
+  // Cut off, so that expanding them would be refused for that.
+  const std::string large = gzip(header({2051, 10, 8192, 8192}) + std::string(1000, '\0'));
+  for (const char* stem : {"train", "t10k"}) {
+    std::filesystem::remove(dir.path() / concat(stem, "-images-idx3-ubyte"));
+    dir.write(concat(stem, "-images-idx3-ubyte.gz"), large);
+    dir.write(concat(stem, "-labels-idx1-ubyte"), labels(10));
+  }
+  EXPECT_TRUE(mentions(error_of([&] { load("mnist", dir.path()); }), {"cut short"}));
+  const auto refuse = [](const Shape& example) { fail("refused: ", example); };
+  EXPECT_EQ(error_of([&] { load("mnist", dir.path(), {.accept = refuse}); }), "refused: [8192,8192,1]");
 }
 
 /// Files of one pixel a picture whose labels begin as the real ones do.

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
+#include <vector>
 
+#include "quantize/rewrite/layer_bits_index.h"
 #include "tests/fuzz/readers/reader.h"
 
 using namespace miniqat;
@@ -15,10 +19,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::require(fuzz::accepts([&] { again = layer_bits_from_json(written, "copy"); }), "written bits read");
   fuzz::require(again == list, "bits are read as they were written");
   const LayerBitsIndex index(list);
-  for (const char* layer : {"conv1/Conv2D", "block1/depthwise/Conv2D_Fold", ""}) {
+  // The patterns themselves are names that come near to what they fit.
+  std::vector<std::string_view> layers = {"conv1/Conv2D", "block1/depthwise/Conv2D_Fold", "*block1/*", ""};
+  for (const LayerBits& bits : std::span(list).first(std::min<std::size_t>(list.size(), 8)))
+    layers.push_back(bits.pattern);
+  for (const std::string_view layer : layers) {
     const auto first =
         std::ranges::find_if(list, [&](const LayerBits& bits) { return matches_layer(bits.pattern, layer); });
     fuzz::require(index.first_match(layer) == (first == list.end() ? nullptr : &*first), "the first match is found");
+  }
+  const std::vector<std::size_t> first_layers = index.first_layers(layers);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const auto first =
+        std::ranges::find_if(layers, [&](std::string_view layer) { return matches_layer(list[i].pattern, layer); });
+    fuzz::require(first_layers[i] == static_cast<std::size_t>(first - layers.begin()), "the first layer is found");
   }
   return 0;
 }

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/random.h"
+#include "quantize/rewrite/layer_bits_index.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
 
@@ -139,22 +142,104 @@ std::string random_text(Random& random, std::string_view letters, int most) {
   return text;
 }
 
-TEST(LayerBits, TheIndexFindsWhatASearchFinds) {
-  Random random(7);
+TEST(LayerBits, PiecesAreWhatEveryNameHas) {
+  using Pieces = std::vector<std::string_view>;
+  EXPECT_EQ(literal_pieces("conv1"), Pieces({"conv1"}));
+  EXPECT_EQ(literal_pieces("*block7/*?x"), Pieces({"block7/", "x"}));
+  EXPECT_EQ(literal_pieces("a[0-9]b[!cd]e"), Pieces({"a", "b", "e"}));
+  EXPECT_EQ(literal_pieces("a\\*b\\"), Pieces({"a", "*b"}));
+  // The end of these brackets is hard to tell; the last of them has none.
+  EXPECT_EQ(literal_pieces("a[]b]c]d"), Pieces({"a", "d"}));
+  EXPECT_EQ(literal_pieces("a[[:digit:]b]c*d"), Pieces({"a", "c", "d"}));
+  EXPECT_EQ(literal_pieces("a[b*c"), Pieces({"a", "b", "c"}));
+  EXPECT_EQ(literal_pieces("*?[ab]"), Pieces());
+}
+
+/// What a plain search finds, of one layer and of several.
+const LayerBits* search(const std::vector<LayerBits>& list, std::string_view layer) {
+  const auto matches = [&](const LayerBits& bits) { return matches_layer(bits.pattern, layer); };
+  const auto found = std::ranges::find_if(list, matches);
+  return found == list.end() ? nullptr : &*found;
+}
+
+std::size_t search(const std::vector<std::string_view>& layers, const std::string& pattern) {
+  const auto is_matched = [&](std::string_view layer) { return matches_layer(pattern, layer); };
+  return static_cast<std::size_t>(std::ranges::find_if(layers, is_matched) - layers.begin());
+}
+
+/// Compares the index with the searches over lists of random patterns and random names.
+void expect_the_search(const std::function<std::string()>& pattern, const std::function<std::string()>& layer) {
   int found = 0, missed = 0;
   for (int i = 0; i < 3000; ++i) {
-    std::vector<LayerBits> list(1 + random.below(6));
-    for (LayerBits& bits : list) bits = {.pattern = random_text(random, "aab*?[]\\/!", 5), .weight_bits = 4};
+    std::vector<LayerBits> list;
+    for (int k = 0; k <= i % 6; ++k) list.push_back({.pattern = pattern(), .weight_bits = 4});
+    const std::string names[] = {layer(), layer(), layer() + "_Fold"};
+    const std::vector<std::string_view> layers(std::begin(names), std::end(names));
     const LayerBitsIndex index(list);
-    const std::string layer = random_text(random, "aab/*]\\", 6) + (i % 3 == 0 ? "_Fold" : "");
-    const auto first =
-        std::ranges::find_if(list, [&](const LayerBits& bits) { return matches_layer(bits.pattern, layer); });
-    const LayerBits* expected = first == list.end() ? nullptr : &*first;
-    ASSERT_EQ(index.first_match(layer), expected) << layer << ", " << list[0].pattern;
-    ++(expected ? found : missed);
+    for (const std::string_view name : layers) {
+      const LayerBits* expected = search(list, name);
+      ASSERT_EQ(index.first_match(name), expected) << name << ", " << list[0].pattern;
+      ++(expected ? found : missed);
+    }
+    const std::vector<std::size_t> first = index.first_layers(layers);
+    ASSERT_EQ(first.size(), list.size());
+    for (std::size_t k = 0; k < list.size(); ++k)
+      ASSERT_EQ(first[k], search(layers, list[k].pattern)) << list[k].pattern << ", " << names[0];
   }
   EXPECT_GT(found, 300);
   EXPECT_GT(missed, 300);
+}
+
+TEST(LayerBits, TheIndexFindsWhatASearchFinds) {
+  Random random(7);
+  expect_the_search([&] { return random_text(random, "aab*?[]\\/!", 5); },
+                    [&] { return random_text(random, "aab/*]\\", 6); });
+  expect_the_search([&] { return random_text(random, "ab**?[[]]\\!^-:.=", 9); },
+                    [&] { return random_text(random, "ab[]-:*\\", 5); });
+}
+
+TEST(LayerBits, TheIndexFindsWhatASearchFindsInNamesOfNetworks) {
+  Random random(8);
+  const auto one_of = [&](const std::vector<std::string>& texts) { return texts[random.below(texts.size())]; };
+  const auto number = [&] { return std::to_string(random.below(25)); };
+  const std::vector<std::string> kinds = {"block#/*",
+                                          "*block#/*",
+                                          "*/Conv2D#*",
+                                          "block*#/Conv2D",
+                                          "*/expand#/*",
+                                          "*#/*",
+                                          "block#",
+                                          "*expand#*#",
+                                          "block[#]*",
+                                          "*[!#]/Con*",
+                                          "*block[0-9]/*#",
+                                          "block?/*Conv2D#",
+                                          "*#*#",
+                                          "*Conv2D_Fold",
+                                          "block#*D*",
+                                          "b*k*#/e*d#*",
+                                          "*\\block#*",
+                                          "[ab]lock#/*2D[0-9]",
+                                          "*[]#]/expand*",
+                                          "#*",
+                                          "*#",
+                                          "*/expand#/C*",
+                                          "*[[:alpha:]]#/*#",
+                                          "block#*#",
+                                          "*expand",
+                                          "?lock#*/?onv2D#",
+                                          "*",
+                                          "*block#*"};
+  expect_the_search(
+      [&] {
+        std::string pattern;
+        for (const char c : one_of(kinds)) pattern += c == '#' ? number() : std::string(1, c);
+        return pattern;
+      },
+      [&] {
+        return one_of({"", "", "net/"}) + "block" + number() + one_of({"/", "/expand/", "/expand" + number() + "/"}) +
+               "Conv2D" + one_of({"", number()});
+      });
 }
 
 TEST(LayerBits, OptionsForALayer) {
