@@ -35,6 +35,7 @@ void rewrite(const RewriteArguments& arguments, const RewriteSettings& options,
   check_options<RewriteSettings>([&] { options.check(); });
   Graph graph = read_graph(arguments.graph);
   require_scope(graph, options.scope, arguments.graph);
+  if (arguments.mode == "train") quantize::require_observing(graph, arguments.graph);
   const std::string before = graph_to_json(graph);
   const quantize::RewriteReport report = arguments.mode == "train" ? quantize::create_training_graph(graph, options)
                                                                    : quantize::create_eval_graph(graph, options);

@@ -76,8 +76,8 @@ class Trainer {
                 crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "",
                 printable(run_.path().string()).c_str());
     if (task_.session.step() > 0) std::printf("going on after step %ld\n", static_cast<long>(task_.session.step()));
-    if (!task_.settings.float_only)
-      std::printf("%s", (extras_.verbose ? task_.report.text() : task_.report.notes()).c_str());
+    const bool whole_report = extras_.verbose && !task_.settings.float_only;
+    std::printf("%s", (whole_report ? task_.report.text() : task_.report.notes()).c_str());
     std::fflush(stdout);
   }
 
@@ -125,8 +125,9 @@ class Trainer {
   }
 
   std::string phase_text(const PassedDelays& passed) const {
-    if (task_.delays.quantization.empty()) return "float";
-    const char* quantizing = passed.quantization > 0 ? "quantizing" : "ranges observed, not yet quantizing";
+    if (task_.quantization.is_float()) return "float";
+    const bool waits = passed.quantization == 0 && !task_.delays.quantization.empty();
+    const char* quantizing = waits ? "ranges observed, not yet quantizing" : "quantizing";
     return concat(quantizing, passed.freeze > 0 ? ", batch norms frozen" : "");
   }
 

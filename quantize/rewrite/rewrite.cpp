@@ -103,7 +103,9 @@ void require_quantized(const Graph& graph, const LayerSearch& layers, const Rewr
 
 RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
   options.check();
+  if (is_training) require_observing(graph);
   GraphRollback rollback(graph);
+  const std::string still = is_training ? note_on_still_batch_norms(graph) : "";
   const DoneBefore before(graph);
   if (!is_training) {
     unfold_corrections(graph);
@@ -121,6 +123,7 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   report.batch_norms = std::move(batch_norms);
   if (std::string note = note_on_float_edges(graph, report); !note.empty())
     report.matches.push_back({"", false, std::move(note)});
+  if (!still.empty()) report.matches.push_back({"", false, still});
   for (MatchReport& note : notes_on(graph, layers, options, is_training)) report.matches.push_back(std::move(note));
   if (options.strict) require_quantized(graph, layers, options, report);
   rollback.commit();
@@ -173,6 +176,18 @@ RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
 
 RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
   return with(LayerBitsIndex(layer_bits).first_match(layer));
+}
+
+void require_observing(const Graph& graph, const std::string& source) {
+  for (const Node* node : graph.nodes()) {
+    const auto* quantizer = node->as<FakeQuant>();
+    if (!quantizer || quantizer->attributes().is_training || quantizer->attributes().range == RangeKind::kFixed)
+      continue;
+    fail(
+        source.empty() ? "" : source + ": ", describe(*node),
+        " was rewritten for evaluation (is_training is false): its range would stay as it is, and there is no way back "
+        "from an evaluation graph; rewrite the graph that it came from");
+  }
 }
 
 RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options) {
