@@ -39,6 +39,7 @@ class RunLife {
   bool killed_before_its_first_checkpoint() const;
   void require_same_graph() const;
   void go_on();
+  void write_config() const;
   void note_longer(std::int64_t former) const;
   void begin_anew();
   void write_first_files(const std::optional<InitCheckpoint>& start);

@@ -131,6 +131,37 @@ TEST_F(RewrittenGraphTest, OfSeveralDelaysTheRunNamesTheNext) {
             "trained with it, and evaluation quantizes what was never trained for it\n");
 }
 
+// What the graph decides is no setting of the run; what it leaves open is.
+TEST_F(RewrittenGraphTest, ConfigSaysNothingThatTheGraphIsNot) {
+  expect_success(train("run", {"--model", "q.json", "--stop-at", "4"}));
+  const Json config = json("run/config.json");
+  for (const char* setting : {"weight_bits", "activation_bits", "quant_delay"})
+    EXPECT_FALSE(config.contains(setting)) << setting << " is " << config[setting];
+  EXPECT_EQ(config["per_channel"], false);
+  EXPECT_EQ(config["ema_decay"], 0.999);
+  const std::string graph = bytes_of(path("run/train_graph.json"));
+  expect_success(resume("run", {"--save-every", "30s"}));
+  EXPECT_EQ(json("run/config.json")["save_every"], "30s");
+  EXPECT_FALSE(json("run/config.json").contains("weight_bits"));
+  EXPECT_EQ(bytes_of(path("run/train_graph.json")), graph);
+  expect_success(train("again", {"--config", "run/config.json", "--model", "q.json"}));
+  EXPECT_EQ(bytes_of(path("again/train_graph.json")), graph);
+  EXPECT_TRUE(checkpoint_bytes("again") == checkpoint_bytes("run"));
+  expect_success(train("asked", {"--model", "q.json", "--weight-bits", "2"}));
+  EXPECT_EQ(json("asked/config.json")["weight_bits"], 2);
+  EXPECT_FALSE(json("asked/config.json").contains("activation_bits"));
+}
+
+// Files of earlier versions name all settings, true or not.
+TEST_F(RewrittenGraphTest, ARunWithAnOlderConfigGoesOn) {
+  expect_success(train("run", {"--model", "q.json", "--stop-at", "4"}));
+  Json config = json("run/config.json");
+  config.update({{"weight_bits", 8}, {"activation_bits", 8}, {"quant_delay", 0}});
+  place_.write("run/config.json", config.dump());
+  expect_success(resume("run"));
+  EXPECT_EQ(json("run/summary.json")["quantization"], "W2A3");
+}
+
 // A range of evaluation is never observed again: such a run would end at chance without a word.
 TEST_F(RewrittenGraphTest, WhatWasRewrittenForEvaluationDoesNotTrain) {
   expect_success(rewrite({"--mode", "eval"}, "q.json", "whole.json"));
