@@ -65,8 +65,9 @@ void add_rewrite(CLI::App& program) {
   command->callback([arguments, flags] {
     RewriteSettings options;
     flags->apply(options);
-    for (const char* setting : {"quant_delay", "freeze_bn_delay", "bn_fold"})
+    for (const char* setting : {"quant_delay", "freeze_bn_delay", "bn_fold", "ema_decay"})
       if (arguments->mode == "eval" && flags->was_given(setting)) refuse_ignored(flag_of(setting), "--mode eval");
+    refuse_ignored_symmetry(*flags, options);
     load_layer_bits(options);
     rewrite(*arguments, options, [&](const std::string& name) { return was_asked(name, options, *flags); });
   });

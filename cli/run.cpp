@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/flag_checks.h"
 #include "cli/memory.h"
 #include "cli/random_feeds.h"
 #include "cli/run_source.h"
@@ -104,15 +105,32 @@ NamedTensors run_once(Session& session, const RunRequest& request, const Feeds& 
   return out;
 }
 
+/// Only --train freezes batch norms.
+void require_step_counts(const Graph& graph, const RunArguments& arguments) {
+  bool freezes = false;
+  for (const Node* node : graph.nodes()) {
+    freezes = freezes || node->op().freeze_delay();
+    if (node->op().quant_delay() || (freezes && arguments.train)) return;
+  }
+  refuse_ignored(
+      concat("--step ", *arguments.step),
+      concat("--graph ", arguments.graph,
+             freezes ? ", where only batch norms count steps, with --train" : ", in which nothing counts steps"));
+}
+
 void run(const RunArguments& arguments) {
   if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train)
     throw UsageError("nothing to do: give --fetch, --gradients-of or --train");
   if (arguments.precision == "float64" && arguments.backend != "reference")
     throw UsageError("--precision float64 needs --backend reference");
-  set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
+  const bool fast = arguments.backend == "fast";
+  if (!fast && arguments.threads > 1)
+    refuse_ignored(concat("--threads ", arguments.threads), "--backend reference, whose loops run on one thread");
+  set_thread_count(fast && arguments.threads == 0 ? default_thread_count() : std::max(arguments.threads, 1));
   Graph graph = read_graph(arguments.graph);
+  if (arguments.step) require_step_counts(graph, arguments);
   Session session(graph, {.seed = static_cast<std::uint64_t>(arguments.seed),
-                          .backend = arguments.backend == "fast" ? Backend::kFast : Backend::kReference,
+                          .backend = fast ? Backend::kFast : Backend::kReference,
                           .precision = dtype_from_name(arguments.precision)});
   if (!arguments.checkpoint.empty()) {
     const TrainedVariables variables = trained_variables(arguments.checkpoint);
@@ -167,7 +185,7 @@ void add_run(CLI::App& program) {
   command->add_option("--seed", arguments->seed, "of initial values, dropout and random feeds")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--threads", arguments->threads, kThreadsHelp)->check(CLI::Range(0, 1024));
-  command->add_option("--backend", arguments->backend, "fast, or the naive reference loops")
+  command->add_option("--backend", arguments->backend, "fast, or the naive reference loops, on one thread")
       ->check(CLI::IsMember({"fast", "reference"}));
   command->add_option("--precision", arguments->precision, "float32, or float64 on the reference loops")
       ->check(CLI::IsMember({"float32", "float64"}));

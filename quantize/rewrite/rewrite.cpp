@@ -67,6 +67,14 @@ std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers,
                        trains ? "--freeze-bn-delay has no effect on batch norms that were folded before"
                               : "--freeze-bn-delay has no effect: no batch norm trains here"});
   }
+  const auto none_is = [&](const auto& wanted) {
+    return std::ranges::none_of(nodes, [&](const Node* node) { return wanted(*node); });
+  };
+  if (options.bn_fold == BnFold::kSingle && is_training &&
+      none_is([](const Node& node) { return node.type() == "BatchNormScale"; }))
+    notes.push_back({"", false, "--bn-fold single has no effect: there is no batch norm to fold for training"});
+  if (options.float_pools && none_is(is_pool))
+    notes.push_back({"", false, "--float-pools has no effect: there is no AvgPool, Mean or Concat"});
   if (no_layer_is_in(options.scope, graph) && !layers.skips.empty())
     notes.push_back({"", false, concat("no layer is in scope ", quote(options.scope))});
   for (std::string& note : notes_on_layer_bits(layers, options)) notes.push_back({"", false, std::move(note)});
