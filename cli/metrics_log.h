@@ -22,6 +22,8 @@ class MetricsLog {
   void forget_after(std::int64_t step) const;
   /// The last line about `step` that has a number under `key`; null when there is none.
   nlohmann::ordered_json find(std::int64_t step, const std::string& key) const;
+  /// Why the run could not go on after `step`: "failure" of the last such line; "" when there is none.
+  std::string failure_after(std::int64_t step) const;
 
  private:
   std::filesystem::path path_;

@@ -168,6 +168,14 @@ void RunLife::after_step(Progress& progress, double loss, bool to_come) {
   progress.resume();
 }
 
+/// With the number of the step that was not done, so that --resume drops the line.
+void RunLife::note_failure(const std::string& text) const {
+  try {
+    run_.metrics().append({{"step", task_.session.step() + 1}, {"failure", text}});
+  } catch (const Error&) {
+  }
+}
+
 void RunLife::save() {
   const Safetensors content = task_.session.checkpoint();
   run_.metrics().sync();

@@ -8,6 +8,7 @@
 #include "cli/memory.h"
 #include "cli/progress.h"
 #include "cli/run_life.h"
+#include "cli/run_source.h"
 #include "cli/training_task.h"
 #include "core/counted.h"
 #include "core/engine/profile.h"
@@ -45,9 +46,9 @@ class Trainer {
       train_steps(progress);
       life_.finish(progress);
     } catch (const NonFiniteLoss& error) {
+      life_.note_failure(error.what());
       throw NonFiniteLoss(concat(error.what(), "; the checkpoint of step ", life_.saved_step(), " stays in ",
-                                 run_.path().string(), ", from where --resume would come to the same: begin anew with ",
-                                 "--overwrite and, say, a lower --learning-rate"));
+                                 run_.path().string(), ", from where ", kAfterNonFinite));
     } catch (const Error& error) {
       std::error_code failure;
       if (!std::filesystem::exists(run_.checkpoint(), failure)) throw;
