@@ -346,6 +346,7 @@ void add_calibrate(CommandLine& program) {
     rewrite_flags->apply(rewrite);
     if (rewrite_flags->was_given("ema_decay") && settings.method != quantize::CalibrationMethod::kMovingAverage)
       throw UsageError("--ema-decay goes with --method moving-average");
+    refuse_ignored_symmetry(*rewrite_flags, rewrite);
     load_layer_bits(rewrite);
     check_options<CalibratedRewrite>([&] { rewrite.check(); });
     const InterruptGuard interrupts;

@@ -122,4 +122,17 @@ Json MetricsLog::find(std::int64_t step, const std::string& key) const {
   return {};
 }
 
+std::string MetricsLog::failure_after(std::int64_t step) const {
+  std::string found;
+  if (!exists()) return found;
+  std::istringstream lines(read_file(path_));
+  for (std::string line; std::getline(lines, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    const std::optional<std::int64_t> own = step_of(json);
+    if (own && *own > step && json.contains("failure") && json["failure"].is_string())
+      found = json["failure"].get<std::string>();
+  }
+  return found;
+}
+
 }  // namespace miniqat::cli

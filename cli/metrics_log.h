@@ -25,6 +25,8 @@ class MetricsLog {
   /// The last line about `step` that has a number under `key`; null when there is none. What is not a line is passed
   /// over.
   nlohmann::ordered_json find(std::int64_t step, const std::string& key) const;
+  /// Why the run could not go on after `step`: "failure" of the last such line; "" when there is none.
+  std::string failure_after(std::int64_t step) const;
 
  private:
   std::filesystem::path path_;

@@ -36,6 +36,7 @@ void rewrite(const RewriteArguments& arguments, const RewriteSettings& options,
   check_options<RewriteSettings>([&] { options.check(); });
   Graph graph = read_graph(arguments.graph);
   require_scope(graph, options.scope, arguments.graph);
+  if (arguments.mode == "train") quantize::require_observing(graph, arguments.graph);
   const std::string before = graph_to_json(graph);
   const quantize::RewriteReport report = arguments.mode == "train" ? quantize::create_training_graph(graph, options)
                                                                    : quantize::create_eval_graph(graph, options);
@@ -65,8 +66,9 @@ void add_rewrite(CommandLine& program) {
   command.action([arguments, flags] {
     RewriteSettings options;
     flags->apply(options);
-    for (const char* setting : {"quant_delay", "freeze_bn_delay", "bn_fold"})
+    for (const char* setting : {"quant_delay", "freeze_bn_delay", "bn_fold", "ema_decay"})
       if (arguments->mode == "eval" && flags->was_given(setting)) refuse_ignored(flag_of(setting), "--mode eval");
+    refuse_ignored_symmetry(*flags, options);
     load_layer_bits(options);
     rewrite(*arguments, options, [&](const std::string& name) { return was_asked(name, options, *flags); });
   });

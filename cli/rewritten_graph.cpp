@@ -45,6 +45,7 @@ void require_trainable_as_asked(const TrainSettings& settings,
     throw UsageError(concat("--float: ", settings.model, " is quantized already (", quantization.label(), ", ",
                             counted(quantization.quantizers, "quantizer"),
                             "); leave --float out, or give the float graph"));
+  quantize::require_observing(graph, settings.model);
   require_as_asked(quantize::create_training_graph(graph, settings.rewrite), settings.rewrite, was_asked,
                    settings.model);
 }

@@ -12,6 +12,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/flag_checks.h"
 #include "cli/memory.h"
 #include "cli/random_feeds.h"
 #include "cli/run_source.h"
@@ -105,15 +106,32 @@ NamedTensors run_once(Session& session, const RunRequest& request, const Feeds& 
   return out;
 }
 
+/// Only --train freezes batch norms.
+void require_step_counts(const Graph& graph, const RunArguments& arguments) {
+  bool freezes = false;
+  for (const Node* node : graph.nodes()) {
+    freezes = freezes || node->op().freeze_delay();
+    if (node->op().quant_delay() || (freezes && arguments.train)) return;
+  }
+  refuse_ignored(
+      concat("--step ", *arguments.step),
+      concat("--graph ", arguments.graph,
+             freezes ? ", where only batch norms count steps, with --train" : ", in which nothing counts steps"));
+}
+
 void run(const RunArguments& arguments) {
   if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train)
     throw UsageError("nothing to do: give --fetch, --gradients-of or --train");
   if (arguments.precision == "float64" && arguments.backend != "reference")
     throw UsageError("--precision float64 needs --backend reference");
-  set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
+  const bool fast = arguments.backend == "fast";
+  if (!fast && arguments.threads > 1)
+    refuse_ignored(concat("--threads ", arguments.threads), "--backend reference, whose loops run on one thread");
+  set_thread_count(fast && arguments.threads == 0 ? default_thread_count() : std::max(arguments.threads, 1));
   Graph graph = read_graph(arguments.graph);
+  if (arguments.step) require_step_counts(graph, arguments);
   Session session(graph, {.seed = static_cast<std::uint64_t>(arguments.seed),
-                          .backend = arguments.backend == "fast" ? Backend::kFast : Backend::kReference,
+                          .backend = fast ? Backend::kFast : Backend::kReference,
                           .precision = dtype_from_name(arguments.precision)});
   if (!arguments.checkpoint.empty()) {
     const TrainedVariables variables = trained_variables(arguments.checkpoint);
@@ -167,7 +185,8 @@ void add_run(CommandLine& program) {
   command.option("--out", arguments->out, "the .safetensors file to write").required();
   command.option("--seed", arguments->seed, "of initial values, dropout and random feeds").not_negative();
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
-  command.option("--backend", arguments->backend, "fast, or the naive reference loops").one_of({"fast", "reference"});
+  command.option("--backend", arguments->backend, "fast, or the naive reference loops, on one thread")
+      .one_of({"fast", "reference"});
   command.option("--precision", arguments->precision, "float32, or float64 on the reference loops")
       .one_of({"float32", "float64"});
   command.action([arguments] { run(*arguments); });

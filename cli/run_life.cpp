@@ -86,8 +86,15 @@ void RunLife::go_on() {
   if (const Json line = metrics.find(step, "loss"); !line.is_null()) last_loss_ = line["loss"].get<double>();
   if (!metrics.find(step, "test_accuracy").is_null()) reported_step_ = step;
   if (task_.total_steps > former) note_longer(former);
-  if (settings_to_json(task_.settings) != settings_to_json(extras_.begun))
-    write_json(run_.config(), settings_to_json(task_.settings));
+  if (settings_to_json(task_.settings) != settings_to_json(extras_.begun)) write_config();
+}
+
+/// Without what a graph that was rewritten before decides otherwise: nobody asked for that, it is at its default, and
+/// summary.json and the graphs say what it is.
+void RunLife::write_config() const {
+  Json config = settings_to_json(task_.settings);
+  for (const quantize::SettingConflict& conflict : task_.report.conflicts) config.erase(conflict.setting);
+  write_json(run_.config(), config);
 }
 
 /// Whenever the run dies in here, its summary does not say that the longer run is complete.
@@ -121,7 +128,7 @@ void RunLife::begin_anew() {
 void RunLife::write_first_files(const std::optional<InitCheckpoint>& start) {
   if (!task_.settings.rewrite.layer_bits.empty())
     write_json(run_.bits(), quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits));
-  write_json(run_.config(), settings_to_json(task_.settings));
+  write_config();
   if (start) {
     std::printf("%s", start->text(extras_.verbose).c_str());
     write_json(run_.init_checkpoint(), start->json());
@@ -159,6 +166,14 @@ void RunLife::after_step(Progress& progress, double loss, bool to_come) {
   save();
   if (epoch_ended) report_accuracy(progress, task_.evaluate_now());
   progress.resume();
+}
+
+/// With the number of the step that was not done, so that --resume drops the line.
+void RunLife::note_failure(const std::string& text) const {
+  try {
+    run_.metrics().append({{"step", task_.session.step() + 1}, {"failure", text}});
+  } catch (const Error&) {
+  }
 }
 
 void RunLife::save() {

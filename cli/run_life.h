@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "cli/init_checkpoint.h"
 #include "cli/progress.h"
@@ -29,6 +30,9 @@ class RunLife {
   /// After each step: its line of metrics.jsonl when that is due, and, if more steps are `to_come`, the checkpoint when
   /// that is, with the test accuracy at the end of an epoch.
   void after_step(Progress& progress, double loss, bool to_come);
+  /// Tells whoever reads the run that it meets a NaN or infinity after the last checkpoint, and which. No error: the
+  /// caller has a better one.
+  void note_failure(const std::string& text) const;
   /// The last checkpoint, the accuracy, the summary.
   void finish(Progress& progress);
 
@@ -39,6 +43,7 @@ class RunLife {
   bool killed_before_its_first_checkpoint() const;
   void require_same_graph() const;
   void go_on();
+  void write_config() const;
   void note_longer(std::int64_t former) const;
   void begin_anew();
   void write_first_files(const std::optional<InitCheckpoint>& start);

@@ -39,10 +39,14 @@ bool is_complete(const RunDirectory& run) {
   return complete != summary.end() && *complete == true;
 }
 
+std::string how_to_go_on(const RunDirectory& run, std::optional<std::int64_t> step) {
+  const std::string failure = run.metrics().failure_after(step.value_or(0));
+  return failure.empty() ? " (miniqat train --resume goes on)" : concat(" (", failure, "; ", kAfterNonFinite, ")");
+}
+
 std::string note_on(const RunDirectory& run, std::optional<std::int64_t> step) {
   const std::string place = step ? concat("its checkpoint is of step ", *step) : "it has no checkpoint yet";
-  return concat("note: the run in ", run.path().string(), " is unfinished: ", place,
-                " (miniqat train --resume goes on)");
+  return concat("note: the run in ", run.path().string(), " is unfinished: ", place, how_to_go_on(run, step));
 }
 
 }  // namespace
@@ -62,9 +66,9 @@ TrainedVariables trained_variables(const std::filesystem::path& path) {
   const std::optional<std::int64_t> step = checkpointed_step(run);
   if (step.value_or(0) == 0)
     fail("the run in ", path.string(), " has ",
-         step ? "only the checkpoint of step 0, that of its beginning, yet"
+         step ? "only the checkpoint of step 0, that of its beginning"
               : concat("no checkpoint yet: there is no ", run.checkpoint().string()),
-         " (miniqat train --resume goes on)");
+         how_to_go_on(run, step));
   return {.file = run.checkpoint(), .note = note_on(run, step)};
 }
 

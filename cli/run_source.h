@@ -9,6 +9,10 @@
 
 namespace miniqat::cli {
 
+/// How to go on after a NonFiniteLoss, which a run meets again from its last checkpoint.
+inline constexpr const char* kAfterNonFinite =
+    "--resume would come to the same: begin anew with --overwrite and, say, a lower --learning-rate";
+
 /// A run that a command takes its graph, settings and variables from.
 struct RunSource {
   RunDirectory directory;
@@ -23,8 +27,9 @@ struct RunSource {
 struct TrainedVariables {
   /// The .safetensors file.
   std::filesystem::path file;
-  /// "note: the run in ... is unfinished: ...", with the step that its checkpoint is of, when a run has not come to its
-  /// end: its summary.json is missing or does not say so. "" for a run that is complete, and for a file.
+  /// "note: the run in ... is unfinished: ...", with the step that its checkpoint is of and how to go on, when a run
+  /// has not come to its end: its summary.json is missing or does not say so. "" for a run that is complete, and for a
+  /// file.
   std::string note;
 };
 

@@ -12,6 +12,7 @@ void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settin
   };
   RewriteSettings::visit(
       [&](const char* setting, auto, const char*) { refuse(setting, settings.float_only, "--float"); });
+  refuse_ignored_symmetry(flags, settings.rewrite);
   const bool adam = settings.optimizer == "adam";
   refuse("momentum", adam, "--optimizer adam");
   refuse("nesterov", adam, "--optimizer adam");

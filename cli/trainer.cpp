@@ -8,6 +8,7 @@
 #include "cli/memory.h"
 #include "cli/progress.h"
 #include "cli/run_life.h"
+#include "cli/run_source.h"
 #include "cli/training_task.h"
 #include "core/counted.h"
 #include "core/engine/profile.h"
@@ -45,9 +46,9 @@ class Trainer {
       train_steps(progress);
       life_.finish(progress);
     } catch (const NonFiniteLoss& error) {
+      life_.note_failure(error.what());
       throw NonFiniteLoss(concat(error.what(), "; the checkpoint of step ", life_.saved_step(), " stays in ",
-                                 run_.path().string(), ", from where --resume would come to the same: begin anew with ",
-                                 "--overwrite and, say, a lower --learning-rate"));
+                                 run_.path().string(), ", from where ", kAfterNonFinite));
     } catch (const Error& error) {
       std::error_code failure;
       if (!std::filesystem::exists(run_.checkpoint(), failure)) throw;
@@ -76,8 +77,8 @@ class Trainer {
                 crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "",
                 printable(run_.path().string()).c_str());
     if (task_.session.step() > 0) std::printf("going on after step %ld\n", static_cast<long>(task_.session.step()));
-    if (!task_.settings.float_only)
-      std::printf("%s", (extras_.verbose ? task_.report.text() : task_.report.notes()).c_str());
+    const bool whole_report = extras_.verbose && !task_.settings.float_only;
+    std::printf("%s", (whole_report ? task_.report.text() : task_.report.notes()).c_str());
     std::fflush(stdout);
   }
 
@@ -125,8 +126,9 @@ class Trainer {
   }
 
   std::string phase_text(const PassedDelays& passed) const {
-    if (task_.delays.quantization.empty()) return "float";
-    const char* quantizing = passed.quantization > 0 ? "quantizing" : "ranges observed, not yet quantizing";
+    if (task_.quantization.is_float()) return "float";
+    const bool waits = passed.quantization == 0 && !task_.delays.quantization.empty();
+    const char* quantizing = waits ? "ranges observed, not yet quantizing" : "quantizing";
     return concat(quantizing, passed.freeze > 0 ? ", batch norms frozen" : "");
   }
 

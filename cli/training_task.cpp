@@ -3,6 +3,7 @@
 #include "cli/scope_check.h"
 #include "core/counted.h"
 #include "core/error.h"
+#include "quantize/rewrite/rewrite_report.h"
 
 namespace miniqat::cli {
 namespace {
@@ -45,8 +46,9 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
       optimizer(make_optimizer(settings, total_steps)) {}
 
 quantize::RewriteReport TrainingTask::quantize_graphs() {
-  if (settings.float_only) return {};
+  if (settings.float_only) return float_report();
   require_scope(training.graph, settings.rewrite.scope, settings.model);
+  quantize::require_observing(training.graph, settings.model);
   quantize::RewriteReport made = quantize::create_training_graph(training.graph, settings.rewrite);
   require_quantizers();
   quantize::create_eval_graph(evaluation.graph, settings.rewrite);
@@ -54,12 +56,17 @@ quantize::RewriteReport TrainingTask::quantize_graphs() {
   return made;
 }
 
+/// What there is to note without a rewrite.
+quantize::RewriteReport TrainingTask::float_report() const {
+  quantize::RewriteReport report;
+  if (std::string note = quantize::note_on_still_batch_norms(training.graph); !note.empty())
+    report.matches.push_back({"", false, std::move(note)});
+  return report;
+}
+
 /// Nobody who asks for quantization wants a float run under its name.
 void TrainingTask::require_quantizers() const {
-  for (const Node* node : training.graph.nodes())
-    if (node->op().quant_delay()) return;
-  if (!quantize::quantization_of(training.graph).is_float())
-    fail(settings.model, " was rewritten for evaluation: its quantizers do not train; give the graph for training");
+  if (!quantize::quantization_of(training.graph).is_float()) return;
   fail("nothing in ", settings.model, " was quantized",
        settings.rewrite.scope.empty() ? "" : concat(", no layer is in scope \"", settings.rewrite.scope, "\""),
        "; `miniqat rewrite --report` says why, --float trains without quantization");

@@ -45,6 +45,7 @@ struct TrainingTask {
 
  private:
   quantize::RewriteReport quantize_graphs();
+  quantize::RewriteReport float_report() const;
   void require_quantizers() const;
 };
 

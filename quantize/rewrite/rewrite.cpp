@@ -68,6 +68,14 @@ std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers,
                        trains ? "--freeze-bn-delay has no effect on batch norms that were folded before"
                               : "--freeze-bn-delay has no effect: no batch norm trains here"});
   }
+  const auto none_is = [&](const auto& wanted) {
+    return std::ranges::none_of(nodes, [&](const Node* node) { return wanted(*node); });
+  };
+  if (options.bn_fold == BnFold::kSingle && is_training &&
+      none_is([](const Node& node) { return node.type() == "BatchNormScale"; }))
+    notes.push_back({"", false, "--bn-fold single has no effect: there is no batch norm to fold for training"});
+  if (options.float_pools && none_is(is_pool))
+    notes.push_back({"", false, "--float-pools has no effect: there is no AvgPool, Mean or Concat"});
   if (no_layer_is_in(options.scope, graph) && !layers.skips.empty())
     notes.push_back({"", false, concat("no layer is in scope ", quote(options.scope))});
   for (std::string& note : notes_on_layer_bits(layers, options)) notes.push_back({"", false, std::move(note)});
@@ -104,7 +112,9 @@ void require_quantized(const Graph& graph, const LayerSearch& layers, const Rewr
 
 RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
   options.check();
+  if (is_training) require_observing(graph);
   GraphRollback rollback(graph);
+  const std::string still = is_training ? note_on_still_batch_norms(graph) : "";
   const DoneBefore before(graph);
   if (!is_training) {
     unfold_corrections(graph);
@@ -122,6 +132,7 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   report.batch_norms = std::move(batch_norms);
   if (std::string note = note_on_float_edges(graph, report); !note.empty())
     report.matches.push_back({"", false, std::move(note)});
+  if (!still.empty()) report.matches.push_back({"", false, still});
   for (MatchReport& note : notes_on(graph, layers, options, is_training)) report.matches.push_back(std::move(note));
   if (options.strict) require_quantized(graph, layers, options, report);
   rollback.commit();
@@ -174,6 +185,18 @@ RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
 
 RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
   return with(LayerBitsIndex(layer_bits).first_match(layer));
+}
+
+void require_observing(const Graph& graph, const std::string& source) {
+  for (const Node* node : graph.nodes()) {
+    const auto* quantizer = node->as<FakeQuant>();
+    if (!quantizer || quantizer->attributes().is_training || quantizer->attributes().range == RangeKind::kFixed)
+      continue;
+    fail(
+        source.empty() ? "" : source + ": ", describe(*node),
+        " was rewritten for evaluation (is_training is false): its range would stay as it is, and there is no way back "
+        "from an evaluation graph; rewrite the graph that it came from");
+  }
 }
 
 RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options) {

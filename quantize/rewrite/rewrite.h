@@ -123,12 +123,16 @@ struct RewriteReport {
   std::string text() const;
 };
 
+/// A graph for evaluation cannot become one for training again: its batch norms are folded and its delays gone. Throws
+/// Error naming the first quantizer that was turned to evaluation, after `source` (the graph's file, if it has one),
+/// unless its range is "fixed", which nothing observes anyway.
+void require_observing(const Graph& graph, const std::string& source = {});
+
 /// Rewrites `graph` in place for training with simulated quantization, in the manner of tf.contrib.quantize's function
 /// of that name: folds batch norms (fold_batch_norms.h), then inserts quantizers (insert_fake_quant.h). Works on
 /// structure, never on names. Idempotent: a second call inserts nothing. Ends in Graph::verify(). Throws Error for
-/// options out of range and, with `strict`, for a scope without a layer and for layers with an unquantized edge (naming
-/// each); the graph is then
-/// unchanged.
+/// options out of range, what require_observing() throws and, with `strict`, for a scope without a layer and for layers
+/// with an unquantized edge (naming each); the graph is then unchanged.
 RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options = {});
 
 /// The same for evaluation: stored ranges, no observers, no delay. Given a graph that create_training_graph has

@@ -10,6 +10,7 @@
 #include "core/counted.h"
 #include "core/error.h"
 #include "core/quote.h"
+#include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/rewrite/graph_matcher.h"
 #include "quantize/rewrite/insert_fake_quant.h"
@@ -291,6 +292,18 @@ std::string note_on_float_edges(const Graph& graph, const RewriteReport& report)
   if (edges == 0) return "";
   return concat(counted(edges, "edge"), " into layers left float: ", first->tensor, " -> ", first->consumer, " (",
                 first->reason, ")", edges == 1 ? "" : ", ...");
+}
+
+std::string note_on_still_batch_norms(const Graph& graph) {
+  const Node* first = nullptr;
+  std::size_t norms = 0;
+  for (const Node* node : graph.nodes()) {
+    const auto* norm = node->as<layers::BatchNorm>();
+    if (norm && !norm->attributes().is_training && norms++ == 0) first = node;
+  }
+  if (norms == 0) return "";
+  return concat(counted(norms, "batch norm"), norms == 1 ? " keeps its" : " keep their",
+                " moving statistics in training (is_training false): ", first->name(), norms == 1 ? "" : ", ...");
 }
 
 std::string RewriteReport::notes() const {

@@ -22,6 +22,10 @@ RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, cons
 /// A sentence on the edges into layers that are left float; "" when there is none.
 std::string note_on_float_edges(const Graph& graph, const RewriteReport& report);
 
+/// A sentence on the BatchNorms of a graph to train that have is_training false, on purpose or left over from
+/// evaluation; "" when there is none.
+std::string note_on_still_batch_norms(const Graph& graph);
+
 /// What `strict` refuses, one text each: float edges into what computes in integers (layers in scope, the Adds of their
 /// bypasses, and other ops whose output is quantized; parameters are no such edges) and matched layers without a
 /// quantizer on their output.

@@ -46,6 +46,7 @@ TEST_F(IgnoredFlagsTest, OfTrain) {
   refuses({"train", "--epochs", "2", "--steps", "5"}, {"--epochs", "--steps 5"});
   refuses({"train", "--model", "tiny.json", "--width", "0.5"}, {"--width", "--model tiny.json"});
   refuses({"train", "--data-dir", "digits"}, {"--data-dir", "--dataset synthetic"});
+  refuses({"train", "--symmetric", "--symmetric-weights"}, {"--symmetric-weights", "--symmetric, which includes"});
   refuses({"train", "--weight-decay", "0", "--decay-all"}, {"--decay-all", "--weight-decay 0"});
   refuses({"train", "--out", ""}, {"--out", "empty"});
   refuses({"train", "--resume", "--out", ""}, {"--out", "empty"});
@@ -67,6 +68,17 @@ TEST_F(IgnoredFlagsTest, OfOtherCommands) {
   refuses({"rewrite", "--graph", "tiny.json", "--mode", "eval", "--freeze-bn-delay", "3"},
           {"--freeze-bn-delay", "--mode eval"});
   refuses({"rewrite", "--graph", "tiny.json", "--mode", "eval", "--bn-fold", "single"}, {"--bn-fold", "--mode eval"});
+  refuses({"rewrite", "--graph", "tiny.json", "--mode", "eval", "--ema-decay", "0.5"}, {"--ema-decay", "--mode eval"});
+  for (const std::string mode : {"train", "eval"})
+    refuses({"rewrite", "--graph", "tiny.json", "--mode", mode, "--symmetric", "--symmetric-weights"},
+            {"--symmetric-weights", "--symmetric, which includes"});
+  refuses({"calibrate", "--run", "run", "--out", "ptq", "--symmetric", "--symmetric-weights"},
+          {"--symmetric-weights", "--symmetric, which includes"});
+  refuses({"run", "--graph", "tiny.json", "--random-feeds", "--fetch", "pool1", "--step", "5", "--out", "o"},
+          {"--step 5", "--graph tiny.json, in which nothing counts steps"});
+  refuses({"run", "--graph", "tiny.json", "--random-feeds", "--fetch", "pool1", "--backend", "reference", "--threads",
+           "2", "--out", "o"},
+          {"--threads 2", "--backend reference"});
   refuses({"run", "--graph", "tiny.json", "--by-name", "--random-feeds", "--train", "--out", "o"},
           {"--by-name", "--checkpoint"});
   refuses({"bench", "--kernels-only", "--models", "lenet"}, {"--kernels-only", "--models"});
@@ -78,6 +90,55 @@ TEST_F(IgnoredFlagsTest, OfOtherCommands) {
   for (const std::string flag : {"--runtimes", "--runtime-timeout", "--min-runtime-agreement"})
     refuses({"verify", "--run", "run", "--no-runtimes", flag, "5"}, {flag, "--no-runtimes"});
   refuses({"calibrate", "--run", "run", "--out", "ptq", "--ema-decay", "0.5"}, {"--ema-decay", "--method"});
+}
+
+// What another network of the same command line would have needs no error, but a word.
+TEST_F(IgnoredFlagsTest, ForWantOfSuchANodeAreNoted) {
+  const std::vector<Arguments> flags = {{"--bn-fold", "single"}, {"--float-pools"}, {"--freeze-bn-delay", "3"}};
+  for (const Arguments& flag : flags) {
+    const std::string note = "note: " + flag.front();
+    const auto has_no_effect = [&](const std::string& text) {
+      const auto found = text.find(note);
+      return found != std::string::npos && text.find("has no effect", found) < text.find('\n', found);
+    };
+    Arguments line = {"rewrite", "--graph", "tiny.json", "--out", "r.json"};
+    line.insert(line.end(), flag.begin(), flag.end());
+    EXPECT_TRUE(has_no_effect(program(line).err)) << note;
+    const std::string trained = train("run", Arguments{{"--overwrite"}}).out;
+    EXPECT_EQ(trained.find(note), std::string::npos) << trained;
+    line = {"--overwrite"};
+    line.insert(line.end(), flag.begin(), flag.end());
+    EXPECT_TRUE(has_no_effect(train("run", line).out)) << note;
+  }
+  expect_success(program({"models", "--model", "resnet20", "--batch-size", "2", "--out", "norms.json"}));
+  const Outcome used =
+      program({"rewrite", "--graph", "norms.json", "--bn-fold", "single", "--float-pools", "--out", "r.json"});
+  EXPECT_EQ(used.status, 0);
+  EXPECT_EQ(used.err.find("no effect"), std::string::npos) << used.err;
+}
+
+// An outer step count is for what waits for it.
+TEST_F(IgnoredFlagsTest, NotWhereStepsCount) {
+  const auto runs = [&](const std::string& graph, const Arguments& more) {
+    Arguments line = {"run", "--graph", graph, "--random-feeds", "--fetch", "conv1/Relu", "--step", "5", "--out", "o"};
+    line.insert(line.end(), more.begin(), more.end());
+    return program(line);
+  };
+  EXPECT_EQ(program({"rewrite", "--graph", "tiny.json", "--quant-delay", "3", "--out", "q.json"}).status, 0);
+  expect_success(runs("q.json", {"--backend", "reference", "--threads", "1"}));
+  EXPECT_EQ(program({"rewrite", "--graph", "tiny.json", "--mode", "eval", "--out", "e.json"}).status, 0);
+  expect_error(runs("e.json", {}), 2, {"--step 5", "--graph e.json, in which nothing counts steps"});
+  std::string text = tiny_classifier();
+  text.replace(text.find(R"("inputs": ["conv1/BiasAdd"])"), 27, R"("inputs": ["norm"])");
+  std::string vectors;
+  for (const std::string name : {"gamma", "beta", "mean", "variance"})
+    vectors += R"({"name": ")" + name + R"(", "op": "Variable", "attrs": {"shape": [4]}},)";
+  text.insert(text.find(R"({"name": "conv1/Relu")"),
+              vectors + R"({"name": "norm", "op": "BatchNorm", "attrs": {"freeze_delay": 3},
+                            "inputs": ["conv1/BiasAdd", "gamma", "beta", "mean", "variance"]},)");
+  place_.write("norm.json", text);
+  expect_success(runs("norm.json", {"--train"}));
+  expect_error(runs("norm.json", {}), 2, {"--step 5", "only batch norms count steps, with --train"});
 }
 
 TEST_F(IgnoredFlagsTest, OfCommandsOnARun) {

@@ -9,7 +9,7 @@
 #include "core/files.h"
 #include "tests/temp_dir.h"
 
-namespace miniqat::cli {
+namespace miniqat::cli::metrics_log_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -104,4 +104,4 @@ TEST_F(MetricsLogTest, AFileMayBeLargerThanTwoGigabytes) {
 }
 
 }  // namespace
-}  // namespace miniqat::cli
+}  // namespace miniqat::cli::metrics_log_test

@@ -8,7 +8,7 @@
 #include "tests/cli/tiny_task.h"
 #include "tests/datasets/gzip_bytes.h"
 
-namespace miniqat::testing {
+namespace miniqat::testing::picture_size_test {
 namespace {
 
 class PictureSizeTest : public TinyTaskTest {
@@ -51,4 +51,4 @@ TEST_F(PictureSizeTest, PicturesThatDoNotFitAreNotExpanded) {
 }
 
 }  // namespace
-}  // namespace miniqat::testing
+}  // namespace miniqat::testing::picture_size_test

@@ -131,6 +131,98 @@ TEST_F(RewrittenGraphTest, OfSeveralDelaysTheRunNamesTheNext) {
             "trained with it, and evaluation quantizes what was never trained for it\n");
 }
 
+// What the graph decides is no setting of the run; what it leaves open is.
+TEST_F(RewrittenGraphTest, ConfigSaysNothingThatTheGraphIsNot) {
+  expect_success(train("run", {"--model", "q.json", "--stop-at", "4"}));
+  const Json config = json("run/config.json");
+  for (const char* setting : {"weight_bits", "activation_bits", "quant_delay"})
+    EXPECT_FALSE(config.contains(setting)) << setting << " is " << config[setting];
+  EXPECT_EQ(config["per_channel"], false);
+  EXPECT_EQ(config["ema_decay"], 0.999);
+  const std::string graph = bytes_of(path("run/train_graph.json"));
+  expect_success(resume("run", {"--save-every", "30s"}));
+  EXPECT_EQ(json("run/config.json")["save_every"], "30s");
+  EXPECT_FALSE(json("run/config.json").contains("weight_bits"));
+  EXPECT_EQ(bytes_of(path("run/train_graph.json")), graph);
+  expect_success(train("again", {"--config", "run/config.json", "--model", "q.json"}));
+  EXPECT_EQ(bytes_of(path("again/train_graph.json")), graph);
+  EXPECT_TRUE(checkpoint_bytes("again") == checkpoint_bytes("run"));
+  expect_success(train("asked", {"--model", "q.json", "--weight-bits", "2"}));
+  EXPECT_EQ(json("asked/config.json")["weight_bits"], 2);
+  EXPECT_FALSE(json("asked/config.json").contains("activation_bits"));
+}
+
+// Files of earlier versions name all settings, true or not.
+TEST_F(RewrittenGraphTest, ARunWithAnOlderConfigGoesOn) {
+  expect_success(train("run", {"--model", "q.json", "--stop-at", "4"}));
+  Json config = json("run/config.json");
+  config.update({{"weight_bits", 8}, {"activation_bits", 8}, {"quant_delay", 0}});
+  place_.write("run/config.json", config.dump());
+  expect_success(resume("run"));
+  EXPECT_EQ(json("run/summary.json")["quantization"], "W2A3");
+}
+
+// A range of evaluation is never observed again: such a run would end at chance without a word.
+TEST_F(RewrittenGraphTest, WhatWasRewrittenForEvaluationDoesNotTrain) {
+  expect_success(rewrite({"--mode", "eval"}, "q.json", "whole.json"));
+  EXPECT_EQ(rewrite({"--mode", "eval", "--scope", "conv1"}, "tiny.json", "part.json").status, 0);
+  std::string mixed = bytes_of(path("q.json"));
+  mixed.replace(mixed.rfind("\"is_training\": true"), 19, "\"is_training\": false");
+  place_.write("mixed.json", mixed);
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"whole.json", "conv1/weights_quant"}, {"part.json", "conv1/weights_quant"}, {"mixed.json", "fc/act_quant"}};
+  for (const auto& [graph, first] : refused) {
+    SCOPED_TRACE(graph);
+    const std::vector<std::string> parts = {graph + ": [FakeQuant \"" + first + "\"] was rewritten for evaluation",
+                                            "rewrite the graph that it came from"};
+    expect_error(train("run", {"--model", graph}), 1, parts);
+    EXPECT_FALSE(std::filesystem::exists(path("run")));
+    for (const Arguments& flags : {Arguments{}, Arguments{"--quantize-input"}, Arguments{"--quant-delay", "5"},
+                                   Arguments{"--bn-fold", "single"}, Arguments{"--float-pools"}})
+      expect_error(rewrite(flags, graph, "again.json"), 1, parts);
+    EXPECT_FALSE(std::filesystem::exists(path("again.json")));
+  }
+}
+
+// Such a range is an input like any other; there is nothing to observe.
+TEST_F(RewrittenGraphTest, ARangeThatIsFixedOnPurposeTrains) {
+  std::string text = tiny_classifier();
+  const std::string relu = R"("inputs": ["conv1/Relu"])";
+  text.replace(text.find(relu), relu.size(), R"("inputs": ["still"])");
+  text.insert(text.find(R"({"name": "pool1")"),
+              R"({"name": "min", "op": "Constant", "attrs": {"shape": [], "value": 0}},
+                 {"name": "max", "op": "Constant", "attrs": {"shape": [], "value": 4}},
+                 {"name": "still", "op": "FakeQuant", "inputs": ["conv1/Relu", "min", "max"],
+                  "attrs": {"range": "fixed", "is_training": false}},)");
+  place_.write("fixed.json", text);
+  expect_success(train("run", {"--model", "fixed.json"}));
+  EXPECT_GT(json("run/summary.json")["test_accuracy"], 0.2);
+}
+
+// The moving statistics of a batch norm may be kept on purpose; nobody should find out from the accuracy.
+TEST_F(RewrittenGraphTest, BatchNormsThatDoNotTrainAreNoted) {
+  for (const bool trains : {false, true}) {
+    std::string text = tiny_classifier();
+    const std::string bias = R"("conv1/BiasAdd")";
+    text.replace(text.find(R"("inputs": [)" + bias), 10 + bias.size() + 1, R"("inputs": ["norm")");
+    std::string vectors;
+    for (const std::string name : {"gamma", "beta", "mean", "variance"})
+      vectors += R"({"name": ")" + name + R"(", "op": "Variable", "attrs": {"shape": [4], "trainable": )" +
+                 (name.ends_with("a") ? "true" : "false") + R"(, "initializer": {"type": "constant", "value": 1}}},)";
+    text.insert(text.find(R"({"name": "conv1/Relu")"),
+                vectors + R"({"name": "norm", "op": "BatchNorm", "attrs": {"is_training": )" +
+                    (trains ? "true" : "false") +
+                    R"(}, "inputs": ["conv1/BiasAdd", "gamma", "beta", "mean", "variance"]},)");
+    place_.write("norm.json", text);
+    const std::string note = "note: 1 batch norm keeps its moving statistics in training (is_training false): norm\n";
+    const auto says = [&](const std::string& printed) { return printed.find(note) != std::string::npos; };
+    EXPECT_EQ(says(train("run", {"--model", "norm.json", "--overwrite"}).out), !trains);
+    EXPECT_EQ(says(train("run", {"--model", "norm.json", "--overwrite", "--float"}).out), !trains);
+    EXPECT_EQ(says(rewrite({}, "norm.json", "r.json").err), !trains);
+    EXPECT_FALSE(says(rewrite({"--mode", "eval"}, "norm.json", "r.json").err));
+  }
+}
+
 TEST_F(RewrittenGraphTest, FloatIsRefused) {
   expect_error(train("run", {"--model", "q.json", "--float"}), 2, {"--float", "q.json is quantized already (W2A3"});
 }

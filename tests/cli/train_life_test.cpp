@@ -204,7 +204,9 @@ TEST_F(TrainLifeTest, ARunWithoutATrainedStepIsNotTaken) {
   expect_error(train("new", {"--init-checkpoint", file}), 1, {file + " is the checkpoint of step 0"});
   for (const std::string run : {"nan", "killed"}) {
     const std::string reason = run == "nan" ? "has only the checkpoint of step 0" : "has no checkpoint yet";
-    const std::vector<std::string> parts = {"the run in " + run + " ", reason, "--resume"};
+    const std::vector<std::string> parts = {
+        "the run in " + run + " ",         reason,        "the loss became NaN in step 2",
+        "--resume would come to the same", "--overwrite", "lower --learning-rate"};
     expect_error(program({"eval", "--run", run}), 1, parts);
     expect_error(program({"eval", "--run", "float", "--checkpoint", run}), 1, parts);
     expect_error(program({"verify", "--run", run}), 1, parts);
@@ -220,6 +222,21 @@ TEST_F(TrainLifeTest, ARunWithoutATrainedStepIsNotTaken) {
   }
   EXPECT_FALSE(fs::exists(path("new")));
   EXPECT_FALSE(fs::exists(path("ptq")));
+}
+
+// What the advice is, the last attempt to go on decides.
+TEST_F(TrainLifeTest, OnlyARunThatMetANanIsNotAdvisedToGoOn) {
+  expect_success(train("run", {"--stop-at", "8"}));
+  const auto note = [&] { return program({"eval", "--run", "run", "--threads", "1"}).err; };
+  expect_text(note(), "step 8 (miniqat train --resume goes on)");
+  std::ofstream(path("run/metrics.jsonl"), std::ios::app)
+      << R"({"step": 11, "failure": "the loss became NaN"})" << '\n';
+  expect_text(note(), "step 8 (the loss became NaN; --resume would come to the same: begin anew with --overwrite");
+  expect_success(resume("run", {"--stop-at", "10"}));
+  expect_text(note(), "step 10 (miniqat train --resume goes on)");
+  expect_success(resume("run"));
+  EXPECT_EQ(note(), "");
+  EXPECT_EQ(bytes_of(path("run/metrics.jsonl")).find("failure"), std::string::npos);
 }
 
 TEST_F(TrainLifeTest, ANanSaysHowToGoOnAndTheRunCanBeOverwritten) {
@@ -240,9 +257,9 @@ TEST_F(TrainLifeTest, OverwritingDestroysNothingForARunThatCannotBegin) {
   expect_error(train("run", {"--overwrite", "--init-checkpoint", "run"}), 2, {"--overwrite", "--init-checkpoint"});
   expect_error(train("run", {"--overwrite", "--init-checkpoint", "run/checkpoint.safetensors"}), 2, {"--overwrite"});
   expect_error(program({"calibrate", "--run", "run", "--out", "run", "--overwrite"}), 2, {"--overwrite", "--run"});
-  for (const std::string file : {"eval_graph.json", "train_graph.json"})
-    expect_error(train("run", {"--overwrite", "--model", "run/" + file}), 2, {"--overwrite", "--model", "run/" + file});
-  fs::create_symlink(path("run/eval_graph.json"), path("link.json"));
+  const std::string graph = "run/train_graph.json";
+  expect_error(train("run", {"--overwrite", "--model", graph}), 2, {"--overwrite", "--model", graph});
+  fs::create_symlink(path(graph), path("link.json"));
   expect_error(train("run", {"--overwrite", "--model", "link.json"}), 2, {"--overwrite", "--model reads, link.json"});
   Arguments inside = train_command(".", {"--overwrite", "--init-checkpoint", "checkpoint.safetensors", "--model",
                                          "../tiny.json", "--data-dir", "../digits"});

@@ -237,14 +237,18 @@ std::string save(const GraphCase& test, const std::filesystem::path& directory, 
                     {"fetches_all", test.fetches_all ? "1" : "0"},
                     {"instruction_set", std::string(name_of(instruction_set()))}};
   const std::string stem = (directory / name).string();
+  const auto nodes = graph.nodes();
+  const bool counts_steps = std::ranges::any_of(nodes, [&](const Node* node) {
+    return node->op().quant_delay() || (test.training && node->op().freeze_delay());
+  });
   write_graph(stem + ".json", graph);
   write_safetensors(stem + ".feeds.safetensors", feeds);
   write_safetensors(stem + ".variables.safetensors", variables);
   return concat("MINIQAT_MAX_ISA=", name_of(instruction_set()), " miniqat run --graph ", stem, ".json --feeds ", stem,
                 ".feeds.safetensors --checkpoint ", stem, ".variables.safetensors --seed ", test.seed,
-                test.training ? " --train" : "", " --step ", test.quantization_step,
+                test.training ? " --train" : "", counts_steps ? concat(" --step ", test.quantization_step) : "",
                 graph.find(kLoss) != nullptr ? " --gradients-of loss" : "", " --threads ", test.threads,
-                " --out fast.safetensors   (beside --backend reference --precision float64)");
+                " --out fast.safetensors   (beside --backend reference --precision float64 --threads 1)");
 }
 
 GraphCase load(const std::filesystem::path& path) {
