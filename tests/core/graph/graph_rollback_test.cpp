@@ -19,6 +19,7 @@ using testing::picture;
 /// Calls one mutator or another, many times, with whatever nodes there are. What they refuse is refused.
 void disturb(Graph& graph, Random& random, int calls) {
   for (int i = 0; i < calls; ++i) {
+    if (graph.size() < 2) placeholder(graph, graph.unique_name("fresh"), {2, 3});
     const std::vector<Node*> nodes = graph.nodes();
     const auto any = [&] { return nodes[random.below(nodes.size())]; };
     try {
