@@ -43,6 +43,8 @@ Program::Program(const Arguments& arguments, const std::filesystem::path& direct
   pointers.push_back(nullptr);
   const std::string out = output_.path() / "stdout";
   const std::string err = output_.path() / "stderr";
+  // A child may be killed before it opens them.
+  for (const std::string& file : {out, err}) std::ofstream{file};
   process_ = fork();
   if (process_ < 0) throw std::runtime_error("cannot fork");
   if (process_ == 0) become(pointers.data(), directory.c_str(), out.c_str(), err.c_str());
@@ -61,8 +63,7 @@ bool Program::ended() {
 
 void Program::wait_for_output(std::string_view text) {
   while (!ended()) {
-    const std::filesystem::path out = output_.path() / "stdout";
-    if (std::filesystem::exists(out) && bytes_of(out).find(text) != std::string::npos) return;
+    if (bytes_of(output_.path() / "stdout").find(text) != std::string::npos) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }

@@ -224,32 +224,6 @@ TEST_F(TrainLifeTest, ARunWithoutATrainedStepIsNotTaken) {
   EXPECT_FALSE(fs::exists(path("ptq")));
 }
 
-// What the advice is, the last attempt to go on decides.
-TEST_F(TrainLifeTest, OnlyARunThatMetANanIsNotAdvisedToGoOn) {
-  expect_success(train("run", {"--stop-at", "8"}));
-  const auto note = [&] { return program({"eval", "--run", "run", "--threads", "1"}).err; };
-  expect_text(note(), "step 8 (miniqat train --resume goes on)");
-  std::ofstream(path("run/metrics.jsonl"), std::ios::app)
-      << R"({"step": 11, "failure": "the loss became NaN"})" << '\n';
-  expect_text(note(), "step 8 (the loss became NaN; --resume would come to the same: begin anew with --overwrite");
-  expect_success(resume("run", {"--stop-at", "10"}));
-  expect_text(note(), "step 10 (miniqat train --resume goes on)");
-  expect_success(resume("run"));
-  EXPECT_EQ(note(), "");
-  EXPECT_EQ(bytes_of(path("run/metrics.jsonl")).find("failure"), std::string::npos);
-}
-
-TEST_F(TrainLifeTest, ANanSaysHowToGoOnAndTheRunCanBeOverwritten) {
-  const Arguments wild = {"--learning-rate", "1e30", "--schedule", "constant"};
-  expect_error(train("run", wild), 1,
-               {"step 2", "the checkpoint of step 0 stays in run", "--overwrite", "lower --learning-rate"});
-  expect_error(train("run"), 1, {"run holds a run already", "--overwrite"});
-  expect_success(train("run", {"--overwrite"}));
-  expect_success(train("whole"));
-  EXPECT_TRUE(files_of(path("run")) == files_of(path("whole")));
-  expect_error(train("run", {"--overwrite", "--resume"}), 2, {"--overwrite", "--resume"});
-}
-
 TEST_F(TrainLifeTest, OverwritingDestroysNothingForARunThatCannotBegin) {
   expect_success(train("run"));
   const RunFiles before = files_of(path("run"));

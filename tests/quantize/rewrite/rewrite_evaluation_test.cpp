@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "core/graph/graph_json.h"
+#include "tests/errors.h"
 #include "tests/quantize/toy_graph.h"
 
 namespace miniqat::quantize::rewrite_evaluation_test {
@@ -81,6 +83,28 @@ TEST(RewriteEvaluation, TurnsBatchNormsToo) {
   EXPECT_TRUE(toy.graph.at("a/BatchNorm").as<layers::BatchNorm>()->attributes().is_training);
   create_eval_graph(toy.graph);
   EXPECT_FALSE(toy.graph.at("a/BatchNorm").as<layers::BatchNorm>()->attributes().is_training);
+}
+
+// Its quantizers would never observe, and its corrections are gone.
+TEST(RewriteEvaluation, DoesNotBecomeTrainingAgain) {
+  layers::register_ops();
+  quantize::register_ops();
+  ToyGraph toy;
+  toy.conv_relu("b", toy.conv_relu("a", toy.images()));
+  create_eval_graph(toy.graph, {.scope = "b"});
+  const std::string before = graph_to_json(toy.graph);
+  const std::string first = "[FakeQuant \"b/weights_quant\"] was rewritten for evaluation";
+  EXPECT_TRUE(testing::error_of([&] { create_training_graph(toy.graph); }).starts_with(first));
+  EXPECT_TRUE(testing::error_of([&] { require_observing(toy.graph, "b.json"); }).starts_with("b.json: " + first));
+  EXPECT_EQ(graph_to_json(toy.graph), before);
+}
+
+TEST(RewriteEvaluation, AFixedRangeTrainsEitherWay) {
+  ToyGraph toy;
+  const Output range = layers::constant(toy.graph, "range", {}, {4});
+  const FakeQuant still({.range = RangeKind::kFixed, .is_training = false});
+  toy.conv("a", toy.graph.add("still", still.clone(), {toy.images(), range, range}).output());
+  EXPECT_EQ(create_training_graph(toy.graph).inserted, (testing::Names{"a/weights_quant", "a/act_quant"}));
 }
 
 }  // namespace

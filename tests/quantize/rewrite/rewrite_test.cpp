@@ -163,23 +163,6 @@ TEST(Rewrite, EvaluationNeitherObservesNorWaits) {
   EXPECT_EQ(converted.graph.revision(), revision);
 }
 
-// Its quantizers would never observe, and its corrections are gone.
-TEST(Rewrite, AnEvaluationGraphIsNotMadeOneForTraining) {
-  register_all();
-  ToyGraph toy = small_net();
-  create_eval_graph(toy.graph, {.scope = "fc"});
-  const std::string before = graph_to_json(toy.graph);
-  const std::string message = message_of([&] { create_training_graph(toy.graph); });
-  EXPECT_TRUE(message.starts_with("[FakeQuant \"fc/weights_quant\"] was rewritten for evaluation")) << message;
-  EXPECT_TRUE(contains(message_of([&] { require_observing(toy.graph, "e.json"); }), "e.json: [FakeQuant"));
-  EXPECT_EQ(graph_to_json(toy.graph), before);
-  ToyGraph fixed;
-  const Output range = layers::constant(fixed.graph, "range", {}, {4});
-  const FakeQuant still({.range = RangeKind::kFixed, .is_training = false});
-  fixed.conv("a", fixed.graph.add("still", still.clone(), {fixed.images(), range, range}).output());
-  EXPECT_EQ(create_training_graph(fixed.graph).inserted, (Names{"a/weights_quant", "a/act_quant"}));
-}
-
 TEST(Rewrite, TakenNamesGetNumbers) {
   ToyGraph toy;
   toy.vector("a/weights_quant");
