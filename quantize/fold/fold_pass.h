@@ -8,7 +8,7 @@
 
 namespace miniqat::quantize {
 
-/// Folds batch norms, also those spelled out in primitive ops (unfused_batch_norm.h), into the Conv2D, DepthwiseConv2d
+/// Folds batch norms, also those spelled out in primitive ops (spelled_out_batch_norm.h), into the Conv2D, DepthwiseConv2d
 /// or MatMul before them, in place. In between may stand Identity, which goes, and BatchToSpaceND or a Reshape that
 /// keeps the channels, but only one of these. Returns a line for every batch norm: folded into which layer, or why not;
 /// one that cannot be folded stays as it is, but for options.freeze_bn_delay, which all get that have no freeze_delay

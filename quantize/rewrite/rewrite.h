@@ -129,7 +129,7 @@ struct RewriteReport {
 void require_observing(const Graph& graph, const std::string& source = {});
 
 /// Rewrites `graph` in place for training with simulated quantization, in the manner of tf.contrib.quantize's function
-/// of that name: folds batch norms (fold_batch_norms.h), then inserts quantizers (insert_fake_quant.h). Works on
+/// of that name: folds batch norms (fold/fold_pass.h), then inserts quantizers (insert_fake_quant.h). Works on
 /// structure, never on names. Idempotent: a second call inserts nothing. Ends in Graph::verify(). Throws Error for
 /// options out of range, what require_observing() throws and, with `strict`, for a scope without a layer and for layers
 /// with an unquantized edge (naming each); the graph is then unchanged.
