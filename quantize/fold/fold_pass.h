@@ -8,11 +8,11 @@
 
 namespace miniqat::quantize {
 
-/// Folds batch norms, also those spelled out in primitive ops (spelled_out_batch_norm.h), into the Conv2D, DepthwiseConv2d
-/// or MatMul before them, in place. In between may stand Identity, which goes, and BatchToSpaceND or a Reshape that
-/// keeps the channels, but only one of these. Returns a line for every batch norm: folded into which layer, or why not;
-/// one that cannot be folded stays as it is, but for options.freeze_bn_delay, which all get that have no freeze_delay
-/// of their own. Folding twice changes nothing.
+/// Folds batch norms, also those spelled out in primitive ops (spelled_out_batch_norm.h), into the Conv2D,
+/// DepthwiseConv2d or MatMul before them, in place. In between may stand Identity, which goes, and BatchToSpaceND or a
+/// Reshape that keeps the channels, but only one of these. Returns a line for every batch norm: folded into which
+/// layer, or why not; one that cannot be folded stays as it is, but for options.freeze_bn_delay, which all get that
+/// have no freeze_delay of their own. Folding twice changes nothing.
 ///
 /// With ctx the layer's scope, and sigma_b and sigma_m from the batch's and the moving variance:
 /// - for training, BnFold::kTf: see FoldedLayer (folded_layer.h). Nodes ctx/BatchNorm_Fold, ctx/batch_norm_correction,
