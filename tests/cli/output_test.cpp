@@ -17,7 +17,7 @@ class OutputTest : public TinyTaskTest {
  protected:
   int shell(const std::string& line) const {
     const std::string whole =
-        "cd '" + place_.path().string() + "' && M='" + MINIQAT_PROGRAM + "' && { " + line + "; } 2> err";
+        "cd '" + place_.path().string() + "' && M='" + program_path() + "' && { " + line + "; } 2> err";
     const int status = std::system(("bash -o pipefail -c \"" + whole + "\"").c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }

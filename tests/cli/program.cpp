@@ -34,9 +34,13 @@ constexpr unsigned kTimeLimitSeconds = 120;
 
 }  // namespace
 
+std::string program_path() {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../cli/miniqat").lexically_normal();
+}
+
 Program::Program(const Arguments& arguments, const std::filesystem::path& directory) {
   unsetenv("MINIQAT_DATA_DIR");
-  Arguments words = {MINIQAT_PROGRAM};
+  Arguments words = {program_path()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());

@@ -44,6 +44,9 @@ class Program {
   bool reaped_ = false;
 };
 
+/// The miniqat program of the build that this test program is of.
+std::string program_path();
+
 /// Runs the program to its end, in `directory` if one is given.
 Outcome miniqat(const Arguments& arguments, const std::filesystem::path& directory = {});
 

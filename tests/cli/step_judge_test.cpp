@@ -15,6 +15,7 @@
 #include "quantize/quantize.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
+#include "tests/sanitized.h"
 
 namespace miniqat::cli::step_judge_test {
 namespace {
@@ -198,10 +199,9 @@ TEST(StepJudge, ALastBitMovesTheLossOfADeepNetAsFarAsAMistake) {
   EXPECT_GT(*most - *least, 0.01f * *least);
 }
 
-// With the sanitizers it takes a minute.
-#ifndef __SANITIZE_ADDRESS__
 /// ... where each of its steps is right to the rounding.
 TEST(StepJudge, EveryStepOfADeepNetIsRight) {
+  if (testing::is_sanitized()) GTEST_SKIP() << "it takes a minute then";
   set_thread_count(2);
   DeepNet net;
   Session session(net.graph);
@@ -213,7 +213,6 @@ TEST(StepJudge, EveryStepOfADeepNetIsRight) {
   EXPECT_LT(judge.vague(), judge.compared() / 20);
   set_thread_count(1);
 }
-#endif
 
 }  // namespace
 }  // namespace miniqat::cli::step_judge_test

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <thread>
@@ -109,11 +110,19 @@ TEST(Loader, ABatchIsValidUntilTheNextCallAndBuffersAreRecycled) {
   EXPECT_EQ(buffers.size(), 3u);
 }
 
-TEST(Loader, StopsAtAnyTime) {
+std::ptrdiff_t thread_total() {
+  return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                               std::filesystem::directory_iterator{});
+}
+
+TEST(Loader, StopsAtAnyTimeAndItsThreadIsGone) {
+  const std::ptrdiff_t before = thread_total();
   for (int taken = 0; taken < 60; ++taken) {
     Loader loader(numbered(50), {.batch_size = 8});
-    for (int i = 0; i < taken % 12; ++i) loader.next();
+    EXPECT_EQ(thread_total(), before + 1);
+    for (int i = 0; i < taken % 12; ++i) EXPECT_EQ(examples(loader.next()).size(), 8u);
   }
+  EXPECT_EQ(thread_total(), before);
 }
 
 TEST(Loader, OutlivesTheDataSetItWasGiven) {

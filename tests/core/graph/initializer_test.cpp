@@ -114,7 +114,12 @@ TEST(Initializer, Float64HoldsTheFloat32NumbersWidened) {
   }
 }
 
-TEST(Initializer, AnEmptyTensorIsFine) { filled(Initializer::he_normal(), {0, 4}); }
+TEST(Initializer, AnEmptyTensorGetsNoNumber) {
+  float beside[2] = {7, 7};
+  Initializer::he_normal().fill(Tensor::view(beside, {Shape{0, 4}}), 1);
+  EXPECT_EQ(beside[0], 7);
+  EXPECT_EQ(beside[1], 7);
+}
 
 TEST(Initializer, CheckRefusesNumbersThatAreNoFloats) {
   for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL, 1e39}) {

@@ -12,6 +12,7 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "tests/digest.h"
+#include "tests/fewer_cases.h"
 
 namespace miniqat::layers::column_statistics_test {
 namespace {
@@ -128,11 +129,13 @@ TEST_P(ColumnStatistics, AConstantHasNoVariance) {
 
 /// In every place of a few sizes: the first row, one in a block, and the rows behind the last whole block count alike.
 TEST_P(ColumnStatistics, NaNsAndInfinitiesShowInTheirChannelAlone) {
+  testing::OneIn chosen(5);
   for (const std::int64_t channels : {1, 3, 16, 100, 300})
     for (const std::int64_t rows : {1, 2, 63, 65, 300})
       for (const float value : {NAN, kInfinity, -kInfinity})
         for (const std::int64_t row : {std::int64_t{0}, rows / 2, rows - 1})
           for (const std::int64_t channel : {std::int64_t{0}, channels / 2, channels - 1}) {
+            if (!chosen()) continue;
             Matrix m(rows, channels, 1, 1);
             m.at(row, channel) = value;
             const Statistics s = moments(m), r = ranges(m);

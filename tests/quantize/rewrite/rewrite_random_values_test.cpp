@@ -15,7 +15,7 @@ namespace miniqat::quantize::rewrite_random_values_test {
 namespace {
 
 using testing::for_random_nets;
-using testing::kSeeds;
+using testing::net_count;
 using testing::random_net;
 using testing::well_formed_net;
 
@@ -191,7 +191,7 @@ TEST_P(RewriteRandomValues, StayInDouble) {
     create_training_graph(graph, options);
     expect_same(run(graph, kDouble, true), expected, 1e-9);
   });
-  EXPECT_LE(skipped, kSeeds / 20);
+  EXPECT_LE(skipped, net_count() / 20);
 }
 
 TEST_P(RewriteRandomValues, StayInFloat) {
@@ -205,7 +205,7 @@ TEST_P(RewriteRandomValues, StayInFloat) {
     create_training_graph(graph, options);
     expect_same(run(graph, kFast, true), expected, 1e-4);
   });
-  EXPECT_LE(skipped, kSeeds / 3);
+  EXPECT_LE(skipped, net_count() / 3);
 }
 
 TEST_P(RewriteRandomValues, StayOnceBatchNormsAreFrozen) {
@@ -223,7 +223,7 @@ TEST_P(RewriteRandomValues, StayOnceBatchNormsAreFrozen) {
     if (says_something_in_float(original, step))
       expect_same(run(graph, kFast, true, step), run(original, kFast, true, step), 1e-4);
   });
-  EXPECT_GE(compared, kSeeds / 5);
+  EXPECT_GE(compared, net_count() / 5);
 }
 
 /// By folding alone, for an evaluation graph always quantizes.
@@ -245,7 +245,7 @@ TEST_P(RewriteRandomValues, StayInEvaluation) {
     unfold_corrections(graph);
     expect_same(run(graph, kDouble, false), expected, 1e-9);
   });
-  EXPECT_LE(skipped, kSeeds / 20);
+  EXPECT_LE(skipped, net_count() / 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, RewriteRandomValues, ::testing::Bool(),

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "core/random.h"
+
+namespace miniqat::testing {
+
+/// Whether MINIQAT_ALL_CASES is set, as in scripts/nightly: lists that take too long for every run are then gone
+/// through from end to end.
+inline bool tries_all_cases() { return std::getenv("MINIQAT_ALL_CASES") != nullptr; }
+
+/// By how much the number of cases is divided when a test runs a second time, on a weaker instruction set say, or under
+/// sanitizers, which make everything ten times slower: $MINIQAT_FEWER_CASES, or 1.
+inline int fewer_cases() {
+  const char* text = std::getenv("MINIQAT_FEWER_CASES");
+  return text == nullptr || tries_all_cases() ? 1 : std::max(1, std::atoi(text));
+}
+
+/// So many of `count` random cases.
+inline std::uint64_t fewer(std::uint64_t count) {
+  return (count + static_cast<std::uint64_t>(fewer_cases()) - 1) / static_cast<std::uint64_t>(fewer_cases());
+}
+
+/// Chooses cases out of a long list: one of n, or all. Which ones looks random, so that loops within loops don't give it
+/// the same inner case every time, and is the same in every run.
+class OneIn {
+ public:
+  explicit OneIn(int n) : n_(tries_all_cases() ? 1 : static_cast<std::uint64_t>(n * fewer_cases())) {}
+  /// Whether the next case is one of the chosen.
+  bool operator()() { return mix(next_++, 0) % n_ == 0; }
+
+ private:
+  std::uint64_t n_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace miniqat::testing
