@@ -24,8 +24,8 @@ inline std::uint64_t fewer(std::uint64_t count) {
   return (count + static_cast<std::uint64_t>(fewer_cases()) - 1) / static_cast<std::uint64_t>(fewer_cases());
 }
 
-/// Chooses cases out of a long list: one of n, or all. Which ones looks random, so that loops within loops don't give it
-/// the same inner case every time, and is the same in every run.
+/// Chooses cases out of a long list: one of n, or all. Which ones looks random, so that loops within loops don't give
+/// it the same inner case every time, and is the same in every run.
 class OneIn {
  public:
   explicit OneIn(int n) : n_(tries_all_cases() ? 1 : static_cast<std::uint64_t>(n * fewer_cases())) {}

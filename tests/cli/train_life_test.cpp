@@ -93,8 +93,7 @@ TEST_F(TrainLifeTest, ASignalThatWasIgnoredStaysIgnored) {
 }
 
 TEST_F(TrainLifeTest, AReaderWhoGoesAwayDoesNotLoseTheRun) {
-  const std::string command = "cd '" + place_.path().string() +
-                              "' && { '" + program_path() +
+  const std::string command = "cd '" + place_.path().string() + "' && { '" + program_path() +
                               "' train --model tiny.json --dataset mnist --data-dir digits --epochs 40 --threads 1 "
                               "--out run 2>err; echo $? >status; } | head -1 >/dev/null";
   ASSERT_EQ(std::system(command.c_str()), 0);
@@ -186,8 +185,8 @@ TEST_F(TrainLifeTest, ATemporaryFileOfTheSameProcessIdIsNoCollision) {
   const std::string script =
       "cd '" + place_.path().string() +
       "' && for f in config.json train_graph.json eval_graph.json checkpoint.safetensors summary.json; do "
-      "for n in 0 1 2 3 4 5 6; do echo half >run/.$f.$$.$n.tmp; done; done; exec '" + program_path() +
-      "' export --run whole --format json --out run/config.json";
+      "for n in 0 1 2 3 4 5 6; do echo half >run/.$f.$$.$n.tmp; done; done; exec '" +
+      program_path() + "' export --run whole --format json --out run/config.json";
   expect_success(train("whole"));
   EXPECT_EQ(std::system(script.c_str()), 0);
   EXPECT_TRUE(fs::exists(path("run/config.json")));

@@ -14,6 +14,7 @@
 #include "integer/kernels/depthwise.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"
+#include "tests/fewer_cases.h"
 #include "tests/integer/random_model.h"
 
 namespace miniqat::integer::engine_test {
@@ -164,10 +165,12 @@ Tensor images_of(const Model& model, std::int64_t n, int value) {
 }
 
 TEST(IntegerEngine, ExtremeWeightsAndInputs) {
+  testing::OneIn chosen(1);
   for (const LayerKind kind : {LayerKind::kConv2d, LayerKind::kDepthwiseConv2d, LayerKind::kFullyConnected})
     for (const int weight_zero_point : {0, 1, 127, 128, 129, 255})
       for (const int input_zero_point : {0, 128, 255})
         for (const int weight : {0, 255}) {
+          if (!chosen()) continue;
           const bool flat = kind == LayerKind::kFullyConnected;
           Model model = one_layer(kind, flat ? Shape{70} : Shape{6, 5, 37}, {.window = {3, 3}},
                                   kind == LayerKind::kDepthwiseConv2d ? 1 : 67);
@@ -251,8 +254,10 @@ TEST(IntegerEngine, LayersOfLenetsSize) {
                                    {{33, 35, 16}, {.window = {1, 1}}, 130},
                                    {{15, 13, 24}, {.window = {3, 3}, .padding = Padding::kValid}, 17},
                                    {{9, 9, 5}, {.window = {3, 2}, .dilations = {2, 3}}, 48}};
+  testing::OneIn chosen(1);
   for (const Case& c : cases)
     for (const int zero_point : {128, 131}) {
+      if (!chosen()) continue;
       Model model = one_layer(LayerKind::kConv2d, c.image, c.window, c.channels);
       auto& layer = std::get<Layer>(model.operations[0].action);
       Random random(static_cast<std::uint64_t>(zero_point));

@@ -33,16 +33,22 @@ inline quantize::RewriteOptions random_options(std::uint64_t seed) {
   return options;
 }
 
-/// Calls check(graph, options, seed) for the nets of net_count() seeds, up to the first that fails.
+/// Calls check(graph, options, seed) for the nets of `count` seeds, up to the first that fails.
 template <class Check>
-void for_random_nets(Graph (*make)(std::uint64_t seed), const Check& check) {
+void for_random_nets(Graph (*make)(std::uint64_t seed), std::uint64_t count, const Check& check) {
   layers::register_ops();
   quantize::register_ops();
-  for (std::uint64_t seed = 0; seed < net_count() && !::testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < count && !::testing::Test::HasFailure(); ++seed) {
     Graph graph = make(seed);
     SCOPED_TRACE(concat("seed ", seed, ", ", graph.size(), " nodes, ", graph_to_json(graph).size(), " bytes of JSON"));
     ASSERT_NO_THROW(check(graph, random_options(seed), seed));
   }
+}
+
+/// Of net_count() seeds.
+template <class Check>
+void for_random_nets(Graph (*make)(std::uint64_t seed), const Check& check) {
+  for_random_nets(make, net_count(), check);
 }
 
 }  // namespace miniqat::testing

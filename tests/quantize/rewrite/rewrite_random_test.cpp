@@ -66,7 +66,7 @@ TEST(RewriteRandom, NetsAreWrittenAndReadBack) {
 TEST(RewriteRandom, NetsHoldEveryOpAndBatchNormsOfEveryFate) {
   std::set<std::string> types;
   std::set<std::string> fates;
-  for_random_nets(random_net, [&](Graph& graph, const RewriteOptions& options, std::uint64_t) {
+  for_random_nets(random_net, 60, [&](Graph& graph, const RewriteOptions& options, std::uint64_t) {
     for (const Node* node : graph.nodes()) types.emplace(node->type());
     for (const MatchReport& norm : create_training_graph(graph, options).batch_norms)
       fates.insert(norm.matched ? "folded" : norm.text.substr(0, norm.text.find('[')));
