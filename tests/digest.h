@@ -46,7 +46,9 @@ inline void expect_same_on_all_instruction_sets(const std::string& name) {
   const std::string baseline = digest_on(InstructionSet::kBaseline, name);
   EXPECT_NE(baseline, "");
   for (const InstructionSet set : {InstructionSet::kAvx2, InstructionSet::kAvx512})
-    if (set <= best) EXPECT_EQ(digest_on(set, name), baseline) << name_of(set);
+    if (set <= best) {
+      EXPECT_EQ(digest_on(set, name), baseline) << name_of(set);
+    }
 }
 
 }  // namespace miniqat::testing

@@ -24,7 +24,7 @@ namespace {
 
 using testing::TrainedNet;
 
-const std::uint64_t kSeeds = fewer(50);
+const std::uint64_t kSeeds = testing::fewer(50);
 
 RewriteOptions random_options(std::uint64_t seed) {
   miniqat::Random random(mix(seed, 3));
