@@ -11,16 +11,19 @@
 #include "cli/bench_steps.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/model_source.h"
-#include "cli/run_directory.h"
-#include "cli/threads.h"
-#include "cli/usage_error.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
 #include "models/models.h"
+#include "training/model_source.h"
+#include "training/run_directory.h"
+#include "training/threads_help.h"
+#include "training/usage_error.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 using Json = nlohmann::ordered_json;

@@ -3,21 +3,25 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/evaluator.h"
 #include "cli/flag_checks.h"
-#include "cli/integer_bits.h"
-#include "cli/integer_evaluator.h"
-#include "cli/integer_source.h"
+#include "cli/print_note.h"
 #include "cli/rewritten_graph.h"
-#include "cli/run_source.h"
-#include "cli/settings.h"
-#include "cli/threads.h"
 #include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "integer/format/model_file.h"
+#include "training/evaluator.h"
+#include "training/integer_bits.h"
+#include "training/integer_evaluator.h"
+#include "training/integer_source.h"
+#include "training/run_source.h"
+#include "training/settings.h"
+#include "training/threads_help.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 struct EvalArguments {

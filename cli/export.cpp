@@ -9,10 +9,8 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/integer_source.h"
+#include "cli/print_note.h"
 #include "cli/rewritten_graph.h"
-#include "cli/run_source.h"
-#include "cli/usage_error.h"
 #include "core/counted.h"
 #include "core/files.h"
 #include "core/quote.h"
@@ -24,8 +22,14 @@
 #include "exporters/tflite/tflite.h"
 #include "integer/batch_shape.h"
 #include "integer/format/model_file.h"
+#include "training/integer_source.h"
+#include "training/run_source.h"
+#include "training/usage_error.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 namespace fs = std::filesystem;

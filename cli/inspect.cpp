@@ -9,17 +9,21 @@
 #include "cli/commands.h"
 #include "cli/graph_diff.h"
 #include "cli/graph_dot.h"
+#include "cli/print_note.h"
 #include "cli/quantizer_text.h"
-#include "cli/run_source.h"
-#include "cli/usage_error.h"
 #include "core/counted.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
 #include "quantize/quantization.h"
+#include "training/run_source.h"
+#include "training/usage_error.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 struct InspectArguments {

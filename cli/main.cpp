@@ -9,7 +9,6 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/standard_streams.h"
-#include "cli/usage_error.h"
 #include "core/guarded_memory.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
@@ -18,8 +17,12 @@
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"
+#include "training/usage_error.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 const CLI::App& chosen_command(const CLI::App& program) {

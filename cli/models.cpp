@@ -7,11 +7,14 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/usage_error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
+#include "training/usage_error.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 struct ModelsArguments {

@@ -6,15 +6,19 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/flag_checks.h"
-#include "cli/rewrite_settings.h"
+#include "cli/print_note.h"
 #include "cli/rewritten_graph.h"
-#include "cli/run_source.h"
-#include "cli/scope_check.h"
-#include "cli/settings.h"
+#include "cli/setting_flags.h"
 #include "core/counted.h"
 #include "core/graph/graph_json.h"
+#include "training/rewrite_settings.h"
+#include "training/run_source.h"
+#include "training/scope_check.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 struct RewriteArguments {

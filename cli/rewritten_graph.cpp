@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/model_source.h"
 #include "core/counted.h"
 #include "core/graph/graph_json.h"
+#include "training/model_source.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 std::string value_of(const std::string& setting, const RewriteSettings& settings) {
@@ -48,10 +51,6 @@ void require_trainable_as_asked(const TrainSettings& settings,
   quantize::require_observing(graph, settings.model);
   require_as_asked(quantize::create_training_graph(graph, settings.rewrite), settings.rewrite, was_asked,
                    settings.model);
-}
-
-quantize::Quantization quantization_of(const RunDirectory& run) {
-  return quantize::quantization_of(read_graph(run.train_graph()));
 }
 
 std::string wanted_quantization(const TrainSettings& settings) {

@@ -13,19 +13,23 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/flag_checks.h"
-#include "cli/memory.h"
+#include "cli/print_note.h"
 #include "cli/random_feeds.h"
-#include "cli/run_source.h"
-#include "cli/threads.h"
-#include "cli/usage_error.h"
 #include "core/counted.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
 #include "core/parallel.h"
 #include "core/quote.h"
+#include "training/memory.h"
+#include "training/run_source.h"
+#include "training/threads_help.h"
+#include "training/usage_error.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 struct RunArguments {

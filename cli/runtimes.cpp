@@ -6,14 +6,17 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "cli/layer_comparison.h"
 #include "cli/subprocess.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json_text.h"
 #include "integer/batch_shape.h"
+#include "training/layer_comparison.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 namespace fs = std::filesystem;

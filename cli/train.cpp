@@ -6,22 +6,32 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/model_source.h"
 #include "cli/rewritten_graph.h"
-#include "cli/settings.h"
+#include "cli/setting_flags.h"
+#include "cli/train_display.h"
 #include "cli/train_flags.h"
-#include "cli/trainer.h"
+#include "core/counted.h"
+#include "core/engine/profile_report.h"
+#include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/parallel.h"
+#include "core/quote.h"
+#include "training/model_source.h"
+#include "training/trainer.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 struct TrainArguments {
   std::string out;
   std::string config;
-  std::string profile;
   bool overwrite = false;
+  bool verbose = false;
+  /// Where the trace of the profile goes; "" is the run directory's trace.json. None: nothing is timed.
+  std::optional<std::string> profile;
   TrainExtras extras;
 };
 
@@ -76,6 +86,27 @@ void require_rate_for(const std::string& former, const TrainSettings& settings,
                             " of --config was for ", former, "; give --learning-rate as well"));
 }
 
+void report_profile(const Profile& profile, const std::filesystem::path& path) {
+  std::printf("\n%s", profile_table(profile).c_str());
+  write_file_atomically(path, profile_trace(profile));
+  std::printf("the last %s as a Chrome trace (chrome://tracing, ui.perfetto.dev): %s\n",
+              counted(profile.kept().size(), "step").c_str(), printable(path.string()).c_str());
+}
+
+void train_and_show(const TrainSettings& settings, const RunDirectory& run, const TrainArguments& arguments,
+                    TrainExtras extras) {
+  Profile profile;
+  if (arguments.profile) extras.profile = &profile;
+  extras.all_names = arguments.verbose;
+  {
+    TrainDisplay display(arguments.verbose);
+    train(settings, run, extras, display);
+  }
+  if (!profile.kept().empty())
+    report_profile(profile, arguments.profile->empty() ? run.trace() : std::filesystem::path(*arguments.profile));
+  InterruptGuard::check();
+}
+
 void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {
   TrainSettings settings;
   bool batch_size_given = flags.was_given("batch_size");
@@ -97,7 +128,7 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   const RunDirectory run = new_directory(arguments, settings);
   // The run's own copy, which a config.json taken back by --config finds when the original is gone.
   if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
-  train(settings, run, arguments.extras);
+  train_and_show(settings, run, arguments, arguments.extras);
 }
 
 /// The run has a copy of its bits file, so that it is the content which must not differ.
@@ -143,7 +174,7 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   });
   check(wanted);
   set_thread_count(static_cast<int>(wanted.threads));
-  train(wanted, run, extras);
+  train_and_show(wanted, run, arguments, extras);
 }
 
 void train_as_asked(const TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {
@@ -166,19 +197,20 @@ void add_train(CommandLine& program) {
                "go on with the run in --out, which more --epochs or --steps make longer");
   command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one");
   command.option("--stop-at", arguments->extras.stop_at, "end after this step, to be resumed later").positive();
-  command.flag("--verbose", arguments->extras.verbose,
+  command.flag("--verbose", arguments->verbose,
                "print the rewrite's report, the plan's memory and every name of --init-checkpoint");
+  const auto trace = std::make_shared<std::string>();
   const Flag profile =
       command
-          .option("--profile", arguments->profile,
+          .option("--profile", *trace,
                   "print where the time of the steps went, by node, op and phase, and write the last 10 of them as "
                   "a Chrome trace to FILE; without FILE to trace.json in the run directory")
           .takes(0, 1)
           .value_name("[FILE]")
           .shown_default("");
   const auto flags = std::make_shared<SettingFlags<TrainSettings>>(command, "Settings (kept in config.json)");
-  command.action([arguments, flags, profile] {
-    if (profile.was_given()) arguments->extras.profile = checked_trace_path(arguments->profile);
+  command.action([arguments, flags, profile, trace] {
+    if (profile.was_given()) arguments->profile = checked_trace_path(*trace);
     train_as_asked(*arguments, *flags);
   });
 }

@@ -1,9 +1,11 @@
 #include "cli/train_flags.h"
 
 #include "cli/flag_checks.h"
-#include "cli/model_source.h"
+#include "training/model_source.h"
 
 namespace miniqat::cli {
+
+using namespace training;
 
 void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settings) {
   flags.apply(settings);

@@ -1,13 +1,13 @@
 #pragma once
 
-#include "cli/settings.h"
-#include "cli/train_settings.h"
+#include "cli/setting_flags.h"
+#include "training/train_settings.h"
 
 namespace miniqat::cli {
 
 /// Overwrites the settings whose flags stood on the command line; --epochs does away with the steps of a config.json.
 /// Throws UsageError that names both for a flag that would have no effect beside another one or beside what the
 /// settings say already.
-void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settings);
+void apply_flags(const SettingFlags<training::TrainSettings>& flags, training::TrainSettings& settings);
 
 }  // namespace miniqat::cli

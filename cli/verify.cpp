@@ -4,14 +4,11 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/integer_source.h"
 #include "cli/interrupt.h"
+#include "cli/print_note.h"
 #include "cli/progress_line.h"
 #include "cli/rewritten_graph.h"
-#include "cli/run_source.h"
 #include "cli/runtimes.h"
-#include "cli/settings.h"
-#include "cli/threads.h"
 #include "cli/verify_report.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
@@ -19,8 +16,15 @@
 #include "core/quote.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
+#include "training/integer_source.h"
+#include "training/run_source.h"
+#include "training/settings.h"
+#include "training/threads_help.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 struct VerifyArguments {

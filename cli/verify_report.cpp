@@ -10,6 +10,9 @@
 #include "core/quote.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
 template <class... Arguments>

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/integer_bits.h"
-#include "cli/verifier.h"
+#include "training/integer_bits.h"
+#include "training/verifier.h"
 
 namespace miniqat::cli {
 
@@ -39,11 +39,11 @@ struct VerifyReport {
   std::string run;
   std::string model;
   std::string quantization;
-  IntegerBits bits;
+  training::IntegerBits bits;
   /// The data set whose test pictures were compared.
   std::string dataset;
-  Verification verification;
-  std::vector<Score> runtimes;
+  training::Verification verification;
+  std::vector<training::Score> runtimes;
   /// "left out: tflite: ... of 4 bits ...": no fault of anyone.
   std::vector<std::string> left_out;
   /// "onnx failed: ...": a runtime that was there, and could not.

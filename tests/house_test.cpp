@@ -45,7 +45,9 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"optim", {"core/", "optim"}},
     {"datasets", {"core/", "datasets"}},
     {"models", {"core/", "layers", "models"}},
-    {"cli", {"core/", "layers/", "integer/", "quantize/", "exporters/", "optim", "datasets", "models", "cli"}},
+    {"training", {"core/", "layers", "integer/", "quantize/", "optim", "datasets", "models", "training"}},
+    {"cli",
+     {"core/", "layers/", "integer/", "quantize/", "exporters/", "optim", "datasets", "models", "training", "cli"}},
 };
 
 std::vector<fs::path> sources(const std::string& folder) {

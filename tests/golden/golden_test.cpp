@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/evaluator.h"
-#include "cli/integer_source.h"
-#include "cli/model_source.h"
-#include "cli/run_source.h"
+#include "training/evaluator.h"
+#include "training/integer_source.h"
+#include "training/model_source.h"
+#include "training/run_source.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
 #include "datasets/idx.h"
@@ -127,8 +127,8 @@ class Golden : public ::testing::Test {
 /// The grid of the last quantizer before the logits, whose steps rounding may make one of.
 float step_of(const integer::Model* model) { return model == nullptr ? 0 : model->tensor(model->output).grid.scale; }
 
-std::vector<float> logits_of(const cli::RunSource& run, const datasets::Dataset& data) {
-  cli::Classifier net = cli::find_classifier(read_graph(run.directory.eval_graph()), "eval_graph.json");
+std::vector<float> logits_of(const training::RunSource& run, const datasets::Dataset& data) {
+  training::Classifier net = training::find_classifier(read_graph(run.directory.eval_graph()), "eval_graph.json");
   Session session(net.graph);
   session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
   std::vector<float> logits;
@@ -145,20 +145,20 @@ std::vector<float> logits_of(const cli::RunSource& run, const datasets::Dataset&
 
 Json integers_of(const integer::Model& model, const datasets::Dataset& data) {
   integer::Engine engine(model);
-  const Tensor output = engine.run(cli::input_batch(data, model.tensor(model.input).grid, 0, data.size()));
+  const Tensor output = engine.run(training::input_batch(data, model.tensor(model.input).grid, 0, data.size()));
   return std::vector<int>(output.data<std::uint8_t>(), output.data<std::uint8_t>() + output.elements());
 }
 
 TEST_F(Golden, RunsGiveTheSameLogitsAndIntegers) {
   for (const std::string& name : entries("runs")) {
     SCOPED_TRACE(name);
-    const cli::RunSource run = cli::open_run("runs/" + name, "");
+    const training::RunSource run = training::open_run("runs/" + name, "");
     EXPECT_EQ(run.note.empty(), !name.starts_with("interrupted"));
     read_graph(run.directory.train_graph());
     Expected expected(name);
     std::optional<integer::Model> model;
     if (!run.settings.float_only) {
-      model = cli::convert_run(run.directory, run.checkpoint, cli::recorded_input(run));
+      model = training::convert_run(run.directory, run.checkpoint, training::recorded_input(run));
       expected.exactly("integers", integers_of(*model, data_.test));
     }
     expected.nearly("logits", logits_of(run, data_.test), step_of(model ? &*model : nullptr), 0.02);

@@ -1,7 +1,7 @@
-#include "cli/run_directory.h"
+#include "training/run_directory.h"
 
-#include "cli/run_source.h"
-#include "cli/settings.h"
+#include "training/run_source.h"
+#include "training/settings.h"
 #include "core/files.h"
 #include "tests/fuzz/readers/reader.h"
 

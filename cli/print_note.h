@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "core/quote.h"
+
+namespace miniqat::cli {
+
+/// Prints a note on stderr, unless it is "". Whoever fails prints nothing but the error: notes come after what may
+/// fail.
+inline void print_note(const std::string& note) {
+  if (!note.empty()) std::fprintf(stderr, "%s\n", printable(note).c_str());
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,71 @@
+#include "training/model_source.h"
+
+#include <gtest/gtest.h>
+
+#include "core/engine/session.h"
+#include "core/parallel.h"
+#include "core/random.h"
+#include "layers/layers.h"
+#include "optim/sgd.h"
+#include "quantize/convert/convert.h"
+#include "quantize/quantize.h"
+#include "quantize/rewrite/rewrite.h"
+
+namespace miniqat::training::model_source_test {
+namespace {
+
+datasets::Dataset noise(std::int64_t side, std::int64_t channels) {
+  datasets::Dataset data{.name = "noise",
+                         .images = Tensor(Shape{4, side, side, channels}, DType::kUInt8),
+                         .labels = Tensor(Shape{4}, DType::kInt32),
+                         .classes = 10};
+  Random random(1);
+  for (std::uint8_t& byte : data.images.values<std::uint8_t>()) byte = static_cast<std::uint8_t>(random.below(256));
+  for (int i = 0; i < 4; ++i) data.labels.data<std::int32_t>()[i] = i;
+  return data;
+}
+
+struct Case {
+  const char* model;
+  std::int64_t side;
+  quantize::BnFold fold;
+};
+
+/// The evaluation graph out of the training graph computes what one out of the float graph does.
+TEST(ModelSource, TheEvaluationGraphComesOutOfTheTrainingGraph) {
+  layers::register_ops();
+  quantize::register_ops();
+  set_thread_count(1);
+  for (const Case& c : {Case{"lenet5", 28, quantize::BnFold::kTf}, Case{"mobilenet_v1", 32, quantize::BnFold::kTf},
+                        Case{"mobilenet_v1", 32, quantize::BnFold::kSingle}}) {
+    SCOPED_TRACE(c.model);
+    const datasets::Dataset data = noise(c.side, c.side == 28 ? 1 : 3);
+    Classifier net = make_classifier({.model = c.model, .width = 0.25, .batch_size = 4}, data);
+    Graph from_float = net.graph.clone();
+    const auto [labels, loss] = add_loss(net);
+    const quantize::RewriteOptions options = {.weight_bits = 4, .bn_fold = c.fold, .ema_decay = 0.5};
+    quantize::create_training_graph(net.graph, options);
+    quantize::create_eval_graph(from_float, options);
+    Session session(net.graph, {.seed = 3});
+    const optim::Sgd optimizer({.learning_rate = 0.01});
+    Tensor pictures(net.images.shape());
+    Random random(2);
+    for (float& pixel : pictures.values<float>()) pixel = random.uniform();
+    for (int step = 0; step < 3; ++step)
+      session.train_step(loss, optimizer, {{net.images, pictures}, {labels, data.labels}});
+
+    Classifier evaluation = evaluation_of(net);
+    Session one(evaluation.graph), other(from_float);
+    for (Session* copy : {&one, &other}) copy->restore(session.checkpoint(), Session::Restore::kVariables, "test");
+    const Tensor logits = one.run({.fetches = {evaluation.logits}}, {{evaluation.images, pictures}}).fetched.front();
+    const Output expected = from_float.outputs().front();
+    const Tensor wanted =
+        other.run({.fetches = {expected}}, {{from_float.at("images").output(), pictures}}).fetched.front();
+    EXPECT_EQ(evaluation.logits.name(), expected.name());
+    EXPECT_TRUE(std::ranges::equal(logits.values<float>(), wanted.values<float>()));
+    EXPECT_NO_THROW(quantize::convert(evaluation.graph, one.variables()));
+  }
+}
+
+}  // namespace
+}  // namespace miniqat::training::model_source_test

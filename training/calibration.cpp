@@ -1,0 +1,250 @@
+#include "training/calibration.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/counted.h"
+#include "core/graph/graph_json.h"
+#include "core/parallel.h"
+#include "core/quote.h"
+#include "datasets/loader.h"
+#include "quantize/quantization.h"
+#include "quantize/rewrite/rewrite.h"
+#include "training/memory.h"
+#include "training/model_source.h"
+#include "training/percent.h"
+#include "training/run_source.h"
+#include "training/scope_check.h"
+#include "training/settings.h"
+
+namespace miniqat::training {
+namespace {
+
+/// A float run as it is found.
+struct FloatRun {
+  TrainSettings settings;
+  Graph training;
+  Classifier evaluation;
+  Safetensors checkpoint;
+  std::string checkpoint_name;
+  std::string note;
+};
+
+FloatRun read_float_run(const std::string& path) {
+  const RunDirectory run = RunDirectory::open(path);
+  FloatRun result;
+  settings_from_json(read_json(run.config()), result.settings, run.config().string());
+  const std::string source = run.eval_graph().string();
+  result.evaluation = find_classifier(read_network(source), source);
+  result.training = read_network(run.train_graph());
+  for (const Node* node : result.evaluation.graph.nodes())
+    if (node->as<quantize::FakeQuant>() != nullptr)
+      fail("the run in ", path, " is quantized already (", quantize::quantization_of(result.evaluation.graph).label(),
+           ", by ", describe(*node),
+           " and others): calibration starts from a float run, as `miniqat train --float` makes it");
+  const TrainedVariables variables = trained_variables(path);
+  result.note = variables.note;
+  result.checkpoint_name = variables.file.string();
+  result.checkpoint = read_safetensors(variables.file);
+  return result;
+}
+
+/// What the rewritten graph has and the float one has not must be the quantizers' own; fresh statistics of a batch
+/// norm, say, would make any range worthless.
+void take_over(Session& session, const FloatRun& source) {
+  const Session::RestoreReport report =
+      session.restore(source.checkpoint, Session::Restore::kByName, source.checkpoint_name);
+  for (const std::string& name : report.fresh) {
+    const Node* owner = session.graph().find(scope_of(name));
+    if (owner == nullptr || owner->as<quantize::FakeQuant>() == nullptr)
+      fail(source.checkpoint_name, ": the rewritten graph needs \"", name,
+           "\", which this run does not have; only training can give it (train --init-checkpoint)");
+  }
+}
+
+/// From a float run to a quantized one.
+class Calibration {
+ public:
+  Calibration(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer)
+      : request_(request), calibrate_(request.calibrate), run_(out), observer_(observer) {
+    source_ = read_float_run(request.run);
+    require_scope(source_.training, request.rewrite.scope, source_.settings.model);
+    settings_ = source_.settings;
+    settings_.float_only = false;
+    settings_.rewrite = request.rewrite;
+    if (!request.rewrite.bits_config.empty()) settings_.rewrite.bits_config = run_.bits().string();
+    if (!request.dataset.empty()) settings_.dataset = request.dataset;
+    if (!request.data_dir.empty()) settings_.data_dir = request.data_dir;
+    check_dataset(settings_.dataset);
+    if (!request.data_dir.empty() && settings_.dataset == "synthetic")
+      refuse_ignored("--data-dir", "--dataset synthetic, which needs no files");
+    settings_.threads = request.threads == 0 ? default_thread_count() : request.threads;
+    set_thread_count(static_cast<int>(settings_.threads));
+    const std::string graph = RunDirectory::open(request.run).eval_graph().string();
+    datasets::LoadOptions options;
+    options.accept = [&](const Shape& example) {
+      require_pictures_fit(source_.evaluation, example, settings_.dataset, graph);
+    };
+    data_ = datasets::load(settings_.dataset, settings_.data_dir, options);
+    require_fit(source_.evaluation, data_.train, graph);
+    batch_size_ = source_.evaluation.images.shape()[0];
+    batches_ = std::min(calibrate_.batches, data_.train.size() / batch_size_);
+  }
+
+  Calibrated run() {
+    Calibrated result;
+    require_no_stop();
+    result.in_float = evaluate_float();
+    require_no_stop();
+    rewrite_graphs();
+    Session session(evaluation_.graph);
+    take_over(session, source_);
+    if (!source_.note.empty()) observer_.warn(source_.note);
+    result.ranges = find_ranges(session);
+    result.quantized = evaluate(session, evaluation_, data_.test);
+    write(session, result.in_float, result.quantized);
+    result.seconds = seconds();
+    return result;
+  }
+
+ private:
+  void require_no_stop() {
+    if (observer_.wants_to_stop()) throw Stopped();
+  }
+
+  Evaluation evaluate_float() {
+    Session session(source_.evaluation.graph);
+    session.restore(source_.checkpoint, Session::Restore::kVariables, source_.checkpoint_name);
+    const Evaluation result = evaluate(session, source_.evaluation, data_.test);
+    observer_.say(concat(printable(settings_.model), " on ", settings_.dataset, ": the float run ",
+                         printable(request_.run), " has test accuracy ", percent(result.accuracy())));
+    return result;
+  }
+
+  void rewrite_graphs() {
+    training_ = std::move(source_.training);
+    const quantize::RewriteReport report = quantize::create_training_graph(training_, settings_.rewrite);
+    if (report.inserted.empty())
+      fail("nothing in ", settings_.model, " was quantized",
+           settings_.rewrite.scope.empty() ? "" : concat(", no layer is in scope \"", settings_.rewrite.scope, "\""),
+           "; `miniqat rewrite --report` says why");
+    evaluation_ = std::move(source_.evaluation);
+    quantize::create_eval_graph(evaluation_.graph, settings_.rewrite);
+    evaluation_.logits = evaluation_.graph.outputs().front();
+    observer_.say(concat(quantize::quantization_of(training_).label(), ": ",
+                         counted(report.inserted.size(), "quantizer"), ", ", counted(batches_, "batch"), " of ",
+                         batch_size_, " training pictures", batches_ < calibrate_.batches ? " (all there are)" : "",
+                         ", method ", method_text()));
+    observer_.on_rewrite(report);
+  }
+
+  std::string method_text() const {
+    const std::string name(names_of(calibrate_.method)[static_cast<std::size_t>(calibrate_.method)]);
+    return calibrate_.method == quantize::CalibrationMethod::kPercentile ? concat(name, " ", calibrate_.percentile)
+                                                                         : name;
+  }
+
+  std::vector<quantize::CalibratedRange> find_ranges(Session& session) {
+    datasets::Loader loader(data_.train,
+                            {.batch_size = batch_size_, .seed = static_cast<std::uint64_t>(calibrate_.seed)});
+    quantize::Calibrator calibrator(session, {calibrate_.method, calibrate_.percentile});
+    for (std::int64_t batch = 1; batch <= batches_; ++batch) {
+      calibrator.observe({{evaluation_.images, loader.next().images}});
+      observer_.on_batch(batch, batches_);
+      require_no_stop();
+    }
+    return calibrator.finish();
+  }
+
+  /// config.json comes last: a directory without it is no run.
+  void write(Session& session, const Evaluation& before, const Evaluation& after) {
+    require_no_stop();
+    run_.clear();
+    try {
+      write_files(session, before, after);
+    } catch (...) {
+      run_.clear();
+      throw;
+    }
+  }
+
+  void write_files(Session& session, const Evaluation& before, const Evaluation& after) {
+    if (!settings_.rewrite.layer_bits.empty())
+      write_json(run_.bits(), quantize::layer_bits_to_json(settings_.rewrite.layer_bits));
+    write_graph(run_.train_graph(), training_);
+    write_graph(run_.eval_graph(), evaluation_.graph);
+    write_safetensors(run_.checkpoint(), checkpoint(session));
+    write_json(run_.summary(), summary(before, after));
+    write_json(run_.config(), settings_to_json(settings_));
+  }
+
+  /// That of the training graph, at the step that the float run had reached.
+  Safetensors checkpoint(Session& evaluated) {
+    Session session(training_);
+    session.restore(evaluated.checkpoint(), Session::Restore::kVariables, "the calibrated graph");
+    Safetensors content = session.checkpoint();
+    content.tensors.at("session:step") = Tensor::scalar(steps());
+    return content;
+  }
+
+  std::int64_t steps() const {
+    const auto found = source_.checkpoint.tensors.find("session:step");
+    return found == source_.checkpoint.tensors.end() ? 0 : *found->second.data<std::int64_t>();
+  }
+
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
+
+  Json summary(const Evaluation& before, const Evaluation& after) const {
+    const RewriteSettings& rewrite = settings_.rewrite;
+    Json calibration = settings_to_json(calibrate_);
+    if (calibrate_.method != quantize::CalibrationMethod::kPercentile) calibration.erase("percentile");
+    calibration["batches"] = batches_;
+    calibration["batch_size"] = batch_size_;
+    calibration["run"] = request_.run;
+    return {
+        {"model", settings_.model},
+        {"dataset", settings_.dataset},
+        {"quantization", quantize::quantization_of(training_).label()},
+        {"bits", quantize::quantization_of(training_).bits()},
+        {"layer_bits", rewrite.layer_bits.empty() ? Json(nullptr) : quantize::layer_bits_to_json(rewrite.layer_bits)},
+        {"calibration", calibration},
+        {"steps", steps()},
+        {"complete", true},
+        {"float_test_accuracy", before.accuracy()},
+        {"float_test_loss", before.loss},
+        {"test_accuracy", after.accuracy()},
+        {"test_loss", after.loss},
+        {"train_loss", nullptr},
+        {"images_per_second", static_cast<double>(batches_ * batch_size_) / seconds()},
+        {"seconds", seconds()},
+        {"peak_memory_mb", peak_megabytes()},
+        {"seed", settings_.seed},
+        {"threads", settings_.threads},
+        {"input_scale", data_.train.scale},
+        {"input_zero_point", data_.train.zero_point}};
+  }
+
+  using Clock = std::chrono::steady_clock;
+
+  const CalibrationRequest& request_;
+  const CalibrateSettings& calibrate_;
+  const RunDirectory& run_;
+  RunObserver& observer_;
+  FloatRun source_;
+  /// Of the new run.
+  TrainSettings settings_;
+  datasets::Splits data_;
+  std::int64_t batch_size_ = 0;
+  std::int64_t batches_ = 0;
+  Graph training_;
+  Classifier evaluation_;
+  const Clock::time_point started_ = Clock::now();
+};
+
+}  // namespace
+
+Calibrated calibrate(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer) {
+  return Calibration(request, out, observer).run();
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "quantize/calibrate/calibrate.h"
+#include "training/evaluator.h"
+#include "training/rewrite_settings.h"
+#include "training/run_directory.h"
+#include "training/run_observer.h"
+
+namespace miniqat::training {
+
+/// What decides about the ranges; kept in summary.json.
+struct CalibrateSettings {
+  quantize::CalibrationMethod method = quantize::CalibrationMethod::kMse;
+  double percentile = 99.99;
+  std::int64_t batches = 32;
+  std::int64_t seed = 1;
+
+  template <class Visitor>
+  static void visit(Visitor&& visitor) {
+    visitor(
+        "method", [](auto& s) -> auto& { return s.method; },
+        "how activations get their ranges: minmax; moving-average, as in training; percentile; mse, the range of "
+        "least squared error, for weights, too");
+    visitor(
+        "percentile", [](auto& s) -> auto& { return s.percentile; },
+        "with percentile: 100 less this is the per cent of the values left out at each end");
+    visitor(
+        "batches", [](auto& s) -> auto& { return s.batches; },
+        "batches of training pictures to look at, of the run's batch size");
+    visitor(
+        "seed", [](auto& s) -> auto& { return s.seed; }, "chooses the pictures");
+  }
+};
+
+struct CalibrationRequest {
+  /// The directory of a float run.
+  std::string run;
+  CalibrateSettings calibrate = {};
+  RewriteSettings rewrite = {};
+  /// The run's own when "".
+  std::string dataset = {};
+  std::string data_dir = {};
+  /// 0: default_thread_count().
+  int threads = 0;
+};
+
+/// What came of it.
+struct Calibrated {
+  /// On the test pictures.
+  Evaluation in_float;
+  Evaluation quantized;
+  std::vector<quantize::CalibratedRange> ranges;
+  double seconds = 0;
+};
+
+/// Quantizes a float run without training: rewrites its graphs, finds the ranges from some batches of training pictures
+/// and writes the result to `out`, a locked directory, as a run that is complete. Sets the number of threads. Throws
+/// UsageError and Error for what cannot be calibrated, and Stopped where the observer wants it; `out` then holds no
+/// run.
+Calibrated calibrate(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer);
+
+}  // namespace miniqat::training

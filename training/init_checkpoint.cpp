@@ -1,0 +1,68 @@
+#include "training/init_checkpoint.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/counted.h"
+#include "core/quote.h"
+#include "training/run_source.h"
+
+namespace miniqat::training {
+namespace {
+
+constexpr std::size_t kShown = 8;
+
+std::string list_text(const std::string& what, const std::vector<std::string>& names, bool all) {
+  const std::size_t shown = all ? names.size() : std::min(names.size(), kShown);
+  const std::string head = concat("  ", what, std::string(9 - what.size(), ' '));
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) text += head + printable(names[i]) + "\n";
+  if (shown < names.size()) text += concat(head, "... and ", names.size() - shown, " more (--verbose lists all)\n");
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> InitCheckpoint::anew() const {
+  const std::set<std::string> unused(names.unused.begin(), names.unused.end());
+  std::vector<std::string> both;
+  std::ranges::copy_if(names.fresh, std::back_inserter(both), [&](const auto& name) { return unused.contains(name); });
+  return both;
+}
+
+std::string InitCheckpoint::text(bool all) const {
+  const std::vector<std::string> again = anew();
+  std::string text =
+      concat("From ", printable(source.string()), ": ", counted(names.restored.size(), "variable"), " restored, ",
+             names.fresh.size(), " new, ", names.unused.size(), " unused.\n") +
+      (again.empty() ? ""
+                     : concat("  ", counted(again.size(), "range"),
+                              " of another shape (new and unused) start anew from the first batch: ", again.front(),
+                              again.size() == 1 ? "" : ", ...", "\n")) +
+      list_text("restored", names.restored, all) + list_text("new", names.fresh, all) +
+      list_text("unused", names.unused, all);
+  text.pop_back();
+  return text;
+}
+
+nlohmann::ordered_json InitCheckpoint::json() const {
+  nlohmann::ordered_json json = {
+      {"source", source.string()}, {"restored", names.restored}, {"new", names.fresh}, {"unused", names.unused}};
+  if (const std::vector<std::string> again = anew(); !again.empty()) json["anew"] = again;
+  return json;
+}
+
+InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
+  InitCheckpoint start{.source = {}, .names = {}};
+  const TrainedVariables variables = trained_variables(path);
+  start.source = variables.file;
+  const std::string source = start.source.string();
+  start.names = session.restore(read_safetensors(start.source), Session::Restore::kByName, source);
+  if (start.names.restored.empty()) fail(source, ": no tensor has the name of a variable of this model");
+  start.note = variables.note;
+  return start;
+}
+
+}  // namespace miniqat::training

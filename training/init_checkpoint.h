@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/engine/session.h"
+
+namespace miniqat::training {
+
+/// What a run took over from another one's variables, by name.
+struct InitCheckpoint {
+  std::filesystem::path source;
+  Session::RestoreReport names;
+  /// On a run that is unfinished; "" for none.
+  std::string note = {};
+
+  /// Ranges that another shape (per tensor instead of per channel, say) starts anew: both new and unused.
+  std::vector<std::string> anew() const;
+
+  /// The counts on a line, then the restored, the new and the unused names one to a line: all of them, or the first few
+  /// of each and how many more there are. Without the end of the last line.
+  std::string text(bool all) const;
+  /// {"source", "restored", "new", "unused"}: all names, and "anew" where there are such.
+  nlohmann::ordered_json json() const;
+};
+
+/// Gives the session the variables of a .safetensors file or run directory that it has by the same name. Throws Error
+/// where there is none, and what Session::restore throws.
+InitCheckpoint start_from(const std::filesystem::path& path, Session& session);
+
+}  // namespace miniqat::training

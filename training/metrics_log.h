@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace miniqat::training {
+
+/// A run's metrics.jsonl: one JSON object a line, each with the "step" that it is about, in the order of the steps. It
+/// may have any length: it is read from its end, no farther than needed.
+class MetricsLog {
+ public:
+  explicit MetricsLog(std::filesystem::path path) : path_(std::move(path)) {}
+
+  bool exists() const;
+  /// Appends one object as a line, whole or not at all. Throws Error naming path and reason.
+  void append(const nlohmann::ordered_json& line) const;
+  /// Puts the lines so far on the disk: a checkpoint must not be there before the metrics of its steps.
+  void sync() const;
+  /// Drops the lines at the end that are beyond `step`, which a run logged after its last checkpoint, and what is not a
+  /// line there.
+  void forget_after(std::int64_t step) const;
+  /// The last line about `step` that has a number under `key`; null when there is none. What is not a line is passed
+  /// over.
+  nlohmann::ordered_json find(std::int64_t step, const std::string& key) const;
+  /// Why the run could not go on after `step`: "failure" of the last such line; "" when there is none.
+  std::string failure_after(std::int64_t step) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace miniqat::training

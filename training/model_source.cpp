@@ -1,0 +1,97 @@
+#include "training/model_source.h"
+
+#include "core/error.h"
+#include "core/graph/graph_json.h"
+#include "layers/layers.h"
+#include "models/models.h"
+#include "quantize/quantize.h"
+
+namespace miniqat::training {
+
+bool is_graph_file(const std::string& model) { return model.ends_with(".json"); }
+
+Graph read_network(const std::filesystem::path& path) {
+  layers::register_ops();
+  quantize::register_ops();
+  return read_graph(path);
+}
+
+void check_model_name(const std::string& model) {
+  if (!is_graph_file(model)) models::find_model(model);
+}
+
+Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset) {
+  if (is_graph_file(options.model)) {
+    Classifier classifier = find_classifier(read_network(options.model), options.model);
+    require_fit(classifier, dataset, options.model);
+    if (classifier.images.shape()[0] != options.batch_size)
+      fail(options.model, ": the input ", classifier.images.shape(), " is for batches of ",
+           classifier.images.shape()[0], ", --batch-size is ", options.batch_size);
+    return classifier;
+  }
+  Classifier classifier;
+  const Shape example = dataset.example_shape();
+  classifier.images =
+      layers::placeholder(classifier.graph, "images", {options.batch_size, example[0], example[1], example[2]});
+  classifier.logits =
+      models::find_model(options.model)
+          .build(classifier.graph, classifier.images, {.classes = dataset.classes, .width = options.width});
+  classifier.graph.set_outputs({classifier.logits});
+  return classifier;
+}
+
+Classifier find_classifier(Graph graph, const std::string& source) {
+  Classifier classifier{.graph = std::move(graph), .images = {}, .logits = {}};
+  for (Node* node : classifier.graph.nodes()) {
+    const bool images = node->as<Placeholder>() != nullptr && node->output_specs()[0].dtype == DType::kFloat32 &&
+                        node->output_specs()[0].shape.rank() == 4;
+    if (!images) continue;
+    if (classifier.images.node != nullptr)
+      fail(source, ": both ", describe(*classifier.images.node), " and ", describe(*node), " could take the pictures");
+    classifier.images = node->output();
+  }
+  if (classifier.images.node == nullptr) fail(source, ": no float32 Placeholder [n, h, w, c] takes the pictures");
+  if (classifier.graph.outputs().empty()) fail(source, ": \"outputs\" must name the logits");
+  classifier.logits = classifier.graph.outputs().front();
+  if (classifier.logits.shape().rank() != 2)
+    fail(source, ": the first output, ", classifier.logits.name(), " ", classifier.logits.shape(),
+         ", must be logits [n, classes]");
+  return classifier;
+}
+
+void require_pictures_fit(const Classifier& classifier, const Shape& example, const std::string& dataset,
+                          const std::string& source) {
+  const Shape& images = classifier.images.shape();
+  if (Shape{images[1], images[2], images[3]} != example)
+    fail(source, ": the input is ", images, ", the pictures of ", dataset, " are ", example);
+}
+
+void require_pictures_fit(const std::string& graph_file, const Shape& example, const std::string& dataset) {
+  require_pictures_fit(find_classifier(read_network(graph_file), graph_file), example, dataset, graph_file);
+}
+
+void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {
+  require_pictures_fit(classifier, dataset.example_shape(), dataset.name, source);
+  const Shape& images = classifier.images.shape();
+  const Shape& logits = classifier.logits.shape();
+  if (logits != Shape{images[0], dataset.classes})
+    fail(source, ": the logits are ", logits, ", ", dataset.name, " needs ", Shape{images[0], dataset.classes});
+}
+
+Classifier evaluation_of(const Classifier& training) {
+  Classifier evaluation{.graph = training.graph.clone(), .images = {}, .logits = {}};
+  evaluation.graph.set_outputs({evaluation.graph.outputs().front()});
+  quantize::create_eval_graph(evaluation.graph);
+  evaluation.images = evaluation.graph.at(training.images.node->name()).output();
+  evaluation.logits = evaluation.graph.outputs().front();
+  return evaluation;
+}
+
+TrainingEnds add_loss(Classifier& classifier) {
+  Graph& graph = classifier.graph;
+  const Output labels =
+      layers::placeholder(graph, graph.unique_name("labels"), {classifier.logits.shape()[0]}, DType::kInt32);
+  return {labels, layers::softmax_cross_entropy(graph, classifier.logits, labels, graph.unique_name("loss"))};
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/graph/graph.h"
+#include "datasets/dataset.h"
+
+namespace miniqat::training {
+
+/// A classifier as a graph with its ends.
+struct Classifier {
+  Graph graph;
+  /// [n, h, w, c] float32 placeholder.
+  Output images;
+  /// [n, classes]; the graph's first output.
+  Output logits;
+};
+
+/// Whether --model names a file rather than a model from `miniqat models`.
+bool is_graph_file(const std::string& model);
+
+/// Throws Error unless `model` is a known name or a path that ends in .json.
+void check_model_name(const std::string& model);
+
+/// A graph JSON file with any of miniqat's ops. Throws what read_graph() throws.
+Graph read_network(const std::filesystem::path& path);
+
+struct ClassifierOptions {
+  std::string model;
+  double width = 1.0;
+  std::int64_t batch_size = 128;
+};
+
+/// Builds a model for a data set's pictures, or reads it from a graph JSON file and checks that its input and its first
+/// output fit the data set and the batch size. Throws Error that says what does not fit.
+Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset);
+
+/// The ends of a graph that is there already: its only float placeholder of rank 4, and its first output.
+/// Throws Error when there is no such thing. `source` names the graph in errors.
+Classifier find_classifier(Graph graph, const std::string& source);
+
+/// Throws Error unless the classifier takes the data set's pictures and tells its classes apart.
+void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source);
+
+/// The same of the pictures alone, which have the shape [h, w, c] of `example`.
+void require_pictures_fit(const Classifier& classifier, const Shape& example, const std::string& dataset,
+                          const std::string& source);
+
+/// Throws Error unless the classifier in a graph JSON file takes such pictures.
+void require_pictures_fit(const std::string& graph_file, const Shape& example, const std::string& dataset);
+
+/// The classifier with `labels` and `loss` added to it.
+struct TrainingEnds {
+  Output labels;
+  Output loss;
+};
+TrainingEnds add_loss(Classifier& classifier);
+
+/// The evaluation graph of a classifier whose graph create_training_graph() has rewritten: one copy with stored ranges,
+/// without loss. Its variables have the names that they have in the training graph. Throws what create_eval_graph()
+/// throws.
+Classifier evaluation_of(const Classifier& training);
+
+}  // namespace miniqat::training

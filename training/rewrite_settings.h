@@ -1,0 +1,67 @@
+#pragma once
+
+#include <string>
+
+#include "quantize/rewrite/rewrite.h"
+
+namespace miniqat::training {
+
+/// The fields of RewriteSettings for flags and JSON; see training/settings.h.
+template <class Visitor>
+void visit_rewrite_options(Visitor&& visitor) {
+  visitor(
+      "weight_bits", [](auto& o) -> auto& { return o.weight_bits; },
+      "bits of weights, 2..16; integer models hold 2..8");
+  visitor(
+      "activation_bits", [](auto& o) -> auto& { return o.activation_bits; },
+      "bits of activations, 2..16; integer models hold 2..8");
+  visitor(
+      "bits_config", [](auto& o) -> auto& { return o.bits_config; },
+      "a JSON file of patterns on layer names with bits of their own");
+  visitor(
+      "quant_delay", [](auto& o) -> auto& { return o.quant_delay; },
+      "train in float for so many steps first, observing ranges");
+  visitor(
+      "ema_decay", [](auto& o) -> auto& { return o.ema_decay; }, "decay of the activation ranges' moving average");
+  visitor(
+      "per_channel", [](auto& o) -> auto& { return o.per_channel; }, "one weight range per output channel");
+  visitor(
+      "symmetric", [](auto& o) -> auto& { return o.symmetric; },
+      "ranges symmetric around 0, of weights and activations");
+  visitor(
+      "symmetric_weights", [](auto& o) -> auto& { return o.symmetric_weights; },
+      "ranges of weights symmetric around 0");
+  visitor(
+      "freeze_bn_delay", [](auto& o) -> auto& { return o.freeze_bn_delay; },
+      "steps after which batch norm uses its moving statistics, and these stop; never when left out");
+  visitor(
+      "bn_fold", [](auto& o) -> auto& { return o.bn_fold; },
+      "batch norms while training: tf (corrections, a second convolution for the statistics) or single (one "
+      "convolution, statistics of its quantized output)");
+  visitor(
+      "quantize_input", [](auto& o) -> auto& { return o.quantize_input; }, "quantize the graph's input, too");
+  visitor(
+      "float_pools", [](auto& o) -> auto& { return o.float_pools; },
+      "no quantizers after AvgPool, Mean and Concat, without which there is no integer model");
+  visitor(
+      "scope", [](auto& o) -> auto& { return o.scope; },
+      "rewrite only layers under this name scope; an integer model takes all layers");
+  visitor(
+      "strict", [](auto& o) -> auto& { return o.strict; }, "fail when an edge into a layer stays float");
+}
+
+struct RewriteSettings : quantize::RewriteOptions {
+  /// The file that layer_bits come from; "" for none.
+  std::string bits_config;
+
+  template <class Visitor>
+  static void visit(Visitor&& visitor) {
+    visit_rewrite_options(visitor);
+  }
+};
+
+/// Reads settings.bits_config, if it is given, into settings.layer_bits. Throws Error for a file that cannot be read
+/// and UsageError for one that says what cannot be.
+void load_layer_bits(RewriteSettings& settings);
+
+}  // namespace miniqat::training

@@ -1,0 +1,94 @@
+#include "training/trainer.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/counted.h"
+#include "core/quote.h"
+#include "datasets/loader.h"
+#include "training/pace.h"
+#include "training/run_life.h"
+#include "training/run_source.h"
+#include "training/training_task.h"
+
+namespace miniqat::training {
+namespace {
+
+/// One training run from its settings to its summary.
+class Trainer {
+ public:
+  Trainer(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer)
+      : run_(run), extras_(extras), observer_(observer), task_(settings), life_(task_, run, extras, observer) {}
+
+  void run() {
+    if (observer_.wants_to_stop()) return;
+    life_.begin();
+    observer_.on_begin(task_, run_);
+    if (life_.is_complete()) {
+      observer_.say(concat("The run in ", printable(run_.path().string()), " is complete: ", task_.session.step(),
+                           " of ", counted(task_.total_steps, "step"), " done."));
+      return;
+    }
+    Pace pace(task_.session.step(), task_.total_steps, task_.settings.batch_size);
+    if (extras_.profile != nullptr) task_.session.set_profile(extras_.profile);
+    try {
+      life_.catch_up(pace);
+      train_steps(pace);
+      life_.finish(pace);
+    } catch (const NonFiniteLoss& error) {
+      life_.note_failure(error.what());
+      throw NonFiniteLoss(concat(error.what(), "; the checkpoint of step ", life_.saved_step(), " stays in ",
+                                 run_.path().string(), ", from where ", kAfterNonFinite));
+    } catch (const Error& error) {
+      std::error_code failure;
+      if (!std::filesystem::exists(run_.checkpoint(), failure)) throw;
+      fail(error.what(), "; go on from the checkpoint of step ", life_.saved_step(),
+           " with: miniqat train --resume --out ", run_.path().string());
+    }
+  }
+
+ private:
+  void train_steps(Pace& pace) {
+    if (task_.session.step() >= task_.total_steps) return;
+    datasets::Loader loader(task_.data.train, {.batch_size = task_.settings.batch_size,
+                                               .shuffle = !task_.settings.no_shuffle,
+                                               .seed = static_cast<std::uint64_t>(task_.settings.seed),
+                                               .first_batch = task_.session.step(),
+                                               .augment = augmentation(task_.settings)});
+    const std::int64_t last = std::min(task_.total_steps, extras_.stop_at.value_or(task_.total_steps));
+    while (task_.session.step() < last && !observer_.wants_to_stop()) {
+      const datasets::Batch& batch = next_batch(loader);
+      const float loss =
+          task_.session.train_step(task_.ends.loss, *task_.optimizer,
+                                   {{task_.training.images, batch.images}, {task_.ends.labels, batch.labels}});
+      const std::int64_t step = task_.session.step();
+      pace.step(step);
+      observer_.on_step({.step = step,
+                         .total_steps = task_.total_steps,
+                         .epoch = task_.epochs_done(),
+                         .loss = loss,
+                         .images_per_second = pace.images_per_second(),
+                         .seconds_left = pace.seconds_left()});
+      life_.after_step(pace, loss, step < last);
+    }
+  }
+
+  const datasets::Batch& next_batch(datasets::Loader& loader) {
+    const ProfileScope timed(extras_.profile, ProfilePhase::kLoaderWait, "next batch", "(loader)");
+    return loader.next();
+  }
+
+  const RunDirectory& run_;
+  const TrainExtras& extras_;
+  RunObserver& observer_;
+  TrainingTask task_;
+  RunLife life_;
+};
+
+}  // namespace
+
+void train(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer) {
+  Trainer(settings, run, extras, observer).run();
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,88 @@
+#include "training/training_task.h"
+
+#include "core/counted.h"
+#include "core/error.h"
+#include "quantize/rewrite/rewrite_report.h"
+#include "training/scope_check.h"
+
+namespace miniqat::training {
+namespace {
+
+ClassifierOptions source(const TrainSettings& settings) {
+  return {.model = settings.model, .width = settings.width, .batch_size = settings.batch_size};
+}
+
+/// A graph file is held against the pictures before they are read; the other models are made to their measure.
+datasets::Splits load_data(const TrainSettings& settings) {
+  datasets::LoadOptions options;
+  if (is_graph_file(settings.model))
+    options.accept = [&](const Shape& example) { require_pictures_fit(settings.model, example, settings.dataset); };
+  return datasets::load(settings.dataset, settings.data_dir, options);
+}
+
+std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& settings) {
+  const std::int64_t batches = data.train.size() / settings.batch_size;
+  if (batches == 0)
+    fail("data set ", settings.dataset, " has ", counted(data.train.size(), "training picture"),
+         ", fewer than one batch of ", settings.batch_size);
+  return batches;
+}
+
+}  // namespace
+
+TrainingTask::TrainingTask(const TrainSettings& wanted)
+    : settings(wanted),
+      data(load_data(settings)),
+      training(make_classifier(source(settings), data.train)),
+      evaluation(make_classifier(source(settings), data.test)),
+      ends(add_loss(training)),
+      report(quantize_graphs()),
+      quantization(quantize::quantization_of(training.graph)),
+      delays(training.graph),
+      session(training.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
+      test_session(evaluation.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
+      steps_per_epoch(whole_batches(data, settings)),
+      total_steps(length_of(settings)),
+      optimizer(make_optimizer(settings, total_steps)) {}
+
+quantize::RewriteReport TrainingTask::quantize_graphs() {
+  if (settings.float_only) return float_report();
+  require_scope(training.graph, settings.rewrite.scope, settings.model);
+  quantize::require_observing(training.graph, settings.model);
+  quantize::RewriteReport made = quantize::create_training_graph(training.graph, settings.rewrite);
+  require_quantizers();
+  quantize::create_eval_graph(evaluation.graph, settings.rewrite);
+  evaluation.logits = evaluation.graph.outputs().front();
+  return made;
+}
+
+/// What there is to note without a rewrite.
+quantize::RewriteReport TrainingTask::float_report() const {
+  quantize::RewriteReport report;
+  if (std::string note = quantize::note_on_still_batch_norms(training.graph); !note.empty())
+    report.matches.push_back({"", false, std::move(note)});
+  return report;
+}
+
+/// Nobody who asks for quantization wants a float run under its name.
+void TrainingTask::require_quantizers() const {
+  if (!quantize::quantization_of(training.graph).is_float()) return;
+  fail("nothing in ", settings.model, " was quantized",
+       settings.rewrite.scope.empty() ? "" : concat(", no layer is in scope \"", settings.rewrite.scope, "\""),
+       "; `miniqat rewrite --report` says why, --float trains without quantization");
+}
+
+std::int64_t TrainingTask::length_of(const TrainSettings& wanted) const {
+  return wanted.steps > 0 ? wanted.steps : wanted.epochs * steps_per_epoch;
+}
+
+double TrainingTask::epochs_done() const {
+  return static_cast<double>(session.step()) / static_cast<double>(steps_per_epoch);
+}
+
+Evaluation TrainingTask::evaluate_now() {
+  test_session.restore(session.checkpoint(), Session::Restore::kVariables, "the training graph");
+  return evaluate(test_session, evaluation, data.test);
+}
+
+}  // namespace miniqat::training

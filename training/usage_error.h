@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "core/error.h"
+
+namespace miniqat::training {
+
+/// The settings ask for something that cannot be, under the names of miniqat's flags; the program ends with status 2
+/// then. Any other exception is a run that failed: 1.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Calls `check` and turns an Error it throws into a UsageError.
+template <class Check>
+auto as_usage(const Check& check) {
+  try {
+    return check();
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+}
+
+/// Throws UsageError: a flag that does nothing is a misunderstanding.
+[[noreturn]] inline void refuse_ignored(const std::string& flag, const std::string& beside) {
+  throw UsageError(concat(flag, " has no effect with ", beside));
+}
+
+}  // namespace miniqat::training
