@@ -12,6 +12,7 @@ namespace miniqat::cli::verify_report_test {
 namespace {
 
 using testing::mentions;
+using namespace training;
 
 constexpr std::int64_t kExamples = 200;
 

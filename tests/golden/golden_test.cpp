@@ -11,10 +11,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "training/evaluator.h"
-#include "training/integer_source.h"
-#include "training/model_source.h"
-#include "training/run_source.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
 #include "datasets/idx.h"
@@ -25,6 +21,10 @@
 #include "quantize/quantize.h"
 #include "tests/cli/program.h"
 #include "tests/errors.h"
+#include "training/evaluator.h"
+#include "training/integer_source.h"
+#include "training/model_source.h"
+#include "training/run_source.h"
 
 namespace miniqat::golden_test {
 namespace {

@@ -1,12 +1,12 @@
 #include "training/run_directory.h"
 
-#include "training/run_source.h"
-#include "training/settings.h"
 #include "core/files.h"
 #include "tests/fuzz/readers/reader.h"
+#include "training/run_source.h"
+#include "training/settings.h"
 
 using namespace miniqat;
-using namespace miniqat::cli;
+using namespace miniqat::training;
 
 namespace {
 
