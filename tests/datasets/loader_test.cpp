@@ -115,13 +115,18 @@ std::ptrdiff_t thread_total() {
                                std::filesystem::directory_iterator{});
 }
 
-TEST(Loader, StopsAtAnyTimeAndItsThreadIsGone) {
+TEST(Loader, StopsAtAnyTimeAndItsThreadsAreGone) {
+  // The first may start threads that stay, OpenMP's.
+  Loader(numbered(50), {.batch_size = 8}).next();
   const std::ptrdiff_t before = thread_total();
   for (int taken = 0; taken < 60; ++taken) {
     Loader loader(numbered(50), {.batch_size = 8});
-    EXPECT_EQ(thread_total(), before + 1);
+    EXPECT_GT(thread_total(), before);
     for (int i = 0; i < taken % 12; ++i) EXPECT_EQ(examples(loader.next()).size(), 8u);
   }
+  // A thread that has ended may stand in /proc for a moment.
+  for (int wait = 0; wait < 200 && thread_total() > before; ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(thread_total(), before);
 }
 
