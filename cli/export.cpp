@@ -76,7 +76,8 @@ std::size_t write_c(const ExportArguments& arguments, const RunSource& run, cons
   const std::string prefix =
       arguments.prefix.empty() ? exporters::identifier(source.stem().string()) : arguments.prefix;
   if (!exporters::is_identifier(prefix))
-    throw UsageError(concat(quote(prefix), " is no identifier of C: use --prefix"));
+    throw UsageError(concat("the names in the C file would begin with ", quote(prefix),
+                            ", which is not a C identifier: give --prefix"));
   fs::path header = source;
   header.replace_extension(".h");
   const exporters::CSource code =

@@ -8,6 +8,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/parse_error.h"
 #include "cli/standard_streams.h"
 #include "core/guarded_memory.h"
 #include "core/kernels/instruction_set.h"
@@ -73,7 +74,7 @@ std::string name_of_command(const CLI::App& program, const std::string& word) {
 
 std::string explanation(const CLI::App& program, const CLI::ParseError& error, const std::string& who) {
   const CLI::App& command = chosen_command(program);
-  std::string text = error.what();
+  std::string text = in_plain_words(error.what());
   const std::vector<std::string> unexpected = command.remaining();
   if (!unexpected.empty())
     text = concat("unknown ", &command == &program ? "command" : "argument", " ", quote(unexpected.front()),
@@ -105,7 +106,7 @@ void check_environment() {
 }
 
 void add_commands(CLI::App& program) {
-  program.set_version_flag("--version", "miniqat 0.1");
+  program.set_version_flag("--version", "miniqat " MINIQAT_VERSION);
   program.require_subcommand(1);
   program.option_defaults()->always_capture_default();
   CommandLine line(program);

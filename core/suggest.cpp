@@ -40,4 +40,14 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
   return best == nullptr ? "" : concat("; did you mean ", quote(*best), "?");
 }
 
+std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string> known) {
+  std::string list;
+  for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
+  return concat("unknown ", kind, " ", quote(name), "; known are ", list, did_you_mean(name, known));
+}
+
+std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string_view> known) {
+  return unknown_name(kind, name, std::vector<std::string>(known.begin(), known.end()));
+}
+
 }  // namespace miniqat

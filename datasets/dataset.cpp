@@ -1,7 +1,7 @@
 #include "datasets/dataset.h"
 
 #include "core/error.h"
-#include "core/quote.h"
+#include "core/suggest.h"
 #include "datasets/cifar10.h"
 #include "datasets/idx.h"
 #include "datasets/synthetic_digits.h"
@@ -38,9 +38,7 @@ Splits load(const std::string& name, const std::filesystem::path& data_dir, cons
   if (name == "synthetic") return synthetic_digits(options);
   if (name == "mnist" || name == "fashion-mnist") return load_idx(name, data_dir, options.accept);
   if (name == "cifar10") return load_cifar10(data_dir);
-  std::string known;
-  for (const std::string& candidate : dataset_names()) known += (known.empty() ? "" : ", ") + candidate;
-  fail("unknown data set ", quote(name), "; known are ", known);
+  fail(unknown_name("data set", name, dataset_names()));
 }
 
 }  // namespace miniqat::datasets

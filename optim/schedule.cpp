@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/quote.h"
+#include "core/suggest.h"
 
 namespace miniqat::optim {
 namespace {
@@ -58,11 +58,7 @@ std::span<const std::string_view> schedule_names() { return kNames; }
 
 Schedule make_schedule(std::string_view name, const ScheduleOptions& options) {
   const auto found = std::ranges::find(kNames, name);
-  if (found == kNames.end()) {
-    std::string known;
-    for (const std::string_view other : kNames) known += concat(known.empty() ? "" : ", ", other);
-    fail("unknown schedule ", quote(name), "; known are ", known);
-  }
+  if (found == kNames.end()) fail(unknown_name("schedule", name, kNames));
   return Schedule(static_cast<ScheduleKind>(found - kNames.begin()), options);
 }
 

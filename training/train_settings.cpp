@@ -1,5 +1,6 @@
 #include "training/train_settings.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -30,12 +31,8 @@ const char* symmetry(const quantize::RewriteOptions& options) {
 }  // namespace
 
 void check_dataset(const std::string& name) {
-  std::string known;
-  for (const std::string& one : datasets::dataset_names()) {
-    if (one == name) return;
-    known += (known.empty() ? "" : ", ") + one;
-  }
-  throw UsageError(concat("unknown data set ", quote(name), "; known are ", known));
+  const std::vector<std::string>& known = datasets::dataset_names();
+  if (std::ranges::find(known, name) == known.end()) throw UsageError(unknown_name("data set", name, known));
 }
 
 std::string resolved_augment(const TrainSettings& settings) {
@@ -74,7 +71,7 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::in
                                                             .weight_decay = settings.weight_decay,
                                                             .decay_all = settings.decay_all,
                                                             .schedule = schedule});
-  fail("unknown optimizer ", quote(settings.optimizer), "; known are sgd, adam");
+  fail(unknown_name("optimizer", settings.optimizer, std::vector<std::string>{"sgd", "adam"}));
 }
 
 namespace {

@@ -97,9 +97,11 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "warmup_steps", [](auto& s) -> auto& { return s.warmup_steps; }, "steps in which the rate rises to its base");
   visitor(
-      "schedule_every", [](auto& s) -> auto& { return s.schedule_every; }, "step, exponential: steps a factor");
+      "schedule_every", [](auto& s) -> auto& { return s.schedule_every; },
+      "step, exponential: the rate changes by --schedule-factor in so many steps");
   visitor(
-      "schedule_factor", [](auto& s) -> auto& { return s.schedule_factor; }, "step, exponential: the factor");
+      "schedule_factor", [](auto& s) -> auto& { return s.schedule_factor; },
+      "step, exponential: what the rate is multiplied by");
   visitor(
       "init_checkpoint", [](auto& s) -> auto& { return s.init_checkpoint; },
       "start from the variables of this .safetensors file or run directory, by name");

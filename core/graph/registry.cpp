@@ -3,7 +3,6 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/quote.h"
 #include "core/suggest.h"
 
 namespace miniqat {
@@ -21,10 +20,7 @@ void register_op(std::string_view type, OpFactory factory) { factories().emplace
 std::unique_ptr<Op> make_op(std::string_view type) {
   const auto found = factories().find(type);
   if (found != factories().end()) return found->second();
-  const std::vector<std::string> names = registered_ops();
-  std::string known;
-  for (const std::string& name : names) known += (known.empty() ? "" : " ") + name;
-  fail("unknown op ", quote(type), did_you_mean(type, names), "; known are ", known);
+  fail(unknown_name("op", type, registered_ops()));
 }
 
 std::vector<std::string> registered_ops() {

@@ -276,7 +276,7 @@ static int first_wrong_operation(int32_t test, uint8_t *output) {
 
 CSource c_source(const Model& model, const std::string& prefix, const std::string& header_name, const Tensor& images,
                  const std::optional<integer::Grid>& bytes) {
-  if (!is_identifier(prefix)) fail("C source: the prefix \"", in_comment(prefix), "\" is no identifier of C");
+  if (!is_identifier(prefix)) fail("C source: the prefix \"", in_comment(prefix), "\" is not a C identifier");
   require_header_name(header_name);
   model.check();
   require_sizes(model);

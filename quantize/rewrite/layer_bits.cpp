@@ -73,12 +73,9 @@ void read_settings(const Json& json, LayerBits& bits, const std::string& source)
       refuse(source, bits.pattern, name, " must be ", wanted, ", not ", shown(*found));
   });
   const std::vector<std::string> known = setting_names();
-  std::string known_text;
-  for (const std::string& name : known) known_text += (known_text.empty() ? "" : ", ") + name;
   for (const auto& item : json.items())
     if (std::ranges::count(known, item.key()) == 0)
-      refuse(source, bits.pattern, "unknown key ", quote(item.key()), did_you_mean(item.key(), known), "; known are ",
-             known_text);
+      refuse(source, bits.pattern, unknown_name("key", item.key(), known));
 }
 
 LayerBits layer_bits_of(const std::string& pattern, const Json& json, const std::string& source) {
