@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/graph/op_interfaces.h"
 #include "core/kernels/onednn.h"
 #include "core/parallel.h"
 #include "core/random.h"
@@ -54,7 +55,7 @@ class OpRun {
     for (std::size_t i = 0; i < specs.size(); ++i) inputs_.push_back(drawn(specs[i], i));
     for (const TensorSpec& spec : op.infer(specs)) outputs_.emplace_back(spec);
     if (backend == Backend::kFast)
-      for (const TensorSpec& spec : op.saved(specs)) saved_.emplace_back(spec);
+      for (const TensorSpec& spec : saved_by(op, specs)) saved_.emplace_back(spec);
     for (const Tensor& tensor : inputs_) forward_.inputs.push_back(&tensor);
     for (Tensor& tensor : outputs_) forward_.outputs.push_back(&tensor);
     for (Tensor& tensor : saved_) forward_.saved.push_back(&tensor);
@@ -220,7 +221,7 @@ void add_op(const std::string& name, const std::shared_ptr<const Op>& op, const 
           if (const std::string fault = fault_of(*op, inputs, pass, batched); !fault.empty())
             return state.SkipWithError(fault.c_str());
           OpRun run(*op, inputs, pass, Backend::kFast);
-          const double operations = 2.0 * static_cast<double>(op->multiply_adds(inputs));
+          const double operations = 2.0 * static_cast<double>(multiply_adds_of(*op, inputs));
           time(state, operations, run.bytes(), [&run] { run.run(); });
         });
 }

@@ -193,7 +193,7 @@ double ExactOp::terms_forward() const {
   if (type == "MatMul") {
     std::vector<TensorSpec> specs;
     for (const Bounded& input : inputs_) specs.push_back({input.value.shape()});
-    return static_cast<double>(op_.multiply_adds(specs)) / elements(exact_.outputs[0]);
+    return static_cast<double>(multiply_adds_of(op_, specs)) / elements(exact_.outputs[0]);
   }
   if (const auto* pool = dynamic_cast<const layers::AvgPool*>(&op_))
     return static_cast<double>(pool->attributes().window[0] * pool->attributes().window[1]);

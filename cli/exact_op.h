@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 
 namespace miniqat::cli {
 

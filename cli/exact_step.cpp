@@ -4,6 +4,7 @@
 
 #include "cli/exact_math.h"
 #include "core/error.h"
+#include "core/graph/op_interfaces.h"
 
 namespace miniqat::cli {
 namespace {
@@ -72,7 +73,7 @@ std::vector<std::size_t> ExactStep::updated_positions() const {
 void ExactStep::run_member(std::size_t m) {
   const Node& node = *step_.members[m];
   const ForwardContext& context = step_.context;
-  const bool frozen = context.frozen && node.op().freeze_delay().has_value();
+  const bool frozen = context.frozen && freeze_delay_of(node.op()).has_value();
   std::vector<Bounded> inputs;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) inputs.push_back(input_of(m, i));
   std::vector<std::size_t> update_places, state_places;
@@ -82,15 +83,15 @@ void ExactStep::run_member(std::size_t m) {
       const std::size_t position = static_cast<std::size_t>(position_of(step_.member_inputs[m][i]));
       update_places.push_back(static_cast<std::size_t>(std::ranges::find(updated, position) - updated.begin()));
     }
-  const std::vector<OpState> states = step_.op->state();
-  for (const OpState& state : node.op().state())
+  const std::vector<OpState> states = state_of(*step_.op);
+  for (const OpState& state : state_of(node.op()))
     for (std::size_t k = 0; k < states.size(); ++k)
       if (states[k].name == state.name) state_places.push_back(k);
   std::vector<Tensor> updates, state;
   for (const std::size_t k : update_places) updates.push_back(wide_copy(*context.updates.at(k)));
   for (const std::size_t k : state_places) state.push_back(wide_copy(*context.state.at(k)));
   const ExactOp::Settings settings = {.training = context.training,
-                                      .quantizing = !node.op().quant_delay() || context.quantizing,
+                                      .quantizing = !quant_delay_of(node.op()) || context.quantizing,
                                       .frozen = frozen,
                                       .random_key = context.random_key};
   members_.push_back(std::make_unique<ExactOp>(node.op(), std::move(inputs), settings, updates, state));

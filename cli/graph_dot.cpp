@@ -11,6 +11,7 @@
 
 #include "cli/quantizer_text.h"
 #include "core/error.h"
+#include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 
 namespace miniqat::cli {
@@ -61,7 +62,7 @@ std::string id_of(const Node& node) { return concat('"', escaped(node.name(), fa
 
 std::string last_part(std::string_view name) { return std::string(name.substr(name.rfind('/') + 1)); }
 
-bool is_layer(const Node& node) { return node.op().multiply_adds(node.input_specs()) > 0; }
+bool is_layer(const Node& node) { return multiply_adds_of(node.op(), node.input_specs()) > 0; }
 
 bool is_parameter(const Node& node) { return node.as<Variable>() != nullptr || node.as<Constant>() != nullptr; }
 

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
+#include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "quantize/quantization.h"
 #include "training/run_source.h"
@@ -60,7 +61,7 @@ void print_table(const Graph& graph) {
     const auto* variable = node->as<Variable>();
     const bool trainable = variable != nullptr && variable->attributes().trainable;
     const std::int64_t own = trainable ? node->output_specs()[0].shape.elements() : 0;
-    const std::int64_t work = node->op().multiply_adds(node->input_specs());
+    const std::int64_t work = multiply_adds_of(node->op(), node->input_specs());
     parameters += own;
     multiply_adds += work;
     row(node->name(), std::string(node->type()), node->output_specs()[0].shape.str(), count_text(own), count_text(work),

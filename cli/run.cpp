@@ -18,6 +18,7 @@
 #include "core/counted.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
+#include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/parallel.h"
 #include "core/quote.h"
@@ -114,8 +115,8 @@ NamedTensors run_once(Session& session, const RunRequest& request, const Feeds& 
 void require_step_counts(const Graph& graph, const RunArguments& arguments) {
   bool freezes = false;
   for (const Node* node : graph.nodes()) {
-    freezes = freezes || node->op().freeze_delay();
-    if (node->op().quant_delay() || (freezes && arguments.train)) return;
+    freezes = freezes || freeze_delay_of(node->op());
+    if (quant_delay_of(node->op()) || (freezes && arguments.train)) return;
   }
   refuse_ignored(
       concat("--step ", *arguments.step),

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 
 namespace miniqat::layers {
 
@@ -27,7 +27,11 @@ struct BatchNormAttributes {
 /// where the op trains. Outputs 0 y like x, 1 mean [c], 2 variance [c]: in a training step those of the batch (the
 /// variance biased, divided by n), which also go into the moving statistics (the variance unbiased, divided by n - 1);
 /// otherwise (evaluation, or frozen) the moving ones. All three outputs have gradients.
-class BatchNorm final : public Op {
+class BatchNorm final : public Op,
+                        public SavesForBackward,
+                        public ChangesLater,
+                        public TakesShortcuts,
+                        public FusesWithNext {
  public:
   BatchNorm() = default;
   explicit BatchNorm(const BatchNormAttributes& attributes) : attributes_(attributes) {}

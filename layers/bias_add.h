@@ -3,13 +3,13 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 
 namespace miniqat::layers {
 
 /// y[..., c] = x[..., c] + bias[c]. Inputs x [..., c] float32 (rank 1 or more), bias [c]; output like x.
 /// Throws Error while building when the bias has another length than x's last axis.
-class BiasAdd final : public Op {
+class BiasAdd final : public Op, public FusesWithNext {
  public:
   std::string_view type() const override { return "BiasAdd"; }
   void visit(AttributeVisitor&) override {}

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 #include "core/window.h"
 
 namespace miniqat::layers {
@@ -24,7 +24,7 @@ struct Conv2dAttributes {
 /// Inputs x [n, h, w, in] and filter [kh, kw, in, out]; output [n, oh, ow, out], all float32:
 ///   y[n, oy, ox, o] = sum over ky, kx, i of x[n, oy*stride - pad + ky*dilation, ox*stride - pad + kx*dilation, i]
 ///                                           * filter[ky, kx, i, o].
-class Conv2d final : public Op {
+class Conv2d final : public Op, public MultipliesAndAdds {
  public:
   Conv2d() = default;
   explicit Conv2d(const Conv2dAttributes& attributes) : attributes_(attributes) {}

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 #include "layers/conv2d.h"
 
 namespace miniqat::layers {
@@ -15,7 +15,7 @@ using DepthwiseConv2dAttributes = Conv2dAttributes;
 /// Inputs x [n, h, w, in] and filter [kh, kw, in, multiplier]; output [n, oh, ow, in * multiplier], all float32:
 ///   y[n, oy, ox, i*multiplier + m] = sum over ky, kx of x[n, oy*stride - pad + ky*dilation, ..., i]
 ///                                                       * filter[ky, kx, i, m].
-class DepthwiseConv2d final : public Op {
+class DepthwiseConv2d final : public Op, public MultipliesAndAdds {
  public:
   DepthwiseConv2d() = default;
   explicit DepthwiseConv2d(const DepthwiseConv2dAttributes& attributes) : attributes_(attributes) {}

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 
 namespace miniqat::layers {
 
@@ -14,7 +14,7 @@ enum class BinaryKind { kAdd, kSub, kMul, kDiv };
 /// stretched. Throws Error with both shapes while building when they don't broadcast. Division by zero gives infinities
 /// and NaN as IEEE 754 has it.
 template <BinaryKind kind>
-class BinaryOp final : public Op {
+class BinaryOp final : public Op, public FusesWithNext {
  public:
   std::string_view type() const override;
   void visit(AttributeVisitor&) override {}

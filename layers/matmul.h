@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 
 namespace miniqat::layers {
 
@@ -18,7 +18,7 @@ struct MatMulAttributes {
 
 /// Matrix product of float32 matrices: inputs a [m, k] (stored [k, m] with transpose_a) and b [k, n] (stored [n, k]
 /// with transpose_b); output [m, n].
-class MatMul final : public Op {
+class MatMul final : public Op, public MultipliesAndAdds {
  public:
   MatMul() = default;
   explicit MatMul(const MatMulAttributes& attributes) : attributes_(attributes) {}

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 #include "core/window.h"
 
 namespace miniqat::layers {
@@ -23,7 +23,7 @@ struct PoolAttributes {
 
 /// The largest value in every window: x [n, h, w, c] float32 to [n, oh, ow, c]. Padding never wins. Of equal values the
 /// first in the window's row-major order gets the gradient. A NaN in the window gives NaN.
-class MaxPool final : public Op {
+class MaxPool final : public Op, public SavesForBackward {
  public:
   MaxPool() = default;
   explicit MaxPool(const PoolAttributes& attributes) : attributes_(attributes) {}

@@ -4,12 +4,12 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 
 namespace miniqat::layers {
 
 /// y = max(x, 0). Input x float32 of any shape; output like x. NaN stays NaN. The gradient at 0 is 0.
-class Relu final : public Op {
+class Relu final : public Op, public FusesWithNext {
  public:
   std::string_view type() const override { return "Relu"; }
   void visit(AttributeVisitor&) override {}
@@ -24,7 +24,7 @@ class Relu final : public Op {
 };
 
 /// y = min(max(x, 0), 6). Input x float32 of any shape; output like x. NaN stays NaN. The gradient at 0 and 6 is 0.
-class Relu6 final : public Op {
+class Relu6 final : public Op, public FusesWithNext {
  public:
   std::string_view type() const override { return "Relu6"; }
   void visit(AttributeVisitor&) override {}

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 
 namespace miniqat::layers {
 
@@ -14,7 +14,7 @@ namespace miniqat::layers {
 /// With p = softmax(logits), the loss of one row is log(sum over k of exp(z_k)) - z_label, and its derivative by z_k is
 /// p_k - (1 where k is the label, else 0). Subtracting the row's maximum from all z changes neither and keeps exp from
 /// overflowing. NaN logits give a NaN loss. A run throws Error naming row and value of a label outside [0, c).
-class SoftmaxCrossEntropy final : public Op {
+class SoftmaxCrossEntropy final : public Op, public SavesForBackward {
  public:
   std::string_view type() const override { return "SoftmaxCrossEntropy"; }
   void visit(AttributeVisitor&) override {}

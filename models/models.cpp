@@ -4,8 +4,9 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
-#include "core/quote.h"
+#include "core/suggest.h"
 #include "models/lenet.h"
 #include "models/mobilenet_v1.h"
 #include "models/mobilenet_v2.h"
@@ -25,12 +26,12 @@ std::span<const Model> model_table() {
 }
 
 const Model& find_model(std::string_view name) {
-  std::string known;
+  std::vector<std::string> known;
   for (const Model& model : model_table()) {
     if (model.name == name) return model;
-    known += (known.empty() ? "" : ", ") + std::string(model.name);
+    known.emplace_back(model.name);
   }
-  fail("unknown model ", quote(name), "; known are ", known, ", or give a graph JSON file");
+  fail(unknown_name("model", name, known), " (a graph JSON file ends in .json)");
 }
 
 ModelSize size_of(const Graph& graph, std::int64_t batch) {
@@ -38,7 +39,7 @@ ModelSize size_of(const Graph& graph, std::int64_t batch) {
   for (const Node* node : graph.nodes()) {
     if (const auto* variable = node->as<Variable>(); variable != nullptr && variable->attributes().trainable)
       size.parameters += node->output_specs()[0].shape.elements();
-    size.multiply_adds += node->op().multiply_adds(node->input_specs());
+    size.multiply_adds += multiply_adds_of(node->op(), node->input_specs());
   }
   size.multiply_adds /= std::max<std::int64_t>(batch, 1);
   return size;

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 #include "layers/chain/chain_quantizer.h"
 #include "quantize/affine.h"
 
@@ -44,7 +44,12 @@ struct FakeQuantAttributes {
 /// from Variables, which a training run updates, and have no gradient; d_min and d_max exist where the range is taken
 /// as it is: for "fixed", and for any kind when is_training is false. State "num_updates" (scalar) counts the
 /// observations that the moving average has seen; 0 means no batch yet.
-class FakeQuant final : public Op, public layers::ChainQuantizer {
+class FakeQuant final : public Op,
+                        public layers::ChainQuantizer,
+                        public SavesForBackward,
+                        public KeepsState,
+                        public ChangesLater,
+                        public FusesWithNext {
  public:
   FakeQuant() = default;
   explicit FakeQuant(const FakeQuantAttributes& attributes) : attributes_(attributes) {}

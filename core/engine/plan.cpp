@@ -12,6 +12,7 @@
 #include "core/engine/plan_selection.h"
 #include "core/engine/planned_value.h"
 #include "core/error.h"
+#include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/guarded_memory.h"
 #include "core/random.h"
@@ -105,7 +106,7 @@ class Compiler {
       Value& out = value(selected.outputs[0]);
       const bool rests = out.first_backward_read != kNone && out.last_read < end();
       if (!rests || !selected.quantizing || out.spec.bytes() < kWorthPacking || is_viewed(selected.outputs[0]) ||
-          !selected.op->packed_output(selected.input_specs()))
+          !packed_output_of(*selected.op, selected.input_specs()))
         continue;
       out.unpacked_buffer = new_buffer(out.spec.bytes(), out.first_backward_read, out.last_read);
       out.last_read = out.last_forward_read;
@@ -215,7 +216,7 @@ class Compiler {
 
   void place_saved(int i, ForwardContext& context) {
     if (!fast() || !flow_.runs_backward[i]) return;
-    for (const TensorSpec& spec : nodes_[i].op->saved(nodes_[i].input_specs())) {
+    for (const TensorSpec& spec : saved_by(*nodes_[i].op, nodes_[i].input_specs())) {
       Tensor* tensor = &plan_->tensors.emplace_back();
       context.saved.push_back(tensor);
       loose_.push_back({.spec = spec, .buffer = new_buffer(spec.bytes(), i, backward_step(i)), .tensor = tensor});
@@ -225,7 +226,7 @@ class Compiler {
   void place_packed(int i, ForwardContext& context) {
     const Value& out = value(nodes_[i].outputs[0]);
     if (out.unpacked_buffer == kNone) return;
-    const TensorSpec spec = *nodes_[i].op->packed_output(nodes_[i].input_specs());
+    const TensorSpec spec = *packed_output_of(*nodes_[i].op, nodes_[i].input_specs());
     context.packed = &plan_->tensors.emplace_back();
     loose_.push_back({.spec = spec,
                       .buffer = new_buffer(spec.bytes(), i, buffers_[out.unpacked_buffer].first),
@@ -248,7 +249,7 @@ class Compiler {
                " while training, so it must come straight from a Variable, not from ", describe(*source));
         context.updates.push_back(stage(source->name(), planned(source->output_specs()[0])));
       }
-    for (const OpState& state : nodes_[i].op->state())
+    for (const OpState& state : state_of(*nodes_[i].op))
       context.state.push_back(stage(state_name(*node, state), planned({state.shape})));
   }
 

@@ -26,7 +26,9 @@ class Fuser final : public FusionScope {
     std::unordered_map<const Node*, SelectedNode> by_last;
     for (const SelectedNode& selected : nodes_) {
       if (taken_.contains(selected.node)) continue;
-      std::optional<Fusion> fusion = selected.op->fuse(*selected.node, *this);
+      const auto* fuses = as<FusesWithNext>(*selected.op);
+      if (fuses == nullptr) continue;
+      std::optional<Fusion> fusion = fuses->fuse(*selected.node, *this);
       if (!fusion) continue;
       taken_.insert(fusion->nodes.begin(), fusion->nodes.end());
       const Node* last = fusion->nodes.back();

@@ -8,6 +8,7 @@
 
 #include "core/engine/plan_fusion.h"
 #include "core/error.h"
+#include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 
 namespace miniqat {
@@ -29,8 +30,8 @@ class Selector {
     const std::unordered_set<const Node*> without_shortcuts = above(roots);
     if (request_.backend == Backend::kFast) {
       for (const Node* node : order_)
-        if (without_shortcuts.contains(node))
-          for (const Shortcut& shortcut : node->op().shortcuts(*node, phase_)) take(shortcut);
+        if (const auto* spares = node->as<TakesShortcuts>(); spares != nullptr && without_shortcuts.contains(node))
+          for (const Shortcut& shortcut : spares->shortcuts(*node, phase_)) take(shortcut);
       for (const Node* node : without_shortcuts)
         if (selected(*node).updates(request_)) roots.insert(node);
     }
@@ -126,9 +127,9 @@ std::vector<int> SelectedNode::updated_inputs() const {
 }
 
 void set_phase(SelectedNode& selected, const PlanRequest& request) {
-  const std::optional<std::int64_t> delay = selected.op->quant_delay();
+  const std::optional<std::int64_t> delay = quant_delay_of(*selected.op);
   selected.quantizing = !delay || has_passed(delay, request.quantization_step);
-  selected.frozen = request.training && has_passed(selected.op->freeze_delay(), request.quantization_step);
+  selected.frozen = request.training && has_passed(freeze_delay_of(*selected.op), request.quantization_step);
 }
 
 std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& request) {
@@ -139,8 +140,8 @@ std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& re
 Delays::Delays(const Graph& graph) {
   std::set<std::int64_t> quantizing, freezing;
   for (const Node* node : graph.nodes()) {
-    if (const auto delay = node->op().quant_delay()) quantizing.insert(*delay);
-    if (const auto delay = node->op().freeze_delay()) freezing.insert(*delay);
+    if (const auto delay = quant_delay_of(node->op())) quantizing.insert(*delay);
+    if (const auto delay = freeze_delay_of(node->op())) freezing.insert(*delay);
   }
   quantization.assign(quantizing.begin(), quantizing.end());
   freeze.assign(freezing.begin(), freezing.end());

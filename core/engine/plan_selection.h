@@ -5,6 +5,7 @@
 
 #include "core/engine/plan.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_interfaces.h"
 
 namespace miniqat {
 
@@ -33,7 +34,7 @@ struct SelectedNode {
   std::vector<int> updated_inputs() const;
   /// Whether a run of the request changes variables through this node.
   bool updates(const PlanRequest& request) const {
-    return request.training && !(updated_inputs().empty() && (frozen || op->state().empty()));
+    return request.training && !(updated_inputs().empty() && (frozen || state_of(*op).empty()));
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/engine/profile.h"
 #include "core/engine/step_observer.h"
+#include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/guarded_memory.h"
 #include "core/kernels/finite.h"
@@ -105,9 +106,9 @@ void Session::refresh() {
       ensure(node->name(), node->output_specs()[0].shape, variable->attributes().initializer);
       if (variable->attributes().trainable) trainable_.push_back(node->output());
     }
-    for (const OpState& state : node->op().state())
+    for (const OpState& state : state_of(node->op()))
       ensure(state_name(*node, state), state.shape, Initializer::constant(state.initial));
-    counts_steps_ = counts_steps_ || node->op().quant_delay() || node->op().freeze_delay();
+    counts_steps_ = counts_steps_ || quant_delay_of(node->op()) || freeze_delay_of(node->op());
   }
   delays_ = Delays(graph_);
   plans_.clear();
@@ -182,7 +183,7 @@ void Session::sweep(Plan& plan, std::int64_t step) {
     for (const Plan::Packed* packed : backward.unpacks) {
       const ProfileScope timed(profile_, kBackward, backward.node->name(), "(unpack)");
       *packed->tensor = packed->backward_place;
-      packed->op->unpack(*packed->forward);
+      as<PacksOutput>(*packed->op)->unpack(*packed->forward);
     }
     if (observer_ != nullptr) observer_->before(backward);
     {

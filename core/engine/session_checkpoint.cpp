@@ -4,6 +4,7 @@
 #include "core/counted.h"
 #include "core/engine/session.h"
 #include "core/error.h"
+#include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/finite.h"
 #include "core/quote.h"
@@ -49,7 +50,7 @@ std::set<std::string> observed_variables(const Graph& graph) {
 std::set<std::string> state_names(const Graph& graph) {
   std::set<std::string> names;
   for (const Node* node : graph.nodes())
-    for (const OpState& state : node->op().state()) names.insert(state_name(*node, state));
+    for (const OpState& state : state_of(node->op())) names.insert(state_name(*node, state));
   return names;
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,10 +16,7 @@ namespace miniqat {
 /// layers/reference, in float32 or float64, which are the specification of every op.
 enum class Backend { kFast, kReference };
 
-class FusionScope;
 class Node;
-struct Fusion;
-struct Shortcut;
 
 /// What a plan is compiled for, as far as ops care.
 struct Phase {
@@ -67,15 +63,16 @@ struct ForwardContext {
   std::vector<const Tensor*> inputs;
   /// Null for OpTraits::optional_outputs that nobody reads (fast backend only).
   std::vector<Tensor*> outputs;
-  /// The tensors that Op::saved asked for; empty when no backward follows (and always in the reference backend).
+  /// The tensors that SavesForBackward asked for; empty when no backward follows (and always in the reference backend).
   std::vector<Tensor*> saved;
   /// By position in OpTraits::updated_inputs (those that are frozen left out): the staged new value, which holds the
   /// current one when forward starts. The session commits it after a training step. Empty unless the run trains. Inputs
   /// keep the old value meanwhile.
   std::vector<Tensor*> updates;
-  /// Where forward also leaves output 0 in the form of Op::packed_output; null unless the plan wants it.
+  /// Where forward also leaves output 0 in the form of PacksOutput; null unless the plan wants it.
   Tensor* packed = nullptr;
-  /// By position in Op::state: staged in the same way, but present in every run (not committed unless training).
+  /// By position in KeepsState::state: staged in the same way, but present in every run (not committed unless
+  /// training).
   std::vector<Tensor*> state;
   /// A training step: batch statistics are used, observers observe, dropout drops.
   bool training = false;
@@ -101,8 +98,9 @@ struct BackwardContext {
   std::vector<Tensor*> d_inputs;
 };
 
-/// One operation: it declares its name, attributes, shapes, both directions and what these read. Ops are immutable
-/// values: a rewrite exchanges an op, it never edits one. Its tensors live elsewhere.
+/// One operation: it declares its name, attributes, shapes, both directions and what these read; what only some ops
+/// give is in core/graph/op_interfaces.h. Ops are immutable values: a rewrite exchanges an op, it never edits one. Its
+/// tensors live elsewhere.
 class Op {
  public:
   virtual ~Op() = default;
@@ -119,25 +117,6 @@ class Op {
   /// it. Also throws when the attributes are out of range.
   virtual std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const = 0;
   virtual OpTraits traits() const { return {}; }
-  /// Tensors that the fast forward fills for the fast backward (masks, workspaces), for these input shapes.
-  virtual std::vector<TensorSpec> saved(std::span<const TensorSpec> /*inputs*/) const { return {}; }
-  virtual std::vector<OpState> state() const { return {}; }
-  /// A smaller form of output 0 (numbers on a grid as bytes, say) from which unpack gives the same bits again; none
-  /// where there is no such. So a plan may use a large output's memory for other things until backward reads it.
-  virtual std::optional<TensorSpec> packed_output(std::span<const TensorSpec> /*inputs*/) const { return std::nullopt; }
-  /// Writes output 0 again, from what forward left in ForwardContext::packed. Inputs may hold anything by now.
-  virtual void unpack(const ForwardContext& context) const;
-  /// The quantization step from which on ForwardContext::quantizing holds; none for ops that don't quantize.
-  virtual std::optional<std::int64_t> quant_delay() const { return std::nullopt; }
-  /// The quantization step from which on ForwardContext::frozen holds in training; none for ops that don't freeze.
-  virtual std::optional<std::int64_t> freeze_delay() const { return std::nullopt; }
-  /// What this op, as node `self` of a graph, knows to spare work in a phase. Only the fast backend takes shortcuts;
-  /// the reference backend computes every node as the graph has it.
-  virtual std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const;
-  /// The nodes that this op, as node `self`, can be run together with as their first one. Only the fast backend fuses.
-  virtual std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const;
-  /// Multiply-adds of one forward, for `inspect`; 0 for everything but layers.
-  virtual std::int64_t multiply_adds(std::span<const TensorSpec> /*inputs*/) const { return 0; }
 
   /// The fast backend: float32.
   virtual void forward(const ForwardContext& context) const = 0;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/graph/op_interfaces.h"
 #include "core/parallel.h"
 #include "layers/chain/chain_kernels.h"
 #include "layers/chain/masks.h"
@@ -60,7 +61,7 @@ std::vector<TensorSpec> Chain::saved(std::span<const TensorSpec> inputs) const {
 }
 
 std::vector<OpState> Chain::state() const {
-  return parts_.quantizer != nullptr ? parts_.quantizer_op->state() : std::vector<OpState>{};
+  return parts_.quantizer != nullptr ? state_of(*parts_.quantizer_op) : std::vector<OpState>{};
 }
 
 /// The bytes, and then scale and zero point.
@@ -81,7 +82,7 @@ void Chain::unpack(const ForwardContext& context) const {
 }
 
 std::optional<std::int64_t> Chain::quant_delay() const {
-  return parts_.quantizer != nullptr ? parts_.quantizer_op->quant_delay() : std::nullopt;
+  return parts_.quantizer != nullptr ? quant_delay_of(*parts_.quantizer_op) : std::nullopt;
 }
 
 std::optional<std::int64_t> Chain::freeze_delay() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/fusion.h"
+#include "core/graph/op_interfaces.h"
 #include "layers/batch_norm.h"
 #include "layers/chain/chain_quantizer.h"
 #include "layers/pool.h"
@@ -68,7 +69,11 @@ struct PackedGrid {
 /// Backward needs one bit an element, for clamping and straight-through estimator together; with a pool one byte for
 /// each of its windows, where the largest element was or that no gradient passes there; and x only where a batch norm
 /// or a trained factor needs it.
-class Chain final : public FusedOp {
+class Chain final : public FusedOp,
+                    public SavesForBackward,
+                    public KeepsState,
+                    public ChangesLater,
+                    public PacksOutput {
  public:
   /// `type` names the parts, as "BiasAdd+Relu".
   Chain(ChainParts parts, std::string type) : parts_(std::move(parts)), type_(std::move(type)) {}

@@ -5,6 +5,7 @@
 
 #include "core/engine/plan.h"
 #include "core/error.h"
+#include "core/graph/op_interfaces.h"
 #include "quantize/calibrate/histogram.h"
 #include "quantize/calibrate/squared_error.h"
 #include "quantize/range_observer.h"
@@ -162,7 +163,7 @@ void Calibrator::store(const CalibratedRange& range, const Quantizer& quantizer)
       values.data<float>()[c] = &end == ends ? range.set[c].min : range.set[c].max;
     session_.set_variable(end.node->name(), values);
   }
-  for (const OpState& state : quantizer.node->op().state())
+  for (const OpState& state : state_of(quantizer.node->op()))
     session_.set_variable(state_name(*quantizer.node, state), Tensor::scalar(static_cast<float>(batches_)));
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 
 // The arithmetic of batch-norm folding on vectors of one number a channel. Which nodes of the graph use it, and why, is
 // derived in docs/rewrite.md. Throughout, sigma = sqrt(variance + epsilon); "batch" is what the BatchNorm node hands
@@ -55,7 +55,7 @@ struct BatchNormCorrectionAttributes {
 /// [c]: 0 scale = sigma_b / sigma_m for the weights; 1 recip for the layer's output, sigma_m / sigma_b, once frozen 1;
 /// 2 offset, 0, once frozen gamma * (mean_b / sigma_b - mean_m / sigma_m).
 /// The moving statistics have no gradient.
-class BatchNormCorrection final : public Op {
+class BatchNormCorrection final : public Op, public ChangesLater, public TakesShortcuts {
  public:
   BatchNormCorrection() = default;
   explicit BatchNormCorrection(const BatchNormCorrectionAttributes& attributes) : attributes_(attributes) {}

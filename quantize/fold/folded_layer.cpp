@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/graph/op_interfaces.h"
 #include "layers/layers.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/rewrite/graph_matcher.h"
@@ -104,7 +105,7 @@ bool quantizes_weights(const FoldedLayer& folded, const Phase& phase) {
   Output tensor = folded.layer->input(1);
   for (; is_one_of(tensor.node->type(), kQuantizerOrIdentity); tensor = tensor.node->input(0)) {
     if (tensor.node->type() != "FakeQuant") continue;
-    const std::optional<std::int64_t> delay = tensor.node->op().quant_delay();
+    const std::optional<std::int64_t> delay = quant_delay_of(tensor.node->op());
     if (!delay || phase.quantization_step >= *delay) return true;
   }
   return false;

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/graph/graph_rollback.h"
+#include "core/graph/op_interfaces.h"
 #include "core/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
@@ -58,7 +59,7 @@ std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers,
   const auto nodes = graph.nodes();
   if (options.freeze_bn_delay) {
     const bool freezes =
-        std::ranges::any_of(nodes, [](const Node* node) { return node->op().freeze_delay().has_value(); });
+        std::ranges::any_of(nodes, [](const Node* node) { return freeze_delay_of(node->op()).has_value(); });
     const bool trains = std::ranges::any_of(nodes, [](const Node* node) {
       const auto* norm = node->as<layers::BatchNorm>();
       return norm && norm->attributes().is_training;

@@ -1,6 +1,7 @@
 #include "quantize/rewrite/rewrite_conflicts.h"
 
 #include "core/error.h"
+#include "core/graph/op_interfaces.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
@@ -107,7 +108,7 @@ class QuantizerComparison {
   }
 
   void compare_delay(const Node& quantizer) {
-    const std::optional<std::int64_t> own = quantizer.op().quant_delay();
+    const std::optional<std::int64_t> own = quant_delay_of(quantizer.op());
     if (is_training_ && own && *own != options_.quant_delay)
       add(quantizer, false, "quant_delay", concat("a delay of ", *own), concat(options_.quant_delay));
   }

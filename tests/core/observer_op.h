@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 
 namespace miniqat::testing {
@@ -15,7 +16,7 @@ struct ObserverAttributes {
 
 /// A minimal quantizer: y = -x once its delay has passed, x before. In training it adds the sum of x to its input 1, a
 /// Variable, and 1 to its state "calls".
-class ObserverOp final : public Op {
+class ObserverOp final : public Op, public KeepsState, public ChangesLater {
  public:
   explicit ObserverOp(const ObserverAttributes& attributes) : attributes_(attributes) {}
   std::string_view type() const override { return "Observer"; }

@@ -8,6 +8,7 @@
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/graph/graph_json.h"
+#include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
@@ -239,7 +240,7 @@ std::string save(const GraphCase& test, const std::filesystem::path& directory, 
   const std::string stem = (directory / name).string();
   const auto nodes = graph.nodes();
   const bool counts_steps = std::ranges::any_of(nodes, [&](const Node* node) {
-    return node->op().quant_delay() || (test.training && node->op().freeze_delay());
+    return quant_delay_of(node->op()) || (test.training && freeze_delay_of(node->op()));
   });
   write_graph(stem + ".json", graph);
   write_safetensors(stem + ".feeds.safetensors", feeds);

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/graph/op.h"
+#include "core/graph/op_interfaces.h"
 #include "core/guarded_memory.h"
 #include "core/parallel.h"
 #include "core/random.h"
@@ -44,7 +45,7 @@ inline OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, const st
   for (Tensor& update : result.updates) forward.updates.push_back(&update);
   std::vector<Tensor> saved;
   if (backend == Backend::kFast && !d_outputs.empty())
-    for (const TensorSpec& spec : op.saved(specs)) saved.emplace_back(spec);
+    for (const TensorSpec& spec : saved_by(op, specs)) saved.emplace_back(spec);
   for (Tensor& tensor : saved) forward.saved.push_back(&tensor);
   {
     const GuardedStep guarded([&] { return concat(op.type(), " (forward)"); });

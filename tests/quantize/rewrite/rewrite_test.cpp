@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/graph/graph_json.h"
+#include "core/graph/op_interfaces.h"
 #include "quantize/quantize.h"
 #include "tests/quantize/toy_graph.h"
 
@@ -335,7 +336,7 @@ TEST(Rewrite, FreezingReachesBatchNormsThatAreNotFoldedToo) {
   ToyGraph normed;
   normed.batch_norm("a", normed.conv("a", normed.images()));
   EXPECT_FALSE(contains(create_training_graph(normed.graph, {.freeze_bn_delay = 3}).text(), "freeze_bn_delay"));
-  EXPECT_EQ(normed.graph.at("a/BatchNorm").op().freeze_delay(), 3);
+  EXPECT_EQ(freeze_delay_of(normed.graph.at("a/BatchNorm").op()), 3);
 }
 
 TEST(Rewrite, NamesDoNotMatter) {

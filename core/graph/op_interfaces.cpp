@@ -1,0 +1,35 @@
+#include "core/graph/op_interfaces.h"
+
+namespace miniqat {
+
+std::vector<TensorSpec> saved_by(const Op& op, std::span<const TensorSpec> inputs) {
+  const auto* saves = as<SavesForBackward>(op);
+  return saves != nullptr ? saves->saved(inputs) : std::vector<TensorSpec>{};
+}
+
+std::vector<OpState> state_of(const Op& op) {
+  const auto* keeps = as<KeepsState>(op);
+  return keeps != nullptr ? keeps->state() : std::vector<OpState>{};
+}
+
+std::optional<std::int64_t> quant_delay_of(const Op& op) {
+  const auto* changes = as<ChangesLater>(op);
+  return changes != nullptr ? changes->quant_delay() : std::nullopt;
+}
+
+std::optional<std::int64_t> freeze_delay_of(const Op& op) {
+  const auto* changes = as<ChangesLater>(op);
+  return changes != nullptr ? changes->freeze_delay() : std::nullopt;
+}
+
+std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs) {
+  const auto* packs = as<PacksOutput>(op);
+  return packs != nullptr ? packs->packed_output(inputs) : std::nullopt;
+}
+
+std::int64_t multiply_adds_of(const Op& op, std::span<const TensorSpec> inputs) {
+  const auto* layer = as<MultipliesAndAdds>(op);
+  return layer != nullptr ? layer->multiply_adds(inputs) : 0;
+}
+
+}  // namespace miniqat

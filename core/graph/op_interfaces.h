@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/graph/op.h"
+
+namespace miniqat {
+
+struct Fusion;
+class FusionScope;
+struct Shortcut;
+
+// What an op may give beside what every op gives (core/graph/op.h): it inherits from Op and from these. The functions
+// below them ask any op, and answer for one that gives no such thing.
+
+/// Its fast forward leaves tensors (masks, workspaces) for its fast backward: ForwardContext::saved.
+class SavesForBackward {
+ public:
+  /// For these input shapes.
+  virtual std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const = 0;
+
+ protected:
+  ~SavesForBackward() = default;
+};
+
+/// It keeps values of its own from step to step: ForwardContext::state.
+class KeepsState {
+ public:
+  virtual std::vector<OpState> state() const = 0;
+
+ protected:
+  ~KeepsState() = default;
+};
+
+/// It does something else after so many quantization steps. None: never.
+class ChangesLater {
+ public:
+  /// The quantization step from which on ForwardContext::quantizing holds.
+  virtual std::optional<std::int64_t> quant_delay() const { return std::nullopt; }
+  /// The one from which on ForwardContext::frozen holds in training.
+  virtual std::optional<std::int64_t> freeze_delay() const { return std::nullopt; }
+
+ protected:
+  ~ChangesLater() = default;
+};
+
+/// Output 0 has a smaller form (numbers on a grid as bytes, say) that gives the same bits again: a plan may use a large
+/// output's memory for other things until backward reads it.
+class PacksOutput {
+ public:
+  /// What the small form takes; none where there is none.
+  virtual std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs) const = 0;
+  /// Writes output 0 again, from what forward left in ForwardContext::packed. Inputs may hold anything by now.
+  virtual void unpack(const ForwardContext& context) const = 0;
+
+ protected:
+  ~PacksOutput() = default;
+};
+
+/// It can spare work in some phase. Only the fast backend takes shortcuts; the reference backend computes every node as
+/// the graph has it.
+class TakesShortcuts {
+ public:
+  /// As node `self` of a graph.
+  virtual std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const = 0;
+
+ protected:
+  ~TakesShortcuts() = default;
+};
+
+/// It can be run as one with nodes behind it. Only the fast backend fuses.
+class FusesWithNext {
+ public:
+  /// The nodes, of which node `self` is the first.
+  virtual std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const = 0;
+
+ protected:
+  ~FusesWithNext() = default;
+};
+
+/// A layer, whose work is counted in multiply-adds.
+class MultipliesAndAdds {
+ public:
+  /// Of one forward.
+  virtual std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const = 0;
+
+ protected:
+  ~MultipliesAndAdds() = default;
+};
+
+/// The op as one of these; null when it is none.
+template <class Interface>
+const Interface* as(const Op& op) {
+  return dynamic_cast<const Interface*>(&op);
+}
+
+std::vector<TensorSpec> saved_by(const Op& op, std::span<const TensorSpec> inputs);
+std::vector<OpState> state_of(const Op& op);
+std::optional<std::int64_t> quant_delay_of(const Op& op);
+std::optional<std::int64_t> freeze_delay_of(const Op& op);
+std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs);
+/// 0 for everything but layers.
+std::int64_t multiply_adds_of(const Op& op, std::span<const TensorSpec> inputs);
+
+}  // namespace miniqat
