@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "quantize/fake_quant.h"
-#include "quantize/rewrite/graph_matcher.h"
-#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
 
 namespace miniqat::quantize {
 namespace {

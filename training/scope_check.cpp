@@ -13,7 +13,7 @@ namespace miniqat::training {
 
 void require_scope(const Graph& graph, const std::string& scope, const std::string& source) {
   const auto nodes = graph.nodes();
-  if (std::ranges::any_of(nodes, [&](const Node* node) { return quantize::in_scope(node->name(), scope); })) return;
+  if (std::ranges::any_of(nodes, [&](const Node* node) { return in_scope(node->name(), scope); })) return;
   std::set<std::string> scopes;
   for (const Node* node : nodes)
     for (std::string outer = scope_of(node->name()); !outer.empty() && scopes.insert(outer).second;)

@@ -60,7 +60,7 @@ quantize::RewriteReport TrainingTask::quantize_graphs() {
 quantize::RewriteReport TrainingTask::float_report() const {
   quantize::RewriteReport report;
   if (std::string note = quantize::note_on_still_batch_norms(training.graph); !note.empty())
-    report.matches.push_back({"", false, std::move(note)});
+    report.remarks.push_back(std::move(note));
   return report;
 }
 

@@ -67,6 +67,11 @@ std::string join_scope(const std::string& scope, const std::string& name) {
   return scope.empty() ? name : scope + "/" + name;
 }
 
+bool in_scope(std::string_view name, std::string_view scope) {
+  if (scope.ends_with('/')) scope.remove_suffix(1);
+  return scope.empty() || (name.size() > scope.size() && name.starts_with(scope) && name[scope.size()] == '/');
+}
+
 std::string describe(const Node& node) { return concat("[", node.type(), " ", quote(node.name()), "]"); }
 
 Graph Graph::clone() const {

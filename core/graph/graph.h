@@ -164,6 +164,10 @@ std::string scope_of(std::string_view name);
 /// "scope/name", or "name" in no scope.
 std::string join_scope(const std::string& scope, const std::string& name);
 
+/// "conv1" holds "conv1/Conv2D" but neither "conv10/Conv2D" nor "conv1"; "" holds all. A '/' at the end of the scope
+/// does not matter.
+bool in_scope(std::string_view name, std::string_view scope);
+
 /// `[Conv2D "conv1/Conv2D"]`, the head of every message about a node.
 std::string describe(const Node& node);
 

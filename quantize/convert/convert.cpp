@@ -6,7 +6,8 @@
 #include "core/error.h"
 #include "core/graph/source_ops.h"
 #include "quantize/convert/converter.h"
-#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -36,7 +37,7 @@ void require_one_input(const std::vector<Node*>& moving, Output output) {
 /// A network without any quantizer deserves a better message than one about its first edge.
 void require_quantizers(const Graph& graph) {
   const auto nodes = graph.nodes();
-  if (std::ranges::none_of(nodes, [](const Node* node) { return node->type() == "FakeQuant"; }))
+  if (std::ranges::none_of(nodes, [](const Node* node) { return is_quantizer(*node); }))
     fail("this is a float network, no tensor of it has a range: train with quantization, or `miniqat calibrate`");
 }
 

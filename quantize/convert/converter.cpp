@@ -9,7 +9,8 @@
 #include "layers/layers.h"
 #include "quantize/convert/integer_layer.h"
 #include "quantize/fake_quant.h"
-#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -92,7 +93,7 @@ Converter::Value Converter::input(const Node& placeholder) {
     fail(describe(placeholder), " feeds ", name_of(placeholder.output().spec().dtype), " ", shape,
          "; an integer model takes batches of what stands for float32");
   picture_is_quantized_ =
-      std::ranges::any_of(placeholder.uses(), [](const Use& use) { return use.node->type() == "FakeQuant"; });
+      std::ranges::any_of(placeholder.uses(), [](const Use& use) { return is_quantizer(*use.node); });
   if (const Node* quantizer = input_quantizer(placeholder))
     return builder_.add_input(quantizer->name(), example_of(shape), target_of(*quantizer).grid);
   return builder_.add_input(placeholder.name(), example_of(shape), options_.input);
@@ -103,7 +104,7 @@ const Node* Converter::input_quantizer(const Node& placeholder) const {
   const Node* found = nullptr;
   for (const Use& use : placeholder.uses()) {
     if (!values_.moves(use.node)) continue;
-    if (found || use.node->type() != "FakeQuant") return nullptr;
+    if (found || !is_quantizer(*use.node)) return nullptr;
     found = use.node;
   }
   return found && target_of(*found).is_whole() ? found : nullptr;
@@ -197,7 +198,7 @@ integer::Layer Converter::weights(const Node& node) {
     layer.kind = node.as<layers::DepthwiseConv2d>() ? LayerKind::kDepthwiseConv2d : LayerKind::kConv2d;
   }
   const Output quantized = source_through(node.input(1), kIdentity);
-  if (quantized.node->type() != "FakeQuant") fail_without_range(quantized, describe(node));
+  if (!is_quantizer(*quantized.node)) fail_without_range(quantized, describe(node));
   const auto inputs = quantized.node->inputs();
   quantize_weights(layer, *quantized.node, values_.value(inputs[0]), values_.value(inputs[1]), values_.value(inputs[2]),
                    transposed);

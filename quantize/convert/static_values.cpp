@@ -6,7 +6,8 @@
 #include "core/error.h"
 #include "core/graph/source_ops.h"
 #include "core/suggest.h"
-#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -51,7 +52,7 @@ std::vector<Output> StaticValues::wanted() const {
     for (const Output& input : node->inputs()) {
       want(input);
       const Node* source = source_through(input, kIdentity).node;
-      if (source->type() == "FakeQuant") std::ranges::for_each(source->inputs(), want);
+      if (is_quantizer(*source)) std::ranges::for_each(source->inputs(), want);
     }
   return tensors;
 }

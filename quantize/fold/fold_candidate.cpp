@@ -10,13 +10,11 @@
 #include "layers/batch_norm.h"
 #include "layers/space_to_batch.h"
 #include "quantize/fold/folded_layer.h"
-#include "quantize/rewrite/graph_matcher.h"
-#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
 
 namespace miniqat::quantize {
 namespace {
-
-constexpr std::array<std::string_view, 3> kBetween = {"Identity", "Reshape", "BatchToSpaceND"};
 
 bool is_output(const Graph& graph, Output tensor) {
   return std::ranges::find(graph.outputs(), tensor) != graph.outputs().end();
@@ -57,7 +55,7 @@ Above look_above(const Graph& graph, Output tensor, std::unordered_set<const Nod
     above.layer = &node;
     if (const std::string other = other_reader(graph, tensor, readers); !other.empty())
       above.why_not = concat(describe(node), " is read by ", other, " as well");
-    else if (!is_one_of(node.type(), kBetween))
+    else if (!has_role(node, OpRole::kBeforeBatchNorm))
       return above;
     else if (!keeps_channels(node))
       above.why_not = concat(describe(node), " moves the channels");
@@ -89,7 +87,7 @@ std::string why_no_weights(const Node& layer) {
     return source_through(part, kIdentity).node->as<Variable>() != nullptr;
   };
   if (source.type() == "Concat" && std::ranges::all_of(source.inputs(), from_variable)) return "";
-  if (source.type() == "FakeQuant") return concat("the weights of ", describe(layer), " are quantized already");
+  if (is_quantizer(source)) return concat("the weights of ", describe(layer), " are quantized already");
   return concat("the weights of ", describe(layer), " come from ", describe(source), ", not from a Variable");
 }
 
@@ -130,7 +128,7 @@ std::string folded_layer_name(const Node& batch_norm) {
         if (const auto folded = find_folded_layer(*use.node)) return folded->layer->name();
   if (!product) return "a layer";
   const bool first = product->input(0).node->type() == "BatchNormScale";
-  return source_through(product->input(first ? 1 : 0), kBetween).node->name();
+  return source_through(product->input(first ? 1 : 0), OpRole::kBeforeBatchNorm).node->name();
 }
 
 }  // namespace

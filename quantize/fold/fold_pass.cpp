@@ -19,7 +19,6 @@
 #include "quantize/fold/fold_candidate.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
-#include "quantize/rewrite/layer_patterns.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -166,9 +165,9 @@ class Folder {
 };
 
 /// `fresh` gets those whose moving statistics are new. A batch norm that cannot be folded stays spelled out.
-std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& options,
-                                       std::unordered_set<const Node*>& fresh) {
-  std::vector<MatchReport> skipped;
+std::vector<BatchNormReport> fuse_foldable(Graph& graph, const FoldOptions& options,
+                                           std::unordered_set<const Node*>& fresh) {
+  std::vector<BatchNormReport> skipped;
   std::vector<UnfusedBatchNorm> found = find_unfused_batch_norms(graph);
   for (const UnfusedBatchNorm& norm : found) {
     if (const std::string why = why_not_foldable(graph, norm, options.scope); !why.empty()) {
@@ -184,7 +183,7 @@ std::vector<MatchReport> fuse_foldable(Graph& graph, const RewriteOptions& optio
   return skipped;
 }
 
-void freeze_unfolded(Graph& graph, const RewriteOptions& options) {
+void freeze_unfolded(Graph& graph, const FoldOptions& options) {
   if (!options.freeze_bn_delay) return;
   for (Node* node : graph.nodes()) {
     const auto* norm = node->as<layers::BatchNorm>();
@@ -198,7 +197,7 @@ void freeze_unfolded(Graph& graph, const RewriteOptions& options) {
 }
 
 /// Returns the new layer's name.
-std::string fold(Folder& folder, const Foldable& found, const RewriteOptions& options, bool is_training) {
+std::string fold(Folder& folder, const Foldable& found, const FoldOptions& options, bool is_training) {
   const layers::BatchNormAttributes norm = found.batch_norm->as<layers::BatchNorm>()->attributes();
   if (!is_training || !norm.is_training) return folder.with_moving_statistics();
   const std::int64_t freeze = norm.freeze_delay >= 0 ? norm.freeze_delay : options.freeze_bn_delay.value_or(-1);
@@ -264,9 +263,14 @@ void fold_single(Graph& graph, Node& batch_norm, Node& scale) {
 
 }  // namespace
 
-std::vector<MatchReport> fold_batch_norms(Graph& graph, const RewriteOptions& options, bool is_training) {
+std::span<const std::string_view> names_of(BnFold) {
+  static constexpr std::array<std::string_view, 2> kNames = {"tf", "single"};
+  return kNames;
+}
+
+std::vector<BatchNormReport> fold_batch_norms(Graph& graph, const FoldOptions& options, bool is_training) {
   std::unordered_set<const Node*> fresh;
-  std::vector<MatchReport> lines = fuse_foldable(graph, options, fresh);
+  std::vector<BatchNormReport> lines = fuse_foldable(graph, options, fresh);
   AddedNodes added(graph);
   for (Node* node : graph.topological_order()) {
     if (node->type() != "BatchNorm") continue;
@@ -278,7 +282,9 @@ std::vector<MatchReport> fold_batch_norms(Graph& graph, const RewriteOptions& op
     }
     Folder folder(graph, *verdict.foldable);
     const std::string text = "into " + fold(folder, *verdict.foldable, options, is_training);
-    lines.push_back({name, true, concat(text, fresh.contains(node) ? kFreshStatistics : "")});
+    const bool is_fresh = fresh.contains(node);
+    lines.push_back(
+        {name, true, concat(text, is_fresh ? "; its moving statistics start anew, at 0 and 1" : ""), is_fresh});
     added.add(node, folder.added());
   }
   added.put_in_place(graph);

@@ -1,18 +1,51 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::quantize {
 
+/// How a batch norm becomes part of its layer while training; derived and compared in docs/rewrite.md. For evaluation
+/// both give the same.
+enum class BnFold {
+  /// As tf.contrib.quantize: the weights are quantized under the moving statistics, corrections make up for the
+  /// difference to the batch's, which come from a second convolution with float weights.
+  kTf,
+  /// One convolution: the batch's statistics are those of the quantized convolution's output, rescaled.
+  kSingle,
+};
+
+/// "tf" and "single", in this order.
+std::span<const std::string_view> names_of(BnFold);
+
+/// As in RewriteOptions (rewrite/rewrite.h).
+struct FoldOptions {
+  std::optional<std::int64_t> freeze_bn_delay = {};
+  BnFold bn_fold = BnFold::kTf;
+  std::string scope = {};
+};
+
+/// What became of a batch norm.
+struct BatchNormReport {
+  std::string batch_norm;
+  /// Now or before.
+  bool folded = false;
+  /// Into which layer, or why not.
+  std::string text;
+  /// It was spelled out in primitive ops and took the moments of its input: its moving statistics start anew.
+  bool fresh_statistics = false;
+};
+
 /// Folds batch norms, also those spelled out in primitive ops (spelled_out_batch_norm.h), into the Conv2D,
 /// DepthwiseConv2d or MatMul before them, in place. In between may stand Identity, which goes, and BatchToSpaceND or a
-/// Reshape that keeps the channels, but only one of these. Returns a line for every batch norm: folded into which
-/// layer, or why not; one that cannot be folded stays as it is, but for options.freeze_bn_delay, which all get that
-/// have no freeze_delay of their own. Folding twice changes nothing.
+/// Reshape that keeps the channels, but only one of these. One that cannot be folded stays as it is, but
+/// for options.freeze_bn_delay, which all get that have no freeze_delay of their own. Folding twice changes nothing.
 ///
 /// With ctx the layer's scope, and sigma_b and sigma_m from the batch's and the moving variance:
 /// - for training, BnFold::kTf: see FoldedLayer (folded_layer.h). Nodes ctx/BatchNorm_Fold, ctx/batch_norm_correction,
@@ -23,10 +56,7 @@ namespace miniqat::quantize {
 /// - for evaluation, and where a batch norm trains with moving statistics only:
 ///   ctx/mul_fold = weights * gamma / sigma_m, <layer>_Fold, ctx/add_fold by beta - mean_m * gamma / sigma_m.
 /// A name that is taken gets a number.
-std::vector<MatchReport> fold_batch_norms(Graph& graph, const RewriteOptions& options, bool is_training);
-
-/// How the line ends of a batch norm in primitive ops that took the moments of its input.
-inline constexpr std::string_view kFreshStatistics = "; its moving statistics start anew, at 0 and 1";
+std::vector<BatchNormReport> fold_batch_norms(Graph& graph, const FoldOptions& options, bool is_training);
 
 /// Turns what fold_batch_norms made for training into what it makes for evaluation.
 void unfold_corrections(Graph& graph);

@@ -6,14 +6,13 @@
 #include "core/graph/op_interfaces.h"
 #include "layers/layers.h"
 #include "quantize/fold/batch_norm_fold.h"
-#include "quantize/rewrite/graph_matcher.h"
-#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
 
 namespace miniqat::quantize {
 namespace {
 
 constexpr std::array<std::string_view, 1> kReshape = {"Reshape"};
-constexpr std::array<std::string_view, 3> kBetweenLayerAndNorm = {"Identity", "Reshape", "BatchToSpaceND"};
 
 /// The only reader of a tensor, looking through Reshape, if it is of that type; null otherwise.
 Node* only_reader(Output tensor, std::string_view type) {
@@ -56,7 +55,7 @@ bool same_attributes(const FoldedLayer& folded) {
 bool agrees(const FoldedLayer& folded) {
   if (!same_attributes(folded)) return false;
   const Node& norm = *folded.batch_norm;
-  const Node& original = *source_through(norm.input(0), kBetweenLayerAndNorm).node;
+  const Node& original = *source_through(norm.input(0), OpRole::kBeforeBatchNorm).node;
   if (!same_layer(original, *folded.layer) || original.input(1) != folded.weights ||
       original.input(0) != folded.layer->input(0))
     return false;
@@ -94,7 +93,7 @@ std::optional<FoldedLayer> find_folded_layer(const Node& correction) {
                         other_operand(*folded.add_fold, folded.fold->output(1)) == folded.correction_add->output();
   if (!in_a_row) return std::nullopt;
 
-  folded.layer = source_through(folded.layer_output, kBetweenLayerAndNorm).node;
+  folded.layer = source_through(folded.layer_output, OpRole::kBeforeBatchNorm).node;
   if (!is_layer(*folded.layer) ||
       source_through(folded.layer->input(1), kQuantizerOrIdentity) != folded.mul_fold->output() || !agrees(folded))
     return std::nullopt;
@@ -104,7 +103,7 @@ std::optional<FoldedLayer> find_folded_layer(const Node& correction) {
 bool quantizes_weights(const FoldedLayer& folded, const Phase& phase) {
   Output tensor = folded.layer->input(1);
   for (; is_one_of(tensor.node->type(), kQuantizerOrIdentity); tensor = tensor.node->input(0)) {
-    if (tensor.node->type() != "FakeQuant") continue;
+    if (!is_quantizer(*tensor.node)) continue;
     const std::optional<std::int64_t> delay = quant_delay_of(tensor.node->op());
     if (!delay || phase.quantization_step >= *delay) return true;
   }

@@ -9,7 +9,7 @@
 #include "core/graph/source_ops.h"
 #include "layers/batch_norm.h"
 #include "layers/mean.h"
-#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/graph_matcher.h"
 
 namespace miniqat::quantize {
 namespace {

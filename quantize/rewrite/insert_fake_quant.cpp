@@ -10,27 +10,25 @@
 #include "layers/matmul.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
-#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
 #include "quantize/rewrite/layer_bits_index.h"
 
 namespace miniqat::quantize {
 namespace {
 
 constexpr std::array<std::string_view, 2> kReshapeOrIdentity = {"Reshape", "Identity"};
-constexpr std::array<std::string_view, 2> kRelus = {"Relu", "Relu6"};
-constexpr std::array<std::string_view, 7> kRangeKeepers = {"MaxPool", "Reshape",        "Identity",      "Dropout",
-                                                           "Pad",     "SpaceToBatchND", "BatchToSpaceND"};
-constexpr std::array<std::string_view, 3> kPools = {"AvgPool", "Mean", "Concat"};
-constexpr std::array<std::string_view, 7> kRequantized = {"Add", "Mul", "AvgPool", "Mean", "Concat", "Relu", "Relu6"};
+/// Where ranges start, as in tf.contrib.quantize: the output of a whole layer is taken for that of a Relu6.
+constexpr InitialRange kNotNegative = {.min = 0, .max = 6};
+constexpr InitialRange kAroundZero = {.min = -6, .max = 6};
 
-bool any_reader_is(Output tensor, std::span<const std::string_view> types) {
-  return std::ranges::any_of(tensor.node->uses(tensor.index),
-                             [&](const Use& use) { return is_one_of(use.node->type(), types); });
+bool is_clamped_by_a_reader(const Node& node) {
+  return std::ranges::any_of(node.uses(), [](const Use& use) { return is_clamp(*use.node); });
 }
 
 Node* quantizer_through(Output tensor, std::span<const std::string_view> types) {
   for (const Use& use : uses_through(tensor, types))
-    if (use.input == 0 && use.node->type() == "FakeQuant") return use.node;
+    if (use.input == 0 && is_quantizer(*use.node)) return use.node;
   return nullptr;
 }
 
@@ -58,8 +56,11 @@ class Inserter {
  private:
   void quantize_weights(const LayerMatch& match, const std::string& scope, const RewriteOptions& options);
   /// Does nothing out of scope or where a quantizer is already.
-  void quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options);
-  Output add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options);
+  void quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options,
+                           InitialRange initial = kAroundZero);
+  /// The output of a Relu or Relu6 starts with kNotNegative, whatever `initial` is.
+  Output add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options,
+                                  InitialRange initial = kAroundZero);
   Output add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
              int channel_axes);
   std::string free_name(const std::string& name);
@@ -98,19 +99,22 @@ void Inserter::quantize_layer(const LayerMatch& match) {
   quantize_weights(match, scope, options);
   if (match.bypass) {
     quantize_activation(*match.before_bypass(), join_scope(scope, "conv_quant"), options);
-    quantize_activation(*match.last(), join_scope(scope_of(scope), match.activation ? "act_quant" : "add_quant"),
-                        options);
+    const std::string outer = scope_of(scope);
+    if (match.activation)
+      quantize_activation(*match.last(), join_scope(outer, "act_quant"), options, kNotNegative);
+    else
+      quantize_activation(*match.last(), join_scope(outer, "add_quant"), options);
   } else {
-    quantize_activation(*match.last(), join_scope(scope, "act_quant"), options);
+    quantize_activation(*match.last(), join_scope(scope, "act_quant"), options, kNotNegative);
   }
   if (Node* add = match.post_activation_bypass)
-    if (!any_reader_is(add->output(), kRelus))
+    if (!is_clamped_by_a_reader(*add))
       quantize_activation(*add, join_scope(scope_of(add->name()), "post_activation_bypass_quant"), options);
 }
 
 void Inserter::quantize_weights(const LayerMatch& match, const std::string& scope, const RewriteOptions& options) {
   const Output origin = source_through(match.layer->input(match.weight_input), kIdentity);
-  if (origin.node->type() == "FakeQuant") return;
+  if (is_quantizer(*origin.node)) return;
 
   const Use use = {match.layer, match.weight_input};
   const Output taken = match.layer->input(match.weight_input);
@@ -126,7 +130,7 @@ void Inserter::quantize_weights(const LayerMatch& match, const std::string& scop
                                           .ema_decay = options.ema_decay,
                                           .delay = is_training_ ? options.quant_delay : 0,
                                           .is_training = is_training_};
-  const Output quantized = add(join_scope(scope, "weights_quant"), taken, attributes, {.min = -6, .max = 6},
+  const Output quantized = add(join_scope(scope, "weights_quant"), taken, attributes, kAroundZero,
                                options.per_channel ? channel_axes_.of(match) : 0);
   graph_.reroute(taken, quantized, std::span(&use, 1));
 }
@@ -139,35 +143,36 @@ void Inserter::requantize_between_layers() {
   for (Node* node : graph_.topological_order()) {
     if (normalising.contains(node)) continue;
     const auto carries_quantized = [&](const Output& input) {
-      return input.node->type() == "FakeQuant" || quantized.contains(input.node);
+      return is_quantizer(*input.node) || quantized.contains(input.node);
     };
     if (keeps_range(*node) && carries_quantized(node->input(0))) quantized.insert(node);
     if (!is_requantized(*node) || !std::ranges::any_of(node->inputs(), carries_quantized)) continue;
     if (options_.float_pools && is_pool(*node)) continue;
     quantized.insert(node);
-    const bool only_relu_follows = node->uses().size() == 1 && is_relu(*node->uses().front().node) &&
-                                   !std::ranges::count(graph_.outputs(), node->output());
-    if (!only_relu_follows)
+    const bool only_a_clamp_follows = node->uses().size() == 1 && is_clamp(*node->uses().front().node) &&
+                                      !std::ranges::count(graph_.outputs(), node->output());
+    if (!only_a_clamp_follows)
       quantize_activation(*node, concat(node->name(), "/activation_", node->type(), "_quant"), options_);
   }
 }
 
-void Inserter::quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options) {
+void Inserter::quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options,
+                                   InitialRange initial) {
   // A BatchNorm is folded into its layer and belongs to the layer's scope, wherever its name is.
   const bool inside = producer.type() == "BatchNorm" || in_scope(producer.name(), options_.scope);
-  if (inside && !quantizer_after(producer.output())) add_activation_quantizer(producer.output(), name, options);
+  if (inside && !quantizer_after(producer.output()))
+    add_activation_quantizer(producer.output(), name, options, initial);
 }
 
-Output Inserter::add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options) {
+Output Inserter::add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options,
+                                          InitialRange initial) {
   const FakeQuantAttributes attributes = {.bits = options.activation_bits,
                                           .symmetric = options.symmetric,
                                           .range = RangeKind::kMovingAverage,
                                           .ema_decay = options.ema_decay,
                                           .delay = is_training_ ? options.quant_delay : 0,
                                           .is_training = is_training_};
-  const bool is_act_quant = name == "act_quant" || name.ends_with("/act_quant");
-  const double initial_min = is_act_quant || is_relu(*tensor.node) ? 0 : -6;
-  const Output quantized = add(name, tensor, attributes, {.min = initial_min, .max = 6}, 0);
+  const Output quantized = add(name, tensor, attributes, is_clamp(*tensor.node) ? kNotNegative : initial, 0);
   graph_.reroute(tensor, quantized);
   return quantized;
 }
@@ -219,14 +224,6 @@ int WeightChannelAxes::of(const LayerMatch& match) const { return axes_.at(weigh
 
 Node* quantizer_after(Output tensor) { return quantizer_through(tensor, kReshapeOrIdentity); }
 
-Output before_quantizers(Output tensor) { return source_through(tensor, kQuantizer); }
-
-bool is_relu(const Node& node) { return is_one_of(node.type(), kRelus); }
-
-bool keeps_range(const Node& node) { return is_one_of(node.type(), kRangeKeepers); }
-
-bool is_pool(const Node& node) { return is_one_of(node.type(), kPools); }
-
-bool is_requantized(const Node& node) { return is_one_of(node.type(), kRequantized); }
+Output before_quantizers(Output tensor) { return source_through(tensor, OpRole::kQuantizer); }
 
 }  // namespace miniqat::quantize

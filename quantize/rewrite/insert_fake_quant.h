@@ -57,14 +57,4 @@ Node* quantizer_after(Output tensor);
 /// The tensor above its quantizers, if there are any.
 Output before_quantizers(Output tensor);
 
-/// Relu or Relu6.
-bool is_relu(const Node& node);
-/// Ops whose output has the range of their input 0: MaxPool, Reshape, Identity, Dropout, Pad (zero is exact in every
-/// range), SpaceToBatchND, BatchToSpaceND.
-bool keeps_range(const Node& node);
-/// Ops outside of layers whose output gets a range of its own.
-bool is_requantized(const Node& node);
-/// Those of them that RewriteOptions::float_pools leaves alone.
-bool is_pool(const Node& node);
-
 }  // namespace miniqat::quantize

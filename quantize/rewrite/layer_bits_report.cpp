@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/quote.h"
 #include "core/suggest.h"
-#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/graph_matcher.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/layer_bits_index.h"

@@ -11,13 +11,19 @@
 #include "quantize/fold/fold_candidate.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
-#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
 
 namespace miniqat::quantize {
 namespace {
 
-constexpr std::array<std::string_view, 4> kBeforeBatchNorm = {"FakeQuant", "Identity", "Reshape", "BatchToSpaceND"};
-constexpr std::array<std::string_view, 3> kLayers = {"Conv2D", "DepthwiseConv2d", "MatMul"};
+std::vector<std::string> names_with(OpRole roles) {
+  const std::vector<std::string_view> types = types_with(roles);
+  return {types.begin(), types.end()};
+}
+
+/// What may stand between a layer and its batch norm once the layer is quantized.
+constexpr OpRole kBeforeBatchNorm = OpRole::kQuantizer | OpRole::kBeforeBatchNorm;
 
 /// What a layer may look like, from the weights to the last Add.
 struct LayerPatterns {
@@ -29,7 +35,7 @@ struct LayerPatterns {
   PatternRef folded = op_unordered({"Mul"}, {one_of({stored, corrected}), anything()});
   PatternRef weights = one_of({stored, folded});
 
-  PatternRef layer_right = op({"Conv2D", "DepthwiseConv2d", "MatMul"}, {anything(), weights});
+  PatternRef layer_right = op(names_with(OpRole::kLayer), {anything(), weights});
   PatternRef layer_left = op({"MatMul"}, {weights, anything()});
   PatternRef layer = one_of({layer_right, layer_left});
   PatternRef batch_to_space = op({"BatchToSpaceND"}, {layer});
@@ -44,7 +50,7 @@ struct LayerPatterns {
   PatternRef rescaling = op_unordered({"Mul"}, {rearranged, op({"BatchNormScale"})});
   PatternRef batch_norm = op({"BatchNorm"}, {rescaling, anything(), anything(), anything(), anything()});
 
-  PatternRef vector = rank_up_to(1, op({"Variable", "Constant"}));
+  PatternRef vector = rank_up_to(1, op(names_with(OpRole::kParameter)));
   PatternRef bias_vector = one_of({vector, rank_up_to(1, op({"Identity"}, {vector}))});
   PatternRef bias =
       one_of({op({"BiasAdd"}, {layer_output, anything()}), op_unordered({"Add"}, {layer_output, bias_vector}),
@@ -88,11 +94,11 @@ std::size_t size_of(const LayerMatch& match) { return match.chain().size() + (ma
 /// quantizer must come before it to serve the others too.
 bool is_only_reader(const Graph& graph, const Node* identity) {
   if (!identity || identity->type() != "Identity") return true;
-  const Output before = source_through(identity->input(0), kQuantizer);
-  const std::vector<Use> uses = uses_through(before, kQuantizer);
-  const auto readers = std::ranges::count_if(uses, [](const Use& use) { return use.node->type() != "FakeQuant"; });
+  const Output before = source_through(identity->input(0), OpRole::kQuantizer);
+  const std::vector<Use> uses = uses_through(before, OpRole::kQuantizer);
+  const auto readers = std::ranges::count_if(uses, [](const Use& use) { return !is_quantizer(*use.node); });
   const bool fetched = std::ranges::any_of(
-      graph.outputs(), [&](const Output& output) { return source_through(output, kQuantizer) == before; });
+      graph.outputs(), [&](const Output& output) { return source_through(output, OpRole::kQuantizer) == before; });
   return readers == 1 && !fetched;
 }
 
@@ -164,7 +170,7 @@ std::string why_no_match(const Node& layer) {
 
 std::unordered_map<const Node*, LayerMatch> largest_matches(const Graph& graph) {
   const LayerPatterns patterns;
-  const GraphMatcher matcher(graph, {"FakeQuant"});
+  const GraphMatcher matcher(graph, names_with(OpRole::kQuantizer));
   std::unordered_map<const Node*, LayerMatch> largest;
   for (const PatternRef& root : patterns.whole->alternatives)
     for (const Match& found : matcher.find(root)) {
@@ -224,13 +230,6 @@ LayerSearch find_layers(const Graph& graph, std::string_view scope) {
       search.matches.push_back(found->second);
   }
   return search;
-}
-
-bool is_layer(const Node& node) { return is_one_of(node.type(), kLayers); }
-
-bool in_scope(std::string_view name, std::string_view scope) {
-  if (scope.ends_with('/')) scope.remove_suffix(1);
-  return scope.empty() || (name.size() > scope.size() && name.starts_with(scope) && name[scope.size()] == '/');
 }
 
 }  // namespace miniqat::quantize

@@ -63,11 +63,4 @@ struct LayerSearch {
 /// second one behind a folded one does not count.
 LayerSearch find_layers(const Graph& graph, std::string_view scope);
 
-/// Whether the node is of a layer's type.
-bool is_layer(const Node& node);
-
-/// "conv1" holds "conv1/Conv2D" but neither "conv10/Conv2D" nor "conv1"; "" holds all. A '/' at the end of the scope
-/// does not matter.
-bool in_scope(std::string_view name, std::string_view scope);
-
 }  // namespace miniqat::quantize

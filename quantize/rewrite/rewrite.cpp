@@ -12,6 +12,7 @@
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/fold_pass.h"
+#include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_bits_index.h"
 #include "quantize/rewrite/layer_bits_report.h"
@@ -53,9 +54,9 @@ bool no_layer_is_in(std::string_view scope, const Graph& graph) {
 }
 
 /// What the options asked for in vain.
-std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
-                                  bool is_training) {
-  std::vector<MatchReport> notes;
+std::vector<std::string> remarks_on(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+                                    bool is_training) {
+  std::vector<std::string> remarks;
   const auto nodes = graph.nodes();
   if (options.freeze_bn_delay) {
     const bool freezes =
@@ -65,25 +66,24 @@ std::vector<MatchReport> notes_on(const Graph& graph, const LayerSearch& layers,
       return norm && norm->attributes().is_training;
     });
     if (!freezes && is_training)
-      notes.push_back({"", false,
-                       trains ? "--freeze-bn-delay has no effect on batch norms that were folded before"
-                              : "--freeze-bn-delay has no effect: no batch norm trains here"});
+      remarks.emplace_back(trains ? "--freeze-bn-delay has no effect on batch norms that were folded before"
+                                  : "--freeze-bn-delay has no effect: no batch norm trains here");
   }
   const auto none_is = [&](const auto& wanted) {
     return std::ranges::none_of(nodes, [&](const Node* node) { return wanted(*node); });
   };
   if (options.bn_fold == BnFold::kSingle && is_training &&
       none_is([](const Node& node) { return node.type() == "BatchNormScale"; }))
-    notes.push_back({"", false, "--bn-fold single has no effect: there is no batch norm to fold for training"});
+    remarks.emplace_back("--bn-fold single has no effect: there is no batch norm to fold for training");
   if (options.float_pools && none_is(is_pool))
-    notes.push_back({"", false, "--float-pools has no effect: there is no AvgPool, Mean or Concat"});
+    remarks.emplace_back("--float-pools has no effect: there is no AvgPool, Mean or Concat");
   if (no_layer_is_in(options.scope, graph) && !layers.skips.empty())
-    notes.push_back({"", false, concat("no layer is in scope ", quote(options.scope))});
-  for (std::string& note : notes_on_layer_bits(layers, options)) notes.push_back({"", false, std::move(note)});
-  return notes;
+    remarks.emplace_back(concat("no layer is in scope ", quote(options.scope)));
+  for (std::string& note : notes_on_layer_bits(layers, options)) remarks.push_back(std::move(note));
+  return remarks;
 }
 
-std::vector<std::string> warnings_about(const RewriteOptions& options, const std::vector<MatchReport>& batch_norms,
+std::vector<std::string> warnings_about(const RewriteOptions& options, const std::vector<BatchNormReport>& batch_norms,
                                         bool is_training) {
   std::vector<std::string> warnings;
   if (is_training && options.freeze_bn_delay && *options.freeze_bn_delay < options.quant_delay)
@@ -91,8 +91,7 @@ std::vector<std::string> warnings_about(const RewriteOptions& options, const std
         concat("batch norm freezes at step ", *options.freeze_bn_delay, ", before quantization begins at step ",
                options.quant_delay,
                ": its statistics will be those of the float network, and never follow the quantized one"));
-  const auto fresh =
-      std::ranges::count_if(batch_norms, [](const MatchReport& line) { return line.text.ends_with(kFreshStatistics); });
+  const auto fresh = std::ranges::count(batch_norms, true, &BatchNormReport::fresh_statistics);
   if (fresh > 0)
     warnings.push_back(concat(fresh, fresh == 1 ? " batch norm" : " batch norms",
                               " in primitive ops had no moving statistics; evaluation needs those that ",
@@ -121,7 +120,7 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
     unfold_corrections(graph);
     for (Node* node : graph.nodes()) turn_to_evaluation(graph, *node);
   }
-  std::vector<MatchReport> batch_norms = fold_batch_norms(graph, options, is_training);
+  std::vector<BatchNormReport> batch_norms = fold_batch_norms(graph, options.folding(), is_training);
   const LayerSearch layers = find_layers(graph, options.scope);
   std::vector<std::string> inserted = insert_fake_quants(graph, layers.matches, options, is_training);
   const bool has_inserted = !inserted.empty();
@@ -131,21 +130,16 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   report.conflicts = before.conflicts(graph, layers, options, is_training, has_inserted);
   report.warnings = warnings_about(options, batch_norms, is_training);
   report.batch_norms = std::move(batch_norms);
-  if (std::string note = note_on_float_edges(graph, report); !note.empty())
-    report.matches.push_back({"", false, std::move(note)});
-  if (!still.empty()) report.matches.push_back({"", false, still});
-  for (MatchReport& note : notes_on(graph, layers, options, is_training)) report.matches.push_back(std::move(note));
+  if (std::string note = note_on_float_edges(graph, report); !note.empty()) report.remarks.push_back(std::move(note));
+  if (!still.empty()) report.remarks.push_back(still);
+  for (std::string& remark : remarks_on(graph, layers, options, is_training))
+    report.remarks.push_back(std::move(remark));
   if (options.strict) require_quantized(graph, layers, options, report);
   rollback.commit();
   return report;
 }
 
 }  // namespace
-
-std::span<const std::string_view> names_of(BnFold) {
-  static constexpr std::array<std::string_view, 2> kNames = {"tf", "single"};
-  return kNames;
-}
 
 void RewriteOptions::check() const {
   check_bits("weight_bits", weight_bits);

@@ -8,22 +8,10 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "quantize/fold/fold_pass.h"
 #include "quantize/rewrite/layer_bits.h"
 
 namespace miniqat::quantize {
-
-/// How a batch norm becomes part of its layer while training; derived and compared in docs/rewrite.md. For evaluation
-/// both give the same.
-enum class BnFold {
-  /// As tf.contrib.quantize: the weights are quantized under the moving statistics, corrections make up for the
-  /// difference to the batch's, which come from a second convolution with float weights.
-  kTf,
-  /// One convolution: the batch's statistics are those of the quantized convolution's output, rescaled.
-  kSingle,
-};
-
-/// "tf" and "single", in this order.
-std::span<const std::string_view> names_of(BnFold);
 
 struct RewriteOptions {
   /// 2..16 each.
@@ -53,6 +41,7 @@ struct RewriteOptions {
   std::vector<LayerBits> layer_bits = {};
 
   bool has_symmetric_weights() const { return symmetric || symmetric_weights; }
+  FoldOptions folding() const { return {.freeze_bn_delay = freeze_bn_delay, .bn_fold = bn_fold, .scope = scope}; }
 
   /// Throws Error naming the option that is out of range, or the pattern of layer_bits that asks for asymmetric weights
   /// where all ranges are symmetric.
@@ -106,18 +95,19 @@ struct SettingConflict {
 };
 
 struct RewriteReport {
-  /// For each batch norm (its name in `layer`): folded into which layer, or why not.
-  std::vector<MatchReport> batch_norms;
+  std::vector<BatchNormReport> batch_norms;
   std::vector<MatchReport> matches;
   std::vector<EdgeReport> edges;
   /// Names of the FakeQuants that this call inserted, in order; empty when rewriting again.
   std::vector<std::string> inserted;
+  /// What was asked for in vain, and what stays float or still.
+  std::vector<std::string> remarks;
   /// Options that are legal and hardly meant.
   std::vector<std::string> warnings;
   /// None for the first rewrite of a float graph, and for a second one with the same options.
   std::vector<SettingConflict> conflicts;
 
-  /// A line "note: ..." for each remark on the whole; "" when there is none.
+  /// A line "warning: ..." for each warning and "note: ..." for each remark; "" when there is none.
   std::string notes() const;
   /// For people: notes, matches, skips and edges in aligned columns.
   std::string text() const;

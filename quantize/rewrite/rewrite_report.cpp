@@ -12,7 +12,8 @@
 #include "core/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
-#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_bits_index.h"
 
@@ -23,10 +24,6 @@ constexpr std::array<std::string_view, 6> kStatusNames = {"quantized", "fused", 
                                                           "input",     "statistics", "left float"};
 constexpr std::array<std::string_view, 3> kFoldOps = {"BatchNormFold", "BatchNormCorrection", "BatchNormScale"};
 constexpr std::array<std::string_view, 4> kWeightPath = {"Identity", "Concat", "Mul", "Reshape"};
-
-bool is_quantizer(const Node& node) { return node.type() == "FakeQuant"; }
-
-bool is_parameter(const Node& node) { return node.type() == "Variable" || node.type() == "Constant"; }
 
 /// Says of every edge what became of it.
 class EdgeClassifier {
@@ -112,7 +109,7 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
     return report(EdgeStatus::kFused, fused->second);
   if (is_one_of(consumer.type(), kFoldOps) || is_one_of(tensor.node->type(), kFoldOps))
     return report(EdgeStatus::kFused, "folded batch norm");
-  if (is_relu(consumer) && is_requantized(*tensor.node) && quantizer_after(consumer.output()))
+  if (is_clamp(consumer) && is_requantized(*tensor.node) && quantizer_after(consumer.output()))
     return report(EdgeStatus::kFused, "quantized after " + consumer.name());
 
   const Output origin = origin_of(tensor);
@@ -205,7 +202,7 @@ MatchReport describe_match(const LayerMatch& match, const RewriteOptions& option
   if (match.bypass) text += ", before the bypass " + quantizer_text(*match.before_bypass(), options);
   text += ", output " + quantizer_text(*match.last(), options);
   if (const Node* add = match.post_activation_bypass) {
-    const bool relu_follows = std::ranges::any_of(add->uses(), [](const Use& use) { return is_relu(*use.node); });
+    const bool relu_follows = std::ranges::any_of(add->uses(), [](const Use& use) { return is_clamp(*use.node); });
     text += ", after the bypass " +
             (relu_follows ? arrow(*add, "no quantizer, a Relu follows") : quantizer_text(*add, options));
   }
@@ -309,8 +306,7 @@ std::string note_on_still_batch_norms(const Graph& graph) {
 std::string RewriteReport::notes() const {
   std::string text;
   for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
-  for (const MatchReport& match : matches)
-    if (match.layer.empty()) text += "note: " + match.text + "\n";
+  for (const std::string& remark : remarks) text += "note: " + remark + "\n";
   return text;
 }
 
@@ -318,12 +314,11 @@ std::string RewriteReport::text() const {
   std::size_t matched = 0;
   std::size_t skipped = 0;
   std::vector<std::vector<std::string>> norm_rows;
-  for (const MatchReport& norm : batch_norms)
-    norm_rows.push_back({norm.layer, norm.matched ? "folded" : "not folded", norm.text});
+  for (const BatchNormReport& norm : batch_norms)
+    norm_rows.push_back({norm.batch_norm, norm.folded ? "folded" : "not folded", norm.text});
   std::vector<std::vector<std::string>> layer_rows;
   std::vector<std::vector<std::string>> edge_rows;
   for (const MatchReport& match : matches) {
-    if (match.layer.empty()) continue;
     if (!match.statistics) ++(match.matched ? matched : skipped);
     layer_rows.push_back({match.layer,
                           match.matched      ? "matched"
@@ -334,7 +329,7 @@ std::string RewriteReport::text() const {
   for (const EdgeReport& edge : edges)
     edge_rows.push_back({edge.tensor, "-> " + edge.consumer, std::string(name_of(edge.status)), edge.reason});
 
-  const auto folded = static_cast<std::size_t>(std::ranges::count(batch_norms, true, &MatchReport::matched));
+  const auto folded = static_cast<std::size_t>(std::ranges::count(batch_norms, true, &BatchNormReport::folded));
   std::string text = concat(counted(matched, "layer"), " matched, ", skipped, " skipped; ",
                             batch_norms.empty() ? "" : counted(folded, "batch norm") + " folded; ",
                             counted(inserted.size(), "quantizer"), " inserted\n", notes());

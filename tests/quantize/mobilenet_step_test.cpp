@@ -40,7 +40,8 @@ TEST_P(MobilenetStep, RewritesStrictlyAndTrains) {
   Graph evaluation = graph.clone();
   const RewriteOptions options = {.per_channel = per_channel, .bn_fold = bn_fold, .strict = true};
   const RewriteReport report = create_training_graph(graph, options);
-  for (const MatchReport& norm : report.batch_norms) EXPECT_TRUE(norm.matched) << norm.layer << ": " << norm.text;
+  for (const BatchNormReport& norm : report.batch_norms)
+    EXPECT_TRUE(norm.folded) << norm.batch_norm << ": " << norm.text;
   EXPECT_GE(report.batch_norms.size(), 19u);
   EXPECT_NO_THROW(create_eval_graph(evaluation, options));
 

@@ -261,9 +261,9 @@ INSTANTIATE_TEST_SUITE_P(Cases, Unfoldable,
                          });
 
 /// What is said of a batch norm; empty when nothing is.
-std::string line_on(const std::vector<MatchReport>& lines, const std::string& batch_norm) {
-  for (const MatchReport& line : lines)
-    if (line.layer == batch_norm) return (line.matched ? "folded: " : "not folded: ") + line.text;
+std::string line_on(const std::vector<BatchNormReport>& lines, const std::string& batch_norm) {
+  for (const BatchNormReport& line : lines)
+    if (line.batch_norm == batch_norm) return (line.folded ? "folded: " : "not folded: ") + line.text;
   return "";
 }
 
@@ -294,7 +294,7 @@ TEST_P(Unfoldable, IsReportedAndComputesWhatItDid) {
 TEST_P(Unfoldable, EvaluatesAsItDid) {
   Graph before = graph();
   Graph after = before.clone();
-  fold_batch_norms(after, options(), false);
+  fold_batch_norms(after, options().folding(), false);
   after.verify();
   expect_same_run(before, after, false);
   EXPECT_NO_THROW(create_eval_graph(after, options()));

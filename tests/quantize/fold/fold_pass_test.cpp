@@ -50,9 +50,9 @@ class FoldBatchNorms : public ::testing::TestWithParam<std::tuple<FoldingCase, B
   }
   RewriteOptions options() const { return {.bn_fold = std::get<1>(GetParam())}; }
 
-  void expect_folded(const std::vector<MatchReport>& lines) const {
+  void expect_folded(const std::vector<BatchNormReport>& lines) const {
     ASSERT_EQ(lines.size(), 1u);
-    EXPECT_TRUE(lines[0].matched) << lines[0].text;
+    EXPECT_TRUE(lines[0].folded) << lines[0].text;
   }
 };
 
@@ -60,7 +60,7 @@ TEST_P(FoldBatchNorms, TrainsAsBefore) {
   for (const Way way : {Way::kDouble, Way::kReferenceFloat, Way::kFast}) {
     FoldingNet unfolded(net_case());
     FoldingNet folded(net_case());
-    expect_folded(fold_batch_norms(folded.graph, options(), true));
+    expect_folded(fold_batch_norms(folded.graph, options().folding(), true));
     folded.graph.verify();
     expect_same(run(folded, way, true), run(unfolded, way, true), tolerance(way));
   }
@@ -73,7 +73,7 @@ TEST_P(FoldBatchNorms, TrainsAsBeforeOnceFrozen) {
     for (const std::int64_t step : {1, 2}) {
       FoldingNet unfolded(net_case(3));
       FoldingNet folded(net_case());
-      expect_folded(fold_batch_norms(folded.graph, frozen, true));
+      expect_folded(fold_batch_norms(folded.graph, frozen.folding(), true));
       const Outcome outcome = run(folded, way, true, step);
       expect_same(outcome, run(unfolded, way, true, step), tolerance(way));
       const Tensor before = testing::numbers("net/block/BatchNorm/moving_mean",
@@ -88,10 +88,10 @@ TEST_P(FoldBatchNorms, EvaluatesAsBefore) {
     FoldingNet unfolded(net_case());
     const Outcome expected = run(unfolded, way, false);
     FoldingNet training(net_case());
-    fold_batch_norms(training.graph, options(), true);
+    fold_batch_norms(training.graph, options().folding(), true);
     expect_same(run(training, way, false), expected, tolerance(way));
     FoldingNet evaluation(net_case());
-    expect_folded(fold_batch_norms(evaluation.graph, options(), false));
+    expect_folded(fold_batch_norms(evaluation.graph, options().folding(), false));
     EXPECT_EQ(evaluation.graph.find("net/block/BatchNorm"), nullptr);
     expect_same(run(evaluation, way, false), expected, tolerance(way));
     unfold_corrections(training.graph);
@@ -108,9 +108,9 @@ TEST_P(FoldBatchNorms, EvaluatesAsBefore) {
 
 TEST_P(FoldBatchNorms, TwiceIsTheSameAsOnce) {
   FoldingNet net(net_case());
-  fold_batch_norms(net.graph, options(), true);
+  fold_batch_norms(net.graph, options().folding(), true);
   const std::uint64_t revision = net.graph.revision();
-  const std::vector<MatchReport> again = fold_batch_norms(net.graph, options(), true);
+  const std::vector<BatchNormReport> again = fold_batch_norms(net.graph, options().folding(), true);
   EXPECT_EQ(net.graph.revision(), revision);
   expect_folded(again);
   EXPECT_TRUE(again[0].text.starts_with("already, into net/block/")) << again[0].text;

@@ -8,7 +8,7 @@
 #include "layers/batch_norm.h"
 #include "quantize/fold/fold_pass.h"
 #include "quantize/fold/folded_layer.h"
-#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/op_roles.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/fold/folding_outcome.h"
 
@@ -35,7 +35,7 @@ class FoldPhases : public ::testing::TestWithParam<Layer> {
   FoldingNet net(const RewriteOptions& options) const {
     FoldingNet net({.layer = GetParam()});
     const RewriteReport report = create_training_graph(net.graph, options);
-    EXPECT_TRUE(report.batch_norms.at(0).matched) << report.batch_norms.at(0).text;
+    EXPECT_TRUE(report.batch_norms.at(0).folded) << report.batch_norms.at(0).text;
     return net;
   }
 };

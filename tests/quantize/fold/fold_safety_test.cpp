@@ -133,7 +133,7 @@ TEST_P(FoldSafety, FoldedIsUnfoldedAtGammaZeroAndVarianceZero) {
   for (const auto layer : {FoldingCase::Layer::kConv, FoldingCase::Layer::kDepthwise, FoldingCase::Layer::kMatMul}) {
     FoldingNet unfolded({.layer = layer, .activation = FoldingCase::Activation::kNone});
     FoldingNet folded({.layer = layer, .activation = FoldingCase::Activation::kNone});
-    fold_batch_norms(folded.graph, options(), true);
+    fold_batch_norms(folded.graph, options().folding(), true);
     const auto step = [](FoldingNet& net) {
       Session session(net.graph, kDouble);
       testing::number_variables(net.graph, session);

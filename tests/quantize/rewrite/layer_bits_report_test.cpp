@@ -50,8 +50,8 @@ std::string line(const RewriteReport& report, const std::string& layer) {
 /// But for that on float edges, which is not about bits.
 Names notes(const RewriteReport& report) {
   Names notes;
-  for (const MatchReport& match : report.matches)
-    if (match.layer.empty() && match.text.find("left float") == std::string::npos) notes.push_back(match.text);
+  for (const std::string& remark : report.remarks)
+    if (remark.find("left float") == std::string::npos) notes.push_back(remark);
   return notes;
 }
 

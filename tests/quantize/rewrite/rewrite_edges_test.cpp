@@ -49,7 +49,7 @@ TEST(RewriteEdges, StatisticsInPrimitiveOpsAreNeverQuantized) {
     const RewriteReport report = create_training_graph(ops.graph);
     EXPECT_TRUE(report.inserted.empty()) << report.inserted.front();
     ASSERT_EQ(report.batch_norms.size(), 1u);
-    EXPECT_FALSE(report.batch_norms[0].matched);
+    EXPECT_FALSE(report.batch_norms[0].folded);
   }
 }
 

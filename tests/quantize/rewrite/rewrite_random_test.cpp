@@ -3,6 +3,7 @@
 #include <set>
 
 #include "layers/batch_norm.h"
+#include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "tests/quantize/rewrite/random_rewrite.h"
@@ -68,8 +69,8 @@ TEST(RewriteRandom, NetsHoldEveryOpAndBatchNormsOfEveryFate) {
   std::set<std::string> fates;
   for_random_nets(random_net, 60, [&](Graph& graph, const RewriteOptions& options, std::uint64_t) {
     for (const Node* node : graph.nodes()) types.emplace(node->type());
-    for (const MatchReport& norm : create_training_graph(graph, options).batch_norms)
-      fates.insert(norm.matched ? "folded" : norm.text.substr(0, norm.text.find('[')));
+    for (const BatchNormReport& norm : create_training_graph(graph, options).batch_norms)
+      fates.insert(norm.folded ? "folded" : norm.text.substr(0, norm.text.find('[')));
   });
   for (const char* type : {"Placeholder",
                            "Variable",

@@ -238,9 +238,9 @@ TEST_P(RewriteRandomValues, StayInEvaluation) {
       return;
     }
     Graph evaluation = graph.clone();
-    fold_batch_norms(evaluation, options, false);
+    fold_batch_norms(evaluation, options.folding(), false);
     expect_same(run(evaluation, kDouble, false), expected, 1e-9);
-    fold_batch_norms(graph, options, true);
+    fold_batch_norms(graph, options.folding(), true);
     expect_same(run(graph, kDouble, false), expected, 1e-9);
     unfold_corrections(graph);
     expect_same(run(graph, kDouble, false), expected, 1e-9);

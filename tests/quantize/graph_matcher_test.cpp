@@ -1,4 +1,4 @@
-#include "quantize/rewrite/graph_matcher.h"
+#include "quantize/graph_matcher.h"
 
 #include <gtest/gtest.h>
 

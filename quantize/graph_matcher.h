@@ -80,7 +80,6 @@ class GraphMatcher {
 bool is_one_of(std::string_view type, std::span<const std::string_view> types);
 /// What to look through.
 inline constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
-inline constexpr std::array<std::string_view, 1> kQuantizer = {"FakeQuant"};
 inline constexpr std::array<std::string_view, 2> kQuantizerOrIdentity = {"FakeQuant", "Identity"};
 /// The first tensor upwards, by input 0, whose producer is of none of these types.
 Output source_through(Output tensor, std::span<const std::string_view> types);

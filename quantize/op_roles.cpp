@@ -1,0 +1,64 @@
+#include "quantize/op_roles.h"
+
+#include <algorithm>
+#include <array>
+
+#include "quantize/graph_matcher.h"
+
+namespace miniqat::quantize {
+namespace {
+
+struct Row {
+  std::string_view type;
+  OpRole roles;
+};
+
+constexpr auto kTable = [] {
+  using enum OpRole;
+  return std::to_array<Row>({
+      {"FakeQuant", kQuantizer},
+      {"Variable", kParameter},
+      {"Constant", kParameter},
+      {"Conv2D", kLayer},
+      {"DepthwiseConv2d", kLayer},
+      {"MatMul", kLayer},
+      {"Relu", kClamp | kRequantized},
+      {"Relu6", kClamp | kRequantized},
+      {"Add", kRequantized},
+      {"Mul", kRequantized},
+      {"AvgPool", kPool | kRequantized},
+      {"Mean", kPool | kRequantized},
+      {"Concat", kPool | kRequantized},
+      {"MaxPool", kKeepsRange},
+      {"Dropout", kKeepsRange},
+      {"Pad", kKeepsRange},
+      {"SpaceToBatchND", kKeepsRange},
+      {"Identity", kKeepsRange | kBeforeBatchNorm},
+      {"Reshape", kKeepsRange | kBeforeBatchNorm},
+      {"BatchToSpaceND", kKeepsRange | kBeforeBatchNorm},
+  });
+}();
+
+bool has_one_of(OpRole own, OpRole roles) {
+  return (static_cast<std::uint8_t>(own) & static_cast<std::uint8_t>(roles)) != 0;
+}
+
+}  // namespace
+
+bool has_role(const Node& node, OpRole roles) {
+  const auto row = std::ranges::find(kTable, node.type(), &Row::type);
+  return row != kTable.end() && has_one_of(row->roles, roles);
+}
+
+std::vector<std::string_view> types_with(OpRole roles) {
+  std::vector<std::string_view> types;
+  for (const Row& row : kTable)
+    if (has_one_of(row.roles, roles)) types.push_back(row.type);
+  return types;
+}
+
+Output source_through(Output tensor, OpRole roles) { return source_through(tensor, types_with(roles)); }
+
+std::vector<Use> uses_through(Output tensor, OpRole roles) { return uses_through(tensor, types_with(roles)); }
+
+}  // namespace miniqat::quantize

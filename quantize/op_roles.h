@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace miniqat::quantize {
+
+/// What an op's type means to quantization: folding, rewriting, its report and conversion ask for these, never for a
+/// type that has one. A type may have several; the table in op_roles.cpp says which. A type without any stays in float.
+/// Roles may be joined by `|`.
+enum class OpRole : std::uint8_t {
+  /// FakeQuant.
+  kQuantizer = 1 << 0,
+  /// Variable, Constant: what never changes while a graph runs.
+  kParameter = 1 << 1,
+  /// Sums products of its input with weights: Conv2D, DepthwiseConv2d, MatMul.
+  kLayer = 1 << 2,
+  /// Only clamps, so that the op before it needs no range of its own: Relu, Relu6.
+  kClamp = 1 << 3,
+  /// Its output has the range of its input 0: MaxPool, Reshape, Identity, Pad (zero is exact in every range), ...
+  kKeepsRange = 1 << 4,
+  /// Outside of layers its output gets a range of its own: Add, Mul, AvgPool, Relu, ...
+  kRequantized = 1 << 5,
+  /// Those of them that RewriteOptions::float_pools leaves alone: AvgPool, Mean, Concat.
+  kPool = 1 << 6,
+  /// May stand between a layer and the batch norm that is folded into it: Identity, Reshape, BatchToSpaceND.
+  kBeforeBatchNorm = 1 << 7,
+};
+
+constexpr OpRole operator|(OpRole a, OpRole b) {
+  return static_cast<OpRole>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
+}
+
+/// Whether the node's type has one of the roles.
+bool has_role(const Node& node, OpRole roles);
+/// The types that have one of the roles.
+std::vector<std::string_view> types_with(OpRole roles);
+/// As the functions of these names that take types (graph_matcher.h).
+Output source_through(Output tensor, OpRole roles);
+std::vector<Use> uses_through(Output tensor, OpRole roles);
+
+inline bool is_quantizer(const Node& node) { return has_role(node, OpRole::kQuantizer); }
+inline bool is_parameter(const Node& node) { return has_role(node, OpRole::kParameter); }
+inline bool is_layer(const Node& node) { return has_role(node, OpRole::kLayer); }
+inline bool is_clamp(const Node& node) { return has_role(node, OpRole::kClamp); }
+inline bool keeps_range(const Node& node) { return has_role(node, OpRole::kKeepsRange); }
+inline bool is_requantized(const Node& node) { return has_role(node, OpRole::kRequantized); }
+inline bool is_pool(const Node& node) { return has_role(node, OpRole::kPool); }
+
+}  // namespace miniqat::quantize
