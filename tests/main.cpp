@@ -1,5 +1,6 @@
 // main() of the test programs. Each holds the tests of a folder; --file runs those of one file:
 //   build/release/tests/test_layers --file=layers/conv2d_test.cpp
+// Of tests with a parameter, MINIQAT_FEWER_CASES=n runs one in n, and the first of each suite.
 
 #include <gtest/gtest.h>
 
@@ -7,13 +8,22 @@
 #include <string>
 #include <string_view>
 
+#include "tests/fewer_cases.h"
+
 namespace {
 
 bool is_in(const testing::TestInfo& test, const std::string& file) {
   return std::string_view(test.file()).ends_with("tests/" + file);
 }
 
-/// Leaves the tests of other files out, and what --gtest_filter leaves out. Returns how many there are in `file`.
+/// Adds to what --gtest_filter leaves out.
+void leave_out(const std::string& names) {
+  const std::string filter = GTEST_FLAG_GET(filter);
+  const bool leaves_out = filter.find('-') != std::string::npos;
+  GTEST_FLAG_SET(filter, filter + (leaves_out ? ":" : "-") + names);
+}
+
+/// Leaves the tests of other files out. Returns how many there are in `file`.
 int keep_tests_of(const std::string& file) {
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   std::string own, others;
@@ -32,17 +42,35 @@ int keep_tests_of(const std::string& file) {
     for (int k = 0; k < suite.total_test_count(); ++k)
       (is_in(*suite.GetTestInfo(k), file) ? own : others) += name + "." + suite.GetTestInfo(k)->name() + ":";
   }
-  const std::string filter = GTEST_FLAG_GET(filter);
-  const bool leaves_out = filter.find('-') != std::string::npos;
-  GTEST_FLAG_SET(filter, filter == "*" ? own : filter + (leaves_out ? ":" : "-") + others);
+  if (GTEST_FLAG_GET(filter) == "*")
+    GTEST_FLAG_SET(filter, own);
+  else
+    leave_out(others);
   return total;
+}
+
+void keep_fewer_parameters() {
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  std::string names;
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *all.GetTestSuite(i);
+    miniqat::testing::OneIn chosen(1);
+    for (int k = 0; k < suite.total_test_count(); ++k) {
+      const testing::TestInfo& test = *suite.GetTestInfo(k);
+      if (test.value_param() && !chosen() && k > 0) names += std::string(suite.name()) + "." + test.name() + ":";
+    }
+  }
+  if (!names.empty()) leave_out(names);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (argc < 2) return RUN_ALL_TESTS();
+  if (argc < 2) {
+    keep_fewer_parameters();
+    return RUN_ALL_TESTS();
+  }
   const std::string_view argument = argv[1];
   constexpr std::string_view kFile = "--file=";
   if (argc > 2 || !argument.starts_with(kFile)) {
@@ -54,5 +82,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s: there is no test in a file %s\n", argv[0], file.c_str());
     return 2;
   }
+  keep_fewer_parameters();
   return RUN_ALL_TESTS();
 }

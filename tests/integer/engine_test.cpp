@@ -67,7 +67,7 @@ Shape random_image(Random& random) {
 }
 
 TEST(IntegerEngine, RandomConvolutions) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::fewer(300); ++seed) {
     Random random(seed);
     RandomModel net(seed, random_image(random));
     net.conv2d(static_cast<std::int64_t>(1 + random.below(seed % 3 == 0 ? 70 : 20)));
@@ -77,7 +77,7 @@ TEST(IntegerEngine, RandomConvolutions) {
 }
 
 TEST(IntegerEngine, RandomDepthwiseConvolutions) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::fewer(200); ++seed) {
     Random random(seed);
     RandomModel net(seed, random_image(random));
     net.depthwise_conv2d(seed % 4 == 0 ? 3 : 1);
@@ -87,7 +87,7 @@ TEST(IntegerEngine, RandomDepthwiseConvolutions) {
 }
 
 TEST(IntegerEngine, RandomFullyConnectedLayers) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::fewer(100); ++seed) {
     Random random(seed);
     RandomModel net(seed, {static_cast<std::int64_t>(1 + random.below(300))});
     net.fully_connected(static_cast<std::int64_t>(1 + random.below(150)));
@@ -97,7 +97,7 @@ TEST(IntegerEngine, RandomFullyConnectedLayers) {
 }
 
 TEST(IntegerEngine, RandomPoolsAndPads) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::fewer(200); ++seed) {
     Random random(seed);
     RandomModel net(seed, random_image(random));
     if (seed % 4 == 0) net.max_pool();
@@ -110,7 +110,7 @@ TEST(IntegerEngine, RandomPoolsAndPads) {
 }
 
 TEST(IntegerEngine, RandomPointwiseOperations) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::fewer(200); ++seed) {
     Random random(seed);
     RandomModel net(seed, random_image(random));
     const int a = net.rescale();
@@ -124,7 +124,7 @@ TEST(IntegerEngine, RandomPointwiseOperations) {
 }
 
 TEST(IntegerEngine, RandomNetworks) {
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::fewer(30); ++seed) {
     const Model model = testing::random_network(seed);
     Random random(seed);
     expect_same(model, random_images(random, model, 1 + static_cast<std::int64_t>(seed % 5)), concat("seed ", seed));
@@ -281,7 +281,7 @@ TEST(IntegerEngine, LayersOfLenetsSize) {
 }
 
 TEST(IntegerEngine, KernelsThatThisMachineWouldNotTake) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::fewer(60); ++seed) {
     Random random(seed);
     RandomModel net(seed, random_image(random));
     const bool depthwise = seed % 2 == 0;
@@ -379,7 +379,7 @@ TEST(IntegerEngine, RefusesWrongModelsAndImages) {
 
 TEST(Requantization, FactorsGiveTheSameIntegers) {
   Random random(1);
-  for (int i = 0; i < 200'000; ++i) {
+  for (std::uint64_t i = 0; i < testing::fewer(200'000); ++i) {
     const Multiplier multiplier{.mantissa = static_cast<std::int32_t>(random.bits() >> (1 + random.below(31))),
                                 .shift = static_cast<std::int32_t>(1 + random.below(62))};
     auto sum = static_cast<std::int32_t>(random.bits()) >> random.below(32);
