@@ -27,6 +27,14 @@ using miniqat::constant;
 using miniqat::placeholder;
 using miniqat::variable;
 
+template <class... Ops>
+struct OpList {};
+
+/// All of them: what graph JSON knows.
+using AllOps = OpList<Conv2d, DepthwiseConv2d, MatMul, BiasAdd, Add, Sub, Mul, Div, Rsqrt, Reciprocal, Square, Relu,
+                      Relu6, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat, Pad, SpaceToBatchNd,
+                      BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
+
 /// Makes the ops of core and layers known to graph JSON. Idempotent.
 void register_ops();
 
