@@ -19,6 +19,7 @@ using integer::Concat;
 using integer::Grid;
 using integer::Layer;
 using integer::LayerKind;
+using integer::Lookup;
 using integer::MaxPool;
 using integer::Model;
 using integer::Mul;
@@ -288,6 +289,14 @@ class Translator {
         {tensors_[operation.inputs[0]], graph_.list<std::int64_t>(operation.name + "/paddings", pb::INT64, extents),
          parameters(operation.output).zero_point},
         to.name);
+  }
+
+  /// Picks the table's integers: exact, and the same for any function.
+  void translate(const Operation& operation, const Lookup& lookup) {
+    const std::string wide =
+        graph_.node("Cast", {tensors_[operation.inputs[0]]}, operation.name + "/indices", {{"to", pb::INT32}});
+    const std::string table = graph_.list<std::uint8_t>(operation.name + "/table", pb::UINT8, std::span(lookup.table));
+    tensors_[operation.output] = graph_.node("Gather", {table, wide}, model_.output_of(operation).name);
   }
 
   const Model& model_;

@@ -17,6 +17,7 @@ using integer::Concat;
 using integer::Grid;
 using integer::Layer;
 using integer::LayerKind;
+using integer::Lookup;
 using integer::MaxPool;
 using integer::Model;
 using integer::Mul;
@@ -98,6 +99,7 @@ class Exporter {
   void add_pool(OperatorKind kind, const Window2d& window, std::int32_t input, const TfliteTarget& target);
   std::int32_t add(const Reshape&);
   std::int32_t add(const Pad& pad) { return graph_.padded(input(), pad.paddings, out(), std::nullopt); }
+  std::int32_t add(const Lookup& lookup) { return graph_.looked_up(input(), in().shape, lookup.table, out()); }
 
   const Model& model_;
   const TfliteOptions& options_;

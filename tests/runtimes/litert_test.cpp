@@ -63,6 +63,7 @@ constexpr double kAverages = 0.95;
 
 const std::vector<Kind> kKinds = {
     {"MaxPool", 1, 0, [](RandomModel& net) { net.max_pool(); }},
+    {"Lookup", 1, 0, [](RandomModel& net) { net.lookup(); }},
     {"Pad", 1, 0, [](RandomModel& net) { net.pad(); }},
     {"Reshape", 1, 0,
      [](RandomModel& net) {
