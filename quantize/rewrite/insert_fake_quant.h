@@ -22,8 +22,8 @@ namespace miniqat::quantize {
 ///
 /// Requantized ops (op_roles.h) outside these that are fed by a quantized tensor (also through each other and through
 /// ops that keep the range) get `<op name>/activation_<Type>_quant`, unless their only reader
-/// is a Relu or Relu6, which is then quantized instead. With quantize_input, float placeholders that feed a layer in
-/// scope get `<placeholder>/input_quant`.
+/// is a Relu or Relu6, which is then quantized instead. What has an output_range() has that as its fixed range. With
+/// quantize_input, float placeholders that feed a layer in scope get `<placeholder>/input_quant`.
 ///
 /// On an activation, all consumers and the graph outputs move to the quantizer, and a tensor that feeds a quantizer
 /// already (also through Reshape or Identity) is left alone. A quantizer of weights serves layers only: a weight
