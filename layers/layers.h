@@ -17,6 +17,7 @@
 #include "layers/pool.h"
 #include "layers/relu.h"
 #include "layers/reshape.h"
+#include "layers/sigmoid.h"
 #include "layers/softmax.h"
 #include "layers/softmax_cross_entropy.h"
 #include "layers/space_to_batch.h"
@@ -32,7 +33,7 @@ struct OpList {};
 
 /// All of them: what graph JSON knows.
 using AllOps = OpList<Conv2d, DepthwiseConv2d, MatMul, BiasAdd, Add, Sub, Mul, Div, Rsqrt, Reciprocal, Square, Relu,
-                      Relu6, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat, Pad, SpaceToBatchNd,
+                      Relu6, Sigmoid, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat, Pad, SpaceToBatchNd,
                       BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
 
 /// Makes the ops of core and layers known to graph JSON. Idempotent.

@@ -30,6 +30,7 @@ constexpr auto kRows = [] {
       {"AvgPool", kPool | kRequantized},
       {"Mean", kPool | kRequantized},
       {"Concat", kPool | kRequantized},
+      {"Sigmoid", kTable | kRequantized, OutputRange{0, 1}},
       {"MaxPool", kKeepsRange},
       {"Dropout", kKeepsRange},
       {"Pad", kKeepsRange},

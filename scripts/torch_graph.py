@@ -91,6 +91,7 @@ def fake_quant(attrs, x, low, high):
 UNARY = {
     "Relu": lambda x: x.relu(),
     "Relu6": F.relu6,
+    "Sigmoid": torch.sigmoid,
 }
 
 OPS = {

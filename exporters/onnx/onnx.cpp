@@ -1,6 +1,7 @@
 #include "exporters/onnx/onnx.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 
@@ -32,6 +33,9 @@ using integer::TensorInfo;
 // INT4 came with opset 21. (Opset 22 has another MaxPool, which ONNX Runtime 1.30 does not run on integers.)
 constexpr std::int64_t kOpset = 21;
 constexpr std::int64_t kIrVersion = 10;
+
+/// Functions that are operators of ONNX by the same names.
+constexpr std::array<std::string_view, 1> kFunctions = {"Sigmoid"};
 
 /// ONNX wants images as [n, c, h, w]. Every tensor of three axes an example is taken for one.
 bool is_image(const Shape& example) { return example.rank() == 3; }
@@ -291,8 +295,10 @@ class Translator {
         to.name);
   }
 
-  /// Picks the table's integers: exact, and the same for any function.
+  /// A function by its operator, for which runtimes have tables of their own; any other picks the table's integers.
   void translate(const Operation& operation, const Lookup& lookup) {
+    if (std::ranges::find(kFunctions, lookup.function) != kFunctions.end())
+      return finish(operation, graph_.node(lookup.function, real_inputs(operation), operation.name));
     const std::string wide =
         graph_.node("Cast", {tensors_[operation.inputs[0]]}, operation.name + "/indices", {{"to", pb::INT32}});
     const std::string table = graph_.list<std::uint8_t>(operation.name + "/table", pb::UINT8, std::span(lookup.table));
