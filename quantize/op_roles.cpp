@@ -31,6 +31,7 @@ constexpr auto kRows = [] {
       {"Mean", kPool | kRequantized},
       {"Concat", kPool | kRequantized},
       {"Sigmoid", kTable | kRequantized, OutputRange{0, 1}},
+      {"HardSwish", kTable | kRequantized},
       {"MaxPool", kKeepsRange},
       {"Dropout", kKeepsRange},
       {"Pad", kKeepsRange},

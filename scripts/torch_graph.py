@@ -92,6 +92,7 @@ UNARY = {
     "Relu": lambda x: x.relu(),
     "Relu6": F.relu6,
     "Sigmoid": torch.sigmoid,
+    "HardSwish": F.hardswish,
 }
 
 OPS = {

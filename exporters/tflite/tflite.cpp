@@ -42,10 +42,12 @@ struct Function {
   OperatorKind kind;
   /// The only grid that the operator writes to; any where there is none.
   std::optional<Grid> grid = {};
+  std::int32_t int8_version = 2;
 };
 
-const std::array<Function, 1> kFunctions = {
-    {{.name = "Sigmoid", .kind = OperatorKind::LOGISTIC, .grid = Grid{.scale = 1.0f / 256, .zero_point = 0}}}};
+const std::array<Function, 2> kFunctions = {
+    {{.name = "Sigmoid", .kind = OperatorKind::LOGISTIC, .grid = Grid{.scale = 1.0f / 256, .zero_point = 0}},
+     {.name = "HardSwish", .kind = OperatorKind::HARD_SWISH, .int8_version = 1}}};
 
 std::int32_t to_int(std::int64_t extent) { return static_cast<std::int32_t>(extent); }
 
@@ -284,7 +286,8 @@ std::int32_t Exporter::add(const Lookup& lookup) {
   if (function == kFunctions.end() || out().grid.bits != 8 || out().grid != function->grid.value_or(out().grid))
     return graph_.looked_up(input(), in().shape, lookup.table, out());
   return graph_.clamped(who(), out(), operation_->clamp, false, kByteMax, [&](const TfliteTarget& target) {
-    graph_.file().add_operator({.kind = function->kind, .version = graph_.version()}, {input()}, target.tensor);
+    graph_.file().add_operator({.kind = function->kind, .version = graph_.is_signed() ? function->int8_version : 1},
+                               {input()}, target.tensor);
   });
 }
 
