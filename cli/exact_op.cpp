@@ -9,6 +9,7 @@
 #include "core/random.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
+#include "quantize/op_roles.h"
 
 namespace miniqat::cli {
 namespace {
@@ -305,17 +306,18 @@ std::vector<Bounded> ExactOp::trial_backward(const std::vector<Bounded>& d_outpu
   std::vector<Bounded> result(exact.size());
   for (std::size_t k = 0; k < exact.size(); ++k)
     if (exact[k].defined()) result[k] = trials.bounded(k, terms_inside(), arriving);
-  if (is_one_of(op_.type(), {"Softmax", "SoftmaxCrossEntropy"})) add_probability_rounding(result[0], arriving);
+  const bool gives_probabilities = is_one_of(op_.type(), {"Softmax", "SoftmaxCrossEntropy"});
+  if (gives_probabilities || quantize::output_range(op_.type())) add_probability_rounding(result[0], arriving);
   if (op_.type() == "BatchNorm") add_statistics_rounding(result[0], d_outputs[0]);
   return result;
 }
 
 /// A probability near 1 has a rounding of its own, which differences of probabilities and gradients keep though they
-/// cancel: no move of the logits makes it.
+/// cancel: no move of the logits makes it. So does a result near the end of its known range.
 void ExactOp::add_probability_rounding(Bounded& d_logits, double arriving) const {
   if (!d_logits.value.defined()) return;
   const Shape& shape = d_logits.value.shape();
-  const double rows = op_.type() == "Softmax" ? 1 : static_cast<double>(shape[0]);
+  const double rows = op_.type() == "SoftmaxCrossEntropy" ? static_cast<double>(shape[0]) : 1;
   for (double& e : d_logits.error.values<double>()) e += 4 * kRounding * arriving / rows;
 }
 

@@ -118,7 +118,16 @@ struct Pad {
   std::vector<std::array<std::int64_t, 2>> paddings;
 };
 
-using Action = std::variant<Layer, Add, Mul, Rescale, Concat, AveragePool, MaxPool, Reshape, Pad>;
+/// y = table[x]: a function of one real number, element by element, between the grids of input and output. (An integer
+/// beyond the input's grid, which no model makes, counts as its last.)
+struct Lookup {
+  /// What the table holds ("Sigmoid"), as names of tensors are. A format with an operator for it may write that.
+  std::string function;
+  /// One for each integer of the input's grid, 2^bits, each within the operation's clamp.
+  std::vector<std::uint8_t> table = {};
+};
+
+using Action = std::variant<Layer, Add, Mul, Rescale, Concat, AveragePool, MaxPool, Reshape, Pad, Lookup>;
 
 struct Operation {
   /// The evaluation graph's node that it comes from ("conv1/Conv2D_Fold").

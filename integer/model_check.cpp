@@ -11,6 +11,10 @@ namespace {
 
 constexpr std::int64_t kLargestExtent = 65536;
 
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) { return c >= ' ' && c < 127; });
+}
+
 std::string name_of(const Operation& operation) {
   return concat("[", type_name(operation.action), " ", quote(operation.name), "]");
 }
@@ -182,6 +186,17 @@ class OperationCheck {
     require_output_shape(padded);
   }
 
+  void check(const Lookup& lookup) const {
+    require_inputs(1);
+    require_same_shapes();
+    require(is_plain_name(lookup.function), "has a function whose name is empty or holds more than printable ASCII");
+    const auto integers = static_cast<std::size_t>(input().grid.quant_max()) + 1;
+    require(lookup.table.size() == integers, "has a table of ", lookup.table.size(), " for ", integers, " integers");
+    for (const std::uint8_t y : lookup.table)
+      require(y >= operation_.clamp.min && y <= operation_.clamp.max, "has a table with ", int{y},
+              ", which is beyond its clamp");
+  }
+
   const Model& model_;
   const Operation& operation_;
 };
@@ -242,9 +257,7 @@ void OperationCheck::require_sums_fit(const Layer& layer) const {
 
 /// Messages quote names, and whoever reads the model may print them.
 void check_name(const std::string& name, std::string_view whose) {
-  const bool plain = std::ranges::all_of(name, [](unsigned char c) { return c >= ' ' && c < 127; });
-  if (name.empty() || !plain)
-    fail("integer model: the name of ", whose, " is empty or holds more than printable ASCII");
+  if (!is_plain_name(name)) fail("integer model: the name of ", whose, " is empty or holds more than printable ASCII");
 }
 
 void check_tensor(const TensorInfo& tensor) {

@@ -7,6 +7,7 @@
 #include "integer/batch_shape.h"
 #include "integer/kernels/convolution.h"
 #include "integer/kernels/depthwise.h"
+#include "integer/kernels/lookup.h"
 #include "integer/kernels/pointwise.h"
 #include "integer/kernels/pools.h"
 #include "integer/reference/engine.h"
@@ -59,6 +60,9 @@ class Maker {
     return std::make_unique<CopyStep>(input().shape.elements());
   }
   std::unique_ptr<Step> operator()(const Pad&) const { return std::make_unique<PadStep>(model_, operation_); }
+  std::unique_ptr<Step> operator()(const Lookup& lookup) const {
+    return std::make_unique<LookupStep>(lookup, input().shape.elements());
+  }
 
  private:
   const TensorInfo& input() const { return model_.input_of(operation_); }

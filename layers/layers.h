@@ -10,6 +10,7 @@
 #include "layers/depthwise_conv2d.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
+#include "layers/hard_swish.h"
 #include "layers/identity.h"
 #include "layers/matmul.h"
 #include "layers/mean.h"
@@ -17,6 +18,7 @@
 #include "layers/pool.h"
 #include "layers/relu.h"
 #include "layers/reshape.h"
+#include "layers/sigmoid.h"
 #include "layers/softmax.h"
 #include "layers/softmax_cross_entropy.h"
 #include "layers/space_to_batch.h"
@@ -26,6 +28,14 @@ namespace miniqat::layers {
 using miniqat::constant;
 using miniqat::placeholder;
 using miniqat::variable;
+
+template <class... Ops>
+struct OpList {};
+
+/// All of them: what graph JSON knows.
+using AllOps = OpList<Conv2d, DepthwiseConv2d, MatMul, BiasAdd, Add, Sub, Mul, Div, Rsqrt, Reciprocal, Square, Relu,
+                      Relu6, Sigmoid, HardSwish, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat, Pad,
+                      SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
 
 /// Makes the ops of core and layers known to graph JSON. Idempotent.
 void register_ops();

@@ -11,9 +11,10 @@ namespace {
 struct Row {
   std::string_view type;
   OpRole roles;
+  std::optional<OutputRange> range = {};
 };
 
-constexpr auto kTable = [] {
+constexpr auto kRows = [] {
   using enum OpRole;
   return std::to_array<Row>({
       {"FakeQuant", kQuantizer},
@@ -29,6 +30,8 @@ constexpr auto kTable = [] {
       {"AvgPool", kPool | kRequantized},
       {"Mean", kPool | kRequantized},
       {"Concat", kPool | kRequantized},
+      {"Sigmoid", kTable | kRequantized, OutputRange{0, 1}},
+      {"HardSwish", kTable | kRequantized},
       {"MaxPool", kKeepsRange},
       {"Dropout", kKeepsRange},
       {"Pad", kKeepsRange},
@@ -40,19 +43,30 @@ constexpr auto kTable = [] {
 }();
 
 bool has_one_of(OpRole own, OpRole roles) {
-  return (static_cast<std::uint8_t>(own) & static_cast<std::uint8_t>(roles)) != 0;
+  return (static_cast<std::uint16_t>(own) & static_cast<std::uint16_t>(roles)) != 0;
+}
+
+/// Null for a type without roles.
+const Row* row_of(std::string_view type) {
+  const auto row = std::ranges::find(kRows, type, &Row::type);
+  return row != kRows.end() ? &*row : nullptr;
 }
 
 }  // namespace
 
 bool has_role(const Node& node, OpRole roles) {
-  const auto row = std::ranges::find(kTable, node.type(), &Row::type);
-  return row != kTable.end() && has_one_of(row->roles, roles);
+  const Row* row = row_of(node.type());
+  return row && has_one_of(row->roles, roles);
+}
+
+std::optional<OutputRange> output_range(std::string_view type) {
+  const Row* row = row_of(type);
+  return row ? row->range : std::nullopt;
 }
 
 std::vector<std::string_view> types_with(OpRole roles) {
   std::vector<std::string_view> types;
-  for (const Row& row : kTable)
+  for (const Row& row : kRows)
     if (has_one_of(row.roles, roles)) types.push_back(row.type);
   return types;
 }

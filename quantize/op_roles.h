@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace miniqat::quantize {
 /// What an op's type means to quantization: folding, rewriting, its report and conversion ask for these, never for a
 /// type that has one. A type may have several; the table in op_roles.cpp says which. A type without any stays in float.
 /// Roles may be joined by `|`.
-enum class OpRole : std::uint8_t {
+enum class OpRole : std::uint16_t {
   /// FakeQuant.
   kQuantizer = 1 << 0,
   /// Variable, Constant: what never changes while a graph runs.
@@ -28,14 +29,27 @@ enum class OpRole : std::uint8_t {
   kPool = 1 << 6,
   /// May stand between a layer and the batch norm that is folded into it: Identity, Reshape, BatchToSpaceND.
   kBeforeBatchNorm = 1 << 7,
+  /// A function of one number without attributes, which among integers is a table: Sigmoid.
+  kTable = 1 << 8,
 };
 
 constexpr OpRole operator|(OpRole a, OpRole b) {
-  return static_cast<OpRole>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
+  return static_cast<OpRole>(static_cast<std::uint16_t>(a) | static_cast<std::uint16_t>(b));
 }
 
 /// Whether the node's type has one of the roles.
 bool has_role(const Node& node, OpRole roles);
+/// [low, high): where an op's results lie whatever it reads. Its quantizer does not observe them but takes this range,
+/// up to a step below `high`: at b bits the scale is (high - low) 2^-b, which is what TensorFlow Lite asks for.
+struct OutputRange {
+  double low = 0;
+  double high = 1;
+
+  /// The last number at so many bits.
+  double last(int bits) const { return high - (high - low) / static_cast<double>(1 << bits); }
+};
+std::optional<OutputRange> output_range(std::string_view type);
+
 /// The types that have one of the roles.
 std::vector<std::string_view> types_with(OpRole roles);
 /// As the functions of these names that take types (graph_matcher.h).

@@ -87,14 +87,21 @@ def fake_quant(attrs, x, low, high):
     return torch.fake_quantize_per_tensor_affine(x, scale, zero_point, quant_min, quant_max)
 
 
+# Functions of one number, element by element.
+UNARY = {
+    "Relu": lambda x: x.relu(),
+    "Relu6": F.relu6,
+    "Sigmoid": torch.sigmoid,
+    "HardSwish": F.hardswish,
+}
+
 OPS = {
     "Conv2D": conv2d,
     "DepthwiseConv2d": depthwise_conv2d,
     "MatMul": matmul,
     "BiasAdd": lambda attrs, x, biases: x + biases,
     "Mul": lambda attrs, a, b: a * b,
-    "Relu": lambda attrs, x: x.relu(),
-    "Relu6": lambda attrs, x: F.relu6(x),
+    **{name: lambda attrs, x, function=function: function(x) for name, function in UNARY.items()},
     "Reshape": lambda attrs, x: x.reshape(attrs["shape"]),
     "MaxPool": max_pool,
     "AvgPool": avg_pool,

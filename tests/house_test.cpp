@@ -146,7 +146,7 @@ std::vector<std::string> mentions(const fs::path& page, const std::string& patte
 
 /// The targets that CMakeLists.txt files make of sources, as "folder/target": binaries lie in build/<preset>/<folder>/.
 std::set<std::string> programs() {
-  std::set<std::string> found = {"cli/miniqat"};
+  std::set<std::string> found = {"cli/miniqat", "tests/miniqat_differential"};
   const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
   for (const fs::path& file : sources("tests"))
     if (file.parent_path() != tests) found.insert("tests/test_" + fs::relative(file, tests).begin()->string());
@@ -165,7 +165,7 @@ std::set<std::string> programs() {
 
 std::vector<fs::path> pages() {
   const fs::path root = MINIQAT_SOURCE_DIR;
-  std::vector<fs::path> files = {root / "README.md"};
+  std::vector<fs::path> files = {root / "README.md", root / "CONTRIBUTING.md"};
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / "docs"))
     if (entry.path().extension() == ".md") files.push_back(entry.path());
   return files;
@@ -191,6 +191,16 @@ TEST(House, PagesNameProgramsThatThereAre) {
     expect_all(page, R"(\b((?:bench|peer)_\w+))", targets);
   }
   EXPECT_GT(checked, 0u);
+}
+
+TEST(House, TheGuideToAdditionsNamesFilesThatThereAre) {
+  const fs::path root = MINIQAT_SOURCE_DIR;
+  std::size_t checked = 0;
+  for (const std::string& file : mentions(root / "CONTRIBUTING.md", R"(`(\w+/[\w/]+\.(?:h|cpp|md|txt|fbs|py))`)")) {
+    EXPECT_TRUE(fs::exists(root / file)) << file;
+    ++checked;
+  }
+  EXPECT_GT(checked, 40u);
 }
 
 }  // namespace

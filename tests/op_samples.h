@@ -46,18 +46,29 @@ struct BadOpSample {
   std::string message;
 };
 
-// One pair of tables a group of ops, in op_samples_<group>.cpp. Every registered op needs a sample and a bad sample.
-std::vector<OpSample> layer_samples();  // Conv2D DepthwiseConv2d MatMul MaxPool AvgPool BatchNorm
+/// Every op's. Every registered op needs a sample and a bad sample.
+std::vector<OpSample> all_samples();
+std::vector<BadOpSample> all_bad_samples();
+
+/// An op of one float tensor of any shape, without attributes, and the range of its samples' numbers.
+struct UnaryType {
+  std::string type;
+  double low = 0;
+  double high = 0;
+};
+/// The ops whose samples all are of that kind, sorted: fuzzers and random nets use them without a word about each.
+std::vector<UnaryType> unary_types();
+
+// The tables, a pair for a group of ops, in op_samples_<group>.cpp.
+std::vector<OpSample> layer_samples();
 std::vector<BadOpSample> bad_layer_samples();
-std::vector<OpSample>
-pointwise_samples();  // BiasAdd Add Sub Mul Div Rsqrt Reciprocal Square Relu Relu6 Identity Softmax Dropout
+std::vector<OpSample> pointwise_samples();
 std::vector<BadOpSample> bad_pointwise_samples();
-// Reshape Concat Pad SpaceToBatchND BatchToSpaceND Mean SoftmaxCrossEntropy Placeholder Variable Constant
 std::vector<OpSample> structure_samples();
 std::vector<BadOpSample> bad_structure_samples();
-std::vector<OpSample> fake_quant_samples();  // FakeQuant
+std::vector<OpSample> fake_quant_samples();
 std::vector<BadOpSample> bad_fake_quant_samples();
-std::vector<OpSample> folding_samples();  // BatchNormFold BatchNormCorrection BatchNormScale
+std::vector<OpSample> folding_samples();
 std::vector<BadOpSample> bad_folding_samples();
 
 }  // namespace miniqat::testing

@@ -53,6 +53,11 @@ void add_activation_samples(std::vector<OpSample>& samples) {
     samples.push_back({.type = type, .label = "all clipped", .inputs = {floats({7})}, .low = -5, .high = -1});
     samples.push_back({.type = type, .label = "large", .inputs = {floats({129, 131})}, .low = -9, .high = 9});
   }
+  for (const char* type : {"Sigmoid", "HardSwish"}) {
+    samples.push_back({.type = type, .label = "both signs", .inputs = {floats({2, 5, 5, 3})}, .low = -9, .high = 9});
+    samples.push_back({.type = type, .label = "scalar", .inputs = {floats({})}, .low = -2, .high = 2});
+    samples.push_back({.type = type, .label = "large", .inputs = {floats({129, 131})}, .low = -5, .high = 5});
+  }
   samples.push_back({.type = "Softmax", .label = "vector", .inputs = {floats({7})}, .low = -3, .high = 3});
   samples.push_back({.type = "Softmax", .label = "matrix", .inputs = {floats({5, 10})}, .low = -3, .high = 3});
   samples.push_back({.type = "Softmax", .label = "one class", .inputs = {floats({5, 1})}, .low = -3, .high = 3});
@@ -113,7 +118,8 @@ std::vector<BadOpSample> bad_pointwise_samples() {
     add(type, "one input", {floats({3})}, "takes 2 inputs, 1 is given");
     add(type, "integers", {floats({4}), integers}, "input 1 must be float32, is int32");
   }
-  for (const char* type : {"Rsqrt", "Reciprocal", "Square", "Relu", "Relu6", "Softmax", "Dropout"}) {
+  for (const char* type :
+       {"Rsqrt", "Reciprocal", "Square", "Relu", "Relu6", "Sigmoid", "HardSwish", "Softmax", "Dropout"}) {
     add(type, "integers", {integers}, "must be float32, is int32");
     add(type, "two inputs", {floats({3}), floats({3})}, "takes 1 input, 2 are given");
   }

@@ -187,6 +187,11 @@ class Emitter {
     return text;
   }
 
+  void emit(const integer::Lookup& lookup) {
+    append_array(c_.data, "uint8_t", named("table"), lookup.table);
+    call("look_up", named("table"), ", ", x(), ", ", y(), ", ", output().shape.elements());
+  }
+
   const integer::Model& model_;
   const Operation& operation_;
   const CMemory& memory_;

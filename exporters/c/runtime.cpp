@@ -284,6 +284,13 @@ static void pad(const struct padding *p, const uint8_t *x, uint8_t *y) {
 }
 )c";
 
+constexpr std::string_view kLookUp = R"c(
+/* A function of one number: its result for each integer. */
+static void look_up(const uint8_t *table, const uint8_t *x, uint8_t *y, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) y[i] = table[x[i]];
+}
+)c";
+
 /// In an order in which a compiler can read them.
 const std::vector<Piece>& pieces() {
   static const std::vector<Piece> all = {{"output", {}, kOutput},
@@ -300,7 +307,8 @@ const std::vector<Piece>& pieces() {
                                          {"multiply", {"output"}, kMultiply},
                                          {"rescale", {"output"}, kRescale},
                                          {"join", {"rescale"}, kJoin},
-                                         {"pad", {}, kPad}};
+                                         {"pad", {}, kPad},
+                                         {"look_up", {}, kLookUp}};
   return all;
 }
 

@@ -171,6 +171,8 @@ class Generator {
                               in_comment(operation.name), "\", ", inputs, " to ", model_.output_of(operation).shape);
     if (const auto* layer = std::get_if<integer::Layer>(&operation.action))
       text += concat(", weights ", layer->filter, " of ", layer->weight_bits, " bits");
+    if (const auto* lookup = std::get_if<integer::Lookup>(&operation.action))
+      text += ", " + in_comment(lookup->function);
     return text;
   }
 

@@ -1,6 +1,7 @@
 #include "exporters/onnx/onnx.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 
@@ -19,6 +20,7 @@ using integer::Concat;
 using integer::Grid;
 using integer::Layer;
 using integer::LayerKind;
+using integer::Lookup;
 using integer::MaxPool;
 using integer::Model;
 using integer::Mul;
@@ -31,6 +33,9 @@ using integer::TensorInfo;
 // INT4 came with opset 21. (Opset 22 has another MaxPool, which ONNX Runtime 1.30 does not run on integers.)
 constexpr std::int64_t kOpset = 21;
 constexpr std::int64_t kIrVersion = 10;
+
+/// Functions that are operators of ONNX by the same names.
+constexpr std::array<std::string_view, 2> kFunctions = {"Sigmoid", "HardSwish"};
 
 /// ONNX wants images as [n, c, h, w]. Every tensor of three axes an example is taken for one.
 bool is_image(const Shape& example) { return example.rank() == 3; }
@@ -288,6 +293,16 @@ class Translator {
         {tensors_[operation.inputs[0]], graph_.list<std::int64_t>(operation.name + "/paddings", pb::INT64, extents),
          parameters(operation.output).zero_point},
         to.name);
+  }
+
+  /// A function by its operator, for which runtimes have tables of their own; any other picks the table's integers.
+  void translate(const Operation& operation, const Lookup& lookup) {
+    if (std::ranges::find(kFunctions, lookup.function) != kFunctions.end())
+      return finish(operation, graph_.node(lookup.function, real_inputs(operation), operation.name));
+    const std::string wide =
+        graph_.node("Cast", {tensors_[operation.inputs[0]]}, operation.name + "/indices", {{"to", pb::INT32}});
+    const std::string table = graph_.list<std::uint8_t>(operation.name + "/table", pb::UINT8, std::span(lookup.table));
+    tensors_[operation.output] = graph_.node("Gather", {table, wide}, model_.output_of(operation).name);
   }
 
   const Model& model_;

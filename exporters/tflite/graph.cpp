@@ -101,4 +101,29 @@ std::int32_t TfliteGraph::padded(std::int32_t tensor, const std::vector<std::arr
   return output;
 }
 
+std::int32_t TfliteGraph::looked_up(std::int32_t tensor, const Shape& shape, const std::vector<std::uint8_t>& table,
+                                    const TensorInfo& to) {
+  std::vector<std::uint8_t> bytes;
+  for (const std::uint8_t q : table) bytes.push_back(static_cast<std::uint8_t>(q - shift()));
+  const auto size = static_cast<std::int32_t>(table.size());
+  const std::int32_t values = file_.add_constant(on_grid(to.name + "/table", {size}, to.grid), bytes);
+  // GATHER wants indices of 32 bits, from 0 on.
+  const auto add_indices = [&](const char* what) {
+    return file_.add_tensor({.name = to.name + what, .shape = tflite_shape(shape), .type = TensorType::INT32});
+  };
+  std::int32_t indices = add_indices("/indices");
+  file_.add_operator({.kind = OperatorKind::CAST}, {tensor}, indices);
+  if (is_signed_) {
+    const std::int32_t raised = add_indices("/raised");
+    file_.add_operator({.kind = OperatorKind::ADD,
+                        .options_type = Options::AddOptions,
+                        .options = CreateAddOptions(builder(), tflite_schema::Activation::NONE).Union()},
+                       {indices, add_integers(to.name + "/shift", {1}, {shift()})}, raised);
+    indices = raised;
+  }
+  const std::int32_t output = add_tensor(to);
+  file_.add_operator({.kind = OperatorKind::GATHER, .version = version()}, {values, indices}, output);
+  return output;
+}
+
 }  // namespace miniqat::exporters

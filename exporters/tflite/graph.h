@@ -55,6 +55,10 @@ class TfliteGraph {
   std::int32_t padded(std::int32_t tensor, const std::vector<std::array<std::int64_t, 2>>& paddings,
                       const integer::TensorInfo& to, std::optional<std::int32_t> value);
 
+  /// table[q] for each integer q of `tensor`, of that shape, as ours count them.
+  std::int32_t looked_up(std::int32_t tensor, const Shape& shape, const std::vector<std::uint8_t>& table,
+                         const integer::TensorInfo& to);
+
  private:
   TfliteTensor on_grid(const std::string& name, std::vector<std::int32_t> shape, const integer::Grid& grid) const;
   /// One integer of a grid, for all places of a tensor.

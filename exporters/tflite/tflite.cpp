@@ -1,6 +1,9 @@
 #include "exporters/tflite/tflite.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 
 #include "core/error.h"
 #include "exporters/tflite/graph.h"
@@ -17,6 +20,7 @@ using integer::Concat;
 using integer::Grid;
 using integer::Layer;
 using integer::LayerKind;
+using integer::Lookup;
 using integer::MaxPool;
 using integer::Model;
 using integer::Mul;
@@ -31,6 +35,19 @@ using tflite_schema::Padding;
 using tflite_schema::TensorType;
 
 namespace {
+
+/// A function that is an operator of TensorFlow Lite.
+struct Function {
+  std::string_view name;
+  OperatorKind kind;
+  /// The only grid that the operator writes to; any where there is none.
+  std::optional<Grid> grid = {};
+  std::int32_t int8_version = 2;
+};
+
+const std::array<Function, 2> kFunctions = {
+    {{.name = "Sigmoid", .kind = OperatorKind::LOGISTIC, .grid = Grid{.scale = 1.0f / 256, .zero_point = 0}},
+     {.name = "HardSwish", .kind = OperatorKind::HARD_SWISH, .int8_version = 1}}};
 
 std::int32_t to_int(std::int64_t extent) { return static_cast<std::int32_t>(extent); }
 
@@ -98,6 +115,7 @@ class Exporter {
   void add_pool(OperatorKind kind, const Window2d& window, std::int32_t input, const TfliteTarget& target);
   std::int32_t add(const Reshape&);
   std::int32_t add(const Pad& pad) { return graph_.padded(input(), pad.paddings, out(), std::nullopt); }
+  std::int32_t add(const Lookup& lookup);
 
   const Model& model_;
   const TfliteOptions& options_;
@@ -260,6 +278,17 @@ void Exporter::add_pool(OperatorKind kind, const Window2d& window, std::int32_t 
                                to_int(columns.window), to_int(rows.window), target.activation)
                .Union()},
       {input}, target.tensor);
+}
+
+/// By the function's operator if its output has the grid for it. GATHER from the table is exact, on any grid.
+std::int32_t Exporter::add(const Lookup& lookup) {
+  const auto function = std::ranges::find(kFunctions, lookup.function, &Function::name);
+  if (function == kFunctions.end() || out().grid.bits != 8 || out().grid != function->grid.value_or(out().grid))
+    return graph_.looked_up(input(), in().shape, lookup.table, out());
+  return graph_.clamped(who(), out(), operation_->clamp, false, kByteMax, [&](const TfliteTarget& target) {
+    graph_.file().add_operator({.kind = function->kind, .version = graph_.is_signed() ? function->int8_version : 1},
+                               {input()}, target.tensor);
+  });
 }
 
 std::int32_t Exporter::add(const Reshape&) {

@@ -134,6 +134,11 @@ class Runner {
     }
   }
 
+  void apply(const Lookup& lookup) {
+    for (std::size_t i = 0; i < y_.size(); ++i)
+      y_[i] = lookup.table[std::min<std::size_t>(x()[i], lookup.table.size() - 1)];
+  }
+
   const Model& model_;
   const Operation& operation_;
   std::span<const Tensor> inputs_;

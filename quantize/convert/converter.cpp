@@ -8,6 +8,7 @@
 #include "core/graph/source_ops.h"
 #include "layers/layers.h"
 #include "quantize/convert/integer_layer.h"
+#include "quantize/convert/integer_lookup.h"
 #include "quantize/fake_quant.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
@@ -81,8 +82,9 @@ Converter::Value Converter::value_of(Node& node) {
       {"Dropout", [](Converter& c, const Node& n) { return c.at(n.input(0)); }},
   };
   const auto maker = kMakers.find(node.type());
-  if (maker == kMakers.end()) fail_unsupported(node);
-  return maker->second(*this, node);
+  if (maker != kMakers.end()) return maker->second(*this, node);
+  if (has_role(node, OpRole::kTable)) return looked_up(node);
+  fail_unsupported(node);
 }
 
 // The ends, and quantizers.
@@ -276,6 +278,17 @@ Converter::Value Converter::joined(const Node& node) {
                      .tensor = node.name()};
   for (int i = 0; i < static_cast<int>(node.inputs().size()); ++i) pending.inputs.push_back(input_tensor(node, i));
   return pending;
+}
+
+Converter::Value Converter::looked_up(const Node& node) {
+  const int input = input_tensor(node);
+  const integer::TensorInfo& x = builder_.tensor(input);
+  return Pending{.operation = node.name(),
+                 .action = integer::Lookup{.function = std::string(node.type())},
+                 .inputs = {input},
+                 .shape = x.shape,
+                 .tensor = node.name(),
+                 .values = lookup_values(node, x.grid)};
 }
 
 Converter::Value Converter::average(const Node& node, const Window2d& window) {

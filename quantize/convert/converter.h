@@ -42,6 +42,7 @@ class Converter {
   Value joined(const Node& node);
   Value average(const Node& node, const Window2d& window);
   Value mean(const Node& node);
+  Value looked_up(const Node& node);
   Value rearranged(const Node& node, integer::Action action);
   Value max_pool(const Node& node);
   Value reshaped(const Node& node);

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "quantize/convert/integer_layer.h"
+#include "quantize/convert/integer_lookup.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -43,9 +44,9 @@ int IntegerModelBuilder::add_input(const std::string& name, const Shape& shape, 
   return model_.input;
 }
 
-/// Whether all that comes out is 0 because of what goes in. (A layer adds its bias.)
+/// Whether all that comes out is 0 because of what goes in. (A layer adds its bias; a function may be anything at 0.)
 bool IntegerModelBuilder::gives_zero(const integer::Action& action, const std::vector<int>& inputs) const {
-  if (std::holds_alternative<integer::Layer>(action)) return false;
+  if (std::holds_alternative<integer::Layer>(action) || std::holds_alternative<integer::Lookup>(action)) return false;
   const auto is_zero = [&](int input) { return zero_[input]; };
   return std::holds_alternative<integer::Mul>(action) ? std::ranges::any_of(inputs, is_zero)
                                                       : std::ranges::all_of(inputs, is_zero);
@@ -68,11 +69,11 @@ int IntegerModelBuilder::append(const std::string& operation, integer::Action ac
 
 int IntegerModelBuilder::add(const Pending& pending, const Target& target, const std::string& name) {
   integer::Action action = pending.action;
-  set_scales(action, pending, target.grid.scale);
+  const Target within = narrowed(target, pending.range);
+  set_scales(action, pending, within);
   const bool last = pending.rearrangements.empty();
   int made = append(pending.operation, std::move(action), pending.inputs,
-                    {.name = last ? name : pending.tensor, .shape = pending.shape, .grid = target.grid},
-                    narrowed(target, pending.range).clamp);
+                    {.name = last ? name : pending.tensor, .shape = pending.shape, .grid = target.grid}, within.clamp);
   for (std::size_t i = 0; i < pending.rearrangements.size(); ++i) {
     Rearrangement rearrangement = pending.rearrangements[i];
     if (i + 1 == pending.rearrangements.size()) rearrangement.tensor = name;
@@ -87,8 +88,9 @@ int IntegerModelBuilder::add(const Rearrangement& rearrangement, int input) {
                 {.name = rearrangement.tensor, .shape = rearrangement.shape, .grid = grid}, whole(grid).clamp);
 }
 
-void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pending, float output_scale) const {
+void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pending, const Target& target) const {
   const int input = pending.inputs.front();
+  const float output_scale = target.grid.scale;
   if (auto* layer = std::get_if<integer::Layer>(&action)) {
     finish_layer(*layer, pending.bias, scale(input), output_scale, zero_[input]);
   } else if (auto* sum = std::get_if<integer::Add>(&action)) {
@@ -106,6 +108,8 @@ void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pen
     const std::int64_t most = pool->window.rows.window * pool->window.columns.window;
     for (std::int64_t count = 1; count <= most; ++count)
       pool->multipliers.push_back(multiplier(double{ratio(input, output_scale)} / static_cast<double>(count)));
+  } else if (auto* lookup = std::get_if<integer::Lookup>(&action)) {
+    lookup->table = lookup_table(pending.values, target);
   }
 }
 

@@ -34,6 +34,8 @@ struct Pending {
   std::string tensor;
   /// Of a layer: real, one for each output channel.
   std::vector<double> bias = {};
+  /// Of a Lookup: real, one for each integer of the input.
+  std::vector<double> values = {};
   /// What Relu and Relu6 leave of the results.
   Range<float> range = {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
   /// In their order. What is done to the range and the biases comes before them.
@@ -71,7 +73,7 @@ class IntegerModelBuilder {
   bool gives_zero(const integer::Action& action, const std::vector<int>& inputs) const;
   int append(const std::string& operation, integer::Action action, std::vector<int> inputs, integer::TensorInfo output,
              const integer::Clamp& clamp);
-  void set_scales(integer::Action& action, const Pending& pending, float output_scale) const;
+  void set_scales(integer::Action& action, const Pending& pending, const Target& target) const;
   float scale(int tensor) const { return model_.tensor(tensor).grid.scale; }
   /// scale / output_scale for a tensor; 0, which takes part in no rounding, where all of it is 0.
   float ratio(int tensor, float output_scale) const { return zero_[tensor] ? 0 : scale(tensor) / output_scale; }

@@ -58,7 +58,7 @@ class Inserter {
   /// Does nothing out of scope or where a quantizer is already.
   void quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options,
                            InitialRange initial = kAroundZero);
-  /// The output of a Relu or Relu6 starts with kNotNegative, whatever `initial` is.
+  /// The output of a Relu or Relu6 starts with kNotNegative, whatever `initial` is; one of a known range has that.
   Output add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options,
                                   InitialRange initial = kAroundZero);
   Output add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
@@ -166,13 +166,16 @@ void Inserter::quantize_activation(Node& producer, const std::string& name, cons
 
 Output Inserter::add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options,
                                           InitialRange initial) {
+  const std::optional<OutputRange> known = output_range(tensor.node->type());
   const FakeQuantAttributes attributes = {.bits = options.activation_bits,
                                           .symmetric = options.symmetric,
-                                          .range = RangeKind::kMovingAverage,
+                                          .range = known ? RangeKind::kFixed : RangeKind::kMovingAverage,
                                           .ema_decay = options.ema_decay,
                                           .delay = is_training_ ? options.quant_delay : 0,
                                           .is_training = is_training_};
-  const Output quantized = add(name, tensor, attributes, is_clamp(*tensor.node) ? kNotNegative : initial, 0);
+  if (is_clamp(*tensor.node)) initial = kNotNegative;
+  if (known) initial = {.min = known->low, .max = known->last(options.activation_bits)};
+  const Output quantized = add(name, tensor, attributes, initial, 0);
   graph_.reroute(tensor, quantized);
   return quantized;
 }

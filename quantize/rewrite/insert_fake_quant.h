@@ -20,10 +20,10 @@ namespace miniqat::quantize {
 /// activation follows. After a post-activation bypass, in the scope of that Add, `post_activation_bypass_quant` unless
 /// a Relu or Relu6 follows. A name that is taken gets a number.
 ///
-/// Add, Mul, AvgPool, Mean, Concat, Relu and Relu6 outside these that are fed by a quantized tensor (also through
-/// each other and through ops that keep the range) get `<op name>/activation_<Type>_quant`, unless their only reader
-/// is a Relu or Relu6, which is then quantized instead. With quantize_input, float placeholders that feed a layer in
-/// scope get `<placeholder>/input_quant`.
+/// Requantized ops (op_roles.h) outside these that are fed by a quantized tensor (also through each other and through
+/// ops that keep the range) get `<op name>/activation_<Type>_quant`, unless their only reader
+/// is a Relu or Relu6, which is then quantized instead. What has an output_range() has that as its fixed range. With
+/// quantize_input, float placeholders that feed a layer in scope get `<placeholder>/input_quant`.
 ///
 /// On an activation, all consumers and the graph outputs move to the quantizer, and a tensor that feeds a quantizer
 /// already (also through Reshape or Identity) is left alone. A quantizer of weights serves layers only: a weight

@@ -53,7 +53,11 @@ class QuantizerComparison {
  private:
   static bool is_rewrites_own(const Node& quantizer) {
     const RangeKind range = quantizer.as<FakeQuant>()->attributes().range;
-    return range == RangeKind::kLastValue || range == RangeKind::kMovingAverage;
+    return range != RangeKind::kFixed || is_of_known_range(quantizer);
+  }
+
+  static bool is_of_known_range(const Node& quantizer) {
+    return output_range(quantizer.input(0).node->type()).has_value();
   }
 
   static bool of_input(const Node& quantizer) { return quantizer.input(0).node->type() == "Placeholder"; }
@@ -89,7 +93,8 @@ class QuantizerComparison {
 
   void compare_activations(const Node& quantizer, const RewriteOptions& options, const LayerBits* bits) {
     const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
-    if (own.range != RangeKind::kMovingAverage) return;
+    const bool observes = own.range == RangeKind::kMovingAverage;
+    if (!observes && !(own.range == RangeKind::kFixed && is_of_known_range(quantizer))) return;
     const std::string& of = quantizer.input(0).node->name();
     if (!options.quantize_input && of_input(quantizer))
       conflicts.push_back({"quantize_input", concat(of, " has the quantizer ", quantizer.name())});
@@ -98,7 +103,7 @@ class QuantizerComparison {
     compare_bits(quantizer, bits && bits->activation_bits, "activation_bits", options.activation_bits);
     if (own.symmetric != options.symmetric)
       add(quantizer, bits && bits->symmetric, "symmetric", symmetry(own.symmetric), symmetry(options.symmetric));
-    if (own.ema_decay != options.ema_decay)
+    if (observes && own.ema_decay != options.ema_decay)
       add(quantizer, bits && bits->ema_decay, "ema_decay", concat("decay ", own.ema_decay), concat(options.ema_decay));
     compare_delay(quantizer);
   }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tests/fuzz/maker.h"
+#include "tests/op_samples.h"
 
 namespace miniqat::fuzz {
 namespace {
@@ -180,18 +181,28 @@ const std::map<std::string, Make>& makers() {
     all["Concat"] = concat_op;
     all["Pad"] = pad;
     all["Mean"] = mean;
+    for (const testing::UnaryType& other : testing::unary_types())
+      all.try_emplace(other.type, [other](Maker& make) -> Node& {
+        return make.op(other.type, {make.input(make.any_shape(), other.low, other.high)});
+      });
     return all;
   }();
   return table;
 }
 
-/// Ops with loops of many kinds come oftener than those that are one expression. (Convolutions have a stage.)
-std::vector<std::string> weighted_ops() {
-  std::vector<std::string> all;
-  for (const auto& [type, make] : makers()) all.push_back(type);
+constexpr const char* kChain = "chain";
+
+/// The case's op, or kChain. Each draws a lot, ops with loops of many kinds three and chains several; the highest
+/// wins: so a new op takes some cases over and leaves the others as they were. (Convolutions have a stage.)
+std::string drawn_op(std::uint64_t seed) {
+  std::map<std::string, int> lots = {{kChain, 7}};
+  for (const auto& [type, make] : makers()) lots[type] = 1;
   for (const char* type : {"MaxPool", "AvgPool", "Mean", "FakeQuant", "Dropout", "SoftmaxCrossEntropy", "BatchNorm"})
-    for (int again = 0; again < 2; ++again) all.emplace_back(type);
-  return all;
+    lots[type] = 3;
+  std::pair<std::uint64_t, std::string> best;
+  for (const auto& [name, count] : lots)
+    for (int lot = 0; lot < count; ++lot) best = std::max(best, {mix(seed, hash_text(concat(name, lot))), name});
+  return best.second;
 }
 
 }  // namespace
@@ -204,9 +215,8 @@ GraphCase convolution_case(std::uint64_t seed) {
 
 GraphCase op_case(std::uint64_t seed) {
   Maker make(seed);
-  static const std::vector<std::string> all = weighted_ops();
-  const std::uint64_t choice = make.below(all.size() + all.size() / 5);
-  Node& node = choice < all.size() ? makers().at(all[choice])(make) : chain(make);
+  const std::string op = drawn_op(seed);
+  Node& node = op == kChain ? chain(make) : makers().at(op)(make);
   return make.finish(node);
 }
 

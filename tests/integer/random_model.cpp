@@ -1,5 +1,6 @@
 #include "tests/integer/random_model.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -166,9 +167,35 @@ int RandomModel::pad() {
   return append(std::move(pad), {last()}, Shape(extents), x.grid);
 }
 
+int RandomModel::lookup() {
+  const TensorInfo x = current();
+  append(integer::Lookup{.function = "noise"}, {last()}, x.shape, grid(x.grid.scale));
+  integer::Operation& operation = model_.operations.back();
+  auto& table = std::get<integer::Lookup>(operation.action).table;
+  for (int q = 0; q <= x.grid.quant_max(); ++q)
+    table.push_back(static_cast<std::uint8_t>(between(operation.clamp.min, operation.clamp.max)));
+  return last();
+}
+
+int RandomModel::lookup(const std::string& function, const std::function<double(double)>& f, const Grid& grid) {
+  const TensorInfo x = current();
+  append(integer::Lookup{.function = function}, {last()}, x.shape, grid);
+  integer::Operation& operation = model_.operations.back();
+  auto& table = std::get<integer::Lookup>(operation.action).table;
+  for (int q = 0; q <= x.grid.quant_max(); ++q) {
+    const double place = std::floor(f(double{x.grid.scale} * (q - x.grid.zero_point)) / grid.scale + 0.5);
+    table.push_back(static_cast<std::uint8_t>(
+        std::clamp<double>(place + grid.zero_point, operation.clamp.min, operation.clamp.max)));
+  }
+  return last();
+}
+
 int RandomModel::anything() {
-  if (current().shape.rank() != 3) return random_.below(2) == 0 ? fully_connected(between(1, 40)) : rescale();
-  switch (random_.below(9)) {
+  if (current().shape.rank() != 3) {
+    const auto choice = random_.below(5);
+    return choice < 2 ? fully_connected(between(1, 40)) : choice < 4 ? rescale() : lookup();
+  }
+  switch (random_.below(10)) {
     case 0:
     case 1:
       return conv2d(between(1, 40));
@@ -184,6 +211,8 @@ int RandomModel::anything() {
       return pad();
     case 7:
       return add(last(), last());
+    case 8:
+      return lookup();
     default:
       return concat(last(), last());
   }

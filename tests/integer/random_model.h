@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/random.h"
@@ -45,6 +46,9 @@ class RandomModel {
   int max_pool();
   int reshape(const Shape& shape);
   int pad();
+  /// By a table of random integers, or by that of a function, whose results lie on `grid`.
+  int lookup();
+  int lookup(const std::string& function, const std::function<double(double)>& f, const integer::Grid& grid);
   /// One of those above that the last tensor's shape allows.
   int anything();
 

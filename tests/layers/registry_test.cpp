@@ -29,23 +29,6 @@ void PrintTo(const BadOpSample& sample, std::ostream* stream) {
 
 namespace {
 
-template <class Sample>
-std::vector<Sample> joined(std::initializer_list<std::vector<Sample>> groups) {
-  std::vector<Sample> all;
-  for (const std::vector<Sample>& group : groups) all.insert(all.end(), group.begin(), group.end());
-  return all;
-}
-
-std::vector<OpSample> all_samples() {
-  return joined<OpSample>(
-      {layer_samples(), pointwise_samples(), structure_samples(), fake_quant_samples(), folding_samples()});
-}
-
-std::vector<BadOpSample> all_bad_samples() {
-  return joined<BadOpSample>({bad_layer_samples(), bad_pointwise_samples(), bad_structure_samples(),
-                              bad_fake_quant_samples(), bad_folding_samples()});
-}
-
 /// "Conv2D_stride_2_SAME": gtest takes letters, digits and underscores only.
 template <class Sample>
 std::string test_name(const ::testing::TestParamInfo<Sample>& info) {

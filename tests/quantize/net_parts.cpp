@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/graph/registry.h"
+#include "quantize/op_roles.h"
 #include "tests/quantize/fold/primitive_batch_norm.h"
 
 namespace miniqat::testing {
@@ -152,7 +154,14 @@ Output NetParts::bias_or_batch_norm(Output x) {
 }
 
 Output NetParts::activation(Output x) {
-  switch (below(4)) {
+  const std::vector<std::string_view> functions = quantize::types_with(quantize::OpRole::kTable);
+  const int choice = below(4 + functions.size());
+  if (choice >= 4) {
+    layers::register_ops();
+    const std::string type(functions[static_cast<std::size_t>(choice - 4)]);
+    return graph.add(name(type), make_op(type), {x}).output();
+  }
+  switch (choice) {
     case 0:
       return layers::identity(graph, name("Identity"), x);
     case 1:

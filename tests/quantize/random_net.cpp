@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <unordered_map>
 
+#include "core/graph/registry.h"
 #include "quantize/quantize.h"
+#include "tests/op_samples.h"
 #include "tests/quantize/net_parts.h"
 
 namespace miniqat::testing {
@@ -141,8 +144,26 @@ Output AnyOps::arithmetic(Output x) {
   }
 }
 
+/// Ops that take any number and have no place of their own in these nets.
+const std::vector<std::string>& other_ops() {
+  static const std::vector<std::string> types = [] {
+    layers::register_ops();
+    const std::set<std::string> placed = {"Identity", "Reciprocal", "Relu", "Relu6", "Rsqrt", "Softmax", "Square"};
+    std::vector<std::string> others;
+    for (const UnaryType& op : unary_types())
+      if (op.low < 0 && op.high > 0 && !placed.contains(op.type)) others.push_back(op.type);
+    return others;
+  }();
+  return types;
+}
+
 Output AnyOps::pointwise(Output x) {
-  switch (parts_.below(8)) {
+  const int choice = parts_.below(8 + other_ops().size());
+  if (choice >= 8) {
+    const std::string& type = other_ops()[static_cast<std::size_t>(choice - 8)];
+    return graph().add(name(type), make_op(type), {x}).output();
+  }
+  switch (choice) {
     case 0:
       return layers::relu(graph(), name("Relu"), x);
     case 1:

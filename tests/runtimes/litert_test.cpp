@@ -14,19 +14,18 @@
 #include "exporters/tflite/tflite.h"
 #include "integer/reference/engine.h"
 #include "tests/exporters/tflite/tflite_models.h"
-#include "tests/runtimes/agreement.h"
-#include "tests/runtimes/judge.h"
+#include "tests/runtimes/comparison.h"
 
 namespace miniqat::exporters::litert_test {
 namespace {
 
 using integer::Grid;
 using integer::Model;
-using testing::Case;
 using testing::expect_complaint;
 using testing::judge;
 using testing::kLiteRt;
 using testing::kTfliteModels;
+using testing::LiteRtComparison;
 using testing::random_images;
 using testing::RandomModel;
 using testing::RuntimeAgreement;
@@ -47,50 +46,6 @@ std::uint64_t models() {
   return static_cast<std::uint64_t>(count);
 }
 
-/// LiteRT's bytes as our integers.
-std::vector<int> integers_of(const std::string& bytes, bool int8) {
-  std::vector<int> integers;
-  for (const char byte : bytes) integers.push_back(static_cast<std::uint8_t>(byte) ^ (int8 ? 0x80 : 0));
-  return integers;
-}
-
-/// Collects models of several kinds and what the reference makes of them, then runs all at once.
-class Comparison {
- public:
-  void add(const std::string& kind, const Model& model, bool int8) {
-    Random random(cases_.size());
-    const Tensor images = random_images(random, model, kImages);
-    cases_.push_back({.model = tflite(model, {.int8 = int8}), .images = images});
-    expected_.push_back({.kind = kind, .output = integer::reference::run(model, images)[model.output], .int8 = int8});
-  }
-  /// The model as uint8 and as int8.
-  void add_both(const std::string& kind, const Model& model) {
-    add(kind, with_scales_per_tensor(model), false);
-    add(kind, with_symmetric_weights(model), true);
-  }
-  /// By kind.
-  std::map<std::string, RuntimeAgreement> run() const {
-    const Verdict verdict = judge(kLiteRt, cases_);
-    if (verdict.status != 0) fail("status ", verdict.status, ": ", verdict.err);
-    std::map<std::string, RuntimeAgreement> agreements;
-    for (std::size_t i = 0; i < expected_.size(); ++i) {
-      const Expected& expected = expected_[i];
-      agreements[expected.kind].add(expected.output, integers_of(verdict.outputs[i], expected.int8));
-    }
-    return agreements;
-  }
-
- private:
-  struct Expected {
-    std::string kind;
-    Tensor output;
-    bool int8;
-  };
-
-  std::vector<Case> cases_;
-  std::vector<Expected> expected_;
-};
-
 /// A kind of model, and how far LiteRT may be from the reference.
 struct Kind {
   std::string name;
@@ -108,6 +63,7 @@ constexpr double kAverages = 0.95;
 
 const std::vector<Kind> kKinds = {
     {"MaxPool", 1, 0, [](RandomModel& net) { net.max_pool(); }},
+    {"Lookup", 1, 0, [](RandomModel& net) { net.lookup(); }},
     {"Pad", 1, 0, [](RandomModel& net) { net.pad(); }},
     {"Reshape", 1, 0,
      [](RandomModel& net) {
@@ -135,7 +91,7 @@ bool can_widen(const Model& model) {
          columns.pad_before + columns.pad_after == 0;
 }
 
-void add_padded(Comparison& comparison) {
+void add_padded(LiteRtComparison& comparison) {
   for (std::uint64_t seed = 0; seed < 10 * models(); ++seed) {
     RandomModel net(seed, kInput, kTfliteModels);
     if (seed % 2 == 0)
@@ -159,7 +115,7 @@ Model with_ties(Model model, int odd) {
 
 /// On which side a tie falls shows the last bits of an Add's multipliers. Random scales hardly ever make one; learned
 /// ones do.
-void add_ties(Comparison& comparison) {
+void add_ties(LiteRtComparison& comparison) {
   for (std::uint64_t seed = 0; seed < models(); ++seed) {
     RandomModel net(seed, kInput, kTfliteModels);
     net.add(0, net.rescale());
@@ -169,7 +125,7 @@ void add_ties(Comparison& comparison) {
 
 TEST(LiteRt, GivesTheReferencesIntegersForEveryKind) {
   MINIQAT_NEED_RUNTIMES();
-  Comparison comparison;
+  LiteRtComparison comparison;
   for (const Kind& kind : kKinds)
     for (std::uint64_t seed = 0; seed < models(); ++seed) {
       RandomModel net(seed, kInput, kTfliteModels);
@@ -191,7 +147,7 @@ TEST(LiteRt, GivesTheReferencesIntegersForEveryKind) {
 
 TEST(LiteRt, AgreesOnWholeNetworks) {
   MINIQAT_NEED_RUNTIMES();
-  Comparison comparison;
+  LiteRtComparison comparison;
   for (std::uint64_t seed = 0; seed < 4 * models(); ++seed)
     comparison.add_both("networks", testing::random_network(seed, kTfliteModels));
   const RuntimeAgreement agreement = comparison.run().at("networks");

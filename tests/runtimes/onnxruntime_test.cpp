@@ -2,99 +2,30 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/error.h"
-#include "exporters/onnx/onnx.h"
-#include "exporters/onnx/onnx.pb.h"
-#include "integer/reference/engine.h"
-#include "tests/integer/random_model.h"
-#include "tests/runtimes/agreement.h"
-#include "tests/runtimes/judge.h"
+#include "tests/runtimes/comparison.h"
 
 namespace miniqat::exporters::onnxruntime_test {
 namespace {
 
 using integer::Model;
 using testing::Case;
+using testing::compare_in_onnx_runtime;
 using testing::expect_complaint;
 using testing::judge;
 using testing::kOnnxRuntime;
+using testing::OnnxComparison;
+using testing::OnnxGroup;
 using testing::random_images;
 using testing::RandomModel;
-using testing::RandomModelOptions;
 using testing::RuntimeAgreement;
+using testing::some_models;
 using testing::Verdict;
 
-/// What the runtime made of models.
-struct Comparison {
-  RuntimeAgreement agreement = {};
-  /// The types of the nodes that the runtime runs.
-  std::set<std::string> kernels = {};
-};
-
-/// The numbers' places on the grid; throws Error for a number between two of them.
-std::vector<int> integers_of(const std::string& bytes, const integer::Grid& grid) {
-  std::vector<float> reals(bytes.size() / sizeof(float));
-  std::memcpy(reals.data(), bytes.data(), reals.size() * sizeof(float));
-  std::vector<int> integers;
-  for (const float real : reals) {
-    integers.push_back(static_cast<int>(std::lround(real / grid.scale)) + grid.zero_point);
-    if (dequantize(grid, integers.back()) != real) fail(real, " is not on the grid of scale ", grid.scale);
-  }
-  return integers;
-}
-
-void add(const Model& model, const Tensor& images, const std::string& outputs, const std::string& optimized,
-         Comparison& result) {
-  result.agreement.add(integer::reference::run(model, images)[model.output],
-                       integers_of(outputs, model.tensor(model.output).grid));
-  pb::Model graph;
-  if (!graph.ParseFromString(optimized)) fail("an optimized graph that cannot be read");
-  for (const pb::Node& node : graph.graph().node()) result.kernels.insert(node.op_type());
-}
-
-/// Models to be compared with each other's sums.
-struct Group {
-  std::vector<Model> models;
-  OnnxOptions options = {};
-};
-
-/// Runs all models in one process, on n random images each, and compares them group by group.
-std::vector<Comparison> compare(const std::vector<Group>& groups, std::int64_t n) {
-  std::vector<Case> cases;
-  Random random(7);
-  for (const Group& group : groups)
-    for (const Model& model : group.models)
-      cases.push_back({onnx(model, group.options), random_images(random, model, n)});
-  const Verdict verdict = judge(kOnnxRuntime, cases, {}, true);
-  if (verdict.status != 0) fail("status ", verdict.status, ": ", verdict.err);
-  std::vector<Comparison> results;
-  std::size_t i = 0;
-  for (const Group& group : groups) {
-    Comparison& all = results.emplace_back();
-    for (const Model& model : group.models) {
-      add(model, cases[i].images, verdict.outputs[i], verdict.optimized[i], all);
-      ++i;
-    }
-  }
-  return results;
-}
-
 using Build = std::function<void(RandomModel&)>;
-std::vector<Model> some(int count, const Build& build, const RandomModelOptions& options = {}) {
-  std::vector<Model> models;
-  for (int seed = 7; seed < 7 + count; ++seed) {
-    RandomModel net(static_cast<std::uint64_t>(seed), {9, 11, 6}, options);
-    build(net);
-    models.push_back(net.finish());
-  }
-  return models;
-}
 
 struct Kind {
   std::string name;
@@ -117,6 +48,7 @@ const std::vector<Kind> kKinds = {
     {"Mean", [](RandomModel& net) { net.mean(); }, "QLinearGlobalAveragePool"},
     {"MaxPool", [](RandomModel& net) { net.max_pool(); }, "MaxPool", 1},
     {"Pad", [](RandomModel& net) { net.pad(); }, "Pad", 1},
+    {"Lookup", [](RandomModel& net) { net.lookup(); }, "Gather", 1},
     {"Reshape",
      [](RandomModel& net) {
        net.reshape({6, 11, 9});
@@ -130,11 +62,11 @@ const std::vector<Kind> kKinds = {
 
 TEST(OnnxRuntime, GivesTheReferencesIntegersForEveryKind) {
   MINIQAT_NEED_RUNTIMES();
-  std::vector<Group> groups;
+  std::vector<OnnxGroup> groups;
   for (const Kind& kind : kKinds)
     for (const int bits : {8, 2})
-      groups.push_back({some(6, kind.build, {.fewest_weight_bits = bits, .fewest_activation_bits = bits})});
-  const std::vector<Comparison> results = compare(groups, 6);
+      groups.push_back({some_models(6, kind.build, {.fewest_weight_bits = bits, .fewest_activation_bits = bits})});
+  const std::vector<OnnxComparison> results = compare_in_onnx_runtime(groups, 6);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Kind& kind = kKinds[i / 2];
     const std::string what = concat(kind.name, i % 2 == 0 ? ", 8 bits" : ", 2 to 8 bits");
@@ -151,10 +83,10 @@ TEST(OnnxRuntime, GivesTheReferencesIntegersForEveryKind) {
 TEST(OnnxRuntime, RunsWeightsIn4And8BitsAlike) {
   MINIQAT_NEED_RUNTIMES();
   const std::vector<Model> models =
-      some(6, [](RandomModel& net) { net.conv2d(7), net.depthwise_conv2d(), net.fully_connected(11); },
-           {.fewest_weight_bits = 2, .fewest_activation_bits = 8});
-  for (const Comparison& result :
-       compare({{models, {.packed_4_bits = true}}, {models, {.packed_4_bits = false}}}, 20)) {
+      some_models(6, [](RandomModel& net) { net.conv2d(7), net.depthwise_conv2d(), net.fully_connected(11); },
+                  {.fewest_weight_bits = 2, .fewest_activation_bits = 8});
+  for (const OnnxComparison& result :
+       compare_in_onnx_runtime({{models, {.packed_4_bits = true}}, {models, {.packed_4_bits = false}}}, 20)) {
     print("2 to 8 bits", result.agreement);
     EXPECT_GE(result.agreement.share(), 0.999);
     EXPECT_LE(result.agreement.largest, 1);
@@ -164,14 +96,14 @@ TEST(OnnxRuntime, RunsWeightsIn4And8BitsAlike) {
 
 TEST(OnnxRuntime, AgreesOnWholeNetworks) {
   MINIQAT_NEED_RUNTIMES();
-  std::vector<Group> groups;
+  std::vector<OnnxGroup> groups;
   for (const int bits : {8, 2}) {
-    Group& group = groups.emplace_back();
+    OnnxGroup& group = groups.emplace_back();
     for (std::uint64_t seed = 1; seed <= 10; ++seed)
       group.models.push_back(
           testing::random_network(seed, {.fewest_weight_bits = bits, .fewest_activation_bits = bits}));
   }
-  for (const Comparison& result : compare(groups, 40)) {
+  for (const OnnxComparison& result : compare_in_onnx_runtime(groups, 40)) {
     print("networks", result.agreement);
     EXPECT_GE(result.agreement.share(), 0.965);
     EXPECT_LE(result.agreement.largest, 2);

@@ -79,7 +79,7 @@ TEST(CSource, GivesTheIntegersOfTheReference) {
     }
   }
   EXPECT_EQ(kinds, (std::set<std::string_view>{"Conv2D", "DepthwiseConv2d", "FullyConnected", "Add", "Mul", "Rescale",
-                                               "Concat", "AveragePool", "MaxPool", "Reshape", "Pad"}));
+                                               "Concat", "AveragePool", "MaxPool", "Reshape", "Pad", "Lookup"}));
   EXPECT_EQ(weight_bits, (std::set<int>{2, 3, 4, 5, 6, 7, 8}));
 
   ASSERT_TRUE(project.compile(std::string(kStrict) + " -O2"));

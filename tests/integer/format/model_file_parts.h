@@ -56,6 +56,7 @@ inline integer::Model small_model(std::uint64_t seed = 7) {
   const int left = net.rescale();
   net.concat(left, net.add(left, left));
   net.average_pool();
+  net.lookup();
   net.fully_connected(3);
   return net.finish();
 }

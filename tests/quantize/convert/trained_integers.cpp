@@ -1,0 +1,42 @@
+#include "tests/quantize/convert/trained_integers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "integer/engine.h"
+#include "integer/reference/engine.h"
+#include "quantize/convert/convert.h"
+#include "tests/exporters/c/c_project.h"
+#include "tests/quantize/convert/integer_check.h"
+#include "tests/quantize/trained_net.h"
+
+namespace miniqat::testing {
+
+void expect_trained_integers(const Graph& graph) {
+  CProject project;
+  std::vector<std::string> prefixes;
+  for (const int bits : {8, 4})
+    for (const bool per_channel : {false, true}) {
+      const TrainedNet net =
+          train_briefly(graph, {.weight_bits = bits, .activation_bits = bits, .per_channel = per_channel});
+      const integer::Model model = quantize::convert(net.evaluation, net.variables, {.input = kPictures});
+      const Tensor images = images_for(net.evaluation, model, 1);
+      // With 4 bits many sums of a small net are the same number: if it lies beside a tie, they all differ.
+      if (bits == 8) expect_faithful(net.evaluation, net.variables, model, images);
+      for (const OperationCheck& check : check_operations(net.evaluation, net.variables, model, images))
+        EXPECT_LE(check.largest, 1) << bits << " bits, " << check.operation;
+      EXPECT_LE(output_difference(net.evaluation, net.variables, model, images), 2);
+      integer::Engine engine(model);
+      const std::vector<Tensor> expected = integer::reference::run(model, images), found = engine.run_all(images);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        EXPECT_TRUE(std::ranges::equal(expected[i].values<std::uint8_t>(), found[i].values<std::uint8_t>())) << i;
+      prefixes.push_back(concat("bits", bits, per_channel ? "c" : "t"));
+      project.add(prefixes.back(), model, images);
+    }
+  ASSERT_TRUE(project.compile(kStrict));
+  for (const std::string& prefix : prefixes) EXPECT_EQ(project.self_test(prefix), 0) << prefix;
+}
+
+}  // namespace miniqat::testing

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "core/graph/graph.h"
+
+namespace miniqat::testing {
+
+/// Trains a float graph for some steps with 8 and with 4 bits, with ranges per tensor and per channel, and converts it.
+/// Expects the integers to be those of the simulation but for rounding, and the fast engine and the exported C to give
+/// the integers of the reference loops.
+void expect_trained_integers(const Graph& graph);
+
+}  // namespace miniqat::testing
