@@ -35,7 +35,7 @@ constexpr std::int64_t kOpset = 21;
 constexpr std::int64_t kIrVersion = 10;
 
 /// Functions that are operators of ONNX by the same names.
-constexpr std::array<std::string_view, 2> kFunctions = {"Sigmoid", "HardSwish"};
+constexpr std::array<std::string_view, 2> kOnnxFunctions = {"Sigmoid", "HardSwish"};
 
 /// ONNX wants images as [n, c, h, w]. Every tensor of three axes an example is taken for one.
 bool is_image(const Shape& example) { return example.rank() == 3; }
@@ -297,7 +297,7 @@ class Translator {
 
   /// A function by its operator, for which runtimes have tables of their own; any other picks the table's integers.
   void translate(const Operation& operation, const Lookup& lookup) {
-    if (std::ranges::find(kFunctions, lookup.function) != kFunctions.end())
+    if (std::ranges::find(kOnnxFunctions, lookup.function) != kOnnxFunctions.end())
       return finish(operation, graph_.node(lookup.function, real_inputs(operation), operation.name));
     const std::string wide =
         graph_.node("Cast", {tensors_[operation.inputs[0]]}, operation.name + "/indices", {{"to", pb::INT32}});

@@ -37,7 +37,7 @@ using tflite_schema::TensorType;
 namespace {
 
 /// A function that is an operator of TensorFlow Lite.
-struct Function {
+struct TfliteFunction {
   std::string_view name;
   OperatorKind kind;
   /// The only grid that the operator writes to; any where there is none.
@@ -45,7 +45,7 @@ struct Function {
   std::int32_t int8_version = 2;
 };
 
-const std::array<Function, 2> kFunctions = {
+const std::array<TfliteFunction, 2> kTfliteFunctions = {
     {{.name = "Sigmoid", .kind = OperatorKind::LOGISTIC, .grid = Grid{.scale = 1.0f / 256, .zero_point = 0}},
      {.name = "HardSwish", .kind = OperatorKind::HARD_SWISH, .int8_version = 1}}};
 
@@ -282,8 +282,8 @@ void Exporter::add_pool(OperatorKind kind, const Window2d& window, std::int32_t 
 
 /// By the function's operator if its output has the grid for it. GATHER from the table is exact, on any grid.
 std::int32_t Exporter::add(const Lookup& lookup) {
-  const auto function = std::ranges::find(kFunctions, lookup.function, &Function::name);
-  if (function == kFunctions.end() || out().grid.bits != 8 || out().grid != function->grid.value_or(out().grid))
+  const auto function = std::ranges::find(kTfliteFunctions, lookup.function, &TfliteFunction::name);
+  if (function == kTfliteFunctions.end() || out().grid.bits != 8 || out().grid != function->grid.value_or(out().grid))
     return graph_.looked_up(input(), in().shape, lookup.table, out());
   return graph_.clamped(who(), out(), operation_->clamp, false, kByteMax, [&](const TfliteTarget& target) {
     graph_.file().add_operator({.kind = function->kind, .version = graph_.is_signed() ? function->int8_version : 1},
