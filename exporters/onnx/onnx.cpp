@@ -35,7 +35,7 @@ constexpr std::int64_t kOpset = 21;
 constexpr std::int64_t kIrVersion = 10;
 
 /// Functions that are operators of ONNX by the same names.
-constexpr std::array<std::string_view, 2> kOnnxFunctions = {"Sigmoid", "HardSwish"};
+constexpr auto kOnnxFunctions = std::to_array<std::string_view>({"Sigmoid", "HardSwish"});
 
 /// ONNX wants images as [n, c, h, w]. Every tensor of three axes an example is taken for one.
 bool is_image(const Shape& example) { return example.rank() == 3; }

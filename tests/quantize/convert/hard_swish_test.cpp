@@ -33,16 +33,11 @@ TEST(ConvertHardSwish, IsATable) {
 /// A block of MobileNetV3 in small: convolutions with HardSwish, and a gate of Sigmoid.
 TEST(TrainedHardSwish, IntegersOfABlock) {
   Graph graph;
-  const auto conv = [&](const std::string& scope, Output x, std::int64_t size, std::int64_t channels) {
-    const Output w = layers::variable(graph, scope + "/weights", {size, size, x.shape()[3], channels});
-    const Output b = layers::variable(graph, scope + "/biases", {channels});
-    return layers::bias_add(graph, scope + "/BiasAdd", layers::conv2d(graph, scope + "/Conv2D", x, w), b);
-  };
   Output x = layers::placeholder(graph, "images", {4, 8, 8, 3});
-  x = layers::hard_swish(graph, "stem/HardSwish", conv("stem", x, 3, 16));
-  const Output gate = layers::sigmoid(graph, "gate/Sigmoid", conv("gate", x, 1, 16));
+  x = layers::hard_swish(graph, "stem/HardSwish", testing::conv_bias(graph, "stem", x, 3, 16));
+  const Output gate = layers::sigmoid(graph, "gate/Sigmoid", testing::conv_bias(graph, "gate", x, 1, 16));
   x = layers::mul(graph, "gated", x, gate);
-  x = layers::hard_swish(graph, "project/HardSwish", conv("project", x, 1, 6));
+  x = layers::hard_swish(graph, "project/HardSwish", testing::conv_bias(graph, "project", x, 1, 6));
   x = layers::mean(graph, "Mean", x, {.axes = {1, 2}});
   x = layers::matmul(graph, "dense/MatMul", x, layers::variable(graph, "dense/weights", {6, 5}));
   graph.set_outputs({x});

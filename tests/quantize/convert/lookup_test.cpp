@@ -86,14 +86,9 @@ TEST(ConvertLookup, NeedsARangeOnBothSides) {
 /// x * sigmoid(w * x), in front of a dense layer.
 Graph gated_net() {
   Graph graph;
-  const auto conv = [&](const std::string& scope, Output x, std::int64_t size, std::int64_t channels) {
-    const Output w = layers::variable(graph, scope + "/weights", {size, size, x.shape()[3], channels});
-    const Output b = layers::variable(graph, scope + "/biases", {channels});
-    return layers::bias_add(graph, scope + "/BiasAdd", layers::conv2d(graph, scope + "/Conv2D", x, w), b);
-  };
   Output x = layers::placeholder(graph, "images", {4, 8, 8, 3});
-  x = layers::relu(graph, "stem/Relu", conv("stem", x, 3, 8));
-  const Output gate = layers::sigmoid(graph, "gate/Sigmoid", conv("gate", x, 1, 8));
+  x = layers::relu(graph, "stem/Relu", testing::conv_bias(graph, "stem", x, 3, 8));
+  const Output gate = layers::sigmoid(graph, "gate/Sigmoid", testing::conv_bias(graph, "gate", x, 1, 8));
   x = layers::mul(graph, "gated", x, gate);
   x = layers::reshape(graph, "flat", x, {.shape = {4, -1}});
   x = layers::matmul(graph, "dense/MatMul", x, layers::variable(graph, "dense/weights", {512, 5}));

@@ -7,12 +7,19 @@
 #include "core/error.h"
 #include "integer/engine.h"
 #include "integer/reference/engine.h"
+#include "layers/layers.h"
 #include "quantize/convert/convert.h"
 #include "tests/exporters/c/c_project.h"
 #include "tests/quantize/convert/integer_check.h"
 #include "tests/quantize/trained_net.h"
 
 namespace miniqat::testing {
+
+Output conv_bias(Graph& graph, const std::string& scope, Output x, std::int64_t size, std::int64_t channels) {
+  const Output w = layers::variable(graph, scope + "/weights", {size, size, x.shape()[3], channels});
+  const Output b = layers::variable(graph, scope + "/biases", {channels});
+  return layers::bias_add(graph, scope + "/BiasAdd", layers::conv2d(graph, scope + "/Conv2D", x, w), b);
+}
 
 void expect_trained_integers(const Graph& graph) {
   CProject project;
