@@ -153,12 +153,12 @@ void add_eval(CommandLine& program) {
   const auto arguments = std::make_shared<EvalArguments>();
   command.option("--run", arguments->run, "a run directory");
   command.option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
-  command.option("--dataset", arguments->dataset, "the run's own when left out; --model needs it");
+  command.option("--dataset", arguments->dataset, "a data set; left out: the run's own; --model needs it");
   command.option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command.option("--checkpoint", arguments->checkpoint,
-                 "another .safetensors file or run directory than the run's own");
+                 "takes the variables of this .safetensors file or run directory instead");
   command.option("--split", arguments->split, "test or train").one_of({"test", "train"});
-  command.option("--examples", arguments->limit, "only the first so many pictures of the split; 0: all")
+  command.option("--examples", arguments->limit, "number of pictures, from the first of the split on; 0: all")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--integer", arguments->integer,

@@ -162,23 +162,22 @@ void add_export(CommandLine& program) {
               "onnx: ONNX Runtime, QDQ; c: C99 source and header; json: plain integers")
       .required()
       .one_of({"miniqat", "tflite", "onnx", "c", "json"});
-  command.option("--out", arguments->out, "the file to write; replaced when it is there").required();
+  command.option("--out", arguments->out, "the file to write or replace").required();
   command.option("--checkpoint", arguments->checkpoint,
-                 "another .safetensors file or run directory than the run's own");
+                 "takes the variables of this .safetensors file or run directory instead");
   command.option("--input-scale", arguments->input_scale,
-                 "what a step of the input's bytes stands for; as in the data set that the run was trained on when "
-                 "left out");
-  command.option("--input-zero-point", arguments->input_zero_point, "with --input-scale: the byte that stands for 0")
+                 "the real number of one step of the input's bytes; left out: as in the run's data set");
+  command.option("--input-zero-point", arguments->input_zero_point, "with --input-scale: the byte of real 0")
       .in_range(0, 255);
   command.flag("--float-io", arguments->float_io, "tflite: float32 input and output instead of integers");
   command.flag("--int8", arguments->int8,
                "tflite: int8 also where uint8 would do; weights of 8 bits need --symmetric-weights of train or "
                "calibrate for it");
   command.flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
-  command.option("--prefix", arguments->prefix, "c: of every name; the file's name when left out");
-  command.option("--test-vectors", arguments->test_vectors, "c: so many test pictures with expected integers")
+  command.option("--prefix", arguments->prefix, "c: the beginning of every name; left out: the file's name");
+  command.option("--test-vectors", arguments->test_vectors, "c: number of test pictures with expected integers")
       .in_range(1, 1000);
-  command.option("--dataset", arguments->dataset, "c: whose test pictures; the run's own when left out");
+  command.option("--dataset", arguments->dataset, "c: the data set of the test pictures; left out: the run's own");
   command.option("--data-dir", arguments->data_dir, "c: where its files are (or MINIQAT_DATA_DIR)");
   command.action([arguments, command] {
     check(*arguments, command);

@@ -104,7 +104,7 @@ void inspect(const InspectArguments& arguments) {
 
 void add_inspect(CommandLine& program) {
   Command command = program.command(
-      "inspect", "Show a graph: nodes, parameters, multiply-adds, quantizers; or what a rewrite made of it");
+      "inspect", "Show a graph: nodes, parameters, multiply-adds, quantizers; or the changes of a rewrite");
   const auto arguments = std::make_shared<InspectArguments>();
   command
       .option("graph", arguments->graphs,

@@ -45,7 +45,7 @@ std::vector<std::string> known_words(const CLI::App& program) {
 constexpr const char* kEnvironment =
     "Environment:\n"
     "  MINIQAT_DATA_DIR            where data sets are, without --data-dir\n"
-    "  MINIQAT_MAX_ISA             baseline, avx2 or avx512: the most that is used of what the CPU has\n"
+    "  MINIQAT_MAX_ISA             baseline, avx2 or avx512: the largest instruction set to use\n"
     "  MINIQAT_GUARD               after or before: a test mode that stops a node which writes past its memory\n"
     "  OMP_NUM_THREADS             the threads without --threads, at most one a core";
 

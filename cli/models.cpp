@@ -64,7 +64,7 @@ void add_models(CommandLine& program) {
   Command command = program.command("models", "List the models, or write one as graph JSON");
   const auto arguments = std::make_shared<ModelsArguments>();
   const Flag model = command.option("--model", arguments->model, "write this model's graph");
-  command.option("--out", arguments->out, "where it goes; printed when left out").needs(model);
+  command.option("--out", arguments->out, "the file to write; left out: printed").needs(model);
   command.option("--batch-size", arguments->batch_size, "pictures a batch").in_range(1, 65536).needs(model);
   command
       .option("--image-size", arguments->image_size,

@@ -164,7 +164,7 @@ void run(const RunArguments& arguments) {
 }  // namespace
 
 void add_run(CommandLine& program) {
-  Command command = program.command("run", "Run any graph once and write what it computes");
+  Command command = program.command("run", "Run any graph once and write its results");
   const auto arguments = std::make_shared<RunArguments>();
   command.option("--graph", arguments->graph, "graph JSON").required();
   command.option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
@@ -178,7 +178,7 @@ void add_run(CommandLine& program) {
                      ".safetensors or run directory with the variables; freshly initialised otherwise");
   command
       .flag("--by-name", arguments->by_name,
-            "take from the checkpoint what fits by name: that of a float graph for a rewritten one, say")
+            "take the tensors of the checkpoint that fit by name, those of a float graph for a rewritten one, say")
       .needs(checkpoint);
   command.flag(
       "--train", arguments->train,

@@ -69,7 +69,7 @@ RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings&
   // What --config and --bits-config read is read by now, and the new run has its own copy.
   const auto require_elsewhere = [&](const char* flag, const std::string& source) {
     if (arguments.overwrite && is_or_lies_in(source, out))
-      throw UsageError(concat("--overwrite would delete what ", flag, " reads, ", source, ": give another --out"));
+      throw UsageError(concat("--overwrite would delete ", source, ", which ", flag, " reads: give another --out"));
   };
   require_elsewhere("--init-checkpoint", settings.init_checkpoint);
   if (is_graph_file(settings.model)) require_elsewhere("--model", settings.model);
@@ -135,7 +135,7 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
 void adopt_same_bits(TrainSettings& wanted, const TrainSettings& settings) {
   load_layer_bits(wanted.rewrite);
   if (wanted.rewrite.layer_bits != settings.rewrite.layer_bits)
-    throw UsageError(concat("--bits-config: ", wanted.rewrite.bits_config, " differs from what the run began with (",
+    throw UsageError(concat("--bits-config: ", wanted.rewrite.bits_config, " differs from the run's own (",
                             settings.rewrite.bits_config.empty() ? "none" : settings.rewrite.bits_config,
                             "); leave it out to resume"));
   wanted.rewrite.bits_config = settings.rewrite.bits_config;
@@ -169,8 +169,8 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   adopt_same_bits(wanted, settings);
   TrainSettings::visit([&](const char* name, auto access, const char*) {
     if (access(wanted) != access(settings) && !may_differ(name))
-      throw UsageError(concat(flag_of(name), " differs from what the run began with (",
-                              shown(field_to_json(access(settings))), "); leave it out to resume"));
+      throw UsageError(concat(flag_of(name), " differs from the run's own (", shown(field_to_json(access(settings))),
+                              "); leave it out to resume"));
   });
   check(wanted);
   set_thread_count(static_cast<int>(wanted.threads));
@@ -191,7 +191,7 @@ void train_as_asked(const TrainArguments& arguments, const SettingFlags<TrainSet
 void add_train(CommandLine& program) {
   Command command = program.command("train", "Train a model, in float or with simulated quantization");
   const auto arguments = std::make_shared<TrainArguments>();
-  command.option("--out", arguments->out, "the run directory; runs/<model>-<data set>-<bits>-seed<n> when left out");
+  command.option("--out", arguments->out, "the run directory; left out: runs/<model>-<data set>-<bits>-seed<n>");
   command.option("--config", arguments->config, "a JSON file with settings, as a run's config.json; flags win over it");
   command.flag("--resume", arguments->extras.resume,
                "go on with the run in --out, which more --epochs or --steps make longer");

@@ -131,21 +131,21 @@ void add_verify(CommandLine& program) {
       "verify", "Compare a run's simulated graph, the integer engine and exported files in their runtimes");
   const auto arguments = std::make_shared<VerifyArguments>();
   command.option("--run", arguments->run, "a run directory").required();
-  command.option("--dataset", arguments->dataset, "the run's own when left out");
+  command.option("--dataset", arguments->dataset, "a data set; left out: the run's own");
   command.option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command.option("--checkpoint", arguments->checkpoint,
-                 "another .safetensors file or run directory than the run's own");
-  command.option("--examples", arguments->limit, "only the first so many test pictures; 0: all")
+                 "takes the variables of this .safetensors file or run directory instead");
+  command.option("--examples", arguments->limit, "number of test pictures, from the first on; 0: all")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
   const Flag without = command.flag("--no-runtimes", arguments->no_runtimes, "leave LiteRT and ONNX Runtime out");
   command
       .option("--runtimes", arguments->runtimes,
               "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: tests/runtimes of the "
-              "source tree, where it is there)")
+              "source tree, if it exists)")
       .excludes(without);
   command
       .option("--runtime-timeout", arguments->runtime_timeout,
-              "seconds after which a runtime that has not ended is killed, which is its failure; 0: never")
+              "seconds after which a runtime is killed and counted as failed; 0: never")
       .in_range(0, 1 << 30)
       .excludes(without);
   command
@@ -154,16 +154,16 @@ void add_verify(CommandLine& program) {
       .in_range(0.0, 100.0);
   command
       .option("--min-agreement", arguments->bounds.agreement,
-              "bound: percent of pictures that both give the same class")
+              "bound: percent of pictures with the same class from both")
       .in_range(0.0, 100.0);
   command
       .option("--max-steps", arguments->bounds.steps,
-              "bound: steps between an operation and its simulation, given equal inputs; 1 when left out, which is "
-              "what rounding may make, 255 for no bound")
+              "bound: steps between an operation and its simulation, given equal inputs; left out: 1, "
+              "the effect of rounding; 255: no bound")
       .in_range(0, 255);
   command
       .option("--min-runtime-agreement", arguments->bounds.runtime_agreement,
-              "bound: percent of pictures that another runtime gives the integer engine's class")
+              "bound: percent of pictures with the same class from another runtime and the integer engine")
       .in_range(0.0, 100.0)
       .excludes(without);
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);

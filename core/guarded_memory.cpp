@@ -253,7 +253,7 @@ void stop_for_page(int signal, siginfo_t* info, void* /*context*/) {
     }
   }
   if (!found) {
-    line.text("memory that is no buffer (any more), in ");
+    line.text("memory that is not a buffer (any more), in ");
     say_what_runs(line, Suspects::kOwn);
   }
   line.write();

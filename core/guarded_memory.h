@@ -34,7 +34,7 @@ void poison(std::span<std::byte> memory);
 /// While one lives, what is reported is said of this step; at its end patterns are checked: those around the memory
 /// that the step was given and around what was taken in it, and a share of the others, in turns; all, where there are
 /// few. So a step costs the same whatever memory others have. Does nothing unless is_guarding(). `describe` gives the
-/// text, `given` a std::vector<const void*> of addresses in guarded memory (others, and null, are passed over).
+/// text, `given` a std::vector<const void*> of addresses in guarded memory (others, and null, are ignored).
 class GuardedStep {
  public:
   template <class Describe>

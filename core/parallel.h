@@ -85,7 +85,7 @@ void parallel_shares(std::int64_t n, std::int64_t parts, const Body& body) {
   });
 }
 
-/// A sensible grain for pointwise loops: below this a second thread costs more than it saves.
+/// A sensible grain for elementwise loops: below this a second thread costs more than it saves.
 inline constexpr std::int64_t kPointwiseGrain = 16384;
 
 }  // namespace miniqat

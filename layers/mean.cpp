@@ -100,7 +100,7 @@ std::vector<TensorSpec> Mean::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 1);
   require_float(inputs);
   const Shape& x = inputs[0].shape;
-  if (x.elements() == 0) fail("there is no mean over no elements; x ", x);
+  if (x.elements() == 0) fail("the mean of no elements is undefined; x ", x);
   return {{(attributes_.keep_dims ? kept_shape : dropped_shape)(x, attributes_.axes), DType::kFloat32}};
 }
 

@@ -29,7 +29,7 @@ enum class OpRole : std::uint16_t {
   kPool = 1 << 6,
   /// May stand between a layer and the batch norm that is folded into it: Identity, Reshape, BatchToSpaceND.
   kBeforeBatchNorm = 1 << 7,
-  /// A function of one number without attributes, which among integers is a table: Sigmoid, HardSwish.
+  /// An elementwise function without attributes, which among integers is a table: Sigmoid, HardSwish.
   kTable = 1 << 8,
 };
 

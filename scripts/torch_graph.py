@@ -87,7 +87,7 @@ def fake_quant(attrs, x, low, high):
     return torch.fake_quantize_per_tensor_affine(x, scale, zero_point, quant_min, quant_max)
 
 
-# Functions of one number, element by element.
+# Elementwise functions.
 UNARY = {
     "Relu": lambda x: x.relu(),
     "Relu6": F.relu6,

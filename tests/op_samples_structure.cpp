@@ -220,7 +220,7 @@ std::vector<BadOpSample> bad_structure_samples() {
   add("Pad", "integers", {integers({2})}, R"({"paddings": [[0, 1]]})", "must be float32");
   add("Mean", "no such axis", {floats({2, 3})}, R"({"axes": [2]})", "axis 2 does not exist in x [2,3]");
   add("Mean", "axis twice", {floats({2, 3})}, R"({"axes": [1, -1]})", "axis -1 is named twice");
-  add("Mean", "no elements", {floats({0, 3})}, "{}", "no mean over no elements; x [0,3]");
+  add("Mean", "no elements", {floats({0, 3})}, "{}", "the mean of no elements is undefined; x [0,3]");
   add("Mean", "integers", {integers({2})}, "{}", "must be float32");
   const std::string loss = "SoftmaxCrossEntropy";
   add(loss, "rows differ", {floats({4, 3}), integers({5})}, "{}",

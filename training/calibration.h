@@ -27,7 +27,7 @@ struct CalibrateSettings {
         "least squared error, for weights, too");
     visitor(
         "percentile", [](auto& s) -> auto& { return s.percentile; },
-        "with percentile: 100 less this is the per cent of the values left out at each end");
+        "with percentile: 99.99 leaves out 0.01% of the values at each end");
     visitor(
         "batches", [](auto& s) -> auto& { return s.batches; },
         "batches of training pictures to look at, of the run's batch size");

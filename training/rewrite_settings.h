@@ -20,7 +20,7 @@ void visit_rewrite_options(Visitor&& visitor) {
       "a JSON file of patterns on layer names with bits of their own");
   visitor(
       "quant_delay", [](auto& o) -> auto& { return o.quant_delay; },
-      "train in float for so many steps first, observing ranges");
+      "steps in float, observing ranges, before quantization begins");
   visitor(
       "ema_decay", [](auto& o) -> auto& { return o.ema_decay; }, "decay of the activation ranges' moving average");
   visitor(
@@ -33,7 +33,7 @@ void visit_rewrite_options(Visitor&& visitor) {
       "ranges of weights symmetric around 0");
   visitor(
       "freeze_bn_delay", [](auto& o) -> auto& { return o.freeze_bn_delay; },
-      "steps after which batch norm uses its moving statistics, and these stop; never when left out");
+      "steps after which batch norm uses its moving statistics, and these stop; left out: never");
   visitor(
       "bn_fold", [](auto& o) -> auto& { return o.bn_fold; },
       "batch norms while training: tf (corrections, a second convolution for the statistics) or single (one "
@@ -42,7 +42,7 @@ void visit_rewrite_options(Visitor&& visitor) {
       "quantize_input", [](auto& o) -> auto& { return o.quantize_input; }, "quantize the graph's input, too");
   visitor(
       "float_pools", [](auto& o) -> auto& { return o.float_pools; },
-      "no quantizers after AvgPool, Mean and Concat, without which there is no integer model");
+      "no quantizers after AvgPool, Mean and Concat; such a graph has no integer model");
   visitor(
       "scope", [](auto& o) -> auto& { return o.scope; },
       "rewrite only layers under this name scope; an integer model takes all layers");

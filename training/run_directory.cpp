@@ -40,7 +40,7 @@ void RunDirectory::require_own_config() const {
     // A run's that something else has damaged, or none: nobody knows.
   }
   if (!json.is_object() || !json.contains("model") || !json.contains("dataset"))
-    fail(config().string(), " is no run's: --overwrite would delete a file that miniqat did not write");
+    fail(config().string(), " does not belong to a run: --overwrite would delete a file that miniqat did not write");
 }
 
 RunDirectory RunDirectory::resume(const fs::path& path) {

@@ -216,7 +216,7 @@ void RunLife::warn_of_delays() const {
                passed.quantization == 0 ? "quantization was to begin" : "some quantizers were to begin later, the next",
                unreached(delays.quantization, passed.quantization, steps, "--quant-delay", rewrite.quant_delay),
                ": no step was trained with ", passed.quantization == 0 ? "it" : "them",
-               ", and evaluation quantizes what was never trained for it"));
+               ", and evaluation quantizes a network that was never trained for it"));
   if (passed.freeze < static_cast<std::int64_t>(delays.freeze.size()))
     observer_.warn(
         concat("warning: ",

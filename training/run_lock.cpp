@@ -103,7 +103,7 @@ bool RunLock::take() {
   const std::string former = made ? "" : text_of(descriptor_);
   if (!made && !is_ours(descriptor_, former)) {
     ::close(std::exchange(descriptor_, -1));
-    fail(file_.string(), " is no lock of miniqat's, which would overwrite it: move it, or give another directory");
+    fail(file_.string(), " was not written by miniqat, which would overwrite it: move it, or give another directory");
   }
   if (!is_in_place()) {
     ::close(std::exchange(descriptor_, -1));

@@ -98,10 +98,10 @@ void TrainSettings::visit(Visitor&& visitor) {
       "warmup_steps", [](auto& s) -> auto& { return s.warmup_steps; }, "steps in which the rate rises to its base");
   visitor(
       "schedule_every", [](auto& s) -> auto& { return s.schedule_every; },
-      "step, exponential: the rate changes by --schedule-factor in so many steps");
+      "step, exponential: steps in which the rate changes by --schedule-factor");
   visitor(
       "schedule_factor", [](auto& s) -> auto& { return s.schedule_factor; },
-      "step, exponential: what the rate is multiplied by");
+      "step, exponential: the factor by which the rate changes");
   visitor(
       "init_checkpoint", [](auto& s) -> auto& { return s.init_checkpoint; },
       "start from the variables of this .safetensors file or run directory, by name");
@@ -113,8 +113,8 @@ void TrainSettings::visit(Visitor&& visitor) {
       "log_every", [](auto& s) -> auto& { return s.log_every; }, "steps between two lines of metrics.jsonl");
   visitor(
       "save_every", [](auto& s) -> auto& { return s.save_every; },
-      "write the checkpoint every so many steps (500) or seconds (60s), besides after every epoch: what a run loses "
-      "that is killed");
+      "steps (500) or seconds (60s) between two checkpoints, besides those after each epoch; a killed run loses no "
+      "more");
 }
 
 /// Throws UsageError naming the first setting that is out of range, unknown models and data sets included.

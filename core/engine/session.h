@@ -108,8 +108,8 @@ class Session {
   enum class Restore {
     /// Everything must fit: no name missing, none left over; optimizer state and counters are taken too (resuming).
     kExact,
-    /// The graph's variables must all be there and nothing else (evaluation). Optimizer state and counters are passed
-    /// over, and an op's own state may be missing.
+    /// The graph's variables must all be there and nothing else (evaluation). Optimizer state and counters are
+    /// ignored, and an op's own state may be missing.
     kVariables,
     /// What fits by name (another run's weights as a starting point). Optimizer state and counters start anew.
     kByName,

@@ -133,7 +133,7 @@ Json parse_header(std::string_view text) {
 
 Model parse(std::string_view file) {
   const std::string_view magic = file.substr(0, kMagic.size());
-  if (magic != kMagic.substr(0, magic.size())) fail("is no model.miniqat file: it does not begin with \"miniqat\"");
+  if (magic != kMagic.substr(0, magic.size())) fail("is not a model.miniqat file: it does not begin with \"miniqat\"");
   if (file.size() < kPrefixBytes + kChecksumBytes)
     fail("is cut short: it has ", file.size(), " bytes, the least is ", kPrefixBytes + kChecksumBytes);
   std::string_view rest = file.substr(kMagic.size());

@@ -45,13 +45,13 @@ struct ChainParts {
   bool needs_input() const { return scale_input >= 0 || normalises(); }
 };
 
-/// What has to be known of a grid to turn bytes into the numbers that they stand for.
+/// Scale and zero point, for unpacking.
 struct PackedGrid {
   float scale = 1;
   float zero_point = 0;
 };
 
-/// The pointwise ops behind a layer (or anywhere else) as one op, which the plan puts in their place:
+/// The ops behind a layer (or anywhere else) as one op, which the plan puts in their place:
 ///
 ///   x -> * vector (* vector) -> BatchNorm or + vector -> + tensor -> Relu or Relu6 -> FakeQuant -> MaxPool
 ///

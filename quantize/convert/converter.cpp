@@ -93,7 +93,7 @@ Converter::Value Converter::input(const Node& placeholder) {
   const Shape& shape = placeholder.output().shape();
   if (placeholder.output().spec().dtype != DType::kFloat32 || shape.rank() == 0)
     fail(describe(placeholder), " feeds ", name_of(placeholder.output().spec().dtype), " ", shape,
-         "; an integer model takes batches of what stands for float32");
+         "; an integer model takes batches whose real numbers are float32");
   picture_is_quantized_ =
       std::ranges::any_of(placeholder.uses(), [](const Use& use) { return is_quantizer(*use.node); });
   if (const Node* quantizer = input_quantizer(placeholder))
@@ -209,9 +209,9 @@ integer::Layer Converter::weights(const Node& node) {
 
 Converter::Value Converter::biased(const Node& node, Output summand, Output bias) {
   if (!values_.moves(summand.node) || values_.moves(bias.node))
-    fail(describe(node), " must add what is the same for every input, adds ", bias.name());
+    fail(describe(node), " must add the same numbers for every input, adds ", bias.name());
   const auto* found = std::get_if<Pending>(&at(summand));
-  if (!found) fail(describe(node), " adds ", bias.name(), " to ", summand.name(), ", which is no layer's sum");
+  if (!found) fail(describe(node), " adds ", bias.name(), " to ", summand.name(), ", which is not the sum of a layer");
   const std::int64_t channels = found->last_shape().channels();
   const bool rearranges_channels = std::ranges::any_of(found->rearrangements, [&](const Rearrangement& step) {
     return std::holds_alternative<integer::Pad>(step.action) || step.shape.channels() != found->shape.channels();

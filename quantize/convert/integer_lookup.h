@@ -10,7 +10,7 @@
 
 namespace miniqat::quantize {
 
-// Functions of one number as tables of integers.
+// Elementwise functions as tables of integers.
 
 /// What an op of one input (OpRole::kTable) makes of every number of the input's grid, by its reference loops in
 /// double. The numbers are those that training dequantizes, in float32. Throws Error naming the node for a result that

@@ -75,7 +75,7 @@ void StaticValues::evaluate(Graph& graph, const NamedTensors& variables) {
 
 const Tensor& StaticValues::value(Output tensor) const {
   const auto found = values_.find({tensor.node, tensor.index});
-  if (found == values_.end()) fail(describe(*tensor.node), " depends on what the network is fed; a range must not");
+  if (found == values_.end()) fail(describe(*tensor.node), " depends on the network's input; a range must not");
   return found->second;
 }
 

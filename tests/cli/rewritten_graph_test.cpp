@@ -123,12 +123,13 @@ TEST_F(RewrittenGraphTest, OfSeveralDelaysTheRunNamesTheNext) {
   expect_success(rewrite({"--quant-delay", "30", "--scope", "fc"}, "part.json", "both.json"));
   const Outcome some = train("some", {"--model", "both.json"});
   EXPECT_EQ(some.status, 0);
-  EXPECT_EQ(some.err,
-            "warning: some quantizers were to begin later, the next at step 30 (the graph's delay), the run ended at "
-            "step 12: no step was trained with them, and evaluation quantizes what was never trained for it\n");
+  EXPECT_EQ(
+      some.err,
+      "warning: some quantizers were to begin later, the next at step 30 (the graph's delay), the run ended at "
+      "step 12: no step was trained with them, and evaluation quantizes a network that was never trained for it\n");
   EXPECT_EQ(train("none", {"--model", "both.json", "--steps", "4"}).err,
             "warning: quantization was to begin at step 5 (the graph's delay), the run ended at step 4: no step was "
-            "trained with it, and evaluation quantizes what was never trained for it\n");
+            "trained with it, and evaluation quantizes a network that was never trained for it\n");
 }
 
 // What the graph decides is no setting of the run; what it leaves open is.

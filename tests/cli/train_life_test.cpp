@@ -154,7 +154,7 @@ TEST_F(TrainLifeTest, WhatTheDeadLeftIsInNobodysWay) {
 
 TEST_F(TrainLifeTest, FilesOfOthersStayWhatTheyAre) {
   place_.write("project/config.json", R"({"name": "mine"})");
-  expect_error(train("project", {"--overwrite"}), 1, {"project/config.json is no run's"});
+  expect_error(train("project", {"--overwrite"}), 1, {"project/config.json does not belong to a run"});
   EXPECT_EQ(bytes_of(path("project/config.json")), R"({"name": "mine"})");
   place_.write("mine.txt", "mine");
   fs::create_directory(path("linked"));
@@ -165,7 +165,7 @@ TEST_F(TrainLifeTest, FilesOfOthersStayWhatTheyAre) {
     place_.write("other/.lock", text);
     place_.write("other/bits.json", "mine");
     for (const Arguments& more : {Arguments{}, {"--overwrite"}})
-      expect_error(train("other", more), 1, {"other/.lock is no lock of miniqat's"});
+      expect_error(train("other", more), 1, {"other/.lock was not written by miniqat"});
     EXPECT_EQ(bytes_of(path("other/.lock")), text);
     EXPECT_EQ(bytes_of(path("other/bits.json")), "mine");
   }
@@ -174,7 +174,7 @@ TEST_F(TrainLifeTest, FilesOfOthersStayWhatTheyAre) {
   expect_error(train("other"), 1, {"other holds no run, but a file that a run would overwrite: bits.json"});
   fs::create_directory(path("pipe"));
   ASSERT_EQ(::mkfifo(path("pipe/.lock").c_str(), 0600), 0);
-  expect_error(train("pipe"), 1, {"pipe/.lock is no lock of miniqat's"});
+  expect_error(train("pipe"), 1, {"pipe/.lock was not written by miniqat"});
   EXPECT_TRUE(fs::is_fifo(path("pipe/.lock")));
 }
 

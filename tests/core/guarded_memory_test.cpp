@@ -253,7 +253,7 @@ void read_memory_given_back() {
 
 TEST_F(GuardedMemoryTest, MemoryThatWasGivenBackCannotBeTouched) {
   ask_for("after");
-  EXPECT_EXIT(read_memory_given_back(), ::testing::KilledBySignal(SIGSEGV), "touched memory that is no buffer");
+  EXPECT_EXIT(read_memory_given_back(), ::testing::KilledBySignal(SIGSEGV), "touched memory that is not a buffer");
 }
 
 TEST_F(GuardedMemoryTest, MemoryIsAlignedAndZero) {

@@ -1,4 +1,4 @@
-// Lookup: a table in place of a function of one number.
+// Lookup: a table in place of an elementwise function.
 
 #include "integer/kernels/lookup.h"
 

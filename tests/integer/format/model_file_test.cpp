@@ -125,7 +125,7 @@ TEST(ModelFile, RefusesToWriteWhatItCouldNotRead) {
 TEST(ModelFile, RefusesOtherFiles) {
   const std::string file = to_bytes(small_model());
   expect_refused("", {"cut short"});
-  expect_refused("PK\3\4 and more of a zip file, long enough", {"is no model.miniqat file"});
+  expect_refused("PK\3\4 and more of a zip file, long enough", {"is not a model.miniqat file"});
   std::string other = file;
   other[8] = 1;
   expect_refused(other, {"version 1", "version 2"});

@@ -58,8 +58,8 @@ TEST(ConvertErrors, OpsThatHaveNoIntegerCounterpart) {
   EXPECT_TRUE(mentions(refused(norm), {"[BatchNorm \"norm\"]", "not folded"}));
   const Output stretched = layers::mul(net.graph, "stretched", q, vector("factor"));
   EXPECT_TRUE(mentions(refused(stretched), {"stretched", "factor [3]", "[2,6,6,3]", "one shape"}));
-  EXPECT_TRUE(
-      mentions(refused(layers::add(net.graph, "moved", q, vector("offset"))), {"moved", "offset", "no layer's sum"}));
+  EXPECT_TRUE(mentions(refused(layers::add(net.graph, "moved", q, vector("offset"))),
+                       {"moved", "offset", "not the sum of a layer"}));
   const Output per_pixel = layers::add(net.graph, "per_pixel", net.conv("b", q, 3), net.variable("map", {6, 6, 3}));
   EXPECT_TRUE(mentions(refused(per_pixel), {"per_pixel", "map [6,6,3]", "not one number for each channel"}));
   const Output rows = layers::mean(net.graph, "rows", q, {.axes = {1}});
@@ -119,7 +119,7 @@ TEST(ConvertErrors, RangesThatDependOnTheInput) {
   const Output low = net.variable("low", {4}, {-1, -1, -1, -1});
   const Output w = net.variable("w", {3, 3, 3, 4});
   const Output moving = net.graph.add("moving", std::make_unique<FakeQuant>(attributes), {w, low, highest}).output();
-  EXPECT_TRUE(mentions(net.refusal(moving), {"\"highest\"", "depends on what the network is fed"}));
+  EXPECT_TRUE(mentions(net.refusal(moving), {"\"highest\"", "depends on the network's input"}));
 }
 
 TEST(ConvertErrors, InputsAndOutputs) {

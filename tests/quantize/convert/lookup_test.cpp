@@ -1,4 +1,4 @@
-// Functions of one number among integers: their ranges, their tables, and trained nets with gates.
+// Elementwise functions among integers: their ranges, their tables, and trained nets with gates.
 
 #include <gtest/gtest.h>
 

@@ -63,7 +63,7 @@ inline Outcome run(FoldingNet& net, const SessionOptions& options, bool training
   return run(net.graph, net.loss, options, training, step);
 }
 
-/// Variables that only `actual` has are passed over.
+/// Variables that only `actual` has are ignored.
 inline void expect_same(const Outcome& actual, const Outcome& expected, double relative) {
   expect_close(actual.y, expected.y, relative, "y");
   EXPECT_EQ(actual.gradients.size(), expected.gradients.size());
