@@ -19,7 +19,6 @@ namespace {
 
 using quantize::FakeQuant;
 using quantize::FakeQuantAttributes;
-using quantize::RangeKind;
 
 enum class Role { kInput, kLayer, kWeights, kActivations, kInputQuantizer, kFixedRange, kParameter, kOther };
 
@@ -92,9 +91,9 @@ bool comes_from_placeholder(const Node& quantizer) {
 
 Role role_of(const Node& node) {
   if (const auto* quantizer = node.as<FakeQuant>()) {
-    const RangeKind range = quantizer->attributes().range;
-    if (range == RangeKind::kFixed) return Role::kFixedRange;
-    if (range == RangeKind::kLastValue && feeds_layer_weights(node)) return Role::kWeights;
+    const quantize::RangeKindTraits& kind = traits_of(quantizer->attributes().range);
+    if (!kind.observes) return Role::kFixedRange;
+    if (kind.follows_tensor() && feeds_layer_weights(node)) return Role::kWeights;
     return comes_from_placeholder(node) ? Role::kInputQuantizer : Role::kActivations;
   }
   if (node.as<Placeholder>() != nullptr) return Role::kInput;
@@ -137,7 +136,7 @@ bool says_type(const std::string& name, std::string_view type) {
 }
 
 std::string quantizer_label(const FakeQuantAttributes& attributes) {
-  std::string label = concat("\\n", attributes.bits, " bits, ", range_text(attributes.range));
+  std::string label = concat("\\n", attributes.bits, " bits, ", traits_of(attributes.range).text);
   const std::vector<std::string> words = grid_words(attributes);
   if (!words.empty()) label += "\\n" + joined(words, ", ");
   return label;

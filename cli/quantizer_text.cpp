@@ -7,18 +7,6 @@
 
 namespace miniqat::cli {
 
-std::string range_text(quantize::RangeKind range) {
-  switch (range) {
-    case quantize::RangeKind::kLastValue:
-      return "last value";
-    case quantize::RangeKind::kMovingAverage:
-      return "moving average";
-    case quantize::RangeKind::kFixed:
-      break;
-  }
-  return "fixed range";
-}
-
 std::vector<std::string> grid_words(const quantize::FakeQuantAttributes& attributes) {
   std::vector<std::string> words;
   if (attributes.per_channel) words.emplace_back("per channel");
@@ -28,7 +16,7 @@ std::vector<std::string> grid_words(const quantize::FakeQuantAttributes& attribu
 }
 
 std::string quantizer_text(const quantize::FakeQuantAttributes& attributes) {
-  std::vector<std::string> words = {concat(attributes.bits, " bits"), range_text(attributes.range)};
+  std::vector<std::string> words = {concat(attributes.bits, " bits"), std::string(traits_of(attributes.range).text)};
   for (const std::string& word : grid_words(attributes)) words.push_back(word);
   if (attributes.delay > 0) words.push_back(concat("delay ", attributes.delay));
   if (!attributes.is_training) words.emplace_back("evaluation");

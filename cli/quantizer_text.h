@@ -8,9 +8,6 @@
 
 namespace miniqat::cli {
 
-/// "last value", "moving average" or "fixed range".
-std::string range_text(quantize::RangeKind range);
-
 /// What sets a quantizer apart, in words: {"per channel", "symmetric", "narrow"} or some of these, in this order.
 std::vector<std::string> grid_words(const quantize::FakeQuantAttributes& attributes);
 

@@ -1,7 +1,6 @@
 #include "quantize/fake_quant.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "core/error.h"
@@ -9,22 +8,15 @@
 #include "core/graph/source_ops.h"
 #include "core/kernels/scratch.h"
 #include "quantize/kernels/fake_quant_kernels.h"
-#include "quantize/range_observer.h"
+#include "quantize/range_learning.h"
 #include "quantize/reference/fake_quant.h"
 
 namespace miniqat::quantize {
 namespace {
 
-constexpr std::array<std::string_view, 3> kRangeNames = {"last_value", "moving_average", "fixed"};
-
-/// The range is an input like any other, with a gradient; otherwise it is made from x and has none.
-bool takes_range_as_given(const FakeQuantAttributes& attributes) {
-  return attributes.range == RangeKind::kFixed || !attributes.is_training;
-}
-
 /// Whether this run's tensor sets this run's range.
 bool observes(const FakeQuantAttributes& attributes, const ForwardContext& context) {
-  return context.training && !takes_range_as_given(attributes) && context.input(0).elements() > 0;
+  return context.training && attributes.learns_range() && context.input(0).elements() > 0;
 }
 
 // Ranges and grids per channel lie in the working memory of a run (`scope`).
@@ -36,33 +28,14 @@ std::span<Range<T>> ranges_in(const Tensor& min, const Tensor& max, ScratchScope
   return ranges;
 }
 
-/// A tensor with a NaN or an infinity says nothing about its range. This step's range is then NaN, and so is every y,
-/// lest a later op that ignores NaNs or this one's clamping hides the trouble; the stored range keeps its last good
-/// value, also where no loss depends on this node and a run would commit it.
-template <class T>
-std::span<Range<T>> no_ranges(std::size_t channels, ScratchScope& scope) {
-  const T nan = std::numeric_limits<T>::quiet_NaN();
-  return scope.filled<Range<T>>(channels, {nan, nan});
-}
-
-/// Stages the stored ranges (context.updates) and the count of observations, and returns the new ranges.
+/// The ranges of this step, stored (context.updates) with the count of observations (context.state).
 template <class T>
 std::span<Range<T>> learn(const FakeQuantAttributes& attributes, const ForwardContext& context,
-                          Observation<T> observation, ScratchScope& scope) {
-  if (!widen(observation, attributes.grid_options())) return no_ranges<T>(observation.ranges.size(), scope);
-  double weight = 1;
-  if (attributes.range == RangeKind::kMovingAverage) {
-    T& num_updates = *context.state[0]->data<T>();
-    num_updates = std::clamp<T>(num_updates + 1, 1, static_cast<T>(kMaxUpdates));
-    weight = debiased_weight(attributes.ema_decay, static_cast<std::int64_t>(num_updates));
-  }
-  T* min = context.updates[0]->data<T>();
-  T* max = context.updates[1]->data<T>();
-  for (Range<T>& range : observation.ranges) {
-    range = {move_towards(*min, range.min, weight), move_towards(*max, range.max, weight)};
-    *min++ = range.min;
-    *max++ = range.max;
-  }
+                          Observation<T> observation) {
+  learn_ranges(attributes, observation,
+               {.min = context.updates[0]->values<T>(),
+                .max = context.updates[1]->values<T>(),
+                .num_updates = context.state.empty() ? nullptr : context.state[0]->data<T>()});
   return observation.ranges;
 }
 
@@ -86,7 +59,11 @@ std::span<const Range<T>> ranges_used(const FakeQuantAttributes& attributes, con
   const std::int64_t channels = context.input(1).elements();
   if (!observes(attributes, context)) return ranges_in<T>(context.input(1), context.input(2), scope);
   Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels, scope);
-  if (!widen(observation, attributes.grid_options())) return no_ranges<T>(observation.ranges.size(), scope);
+  // Without a good observation this step stored nothing, and had no range.
+  if (!widen(observation, attributes.grid_options())) {
+    constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+    return scope.filled<Range<T>>(observation.ranges.size(), {kNan, kNan});
+  }
   return ranges_in<T>(*context.updates[0], *context.updates[1], scope);
 }
 
@@ -120,7 +97,7 @@ void FakeQuantAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("narrow_range", narrow_range);
   visitor.field("symmetric", symmetric);
   visitor.field("per_channel", per_channel);
-  visitor.choice("range", range, kRangeNames);
+  visitor.choice("range", range, range_kind_names());
   visitor.field("ema_decay", ema_decay);
   visitor.field("delay", delay);
   visitor.field("is_training", is_training);
@@ -146,7 +123,7 @@ OpTraits FakeQuant::traits() const {
   OpTraits traits;
   traits.forward_in_place = true;
   traits.backward_in_place = true;
-  if (takes_range_as_given(attributes_)) {
+  if (!attributes_.learns_range()) {
     // Here backward sums up what lies below and above the range, for which a mask of one bit is not enough.
     traits.backward_inputs = {0, 1, 2};
     return traits;
@@ -157,13 +134,13 @@ OpTraits FakeQuant::traits() const {
 }
 
 std::vector<TensorSpec> FakeQuant::saved(std::span<const TensorSpec> inputs) const {
-  if (takes_range_as_given(attributes_)) return {};
+  if (!attributes_.learns_range()) return {};
   return {{Shape{mask_words(inputs[0].shape.elements())}, DType::kInt32}};
 }
 
 std::vector<OpState> FakeQuant::state() const {
   // Evaluation graphs keep it, too, so that a checkpoint fits both.
-  if (attributes_.range != RangeKind::kMovingAverage) return {};
+  if (!traits_of(attributes_.range).averages) return {};
   return {{"num_updates", Shape{}, 0}};
 }
 
@@ -177,7 +154,7 @@ void FakeQuant::forward(const ForwardContext& context) const {
   const std::int64_t channels = context.input(1).elements();
   ScratchScope scope;
   const std::span<const Range<float>> ranges =
-      observes(attributes_, context) ? learn(attributes_, context, observe(elements<float>(x), channels, scope), scope)
+      observes(attributes_, context) ? learn(attributes_, context, observe(elements<float>(x), channels, scope))
                                      : ranges_in<float>(context.input(1), context.input(2), scope);
   if (!context.quantizing) return copy_floats(x.data<float>(), y, x.elements());
   std::uint32_t* mask = nullptr;
@@ -194,7 +171,7 @@ void FakeQuant::backward(const BackwardContext& context) const {
     if (dx) copy_floats(dy.data<float>(), dx, dy.elements());
     return clear_range_gradients<float>(context);
   }
-  if (!takes_range_as_given(attributes_)) {
+  if (attributes_.learns_range()) {
     const auto* mask = reinterpret_cast<const std::uint32_t*>(forward.saved[0]->data<std::int32_t>());
     if (dx) fake_quant_backward(dy.data<float>(), dx, dy.elements(), mask);
     return;
@@ -212,9 +189,9 @@ void FakeQuant::reference_forward(const ForwardContext& context) const {
     T* y = context.output(0).data<T>();
     const std::int64_t channels = context.input(1).elements();
     ScratchScope scope;
-    const std::span<const Range<T>> ranges =
-        observes(attributes_, context) ? learn(attributes_, context, reference::observe(x, channels, scope), scope)
-                                       : ranges_in<T>(context.input(1), context.input(2), scope);
+    const std::span<const Range<T>> ranges = observes(attributes_, context)
+                                                 ? learn(attributes_, context, reference::observe(x, channels, scope))
+                                                 : ranges_in<T>(context.input(1), context.input(2), scope);
     if (!context.quantizing) {
       std::ranges::copy(x, y);
       return;

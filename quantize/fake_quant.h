@@ -6,18 +6,9 @@
 #include "core/graph/op_interfaces.h"
 #include "layers/chain/chain_quantizer.h"
 #include "quantize/affine.h"
+#include "quantize/range_kind.h"
 
 namespace miniqat::quantize {
-
-/// Where a quantizer's range comes from. Every range is widened to contain 0.
-enum class RangeKind {
-  /// Minimum and maximum of the tensor in this step (weights).
-  kLastValue,
-  /// Zero-debiased exponential moving average of the batches' minima and maxima (activations).
-  kMovingAverage,
-  /// The min and max inputs as they are; these may then be any tensors, also trainable variables.
-  kFixed,
-};
 
 struct FakeQuantAttributes {
   /// 2..16.
@@ -35,6 +26,8 @@ struct FakeQuantAttributes {
   /// False in evaluation graphs: never observes, always quantizes.
   bool is_training = true;
 
+  /// A training run takes the range from x; otherwise min and max are taken as they are, with gradients.
+  bool learns_range() const { return is_training && traits_of(range).observes; }
   GridOptions grid_options() const { return {static_cast<int>(bits), narrow_range, symmetric}; }
   void visit(AttributeVisitor& visitor);
 };
@@ -71,7 +64,7 @@ class FakeQuant final : public Op,
   void reference_backward(const BackwardContext& context) const override;
 
   /// As the last part of a chain, with one range for the tensor.
-  bool learns_range() const override;
+  bool learns_range() const override { return attributes_.learns_range(); }
   layers::ChainGrid grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const override;
   void quantize_piece(const layers::ChainGrid& grid, const float* x, float* y, std::int64_t n) const override;
   bool fits_bytes() const override { return attributes_.bits <= 8; }

@@ -1,37 +1,21 @@
-#include <algorithm>
-#include <cmath>
-#include <limits>
+#include <span>
 
 #include "core/float_range.h"
 #include "layers/chain/chain_fusion.h"
 #include "quantize/fake_quant.h"
 #include "quantize/kernels/fake_quant_kernels.h"
-#include "quantize/range_observer.h"
+#include "quantize/range_learning.h"
 
 namespace miniqat::quantize {
 namespace {
 
-/// The range that one step's tensor leaves behind, staged; NaN for a tensor that says nothing about it (see
-/// no_ranges in fake_quant.cpp).
 Range<float> learn(const FakeQuantAttributes& attributes, const layers::ChainRange& range,
                    const layers::ObservedRange& observed) {
-  const GridOptions options = attributes.grid_options();
-  Range<float> seen = widen_to_zero(Range<float>{observed.least, observed.largest});
-  if (options.symmetric) seen = widen_symmetric(seen, options);
-  // Adding 0 makes 0 of -0.
-  seen = {seen.min + 0.0f, seen.max + 0.0f};
-  if (observed.has_nan || !std::isfinite(seen.min) || !std::isfinite(seen.max)) {
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    return {nan, nan};
-  }
-  double weight = 1;
-  if (attributes.range == RangeKind::kMovingAverage) {
-    *range.state = std::clamp(*range.state + 1, 1.0f, static_cast<float>(kMaxUpdates));
-    weight = debiased_weight(attributes.ema_decay, static_cast<std::int64_t>(*range.state));
-  }
-  *range.new_min = move_towards(*range.new_min, seen.min, weight);
-  *range.new_max = move_towards(*range.new_max, seen.max, weight);
-  return {*range.new_min, *range.new_max};
+  Range<float> of_step = {observed.least, observed.largest};
+  Observation<float> observation{std::span(&of_step, 1), observed.has_nan};
+  learn_ranges(attributes, observation,
+               {.min = {range.new_min, 1}, .max = {range.new_max, 1}, .num_updates = range.state});
+  return of_step;
 }
 
 }  // namespace
@@ -40,13 +24,10 @@ std::optional<Fusion> FakeQuant::fuse(const Node& self, const FusionScope& scope
   return layers::fuse_chain(self, scope);
 }
 
-bool FakeQuant::learns_range() const { return attributes_.is_training && attributes_.range != RangeKind::kFixed; }
-
 layers::ChainGrid FakeQuant::grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const {
   const Range<float> used =
       observed != nullptr ? learn(attributes_, range, *observed) : Range<float>{range.min, range.max};
-  const Affine<float> grid =
-      grid_of(used, {static_cast<int>(attributes_.bits), attributes_.narrow_range, attributes_.symmetric});
+  const Affine<float> grid = grid_of(used, attributes_.grid_options());
   return {.lowest = grid.empty() ? -kInfinity : grid.nudged_min,
           .highest = grid.empty() ? kInfinity : grid.nudged_max,
           .scale = grid.scale,

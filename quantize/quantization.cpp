@@ -13,11 +13,11 @@ namespace {
 
 /// The right operand of a layer; of a product either one, if the range says that it is made anew in each step.
 bool is_of_weights(const Node& quantizer) {
-  const RangeKind range = quantizer.as<FakeQuant>()->attributes().range;
+  const RangeKindTraits& kind = traits_of(quantizer.as<FakeQuant>()->attributes().range);
   return std::ranges::any_of(uses_through(quantizer.output(), kIdentity), [&](const Use& use) {
     if (!is_layer(*use.node)) return false;
     if (use.node->type() != "MatMul") return use.input == 1;
-    return range == RangeKind::kLastValue || (use.input == 1 && range == RangeKind::kFixed);
+    return kind.follows_tensor() || (use.input == 1 && !kind.observes);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -104,12 +105,70 @@ TEST(House, DependenciesPointOneWay) {
   for (const auto& [folder, allowed] : kMayInclude) EXPECT_TRUE(seen.contains(folder)) << folder << " is empty";
 }
 
+std::vector<fs::path> all_sources() {
+  std::set<std::string> folders = top_folders();
+  folders.insert({"tests", "benchmarks", "examples"});
+  std::vector<fs::path> files;
+  for (const std::string& folder : folders) std::ranges::copy(sources(folder), std::back_inserter(files));
+  return files;
+}
+
 TEST(House, FilesStaySmall) {
   constexpr std::size_t kLongest = 400;
-  std::vector<std::string> folders = {"tests", "benchmarks", "examples"};
-  for (const std::string& folder : top_folders()) folders.push_back(folder);
-  for (const std::string& folder : folders)
-    for (const fs::path& file : sources(folder)) EXPECT_LE(lines_of(file).size(), kLongest) << file;
+  for (const fs::path& file : all_sources()) EXPECT_LE(lines_of(file).size(), kLongest) << file;
+}
+
+/// The line where the head of a function begins whose brace opens at the end of line `brace`: heads wrap, and
+/// constructors have initializers.
+std::size_t head_of(const std::vector<std::string>& lines, std::size_t brace) {
+  std::ptrdiff_t open = 0;
+  for (std::size_t line = brace;; --line) {
+    open += std::ranges::count(lines[line], ')') - std::ranges::count(lines[line], '(');
+    const bool goes_on = open > 0 || without_indent(lines[line]).starts_with(":");
+    if (!goes_on || line == 0) return line;
+  }
+}
+
+/// The lines at which functions begin that have more than `longest` lines in their braces. Goes by clang-format's
+/// layout: a function begins at the margin, in a class indented by two, and ends with a brace that is as deep.
+std::vector<std::size_t> long_functions(const std::vector<std::string>& lines, std::size_t longest) {
+  static const std::regex opening(".*\\)( const| override| noexcept| final)*( -> .*)? \\{");
+  std::vector<std::size_t> found;
+  for (std::size_t brace = 0; brace < lines.size(); ++brace) {
+    if (!lines[brace].ends_with("{") || !std::regex_match(lines[brace], opening)) continue;
+    const std::size_t begin = head_of(lines, brace);
+    const std::size_t indent = lines[begin].find_first_not_of(' ');
+    if (indent > 2) continue;
+    const std::string close = std::string(indent, ' ') + "}";
+    std::size_t end = brace + 1;
+    while (end < lines.size() && !lines[end].starts_with(close)) ++end;
+    if (end - brace - 1 > longest) found.push_back(begin);
+  }
+  return found;
+}
+
+TEST(House, LongFunctionsAreSeen) {
+  const std::vector<std::string> lines = {"int f(int a,", "      int b) {",  "  a;",   "  b;", "}",  "struct S {",
+                                          "  S(int a)",   "      : a_(a) {", "    a;", "  }",  "};", "TEST(A, B) {",
+                                          "  if (a) {",   "    b;",          "  }",    "}"};
+  EXPECT_EQ(long_functions(lines, 0), (std::vector<std::size_t>{0, 6, 11, 12}));
+  EXPECT_EQ(long_functions(lines, 1), (std::vector<std::size_t>{0, 11}));
+  EXPECT_EQ(long_functions(lines, 2), std::vector<std::size_t>{11});
+  EXPECT_TRUE(long_functions(lines, 3).empty());
+}
+
+/// A longer one says why in a comment that also tells clang-tidy: // NOLINTNEXTLINE(readability-function-size): ...
+TEST(House, FunctionsStayShort) {
+  constexpr std::size_t kLongest = 60;
+  for (const fs::path& file : all_sources()) {
+    const std::vector<std::string> lines = lines_of(file);
+    for (const std::size_t begin : long_functions(lines, kLongest)) {
+      bool says_why = false;
+      for (std::size_t above = begin; above-- > 0 && !lines[above].empty();)
+        says_why = says_why || lines[above].find("NOLINTNEXTLINE(readability-function-size): ") != std::string::npos;
+      EXPECT_TRUE(says_why) << file << ":" << begin + 1 << " begins a function of more than " << kLongest << " lines";
+    }
+  }
 }
 
 /// What the README shows of C++ is what is built and run.

@@ -50,6 +50,7 @@ struct TrainSettings {
 };
 
 template <class Visitor>
+// NOLINTNEXTLINE(readability-function-size): a few lines for each of the settings, in the order of --help.
 void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "model", [](auto& s) -> auto& { return s.model; }, "a name from `miniqat models`, or a graph JSON file");

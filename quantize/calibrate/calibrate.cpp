@@ -62,7 +62,7 @@ struct Calibrator::Quantizer {
   /// Of weights, the values themselves.
   Tensor weights = {};
 
-  bool is_weights() const { return attributes.range == RangeKind::kLastValue; }
+  bool is_weights() const { return traits_of(attributes.range).follows_tensor(); }
 };
 
 Calibrator::Calibrator(Session& session, const CalibrationOptions& options)
@@ -93,7 +93,7 @@ Calibrator::~Calibrator() = default;
 
 void Calibrator::add(const Node& node, Output input) {
   const FakeQuantAttributes& attributes = node.as<FakeQuant>()->attributes();
-  if (attributes.range == RangeKind::kFixed) return;
+  if (!traits_of(attributes.range).observes) return;
   Quantizer quantizer{
       .node = &node, .attributes = attributes, .input = input, .channels = node.input(1).shape().elements()};
   const auto channels = static_cast<std::size_t>(quantizer.channels);

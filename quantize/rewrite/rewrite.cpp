@@ -185,7 +185,7 @@ RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
 void require_observing(const Graph& graph, const std::string& source) {
   for (const Node* node : graph.nodes()) {
     const auto* quantizer = node->as<FakeQuant>();
-    if (!quantizer || quantizer->attributes().is_training || quantizer->attributes().range == RangeKind::kFixed)
+    if (!quantizer || quantizer->attributes().is_training || !traits_of(quantizer->attributes().range).observes)
       continue;
     fail(
         source.empty() ? "" : source + ": ", describe(*node),

@@ -52,8 +52,7 @@ class QuantizerComparison {
 
  private:
   static bool is_rewrites_own(const Node& quantizer) {
-    const RangeKind range = quantizer.as<FakeQuant>()->attributes().range;
-    return range != RangeKind::kFixed || is_of_known_range(quantizer);
+    return traits_of(quantizer.as<FakeQuant>()->attributes().range).observes || is_of_known_range(quantizer);
   }
 
   static bool is_of_known_range(const Node& quantizer) {
@@ -80,7 +79,7 @@ class QuantizerComparison {
   void compare_weights(const Node& quantizer, const LayerMatch& match, const RewriteOptions& options,
                        const LayerBits* bits) {
     const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
-    if (own.range != RangeKind::kLastValue || !own.narrow_range) return;
+    if (!traits_of(own.range).follows_tensor() || !own.narrow_range) return;
     compare_bits(quantizer, bits && bits->weight_bits, "weight_bits", options.weight_bits);
     if (own.symmetric != options.has_symmetric_weights())
       add(quantizer, bits && (bits->symmetric || bits->symmetric_weights),
@@ -93,8 +92,8 @@ class QuantizerComparison {
 
   void compare_activations(const Node& quantizer, const RewriteOptions& options, const LayerBits* bits) {
     const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
-    const bool observes = own.range == RangeKind::kMovingAverage;
-    if (!observes && !(own.range == RangeKind::kFixed && is_of_known_range(quantizer))) return;
+    const RangeKindTraits& kind = traits_of(own.range);
+    if (!kind.averages && (kind.observes || !is_of_known_range(quantizer))) return;
     const std::string& of = quantizer.input(0).node->name();
     if (!options.quantize_input && of_input(quantizer))
       conflicts.push_back({"quantize_input", concat(of, " has the quantizer ", quantizer.name())});
@@ -103,7 +102,7 @@ class QuantizerComparison {
     compare_bits(quantizer, bits && bits->activation_bits, "activation_bits", options.activation_bits);
     if (own.symmetric != options.symmetric)
       add(quantizer, bits && bits->symmetric, "symmetric", symmetry(own.symmetric), symmetry(options.symmetric));
-    if (observes && own.ema_decay != options.ema_decay)
+    if (kind.averages && own.ema_decay != options.ema_decay)
       add(quantizer, bits && bits->ema_decay, "ema_decay", concat("decay ", own.ema_decay), concat(options.ema_decay));
     compare_delay(quantizer);
   }

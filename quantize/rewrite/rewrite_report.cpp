@@ -165,7 +165,7 @@ std::string own_settings(const FakeQuantAttributes& own, const FakeQuantAttribut
   if (own.bits != usual.bits) say(concat(own.bits, " bits"));
   if (own.symmetric != usual.symmetric) say(own.symmetric ? "symmetric" : "asymmetric");
   if (own.per_channel != usual.per_channel) say(own.per_channel ? "per channel" : "per tensor");
-  if (own.range == RangeKind::kMovingAverage && own.ema_decay != usual.ema_decay) say(concat("decay ", own.ema_decay));
+  if (traits_of(own.range).averages && own.ema_decay != usual.ema_decay) say(concat("decay ", own.ema_decay));
   return text.empty() ? "" : text + ")";
 }
 

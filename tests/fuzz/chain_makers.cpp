@@ -2,18 +2,19 @@
 #include <array>
 #include <cmath>
 
+#include "quantize/range_kind.h"
 #include "tests/fuzz/maker.h"
 
 namespace miniqat::fuzz {
 
 namespace {
 
-Json quantizer_attributes(Maker& make, bool per_channel, const std::string& range) {
+Json quantizer_attributes(Maker& make, bool per_channel, quantize::RangeKind range) {
   return {{"bits", make.any({2, 3, 4, 5, 6, 7, 8, 8, 8, 16})},
           {"narrow_range", make.chance(3)},
           {"symmetric", make.chance(3)},
           {"per_channel", per_channel},
-          {"range", range},
+          {"range", quantize::traits_of(range).name},
           {"ema_decay", make.chance(2) ? 0.9 : 0.5},
           {"delay", make.any({0, 0, 0, 2})},
           {"is_training", !make.chance(5)}};
@@ -23,28 +24,30 @@ Json quantizer_attributes(Maker& make, bool per_channel, const std::string& rang
 
 Node& fake_quant(Maker& make, Output x) {
   const Shape& like = x.shape();
-  const std::string range = std::array{"fixed", "last_value", "moving_average"}[make.below(3)];
+  const auto kind = static_cast<quantize::RangeKind>(make.below(quantize::range_kind_names().size()));
+  const bool observes = quantize::traits_of(kind).observes;
   const bool per_channel = like.rank() > 0 && make.chance(3);
   // Depthwise filters have a range for each of the last two axes.
   const Shape shape = !per_channel                         ? Shape{}
                       : like.rank() == 4 && make.chance(3) ? Shape{like[2], like[3]}
                                                            : Shape{like.channels()};
-  make.test().runs = range == "fixed" ? 1 : static_cast<int>(1 + make.below(3));
+  make.test().runs = observes ? static_cast<int>(1 + make.below(3)) : 1;
   make.test().quantization_step = make.any({0, 0, 1, 2});
   std::array<double, 4> ends = {-1.5, -0.1, 0.1, 1.5};
   if (make.chance(6)) ends = {0.1, 0.3, 0.5, 1.5};
   if (make.chance(6)) ends = {-1.5, -0.5, -0.3, -0.1};
   if (make.chance(12)) ends = {0, 0, 0, 0};
-  const bool trains = range == "fixed";
-  return make.op("FakeQuant",
-                 {x, make.variable(shape, ends[0], ends[1], trains), make.variable(shape, ends[2], ends[3], trains)},
-                 quantizer_attributes(make, per_channel, range));
+  const Json attributes = quantizer_attributes(make, per_channel, kind);
+  // A range that is observed is not trained.
+  const Output min = make.variable(shape, ends[0], ends[1], !observes);
+  const Output max = make.variable(shape, ends[2], ends[3], !observes);
+  return make.op("FakeQuant", {x, min, max}, attributes);
 }
 
 Node& fake_quant_on_ties(Maker& make) {
   const Shape shape = make.any_shape();
   const bool per_channel = shape.rank() > 0 && make.chance(3);
-  Json attributes = quantizer_attributes(make, per_channel, "fixed");
+  Json attributes = quantizer_attributes(make, per_channel, quantize::RangeKind::kFixed);
   // Powers of two for a scale, whole zero points: then halves of steps are exact.
   attributes["narrow_range"] = attributes["symmetric"] = false;
   attributes["delay"] = 0;

@@ -1,0 +1,28 @@
+#include "quantize/range_kind.h"
+
+#include <array>
+#include <cstddef>
+
+namespace miniqat::quantize {
+namespace {
+
+/// In RangeKind's order.
+constexpr auto kKinds = std::to_array<RangeKindTraits>({
+    {.name = "fixed", .text = "fixed range"},
+    {.name = "last_value", .text = "last value", .observes = true},
+    {.name = "moving_average", .text = "moving average", .observes = true, .averages = true},
+});
+
+constexpr auto kNames = [] {
+  std::array<std::string_view, kKinds.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kKinds[i].name;
+  return names;
+}();
+
+}  // namespace
+
+const RangeKindTraits& traits_of(RangeKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+
+std::span<const std::string_view> range_kind_names() { return kNames; }
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace miniqat::quantize {
+
+/// Where a quantizer's range comes from. Every range is widened to contain 0.
+enum class RangeKind {
+  /// The min and max inputs as they are; these may then be any tensors, also trainable variables.
+  kFixed,
+  /// Minimum and maximum of the tensor in this step (weights).
+  kLastValue,
+  /// Zero-debiased exponential moving average of the batches' minima and maxima (activations).
+  kMovingAverage,
+};
+
+/// A row of the table of kinds (range_kind.cpp): what FakeQuant, the rewrite and its report, calibration and `inspect`
+/// ask about a kind.
+struct RangeKindTraits {
+  /// In graph JSON.
+  std::string_view name;
+  /// In texts for people.
+  std::string_view text;
+  /// A training step finds the range in its own tensor and updates min and max, which have no gradient. Otherwise they
+  /// are inputs like any other.
+  bool observes = false;
+  /// What a step observes enters an average over the steps (FakeQuantAttributes::ema_decay), which are counted.
+  bool averages = false;
+
+  /// The range is that of the step's own tensor and of no other: made for weights, which change with each step.
+  bool follows_tensor() const { return observes && !averages; }
+};
+
+const RangeKindTraits& traits_of(RangeKind kind);
+
+/// RangeKindTraits::name of each kind, in their order.
+std::span<const std::string_view> range_kind_names();
+
+}  // namespace miniqat::quantize
