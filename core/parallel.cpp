@@ -1,5 +1,7 @@
 #include "core/parallel.h"
 
+#include <omp.h>
+
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
@@ -129,6 +131,21 @@ ComputeScope::~ComputeScope() {
 }
 
 // OpenMP's count honours the affinity mask, and also an OMP_PROC_BIND that has narrowed the main thread's own mask.
+void parallel_for_ranges(std::int64_t n, std::int64_t grain, RangeBody call, const void* body) {
+  if (n <= 0) return;
+  const std::int64_t parts = std::min<std::int64_t>(thread_count(), (n + grain - 1) / std::max<std::int64_t>(grain, 1));
+  if (parts <= 1 || omp_in_parallel()) {
+    const FlushDenormals flushed;
+    call(body, 0, n);
+    return;
+  }
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const FlushDenormals flushed;
+    call(body, n * part / parts, n * (part + 1) / parts);
+  }
+}
+
 int available_cores() { return std::max(1, omp_get_num_procs()); }
 
 }  // namespace miniqat

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -52,23 +50,19 @@ class ComputeScope {
   FlushDenormals flushed_;
 };
 
+/// parallel_for with its body behind a pointer: one parallel region for all loops, and each body compiled once.
+using RangeBody = void (*)(const void* body, std::int64_t begin, std::int64_t end);
+void parallel_for_ranges(std::int64_t n, std::int64_t grain, RangeBody call, const void* body);
+
 /// Calls body(begin, end) over [0, n), cut into at most thread_count() contiguous ranges of at least `grain` elements.
 /// The cut depends on n, grain and the thread count only, so runs repeat bitwise. Denormals are flushed meanwhile. body
 /// must not throw.
 template <class Body>
 void parallel_for(std::int64_t n, std::int64_t grain, const Body& body) {
-  if (n <= 0) return;
-  const std::int64_t parts = std::min<std::int64_t>(thread_count(), (n + grain - 1) / std::max<std::int64_t>(grain, 1));
-  if (parts <= 1 || omp_in_parallel()) {
-    const FlushDenormals flushed;
-    body(std::int64_t{0}, n);
-    return;
-  }
-#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const FlushDenormals flushed;
-    body(n * part / parts, n * (part + 1) / parts);
-  }
+  parallel_for_ranges(
+      n, grain,
+      [](const void* erased, std::int64_t begin, std::int64_t end) { (*static_cast<const Body*>(erased))(begin, end); },
+      &body);
 }
 
 /// How many ranges parallel_for will cut, for loops that keep one partial result a range.

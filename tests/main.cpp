@@ -1,6 +1,7 @@
 // main() of the test programs. Each holds the tests of a folder; --file runs those of one file:
 //   build/release/tests/test_layers --file=layers/conv2d_test.cpp
-// Of tests with a parameter, MINIQAT_FEWER_CASES=n runs one in n, and the first of each suite.
+// Of each suite's tests with a parameter, MINIQAT_FEWER_CASES=n runs one in n, and the first; of those without one,
+// MINIQAT_FEWER_TESTS=n does.
 
 #include <gtest/gtest.h>
 
@@ -49,15 +50,17 @@ int keep_tests_of(const std::string& file) {
   return total;
 }
 
-void keep_fewer_parameters() {
+void keep_fewer() {
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   std::string names;
+  const int step = miniqat::testing::fewer_tests();
   for (int i = 0; i < all.total_test_suite_count(); ++i) {
     const testing::TestSuite& suite = *all.GetTestSuite(i);
     miniqat::testing::OneIn chosen(1);
     for (int k = 0; k < suite.total_test_count(); ++k) {
       const testing::TestInfo& test = *suite.GetTestInfo(k);
-      if (test.value_param() && !chosen() && k > 0) names += std::string(suite.name()) + "." + test.name() + ":";
+      const bool stays = test.value_param() ? chosen() : k % step == 0;
+      if (!stays && k > 0) names += std::string(suite.name()) + "." + test.name() + ":";
     }
   }
   if (!names.empty()) leave_out(names);
@@ -68,7 +71,7 @@ void keep_fewer_parameters() {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (argc < 2) {
-    keep_fewer_parameters();
+    keep_fewer();
     return RUN_ALL_TESTS();
   }
   const std::string_view argument = argv[1];
@@ -82,6 +85,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s: there is no test in a file %s\n", argv[0], file.c_str());
     return 2;
   }
-  keep_fewer_parameters();
+  keep_fewer();
   return RUN_ALL_TESTS();
 }

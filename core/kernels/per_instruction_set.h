@@ -14,15 +14,30 @@
 // guard and includes nothing: its includer does, before this, so that no inline function of a header is compiled for a
 // CPU that this one may not be. The compiler's fused multiply-adds stay off (-ffp-contract=off), so all three give the
 // same bits.
+//
+// A build with MINIQAT_ONLY_SET (CMakeLists.txt: that of the sanitizers, which take long over each copy) compiles one
+// set, the best of its machine: 0 for baseline, 1 for avx2, 2 for avx512, 3 for avx512vnni. The other namespaces are
+// then other names of this one.
 
+#ifndef MINIQAT_ONLY_SET
+#define MINIQAT_COMPILES(set) 1
+#elif MINIQAT_ONLY_SET == 3 && !defined(MINIQAT_WITH_VNNI)
+#define MINIQAT_COMPILES(set) (set == 2)
+#else
+#define MINIQAT_COMPILES(set) (set == MINIQAT_ONLY_SET)
+#endif
+
+#if MINIQAT_COMPILES(0)
 #define MINIQAT_VECTOR_BYTES 16
 namespace baseline {
 #include MINIQAT_LOOPS
 }
 #undef MINIQAT_VECTOR_BYTES
+#endif
 
 #if MINIQAT_HAS_INSTRUCTION_SETS
 
+#if MINIQAT_COMPILES(1)
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,prefer-vector-width=256")
 #define MINIQAT_VECTOR_BYTES 32
@@ -31,7 +46,9 @@ namespace avx2 {
 }
 #undef MINIQAT_VECTOR_BYTES
 #pragma GCC pop_options
+#endif
 
+#if MINIQAT_COMPILES(2)
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
 #define MINIQAT_VECTOR_BYTES 64
@@ -40,8 +57,9 @@ namespace avx512 {
 }
 #undef MINIQAT_VECTOR_BYTES
 #pragma GCC pop_options
+#endif
 
-#ifdef MINIQAT_WITH_VNNI
+#if defined(MINIQAT_WITH_VNNI) && MINIQAT_COMPILES(3)
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,prefer-vector-width=512")
 #define MINIQAT_VECTOR_BYTES 64
@@ -54,7 +72,26 @@ namespace avx512vnni {
 #pragma GCC pop_options
 #endif
 
+// What is not compiled is another name of what is.
+#if MINIQAT_COMPILES(0) && !MINIQAT_COMPILES(1)
+namespace avx2 = baseline;
+#elif !MINIQAT_COMPILES(1) && MINIQAT_COMPILES(2)
+namespace avx2 = avx512;
+#elif !MINIQAT_COMPILES(1)
+namespace avx2 = avx512vnni;
+#endif
+#if !MINIQAT_COMPILES(0)
+namespace baseline = avx2;
+#endif
+#if !MINIQAT_COMPILES(2)
+namespace avx512 = avx2;
+#endif
+#if defined(MINIQAT_WITH_VNNI) && !MINIQAT_COMPILES(3)
+namespace avx512vnni = avx512;
 #endif
 
+#endif
+
+#undef MINIQAT_COMPILES
 #undef MINIQAT_WITH_VNNI
 #undef MINIQAT_LOOPS

@@ -1,6 +1,7 @@
 #include "core/parallel.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 #include <sched.h>
 
 #include <atomic>

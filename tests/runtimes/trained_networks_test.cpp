@@ -72,7 +72,7 @@ struct Nearness {
 /// MobileNetV2, 99.9, 99.7 and 99.97% for ResNet-20. So the bounds lie a little below the least of these; that every
 /// operation has LiteRT's integers is bound more tightly, on models that are the same everywhere, in litert_test.cpp.
 struct Expectation {
-  std::int64_t pictures = 1000;
+  std::int64_t pictures = tries_all_cases() ? 1000 : 300;
   double accuracy = 0.9;
   /// Of `miniqat verify`, beside --min-runtime-agreement and --max-steps.
   Arguments bounds = {};
@@ -193,7 +193,7 @@ class TrainedLenet : public TrainedNetworks {
 TEST_F(TrainedLenet, OnAllOfMnist) {
   if (kSanitized) GTEST_SKIP() << kSameWay;
   train_on_mnist({});
-  expect_runtimes_agree({.pictures = tries_all_cases() ? 10000 : 2000,
+  expect_runtimes_agree({.pictures = tries_all_cases() ? 10000 : 1000,
                          .bounds = {"--max-accuracy-difference", "0.1"},
                          .litert = {{.share = 0.999, .largest = 1}},
                          .onnx = {.share = 0.999, .largest = 1}});
