@@ -1,5 +1,5 @@
-// The house rules that a compiler does not check: which folder may include which, how long a file may get, and
-// that the pages name programs that there are.
+// The house rules that a compiler does not check: which folder may include which, who may use Eigen, how long a file
+// may get, and that the pages name programs that there are.
 
 #include <gtest/gtest.h>
 
@@ -104,12 +104,34 @@ TEST(House, DependenciesPointOneWay) {
   for (const auto& [folder, allowed] : kMayInclude) EXPECT_TRUE(seen.contains(folder)) << folder << " is empty";
 }
 
+std::vector<fs::path> all_sources() {
+  std::set<std::string> folders = top_folders();
+  folders.insert({"tests", "benchmarks", "examples"});
+  std::vector<fs::path> files;
+  for (const std::string& folder : folders) std::ranges::copy(sources(folder), std::back_inserter(files));
+  return files;
+}
+
+/// core/eigen.h says why.
+TEST(House, EigenStaysInFormulas) {
+  const fs::path door = fs::path(MINIQAT_SOURCE_DIR) / "core/eigen.h";
+  std::size_t includers = 0;
+  for (const fs::path& file : all_sources()) {
+    bool has_loops = false, has_eigen = false;
+    for (const std::string& line : lines_of(file)) {
+      has_loops = has_loops || line.starts_with("#define MINIQAT_LOOPS");
+      has_eigen = has_eigen || line == "#include \"core/eigen.h\"";
+      EXPECT_TRUE(file == door || !line.starts_with("#include <Eigen")) << file << " must include core/eigen.h instead";
+    }
+    EXPECT_FALSE(has_eigen && (has_loops || file.extension() == ".h")) << file;
+    includers += has_eigen ? 1 : 0;
+  }
+  EXPECT_GT(includers, 0u);
+}
+
 TEST(House, FilesStaySmall) {
   constexpr std::size_t kLongest = 400;
-  std::vector<std::string> folders = {"tests", "benchmarks", "examples"};
-  for (const std::string& folder : top_folders()) folders.push_back(folder);
-  for (const std::string& folder : folders)
-    for (const fs::path& file : sources(folder)) EXPECT_LE(lines_of(file).size(), kLongest) << file;
+  for (const fs::path& file : all_sources()) EXPECT_LE(lines_of(file).size(), kLongest) << file;
 }
 
 /// What the README shows of C++ is what is built and run.
