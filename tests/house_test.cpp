@@ -24,7 +24,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"core/kernels", {"core", "core/kernels"}},
     {"core/engine", {"core/"}},
     {"layers", {"core", "core/graph", "core/kernels", "layers/"}},
-    {"layers/chain", {"core/", "layers/"}},
+    {"layers/chain", {"core/", "layers", "layers/chain", "layers/kernels"}},
     {"layers/kernels", {"core", "core/kernels", "layers/kernels"}},
     {"layers/reference", {"core", "layers/reference"}},
     {"integer", {"core/", "integer/"}},

@@ -161,7 +161,8 @@ class Backward {
     store(at, d_gamma);
     store(at + 1, d_beta);
     if (!from_batch || (work_.d_x == nullptr && work_.d_addend == nullptr)) return;
-    const auto n = static_cast<float>(x_.elements() / channels_);
+    const std::int64_t rows = x_.elements() / channels_;
+    const auto n = static_cast<float>(rows);
     const auto slope = gamma * inverse_sigma;
     const auto through_mean = (statistic_gradient(1) - slope * d_beta) / n;
     const auto through_variance = (2 * statistic_gradient(2) - slope * inverse_sigma * d_gamma) / n;
