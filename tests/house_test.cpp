@@ -1,5 +1,5 @@
-// The house rules that a compiler does not check: which folder may include which, how long a file may get, and
-// that the pages name programs that there are.
+// The house rules that a compiler does not check: which folder may include which, who may use Eigen, how long a file
+// may get, and that the pages name programs that there are.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"core/kernels", {"core", "core/kernels"}},
     {"core/engine", {"core/"}},
     {"layers", {"core", "core/graph", "core/kernels", "layers/"}},
-    {"layers/chain", {"core/", "layers/"}},
+    {"layers/chain", {"core/", "layers", "layers/chain", "layers/kernels"}},
     {"layers/kernels", {"core", "core/kernels", "layers/kernels"}},
     {"layers/reference", {"core", "layers/reference"}},
     {"integer", {"core/", "integer/"}},
@@ -169,6 +169,23 @@ TEST(House, FunctionsStayShort) {
       EXPECT_TRUE(says_why) << file << ":" << begin + 1 << " begins a function of more than " << kLongest << " lines";
     }
   }
+}
+
+/// core/eigen.h says why.
+TEST(House, EigenStaysInFormulas) {
+  const fs::path door = fs::path(MINIQAT_SOURCE_DIR) / "core/eigen.h";
+  std::size_t includers = 0;
+  for (const fs::path& file : all_sources()) {
+    bool has_loops = false, has_eigen = false;
+    for (const std::string& line : lines_of(file)) {
+      has_loops = has_loops || line.starts_with("#define MINIQAT_LOOPS");
+      has_eigen = has_eigen || line == "#include \"core/eigen.h\"";
+      EXPECT_TRUE(file == door || !line.starts_with("#include <Eigen")) << file << " must include core/eigen.h instead";
+    }
+    EXPECT_FALSE(has_eigen && (has_loops || file.extension() == ".h")) << file;
+    includers += has_eigen ? 1 : 0;
+  }
+  EXPECT_GT(includers, 0u);
 }
 
 /// What the README shows of C++ is what is built and run.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/argmax.h"
 #include "datasets/loader.h"
 
 namespace miniqat::training {
@@ -19,8 +20,7 @@ double cross_entropy(std::span<const float> logits, std::int32_t label) {
 }  // namespace
 
 void Evaluation::count(std::span<const float> logits, std::int32_t label) {
-  const bool numbers = std::ranges::none_of(logits, [](float logit) { return std::isnan(logit); });
-  correct += numbers && std::ranges::max_element(logits) - logits.begin() == label ? 1 : 0;
+  correct += argmax(logits) == label ? 1 : 0;
   loss += cross_entropy(logits, label);
   ++examples;
 }

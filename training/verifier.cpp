@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/argmax.h"
 #include "datasets/loader.h"
 #include "integer/batch_shape.h"
 #include "integer/reference/engine.h"
@@ -14,11 +15,10 @@ namespace {
 /// The reference loops are slow: so many examples say whether the fast engine was built right.
 constexpr std::int64_t kReferenceExamples = 4;
 
-/// The class of example i: the first of the largest.
+/// The class of example i.
 std::int64_t class_of(const Tensor& output, std::int64_t i) {
   const std::int64_t classes = output.elements() / output.shape()[0];
-  const std::uint8_t* row = output.data<std::uint8_t>() + i * classes;
-  return std::max_element(row, row + classes) - row;
+  return argmax(output.values<std::uint8_t>().subspan(i * classes, classes));
 }
 
 Tensor head(const Tensor& batch, std::int64_t n) {

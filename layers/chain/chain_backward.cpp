@@ -1,11 +1,11 @@
 #include <algorithm>
 
+#include "core/eigen.h"
 #include "core/parallel.h"
 #include "layers/chain/chain.h"
 #include "layers/chain/chain_kernels.h"
 #include "layers/chain/chain_pool.h"
 #include "layers/kernels/column_parts.h"
-#include "layers/reference/batch_norm.h"
 
 namespace miniqat::layers {
 namespace {
@@ -69,9 +69,31 @@ class Backward {
   float* gradient(int i) const {
     return context_.d_inputs[i] == nullptr ? nullptr : context_.d_inputs[i]->data<float>();
   }
-  const float* input_vector(int i) const { return forward_.input(i).data<float>(); }
-  std::span<float> vector() { return scope_.take<float>(channels_); }
-  const float* row(std::span<const float> values) { return ChannelRow(scope_, values).data(); }
+  VectorMap<float> vector() { return vector_of(scope_.take<float>(channels_)); }
+  VectorMap<float> filled(float value) { return vector_of(scope_.filled<float>(channels_, value)); }
+
+  /// 1 where there is no such input.
+  VectorMap<float> factor(int input) { return input < 0 ? filled(1) : vector_of<float>(forward_.input(input)); }
+
+  template <class Formula>
+  const float* row(const Formula& formula) {
+    VectorMap<float> values = vector();
+    values = formula;
+    return ChannelRow(scope_, {values.data(), static_cast<std::size_t>(channels_)}).data();
+  }
+
+  /// Sums in float32, 0 where there are none. (Float64 until here: over batches they get large.)
+  VectorMap<float> totals(const std::optional<ChannelSums>& sums) {
+    VectorMap<float> result = filled(0);
+    for (std::int64_t c = 0; sums && c < channels_; ++c) result[c] = static_cast<float>(sums->total(c));
+    return result;
+  }
+
+  /// Where somebody asks for the gradient of that input.
+  template <class Formula>
+  void store(int input, const Formula& formula) {
+    if (input >= 0 && context_.d_inputs[input] != nullptr) vector_of<float>(*context_.d_inputs[input]) = formula;
+  }
 
   /// Goes over all blocks; where there are sums to take, leaves them in sums_ and products_.
   void sweep(const ChainBackward& work, bool sums, bool products) {
@@ -92,11 +114,6 @@ class Backward {
     });
   }
 
-  void store(int input, const std::optional<ChannelSums>& sums) {
-    if (float* d = input < 0 ? nullptr : gradient(input))
-      for (std::int64_t c = 0; c < channels_; ++c) d[c] = static_cast<float>(sums->total(c));
-  }
-
   /// * vectors, + vector: one pass.
   void through_vectors() {
     const int first = parts_.scale_input, second = parts_.second_scale_input;
@@ -104,33 +121,26 @@ class Backward {
     const bool sums = products || (parts_.bias_input >= 0 && gradient(parts_.bias_input) != nullptr);
     if (first >= 0) {
       work_.x = x_.data<float>();
-      work_.shift = row(scope_.filled<float>(channels_, 0.0f));
-      const std::span<float> slope = vector();
-      for (std::int64_t c = 0; c < channels_; ++c) slope[c] = input_vector(first)[c] * factor(second, c);
-      work_.slope = row(slope);
+      work_.shift = row(filled(0));
+      work_.slope = row(factor(first) * factor(second));
     }
     sweep(work_, sums, products);
-    store(parts_.bias_input, sums_);
-    for (const auto& [input, other] : {std::pair(first, second), std::pair(second, first)})
-      if (float* d = input < 0 ? nullptr : gradient(input))
-        for (std::int64_t c = 0; c < channels_; ++c) d[c] = static_cast<float>(products_->total(c)) * factor(other, c);
+    store(parts_.bias_input, totals(sums_));
+    store(first, totals(products_) * factor(second));
+    store(second, totals(products_) * factor(first));
   }
 
-  /// A vector's number for channel c, 1 where there is no such input.
-  float factor(int input, std::int64_t c) const { return input < 0 ? 1.0f : input_vector(input)[c]; }
-
-  /// The gradients that a batch norm's x gets, z = factor * x being what it normalises: see reference/batch_norm.h.
+  /// The gradients that a batch norm's x gets, z = factor * x being what it normalises; layers/reference/batch_norm.h
+  /// derives them.
   void through_batch_norm() {
     const int at = parts_.batch_norm_input;
     const bool from_batch = parts_.batch_norm.is_training && forward_.training && !forward_.frozen;
-    const float* mean = forward_.saved.back()->data<float>();
-    const float* inverse = mean + channels_;
-    const float* gamma = input_vector(at);
+    const VectorMap<float> saved = vector_of<float>(*forward_.saved.back());
+    const auto mean = saved.head(channels_), inverse_sigma = saved.tail(channels_);
+    const auto gamma = factor(at), f = factor(parts_.scale_input);
     work_.x = x_.data<float>();
-    work_.shift = row({mean, static_cast<std::size_t>(channels_)});
-    const std::span<float> slope = vector();
-    for (std::int64_t c = 0; c < channels_; ++c) slope[c] = gamma[c] * (factor(parts_.scale_input, c) * inverse[c]);
-    work_.slope = row(slope);
+    work_.shift = row(mean);
+    work_.slope = row(gamma * (f * inverse_sigma));
     const bool parameters = gradient(at) != nullptr || gradient(at + 1) != nullptr;
     // Gradients may reach the statistics alone, which only those of a batch pass on.
     const std::span<float> zeros =
@@ -144,29 +154,26 @@ class Backward {
       looking.d_x = looking.d_addend = nullptr;
       sweep(looking, true, true);
     }
-    const std::span<float> curve = vector(), constant = vector();
-    const auto rows = x_.elements() / channels_;
-    for (std::int64_t c = 0; c < channels_; ++c) {
-      if (!from_batch && !parameters) break;
-      const float f = factor(parts_.scale_input, c);
-      const float d_beta = sums_ ? static_cast<float>(sums_->total(c)) : 0.0f;
-      const float d_gamma = products_ ? static_cast<float>(products_->total(c)) * (f * inverse[c]) : 0.0f;
-      if (float* d = gradient(at)) d[c] = d_gamma;
-      if (float* d = gradient(at + 1)) d[c] = d_beta;
-      const auto through = reference::InputGradient<float>::from_batch(
-          rows, gamma[c], inverse[c], d_gamma, d_beta, statistic_gradient(1, c), statistic_gradient(2, c));
-      curve[c] = through.through_variance * f * f;
-      constant[c] = through.through_mean * f;
-    }
+    if (!from_batch && !parameters) return;
+    const VectorMap<float> d_beta = totals(sums_);
+    VectorMap<float> d_gamma = totals(products_);
+    if (products_) d_gamma *= f * inverse_sigma;
+    store(at, d_gamma);
+    store(at + 1, d_beta);
     if (!from_batch || (work_.d_x == nullptr && work_.d_addend == nullptr)) return;
-    work_.curve = row(curve);
-    work_.constant = row(constant);
+    const std::int64_t rows = x_.elements() / channels_;
+    const auto n = static_cast<float>(rows);
+    const auto slope = gamma * inverse_sigma;
+    const auto through_mean = (statistic_gradient(1) - slope * d_beta) / n;
+    const auto through_variance = (2 * statistic_gradient(2) - slope * inverse_sigma * d_gamma) / n;
+    work_.curve = row(through_variance * f * f);
+    work_.constant = row(through_mean * f);
     sweep(work_, false, false);
   }
 
-  float statistic_gradient(int output, std::int64_t c) const {
+  VectorMap<float> statistic_gradient(int output) {
     const Tensor* d = context_.d_outputs[output];
-    return d == nullptr ? 0.0f : d->data<float>()[c];
+    return d == nullptr ? filled(0) : vector_of<float>(*d);
   }
 
   void through_pool() {
@@ -189,7 +196,7 @@ class Backward {
         sums_->flush(part, sum);
       }
     });
-    store(parts_.bias_input, sums_);
+    store(parts_.bias_input, totals(sums_));
   }
 
   void unpool(const ChainPool& pool, const std::uint8_t* winners, float* d_x) {

@@ -2,14 +2,13 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
-#include <functional>
 
+#include "core/eigen.h"
 #include "core/parallel.h"
 #include "layers/chain/chain.h"
 #include "layers/chain/chain_kernels.h"
 #include "layers/chain/chain_pool.h"
 #include "layers/kernels/column_statistics.h"
-#include "layers/reference/batch_norm.h"
 
 namespace miniqat::layers {
 namespace {
@@ -48,18 +47,19 @@ class Forward {
   }
 
  private:
-  std::span<float> vector() { return scope_.take<float>(channels_); }
-  const float* input_vector(int i) const { return context_.input(i).data<float>(); }
-  const float* addend() const { return parts_.addend_input < 0 ? nullptr : input_vector(parts_.addend_input); }
+  VectorMap<float> vector() { return vector_of(scope_.take<float>(channels_)); }
+  VectorMap<float> input_vector(int i) const { return vector_of<float>(context_.input(i)); }
+  const float* addend() const { return parts_.addend_input < 0 ? nullptr : input_vector(parts_.addend_input).data(); }
   float* y() const { return context_.output(0).data<float>(); }
 
   /// The first pass over x, if there has to be one.
   void look_at_input() {
     const std::int64_t rows = x_.elements() / channels_;
     const bool ranged = observes_ && parts_.addend_input < 0;
-    if (ranged) least_ = vector(), largest_ = vector();
+    const auto room = [&] { return scope_.take<float>(channels_); };
+    if (ranged) least_ = room(), largest_ = room();
     if (from_batch_) {
-      mean_ = vector(), variance_ = vector();
+      mean_ = room(), variance_ = room();
       column_moments(x_.data<float>(), rows, channels_, mean_.data(), variance_.data(), least_.data(), largest_.data());
       has_nan_ = std::ranges::any_of(mean_, [](float mean) { return std::isnan(mean); });
     } else if (ranged) {
@@ -73,52 +73,61 @@ class Forward {
     map_.width = ChannelRow::width(channels_);
     if (parts_.normalises()) return make_norm_map();
     if (parts_.scale_input >= 0) {
-      map_.shift = row(scope_.filled<float>(channels_, 0.0f));
-      map_.scale = row(product_of_scales());
-      map_.offset = row(scope_.filled<float>(channels_, 0.0f));
+      map_.shift = row(Eigen::ArrayXf::Zero(channels_));
+      map_.scale = row(factor(parts_.scale_input) * factor(parts_.second_scale_input));
+      map_.offset = row(Eigen::ArrayXf::Zero(channels_));
     }
-    if (parts_.bias_input >= 0)
-      map_.offset = row({input_vector(parts_.bias_input), static_cast<std::size_t>(channels_)});
+    if (parts_.bias_input >= 0) map_.offset = row(input_vector(parts_.bias_input));
   }
 
-  std::span<const float> product_of_scales() {
-    const std::span<const float> first(input_vector(parts_.scale_input), channels_);
-    if (parts_.second_scale_input < 0) return first;
-    const std::span<float> product = vector();
-    std::ranges::transform(first, std::span(input_vector(parts_.second_scale_input), channels_), product.begin(),
-                           std::multiplies{});
-    return product;
+  /// Ones where there is no such input.
+  VectorMap<float> factor(int input) {
+    return input < 0 ? vector_of(scope_.filled<float>(channels_, 1.0f)) : input_vector(input);
   }
 
-  const float* row(std::span<const float> values) { return ChannelRow(scope_, values).data(); }
+  template <class Formula>
+  const float* row(const Formula& formula) {
+    VectorMap<float> values = vector();
+    values = formula;
+    return ChannelRow(scope_, {values.data(), static_cast<std::size_t>(channels_)}).data();
+  }
 
   /// With z = factor * x the batch norm's input: mean(z) = factor * mean(x), variance(z) = factor^2 * variance(x), and
   /// gamma * (z - mean(z)) / sigma(z) + beta = (x - mean(x)) * (gamma * factor / sigma(z)) + beta.
   void make_norm_map() {
     const int at = parts_.batch_norm_input;
-    const float *gamma = input_vector(at), *beta = input_vector(at + 1);
-    const float *moving_mean = input_vector(at + 2), *moving_variance = input_vector(at + 3);
-    const float* factor = parts_.scale_input < 0 ? nullptr : input_vector(parts_.scale_input);
-    const std::span<float> shift = vector(), scale = vector(), mean = vector(), variance = vector();
-    float* saved = context_.saved.empty() ? nullptr : context_.saved.back()->data<float>();
-    for (std::int64_t c = 0; c < channels_; ++c) {
-      const float f = factor == nullptr ? 1.0f : factor[c];
-      mean[c] = from_batch_ ? f * mean_[c] : moving_mean[c];
-      variance[c] = from_batch_ ? f * f * variance_[c] : moving_variance[c];
-      const float inverse = reference::inverse_sigma(variance[c], parts_.batch_norm.epsilon);
-      shift[c] = from_batch_ ? mean_[c] : moving_mean[c] / f;
-      scale[c] = gamma[c] * (f * inverse);
-      if (saved != nullptr) saved[c] = shift[c], saved[channels_ + c] = inverse;
+    const auto gamma = input_vector(at), beta = input_vector(at + 1);
+    const auto f = factor(parts_.scale_input);
+    VectorMap<float> mean = vector(), variance = vector(), shift = vector(), inverse_sigma = vector();
+    if (from_batch_) {
+      mean = f * vector_of(mean_);
+      variance = f * f * vector_of(variance_);
+      shift = vector_of(mean_);
+    } else {
+      mean = input_vector(at + 2);
+      variance = input_vector(at + 3);
+      shift = mean / f;
     }
-    for (const int i : {1, 2})
-      if (context_.outputs[i] != nullptr)
-        std::ranges::copy(i == 1 ? mean : variance, context_.outputs[i]->data<float>());
-    if (from_batch_ && !context_.updates.empty())
-      reference::update_moving(x_.elements() / channels_, channels_, parts_.batch_norm.decay, mean.data(),
-                               variance.data(), context_.updates[0]->data<float>(), context_.updates[1]->data<float>());
+    inverse_sigma = 1 / (variance + static_cast<float>(parts_.batch_norm.epsilon)).sqrt();
     map_.shift = row(shift);
-    map_.scale = row(scale);
-    map_.offset = row({beta, static_cast<std::size_t>(channels_)});
+    map_.scale = row(gamma * (f * inverse_sigma));
+    map_.offset = row(beta);
+    if (!context_.saved.empty()) vector_of<float>(*context_.saved.back()) << shift, inverse_sigma;
+    if (context_.outputs[1] != nullptr) vector_of<float>(*context_.outputs[1]) = mean;
+    if (context_.outputs[2] != nullptr) vector_of<float>(*context_.outputs[2]) = variance;
+    if (from_batch_ && !context_.updates.empty()) update_moving(mean, variance);
+  }
+
+  /// moving = decay * moving + (1 - decay) * value, the variance made unbiased: times n / (n - 1).
+  void update_moving(const VectorMap<float>& mean, const VectorMap<float>& variance) {
+    const std::int64_t n = x_.elements() / channels_;
+    const auto keep = static_cast<float>(parts_.batch_norm.decay),
+               take = static_cast<float>(1 - parts_.batch_norm.decay);
+    const float unbias = static_cast<float>(n) / static_cast<float>(std::max<std::int64_t>(n - 1, 1));
+    VectorMap<float> moving_mean = vector_of<float>(*context_.updates[0]);
+    VectorMap<float> moving_variance = vector_of<float>(*context_.updates[1]);
+    moving_mean = keep * moving_mean + take * mean;
+    moving_variance = keep * moving_variance + take * variance * unbias;
   }
 
   /// What the map makes of x: it is monotone in each channel, also as rounded.
@@ -135,7 +144,7 @@ class Forward {
 
   void choose_grid(const ObservedRange& observed) {
     const int at = parts_.range_input;
-    ChainRange range{.min = *input_vector(at), .max = *input_vector(at + 1)};
+    ChainRange range{.min = input_vector(at)[0], .max = input_vector(at + 1)[0]};
     if (observes_) {
       const std::size_t updates = context_.updates.size();
       range.new_min = context_.updates[updates - 2]->data<float>();

@@ -3,9 +3,11 @@
 #include <array>
 #include <cmath>
 
+#include "core/eigen.h"
 #include "core/error.h"
 #include "core/float_range.h"
 #include "core/graph/node_check.h"
+#include "core/kernels/scratch.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/reference/batch_norm_fold.h"
 
@@ -28,6 +30,30 @@ std::vector<TensorSpec> infer_vectors(std::span<const TensorSpec> inputs, std::s
       fail(roles[i], " must have the shape of ", roles[0], "; ", roles[0], " ", inputs[0].shape, ", ", roles[i], " ",
            inputs[i].shape);
   return std::vector<TensorSpec>(outputs, inputs[0]);
+}
+
+// The fast paths: the formulas of batch_norm_fold.h and docs/rewrite.md over all channels at once. The reference has
+// them for one channel, in the same order of operations, so that both give the same bits.
+
+VectorMap<float> input(const ForwardContext& context, int i) { return vector_of<float>(context.input(i)); }
+
+/// sqrt(variance + epsilon), away from zero as in the reference; NaN stays NaN.
+auto sigma(const VectorMap<float>& variance, double epsilon) {
+  constexpr float kLeast = 1e-12f;
+  const auto shifted = variance + static_cast<float>(epsilon);
+  return (shifted < kLeast).select(kLeast, shifted).sqrt();
+}
+
+/// 0 where no gradient arrives.
+VectorMap<float> gradient(const BackwardContext& context, int output, ScratchScope& scope) {
+  const Tensor* d = context.d_outputs[output];
+  return d != nullptr ? vector_of<float>(*d)
+                      : vector_of(scope.filled<float>(context.forward->input(0).elements(), 0.0f));
+}
+
+template <class Formula>
+void store(Tensor* tensor, const Formula& values) {
+  if (tensor != nullptr) vector_of<float>(*tensor) = values;
 }
 
 template <class T>
@@ -60,6 +86,27 @@ OpTraits BatchNormFold::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 2, 3};
   return traits;
+}
+
+void BatchNormFold::forward(const ForwardContext& context) const {
+  const auto gamma = input(context, 0), beta = input(context, 1), mean = input(context, 2);
+  const auto multiplier = gamma / sigma(input(context, 3), attributes_.epsilon);
+  store(context.outputs[0], multiplier);
+  store(context.outputs[1], beta - mean * multiplier);
+}
+
+void BatchNormFold::backward(const BackwardContext& context) const {
+  const ForwardContext& forward = *context.forward;
+  ScratchScope scope;
+  const auto gamma = input(forward, 0), mean = input(forward, 2);
+  const auto s = sigma(input(forward, 3), attributes_.epsilon);
+  const auto d_multiplier = gradient(context, 0, scope), d_bias = gradient(context, 1, scope);
+  // The bias, too, holds the multiplier.
+  const auto d_all = d_multiplier - d_bias * mean;
+  store(context.d_inputs[0], d_all / s);
+  store(context.d_inputs[1], d_bias);
+  store(context.d_inputs[2], -d_bias * gamma / s);
+  store(context.d_inputs[3], -d_all * gamma / (2 * s * s * s));
 }
 
 void BatchNormFold::reference_forward(const ForwardContext& context) const {
@@ -129,6 +176,40 @@ std::vector<Shortcut> BatchNormCorrection::shortcuts(const Node& self, const Pha
   return shortcuts;
 }
 
+void BatchNormCorrection::forward(const ForwardContext& context) const {
+  const auto gamma = input(context, 0), mean = input(context, 1), moving_mean = input(context, 3);
+  const auto sigma_b = sigma(input(context, 2), attributes_.epsilon);
+  const auto sigma_m = sigma(input(context, 4), attributes_.epsilon);
+  store(context.outputs[0], sigma_b / sigma_m);
+  if (context.frozen) {
+    store(context.outputs[1], Eigen::ArrayXf::Ones(gamma.size()));
+    store(context.outputs[2], gamma * (mean / sigma_b - moving_mean / sigma_m));
+  } else {
+    store(context.outputs[1], sigma_m / sigma_b);
+    store(context.outputs[2], Eigen::ArrayXf::Zero(gamma.size()));
+  }
+}
+
+void BatchNormCorrection::backward(const BackwardContext& context) const {
+  const ForwardContext& forward = *context.forward;
+  ScratchScope scope;
+  const auto gamma = input(forward, 0), mean = input(forward, 1), moving_mean = input(forward, 3);
+  const auto sigma_b = sigma(input(forward, 2), attributes_.epsilon);
+  const auto sigma_m = sigma(input(forward, 4), attributes_.epsilon);
+  const auto d_scale = gradient(context, 0, scope), d_recip = gradient(context, 1, scope),
+             d_offset = gradient(context, 2, scope);
+  // d_variance = d_sigma_b / (2 sigma_b).
+  if (forward.frozen) {
+    store(context.d_inputs[0], d_offset * (mean / sigma_b - moving_mean / sigma_m));
+    store(context.d_inputs[1], d_offset * gamma / sigma_b);
+    store(context.d_inputs[2], (d_scale / sigma_m - d_offset * gamma * mean / (sigma_b * sigma_b)) / (2 * sigma_b));
+  } else {
+    store(context.d_inputs[0], Eigen::ArrayXf::Zero(gamma.size()));
+    store(context.d_inputs[1], Eigen::ArrayXf::Zero(gamma.size()));
+    store(context.d_inputs[2], (d_scale / sigma_m - d_recip * sigma_m / (sigma_b * sigma_b)) / (2 * sigma_b));
+  }
+}
+
 void BatchNormCorrection::reference_forward(const ForwardContext& context) const {
   with_float_type(context.input(0), [&]<class T>(T) {
     const auto at = [&](int i, std::int64_t c) { return value_at<T>(context.input(i), c); };
@@ -177,6 +258,15 @@ OpTraits BatchNormScale::traits() const {
   OpTraits traits;
   traits.no_gradient = {0, 1};
   return traits;
+}
+
+void BatchNormScale::forward(const ForwardContext& context) const {
+  const auto floor = static_cast<float>(attributes_.floor);
+  const auto gamma = input(context, 0);
+  const auto signed_floor = gamma.unaryExpr([floor](float of) { return std::copysign(floor, of); });
+  const auto scale = (gamma.abs() < floor).select(signed_floor, gamma) / sigma(input(context, 1), attributes_.epsilon);
+  store(context.outputs[0], scale);
+  store(context.outputs[1], 1 / scale);
 }
 
 void BatchNormScale::reference_forward(const ForwardContext& context) const {

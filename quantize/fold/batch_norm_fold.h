@@ -32,8 +32,8 @@ class BatchNormFold final : public Op {
   std::unique_ptr<Op> clone() const override { return std::make_unique<BatchNormFold>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
-  void forward(const ForwardContext& context) const override { reference_forward(context); }
-  void backward(const BackwardContext& context) const override { reference_backward(context); }
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
   void reference_backward(const BackwardContext& context) const override;
 
@@ -73,8 +73,8 @@ class BatchNormCorrection final : public Op, public ChangesLater, public TakesSh
   ///   nobody needs the batch's statistics, as BatchNorm knows).
   /// In between, the addition of offset 0 is left out.
   std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
-  void forward(const ForwardContext& context) const override { reference_forward(context); }
-  void backward(const BackwardContext& context) const override { reference_backward(context); }
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
   void reference_backward(const BackwardContext& context) const override;
 
@@ -107,7 +107,7 @@ class BatchNormScale final : public Op {
   std::unique_ptr<Op> clone() const override { return std::make_unique<BatchNormScale>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
-  void forward(const ForwardContext& context) const override { reference_forward(context); }
+  void forward(const ForwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
 
  private:

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/eigen.h"
 #include "integer/batch_shape.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"
@@ -71,6 +72,30 @@ TEST(IntegerReference, LayersAreTheirRealCounterpartsRounded) {
   }
   // Only what lies within 2^-31 of a tie may come out differently.
   EXPECT_LT(static_cast<double>(different), 1e-4 * static_cast<double>(all));
+}
+
+/// docs/integer-arithmetic.md in int32: bias + (x - Z_x) (w - Z_w), requantized.
+TEST(IntegerReference, AFullyConnectedLayerIsAMatrixProductRounded) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    RandomModel net(seed, {7});
+    net.fully_connected(9);
+    const Model model = net.finish();
+    const Operation& operation = model.operations.back();
+    const auto& layer = std::get<Layer>(operation.action);
+    const Grid x_grid = model.input_of(operation).grid, y_grid = model.output_of(operation).grid;
+    const Tensor images = random_images(net.random(), model, 3);
+    const std::vector<Tensor> found = reference::run(model, images);
+    const auto int32 = [](const auto& bytes) -> Eigen::ArrayXXi { return bytes.template cast<std::int32_t>(); };
+    const Eigen::ArrayXXi x = int32(matrix_of<std::uint8_t>(found[operation.inputs[0]])) - x_grid.zero_point;
+    Eigen::ArrayXXi w = int32(matrix_of(std::span<const std::uint8_t>(layer.weights), 9));
+    for (int o = 0; o < 9; ++o) w.col(o) -= layer.weight_zero_point(o);
+    const Eigen::MatrixXi products = x.matrix().lazyProduct(w.matrix()) * (1 << layer.weight_shift());
+    for (int i = 0; i < 3; ++i)
+      for (int o = 0; o < 9; ++o)
+        EXPECT_EQ(found[model.output].values<std::uint8_t>()[9 * i + o],
+                  requantize(layer.bias[o] + products(i, o), layer.multiplier(o), y_grid.zero_point, operation.clamp))
+            << "seed " << seed;
+  }
 }
 
 TEST(IntegerReference, SumsProductsAndMeansAreRoundedOnce) {

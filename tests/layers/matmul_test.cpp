@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/eigen.h"
 #include "core/error.h"
 #include "tests/layers/op_runner.h"
 
@@ -29,6 +30,25 @@ TEST(MatMul, FastIsReference) {
             {random_tensor(stored(m, k, transpose_a), 1), random_tensor(stored(k, n, transpose_b), 2)},
             miniqat::concat(m, "x", k, "x", n, transpose_a ? ", a transposed" : "",
                             transpose_b ? ", b transposed" : ""));
+}
+
+/// The reference specifies; here it is compared with somebody else's product.
+TEST(MatMul, TheReferenceIsTheMatrixProduct) {
+  const auto matrix = [](const Tensor& stored, bool transpose) -> Eigen::MatrixXd {
+    const auto m = matrix_of<double>(stored);
+    return transpose ? Eigen::MatrixXd(m.transpose()) : Eigen::MatrixXd(m);
+  };
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true}) {
+      const Tensor a = random_tensor(stored(5, 7, transpose_a), 1).to(DType::kFloat64);
+      const Tensor b = random_tensor(stored(7, 3, transpose_b), 2).to(DType::kFloat64);
+      const Tensor d_y = random_tensor({5, 3}, 3).to(DType::kFloat64);
+      const auto found = run_op(MatMul({transpose_a, transpose_b}), {a, b}, {d_y}, Backend::kReference);
+      const Eigen::MatrixXd A = matrix(a, transpose_a), B = matrix(b, transpose_b), D = matrix(d_y, false);
+      EXPECT_TRUE(matrix(found.outputs[0], false).isApprox(A.lazyProduct(B)));
+      EXPECT_TRUE(matrix(found.d_inputs[0], transpose_a).isApprox(D.lazyProduct(B.transpose())));
+      EXPECT_TRUE(matrix(found.d_inputs[1], transpose_b).isApprox(A.transpose().lazyProduct(D)));
+    }
 }
 
 TEST(MatMul, ByHand) {

@@ -27,7 +27,7 @@ struct OpResult {
 /// Runs an op forward and, unless no d_output is defined, backward, without a graph or session. The reference backend
 /// computes in the inputs' own type.
 inline OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, const std::vector<Tensor>& d_outputs = {},
-                       Backend backend = Backend::kFast, bool training = true) {
+                       Backend backend = Backend::kFast, bool training = true, bool frozen = false) {
   const ComputeScope computing;
   std::vector<TensorSpec> specs;
   for (const Tensor& input : inputs) specs.push_back({input.shape()});
@@ -37,6 +37,7 @@ inline OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, const st
   OpResult result;
   ForwardContext forward;
   forward.training = training;
+  forward.frozen = frozen;
   for (const Tensor& input : inputs) forward.inputs.push_back(&input);
   for (const TensorSpec& spec : op.infer(specs)) result.outputs.emplace_back(spec.shape, dtype);
   for (Tensor& output : result.outputs) forward.outputs.push_back(&output);

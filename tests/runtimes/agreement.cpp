@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/argmax.h"
 #include "core/error.h"
 
 namespace miniqat::testing {
@@ -17,13 +18,10 @@ void RuntimeAgreement::add(const Tensor& expected, std::span<const int> found) {
     largest = std::max(largest, std::abs(found[i] - integers[i]));
   }
   const std::int64_t n = expected.shape()[0];
-  const auto classes = static_cast<std::ptrdiff_t>(found.size()) / n;
+  const std::size_t classes = found.size() / n;
   examples += n;
-  for (std::int64_t example = 0; example < n; ++example) {
-    const auto a = found.begin() + example * classes;
-    const auto e = integers.begin() + example * classes;
-    same_class += std::max_element(a, a + classes) - a == std::max_element(e, e + classes) - e;
-  }
+  for (std::size_t first = 0; first < found.size(); first += classes)
+    same_class += argmax(found.subspan(first, classes)) == argmax(integers.subspan(first, classes));
 }
 
 void print(const std::string& what, const RuntimeAgreement& agreement) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/argmax.h"
 #include "core/graph/graph_json.h"
 #include "core/safetensors.h"
 #include "tests/training/run_fixture.h"
@@ -77,7 +78,7 @@ TEST_F(Verifier, ScoresOutputsOfOthers) {
   const Verification result = verified();
   const Tensor output = result.output.clone();
   const auto logits = output.values<std::uint8_t>().first(10);
-  const auto best = std::ranges::max_element(logits) - logits.begin();
+  const std::int64_t best = argmax(logits);
   std::ranges::fill(logits, 0);
   logits[(best + 1) % 10] = 255;
   const Score score = score_of("other", output, result, data_);

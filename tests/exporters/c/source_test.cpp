@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 
+#include "core/argmax.h"
 #include "core/files.h"
 #include "exporters/c/memory.h"
 #include "exporters/c/text.h"
@@ -43,8 +44,7 @@ void expect_reference(CProject& project, const std::string& prefix, const Model&
   const std::size_t each = expected.size() / kImages;
   for (std::size_t i = 0; i < kImages; ++i) {
     const std::span<const unsigned char> y(reinterpret_cast<const unsigned char*>(&expected[i * each]), each);
-    const auto largest = std::ranges::max_element(y) - y.begin();
-    EXPECT_EQ(static_cast<unsigned char>(classes[i]), largest % 256) << prefix << " image " << i;
+    EXPECT_EQ(static_cast<unsigned char>(classes[i]), argmax(y) % 256) << prefix << " image " << i;
   }
 }
 

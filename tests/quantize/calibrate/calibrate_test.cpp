@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 
+#include "core/argmax.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
 #include "tests/quantize/fold/batch_norm_classifier.h"
@@ -38,10 +39,8 @@ class CalibratorTest : public ::testing::Test {
     const Tensor values =
         session.run({.fetches = {logits}}, {{session.graph().output_at("images"), images(1)}}).fetched[0];
     int correct = 0;
-    for (std::int64_t i = 0; i < BatchNormClassifier::kImages; ++i) {
-      const auto row = values.values<float>().subspan(static_cast<std::size_t>(3 * i), 3);
-      correct += std::ranges::max_element(row) - row.begin() == i % 3;
-    }
+    for (std::int64_t i = 0; i < BatchNormClassifier::kImages; ++i)
+      correct += argmax(values.values<float>().subspan(static_cast<std::size_t>(3 * i), 3)) == i % 3;
     return static_cast<double>(correct) / BatchNormClassifier::kImages;
   }
 

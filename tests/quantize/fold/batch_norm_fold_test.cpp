@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cfloat>
+
 #include "tests/layers/op_runner.h"
 
 namespace miniqat::quantize::batch_norm_fold_test {
@@ -26,21 +29,16 @@ TEST(BatchNormFold, ByHand) {
 
 TEST(BatchNormCorrection, ByHandBeforeAndAfterTheFreeze) {
   const std::vector<Tensor> inputs = {vector({2}), vector({9}), vector({12}), vector({12}), vector({60})};
-  std::vector<Tensor> outputs = {vector({0}), vector({0}), vector({0})};
-  ForwardContext context;
-  for (const Tensor& input : inputs) context.inputs.push_back(&input);
-  for (Tensor& output : outputs) context.outputs.push_back(&output);
   const BatchNormCorrection op({.epsilon = kEpsilon, .freeze_delay = 3});
   EXPECT_EQ(op.freeze_delay(), 3);
-  op.forward(context);
-  expect_values(outputs[0], {0.5f}, "scale");
-  expect_values(outputs[1], {2}, "recip");
-  expect_values(outputs[2], {0}, "offset");
-  context.frozen = true;
-  op.forward(context);
-  expect_values(outputs[0], {0.5f}, "scale once frozen");
-  expect_values(outputs[1], {1}, "recip once frozen");
-  expect_values(outputs[2], {1.5f}, "offset once frozen");
+  const auto before = run_op(op, inputs);
+  expect_values(before.outputs[0], {0.5f}, "scale");
+  expect_values(before.outputs[1], {2}, "recip");
+  expect_values(before.outputs[2], {0}, "offset");
+  const auto after = run_op(op, inputs, {}, Backend::kFast, true, true);
+  expect_values(after.outputs[0], {0.5f}, "scale once frozen");
+  expect_values(after.outputs[1], {1}, "recip once frozen");
+  expect_values(after.outputs[2], {1.5f}, "offset once frozen");
 }
 
 TEST(BatchNormScale, ByHand) {
@@ -54,6 +52,61 @@ TEST(BatchNormScale, StaysAwayFromZero) {
                              {vector({0, 0.25f, -0.25f, -0.5f, 0.75f}), vector({12, 12, 12, 12, 12})});
   expect_values(result.outputs[0], {0.125f, 0.125f, -0.125f, -0.125f, 0.1875f}, "scale");
   expect_values(result.outputs[1], {8, 8, -8, -8, 1 / 0.1875f}, "recip");
+}
+
+/// Numbers of many magnitudes and either sign, among them some that break formulas.
+Tensor drawn(std::int64_t n, std::uint64_t key) {
+  constexpr float kSpecial[] = {0,       -0.0f,    1e-12f,   -1e-3f,    FLT_MIN, FLT_TRUE_MIN,
+                                FLT_MAX, -FLT_MAX, INFINITY, -INFINITY, NAN,     -FLT_TRUE_MIN};
+  Tensor tensor(Shape{n});
+  Random random(key);
+  for (float& value : tensor.values<float>())
+    value = random.below(4) == 0 ? kSpecial[random.below(std::size(kSpecial))]
+                                 : random.normal() * std::exp2(random.uniform(-24, 24));
+  return tensor;
+}
+
+void expect_same_bits(const std::vector<Tensor>& fast, const std::vector<Tensor>& reference, const std::string& what) {
+  for (std::size_t k = 0; k < reference.size(); ++k)
+    for (std::int64_t c = 0; reference[k].defined() && c < reference[k].elements(); ++c) {
+      const float got = fast[k].data<float>()[c], wanted = reference[k].data<float>()[c];
+      // Of two NaNs, the compiler may pass on either.
+      ASSERT_TRUE(std::isnan(wanted) ? std::isnan(got)
+                                     : std::bit_cast<std::uint32_t>(got) == std::bit_cast<std::uint32_t>(wanted))
+          << what << ' ' << k << ", channel " << c << ": " << got << " instead of " << wanted;
+    }
+}
+
+/// Over vectors of all lengths that vector instructions may cut differently, with any of the outputs' gradients.
+void expect_fast_has_the_references_bits(const Op& op, std::size_t inputs, std::size_t outputs, bool frozen = false) {
+  const bool differentiable = op.traits().no_gradient.size() < inputs;
+  std::uint64_t key = 0;
+  for (std::int64_t n = 1; n <= 67; ++n)
+    for (unsigned arriving = 0; arriving < (differentiable ? 1u << outputs : 1u); ++arriving) {
+      std::vector<Tensor> x, d_y;
+      for (std::size_t i = 0; i < inputs; ++i) x.push_back(drawn(n, ++key));
+      for (std::size_t k = 0; differentiable && k < outputs; ++k)
+        d_y.push_back(arriving >> k & 1 ? drawn(n, ++key) : Tensor());
+      const auto fast = run_op(op, x, d_y, Backend::kFast, true, frozen);
+      const auto reference = run_op(op, x, d_y, Backend::kReference, true, frozen);
+      expect_same_bits(fast.outputs, reference.outputs, "output");
+      expect_same_bits(fast.d_inputs, reference.d_inputs, "gradient of input");
+    }
+}
+
+TEST(BatchNormFold, FastHasTheReferencesBits) {
+  for (const double epsilon : {0.0, 1e-3, 4.0}) expect_fast_has_the_references_bits(BatchNormFold({epsilon}), 4, 2);
+}
+
+TEST(BatchNormCorrection, FastHasTheReferencesBits) {
+  for (const double epsilon : {0.0, 1e-3})
+    for (const bool frozen : {false, true})
+      expect_fast_has_the_references_bits(BatchNormCorrection({.epsilon = epsilon}), 5, 3, frozen);
+}
+
+TEST(BatchNormScale, FastHasTheReferencesBits) {
+  for (const double floor : {1e-12, 1e-3, 4.0})
+    expect_fast_has_the_references_bits(BatchNormScale({.floor = floor}), 2, 2);
 }
 
 }  // namespace
