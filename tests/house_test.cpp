@@ -222,10 +222,14 @@ std::vector<std::string> mentions(const fs::path& page, const std::string& patte
 
 /// The targets that CMakeLists.txt files make of sources, as "folder/target": binaries lie in build/<preset>/<folder>/.
 std::set<std::string> programs() {
-  std::set<std::string> found = {"cli/miniqat", "tests/miniqat_differential"};
+  std::set<std::string> found = {"cli/miniqat", "tests/miniqat_differential", "tests/test_others"};
   const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
-  for (const fs::path& file : sources("tests"))
-    if (file.parent_path() != tests) found.insert("tests/test_" + fs::relative(file, tests).begin()->string());
+  for (const std::string& folders : mentions(tests / "CMakeLists.txt", "\\^\\(([a-z|]+)\\)/"))
+    for (std::istringstream list(folders); !list.eof();) {
+      std::string folder;
+      std::getline(list, folder, '|');
+      found.insert("tests/test_" + folder);
+    }
   for (std::string lone : mentions(tests / "CMakeLists.txt", "([a-z_]+/[a-z_]+_test)[ )]")) {
     std::ranges::replace(lone, '/', '_');
     found.insert("tests/test_" + lone);

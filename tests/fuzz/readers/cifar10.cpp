@@ -2,7 +2,8 @@
 
 #include "tests/fuzz/readers/reader.h"
 
-using namespace miniqat;
+namespace miniqat::fuzz::cifar10_reader {
+
 using namespace miniqat::datasets;
 
 namespace {
@@ -23,7 +24,7 @@ std::string written(const Dataset& split) {
 }  // namespace
 
 /// All six files hold the input; it is cut to a record, or filled up, unless its last byte is odd.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+MINIQAT_READER(cifar10)(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kRecord = 3073;
   static const fuzz::Place place;
   static const bool linked = [] {
@@ -43,3 +44,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::require(written(splits.train) == bytes + bytes + bytes + bytes + bytes, "the train split is all five files");
   return 0;
 }
+
+}  // namespace miniqat::fuzz::cifar10_reader

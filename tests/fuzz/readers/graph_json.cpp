@@ -5,9 +5,9 @@
 #include "quantize/quantize.h"
 #include "tests/fuzz/readers/reader.h"
 
-using namespace miniqat;
+namespace miniqat::fuzz::graph_json_reader {
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+MINIQAT_READER(graph_json)(const std::uint8_t* data, std::size_t size) {
   static const bool registered = (layers::register_ops(), quantize::register_ops(), true);
   (void)registered;
   Graph graph;
@@ -19,3 +19,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::require(graph_to_json(again) == written, "a graph is read as it was written");
   return 0;
 }
+
+}  // namespace miniqat::fuzz::graph_json_reader

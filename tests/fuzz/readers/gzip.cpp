@@ -3,10 +3,11 @@
 #include "tests/datasets/gzip_bytes.h"
 #include "tests/fuzz/readers/reader.h"
 
-using namespace miniqat;
+namespace miniqat::fuzz::gzip_reader {
+
 using namespace miniqat::datasets;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+MINIQAT_READER(gzip)(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kLimit = 1 << 20;
   const std::string_view bytes = fuzz::text_of(data, size);
   std::string head, all;
@@ -19,3 +20,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::require(gunzip(testing::gzip_bytes(all, 1), kLimit + 1, "copy") == all, "what was expanded compresses again");
   return 0;
 }
+
+}  // namespace miniqat::fuzz::gzip_reader

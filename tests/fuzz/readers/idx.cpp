@@ -5,7 +5,8 @@
 #include "datasets/gzip.h"
 #include "tests/fuzz/readers/reader.h"
 
-using namespace miniqat;
+namespace miniqat::fuzz::idx_reader {
+
 using namespace miniqat::datasets;
 
 namespace {
@@ -30,7 +31,7 @@ std::string written_labels(const Tensor& labels) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+MINIQAT_READER(idx)(const std::uint8_t* data, std::size_t size) {
   static const fuzz::Place place;
   const std::string_view bytes = fuzz::text_of(data, size);
   const auto file = place.write("in", bytes);
@@ -46,3 +47,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::require(written_labels(labels) == plain, "labels are what the file holds");
   return 0;
 }
+
+}  // namespace miniqat::fuzz::idx_reader

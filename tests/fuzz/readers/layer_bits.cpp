@@ -9,10 +9,11 @@
 #include "quantize/rewrite/layer_bits_index.h"
 #include "tests/fuzz/readers/reader.h"
 
-using namespace miniqat;
+namespace miniqat::fuzz::layer_bits_reader {
+
 using namespace miniqat::quantize;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+MINIQAT_READER(layer_bits)(const std::uint8_t* data, std::size_t size) {
   std::vector<LayerBits> list, again;
   if (!fuzz::accepts([&] { list = layer_bits_from_json(fuzz::text_of(data, size), "bits.json"); })) return 0;
   const std::string written = layer_bits_to_json(list).dump();
@@ -36,3 +37,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace miniqat::fuzz::layer_bits_reader

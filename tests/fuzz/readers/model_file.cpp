@@ -8,7 +8,8 @@
 #include "integer/reference/engine.h"
 #include "tests/fuzz/readers/reader.h"
 
-using namespace miniqat;
+namespace miniqat::fuzz::model_file_reader {
+
 using namespace miniqat::integer;
 
 namespace {
@@ -60,8 +61,10 @@ void check(std::string_view bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+MINIQAT_READER(model_file)(const std::uint8_t* data, std::size_t size) {
   check(fuzz::text_of(data, size));
   check(repaired(fuzz::text_of(data, size)));
   return 0;
 }
+
+}  // namespace miniqat::fuzz::model_file_reader

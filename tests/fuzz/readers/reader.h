@@ -12,10 +12,18 @@
 
 #include "core/error.h"
 
-// What the fuzzers of readers share. Each is a file with LLVMFuzzerTestOneInput: bytes in, and either the reader
+// What the fuzzers of readers share. Each is a file with a MINIQAT_READER: bytes in, and either the reader
 // refuses them with an Error in one line, or what it read can be written and read back to the same. Anything else ends
 // the process. scripts/fuzz-readers runs them; tests/fuzz/readers/corpus_test.cpp replays the corpus in the ordinary
 // tests.
+
+/// The head of a reader's function, before its arguments: in a fuzzer of its own the one that libFuzzer calls,
+/// fuzz_<reader> in the program that replays the corpora of all.
+#ifdef MINIQAT_LIBFUZZER
+#define MINIQAT_READER(reader) extern "C" int LLVMFuzzerTestOneInput
+#else
+#define MINIQAT_READER(reader) extern "C" int fuzz_##reader
+#endif
 
 namespace miniqat::fuzz {
 

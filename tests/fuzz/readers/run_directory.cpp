@@ -5,7 +5,8 @@
 #include "training/run_source.h"
 #include "training/settings.h"
 
-using namespace miniqat;
+namespace miniqat::fuzz::run_directory_reader {
+
 using namespace miniqat::training;
 
 namespace {
@@ -53,7 +54,7 @@ void read_any(const fuzz::Place& place, const std::string& name) {
 }  // namespace
 
 /// The first line is the name of the file that holds the rest.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+MINIQAT_READER(run_directory)(const std::uint8_t* data, std::size_t size) {
   static const fuzz::Place place;
   const std::string_view text = fuzz::text_of(data, size);
   const std::size_t newline = text.find('\n');
@@ -73,3 +74,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (name == "init_checkpoint.json") read([&](const fuzz::Place& there) { read_any(there, name); });
   return 0;
 }
+
+}  // namespace miniqat::fuzz::run_directory_reader

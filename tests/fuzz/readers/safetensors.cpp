@@ -5,7 +5,7 @@
 #include "core/files.h"
 #include "tests/fuzz/readers/reader.h"
 
-using namespace miniqat;
+namespace miniqat::fuzz::safetensors_reader {
 
 namespace {
 
@@ -21,7 +21,7 @@ bool same(const Safetensors& a, const Safetensors& b) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+MINIQAT_READER(safetensors)(const std::uint8_t* data, std::size_t size) {
   static const fuzz::Place place;
   const auto file = place.write("in", fuzz::text_of(data, size));
   Safetensors content;
@@ -34,3 +34,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::require(same(content, again), "tensors are read as they were written");
   return 0;
 }
+
+}  // namespace miniqat::fuzz::safetensors_reader
