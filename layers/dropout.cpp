@@ -1,5 +1,7 @@
 #include "layers/dropout.h"
 
+#include <cmath>
+
 #include "core/graph/node_check.h"
 #include "core/kernels/instruction_set.h"
 #include "layers/kernels/pointwise.h"
@@ -23,8 +25,7 @@ struct Drop {
 /// y = x * mask / (1 - rate). The mask is drawn again in backward: cheaper than keeping it. y may be x.
 void drop(const Tensor& from, double rate, std::uint64_t key, const Tensor& to) {
   const Drop settings = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32),
-                         static_cast<std::uint32_t>(reference::dropout_threshold(rate)),
-                         static_cast<float>(1 / (1 - rate))};
+                         static_cast<std::uint32_t>(std::ldexp(rate, 32)), static_cast<float>(1 / (1 - rate))};
   const std::int64_t n = to.elements();
   const float* x = from.data<float>();
   float* y = to.data<float>();

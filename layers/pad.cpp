@@ -9,6 +9,21 @@
 namespace miniqat::layers {
 namespace {
 
+/// Where row r of x, along its last axis, begins in y.
+std::int64_t row_start(std::int64_t r, const Shape& x, const Shape& y,
+                       std::span<const std::array<std::int64_t, 2>> paddings) {
+  if (x.rank() == 0) return 0;
+  const int last = x.rank() - 1;
+  std::int64_t start = paddings[last][0];
+  std::int64_t stride = y[last];
+  for (int axis = last - 1; axis >= 0; --axis) {
+    start += (r % x[axis] + paddings[axis][0]) * stride;
+    stride *= y[axis];
+    r /= x[axis];
+  }
+  return start;
+}
+
 /// Calls body(i, j, length) for every row of x along its last axis: length elements that start at element i of x and at
 /// element j of the padded y. Over threads.
 template <class Body>
@@ -17,8 +32,7 @@ void for_each_row(const Shape& x, const Shape& y, std::span<const std::array<std
   const std::int64_t length = x.channels();
   if (length == 0) return;
   parallel_for(x.elements() / length, row_grain(length), [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r)
-      body(r * length, reference::padded_index(r * length, x, y, paddings), length);
+    for (std::int64_t r = begin; r < end; ++r) body(r * length, row_start(r, x, y, paddings), length);
   });
 }
 

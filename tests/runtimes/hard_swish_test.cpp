@@ -37,7 +37,7 @@ TEST(HardSwishInLiteRt, ItsApproximationIsNear) {
   }
   const testing::RuntimeAgreement agreement = comparison.run().at("HARD_SWISH");
   print("HARD_SWISH", agreement);
-  EXPECT_GE(agreement.share(), 0.9);
+  EXPECT_GE(agreement.share(), 0.999);
   EXPECT_LE(agreement.largest, 1);
 }
 
