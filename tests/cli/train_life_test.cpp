@@ -233,7 +233,8 @@ TEST_F(TrainLifeTest, OverwritingDestroysNothingForARunThatCannotBegin) {
   const std::string graph = "run/train_graph.json";
   expect_error(train("run", {"--overwrite", "--model", graph}), 2, {"--overwrite", "--model", graph});
   fs::create_symlink(path(graph), path("link.json"));
-  expect_error(train("run", {"--overwrite", "--model", "link.json"}), 2, {"--overwrite", "--model reads link.json"});
+  expect_error(train("run", {"--overwrite", "--model", "link.json"}), 2,
+               {"--overwrite", "link.json, which --model reads"});
   Arguments inside = train_command(".", {"--overwrite", "--init-checkpoint", "checkpoint.safetensors", "--model",
                                          "../tiny.json", "--data-dir", "../digits"});
   expect_error(miniqat(inside, path("run")), 2, {"--overwrite", "--init-checkpoint"});
