@@ -59,11 +59,8 @@ std::span<const Range<T>> ranges_used(const FakeQuantAttributes& attributes, con
   const std::int64_t channels = context.input(1).elements();
   if (!observes(attributes, context)) return ranges_in<T>(context.input(1), context.input(2), scope);
   Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels, scope);
-  // Without a good observation this step stored nothing, and had no range.
-  if (!widen(observation, attributes.grid_options())) {
-    constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
-    return scope.filled<Range<T>>(observation.ranges.size(), {kNan, kNan});
-  }
+  // Nothing was stored then.
+  if (!widen(observation, attributes.grid_options())) return observation.ranges;
   return ranges_in<T>(*context.updates[0], *context.updates[1], scope);
 }
 

@@ -1,17 +1,12 @@
 #include "quantize/range_learning.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace miniqat::quantize {
 
 template <class T>
 void learn_ranges(const FakeQuantAttributes& attributes, Observation<T>& observation, const StoredRange<T>& stored) {
-  if (!widen(observation, attributes.grid_options())) {
-    constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
-    std::ranges::fill(observation.ranges, Range<T>{kNan, kNan});
-    return;
-  }
+  if (!widen(observation, attributes.grid_options())) return;
   double weight = 1;
   if (traits_of(attributes.range).averages) {
     T& t = *stored.num_updates;

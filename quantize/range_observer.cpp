@@ -1,6 +1,8 @@
 #include "quantize/range_observer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "quantize/kernels/fake_quant_kernels.h"
 
@@ -25,6 +27,8 @@ bool widen(Observation<T>& observation, const GridOptions& options) {
     range = {range.min + T(0), range.max + T(0)};
     finite = finite && std::isfinite(range.min) && std::isfinite(range.max);
   }
+  constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+  if (!finite) std::ranges::fill(observation.ranges, Range<T>{kNan, kNan});
   return finite;
 }
 

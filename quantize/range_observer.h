@@ -20,8 +20,8 @@ struct Observation {
 /// does not depend on the number of threads. Takes the ranges' memory from `scope`.
 Observation<float> observe(std::span<const float> x, std::int64_t channels, ScratchScope& scope);
 
-/// Widens the observed ranges to contain 0 and, if asked, to be symmetric. Returns whether all of them are finite; if
-/// not, this step's range is no range at all, and nothing may be learned from it.
+/// Widens the observed ranges to contain 0 and, if asked, to be symmetric. Returns whether all of them are finite. If
+/// not, the tensor says nothing about its range, and nothing may be learned from it: all become NaN.
 template <class T>
 bool widen(Observation<T>& observation, const GridOptions& options);
 

@@ -12,12 +12,13 @@ namespace miniqat::testing {
 /// through from end to end.
 inline bool tries_all_cases() { return std::getenv("MINIQAT_ALL_CASES") != nullptr; }
 
-/// By how much the number of cases is divided when a test runs a second time, on a weaker instruction set say, or under
-/// sanitizers, which make everything ten times slower: $MINIQAT_FEWER_CASES, or 1.
 inline int divisor_in(const char* variable) {
   const char* text = std::getenv(variable);
   return text == nullptr || tries_all_cases() ? 1 : std::max(1, std::atoi(text));
 }
+
+/// By how much the number of cases is divided when a test runs a second time, on a weaker instruction set say, or under
+/// sanitizers, which make everything ten times slower: $MINIQAT_FEWER_CASES, or 1.
 inline int fewer_cases() { return divisor_in("MINIQAT_FEWER_CASES"); }
 
 /// Of how many tests one is run: $MINIQAT_FEWER_TESTS, or 1 (tests/main.cpp).

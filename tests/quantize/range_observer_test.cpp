@@ -87,6 +87,8 @@ TEST(RangeObserver, LearnsNothingFromNanAndInfinity) {
   Range<float> one_infinite[] = {{-1, 1}, {0, kInfinity}};
   Observation<float> infinity{one_infinite};
   EXPECT_FALSE(widen(infinity, {}));
+  for (const Range<float>& range : {finite[0], one_infinite[0], one_infinite[1]})
+    EXPECT_TRUE(std::isnan(range.min) && std::isnan(range.max)) << "the good channels, too";
   Range<float> widest[] = {{-std::numeric_limits<float>::max(), 0}, {0, std::numeric_limits<float>::max()}};
   Observation<float> overflow{widest};
   EXPECT_FALSE(widen(overflow, {.bits = 2, .symmetric = true})) << "twice the largest float";

@@ -221,7 +221,6 @@ TEST_F(TrainedLenet, OnAllOfMnist) {
   if (kSanitized) GTEST_SKIP() << kSameWay;
   train_on_mnist({});
   expect_runtimes_agree({.pictures = tries_all_cases() ? 10000 : kPictures,
-                         .accuracy = 0.85,
                          .bounds = {"--max-accuracy-difference", "0.1"},
                          .litert = {{.share = 0.999, .largest = 1}},
                          .onnx = {.share = 0.999, .largest = 1}});
