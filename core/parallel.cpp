@@ -133,7 +133,7 @@ ComputeScope::~ComputeScope() {
 // OpenMP's count honours the affinity mask, and also an OMP_PROC_BIND that has narrowed the main thread's own mask.
 void parallel_for_ranges(std::int64_t n, std::int64_t grain, RangeBody call, const void* body) {
   if (n <= 0) return;
-  const std::int64_t parts = std::min<std::int64_t>(thread_count(), (n + grain - 1) / std::max<std::int64_t>(grain, 1));
+  const std::int64_t parts = parallel_parts(n, grain);
   if (parts <= 1 || omp_in_parallel()) {
     const FlushDenormals flushed;
     call(body, 0, n);
