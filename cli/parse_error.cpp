@@ -3,6 +3,7 @@
 #include <regex>
 #include <vector>
 
+#include "core/error.h"
 #include "core/quote.h"
 #include "core/suggest.h"
 
@@ -19,14 +20,6 @@ std::vector<std::string> parts_of(const std::string& list) {
       parts.back() += c;
   }
   return parts;
-}
-
-/// "a, b or c".
-std::string alternatives(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += concat(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
-  return text;
 }
 
 bool is_number(const std::string& text) {

@@ -17,6 +17,7 @@
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "training/model_source.h"
+#include "training/optimizers.h"
 #include "training/trainer.h"
 
 namespace miniqat::cli {
@@ -61,7 +62,7 @@ void adopt_batch_size(TrainSettings& settings) {
 void resolve(TrainSettings& settings) {
   if (settings.threads == 0) settings.threads = default_thread_count();
   settings.augment = resolved_augment(settings);
-  if (!settings.learning_rate) settings.learning_rate = default_learning_rate(settings.optimizer);
+  if (!settings.learning_rate) settings.learning_rate = find_optimizer(settings.optimizer).default_learning_rate;
 }
 
 RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings& settings) {

@@ -2,6 +2,7 @@
 
 #include "cli/flag_checks.h"
 #include "training/model_source.h"
+#include "training/optimizers.h"
 
 namespace miniqat::cli {
 
@@ -15,15 +16,14 @@ void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settin
   RewriteSettings::visit(
       [&](const char* setting, auto, const char*) { refuse(setting, settings.float_only, "--float"); });
   refuse_ignored_symmetry(flags, settings.rewrite);
-  const bool adam = settings.optimizer == "adam";
-  refuse("momentum", adam, "--optimizer adam");
-  refuse("nesterov", adam, "--optimizer adam");
+  const KnownOptimizer& optimizer = as_usage([&]() -> auto& { return find_optimizer(settings.optimizer); });
+  for (const char* setting : optimizer.ignores) refuse(setting, true, "--optimizer " + optimizer.name);
   const bool steady = settings.schedule == "constant" || settings.schedule == "cosine";
   refuse("schedule_every", steady, "--schedule " + settings.schedule);
   refuse("schedule_factor", steady, "--schedule " + settings.schedule);
   refuse("decay_all", settings.weight_decay == 0, "--weight-decay 0");
   refuse("width", is_graph_file(settings.model), concat("--model ", settings.model, ", a graph that has its widths"));
-  refuse("data_dir", settings.dataset == "synthetic", "--dataset synthetic, which needs no files");
+  check_dataset(settings.dataset, flags.was_given("data_dir") ? settings.data_dir : "");
   refuse("epochs", flags.was_given("steps") && settings.steps > 0, concat("--steps ", settings.steps));
   if (flags.was_given("epochs")) settings.steps = 0;
 }

@@ -50,4 +50,11 @@ std::string unknown_name(std::string_view kind, std::string_view name, std::span
   return unknown_name(kind, name, std::vector<std::string>(known.begin(), known.end()));
 }
 
+std::string alternatives(std::span<const std::string> names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += concat(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
+  return text;
+}
+
 }  // namespace miniqat

@@ -14,4 +14,7 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
 std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string> known);
 std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string_view> known);
 
+/// "a", "a or b", "a, b or c".
+std::string alternatives(std::span<const std::string> names);
+
 }  // namespace miniqat

@@ -38,7 +38,7 @@ std::filesystem::path find_data_file(const std::string& name, const std::filesys
   std::string tried;
   for (const std::string& candidate : candidates) {
     std::error_code ignored;
-    const std::filesystem::path path = directory / candidate;
+    std::filesystem::path path = directory / candidate;
     if (std::filesystem::exists(path, ignored)) return path;
     tried += (tried.empty() ? "" : ", ") + candidate;
   }

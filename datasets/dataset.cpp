@@ -29,16 +29,40 @@ Dataset first_examples(const Dataset& dataset, std::int64_t n) {
   return head;
 }
 
-const std::vector<std::string>& dataset_names() {
-  static const std::vector<std::string> names = {"synthetic", "mnist", "fashion-mnist", "cifar10"};
+namespace {
+
+using Path = std::filesystem::path;
+
+Splits digits(const std::string&, const Path&, const LoadOptions& options) { return synthetic_digits(options); }
+Splits idx(const std::string& name, const Path& data_dir, const LoadOptions& options) {
+  return load_idx(name, data_dir, options.accept);
+}
+Splits cifar10(const std::string&, const Path& data_dir, const LoadOptions&) { return load_cifar10(data_dir); }
+
+}  // namespace
+
+const std::vector<KnownDataset>& known_datasets() {
+  static const std::vector<KnownDataset> kDatasets = {{.name = "synthetic", .has_files = false, .load = digits},
+                                                      {.name = "mnist", .load = idx},
+                                                      {.name = "fashion-mnist", .load = idx},
+                                                      {.name = "cifar10", .mirrors = true, .load = cifar10}};
+  return kDatasets;
+}
+
+std::vector<std::string> dataset_names() {
+  std::vector<std::string> names;
+  for (const KnownDataset& dataset : known_datasets()) names.push_back(dataset.name);
   return names;
 }
 
-Splits load(const std::string& name, const std::filesystem::path& data_dir, const LoadOptions& options) {
-  if (name == "synthetic") return synthetic_digits(options);
-  if (name == "mnist" || name == "fashion-mnist") return load_idx(name, data_dir, options.accept);
-  if (name == "cifar10") return load_cifar10(data_dir);
+const KnownDataset& find_dataset(const std::string& name) {
+  for (const KnownDataset& dataset : known_datasets())
+    if (dataset.name == name) return dataset;
   fail(unknown_name("data set", name, dataset_names()));
+}
+
+Splits load(const std::string& name, const Path& data_dir, const LoadOptions& options) {
+  return find_dataset(name).load(name, data_dir, options);
 }
 
 }  // namespace miniqat::datasets

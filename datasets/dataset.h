@@ -51,8 +51,24 @@ struct LoadOptions {
   std::function<void(const Shape& example)> accept = {};
 };
 
-/// The names that load() knows, the default first.
-const std::vector<std::string>& dataset_names();
+/// A data set that has a name.
+struct KnownDataset {
+  std::string name;
+  /// It is read from files; otherwise LoadOptions decide.
+  bool has_files = true;
+  /// A picture that is shifted and mirrored shows the same thing. Not so digits.
+  bool mirrors = false;
+  Splits (*load)(const std::string& name, const std::filesystem::path& data_dir, const LoadOptions& options);
+};
+
+/// All of them, the default first.
+const std::vector<KnownDataset>& known_datasets();
+
+/// Their names.
+std::vector<std::string> dataset_names();
+
+/// Throws Error that lists the names when `name` is none of them.
+const KnownDataset& find_dataset(const std::string& name);
 
 /// Both splits of a data set by name. Those that live in files are read from `data_dir`; when it is empty, from the
 /// directory in the environment variable MINIQAT_DATA_DIR, or its subfolder called `name` if there is one.

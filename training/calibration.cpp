@@ -75,9 +75,7 @@ class Calibration {
     if (!request.rewrite.bits_config.empty()) settings_.rewrite.bits_config = run_.bits().string();
     if (!request.dataset.empty()) settings_.dataset = request.dataset;
     if (!request.data_dir.empty()) settings_.data_dir = request.data_dir;
-    check_dataset(settings_.dataset);
-    if (!request.data_dir.empty() && settings_.dataset == "synthetic")
-      refuse_ignored("--data-dir", "--dataset synthetic, which needs no files");
+    check_dataset(settings_.dataset, request.data_dir);
     settings_.threads = request.threads == 0 ? default_thread_count() : request.threads;
     set_thread_count(static_cast<int>(settings_.threads));
     const std::string graph = RunDirectory::open(request.run).eval_graph().string();

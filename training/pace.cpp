@@ -1,12 +1,13 @@
 #include "training/pace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace miniqat::training {
 
 std::string clock_text(double seconds) {
-  const auto whole = static_cast<long>(std::clamp(seconds, 0.0, 1e8) + 0.5);
+  const auto whole = std::lround(std::clamp(seconds, 0.0, 1e8));
   char text[32];
   if (whole >= 3600)
     std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);

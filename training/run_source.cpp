@@ -87,9 +87,7 @@ RunSource open_run(const std::string& run, const std::string& checkpoint) {
 
 datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir) {
   const std::string name = dataset.empty() ? run.settings.dataset : dataset;
-  check_dataset(name);
-  if (!data_dir.empty() && name == "synthetic")
-    refuse_ignored("--data-dir", "--dataset synthetic, which needs no files");
+  check_dataset(name, data_dir);
   datasets::LoadOptions options;
   options.accept = [&](const Shape& example) {
     require_pictures_fit(run.directory.eval_graph().string(), example, name);

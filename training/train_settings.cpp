@@ -1,17 +1,13 @@
 #include "training/train_settings.h"
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/counted.h"
 #include "core/quote.h"
 #include "core/suggest.h"
 #include "datasets/dataset.h"
-#include "optim/adam.h"
-#include "optim/schedule.h"
-#include "optim/sgd.h"
 #include "training/model_source.h"
+#include "training/optimizers.h"
 #include "training/save_interval.h"
 #include "training/settings.h"
 #include "training/usage_error.h"
@@ -30,14 +26,33 @@ const char* symmetry(const quantize::RewriteOptions& options) {
 
 }  // namespace
 
-void check_dataset(const std::string& name) {
-  const std::vector<std::string>& known = datasets::dataset_names();
-  if (std::ranges::find(known, name) == known.end()) throw UsageError(unknown_name("data set", name, known));
+const char* help_of_dataset() {
+  static const std::string kHelp = alternatives(datasets::dataset_names());
+  return kHelp.c_str();
+}
+
+const char* help_of_augment() {
+  static const std::string kHelp = [] {
+    std::vector<std::string> mirrored;
+    for (const datasets::KnownDataset& dataset : datasets::known_datasets())
+      if (dataset.mirrors) mirrored.push_back(dataset.name);
+    return concat(
+        "none; crop-flip: training pictures shifted by up to 4 pixels and half of them mirrored, at random; auto: "
+        "crop-flip for ",
+        alternatives(mirrored));
+  }();
+  return kHelp.c_str();
+}
+
+void check_dataset(const std::string& name, const std::string& data_dir) {
+  const bool has_files = as_usage([&] { return datasets::find_dataset(name).has_files; });
+  if (!has_files && !data_dir.empty())
+    refuse_ignored("--data-dir", concat("--dataset ", name, ", which needs no files"));
 }
 
 std::string resolved_augment(const TrainSettings& settings) {
   if (settings.augment != "auto") return settings.augment;
-  return settings.dataset == "cifar10" ? "crop-flip" : "none";
+  return datasets::find_dataset(settings.dataset).mirrors ? "crop-flip" : "none";
 }
 
 datasets::AugmentOptions augmentation(const TrainSettings& settings) {
@@ -45,33 +60,6 @@ datasets::AugmentOptions augmentation(const TrainSettings& settings) {
   if (name == "none") return {};
   if (name == "crop-flip") return datasets::crop_and_flip();
   throw UsageError(concat("--augment must be auto, none or crop-flip, got ", quote(name)));
-}
-
-double default_learning_rate(const std::string& optimizer) { return optimizer == "adam" ? 0.001 : 0.05; }
-
-std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps) {
-  if (settings.schedule == "cosine")
-    require(settings.warmup_steps < total_steps,
-            concat("--warmup-steps must be less than the run's ", counted(total_steps, "step"),
-                   " with --schedule cosine, is ", settings.warmup_steps));
-  const optim::Schedule schedule = optim::make_schedule(settings.schedule, {.warmup_steps = settings.warmup_steps,
-                                                                            .every = settings.schedule_every,
-                                                                            .factor = settings.schedule_factor,
-                                                                            .total_steps = total_steps});
-  const double learning_rate = settings.learning_rate.value_or(default_learning_rate(settings.optimizer));
-  if (settings.optimizer == "sgd")
-    return std::make_unique<optim::Sgd>(optim::SgdOptions{.learning_rate = learning_rate,
-                                                          .momentum = settings.momentum,
-                                                          .nesterov = settings.nesterov,
-                                                          .weight_decay = settings.weight_decay,
-                                                          .decay_all = settings.decay_all,
-                                                          .schedule = schedule});
-  if (settings.optimizer == "adam")
-    return std::make_unique<optim::Adam>(optim::AdamOptions{.learning_rate = learning_rate,
-                                                            .weight_decay = settings.weight_decay,
-                                                            .decay_all = settings.decay_all,
-                                                            .schedule = schedule});
-  fail(unknown_name("optimizer", settings.optimizer, std::vector<std::string>{"sgd", "adam"}));
 }
 
 namespace {
@@ -89,7 +77,7 @@ void check_schedule(const TrainSettings& settings) {
 
 void check(const TrainSettings& settings) {
   as_usage([&] { check_model_name(settings.model); });
-  check_dataset(settings.dataset);
+  check_dataset(settings.dataset, "");
   augmentation(settings);
   check_options<TrainSettings>([&] { settings.rewrite.check(); });
   constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;

@@ -1,12 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
-#include "core/engine/optimizer.h"
 #include "datasets/augment.h"
 #include "training/rewrite_settings.h"
 #include "training/threads_help.h"
@@ -29,7 +27,7 @@ struct TrainSettings {
   std::int64_t batch_size = 128;
   bool no_shuffle = false;
   std::string optimizer = "sgd";
-  /// None: default_learning_rate() of the optimizer.
+  /// None: the optimizer's default_learning_rate.
   std::optional<double> learning_rate;
   double momentum = 0.9;
   bool nesterov = false;
@@ -49,6 +47,12 @@ struct TrainSettings {
   static void visit(Visitor&& visitor);
 };
 
+/// Help that lists what the tables of data sets and optimizers have.
+const char* help_of_dataset();
+const char* help_of_augment();
+const char* help_of_optimizer();
+const char* help_of_learning_rate();
+
 template <class Visitor>
 // NOLINTNEXTLINE(readability-function-size): a few lines for each of the settings, in the order of --help.
 void TrainSettings::visit(Visitor&& visitor) {
@@ -57,13 +61,11 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "width", [](auto& s) -> auto& { return s.width; }, "multiplies the model's channels");
   visitor(
-      "dataset", [](auto& s) -> auto& { return s.dataset; }, "synthetic, mnist, fashion-mnist or cifar10");
+      "dataset", [](auto& s) -> auto& { return s.dataset; }, help_of_dataset());
   visitor(
       "data_dir", [](auto& s) -> auto& { return s.data_dir; }, "where the data set's files are (or MINIQAT_DATA_DIR)");
   visitor(
-      "augment", [](auto& s) -> auto& { return s.augment; },
-      "none; crop-flip: training pictures shifted by up to 4 pixels and half of them mirrored, at random; auto: "
-      "crop-flip for cifar10");
+      "augment", [](auto& s) -> auto& { return s.augment; }, help_of_augment());
   visitor(
       "float", [](auto& s) -> auto& { return s.float_only; }, "no quantization");
   visit_rewrite_options([&](const char* name, auto access, const char* help) {
@@ -80,10 +82,9 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "no_shuffle", [](auto& s) -> auto& { return s.no_shuffle; }, "take the training set in its own order");
   visitor(
-      "optimizer", [](auto& s) -> auto& { return s.optimizer; }, "sgd or adam");
+      "optimizer", [](auto& s) -> auto& { return s.optimizer; }, help_of_optimizer());
   visitor(
-      "learning_rate", [](auto& s) -> auto& { return s.learning_rate; },
-      "the schedule's base rate; left out: 0.05 for sgd, 0.001 for adam");
+      "learning_rate", [](auto& s) -> auto& { return s.learning_rate; }, help_of_learning_rate());
   visitor(
       "momentum", [](auto& s) -> auto& { return s.momentum; }, "of sgd, in [0, 1)");
   visitor(
@@ -121,20 +122,15 @@ void TrainSettings::visit(Visitor&& visitor) {
 /// Throws UsageError naming the first setting that is out of range, unknown models and data sets included.
 void check(const TrainSettings& settings);
 
-/// Throws UsageError that lists the known data sets unless `name` is one.
-void check_dataset(const std::string& name);
+/// Throws UsageError that lists the known data sets unless `name` is one, and for a `data_dir` beside one without
+/// files.
+void check_dataset(const std::string& name, const std::string& data_dir);
 
 /// `augment` with "auto" replaced by what suits the data set: mirrored digits are no digits.
 std::string resolved_augment(const TrainSettings& settings);
 
-/// What --learning-rate is when it is left out.
-double default_learning_rate(const std::string& optimizer);
-
 /// What the loader of training batches is to do. Throws UsageError for an unknown `augment`.
 datasets::AugmentOptions augmentation(const TrainSettings& settings);
-
-/// The optimizer with its schedule over `total_steps`. Throws UsageError for a warm-up that a cosine has no room for.
-std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps);
 
 /// "float", "W8A8", "W4A8 per channel", "W8A8 mixed" when layers have bits of their own: what the settings ask of a
 /// float graph, in a word. What a run has become, quantization_of() of its graph says.

@@ -3,6 +3,7 @@
 #include "core/counted.h"
 #include "core/error.h"
 #include "quantize/rewrite/rewrite_report.h"
+#include "training/optimizers.h"
 #include "training/scope_check.h"
 
 namespace miniqat::training {

@@ -15,7 +15,7 @@ class UsageError : public Error {
 
 /// Calls `check` and turns an Error it throws into a UsageError.
 template <class Check>
-auto as_usage(const Check& check) {
+decltype(auto) as_usage(const Check& check) {
   try {
     return check();
   } catch (const UsageError&) {
