@@ -119,9 +119,7 @@ void evaluate_run(const EvalArguments& arguments) {
 void evaluate_file(const EvalArguments& arguments) {
   if (arguments.dataset.empty()) throw UsageError("--model needs --dataset");
   if (!arguments.checkpoint.empty()) throw UsageError("--checkpoint is for --run");
-  check_dataset(arguments.dataset);
-  if (arguments.dataset == "synthetic" && !arguments.data_dir.empty())
-    refuse_ignored("--data-dir", "--dataset synthetic, which needs no files");
+  check_dataset(arguments.dataset, arguments.data_dir);
   const integer::Model model = integer::read_model(arguments.model);
   datasets::LoadOptions options;
   options.accept = [&](const Shape& example) {

@@ -33,6 +33,7 @@ bool is_float(const Tensor& tensor) { return tensor.defined() && tensor.dtype() 
 
 std::vector<Tensor> values_of(const std::vector<Bounded>& tensors) {
   std::vector<Tensor> values;
+  values.reserve(tensors.size());
   for (const Bounded& tensor : tensors) values.push_back(tensor.value);
   return values;
 }

@@ -208,7 +208,7 @@ class Writer {
   void write_scope(const Scope& scope, const std::string& name, const std::string& indent) {
     for (const Node* node : scope.nodes) write_node(*node, indent);
     for (const std::string& part : scope.order) {
-      const std::string inner_name = name.empty() ? part : name + "/" + part;
+      const std::string inner_name = name.empty() ? part : concat(name, "/", part);
       text_ += concat(indent, "subgraph \"cluster_", escaped(inner_name, false), "\" {\n", indent, "  label=\"",
                       escaped(part, true), "\"; style=rounded; color=\"#aaaaaa\"; bgcolor=\"#00000008\";\n");
       write_scope(scope.scopes.at(part), inner_name, indent + "  ");

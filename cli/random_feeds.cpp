@@ -24,7 +24,7 @@ std::uint64_t classes_of(const Node& labels) {
 Tensor random_feed(const Node& placeholder, std::uint64_t seed) {
   const TensorSpec& spec = placeholder.output_specs()[0];
   Random random(mix(mix(hash_text("cli/random_feeds"), seed), hash_text(placeholder.name())));
-  const Tensor tensor(spec.shape, spec.dtype);
+  Tensor tensor(spec.shape, spec.dtype);
   if (spec.dtype == DType::kFloat32) {
     for (float& value : tensor.values<float>()) value = random.normal();
   } else if (spec.dtype == DType::kInt32) {

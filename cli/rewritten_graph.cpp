@@ -5,6 +5,7 @@
 
 #include "core/counted.h"
 #include "core/graph/graph_json.h"
+#include "quantize/quantization.h"
 #include "training/model_source.h"
 
 namespace miniqat::cli {

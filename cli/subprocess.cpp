@@ -16,8 +16,6 @@
 #include "cli/interrupt.h"
 #include "core/error.h"
 
-extern char** environ;
-
 namespace miniqat::cli {
 namespace {
 
@@ -135,6 +133,7 @@ pid_t start(const std::vector<std::string>& command, const Pipe& out, const Pipe
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   posix_spawnattr_setpgroup(&attributes, 0);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   pid_t process = -1;

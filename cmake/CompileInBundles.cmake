@@ -5,6 +5,9 @@ set(MINIQAT_BUNDLE 10 CACHE STRING "How many source files are compiled at once: 
 # folder. Files with loops for several instruction sets (core/kernels/per_instruction_set.h) take long by themselves and
 # stay apart.
 function(miniqat_compile_in_bundles target)
+  if(MINIQAT_BUNDLE EQUAL 1)
+    return()
+  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MINIQAT_BUNDLE})
   get_target_property(sources ${target} SOURCES)
   foreach(source ${sources})

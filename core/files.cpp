@@ -237,6 +237,7 @@ void write_file_atomically(const fs::path& path, std::string_view bytes) {
 
 void write_files_atomically(const std::vector<FileContent>& files) {
   std::vector<std::unique_ptr<PendingFile>> pending;
+  pending.reserve(files.size());
   for (const FileContent& file : files) pending.push_back(std::make_unique<PendingFile>(file));
   for (const auto& file : pending) file->commit();
 }

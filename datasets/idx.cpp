@@ -103,14 +103,14 @@ class IdxFile {
 Tensor take_images(IdxFile file) {
   const std::string elements = file.take();
   const Shape image = file.image_shape();
-  const Tensor images(Shape{file.count(), image[0], image[1], 1}, DType::kUInt8);
+  Tensor images(Shape{file.count(), image[0], image[1], 1}, DType::kUInt8);
   std::memcpy(images.raw(), elements.data(), images.bytes());
   return images;
 }
 
 Tensor take_labels(IdxFile file, int classes) {
   const std::string elements = file.take();
-  const Tensor labels(Shape{file.count()}, DType::kInt32);
+  Tensor labels(Shape{file.count()}, DType::kInt32);
   const std::span<std::int32_t> values = labels.values<std::int32_t>();
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<std::uint8_t>(elements[i]);

@@ -73,7 +73,7 @@ Loader::Loader(const Dataset& dataset, const Options& options)
     buffer.images = image_buffer(dataset_, options_.batch_size);
     buffer.labels = Tensor(Shape{options_.batch_size}, DType::kInt32);
   }
-  thread_ = std::jthread([this](std::stop_token stop) { produce(std::move(stop)); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { produce(stop); });
 }
 
 const Batch& Loader::next() {
@@ -86,7 +86,7 @@ const Batch& Loader::next() {
   return batch;
 }
 
-void Loader::produce(std::stop_token stop) {
+void Loader::produce(const std::stop_token& stop) {
   const FlushDenormals flushed;
   try {
     for (std::int64_t number = 0;; ++number) {

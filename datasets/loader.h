@@ -56,7 +56,7 @@ class Loader {
   /// One with the consumer, one ready, one being filled.
   static constexpr std::int64_t kBuffers = 3;
 
-  void produce(std::stop_token stop);
+  void produce(const std::stop_token& stop);
   void fill(std::int64_t index, Batch& batch);
   std::span<const std::uint8_t> augmented(std::span<const std::uint8_t> picture, std::int64_t index, std::int64_t k);
   void order_epoch(std::int64_t epoch);

@@ -99,7 +99,8 @@ std::vector<TensorSpec> MaxPool::saved(std::span<const TensorSpec> inputs) const
 void MaxPool::forward(const ForwardContext& context) const {
   const Shape& shape = context.input(0).shape();
   const PoolGeometry geometry = {window_of(shape, attributes_), shape[3], {}};
-  const auto& [rows, columns] = geometry.window;
+  const WindowAxis& rows = geometry.window.rows;
+  const WindowAxis& columns = geometry.window.columns;
   const float* x = context.input(0).data<float>();
   float* y = context.output(0).data<float>();
   const auto run = [&](auto loop, auto* winners) {

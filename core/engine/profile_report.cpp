@@ -98,6 +98,7 @@ std::vector<Profile::Part> by_type(const Profile& profile) {
     add(sum, part);
   }
   std::vector<Profile::Part> rows;
+  rows.reserve(sums.size());
   for (const auto& [type, sum] : sums) rows.push_back(sum);
   return rows;
 }

@@ -12,7 +12,7 @@ namespace miniqat {
 /// A tensor that the caller feeds. Attributes: shape, dtype ("float32" or "int32").
 class Placeholder final : public Op {
  public:
-  explicit Placeholder(TensorSpec spec = {}) : spec_(std::move(spec)), extents_(spec_.shape.to_vector()) {}
+  explicit Placeholder(TensorSpec spec = {}) : spec_(spec), extents_(spec_.shape.to_vector()) {}
   std::string_view type() const override { return "Placeholder"; }
   void visit(AttributeVisitor& visitor) override;
   std::unique_ptr<Op> clone() const override { return std::make_unique<Placeholder>(*this); }

@@ -27,6 +27,7 @@ CMemory plan_c_memory(const integer::Model& model) {
   for (int i = 0; i < static_cast<int>(owners.size()); ++i)
     if (owners[i] == i && i != model.input && i != model.output) in_arena.push_back(i);
   std::vector<Lifetime> placed;
+  placed.reserve(in_arena.size());
   for (const int i : in_arena) placed.push_back(lifetimes[i]);
   const ArenaLayout layout = place_in_arena(placed);
 

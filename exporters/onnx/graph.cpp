@@ -33,7 +33,7 @@ std::string OnnxGraph::unique(const std::string& wish) {
 }
 
 std::string OnnxGraph::input(const std::string& wish, pb::ElementType type, std::span<const std::int64_t> extents) {
-  const std::string name = unique(wish);
+  std::string name = unique(wish);
   describe(*model_.mutable_graph()->add_input(), name, type, extents);
   return name;
 }
@@ -55,7 +55,7 @@ std::string OnnxGraph::constant(const std::string& wish, pb::ElementType type, s
 std::string OnnxGraph::node(const std::string& type, const std::vector<std::string>& inputs, const std::string& wish,
                             const std::vector<OnnxAttribute>& attributes) {
   pb::Node& node = *model_.mutable_graph()->add_node();
-  const std::string output = unique(wish);
+  std::string output = unique(wish);
   node.set_op_type(type);
   node.set_name(output);
   for (const std::string& input : inputs) node.add_input(input);

@@ -17,7 +17,6 @@ using integer::Add;
 using integer::AveragePool;
 using integer::Clamp;
 using integer::Concat;
-using integer::Grid;
 using integer::Layer;
 using integer::LayerKind;
 using integer::Lookup;
@@ -281,7 +280,7 @@ class Translator {
 
   void translate(const Operation& operation, const Pad& pad) {
     const TensorInfo& to = model_.output_of(operation);
-    const auto axes = static_cast<std::size_t>(to.shape.rank() + 1);
+    const auto axes = static_cast<std::size_t>(to.shape.rank()) + 1;
     std::vector<std::int64_t> extents(2 * axes);
     for (std::size_t axis = 0; axis < pad.paddings.size(); ++axis) {
       const auto place = static_cast<std::size_t>(onnx_axis(to.shape, static_cast<int>(axis)));

@@ -75,7 +75,7 @@ Convolution::Convolution(const Layer& layer, const TensorInfo& input, const Tens
       pooled_(pool != nullptr),
       zero_point_(static_cast<std::uint8_t>(input.grid.zero_point)),
       weights_(layer, input.grid, output.grid, clamp, segment_of(window_, channels_), kernel.shape) {
-  if (pooled_) {
+  if (pool != nullptr) {
     // Pixels that no window of the pool sees need not be computed.
     window_.rows.output = 2 * pool->window.rows.output;
     window_.columns.output = 2 * pool->window.columns.output;

@@ -4,7 +4,7 @@
 
 #include "integer/kernels/vector_loops.h"
 
-typedef As<ShortInts>::Bytes Bytes;
+using Bytes = As<ShortInts>::Bytes;
 constexpr std::int64_t kBlock = sizeof(Bytes);
 
 [[gnu::always_inline]] inline std::int64_t columns_seen_of(const WindowAxis& columns) {

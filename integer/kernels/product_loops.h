@@ -24,7 +24,7 @@ struct Panel {
 
 template <class V>
 [[gnu::always_inline]] inline V wrapping_multiply_add(V sum, V a, std::int32_t b) {
-  typedef std::uint32_t Unsigned __attribute__((vector_size(sizeof(V))));
+  using Unsigned __attribute__((vector_size(sizeof(V)))) = std::uint32_t;
   return (V)((Unsigned)sum + (Unsigned)a * static_cast<std::uint32_t>(b));
 }
 

@@ -1,21 +1,21 @@
 // Vectors of integers for other files of loops (see core/kernels/per_instruction_set.h), which include this one. V is a
 // vector of int32: of 64 bytes with AVX-512, of 32 with AVX2 and AVX-512, of 16 everywhere.
 
-typedef std::int32_t Ints __attribute__((vector_size(MINIQAT_VECTOR_BYTES)));
+using Ints __attribute__((vector_size(MINIQAT_VECTOR_BYTES))) = std::int32_t;
 /// The longest vector up to 32 bytes.
-typedef std::int32_t ShortInts __attribute__((vector_size(MINIQAT_VECTOR_BYTES == 16 ? 16 : 32)));
+using ShortInts __attribute__((vector_size(MINIQAT_VECTOR_BYTES == 16 ? 16 : 32))) = std::int32_t;
 
 /// Vectors of the same size as V, of other elements.
 template <class V>
 struct As {
-  typedef std::uint8_t Bytes __attribute__((vector_size(sizeof(V))));
-  typedef std::int16_t Shorts __attribute__((vector_size(sizeof(V))));
-  typedef std::uint16_t UnsignedShorts __attribute__((vector_size(sizeof(V))));
+  using Bytes __attribute__((vector_size(sizeof(V)))) = std::uint8_t;
+  using Shorts __attribute__((vector_size(sizeof(V)))) = std::int16_t;
+  using UnsignedShorts __attribute__((vector_size(sizeof(V)))) = std::uint16_t;
 };
 
 template <int kSize>
 struct BytesOf {
-  typedef std::uint8_t Vector __attribute__((vector_size(kSize)));
+  using Vector __attribute__((vector_size(kSize))) = std::uint8_t;
 };
 
 template <class V>
@@ -125,7 +125,7 @@ template <class V>
 #if MINIQAT_VECTOR_BYTES == 64
   if constexpr (sizeof(V) == 64) {
     // (All lanes chosen by a mask: GCC 12 warns of the plain intrinsic's own code, bug 105593.)
-    typedef std::uint64_t Longs __attribute__((vector_size(64)));
+    using Longs __attribute__((vector_size(64))) = std::uint64_t;
     const __m512i even = _mm512_maskz_mul_epi32(0xff, (__m512i)a, (__m512i)b);
     const __m512i odd = _mm512_maskz_mul_epi32(0xff, (__m512i)((Longs)a >> 32), (__m512i)((Longs)b >> 32));
     return (V)_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_CDAB);

@@ -55,7 +55,8 @@ class Runner {
   }
 
   void apply(const Add& add) {
-    const auto& [mantissas, shift] = add.multipliers;
+    const auto& mantissas = add.multipliers.mantissas;
+    const int shift = add.multipliers.shift;
     for (std::size_t i = 0; i < y_.size(); ++i) {
       const std::int64_t a = std::int64_t{x(0)[i] - grid(0).zero_point} * mantissas[0];
       const std::int64_t b = std::int64_t{x(1)[i] - grid(1).zero_point} * mantissas[1];

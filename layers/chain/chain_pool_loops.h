@@ -5,8 +5,8 @@
 #include "layers/kernels/lanes_loops.h"
 
 /// Few channels take a short vector, so that less is written in vain.
-typedef float ShortLanes __attribute__((vector_size(MINIQAT_VECTOR_BYTES < 32 ? MINIQAT_VECTOR_BYTES : 32)));
-typedef float FourLanes __attribute__((vector_size(16)));
+using ShortLanes __attribute__((vector_size(MINIQAT_VECTOR_BYTES < 32 ? MINIQAT_VECTOR_BYTES : 32))) = float;
+using FourLanes __attribute__((vector_size(16))) = float;
 
 template <class Body>
 static void with_lanes(std::int64_t channels, const Body& body) {

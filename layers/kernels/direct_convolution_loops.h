@@ -5,12 +5,12 @@
 #include "layers/kernels/lanes_loops.h"
 
 #if MINIQAT_VECTOR_BYTES == 64
-typedef float Lanes16 __attribute__((vector_size(64)));
+using Lanes16 __attribute__((vector_size(64))) = float;
 #endif
 #if MINIQAT_VECTOR_BYTES >= 32
-typedef float Lanes8 __attribute__((vector_size(32)));
+using Lanes8 __attribute__((vector_size(32))) = float;
 #endif
-typedef float Lanes4 __attribute__((vector_size(16)));
+using Lanes4 __attribute__((vector_size(16))) = float;
 
 template <class V>
 inline constexpr std::int64_t kLanesOf = sizeof(V) / sizeof(float);

@@ -1,14 +1,14 @@
 // Vectors of floats for other files of loops (see core/kernels/per_instruction_set.h), which include this one.
 
-typedef float Lanes __attribute__((vector_size(MINIQAT_VECTOR_BYTES)));
-typedef float FourLanes __attribute__((vector_size(16)));
+using Lanes __attribute__((vector_size(MINIQAT_VECTOR_BYTES))) = float;
+using FourLanes __attribute__((vector_size(16))) = float;
 
 /// What goes with a vector of floats: the masks of comparisons (int32), and winners as they are in memory.
 template <class V>
 struct Related {
   static constexpr int kLanes = sizeof(V) / sizeof(float);
-  typedef std::int32_t Mask __attribute__((vector_size(sizeof(V))));
-  typedef std::uint8_t Bytes __attribute__((vector_size(sizeof(V) / 4)));
+  using Mask __attribute__((vector_size(sizeof(V)))) = std::int32_t;
+  using Bytes __attribute__((vector_size(sizeof(V) / 4))) = std::uint8_t;
 };
 
 template <class V>

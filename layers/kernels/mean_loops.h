@@ -1,6 +1,6 @@
 // The loop of layers/mean.cpp (see core/kernels/per_instruction_set.h).
 
-typedef float Lanes __attribute__((vector_size(MINIQAT_VECTOR_BYTES)));
+using Lanes __attribute__((vector_size(MINIQAT_VECTOR_BYTES))) = float;
 
 /// sums[c] = sum over `rows` (at most kShort) rows, `step` apart, of x[row][c].
 void add_rows(const float* x, std::int64_t rows, std::int64_t step, std::int64_t channels, float* sums) {

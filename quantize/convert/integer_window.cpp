@@ -38,11 +38,11 @@ Window2d convolution_window(const Node& layer) {
 }
 
 Window2d dilated_window(const Atrous& atrous, const layers::BatchToSpaceAttributes& to_space) {
-  const auto& [blocks, paddings] = atrous.to_batch;
+  const std::vector<std::int64_t>& blocks = atrous.to_batch.block_shape;
   if (blocks != to_space.block_shape) fail("BatchToSpaceND does not undo the SpaceToBatchND before it");
   const auto axis = [&](std::size_t i, const WindowAxis& inner) {
-    return dilated_axis(inner, atrous.images[static_cast<int>(i) + 1], blocks[i], border(paddings, i)[0],
-                        border(to_space.crops, i));
+    return dilated_axis(inner, atrous.images[static_cast<int>(i) + 1], blocks[i],
+                        border(atrous.to_batch.paddings, i)[0], border(to_space.crops, i));
   };
   return {.rows = axis(0, atrous.window.rows), .columns = axis(1, atrous.window.columns)};
 }

@@ -41,7 +41,6 @@ class Inserter {
  public:
   Inserter(Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options, bool is_training)
       : graph_(graph),
-        matches_(matches),
         options_(options),
         layer_bits_(options.layer_bits),
         channel_axes_(matches),
@@ -66,7 +65,6 @@ class Inserter {
   std::string free_name(const std::string& name);
 
   Graph& graph_;
-  const std::vector<LayerMatch>& matches_;
   const RewriteOptions& options_;
   const LayerBitsIndex layer_bits_;
   const WeightChannelAxes channel_axes_;
