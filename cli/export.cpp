@@ -1,11 +1,12 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -68,44 +69,87 @@ Tensor test_images(const ExportArguments& arguments, const RunSource& run, const
   return images;
 }
 
-/// Two files: the source and, beside it, the header. Returns their bytes.
-std::size_t write_c(const ExportArguments& arguments, const RunSource& run, const integer::Model& model,
-                    const integer::Grid& bytes) {
-  const fs::path source = arguments.out;
+/// What a format writes: a run as integers. `bytes` is the grid of the pictures' bytes.
+struct ExportedRun {
+  const ExportArguments& arguments;
+  const RunSource& run;
+  const integer::Model& model;
+  const integer::Grid& bytes;
+};
+
+struct OutFile {
+  fs::path path;
+  std::string bytes;
+};
+using OutFiles = std::vector<OutFile>;
+
+/// The source and, beside it, the header.
+OutFiles c_files(const ExportedRun& exported) {
+  const fs::path source = exported.arguments.out;
   if (source.extension() != ".c") throw UsageError("--out must end in .c (the header goes beside it)");
-  const std::string prefix =
-      arguments.prefix.empty() ? exporters::identifier(source.stem().string()) : arguments.prefix;
+  const std::string& given = exported.arguments.prefix;
+  const std::string prefix = given.empty() ? exporters::identifier(source.stem().string()) : given;
   if (!exporters::is_identifier(prefix))
     throw UsageError(concat("the names in the C file would begin with ", quote(prefix),
                             ", which is not a C identifier: give --prefix"));
   fs::path header = source;
   header.replace_extension(".h");
-  const exporters::CSource code =
-      exporters::c_source(model, prefix, header.filename().string(), test_images(arguments, run, model), bytes);
-  write_files_atomically({{.path = header, .bytes = code.header}, {.path = source, .bytes = code.source}});
-  return code.header.size() + code.source.size();
+  exporters::CSource code =
+      exporters::c_source(exported.model, prefix, header.filename().string(),
+                          test_images(exported.arguments, exported.run, exported.model), exported.bytes);
+  return {{header, std::move(code.header)}, {source, std::move(code.source)}};
 }
 
-std::string file_of(const ExportArguments& arguments, const integer::Model& model, const integer::Grid& bytes) {
-  if (arguments.format == "tflite")
-    return exporters::tflite(model, {.float_io = arguments.float_io, .int8 = arguments.int8});
-  if (arguments.format == "onnx") return exporters::onnx(model, {.packed_4_bits = !arguments.unpacked});
-  if (arguments.format == "json") return exporters::json(model, bytes);
-  return integer::to_bytes(model);
+OutFiles tflite_file(const ExportedRun& exported) {
+  const ExportArguments& arguments = exported.arguments;
+  return {{arguments.out, exporters::tflite(exported.model, {.float_io = arguments.float_io, .int8 = arguments.int8})}};
+}
+
+OutFiles onnx_file(const ExportedRun& exported) {
+  const ExportArguments& arguments = exported.arguments;
+  return {{arguments.out, exporters::onnx(exported.model, {.packed_4_bits = !arguments.unpacked})}};
+}
+
+OutFiles json_file(const ExportedRun& exported) {
+  return {{exported.arguments.out, exporters::json(exported.model, exported.bytes)}};
+}
+
+OutFiles miniqat_file(const ExportedRun& exported) {
+  return {{exported.arguments.out, integer::to_bytes(exported.model)}};
+}
+
+struct Format {
+  std::string name;
+  std::string help;
+  /// Nothing is written where one throws.
+  OutFiles (*files)(const ExportedRun&);
+  /// That no other format has.
+  std::vector<std::string> flags;
+  /// Whether the files map the pictures' bytes to the input's integers (input_from_byte).
+  bool maps_bytes;
+};
+
+/// A row for each --format: --help, errors and `miniqat export` itself go by it.
+const std::vector<Format>& formats() {
+  static const std::vector<Format> kFormats = {
+      {"miniqat", "for the engine here, weights packed to their bits", miniqat_file, {}, false},
+      {"tflite", "TensorFlow Lite (LiteRT), 8 bits", tflite_file, {"--float-io", "--int8"}, false},
+      {"onnx", "ONNX Runtime, QDQ", onnx_file, {"--8-bit-weights"}, false},
+      {"c", "C99 source and header", c_files, {"--prefix", "--test-vectors", "--dataset", "--data-dir"}, true},
+      {"json", "plain integers", json_file, {}, true}};
+  return kFormats;
+}
+
+const Format& format_of(const ExportArguments& arguments) {
+  return *std::ranges::find(formats(), arguments.format, &Format::name);
 }
 
 /// A flag that means nothing to the chosen format is a misunderstanding.
 void check(const ExportArguments& arguments, const Command& command) {
-  constexpr std::array<std::pair<const char*, const char*>, 7> kFlags = {{{"--float-io", "tflite"},
-                                                                          {"--int8", "tflite"},
-                                                                          {"--8-bit-weights", "onnx"},
-                                                                          {"--prefix", "c"},
-                                                                          {"--test-vectors", "c"},
-                                                                          {"--dataset", "c"},
-                                                                          {"--data-dir", "c"}}};
-  for (const auto& [flag, format] : kFlags)
-    if (command.was_given(flag) && arguments.format != format)
-      throw UsageError(concat(flag, " is for --format ", format));
+  for (const Format& format : formats())
+    for (const std::string& flag : format.flags)
+      if (command.was_given(flag) && arguments.format != format.name)
+        throw UsageError(concat(flag, " is for --format ", format.name));
   if (command.was_given("--input-zero-point") && !command.was_given("--input-scale"))
     throw UsageError("--input-zero-point goes with --input-scale");
   if (arguments.input_scale && (!std::isnormal(*arguments.input_scale) || *arguments.input_scale < 0))
@@ -127,14 +171,15 @@ void export_run(const ExportArguments& arguments) {
           ? integer::Grid{.scale = *arguments.input_scale, .zero_point = arguments.input_zero_point, .bits = 8}
           : recorded_input(run);
   const integer::Model model = convert_for(run, bytes, arguments.input_scale.has_value());
+  const Format& format = format_of(arguments);
+  const OutFiles files = format.files({arguments, run, model, bytes});
+  std::vector<FileContent> contents;
   std::size_t size = 0;
-  if (arguments.format == "c") {
-    size = write_c(arguments, run, model, bytes);
-  } else {
-    const std::string file = file_of(arguments, model, bytes);
-    write_file_atomically(arguments.out, file);
-    size = file.size();
+  for (const OutFile& file : files) {
+    contents.push_back({.path = file.path, .bytes = file.bytes});
+    size += file.bytes.size();
   }
+  write_files_atomically(contents);
   print_note(run.note);
   std::printf("%s: %s %s, %s, %s\n", printable(arguments.out).c_str(), printable(run.settings.model).c_str(),
               quantization_of(run.directory).label().c_str(), counted(model.operations.size(), "operation").c_str(),
@@ -145,9 +190,8 @@ void export_run(const ExportArguments& arguments) {
   if (input != bytes && !arguments.float_io)
     std::printf("input: integers from 0 to %d, scale %.9g, zero point %d: not the pictures' bytes, %s\n",
                 input.quant_max(), static_cast<double>(input.scale), input.zero_point,
-                arguments.format == "c" || arguments.format == "json"
-                    ? "which input_from_byte maps to them"
-                    : "which the table that --format json writes as input_from_byte maps to them");
+                format.maps_bytes ? "which input_from_byte maps to them"
+                                  : "which the table that --format json writes as input_from_byte maps to them");
 }
 
 }  // namespace
@@ -156,12 +200,13 @@ void add_export(CommandLine& program) {
   Command command = program.command("export", "Write a run as an integer-only model for other runtimes");
   const auto arguments = std::make_shared<ExportArguments>();
   command.option("--run", arguments->run, "a run directory").required();
-  command
-      .option("--format", arguments->format,
-              "miniqat: for the engine here, weights packed to their bits; tflite: TensorFlow Lite (LiteRT), 8 bits; "
-              "onnx: ONNX Runtime, QDQ; c: C99 source and header; json: plain integers")
-      .required()
-      .one_of({"miniqat", "tflite", "onnx", "c", "json"});
+  std::vector<std::string> names;
+  std::string help;
+  for (const Format& format : formats()) {
+    names.push_back(format.name);
+    help += concat(help.empty() ? "" : "; ", format.name, ": ", format.help);
+  }
+  command.option("--format", arguments->format, help).required().one_of(names);
   command.option("--out", arguments->out, "the file to write or replace").required();
   command.option("--checkpoint", arguments->checkpoint,
                  "takes the variables of this .safetensors file or run directory instead");

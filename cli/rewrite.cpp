@@ -13,7 +13,7 @@
 #include "core/graph/graph_json.h"
 #include "training/rewrite_settings.h"
 #include "training/run_source.h"
-#include "training/scope_check.h"
+#include "training/rewrite_check.h"
 
 namespace miniqat::cli {
 

@@ -13,8 +13,8 @@
 #include "training/memory.h"
 #include "training/model_source.h"
 #include "training/percent.h"
+#include "training/rewrite_check.h"
 #include "training/run_source.h"
-#include "training/scope_check.h"
 #include "training/settings.h"
 
 namespace miniqat::training {
@@ -122,10 +122,7 @@ class Calibration {
   void rewrite_graphs() {
     training_ = std::move(source_.training);
     const quantize::RewriteReport report = quantize::create_training_graph(training_, settings_.rewrite);
-    if (report.inserted.empty())
-      fail("nothing in ", settings_.model, " was quantized",
-           settings_.rewrite.scope.empty() ? "" : concat(", no layer is in scope \"", settings_.rewrite.scope, "\""),
-           "; `miniqat rewrite --report` says why");
+    require_quantizers(training_, settings_.rewrite.scope, settings_.model);
     evaluation_ = std::move(source_.evaluation);
     quantize::create_eval_graph(evaluation_.graph, settings_.rewrite);
     evaluation_.logits = evaluation_.graph.outputs().front();

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/optimizers.h"
-#include "training/scope_check.h"
+#include "training/rewrite_check.h"
 
 namespace miniqat::training {
 namespace {
@@ -51,7 +51,7 @@ quantize::RewriteReport TrainingTask::quantize_graphs() {
   require_scope(training.graph, settings.rewrite.scope, settings.model);
   quantize::require_observing(training.graph, settings.model);
   quantize::RewriteReport made = quantize::create_training_graph(training.graph, settings.rewrite);
-  require_quantizers();
+  require_quantizers(training.graph, settings.rewrite.scope, settings.model, ", --float trains without quantization");
   quantize::create_eval_graph(evaluation.graph, settings.rewrite);
   evaluation.logits = evaluation.graph.outputs().front();
   return made;
@@ -63,14 +63,6 @@ quantize::RewriteReport TrainingTask::float_report() const {
   if (std::string note = quantize::note_on_still_batch_norms(training.graph); !note.empty())
     report.remarks.push_back(std::move(note));
   return report;
-}
-
-/// Nobody who asks for quantization wants a float run under its name.
-void TrainingTask::require_quantizers() const {
-  if (!quantize::quantization_of(training.graph).is_float()) return;
-  fail("nothing in ", settings.model, " was quantized",
-       settings.rewrite.scope.empty() ? "" : concat(", no layer is in scope \"", settings.rewrite.scope, "\""),
-       "; `miniqat rewrite --report` says why, --float trains without quantization");
 }
 
 std::int64_t TrainingTask::length_of(const TrainSettings& wanted) const {

@@ -46,7 +46,6 @@ struct TrainingTask {
  private:
   quantize::RewriteReport quantize_graphs();
   quantize::RewriteReport float_report() const;
-  void require_quantizers() const;
 };
 
 }  // namespace miniqat::training

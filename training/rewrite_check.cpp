@@ -1,4 +1,4 @@
-#include "training/scope_check.h"
+#include "training/rewrite_check.h"
 
 #include <algorithm>
 #include <set>
@@ -6,6 +6,7 @@
 
 #include "core/quote.h"
 #include "core/suggest.h"
+#include "quantize/quantization.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "training/usage_error.h"
 
@@ -21,6 +22,13 @@ void require_scope(const Graph& graph, const std::string& scope, const std::stri
   const std::vector<std::string> known(scopes.begin(), scopes.end());
   throw UsageError(
       concat("--scope ", quote(scope), ": no node of ", source, " is in that scope", did_you_mean(scope, known)));
+}
+
+void require_quantizers(const Graph& graph, const std::string& scope, const std::string& model,
+                        const std::string& advice) {
+  if (!quantize::quantization_of(graph).is_float()) return;
+  fail("nothing in ", model, " was quantized", scope.empty() ? "" : concat(", no layer is in scope ", quote(scope)),
+       "; `miniqat rewrite --report` says why", advice);
 }
 
 }  // namespace miniqat::training
