@@ -41,7 +41,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"quantize/reference", {"quantize", "quantize/reference"}},
     {"quantize/rewrite", {"core/", "layers/", "quantize/"}},
     {"exporters", {"core", "integer", "integer/format", "exporters"}},
-    {"exporters/*", {"core", "integer/"}},
+    {"exporters/*", {"core/", "integer/"}},
     {"optim", {"core/", "optim"}},
     {"datasets", {"core/", "datasets"}},
     {"models", {"core/", "layers", "models"}},
