@@ -39,7 +39,9 @@ namespace {
 constexpr std::int64_t kInCache = 10'000;
 constexpr std::int64_t kOutOfCache = 16'000'000;
 
-enum class Work { kForward, kForwardMask, kBackward, kObserveForward, kRangeGradient };
+enum class Work { kForward, kForwardMask, kBackward, kObserveForward, kRangeGradient, kLearnedGradient };
+/// Reads x beside dy.
+bool sums_up(Work work) { return work == Work::kRangeGradient || work == Work::kLearnedGradient; }
 enum class Limit { kMemcpy, kReadAndMemcpy, kPerTensor, kOneThread, kElementPerNanosecond };
 constexpr const char* kLimitNames[] = {"memcpy", "read pass + memcpy", "per tensor", "one thread", "1 element/ns"};
 
@@ -56,6 +58,7 @@ constexpr Kernel kBackward = {"backward", Work::kBackward, false};
 constexpr Kernel kBackwardInPlace = {"backward_in_place", Work::kBackward, true};
 constexpr Kernel kObserveForward = {"observe_forward", Work::kObserveForward, false};
 constexpr Kernel kRangeGradient = {"range_gradient", Work::kRangeGradient, true};
+constexpr Kernel kLearnedGradient = {"learned_gradient", Work::kLearnedGradient, true};
 
 struct Case {
   Kernel kernel;
@@ -99,8 +102,7 @@ class Bench {
     for (std::int64_t c = 0; c < channels; ++c)
       grids_.push_back(grid_of<float>({-0.8f, 0.7f + 0.001f * static_cast<float>(c % 64)}, options_));
     row_ = channel_grids(grids_, scope_);
-    d_min_.resize(grids_.size());
-    d_max_.resize(grids_.size());
+    sums_.resize(grids_.size());
     fake_quant_forward(from(), to(), n_, row_, tensors_.mask.data());
   }
 
@@ -138,7 +140,8 @@ class Bench {
       case Work::kBackward:
         return fake_quant_backward(x, to(), n_, tensors_.mask.data());
       case Work::kRangeGradient:
-        return fake_quant_backward(from(), x, n_, row_, to(), d_min_.data(), d_max_.data());
+      case Work::kLearnedGradient:
+        return fake_quant_backward(from(), x, n_, row_, to(), sums_, kernel_.work == Work::kLearnedGradient);
       case Work::kObserveForward:
         ScratchScope scope;
         Observation<float> seen = observe({x, static_cast<std::size_t>(n_)}, std::ssize(grids_), scope);
@@ -158,7 +161,7 @@ class Bench {
       widen(seen, options_);
       for (std::size_t c = 0; c < grids.size(); ++c) grids[c] = grid_of(seen.ranges[c], options_);
     }
-    if (kernel_.work == Work::kBackward || kernel_.work == Work::kRangeGradient)
+    if (kernel_.work == Work::kBackward || sums_up(kernel_.work))
       reference::fake_quant_backward<float>(x, x.data(), grids, expected.data(), nullptr, nullptr);
     else
       reference::fake_quant_forward<float>(x, grids, expected.data());
@@ -172,7 +175,7 @@ class Bench {
   ScratchScope scope_;
   std::vector<Affine<float>> grids_;
   ChannelGrids row_;
-  std::vector<float> d_min_, d_max_;
+  std::vector<RangeSums> sums_;
 };
 
 void run(benchmark::State& state, const Case& what) {
@@ -222,7 +225,7 @@ void run(benchmark::State& state, const Case& what) {
 Case with_limit(Case what) {
   const bool out_of_cache = what.elements >= kOutOfCache;
   const Work work = what.kernel.work;
-  what.limit = work == Work::kObserveForward || work == Work::kRangeGradient ? Limit::kReadAndMemcpy : Limit::kMemcpy;
+  what.limit = sums_up(work) || work == Work::kObserveForward ? Limit::kReadAndMemcpy : Limit::kMemcpy;
   if (out_of_cache && work == Work::kForward) what.target = what.kernel.in_place ? 1.5 : 0.95;
   if (out_of_cache && work == Work::kBackward) what.target = 0.95;
   if (out_of_cache && work == Work::kObserveForward) what.target = 0.9;
@@ -235,7 +238,7 @@ std::vector<Case> usual_cases() {
   std::vector<Case> cases;
   for (const Kernel& kernel : {kForward, kForwardInPlace, kObserveForward})
     for (std::int64_t channels : some_channels) cases.push_back(with_limit({kernel, channels}));
-  for (const Kernel& kernel : {kForwardMask, kForwardMaskInPlace, kRangeGradient})
+  for (const Kernel& kernel : {kForwardMask, kForwardMaskInPlace, kRangeGradient, kLearnedGradient})
     for (std::int64_t channels : {1, 64}) cases.push_back(with_limit({kernel, channels}));
   for (const Kernel& kernel : {kBackward, kBackwardInPlace}) cases.push_back(with_limit({kernel}));
 
@@ -260,7 +263,7 @@ std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (std::int64_t elements : {kOutOfCache, std::int64_t{1'000'000}, kInCache})
     for (const Kernel& kernel : {kForward, kForwardInPlace, kForwardMask, kForwardMaskInPlace, kBackward,
-                                 kBackwardInPlace, kObserveForward, kRangeGradient})
+                                 kBackwardInPlace, kObserveForward, kRangeGradient, kLearnedGradient})
       for (int bits : {2, 4, 8, 16})
         for (std::int64_t channels : {1, 64, 33, 3, 10, 1000})
           for (int threads : {1, 2}) {

@@ -30,7 +30,7 @@ struct Step {
 
 }  // namespace
 
-Adam::Adam(const AdamOptions& options) : options_(options) {
+Adam::Adam(const AdamOptions& options) : options_(options), ranges_(options.ranges, options.schedule) {
   require_rate(options.learning_rate, "learning_rate");
   require_memory(options.beta1, "beta1");
   require_memory(options.beta2, "beta2");

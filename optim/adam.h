@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/engine/optimizer.h"
+#include "optim/log_adam.h"
 #include "optim/schedule.h"
 
 namespace miniqat::optim {
@@ -20,8 +21,10 @@ struct AdamOptions {
   double weight_decay = 0;
   /// Decay biases and batch-norm parameters (rank 0 and 1), too.
   bool decay_all = false;
-  /// Multiplies learning_rate.
+  /// Multiplies learning_rate, and that of `ranges`.
   Schedule schedule = {};
+  /// Of variables with multiplicative updates: the learned ranges of quantizers.
+  LogAdamOptions ranges = {};
 };
 
 /// Adam (Kingma and Ba 2015, algorithm 1) with bias correction. Weight decay is L2 regularisation, added to the
@@ -37,9 +40,11 @@ class Adam final : public Optimizer {
   std::span<const std::string_view> slot_names() const override;
   void apply(const VariableUpdate& update) const override;
   double learning_rate(std::int64_t step) const override;
+  const Optimizer* multiplicative() const override { return &ranges_; }
 
  private:
   AdamOptions options_;
+  LogAdam ranges_;
 };
 
 }  // namespace miniqat::optim

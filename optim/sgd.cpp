@@ -22,7 +22,7 @@ struct Step {
 
 }  // namespace
 
-Sgd::Sgd(const SgdOptions& options) : options_(options) {
+Sgd::Sgd(const SgdOptions& options) : options_(options), ranges_(options.ranges, options.schedule) {
   require_rate(options.learning_rate, "learning_rate");
   require_memory(options.momentum, "momentum");
   require_rate(options.weight_decay, "weight_decay");

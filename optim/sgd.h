@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/engine/optimizer.h"
+#include "optim/log_adam.h"
 #include "optim/schedule.h"
 
 namespace miniqat::optim {
@@ -19,8 +20,10 @@ struct SgdOptions {
   double weight_decay = 0;
   /// Decay biases and batch-norm parameters (rank 0 and 1), too.
   bool decay_all = false;
-  /// Multiplies learning_rate.
+  /// Multiplies learning_rate, and that of `ranges`.
   Schedule schedule = {};
+  /// Of variables with multiplicative updates: the learned ranges of quantizers.
+  LogAdamOptions ranges = {};
 };
 
 /// Stochastic gradient descent with momentum (Polyak 1964; Sutskever et al. 2013), the rate outside the velocity as in
@@ -35,9 +38,11 @@ class Sgd final : public Optimizer {
   std::span<const std::string_view> slot_names() const override;
   void apply(const VariableUpdate& update) const override;
   double learning_rate(std::int64_t step) const override;
+  const Optimizer* multiplicative() const override { return &ranges_; }
 
  private:
   SgdOptions options_;
+  LogAdam ranges_;
 };
 
 }  // namespace miniqat::optim

@@ -8,7 +8,8 @@
 #include "core/graph/source_ops.h"
 #include "core/kernels/scratch.h"
 #include "quantize/kernels/fake_quant_kernels.h"
-#include "quantize/range_learning.h"
+#include "quantize/range_gradient.h"
+#include "quantize/range_update.h"
 #include "quantize/reference/fake_quant.h"
 
 namespace miniqat::quantize {
@@ -16,7 +17,7 @@ namespace {
 
 /// Whether this run's tensor sets this run's range.
 bool observes(const FakeQuantAttributes& attributes, const ForwardContext& context) {
-  return context.training && attributes.learns_range() && context.input(0).elements() > 0;
+  return context.training && attributes.observes_range() && context.input(0).elements() > 0;
 }
 
 // Ranges and grids per channel lie in the working memory of a run (`scope`).
@@ -32,10 +33,10 @@ std::span<Range<T>> ranges_in(const Tensor& min, const Tensor& max, ScratchScope
 template <class T>
 std::span<Range<T>> learn(const FakeQuantAttributes& attributes, const ForwardContext& context,
                           Observation<T> observation) {
-  learn_ranges(attributes, observation,
-               {.min = context.updates[0]->values<T>(),
-                .max = context.updates[1]->values<T>(),
-                .num_updates = context.state.empty() ? nullptr : context.state[0]->data<T>()});
+  update_ranges(attributes, observation,
+                {.min = context.updates[0]->values<T>(),
+                 .max = context.updates[1]->values<T>(),
+                 .num_updates = context.state.empty() ? nullptr : context.state[0]->data<T>()});
   return observation.ranges;
 }
 
@@ -120,7 +121,7 @@ OpTraits FakeQuant::traits() const {
   OpTraits traits;
   traits.forward_in_place = true;
   traits.backward_in_place = true;
-  if (!attributes_.learns_range()) {
+  if (!attributes_.observes_range()) {
     // Here backward sums up what lies below and above the range, for which a mask of one bit is not enough.
     traits.backward_inputs = {0, 1, 2};
     return traits;
@@ -131,7 +132,7 @@ OpTraits FakeQuant::traits() const {
 }
 
 std::vector<TensorSpec> FakeQuant::saved(std::span<const TensorSpec> inputs) const {
-  if (!attributes_.learns_range()) return {};
+  if (!attributes_.observes_range()) return {};
   return {{Shape{mask_words(inputs[0].shape.elements())}, DType::kInt32}};
 }
 
@@ -168,7 +169,7 @@ void FakeQuant::backward(const BackwardContext& context) const {
     if (dx) copy_floats(dy.data<float>(), dx, dy.elements());
     return clear_range_gradients<float>(context);
   }
-  if (attributes_.learns_range()) {
+  if (attributes_.observes_range()) {
     const auto* mask = reinterpret_cast<const std::uint32_t*>(forward.saved[0]->data<std::int32_t>());
     if (dx) fake_quant_backward(dy.data<float>(), dx, dy.elements(), mask);
     return;
@@ -176,8 +177,12 @@ void FakeQuant::backward(const BackwardContext& context) const {
   ScratchScope scope;
   const std::span<const Range<float>> ranges = ranges_in<float>(forward.input(1), forward.input(2), scope);
   const ChannelGrids grids = channel_grids(grids_of(ranges, attributes_, scope), scope);
-  fake_quant_backward(forward.input(0).data<float>(), dy.data<float>(), dy.elements(), grids, dx,
-                      data_or_null<float>(context.d_inputs[1]), data_or_null<float>(context.d_inputs[2]));
+  float* d_min = data_or_null<float>(context.d_inputs[1]);
+  float* d_max = data_or_null<float>(context.d_inputs[2]);
+  const std::span<RangeSums> sums = scope.take<RangeSums>(d_min || d_max ? ranges.size() : 0);
+  fake_quant_backward(forward.input(0).data<float>(), dy.data<float>(), dy.elements(), grids, dx, sums,
+                      traits_of(attributes_.range).learned);
+  range_gradients(attributes_, ranges, sums, d_min, d_max);
 }
 
 void FakeQuant::reference_forward(const ForwardContext& context) const {
@@ -207,9 +212,14 @@ void FakeQuant::reference_backward(const BackwardContext& context) const {
       return clear_range_gradients<T>(context);
     }
     ScratchScope scope;
-    const std::span<const Affine<T>> grids = grids_of(ranges_used<T>(attributes_, forward, scope), attributes_, scope);
-    reference::fake_quant_backward<T>(elements<T>(forward.input(0)), dy.data<T>(), grids, dx,
-                                      data_or_null<T>(context.d_inputs[1]), data_or_null<T>(context.d_inputs[2]));
+    const std::span<const Range<T>> ranges = ranges_used<T>(attributes_, forward, scope);
+    const std::span<const Affine<T>> grids = grids_of(ranges, attributes_, scope);
+    T* d_min = data_or_null<T>(context.d_inputs[1]);
+    T* d_max = data_or_null<T>(context.d_inputs[2]);
+    const std::span<const T> x = elements<T>(forward.input(0));
+    reference::fake_quant_backward<T>(x, dy.data<T>(), grids, dx, d_min, d_max);
+    if (traits_of(attributes_.range).learned)
+      reference::add_learned_gradients<T>(x, dy.data<T>(), grids, attributes_.symmetric, d_min, d_max);
   });
 }
 

@@ -26,8 +26,9 @@ struct FakeQuantAttributes {
   /// False in evaluation graphs: never observes, always quantizes.
   bool is_training = true;
 
-  /// A training run takes the range from x; otherwise min and max are taken as they are, with gradients.
-  bool learns_range() const { return is_training && traits_of(range).observes; }
+  /// A training run takes the range from x; otherwise min and max are taken as they are, with gradients
+  /// (range_gradient.h).
+  bool observes_range() const { return is_training && traits_of(range).observes; }
   GridOptions grid_options() const { return {static_cast<int>(bits), narrow_range, symmetric}; }
   void visit(AttributeVisitor& visitor);
 };
@@ -64,7 +65,7 @@ class FakeQuant final : public Op,
   void reference_backward(const BackwardContext& context) const override;
 
   /// As the last part of a chain, with one range for the tensor.
-  bool learns_range() const override { return attributes_.learns_range(); }
+  bool observes_range() const override { return attributes_.observes_range(); }
   layers::ChainGrid grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const override;
   void quantize_piece(const layers::ChainGrid& grid, const float* x, float* y, std::int64_t n) const override;
   bool fits_bytes() const override { return attributes_.bits <= 8; }

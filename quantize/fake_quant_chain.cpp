@@ -4,7 +4,7 @@
 #include "layers/chain/chain_fusion.h"
 #include "quantize/fake_quant.h"
 #include "quantize/kernels/fake_quant_kernels.h"
-#include "quantize/range_learning.h"
+#include "quantize/range_update.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -13,8 +13,8 @@ Range<float> learn(const FakeQuantAttributes& attributes, const layers::ChainRan
                    const layers::ObservedRange& observed) {
   Range<float> of_step = {observed.least, observed.largest};
   Observation<float> observation{std::span(&of_step, 1), observed.has_nan};
-  learn_ranges(attributes, observation,
-               {.min = {range.new_min, 1}, .max = {range.new_max, 1}, .num_updates = range.state});
+  update_ranges(attributes, observation,
+                {.min = {range.new_min, 1}, .max = {range.new_max, 1}, .num_updates = range.state});
   return of_step;
 }
 

@@ -11,6 +11,7 @@ constexpr auto kKinds = std::to_array<RangeKindTraits>({
     {.name = "fixed", .text = "fixed range"},
     {.name = "last_value", .text = "last value", .observes = true},
     {.name = "moving_average", .text = "moving average", .observes = true, .averages = true},
+    {.name = "learned", .text = "learned range", .learned = true},
 });
 
 constexpr auto kNames = [] {

@@ -13,6 +13,8 @@ enum class RangeKind {
   kLastValue,
   /// Zero-debiased exponential moving average of the batches' minima and maxima (activations).
   kMovingAverage,
+  /// Trained with the weights, by the gradient of a learned step size (range_gradient.h).
+  kLearned,
 };
 
 /// A row of the table of kinds (range_kind.cpp): what FakeQuant, the rewrite and its report, calibration and `inspect`
@@ -25,6 +27,8 @@ struct RangeKindTraits {
   /// A training step finds the range in its own tensor and updates min and max, which have no gradient. Otherwise they
   /// are inputs like any other.
   bool observes = false;
+  /// Min and max are trainable variables, which the rounding inside the range gives gradients, too.
+  bool learned = false;
   /// What a step observes enters an average over the steps (FakeQuantAttributes::ema_decay), which are counted.
   bool averages = false;
 

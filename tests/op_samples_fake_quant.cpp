@@ -51,6 +51,14 @@ std::vector<OpSample> fake_quant_samples() {
       sample("fixed per channel", R"({"range": "fixed", "bits": 3, "per_channel": true})", {9, 4}, {4}),
       passing_through(sample("fixed, before the delay", R"({"range": "fixed", "delay": 1000000})", {9, 4}, {})),
       sample("fixed, scalar x", R"({"range": "fixed"})", {}, {}),
+      sample("learned", R"({"range": "learned", "bits": 4})", {9, 41}, {}),
+      sample("learned, 2 bits, symmetric, per channel",
+             R"({"range": "learned", "bits": 2, "narrow_range": true, "symmetric": true, "per_channel": true})",
+             {3, 3, 2, 5}, {5}),
+      sample("learned, symmetric in the full range", R"({"range": "learned", "bits": 3, "symmetric": true})", {9, 4},
+             {}),
+      sample("learned, evaluating", R"({"range": "learned", "bits": 3, "is_training": false})", {9, 4}, {}),
+      passing_through(sample("learned, before the delay", R"({"range": "learned", "delay": 1000000})", {9, 4}, {})),
   };
 }
 

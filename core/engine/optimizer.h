@@ -30,6 +30,9 @@ class Optimizer {
   virtual void apply(const VariableUpdate& update) const = 0;
   /// The learning rate used in step `step` (1 is the first).
   virtual double learning_rate(std::int64_t step) const = 0;
+  /// What changes variables whose update is kMultiplicative (core/graph/source_ops.h). Null: such variables cannot be
+  /// trained. Lives as long as this.
+  virtual const Optimizer* multiplicative() const { return nullptr; }
 };
 
 }  // namespace miniqat

@@ -249,21 +249,37 @@ float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& 
 TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
   const PassedDelays passed = delays_.passed(quantization_step_ + (counts_steps_ ? 1 : 0));
   const std::span<const std::string_view> slot_names = optimizer.slot_names();
+  const Optimizer* multiplicative = optimizer.multiplicative();
+  const std::span<const std::string_view> multiplicative_slot_names =
+      multiplicative == nullptr ? std::span<const std::string_view>() : multiplicative->slot_names();
   for (TrainingPlan& training : training_plans_)
-    if (training.loss == loss && training.passed == passed && std::ranges::equal(training.slot_names, slot_names)) {
+    if (training.loss == loss && training.passed == passed && std::ranges::equal(training.slot_names, slot_names) &&
+        std::ranges::equal(training.multiplicative_slot_names, multiplicative_slot_names)) {
       last_plan_ = training.plan;
       return training;
     }
   const PlanRequest request =
       plan_request({.fetches = {loss}, .gradients_of = loss, .gradient_targets = trainable_, .training = true});
-  TrainingPlan training{
-      .loss = loss, .passed = passed, .plan = &plan_for(request), .slot_names = slot_names, .updates = {}};
+  TrainingPlan training{.loss = loss,
+                        .passed = passed,
+                        .plan = &plan_for(request),
+                        .slot_names = slot_names,
+                        .multiplicative_slot_names = multiplicative_slot_names,
+                        .updates = {}};
   for (std::size_t k = 0; k < trainable_.size(); ++k) {
     if (training.plan->gradients[k] == nullptr) continue;
-    const std::string& name = trainable_[k].node->name();
-    TrainingPlan::Update update{
-        .name = &name, .value = &values_.at(name), .gradient = training.plan->gradients[k], .slots = {}};
-    for (const std::string_view kind : slot_names) update.slots.push_back(&slot(kind, name));
+    const Node& variable = *trainable_[k].node;
+    const std::string& name = variable.name();
+    const bool is_multiplicative = variable.as<Variable>()->attributes().update == VariableUpdateKind::kMultiplicative;
+    if (is_multiplicative && multiplicative == nullptr)
+      fail(describe(variable), " has multiplicative updates, which this optimizer does not do");
+    TrainingPlan::Update update{.name = &name,
+                                .is_multiplicative = is_multiplicative,
+                                .value = &values_.at(name),
+                                .gradient = training.plan->gradients[k],
+                                .slots = {}};
+    for (const std::string_view kind : is_multiplicative ? multiplicative_slot_names : slot_names)
+      update.slots.push_back(&slot(kind, name));
     training.updates.push_back(std::move(update));
   }
   return training_plans_.emplace_back(std::move(training));
@@ -296,11 +312,12 @@ void Session::apply_optimizer(const TrainingPlan& training, const Optimizer& opt
                                 return addresses;
                               });
     const ProfileScope timed(profile_, kOptimizer, *update.name, "(update)");
-    optimizer.apply({.name = *update.name,
-                     .value = update.value,
-                     .gradient = update.gradient,
-                     .slots = update.slots,
-                     .step = step_ + 1});
+    const Optimizer& rule = update.is_multiplicative ? *optimizer.multiplicative() : optimizer;
+    rule.apply({.name = *update.name,
+                .value = update.value,
+                .gradient = update.gradient,
+                .slots = update.slots,
+                .step = step_ + 1});
   }
 }
 

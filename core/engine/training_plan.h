@@ -13,6 +13,8 @@ namespace miniqat {
 struct TrainingPlan {
   struct Update {
     const std::string* name = nullptr;
+    /// Optimizer::multiplicative() changes it.
+    bool is_multiplicative = false;
     const Tensor* value = nullptr;
     const Tensor* gradient = nullptr;
     std::vector<Tensor*> slots;
@@ -21,8 +23,9 @@ struct TrainingPlan {
   Output loss;
   PassedDelays passed;
   Plan* plan = nullptr;
-  /// Optimizer::slot_names of the optimizer that the updates are for.
+  /// Optimizer::slot_names of the optimizer that the updates are for, and of its multiplicative().
   std::span<const std::string_view> slot_names;
+  std::span<const std::string_view> multiplicative_slot_names;
   std::vector<Update> updates;
 };
 

@@ -27,6 +27,8 @@ std::vector<TensorSpec> Placeholder::infer(std::span<const TensorSpec> inputs) c
 void Variable::visit(AttributeVisitor& visitor) {
   visitor.field("shape", attributes_.shape);
   visitor.field("trainable", attributes_.trainable);
+  static constexpr std::array<std::string_view, 2> kUpdates = {"additive", "multiplicative"};
+  visitor.choice("update", attributes_.update, kUpdates);
   visitor.begin("initializer");
   attributes_.initializer.visit(visitor);
   visitor.end();

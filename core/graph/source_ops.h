@@ -26,13 +26,24 @@ class Placeholder final : public Op {
   std::vector<std::int64_t> extents_;
 };
 
-/// A float32 value that the session keeps from run to run. Attributes: shape, trainable (true), initializer.
+/// How an optimizer changes a trainable variable.
+enum class VariableUpdateKind {
+  /// By adding.
+  kAdditive,
+  /// By a positive factor for each element: it keeps its sign, and 0 stays 0. For scales and ends of ranges. Never
+  /// decays.
+  kMultiplicative,
+};
+
+/// A float32 value that the session keeps from run to run. Attributes: shape, trainable (true), update ("additive"),
+/// initializer.
 class Variable final : public Op {
  public:
   struct Attributes {
     std::vector<std::int64_t> shape = {};
     bool trainable = true;
     Initializer initializer = {};
+    VariableUpdateKind update = VariableUpdateKind::kAdditive;
   };
 
   Variable() = default;

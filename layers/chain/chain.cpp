@@ -42,7 +42,7 @@ OpTraits Chain::traits() const {
   if (parts_.quantizer != nullptr)
     for (const int i : {parts_.range_input, parts_.range_input + 1}) {
       traits.no_gradient.push_back(i);
-      if (parts_.learns_range()) traits.updated_inputs.push_back(i);
+      if (parts_.observes_range()) traits.updated_inputs.push_back(i);
     }
   return traits;
 }

@@ -40,7 +40,7 @@ struct ChainParts {
 
   bool normalises() const { return batch_norm_input >= 0; }
   bool has_vectors() const { return scale_input >= 0 || normalises() || bias_input >= 0; }
-  bool learns_range() const { return quantizer != nullptr && quantizer->learns_range(); }
+  bool observes_range() const { return quantizer != nullptr && quantizer->observes_range(); }
   /// Whether backward reads x.
   bool needs_input() const { return scale_input >= 0 || normalises(); }
 };

@@ -26,7 +26,7 @@ class Forward {
         x_(context.input(0)),
         channels_(parts.has_vectors() ? x_.shape().channels() : 1),
         from_batch_(parts.normalises() && parts.batch_norm.is_training && context.training && !context.frozen),
-        observes_(parts.learns_range() && context.training),
+        observes_(parts.observes_range() && context.training),
         quantizes_(parts.quantizer != nullptr && context.quantizing) {}
 
   void run() {

@@ -41,7 +41,7 @@ class ChainQuantizer {
   virtual ~ChainQuantizer() = default;
 
   /// A training run takes the range from x and stages it: min and max are updated inputs and have no gradient.
-  virtual bool learns_range() const = 0;
+  virtual bool observes_range() const = 0;
   /// The grid of this run. `observed` is null where the stored range is to be used.
   virtual ChainGrid grid(const ChainRange& range, const ObservedRange* observed) const = 0;
   /// y = x on the grid, n elements, in the calling thread. y may be x.

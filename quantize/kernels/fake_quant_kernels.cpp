@@ -125,12 +125,12 @@ void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::
 }
 
 void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const ChannelGrids& grids, float* dx,
-                         float* d_min, float* d_max) {
+                         std::span<RangeSums> sums, bool with_inside) {
   if (grids.channels == 0) return;
-  if (!d_min && !d_max) {
+  if (sums.empty()) {
     if (!dx) return;
     for_tiles(n, grids.width, [&](std::int64_t from, std::int64_t count) {
-      loops().gradient_rows(x + from, dy + from, dx + from, count, grids, nullptr, nullptr);
+      loops().gradient_rows(x + from, dy + from, dx + from, count, grids, nullptr, nullptr, nullptr);
     });
     return;
   }
@@ -141,17 +141,18 @@ void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const 
   ScratchScope scope;
   const std::span<double> below = scope.filled(columns.size(), 0.0);
   const std::span<double> above = scope.filled(columns.size(), 0.0);
+  const std::span<double> inside = scope.filled(with_inside ? columns.size() : 0, 0.0);
   for_parts(n, columns, [&](std::int64_t at, std::int64_t from, std::int64_t count) {
-    loops().gradient_rows(x + from, dy + from, dx ? dx + from : nullptr, count, grids, &below[at], &above[at]);
+    loops().gradient_rows(x + from, dy + from, dx ? dx + from : nullptr, count, grids, &below[at], &above[at],
+                          with_inside ? &inside[at] : nullptr);
   });
   for (std::int64_t c = 0; c < grids.channels; ++c) {
-    double min_sum = 0, max_sum = 0;
+    RangeSums& sum = sums[static_cast<std::size_t>(c)] = {};
     columns.for_each(c, [&](std::int64_t i, std::int64_t) {
-      min_sum += below[i];
-      max_sum += above[i];
+      sum.below += below[i];
+      sum.above += above[i];
+      if (with_inside) sum.inside += inside[i];
     });
-    if (d_min) d_min[c] = static_cast<float>(min_sum);
-    if (d_max) d_max[c] = static_cast<float>(max_sum);
   }
 }
 

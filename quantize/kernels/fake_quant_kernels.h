@@ -39,11 +39,19 @@ void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<cons
 /// dx = dy where the mask has a 1, else 0. dx may be dy.
 void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask);
 
-/// The same from x itself, and the gradients of the range's ends: per channel, d_min sums dy where x < nudged_min and
-/// d_max where x > nudged_max (both 0 for empty grids); sums are taken in double. Any of dx, d_min and
-/// d_max may be null. dx may be dy.
+/// What the gradients of a range's ends are made of, all 0 for an empty grid.
+struct RangeSums {
+  /// dy where x < nudged_min, and where x > nudged_max.
+  double below = 0;
+  double above = 0;
+  /// dy * (fake_quantize(x) - x) in between.
+  double inside = 0;
+};
+
+/// The same from x itself, and sums per channel, taken in double: none where `sums` is empty, RangeSums::inside only if
+/// asked for. dx may be null, or dy.
 void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const ChannelGrids& grids, float* dx,
-                         float* d_min, float* d_max);
+                         std::span<RangeSums> sums, bool with_inside);
 
 /// Minimum and maximum of every channel (as many as min.size()), NaNs left aside; returns whether there was one. A
 /// channel without elements gets +infinity and -infinity. A zero comes without its sign.

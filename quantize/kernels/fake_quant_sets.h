@@ -25,9 +25,11 @@ struct FakeQuantLoops {
   /// there was one.
   bool (*min_max_rows)(const float* x, std::int64_t n, std::int64_t width, float* low, float* high);
   /// dx = dy where the gradient passes at x, else 0; unless dx is null. Adds dy to below[i] where x at place i of its
-  /// row is less than the grid's minimum, to above[i] where it is more than the maximum; unless both are null.
+  /// row is less than the grid's minimum, to above[i] where it is more than the maximum; unless both are null. Adds
+  /// dy * (fake_quantize(x) - x) to inside[i] anywhere else, unless that is null, which it is where the others are. An
+  /// empty grid has nothing to add.
   void (*gradient_rows)(const float* x, const float* dy, float* dx, std::int64_t n, const ChannelGrids& grids,
-                        double* below, double* above);
+                        double* below, double* above, double* inside);
 };
 
 /// Outside x86-64 the same for every set. This CPU must be able to run it.

@@ -19,10 +19,10 @@ bool min_max_rows(const float* x, std::int64_t n, std::int64_t width, float* low
   return not_a_number != 0;
 }
 
-template <bool kSums, bool kDx>
+template <bool kSums, bool kInside, bool kDx>
 [[gnu::always_inline]] inline void gradient_loop(const float* x, const float* dy, float* dx, std::int64_t n,
                                                  std::int64_t width, const float* scales, const float* offsets,
-                                                 const float* maxima, double* below, double* above) {
+                                                 const float* maxima, double* below, double* above, double* inside) {
   for (std::int64_t row = 0; row < n; row += width) {
     const std::int64_t count = std::min(width, n - row);
 #pragma omp simd
@@ -33,17 +33,25 @@ template <bool kSums, bool kDx>
       const float counted = min == max ? 0.0f : gradient;
       if (kSums) below[i] += value < min ? counted : 0.0f;
       if (kSums) above[i] += value > max ? counted : 0.0f;
+      if (kInside) {
+        const float rounding = nearest(value, scales[i], offsets[i], min, max) - value;
+        inside[i] += (value >= min) & (value <= max) ? counted * rounding : 0.0f;
+      }
       if (kDx) dx[row + i] = passes(value, min, max) ? gradient : 0.0f;
     }
   }
 }
 
 void gradient_rows(const float* x, const float* dy, float* dx, std::int64_t n, const ChannelGrids& grids, double* below,
-                   double* above) {
-  if (below && dx)
-    gradient_loop<true, true>(x, dy, dx, n, grids.width, grids.scale, grids.offset, grids.nudged_max, below, above);
+                   double* above, double* inside) {
+  const auto run = [&]<bool kSums, bool kInside, bool kDx>() {
+    gradient_loop<kSums, kInside, kDx>(x, dy, dx, n, grids.width, grids.scale, grids.offset, grids.nudged_max, below,
+                                       above, inside);
+  };
+  if (inside)
+    dx ? run.template operator()<true, true, true>() : run.template operator()<true, true, false>();
   else if (below)
-    gradient_loop<true, false>(x, dy, dx, n, grids.width, grids.scale, grids.offset, grids.nudged_max, below, above);
+    dx ? run.template operator()<true, false, true>() : run.template operator()<true, false, false>();
   else
-    gradient_loop<false, true>(x, dy, dx, n, grids.width, grids.scale, grids.offset, grids.nudged_max, below, above);
+    run.template operator()<false, false, true>();
 }

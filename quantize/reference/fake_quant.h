@@ -49,4 +49,29 @@ void fake_quant_backward(std::span<const T> x, const T* dy, std::span<const Affi
   }
 }
 
+/// What a learned range adds to d_min and d_max: per channel, the sum I of dy * (y - x) / width inside the range, taken
+/// off d_min and added to d_max. In a symmetric range both ends then share the derivative after the logarithm of its
+/// width. An empty grid, and a null result, get nothing. (Here the width is that of the grid, which has rounded ends.)
+template <class T>
+void add_learned_gradients(std::span<const T> x, const T* dy, std::span<const Affine<T>> grids, bool symmetric,
+                           T* d_min, T* d_max) {
+  for (std::size_t c = 0; c < grids.size(); ++c) {
+    const Affine<T>& grid = grids[c];
+    if (grid.empty()) continue;
+    double inside = 0, below = 0, above = 0;
+    for (std::size_t i = c; i < x.size(); i += grids.size()) {
+      if (x[i] < grid.nudged_min)
+        below += dy[i];
+      else if (x[i] > grid.nudged_max)
+        above += dy[i];
+      else if (x[i] >= grid.nudged_min)
+        inside += dy[i] * (fake_quantize(grid, x[i]) - x[i]);
+    }
+    const double low = grid.nudged_min, high = grid.nudged_max, share = inside / (high - low);
+    const double of_width = low * (below - share) + high * (above + share);
+    if (d_min) d_min[c] = static_cast<T>(symmetric ? of_width / (2 * low) : below - share);
+    if (d_max) d_max[c] = static_cast<T>(symmetric ? of_width / (2 * high) : above + share);
+  }
+}
+
 }  // namespace miniqat::quantize::reference

@@ -89,6 +89,12 @@ void for_cases(const Body& body) {
   }
 }
 
+std::vector<double> parts_of(const std::vector<RangeSums>& sums) {
+  std::vector<double> parts;
+  for (const RangeSums& sum : sums) parts.insert(parts.end(), {sum.below, sum.above, sum.inside});
+  return parts;
+}
+
 TEST(FakeQuantKernels, ForwardIsTheReferenceBitForBit) {
   for_cases([](const Case& c, const std::string& what) {
     std::vector<float> expected(c.n), y(c.n, kNan), x = c.x;
@@ -137,34 +143,41 @@ TEST(FakeQuantKernels, BackwardFromXIsTheReference) {
     const std::size_t channels = c.grids.size();
     std::vector<float> expected(c.n), d_min(channels), d_max(channels);
     reference::fake_quant_backward<float>(c.x, c.dy.data(), c.grid_span(), expected.data(), d_min.data(), d_max.data());
-    std::vector<float> dx = c.dy, fast_min(channels, kNan), fast_max(channels, kNan);
+    std::vector<float> dx = c.dy;
+    std::vector<RangeSums> sums(channels, {kNan, kNan, kNan});
     ScratchScope scope;
-    fake_quant_backward(c.x.data(), dx.data(), c.n, channel_grids(c.grids, scope), dx.data(), fast_min.data(),
-                        fast_max.data());
+    fake_quant_backward(c.x.data(), dx.data(), c.n, channel_grids(c.grids, scope), dx.data(), sums, true);
     expect_same(dx, expected, what);
     for (std::size_t i = 0; i < channels; ++i) {
       // Both sum in double, in another order.
-      ASSERT_NEAR(fast_min[i], d_min[i], 1e-6 * (1 + std::abs(d_min[i]))) << what << ", channel " << i;
-      ASSERT_NEAR(fast_max[i], d_max[i], 1e-6 * (1 + std::abs(d_max[i]))) << what << ", channel " << i;
+      ASSERT_NEAR(sums[i].below, d_min[i], 1e-6 * (1 + std::abs(d_min[i]))) << what << ", channel " << i;
+      ASSERT_NEAR(sums[i].above, d_max[i], 1e-6 * (1 + std::abs(d_max[i]))) << what << ", channel " << i;
+      double inside = 0, size = 0;
+      for (std::int64_t k = static_cast<std::int64_t>(i); k < c.n; k += static_cast<std::int64_t>(channels)) {
+        const Affine<float>& grid = c.grids[i];
+        if (grid.empty() || !gradient_passes(grid, c.x[k])) continue;
+        inside += double{c.dy[k]} * (fake_quantize(grid, c.x[k]) - c.x[k]);
+        size += std::abs(c.dy[k]) * grid.scale;
+      }
+      ASSERT_NEAR(sums[i].inside, inside, 1e-6 * (1e-30 + size)) << what << ", channel " << i;
     }
   });
 }
 
-TEST(FakeQuantKernels, RangeGradientsAreTheSameForAnyNumberOfThreads) {
+TEST(FakeQuantKernels, RangeSumsAreTheSameForAnyNumberOfThreads) {
   Case c(20'001, 33, {.bits = 8});
   // Next to these, the order of a sum decides over a good part of the other digits.
   for (std::int64_t i = 0; i < c.n; i += 101) c.dy[i] = i % 2 == 0 ? 0x1p40f : -0x1p40f;
   ScratchScope scope;
   const ChannelGrids grids = channel_grids(c.grids, scope);
-  std::vector<float> first_min(33), first_max(33), min(33), max(33);
-  set_thread_count(1);
-  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, nullptr, first_min.data(), first_max.data());
-  for (int threads : {2, 3, 7}) {
+  const auto sums_with = [&](int threads) {
     set_thread_count(threads);
-    fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, nullptr, min.data(), max.data());
-    expect_same(min, first_min, "min");
-    expect_same(max, first_max, "max");
-  }
+    std::vector<RangeSums> sums(33);
+    fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, nullptr, sums, true);
+    return parts_of(sums);
+  };
+  const std::vector<double> first = sums_with(1);
+  for (int threads : {2, 3, 7}) EXPECT_EQ(sums_with(threads), first) << threads;
 }
 
 TEST(FakeQuantKernels, MinMaxOfAPieceWidensWhatWasSeen) {
@@ -192,32 +205,38 @@ TEST(FakeQuantKernels, MinMaxOfAPieceWidensWhatWasSeen) {
   }
 }
 
-TEST(FakeQuantKernels, RangeGradientsComeOneByOne) {
+TEST(FakeQuantKernels, BackwardGivesWhatIsAskedFor) {
   const Case c(100, 3, {.bits = 4});
   ScratchScope scope;
   const ChannelGrids grids = channel_grids(c.grids, scope);
-  std::vector<float> both_min(3), both_max(3), min(3), max(3), dx(c.n), only_dx(c.n);
-  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, dx.data(), both_min.data(), both_max.data());
-  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, nullptr, min.data(), nullptr);
-  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, nullptr, nullptr, max.data());
-  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, only_dx.data(), nullptr, nullptr);
-  EXPECT_NE(both_min[0], 0);
-  EXPECT_NE(both_max[0], 0);
-  EXPECT_EQ(min, both_min);
-  EXPECT_EQ(max, both_max);
+  std::vector<RangeSums> all(3), ends(3), alone(3);
+  std::vector<float> dx(c.n), only_dx(c.n), dx_and_ends(c.n);
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, dx.data(), all, true);
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, dx_and_ends.data(), ends, false);
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, nullptr, alone, true);
+  fake_quant_backward(c.x.data(), c.dy.data(), c.n, grids, only_dx.data(), {}, false);
+  EXPECT_NE(all[0].below, 0);
+  EXPECT_NE(all[0].above, 0);
+  EXPECT_NE(all[0].inside, 0);
+  EXPECT_EQ(parts_of(alone), parts_of(all));
+  for (std::size_t k = 0; k < 3; ++k) {
+    EXPECT_EQ(ends[k].below, all[k].below);
+    EXPECT_EQ(ends[k].above, all[k].above);
+    EXPECT_EQ(ends[k].inside, 0);
+  }
   EXPECT_EQ(only_dx, dx);
+  EXPECT_EQ(dx_and_ends, dx);
 }
 
 TEST(FakeQuantKernels, NothingToDoForNothing) {
   const ChannelGrids none;
   fake_quant_forward(nullptr, nullptr, 0, none, nullptr);
-  fake_quant_backward(nullptr, nullptr, 0, none, nullptr, nullptr, nullptr);
-  float d_min[2] = {kNan, kNan}, d_max[2] = {kNan, kNan};
+  fake_quant_backward(nullptr, nullptr, 0, none, nullptr, {}, false);
+  std::vector<RangeSums> sums(2, {kNan, kNan, kNan});
   ScratchScope scope;
   const std::vector<Affine<float>> two(2);
-  fake_quant_backward(nullptr, nullptr, 0, channel_grids(two, scope), nullptr, d_min, d_max);
-  EXPECT_EQ(d_min[1], 0);
-  EXPECT_EQ(d_max[1], 0);
+  fake_quant_backward(nullptr, nullptr, 0, channel_grids(two, scope), nullptr, sums, true);
+  EXPECT_EQ(parts_of(sums), std::vector<double>(6, 0));
   EXPECT_EQ(mask_words(0), 0);
   EXPECT_EQ(mask_words(512), 16);
   EXPECT_EQ(mask_words(513), 32);

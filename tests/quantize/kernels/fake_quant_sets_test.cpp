@@ -22,7 +22,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 /// Everything that the loops of one set make of a tensor.
 struct Results {
   std::vector<float> rows, masked_forward, dx_by_mask, dx, low, high;
-  std::vector<double> below, above;
+  std::vector<double> below, above, inside;
   std::vector<std::uint32_t> mask;
   bool not_a_number = false;
 };
@@ -74,13 +74,14 @@ class FakeQuantSets : public ::testing::TestWithParam<InstructionSet> {
     r.high.assign(width, -kInfinity);
     r.below.resize(width);
     r.above.resize(width);
+    r.inside.resize(width);
     (grids_.size() == 1 ? loops.forward_one : loops.forward_rows)(r.rows.data(), r.rows.data(), n, grids);
     // From the middle of a row.
     const std::int64_t place = grids_.size() == 1 ? 0 : 48;
     loops.forward_mask(r.masked_forward.data(), r.masked_forward.data(), n, r.mask.data(), grids, place);
     loops.masked(r.dx_by_mask.data(), r.dx_by_mask.data(), n, r.mask.data());
     r.not_a_number = loops.min_max_rows(x_.data(), n, grids.width, r.low.data(), r.high.data());
-    loops.gradient_rows(x_.data(), r.dx.data(), r.dx.data(), n, grids, r.below.data(), r.above.data());
+    loops.gradient_rows(x_.data(), r.dx.data(), r.dx.data(), n, grids, r.below.data(), r.above.data(), r.inside.data());
     return r;
   }
 
@@ -103,6 +104,7 @@ TEST_P(FakeQuantSets, GiveTheBitsOfTheBaseline) {
       expect_same(results.dx, expected.dx, "dx of " + what);
       expect_same(results.below, expected.below, "sums below of " + what);
       expect_same(results.above, expected.above, "sums above of " + what);
+      expect_same(results.inside, expected.inside, "sums inside of " + what);
       // Whether -0 or 0 was the least is for the kernels to hide.
       EXPECT_EQ(results.low, expected.low) << what;
       EXPECT_EQ(results.high, expected.high) << what;

@@ -21,6 +21,6 @@ struct StoredRange {
 /// then NaN, and so is every y, so that no later op that ignores NaNs hides the trouble; the stored ones keep their
 /// last good values, also where no loss depends on this node and a run would commit them.
 template <class T>
-void learn_ranges(const FakeQuantAttributes& attributes, Observation<T>& observation, const StoredRange<T>& stored);
+void update_ranges(const FakeQuantAttributes& attributes, Observation<T>& observation, const StoredRange<T>& stored);
 
 }  // namespace miniqat::quantize

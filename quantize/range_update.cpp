@@ -1,11 +1,11 @@
-#include "quantize/range_learning.h"
+#include "quantize/range_update.h"
 
 #include <algorithm>
 
 namespace miniqat::quantize {
 
 template <class T>
-void learn_ranges(const FakeQuantAttributes& attributes, Observation<T>& observation, const StoredRange<T>& stored) {
+void update_ranges(const FakeQuantAttributes& attributes, Observation<T>& observation, const StoredRange<T>& stored) {
   if (!widen(observation, attributes.grid_options())) return;
   double weight = 1;
   if (traits_of(attributes.range).averages) {
@@ -20,7 +20,7 @@ void learn_ranges(const FakeQuantAttributes& attributes, Observation<T>& observa
   }
 }
 
-template void learn_ranges(const FakeQuantAttributes&, Observation<float>&, const StoredRange<float>&);
-template void learn_ranges(const FakeQuantAttributes&, Observation<double>&, const StoredRange<double>&);
+template void update_ranges(const FakeQuantAttributes&, Observation<float>&, const StoredRange<float>&);
+template void update_ranges(const FakeQuantAttributes&, Observation<double>&, const StoredRange<double>&);
 
 }  // namespace miniqat::quantize

@@ -1,0 +1,46 @@
+#include "optim/log_adam.h"
+
+#include <array>
+#include <cmath>
+
+#include "optim/option_checks.h"
+
+namespace miniqat::optim {
+namespace {
+
+/// Far below any gradient that means something, far above what float32 cannot hold.
+constexpr double kEpsilon = 1e-12;
+
+}  // namespace
+
+LogAdam::LogAdam(const LogAdamOptions& options, const Schedule& schedule) : options_(options), schedule_(schedule) {
+  require_rate(options.learning_rate, "range_update_rate");
+  require_memory(options.beta1, "beta1");
+  require_memory(options.beta2, "beta2");
+}
+
+std::span<const std::string_view> LogAdam::slot_names() const {
+  static constexpr std::array<std::string_view, 2> kNames = {"log_m", "log_v"};
+  return kNames;
+}
+
+/// In double and one after the other: there are a handful for each quantizer.
+void LogAdam::apply(const VariableUpdate& update) const {
+  const auto t = static_cast<double>(update.step);
+  const double rate = learning_rate(update.step) / (1 - std::pow(options_.beta1, t));
+  const double correction = 1 / (1 - std::pow(options_.beta2, t));
+  float* w = update.value->data<float>();
+  float* m = update.slots[0]->data<float>();
+  float* v = update.slots[1]->data<float>();
+  const float* g = update.gradient->data<float>();
+  for (std::int64_t i = 0; i < update.value->elements(); ++i) {
+    const double slope = double{g[i]} * w[i];
+    m[i] = static_cast<float>(options_.beta1 * m[i] + (1 - options_.beta1) * slope);
+    v[i] = static_cast<float>(options_.beta2 * v[i] + (1 - options_.beta2) * slope * slope);
+    w[i] = static_cast<float>(w[i] * std::exp(-rate * m[i] / (std::sqrt(correction * v[i]) + kEpsilon)));
+  }
+}
+
+double LogAdam::learning_rate(std::int64_t step) const { return options_.learning_rate * schedule_.factor(step); }
+
+}  // namespace miniqat::optim

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/engine/optimizer.h"
+#include "optim/schedule.h"
+
+namespace miniqat::optim {
+
+struct LogAdamOptions {
+  /// The relative change of an element in a step whose gradient is like those before it: 0.001 is a thousandth.
+  double learning_rate = 0.001;
+  /// As Adam's; in [0, 1).
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+};
+
+/// Adam on the logarithms of a variable's absolute values, u = log |w|: for scales and ends of ranges. No step turns
+/// the sign of an element or makes it 0, and an element that is 0 stays 0. Neither the unit of w nor the size of its
+/// gradient matters, so one rate serves all bits, and all optimizers of the weights. (Jain et al. 2020, "Trained
+/// Quantization Thresholds", section 4.2, train thresholds so; with their base-2 logarithm the rate is 1.44 times
+/// ours.) In step t:
+///   g' = g * w  (= dL/du),  m = beta1 * m + (1 - beta1) * g',  v = beta2 * v + (1 - beta2) * g'^2,
+///   w *= exp(-rate * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon))
+class LogAdam final : public Optimizer {
+ public:
+  /// `schedule` multiplies the rate. Throws Error naming the option that is out of range.
+  explicit LogAdam(const LogAdamOptions& options, const Schedule& schedule = {});
+
+  /// {"log_m", "log_v"}: the averages of g' and of its square.
+  std::span<const std::string_view> slot_names() const override;
+  void apply(const VariableUpdate& update) const override;
+  double learning_rate(std::int64_t step) const override;
+  const Optimizer* multiplicative() const override { return this; }
+
+ private:
+  LogAdamOptions options_;
+  Schedule schedule_;
+};
+
+}  // namespace miniqat::optim
