@@ -121,10 +121,17 @@ std::vector<Bounded> ExactOp::quantizer_backward(const std::vector<Bounded>& d_o
     if (result[0].error.defined())
       result[0].error.data<double>()[i] = uncertain ? arriving : passes ? error_at(d_y.error, i) : 0;
     const double terms = static_cast<double>(d_y.value.elements() / channels);
+    double of_ends = (uncertain ? arriving : error_at(d_y.error, i)) + (terms + 4) * kRounding * arriving;
+    if (quantize::traits_of(attributes.range).learned && !grid.empty()) {
+      // dy * (y - x) / width, with y - x at most half a step.
+      const double width = grid.nudged_max - grid.nudged_min;
+      const double moved = error_at(outputs_[0].error, i) + error_at(inputs_[0].error, i) + reach;
+      of_ends += (arriving * moved + (uncertain ? arriving : error_at(d_y.error, i)) * grid.scale) / width;
+      // Half of the derivative after a symmetric width, over the shorter end.
+      if (attributes.symmetric) of_ends *= 2;
+    }
     for (const std::size_t k : {std::size_t{1}, std::size_t{2}})
-      if (result[k].error.defined())
-        result[k].error.data<double>()[c] +=
-            (uncertain ? arriving : error_at(d_y.error, i)) + (terms + 4) * kRounding * arriving;
+      if (result[k].error.defined()) result[k].error.data<double>()[c] += of_ends;
   }
   return result;
 }

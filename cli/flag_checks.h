@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "quantize/range_kind.h"
 #include "training/usage_error.h"
 
 namespace miniqat::cli {
@@ -11,6 +12,11 @@ template <class Flags, class Options>
 void refuse_ignored_symmetry(const Flags& flags, const Options& options) {
   if (options.symmetric && flags.was_given("symmetric_weights"))
     training::refuse_ignored("--symmetric-weights", "--symmetric, which includes the weights");
+  if (!flags.was_given("asymmetric_weights") || !options.asymmetric_weights) return;
+  if (options.symmetric || options.symmetric_weights)
+    training::refuse_ignored("--asymmetric-weights", options.symmetric ? "--symmetric" : "--symmetric-weights");
+  if (options.ranges == quantize::RangeChoice::kObserved)
+    training::refuse_ignored("--asymmetric-weights", "--ranges observed, whose weights are asymmetric");
 }
 
 }  // namespace miniqat::cli

@@ -92,8 +92,8 @@ bool comes_from_placeholder(const Node& quantizer) {
 Role role_of(const Node& node) {
   if (const auto* quantizer = node.as<FakeQuant>()) {
     const quantize::RangeKindTraits& kind = traits_of(quantizer->attributes().range);
-    if (!kind.observes) return Role::kFixedRange;
-    if (kind.follows_tensor() && feeds_layer_weights(node)) return Role::kWeights;
+    if (!kind.changes()) return Role::kFixedRange;
+    if ((kind.follows_tensor() || kind.learned) && feeds_layer_weights(node)) return Role::kWeights;
     return comes_from_placeholder(node) ? Role::kInputQuantizer : Role::kActivations;
   }
   if (node.as<Placeholder>() != nullptr) return Role::kInput;

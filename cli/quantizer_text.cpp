@@ -35,8 +35,10 @@ bool is_graph_output(const Graph& graph, const Node& node) {
 
 bool is_range_only(const Graph& graph, const Node& node) {
   const auto* variable = node.as<Variable>();
-  const bool still = variable != nullptr ? !variable->attributes().trainable : node.as<Constant>() != nullptr;
-  return still && !node.uses().empty() && !is_graph_output(graph, node) &&
+  const bool of_range = variable != nullptr ? !variable->attributes().trainable ||
+                                                  variable->attributes().update == VariableUpdateKind::kMultiplicative
+                                            : node.as<Constant>() != nullptr;
+  return of_range && !node.uses().empty() && !is_graph_output(graph, node) &&
          std::ranges::all_of(node.uses(), [](const Use& use) {
            return use.input > 0 && use.node->as<quantize::FakeQuant>() != nullptr;
          });

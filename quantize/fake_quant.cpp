@@ -229,8 +229,20 @@ Output fake_quant(Graph& graph, const std::string& name, Output x, FakeQuantAttr
     fail("[FakeQuant \"", name, "\"] channel_axes must be 0, 1 or 2 of x's axes, is ", channel_axes, "; x ", x.shape());
   attributes.per_channel = channel_axes > 0;
   const Shape shape(x.shape().extents().last(channel_axes));
-  const Output min = variable(graph, name + "/min", shape, Initializer::constant(initial.min), false);
-  const Output max = variable(graph, name + "/max", shape, Initializer::constant(initial.max), false);
+  const auto end = [&](const char* which, double value) {
+    return graph
+        .add(concat(name, which),
+             std::make_unique<Variable>(Variable::Attributes{.shape = shape.to_vector(),
+                                                             .trainable = traits_of(attributes.range).learned,
+                                                             .initializer = Initializer::constant(value),
+                                                             .update = traits_of(attributes.range).learned
+                                                                           ? VariableUpdateKind::kMultiplicative
+                                                                           : VariableUpdateKind::kAdditive}),
+             {})
+        .output();
+  };
+  const Output min = end("/min", initial.min);
+  const Output max = end("/max", initial.max);
   return graph.add(name, std::make_unique<FakeQuant>(attributes), {x, min, max}).output();
 }
 

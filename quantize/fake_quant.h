@@ -79,8 +79,8 @@ struct InitialRange {
   double max = 6;
 };
 
-/// Adds `name`, with its non-trainable variables `name`/min and `name`/max. `channel_axes` is 0 (per tensor), 1 or 2
-/// and sets attributes.per_channel.
+/// Adds `name`, with its variables `name`/min and `name`/max, trainable if the range is learned. `channel_axes` is 0
+/// (per tensor), 1 or 2 and sets attributes.per_channel.
 Output fake_quant(Graph& graph, const std::string& name, Output x, FakeQuantAttributes attributes,
                   InitialRange initial = {}, int channel_axes = 0);
 

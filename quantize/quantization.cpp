@@ -11,16 +11,6 @@
 namespace miniqat::quantize {
 namespace {
 
-/// The right operand of a layer; of a product either one, if the range says that it is made anew in each step.
-bool is_of_weights(const Node& quantizer) {
-  const RangeKindTraits& kind = traits_of(quantizer.as<FakeQuant>()->attributes().range);
-  return std::ranges::any_of(uses_through(quantizer.output(), kIdentity), [&](const Use& use) {
-    if (!is_layer(*use.node)) return false;
-    if (use.node->type() != "MatMul") return use.input == 1;
-    return kind.follows_tensor() || (use.input == 1 && !kind.observes);
-  });
-}
-
 std::string span_of(const std::set<std::int64_t>& bits) {
   if (bits.empty()) return "-";
   return bits.size() == 1 ? concat(*bits.begin()) : concat(*bits.begin(), "-", *bits.rbegin());
@@ -44,6 +34,16 @@ struct Symmetry {
 
 }  // namespace
 
+/// The right operand of a layer; of a product either one, if the range says that it is made anew in each step.
+bool quantizes_weights(const Node& quantizer) {
+  const RangeKindTraits& kind = traits_of(quantizer.as<FakeQuant>()->attributes().range);
+  return std::ranges::any_of(uses_through(quantizer.output(), kIdentity), [&](const Use& use) {
+    if (!is_layer(*use.node)) return false;
+    if (use.node->type() != "MatMul") return use.input == 1;
+    return kind.follows_tensor() || (use.input == 1 && !kind.observes);
+  });
+}
+
 Quantization quantization_of(const Graph& graph) {
   Quantization found;
   Symmetry weights, activations;
@@ -52,11 +52,12 @@ Quantization quantization_of(const Graph& graph) {
     const auto* quantizer = node->as<FakeQuant>();
     if (!quantizer) continue;
     const FakeQuantAttributes& attributes = quantizer->attributes();
-    const bool of_weights = is_of_weights(*node);
+    const bool of_weights = quantizes_weights(*node);
     ++found.quantizers;
     (of_weights ? found.weight_bits : found.activation_bits).insert(attributes.bits);
     (of_weights ? weights : activations).add(attributes.symmetric);
     found.per_channel = found.per_channel || attributes.per_channel;
+    found.learned = found.learned || traits_of(attributes.range).learned;
     const std::int64_t delay = quantizer->quant_delay().value_or(0);
     found.delay = found.quantizers == 1 ? delay : std::min(found.delay, delay);
   }
@@ -71,7 +72,7 @@ std::string Quantization::label() const {
   if (is_float()) return "float";
   const bool all = symmetric_weights && symmetric_activations;
   return concat("W", span_of(weight_bits), "A", span_of(activation_bits), mixed ? " mixed" : "",
-                per_channel ? " per channel" : "",
+                per_channel ? " per channel" : "", learned ? " learned" : "",
                 all                 ? " symmetric"
                 : symmetric_weights ? " symmetric weights"
                                     : "",

@@ -22,6 +22,8 @@ struct Quantization {
   bool symmetric_activations = false;
   /// Layers differ: in widths or in symmetry.
   bool mixed = false;
+  /// Some ranges are trained.
+  bool learned = false;
   /// A batch norm is folded with a single convolution (BnFold::kSingle); evaluation graphs don't show it.
   bool single = false;
   /// Of the quantizers that train: the smallest of their delays, 0 where there is none.
@@ -35,6 +37,9 @@ struct Quantization {
   /// a float network.
   nlohmann::ordered_json bits() const;
 };
+
+/// Whether a layer reads the quantizer where its weights go.
+bool quantizes_weights(const Node& quantizer);
 
 /// Looks at structure only. A quantizer is one of weights when a layer reads it where its weights go.
 Quantization quantization_of(const Graph& graph);

@@ -26,4 +26,13 @@ const RangeKindTraits& traits_of(RangeKind kind) { return kKinds[static_cast<std
 
 std::span<const std::string_view> range_kind_names() { return kNames; }
 
+std::span<const std::string_view> names_of(RangeChoice) {
+  static constexpr std::array<std::string_view, 3> kChoices = {"observed", "learned", "auto"};
+  return kChoices;
+}
+
+bool learns(RangeChoice choice, int bits) {
+  return choice == RangeChoice::kLearned || (choice == RangeChoice::kAuto && bits <= kMostLearnedBits);
+}
+
 }  // namespace miniqat::quantize

@@ -34,11 +34,29 @@ struct RangeKindTraits {
 
   /// The range is that of the step's own tensor and of no other: made for weights, which change with each step.
   bool follows_tensor() const { return observes && !averages; }
+  /// A training step changes the range.
+  bool changes() const { return observes || learned; }
 };
 
 const RangeKindTraits& traits_of(RangeKind kind);
 
 /// RangeKindTraits::name of each kind, in their order.
 std::span<const std::string_view> range_kind_names();
+
+/// Which kind of range a rewrite gives to the quantizers that it inserts.
+enum class RangeChoice {
+  /// As tf.contrib.quantize does: kLastValue for weights, kMovingAverage for activations.
+  kObserved,
+  kLearned,
+  /// Learned where there are kMostLearnedBits or fewer.
+  kAuto,
+};
+inline constexpr int kMostLearnedBits = 4;
+
+/// "observed", "learned" and "auto", in this order.
+std::span<const std::string_view> names_of(RangeChoice);
+
+/// Whether that gives a quantizer of so many bits a learned range.
+bool learns(RangeChoice choice, int bits);
 
 }  // namespace miniqat::quantize

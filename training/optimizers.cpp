@@ -15,14 +15,16 @@ std::unique_ptr<Optimizer> sgd(const TrainSettings& settings, double learning_ra
                                                         .nesterov = settings.nesterov,
                                                         .weight_decay = settings.weight_decay,
                                                         .decay_all = settings.decay_all,
-                                                        .schedule = schedule});
+                                                        .schedule = schedule,
+                                                        .ranges = {.learning_rate = settings.range_learning_rate}});
 }
 
 std::unique_ptr<Optimizer> adam(const TrainSettings& settings, double learning_rate, const optim::Schedule& schedule) {
   return std::make_unique<optim::Adam>(optim::AdamOptions{.learning_rate = learning_rate,
                                                           .weight_decay = settings.weight_decay,
                                                           .decay_all = settings.decay_all,
-                                                          .schedule = schedule});
+                                                          .schedule = schedule,
+                                                          .ranges = {.learning_rate = settings.range_learning_rate}});
 }
 
 std::vector<std::string> optimizer_names() {

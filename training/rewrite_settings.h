@@ -32,6 +32,13 @@ void visit_rewrite_options(Visitor&& visitor) {
       "symmetric_weights", [](auto& o) -> auto& { return o.symmetric_weights; },
       "ranges of weights symmetric around 0");
   visitor(
+      "ranges", [](auto& o) -> auto& { return o.ranges; },
+      "observed: minimum and maximum, those of activations averaged; learned: trained by gradient, of weights "
+      "symmetric; auto: learned at 4 bits and fewer");
+  visitor(
+      "asymmetric_weights", [](auto& o) -> auto& { return o.asymmetric_weights; },
+      "learned ranges of weights have two ends of their own");
+  visitor(
       "freeze_bn_delay", [](auto& o) -> auto& { return o.freeze_bn_delay; },
       "steps after which batch norm uses its moving statistics, and these stop; left out: never");
   visitor(

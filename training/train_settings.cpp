@@ -21,7 +21,7 @@ void require(bool right, const std::string& text) {
 
 const char* symmetry(const quantize::RewriteOptions& options) {
   if (options.symmetric) return " symmetric";
-  return options.symmetric_weights ? " symmetric weights" : "";
+  return options.has_symmetric_weights() ? " symmetric weights" : "";
 }
 
 }  // namespace

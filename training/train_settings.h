@@ -33,6 +33,7 @@ struct TrainSettings {
   bool nesterov = false;
   double weight_decay = 5e-4;
   bool decay_all = false;
+  double range_learning_rate = 0.001;
   std::string schedule = "cosine";
   std::int64_t warmup_steps = 0;
   std::int64_t schedule_every = 1000;
@@ -93,6 +94,9 @@ void TrainSettings::visit(Visitor&& visitor) {
       "weight_decay", [](auto& s) -> auto& { return s.weight_decay; }, "L2 decay of weights, not of biases");
   visitor(
       "decay_all", [](auto& s) -> auto& { return s.decay_all; }, "decay biases and batch-norm parameters, too");
+  visitor(
+      "range_learning_rate", [](auto& s) -> auto& { return s.range_learning_rate; },
+      "the schedule's base rate for learned ranges: their relative change in a step, whatever the optimizer");
   visitor(
       "schedule", [](auto& s) -> auto& { return s.schedule; },
       "constant, step, exponential or cosine (to 0 at the end)");

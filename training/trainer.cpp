@@ -7,6 +7,7 @@
 #include "core/quote.h"
 #include "datasets/loader.h"
 #include "training/pace.h"
+#include "training/range_start.h"
 #include "training/run_life.h"
 #include "training/run_source.h"
 #include "training/training_task.h"
@@ -18,7 +19,12 @@ namespace {
 class Trainer {
  public:
   Trainer(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer)
-      : run_(run), extras_(extras), observer_(observer), task_(settings), life_(task_, run, extras, observer) {}
+      : run_(run),
+        extras_(extras),
+        observer_(observer),
+        task_(settings),
+        life_(task_, run, extras, observer),
+        ranges_(task_, observer) {}
 
   void run() {
     if (observer_.wants_to_stop()) return;
@@ -57,6 +63,7 @@ class Trainer {
                                                .augment = augmentation(task_.settings)});
     const std::int64_t last = std::min(task_.total_steps, extras_.stop_at.value_or(task_.total_steps));
     while (task_.session.step() < last && !observer_.wants_to_stop()) {
+      ranges_.before_step();
       const datasets::Batch& batch = next_batch(loader);
       const float loss =
           task_.session.train_step(task_.ends.loss, *task_.optimizer,
@@ -69,6 +76,7 @@ class Trainer {
                          .loss = loss,
                          .images_per_second = pace.images_per_second(),
                          .seconds_left = pace.seconds_left()});
+      if (step % task_.steps_per_epoch == 0 || step == last) ranges_.at_epoch_end();
       life_.after_step(pace, loss, step < last);
     }
   }
@@ -83,6 +91,7 @@ class Trainer {
   RunObserver& observer_;
   TrainingTask task_;
   RunLife life_;
+  RangeStart ranges_;
 };
 
 }  // namespace

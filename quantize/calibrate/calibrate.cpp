@@ -8,6 +8,7 @@
 #include "core/graph/op_interfaces.h"
 #include "quantize/calibrate/histogram.h"
 #include "quantize/calibrate/squared_error.h"
+#include "quantize/quantization.h"
 #include "quantize/range_observer.h"
 
 namespace miniqat::quantize {
@@ -55,14 +56,13 @@ struct Calibrator::Quantizer {
   const Node* node;
   FakeQuantAttributes attributes;
   Output input;
+  bool is_weights = false;
   std::int64_t channels = 1;
   std::vector<Range<float>> seen = {};
   std::vector<Range<float>> average = {};
   std::vector<Histogram> histograms = {};
   /// Of weights, the values themselves.
   Tensor weights = {};
-
-  bool is_weights() const { return traits_of(attributes.range).follows_tensor(); }
 };
 
 Calibrator::Calibrator(Session& session, const CalibrationOptions& options)
@@ -71,19 +71,19 @@ Calibrator::Calibrator(Session& session, const CalibrationOptions& options)
   for (Node* node : float_graph_.topological_order()) {
     if (node->as<FakeQuant>() == nullptr) continue;
     const Output input = node->input(0);
-    float_graph_.reroute(node->output(), input);
     add(*node, input);
+    float_graph_.reroute(node->output(), input);
   }
   if (quantizers_.empty()) fail("the graph has no quantizers to calibrate");
   float_session_ = std::make_unique<Session>(float_graph_);
   float_session_->restore({.tensors = session_.variables(), .metadata = {}}, Session::Restore::kByName, "the session");
   RunRequest request;
   for (const Quantizer& quantizer : quantizers_)
-    if (quantizer.is_weights()) request.fetches.push_back(quantizer.input);
+    if (quantizer.is_weights) request.fetches.push_back(quantizer.input);
   std::vector<Tensor> fetched = float_session_->run(request, {}).fetched;
   auto tensor = fetched.begin();
   for (Quantizer& quantizer : quantizers_) {
-    if (!quantizer.is_weights()) continue;
+    if (!quantizer.is_weights) continue;
     quantizer.weights = *tensor++;
     observe(quantizer, quantizer.weights);
   }
@@ -93,12 +93,16 @@ Calibrator::~Calibrator() = default;
 
 void Calibrator::add(const Node& node, Output input) {
   const FakeQuantAttributes& attributes = node.as<FakeQuant>()->attributes();
-  if (!traits_of(attributes.range).observes) return;
-  Quantizer quantizer{
-      .node = &node, .attributes = attributes, .input = input, .channels = node.input(1).shape().elements()};
+  const RangeKindTraits& kind = traits_of(attributes.range);
+  if (!kind.changes()) return;
+  Quantizer quantizer{.node = &node,
+                      .attributes = attributes,
+                      .input = input,
+                      .is_weights = kind.follows_tensor() || (kind.learned && quantizes_weights(node)),
+                      .channels = node.input(1).shape().elements()};
   const auto channels = static_cast<std::size_t>(quantizer.channels);
   quantizer.average.resize(channels);
-  if (!quantizer.is_weights()) quantizer.histograms.resize(channels);
+  if (!quantizer.is_weights) quantizer.histograms.resize(channels);
   quantizers_.push_back(std::move(quantizer));
 }
 
@@ -108,12 +112,12 @@ void Calibrator::observe(const Feeds& feeds) {
     renamed.emplace_back(float_graph_.output_at(placeholder.name()), tensor);
   RunRequest request;
   for (const Quantizer& quantizer : quantizers_)
-    if (!quantizer.is_weights()) request.fetches.push_back(quantizer.input);
+    if (!quantizer.is_weights) request.fetches.push_back(quantizer.input);
   const std::vector<Tensor> fetched = float_session_->run(request, renamed).fetched;
   ++batches_;
   auto tensor = fetched.begin();
   for (Quantizer& quantizer : quantizers_)
-    if (!quantizer.is_weights()) observe(quantizer, *tensor++);
+    if (!quantizer.is_weights) observe(quantizer, *tensor++);
 }
 
 void Calibrator::observe(Quantizer& quantizer, const Tensor& values) {
@@ -126,7 +130,7 @@ void Calibrator::observe(Quantizer& quantizer, const Tensor& values) {
   }
   if (!widen(observation, quantizer.attributes.grid_options()))
     fail(describe(*quantizer.node), " ", quantizer.input.name(), " has values that are not finite");
-  if (quantizer.is_weights()) return;
+  if (quantizer.is_weights) return;
   const double weight = debiased_weight(quantizer.attributes.ema_decay, batches_);
   for (std::size_t c = 0; c < quantizer.average.size(); ++c) {
     Range<float>& average = quantizer.average[c];
@@ -145,10 +149,10 @@ void Calibrator::observe(Quantizer& quantizer, const Tensor& values) {
 Range<float> Calibrator::range_of(const Quantizer& quantizer, std::size_t channel) const {
   const GridOptions options = quantizer.attributes.grid_options();
   const bool by_error = options_.method == CalibrationMethod::kMse;
-  if (quantizer.is_weights() && by_error)
+  if (quantizer.is_weights && by_error)
     return least_squares_range(channel_of(quantizer.weights, static_cast<std::int64_t>(channel), quantizer.channels),
                                options);
-  if (quantizer.is_weights() || options_.method == CalibrationMethod::kMinMax) return quantizer.seen[channel];
+  if (quantizer.is_weights || options_.method == CalibrationMethod::kMinMax) return quantizer.seen[channel];
   if (options_.method == CalibrationMethod::kMovingAverage) return quantizer.average[channel];
   const Histogram& histogram = quantizer.histograms[channel];
   return by_error ? least_squares_range(SquaredError(histogram.values()), options)
@@ -173,7 +177,7 @@ std::vector<CalibratedRange> Calibrator::finish() {
   for (const Quantizer& quantizer : quantizers_) {
     CalibratedRange result{.quantizer = quantizer.node->name(),
                            .attributes = quantizer.attributes,
-                           .is_weights = quantizer.is_weights(),
+                           .is_weights = quantizer.is_weights,
                            .seen = quantizer.seen};
     for (std::size_t c = 0; c < quantizer.seen.size(); ++c)
       result.set.push_back(stored(range_of(quantizer, c), quantizer.attributes.grid_options()));

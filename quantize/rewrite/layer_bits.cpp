@@ -29,6 +29,7 @@ void visit_settings(Bits& bits, Visitor&& visit) {
   visit("symmetric", bits.symmetric);
   visit("symmetric_weights", bits.symmetric_weights);
   visit("per_channel", bits.per_channel);
+  visit("ranges", bits.ranges);
 }
 
 template <class... Parts>
@@ -57,6 +58,20 @@ std::string_view read(const Json& json, std::optional<bool>& flag) {
   flag = json.get<bool>();
   return {};
 }
+
+std::string_view read(const Json& json, std::optional<RangeChoice>& ranges) {
+  const std::span<const std::string_view> names = quantize::names_of(RangeChoice());
+  const auto found = json.is_string() ? std::ranges::find(names, json.get<std::string>()) : names.end();
+  if (found == names.end()) return "\"observed\", \"learned\" or \"auto\"";
+  ranges = static_cast<RangeChoice>(found - names.begin());
+  return {};
+}
+
+template <class T>
+const T& written(const T& setting) {
+  return setting;
+}
+std::string_view written(RangeChoice ranges) { return quantize::names_of(ranges)[static_cast<std::size_t>(ranges)]; }
 
 std::vector<std::string> setting_names() {
   std::vector<std::string> names;
@@ -172,7 +187,7 @@ Json layer_bits_to_json(std::span<const LayerBits> list) {
   for (const LayerBits& bits : list) {
     Json settings = Json::object();
     visit_settings(bits, [&](const char* name, const auto& setting) {
-      if (setting) settings[name] = *setting;
+      if (setting) settings[name] = written(*setting);
     });
     json.push_back({bits.pattern, std::move(settings)});
   }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "quantize/range_kind.h"
+
 namespace miniqat::quantize {
 
 /// What quantizes some layers otherwise than the rest; what is not set is as for all layers.
@@ -24,6 +26,8 @@ struct LayerBits {
   std::optional<bool> symmetric_weights = {};
   /// Weights.
   std::optional<bool> per_channel = {};
+  /// Weights and output.
+  std::optional<RangeChoice> ranges = {};
 
   bool operator==(const LayerBits&) const = default;
 };

@@ -74,11 +74,11 @@ class PatternUse {
 };
 
 auto weight_settings(const RewriteOptions& options) {
-  return std::tuple(options.weight_bits, options.has_symmetric_weights(), options.per_channel);
+  return std::tuple(options.weight_bits, options.has_symmetric_weights(), options.per_channel, options.weight_range());
 }
 
 auto output_settings(const RewriteOptions& options) {
-  return std::tuple(options.activation_bits, options.symmetric, options.ema_decay);
+  return std::tuple(options.activation_bits, options.symmetric, options.ema_decay, options.activation_range());
 }
 
 /// Finds the tensors that several layers share; the first of them has decided.

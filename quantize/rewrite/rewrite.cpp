@@ -159,6 +159,8 @@ RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
                             .activation_bits = activation_bits,
                             .symmetric = symmetric,
                             .symmetric_weights = symmetric_weights,
+                            .ranges = ranges,
+                            .asymmetric_weights = asymmetric_weights,
                             .per_channel = per_channel,
                             .quant_delay = quant_delay,
                             .freeze_bn_delay = freeze_bn_delay,
@@ -174,6 +176,8 @@ RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
   options.ema_decay = bits->ema_decay.value_or(ema_decay);
   options.symmetric = bits->symmetric.value_or(symmetric);
   options.symmetric_weights = bits->symmetric_weights.value_or(symmetric_weights);
+  options.asymmetric_weights = !bits->symmetric_weights.value_or(!asymmetric_weights);
+  options.ranges = bits->ranges.value_or(ranges);
   options.per_channel = bits->per_channel.value_or(per_channel);
   return options;
 }
@@ -185,7 +189,7 @@ RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
 void require_observing(const Graph& graph, const std::string& source) {
   for (const Node* node : graph.nodes()) {
     const auto* quantizer = node->as<FakeQuant>();
-    if (!quantizer || quantizer->attributes().is_training || !traits_of(quantizer->attributes().range).observes)
+    if (!quantizer || quantizer->attributes().is_training || !traits_of(quantizer->attributes().range).changes())
       continue;
     fail(
         source.empty() ? "" : source + ": ", describe(*node),

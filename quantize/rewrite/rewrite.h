@@ -9,6 +9,7 @@
 
 #include "core/graph/graph.h"
 #include "quantize/fold/fold_pass.h"
+#include "quantize/range_kind.h"
 #include "quantize/rewrite/layer_bits.h"
 
 namespace miniqat::quantize {
@@ -21,6 +22,10 @@ struct RewriteOptions {
   /// a symmetric grid for itself.
   bool symmetric = false;
   bool symmetric_weights = false;
+  /// Whether ranges are observed or trained. Learned ranges of weights are symmetric, unless asymmetric_weights says
+  /// otherwise: with few bits, a zero point would jump by a good part of the range.
+  RangeChoice ranges = RangeChoice::kObserved;
+  bool asymmetric_weights = false;
   /// One range per output channel for weights; activations stay per tensor.
   bool per_channel = false;
   /// Quantization steps before quantizers start to quantize; they observe from the first step.
@@ -40,7 +45,13 @@ struct RewriteOptions {
   /// Layers that are quantized otherwise: the first that matches a layer decides about its weights and its output.
   std::vector<LayerBits> layer_bits = {};
 
-  bool has_symmetric_weights() const { return symmetric || symmetric_weights; }
+  RangeKind weight_range() const { return learns(ranges, weight_bits) ? RangeKind::kLearned : RangeKind::kLastValue; }
+  RangeKind activation_range() const {
+    return learns(ranges, activation_bits) ? RangeKind::kLearned : RangeKind::kMovingAverage;
+  }
+  bool has_symmetric_weights() const {
+    return symmetric || symmetric_weights || (traits_of(weight_range()).learned && !asymmetric_weights);
+  }
   FoldOptions folding() const { return {.freeze_bn_delay = freeze_bn_delay, .bn_fold = bn_fold, .scope = scope}; }
 
   /// Throws Error naming the option that is out of range, or the pattern of layer_bits that asks for asymmetric weights
@@ -115,7 +126,7 @@ struct RewriteReport {
 
 /// A graph for evaluation cannot become one for training again: its batch norms are folded and its delays gone. Throws
 /// Error naming the first quantizer that was turned to evaluation, after `source` (the graph's file, if it has one),
-/// unless its range is "fixed", which nothing observes anyway.
+/// unless its range is "fixed", which no step changes anyway.
 void require_observing(const Graph& graph, const std::string& source = {});
 
 /// Rewrites `graph` in place for training with simulated quantization, in the manner of tf.contrib.quantize's function

@@ -52,7 +52,7 @@ class QuantizerComparison {
 
  private:
   static bool is_rewrites_own(const Node& quantizer) {
-    return traits_of(quantizer.as<FakeQuant>()->attributes().range).observes || is_of_known_range(quantizer);
+    return traits_of(quantizer.as<FakeQuant>()->attributes().range).changes() || is_of_known_range(quantizer);
   }
 
   static bool is_of_known_range(const Node& quantizer) {
@@ -79,11 +79,13 @@ class QuantizerComparison {
   void compare_weights(const Node& quantizer, const LayerMatch& match, const RewriteOptions& options,
                        const LayerBits* bits) {
     const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
-    if (!traits_of(own.range).follows_tensor() || !own.narrow_range) return;
+    const RangeKindTraits& kind = traits_of(own.range);
+    if (!(kind.follows_tensor() || kind.learned) || !own.narrow_range) return;
     compare_bits(quantizer, bits && bits->weight_bits, "weight_bits", options.weight_bits);
     if (own.symmetric != options.has_symmetric_weights())
       add(quantizer, bits && (bits->symmetric || bits->symmetric_weights),
           options.symmetric ? "symmetric" : "symmetric_weights", symmetry(own.symmetric), symmetry(!own.symmetric));
+    compare_kind(quantizer, bits, options.weight_range());
     const bool per_channel = options.per_channel && axes_.of(match) > 0;
     if (own.per_channel != per_channel)
       add(quantizer, bits && bits->per_channel, "per_channel", ranges(own.per_channel), ranges(per_channel));
@@ -93,7 +95,7 @@ class QuantizerComparison {
   void compare_activations(const Node& quantizer, const RewriteOptions& options, const LayerBits* bits) {
     const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
     const RangeKindTraits& kind = traits_of(own.range);
-    if (!kind.averages && (kind.observes || !is_of_known_range(quantizer))) return;
+    if (!kind.averages && !kind.learned && (kind.observes || !is_of_known_range(quantizer))) return;
     const std::string& of = quantizer.input(0).node->name();
     if (!options.quantize_input && of_input(quantizer))
       conflicts.push_back({"quantize_input", concat(of, " has the quantizer ", quantizer.name())});
@@ -102,6 +104,7 @@ class QuantizerComparison {
     compare_bits(quantizer, bits && bits->activation_bits, "activation_bits", options.activation_bits);
     if (own.symmetric != options.symmetric)
       add(quantizer, bits && bits->symmetric, "symmetric", symmetry(own.symmetric), symmetry(options.symmetric));
+    if (kind.changes()) compare_kind(quantizer, bits, options.activation_range());
     if (kind.averages && own.ema_decay != options.ema_decay)
       add(quantizer, bits && bits->ema_decay, "ema_decay", concat("decay ", own.ema_decay), concat(options.ema_decay));
     compare_delay(quantizer);
@@ -110,6 +113,12 @@ class QuantizerComparison {
   void compare_bits(const Node& quantizer, bool from_layer_bits, const char* setting, int asked) {
     const std::int64_t own = quantizer.as<FakeQuant>()->attributes().bits;
     if (own != asked) add(quantizer, from_layer_bits, setting, concat(own, " bits"), concat(asked));
+  }
+
+  void compare_kind(const Node& quantizer, const LayerBits* bits, RangeKind asked) {
+    const bool own = traits_of(quantizer.as<FakeQuant>()->attributes().range).learned;
+    const auto text = [](bool learned) { return learned ? "a learned range" : "an observed one"; };
+    if (own != traits_of(asked).learned) add(quantizer, bits && bits->ranges, "ranges", text(own), text(!own));
   }
 
   void compare_delay(const Node& quantizer) {

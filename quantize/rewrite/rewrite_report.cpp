@@ -164,6 +164,8 @@ std::string own_settings(const FakeQuantAttributes& own, const FakeQuantAttribut
   const auto say = [&](const std::string& part) { text += (text.empty() ? " (" : ", ") + part; };
   if (own.bits != usual.bits) say(concat(own.bits, " bits"));
   if (own.symmetric != usual.symmetric) say(own.symmetric ? "symmetric" : "asymmetric");
+  if (traits_of(own.range).learned != traits_of(usual.range).learned)
+    say(traits_of(own.range).learned ? "learned range" : "observed range");
   if (own.per_channel != usual.per_channel) say(own.per_channel ? "per channel" : "per tensor");
   if (traits_of(own.range).averages && own.ema_decay != usual.ema_decay) say(concat("decay ", own.ema_decay));
   return text.empty() ? "" : text + ")";
@@ -173,9 +175,10 @@ std::string quantizer_text(const Node& node, const RewriteOptions& options) {
   const Node* quantizer = quantizer_after(node.output());
   if (!quantizer) return arrow(node, "left float");
   const FakeQuantAttributes& own = quantizer->as<FakeQuant>()->attributes();
-  return arrow(node, quantizer->name()) +
-         own_settings(
-             own, {.bits = options.activation_bits, .symmetric = options.symmetric, .ema_decay = options.ema_decay});
+  return arrow(node, quantizer->name()) + own_settings(own, {.bits = options.activation_bits,
+                                                             .symmetric = options.symmetric,
+                                                             .range = options.activation_range(),
+                                                             .ema_decay = options.ema_decay});
 }
 
 std::string weights_text(const LayerMatch& match, const RewriteOptions& options, const LayerBitsIndex& layer_bits) {
@@ -190,6 +193,7 @@ std::string weights_text(const LayerMatch& match, const RewriteOptions& options,
                      own_settings(own, {.bits = options.weight_bits,
                                         .symmetric = options.has_symmetric_weights(),
                                         .per_channel = options.per_channel && !refused,
+                                        .range = options.weight_range(),
                                         .ema_decay = options.ema_decay});
   if (refused)
     text += weight_channel_axes(match) == 0 ? " (per tensor: the last axis is not the output channel)"
