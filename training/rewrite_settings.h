@@ -16,6 +16,13 @@ void visit_rewrite_options(Visitor&& visitor) {
       "activation_bits", [](auto& o) -> auto& { return o.activation_bits; },
       "bits of activations, 2..16; integer models hold 2..8");
   visitor(
+      "logits_bits", [](auto& o) -> auto& { return o.logits_bits; },
+      "bits of what the network gives; left out: --ends-bits, 8 where ranges of activations are learned, else "
+      "--activation-bits");
+  visitor(
+      "ends_bits", [](auto& o) -> auto& { return o.ends_bits; },
+      "bits of the weights of first and last layers, and of the logits; left out: as all others");
+  visitor(
       "bits_config", [](auto& o) -> auto& { return o.bits_config; },
       "a JSON file of patterns on layer names with bits of their own");
   visitor(
@@ -38,6 +45,9 @@ void visit_rewrite_options(Visitor&& visitor) {
   visitor(
       "asymmetric_weights", [](auto& o) -> auto& { return o.asymmetric_weights; },
       "learned ranges of weights have two ends of their own");
+  visitor(
+      "full_range_weights", [](auto& o) -> auto& { return o.full_range_weights; },
+      "weights use all integers: with 2 bits four, not three");
   visitor(
       "freeze_bn_delay", [](auto& o) -> auto& { return o.freeze_bn_delay; },
       "steps after which batch norm uses its moving statistics, and these stop; left out: never");

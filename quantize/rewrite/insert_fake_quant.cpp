@@ -12,7 +12,7 @@
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
-#include "quantize/rewrite/layer_bits_index.h"
+#include "quantize/rewrite/layer_options.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -42,7 +42,7 @@ class Inserter {
   Inserter(Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options, bool is_training)
       : graph_(graph),
         options_(options),
-        layer_bits_(options.layer_bits),
+        layer_options_(graph, matches, options),
         channel_axes_(matches),
         is_training_(is_training) {}
 
@@ -66,7 +66,7 @@ class Inserter {
 
   Graph& graph_;
   const RewriteOptions& options_;
-  const LayerBitsIndex layer_bits_;
+  const LayerOptions layer_options_;
   const WeightChannelAxes channel_axes_;
   const bool is_training_;
   /// For names that are numbered: no smaller number is free.
@@ -93,7 +93,7 @@ void Inserter::quantize_inputs() {
 
 void Inserter::quantize_layer(const LayerMatch& match) {
   const std::string scope = scope_of(match.layer->name());
-  const RewriteOptions options = options_.with(layer_bits_.first_match(match.layer->name()));
+  const RewriteOptions options = layer_options_.of(match).options;
   quantize_weights(match, scope, options);
   if (match.bypass) {
     quantize_activation(*match.before_bypass(), join_scope(scope, "conv_quant"), options);
@@ -122,7 +122,7 @@ void Inserter::quantize_weights(const LayerMatch& match, const std::string& scop
   }
   if (quantizer_after(origin)) return;
   const FakeQuantAttributes attributes = {.bits = options.weight_bits,
-                                          .narrow_range = true,
+                                          .narrow_range = !options.full_range_weights,
                                           .symmetric = options.has_symmetric_weights(),
                                           .range = options.weight_range(),
                                           .ema_decay = options.ema_decay,

@@ -23,7 +23,7 @@
 namespace miniqat::quantize {
 namespace {
 
-void check_bits(const char* option, int bits) {
+void check_bits(const char* option, std::int64_t bits) {
   if (bits < 2 || bits > 16) fail(option, " must be 2 to 16, not ", bits);
 }
 
@@ -144,6 +144,8 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
 void RewriteOptions::check() const {
   check_bits("weight_bits", weight_bits);
   check_bits("activation_bits", activation_bits);
+  if (logits_bits) check_bits("logits_bits", *logits_bits);
+  if (ends_bits) check_bits("ends_bits", *ends_bits);
   check_steps("quant_delay", quant_delay);
   if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
   if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
@@ -154,6 +156,13 @@ void RewriteOptions::check() const {
            ": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
 }
 
+std::optional<int> RewriteOptions::logits_width() const {
+  constexpr int kUsual = 8;
+  std::int64_t bits = logits_bits.value_or(ends_bits.value_or(activation_bits));
+  if (!logits_bits && !ends_bits && learns(ranges, activation_bits)) bits = std::max(bits, std::int64_t{kUsual});
+  return bits == activation_bits ? std::nullopt : std::optional(static_cast<int>(bits));
+}
+
 RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
   RewriteOptions options = {.weight_bits = weight_bits,
                             .activation_bits = activation_bits,
@@ -161,6 +170,9 @@ RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
                             .symmetric_weights = symmetric_weights,
                             .ranges = ranges,
                             .asymmetric_weights = asymmetric_weights,
+                            .full_range_weights = full_range_weights,
+                            .logits_bits = logits_bits,
+                            .ends_bits = ends_bits,
                             .per_channel = per_channel,
                             .quant_delay = quant_delay,
                             .freeze_bn_delay = freeze_bn_delay,

@@ -26,6 +26,13 @@ struct RewriteOptions {
   /// otherwise: with few bits, a zero point would jump by a good part of the range.
   RangeChoice ranges = RangeChoice::kObserved;
   bool asymmetric_weights = false;
+  /// Weights use all integers, with 2 bits four of them (-2..1 where symmetric) instead of three (-1, 0, 1).
+  bool full_range_weights = false;
+  /// Of what the network gives: the output of layers that no other layer reads. None: ends_bits, or 8 where ranges of
+  /// activations are learned, since the logits are few and have no other chance, or activation_bits.
+  std::optional<std::int64_t> logits_bits = {};
+  /// Of the weights of the first and last layers. None: weight_bits.
+  std::optional<std::int64_t> ends_bits = {};
   /// One range per output channel for weights; activations stay per tensor.
   bool per_channel = false;
   /// Quantization steps before quantizers start to quantize; they observe from the first step.
@@ -52,6 +59,8 @@ struct RewriteOptions {
   bool has_symmetric_weights() const {
     return symmetric || symmetric_weights || (traits_of(weight_range()).learned && !asymmetric_weights);
   }
+  /// Of the logits, where it is not activation_bits.
+  std::optional<int> logits_width() const;
   FoldOptions folding() const { return {.freeze_bn_delay = freeze_bn_delay, .bn_fold = bn_fold, .scope = scope}; }
 
   /// Throws Error naming the option that is out of range, or the pattern of layer_bits that asks for asymmetric weights

@@ -9,7 +9,7 @@
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_bits.h"
-#include "quantize/rewrite/layer_bits_index.h"
+#include "quantize/rewrite/layer_options.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -17,27 +17,26 @@ namespace {
 /// Compares quantizers with what the options would have made of them: of several layers that share one, the first's.
 class QuantizerComparison {
  public:
-  QuantizerComparison(const std::unordered_set<std::string>& names, const LayerSearch& layers,
+  QuantizerComparison(const std::unordered_set<std::string>& names, const Graph& graph, const LayerSearch& layers,
                       const RewriteOptions& options, bool is_training)
       : names_(names),
         options_(options),
-        layer_bits_(options.layer_bits),
+        layer_options_(graph, layers.matches, options),
         axes_(layers.matches),
         is_training_(is_training) {}
 
   void compare_layer(const LayerMatch& match) {
-    const LayerBits* bits = layer_bits_.first_match(match.layer->name());
-    const RewriteOptions options = options_.with(bits);
+    const LayerSettings settings = layer_options_.of(match);
     const Node* weights = source_through(match.layer->input(match.weight_input), kIdentity).node;
-    if (is_new(weights)) compare_weights(*weights, match, options, bits);
-    if (match.bypass) compare_output(*match.before_bypass(), options, bits);
-    compare_output(*match.last(), options, bits);
-    if (match.post_activation_bypass) compare_output(*match.post_activation_bypass, options, bits);
+    if (is_new(weights)) compare_weights(*weights, match, settings);
+    if (match.bypass) compare_output(*match.before_bypass(), settings);
+    compare_output(*match.last(), settings);
+    if (match.post_activation_bypass) compare_output(*match.post_activation_bypass, settings);
   }
 
   void compare_other(const Node& quantizer) {
     if (is_new(&quantizer) && in_scope(quantizer.name(), options_.scope))
-      compare_activations(quantizer, options_, nullptr);
+      compare_activations(quantizer, {.options = options_.with(nullptr)});
   }
 
   /// After all layers in scope: what none of them claims is another scope's.
@@ -71,17 +70,21 @@ class QuantizerComparison {
         {from_layer_bits ? "bits_config" : setting, concat(quantizer.name(), " has ", has, ", not ", asked)});
   }
 
-  void compare_output(const Node& producer, const RewriteOptions& options, const LayerBits* bits) {
+  void compare_output(const Node& producer, const LayerSettings& settings) {
     if (const Node* quantizer = quantizer_after(producer.output()); quantizer && is_new(quantizer))
-      compare_activations(*quantizer, options, bits);
+      compare_activations(*quantizer, settings);
   }
 
-  void compare_weights(const Node& quantizer, const LayerMatch& match, const RewriteOptions& options,
-                       const LayerBits* bits) {
+  void compare_weights(const Node& quantizer, const LayerMatch& match, const LayerSettings& settings) {
+    const RewriteOptions& options = settings.options;
+    const LayerBits* bits = settings.bits;
     const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
     const RangeKindTraits& kind = traits_of(own.range);
-    if (!(kind.follows_tensor() || kind.learned) || !own.narrow_range) return;
-    compare_bits(quantizer, bits && bits->weight_bits, "weight_bits", options.weight_bits);
+    if (!kind.follows_tensor() && !kind.learned) return;
+    if (own.narrow_range == options.full_range_weights)
+      add(quantizer, false, "full_range_weights", own.narrow_range ? "a narrow range" : "all integers",
+          own.narrow_range ? "all integers" : "a narrow range");
+    compare_bits(quantizer, settings.of_weight_bits, options.weight_bits);
     if (own.symmetric != options.has_symmetric_weights())
       add(quantizer, bits && (bits->symmetric || bits->symmetric_weights),
           options.symmetric ? "symmetric" : "symmetric_weights", symmetry(own.symmetric), symmetry(!own.symmetric));
@@ -92,7 +95,9 @@ class QuantizerComparison {
     compare_delay(quantizer);
   }
 
-  void compare_activations(const Node& quantizer, const RewriteOptions& options, const LayerBits* bits) {
+  void compare_activations(const Node& quantizer, const LayerSettings& settings) {
+    const RewriteOptions& options = settings.options;
+    const LayerBits* bits = settings.bits;
     const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
     const RangeKindTraits& kind = traits_of(own.range);
     if (!kind.averages && !kind.learned && (kind.observes || !is_of_known_range(quantizer))) return;
@@ -101,7 +106,7 @@ class QuantizerComparison {
       conflicts.push_back({"quantize_input", concat(of, " has the quantizer ", quantizer.name())});
     if (options.float_pools && is_pool(*quantizer.input(0).node))
       conflicts.push_back({"float_pools", concat(of, " has the quantizer ", quantizer.name())});
-    compare_bits(quantizer, bits && bits->activation_bits, "activation_bits", options.activation_bits);
+    compare_bits(quantizer, settings.of_activation_bits, options.activation_bits);
     if (own.symmetric != options.symmetric)
       add(quantizer, bits && bits->symmetric, "symmetric", symmetry(own.symmetric), symmetry(options.symmetric));
     if (kind.changes()) compare_kind(quantizer, bits, options.activation_range());
@@ -110,9 +115,9 @@ class QuantizerComparison {
     compare_delay(quantizer);
   }
 
-  void compare_bits(const Node& quantizer, bool from_layer_bits, const char* setting, int asked) {
+  void compare_bits(const Node& quantizer, const char* setting, int asked) {
     const std::int64_t own = quantizer.as<FakeQuant>()->attributes().bits;
-    if (own != asked) add(quantizer, from_layer_bits, setting, concat(own, " bits"), concat(asked));
+    if (own != asked) add(quantizer, false, setting, concat(own, " bits"), concat(asked));
   }
 
   void compare_kind(const Node& quantizer, const LayerBits* bits, RangeKind asked) {
@@ -132,7 +137,7 @@ class QuantizerComparison {
 
   const std::unordered_set<std::string>& names_;
   const RewriteOptions& options_;
-  const LayerBitsIndex layer_bits_;
+  const LayerOptions layer_options_;
   const WeightChannelAxes axes_;
   const bool is_training_;
   std::unordered_set<const Node*> seen_;
@@ -166,7 +171,7 @@ std::vector<SettingConflict> DoneBefore::conflicts(const Graph& graph, const Lay
                                                    const RewriteOptions& options, bool is_training,
                                                    bool inserted) const {
   if (quantizers_.empty() && batch_norms_.empty()) return {};
-  QuantizerComparison comparison(quantizers_, layers, options, is_training);
+  QuantizerComparison comparison(quantizers_, graph, layers, options, is_training);
   for (const LayerMatch& match : layers.matches) comparison.compare_layer(match);
   for (const Node* node : graph.nodes()) {
     if (node->as<FakeQuant>() && !inserted) comparison.compare_scope(*node);
