@@ -10,8 +10,8 @@
 namespace miniqat::optim {
 
 struct LogAdamOptions {
-  /// The relative change of an element in a step whose gradient is like those before it: 0.001 is a thousandth.
-  double learning_rate = 0.001;
+  /// The relative change of an element in a step whose gradient is like those before it: 0.003 is 0.3%.
+  double learning_rate = 0.003;
   /// As Adam's; in [0, 1).
   double beta1 = 0.9;
   double beta2 = 0.999;

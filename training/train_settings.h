@@ -33,7 +33,7 @@ struct TrainSettings {
   bool nesterov = false;
   double weight_decay = 5e-4;
   bool decay_all = false;
-  double range_learning_rate = 0.001;
+  double range_learning_rate = 0.003;
   std::string schedule = "cosine";
   std::int64_t warmup_steps = 0;
   std::int64_t schedule_every = 1000;
