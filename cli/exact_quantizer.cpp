@@ -5,6 +5,7 @@
 
 #include "cli/exact_math.h"
 #include "cli/exact_op.h"
+#include "layers/chain/chain_rounding.h"
 #include "quantize/affine.h"
 #include "quantize/fake_quant.h"
 
@@ -125,7 +126,9 @@ std::vector<Bounded> ExactOp::quantizer_backward(const std::vector<Bounded>& d_o
     if (quantize::traits_of(attributes.range).learned && !grid.empty()) {
       // dy * (y - x) / width, with y - x at most half a step.
       const double width = grid.nudged_max - grid.nudged_min;
-      const double moved = error_at(outputs_[0].error, i) + error_at(inputs_[0].error, i) + reach;
+      // A chain keeps y - x in 16 bits.
+      const double kept = grid.scale / (2 * layers::kRoundingCodes);
+      const double moved = error_at(outputs_[0].error, i) + error_at(inputs_[0].error, i) + reach + kept;
       of_ends += (arriving * moved + (uncertain ? arriving : error_at(d_y.error, i)) * grid.scale) / width;
       // Half of the derivative after a symmetric width, over the shorter end.
       if (attributes.symmetric) of_ends *= 2;

@@ -66,6 +66,9 @@ class FakeQuant final : public Op,
 
   /// As the last part of a chain, with one range for the tensor.
   bool observes_range() const override { return attributes_.observes_range(); }
+  bool trains_range() const override { return attributes_.is_training && traits_of(attributes_.range).learned; }
+  std::pair<float, float> gradients_of_range(const layers::ChainRange& range,
+                                             const layers::RoundingSums& sums) const override;
   layers::ChainGrid grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const override;
   void quantize_piece(const layers::ChainGrid& grid, const float* x, float* y, std::int64_t n) const override;
   bool fits_bytes() const override { return attributes_.bits <= 8; }

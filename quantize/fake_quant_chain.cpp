@@ -4,6 +4,7 @@
 #include "layers/chain/chain_fusion.h"
 #include "quantize/fake_quant.h"
 #include "quantize/kernels/fake_quant_kernels.h"
+#include "quantize/range_gradient.h"
 #include "quantize/range_update.h"
 
 namespace miniqat::quantize {
@@ -36,6 +37,16 @@ layers::ChainGrid FakeQuant::grid(const layers::ChainRange& range, const layers:
           .quant_max = grid.quant_max,
           .nudged_min = grid.nudged_min,
           .nudged_max = grid.nudged_max};
+}
+
+std::pair<float, float> FakeQuant::gradients_of_range(const layers::ChainRange& range,
+                                                      const layers::RoundingSums& sums) const {
+  const Range<float> used = {range.min, range.max};
+  const double scale = grid_of(used, attributes_.grid_options()).scale;
+  const RangeSums of_range = {.below = sums.below, .above = sums.above, .inside = sums.inside * scale};
+  std::pair<float, float> gradients;
+  range_gradients(attributes_, {&used, 1}, {&of_range, 1}, &gradients.first, &gradients.second);
+  return gradients;
 }
 
 void FakeQuant::quantize_piece(const layers::ChainGrid& g, const float* x, float* y, std::int64_t n) const {

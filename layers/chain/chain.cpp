@@ -41,14 +41,14 @@ OpTraits Chain::traits() const {
   }
   if (parts_.quantizer != nullptr)
     for (const int i : {parts_.range_input, parts_.range_input + 1}) {
-      traits.no_gradient.push_back(i);
+      (parts_.trains_range() ? traits.backward_inputs : traits.no_gradient).push_back(i);
       if (parts_.observes_range()) traits.updated_inputs.push_back(i);
     }
   return traits;
 }
 
-/// 0: the mask, or with a pool the winning taps. Last, with a batch norm: its x's mean and 1 / sigma, one after the
-/// other.
+/// 0: the mask, or with a pool the winning taps. 1, with a trained range: rounding_codes, as bytes. Last, with a batch
+/// norm: its x's mean and 1 / sigma, one after the other.
 std::vector<TensorSpec> Chain::saved(std::span<const TensorSpec> inputs) const {
   std::vector<TensorSpec> specs;
   const Shape& x = inputs[0].shape;
@@ -56,6 +56,8 @@ std::vector<TensorSpec> Chain::saved(std::span<const TensorSpec> inputs) const {
     specs.push_back({infer(inputs)[0].shape, DType::kUInt8});
   else if (blocks_gradients(parts_))
     specs.push_back({Shape{mask_words(x.elements())}, DType::kInt32});
+  if (parts_.trains_range())
+    specs.push_back({Shape{infer(inputs)[0].shape.elements(), sizeof(std::int16_t)}, DType::kUInt8});
   if (parts_.normalises()) specs.push_back({Shape{2, x.channels()}});
   return specs;
 }

@@ -41,6 +41,7 @@ struct ChainParts {
   bool normalises() const { return batch_norm_input >= 0; }
   bool has_vectors() const { return scale_input >= 0 || normalises() || bias_input >= 0; }
   bool observes_range() const { return quantizer != nullptr && quantizer->observes_range(); }
+  bool trains_range() const { return quantizer != nullptr && quantizer->trains_range(); }
   /// Whether backward reads x.
   bool needs_input() const { return scale_input >= 0 || normalises(); }
 };
@@ -68,7 +69,7 @@ struct PackedGrid {
 ///
 /// Backward needs one bit an element, for clamping and straight-through estimator together; with a pool one byte for
 /// each of its windows, where the largest element was or that no gradient passes there; and x only where a batch norm
-/// or a trained factor needs it.
+/// or a trained factor needs it. A trained range takes two bytes more for each element of the output.
 class Chain final : public FusedOp,
                     public SavesForBackward,
                     public KeepsState,

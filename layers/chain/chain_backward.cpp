@@ -5,6 +5,7 @@
 #include "layers/chain/chain.h"
 #include "layers/chain/chain_kernels.h"
 #include "layers/chain/chain_pool.h"
+#include "layers/chain/chain_rounding.h"
 #include "layers/kernels/column_parts.h"
 
 namespace miniqat::layers {
@@ -51,6 +52,7 @@ class Backward {
         width_(ChannelRow::width(channels_)) {}
 
   void run() {
+    if (parts_.trains_range()) train_range();
     if (parts_.pool) return through_pool();
     work_ = {.d_y = d_y_ == nullptr ? nullptr : d_y_->data<float>(),
              .n = x_.elements(),
@@ -112,6 +114,21 @@ class Backward {
         if (products) products_->flush(part, product);
       }
     });
+  }
+
+  /// Before any other: d_x may be written over d_y.
+  void train_range() {
+    const int at = parts_.range_input;
+    float* const ends[] = {gradient(at), gradient(at + 1)};
+    std::pair<float, float> gradients = {0, 0};
+    if (forward_.quantizing && d_y_ != nullptr) {
+      const auto* codes = reinterpret_cast<const std::int16_t*>(forward_.saved[1]->data<std::uint8_t>());
+      const ChainRange range = {.min = *forward_.input(at).data<float>(), .max = *forward_.input(at + 1).data<float>()};
+      gradients =
+          parts_.quantizer->gradients_of_range(range, rounding_sums(d_y_->data<float>(), codes, d_y_->elements()));
+    }
+    if (ends[0] != nullptr) *ends[0] = gradients.first;
+    if (ends[1] != nullptr) *ends[1] = gradients.second;
   }
 
   /// * vectors, + vector: one pass.

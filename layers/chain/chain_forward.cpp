@@ -8,6 +8,7 @@
 #include "layers/chain/chain.h"
 #include "layers/chain/chain_kernels.h"
 #include "layers/chain/chain_pool.h"
+#include "layers/chain/chain_rounding.h"
 #include "layers/kernels/column_statistics.h"
 
 namespace miniqat::layers {
@@ -37,6 +38,7 @@ class Forward {
     // The range of a sum with another tensor is not known before the sum.
     const bool late_range = observes_ && parts_.addend_input >= 0;
     if (parts_.quantizer != nullptr && !late_range) choose_grid(observes_ ? range_of_map() : ObservedRange{});
+    if (parts_.trains_range() && quantizes_ && !context_.saved.empty()) keep_rounding();
     if (late_range) {
       add_then_round();
     } else if (parts_.pool) {
@@ -185,14 +187,38 @@ class Forward {
       for (std::int64_t block = begin; block < end; block += kPieceBlocks) {
         const std::int64_t last = std::min(end, block + kPieceBlocks);
         chain_forward(work, block, last);
-        float* piece = work.y + block * kMaskBlock;
-        const std::int64_t n = std::min(work.n, last * kMaskBlock) - block * kMaskBlock;
-        if (finish && quantizes_) {
-          parts_.quantizer->quantize_piece(grid_, piece, piece, n);
-          pack(block * kMaskBlock, n);
-        }
+        if (finish && quantizes_)
+          round_piece(block * kMaskBlock, std::min(work.n, last * kMaskBlock) - block * kMaskBlock);
       }
     });
+  }
+
+  /// n elements of y from `first` on, at most kPieceBlocks.
+  void round_piece(std::int64_t first, std::int64_t n) const {
+    float* piece = y() + first;
+    if (rounding_ == nullptr) {
+      parts_.quantizer->quantize_piece(grid_, piece, piece, n);
+    } else {
+      alignas(64) float unrounded[kPieceBlocks * kMaskBlock];
+      std::copy_n(piece, n, unrounded);
+      parts_.quantizer->quantize_piece(grid_, unrounded, piece, n);
+      encode(unrounded, first, n);
+    }
+    pack(first, n);
+  }
+
+  void keep_rounding() {
+    const std::span<std::uint8_t> bytes = context_.saved[1]->values<std::uint8_t>();
+    // An empty range has no gradient.
+    if (std::isinf(grid_.lowest))
+      std::ranges::fill(bytes, std::uint8_t{0});
+    else
+      rounding_ = reinterpret_cast<std::int16_t*>(bytes.data());
+  }
+
+  /// What y keeps of the numbers that it was rounded from.
+  void encode(const float* unrounded, std::int64_t first, std::int64_t n) const {
+    rounding_codes(unrounded, y() + first, n, grid_.scale, grid_.lowest, grid_.highest, rounding_ + first);
   }
 
   /// n elements of y from `first` on, if the plan wants that.
@@ -226,6 +252,7 @@ class Forward {
     float* values = scope.filled<float>(most * tile + kMaskLanes, 0.0f).data();
     float* taps = quantizes_ ? scope.filled<float>(most * tile + kMaskLanes, 0.0f).data() : values;
     float* largest = scope.take<float>(pooled + kMaskLanes).data();
+    float* of_winners = rounding_ == nullptr ? nullptr : scope.take<float>(pooled + kMaskLanes).data();
     std::uint8_t* tap = scope.take<std::uint8_t>(pooled + kMaskLanes).data();
     std::uint8_t* winners = context_.saved.empty() ? nullptr : context_.saved[0]->data<std::uint8_t>();
     for (std::int64_t i = begin; i < end;) {
@@ -237,13 +264,15 @@ class Forward {
         float* to = y() + i * pooled;
         std::uint8_t* winner = winners == nullptr ? nullptr : winners + i * pooled;
         if (pool.has_room_behind(i, end)) {
-          pool_window_row(pool, from, unrounded, pass_low, pass_high, to, winner);
+          pool_window_row(pool, from, unrounded, pass_low, pass_high, to, winner, of_winners);
         } else {
           // What lies behind the last row is not ours to write to.
-          pool_window_row(pool, from, unrounded, pass_low, pass_high, largest, winner == nullptr ? nullptr : tap);
+          pool_window_row(pool, from, unrounded, pass_low, pass_high, largest, winner == nullptr ? nullptr : tap,
+                          of_winners);
           std::copy_n(largest, pooled, to);
           if (winner != nullptr) std::copy_n(tap, pooled, winner);
         }
+        if (of_winners != nullptr) encode(of_winners, i * pooled, pooled);
         pack(i * pooled, pooled);
       }
     }
@@ -264,6 +293,8 @@ class Forward {
   bool has_nan_ = false;
   ChainMap map_;
   ChainGrid grid_;
+  /// Null where there is no backward pass that wants them.
+  std::int16_t* rounding_ = nullptr;
 };
 
 }  // namespace

@@ -141,7 +141,8 @@ class Builder {
     const std::span<const Output> inputs = scope_.inputs(node);
     if (inputs[1].shape().rank() != 0) return false;
     // A range that is taken as it is has a gradient, for which a mask is not enough.
-    if (!quantizer.observes_range() && (scope_.differentiates() || gives_statistics())) return false;
+    const bool leaves_gradients = quantizer.observes_range() || quantizer.trains_range() || !scope_.differentiates();
+    if (!leaves_gradients || (gives_statistics() && !quantizer.observes_range())) return false;
     if (!reach(Stage::kRounded)) return false;
     parts_.range_input = static_cast<int>(inputs_.size());
     inputs_.insert(inputs_.end(), {inputs[1], inputs[2]});

@@ -11,9 +11,9 @@ namespace {
 }  // namespace
 
 void pool_window_row(const ChainPool& pool, const float* taps, const float* values, float pass_low, float pass_high,
-                     float* y, std::uint8_t* winners) {
+                     float* y, std::uint8_t* winners, float* of_winners) {
   static const auto loop = MINIQAT_PICK(pool_windows);
-  loop(pool, taps, values, pass_low, pass_high, y, winners);
+  loop(pool, taps, values, pass_low, pass_high, y, winners, of_winners);
 }
 
 void unpool_window_row(const ChainPool& pool, const float* d_y, const std::uint8_t* winners, float* d_x) {

@@ -52,9 +52,10 @@ inline constexpr std::int64_t kMostTaps = 254;
 /// `winners` the tap (row-major number) that was largest, the first of equals, or kBlockedTap where its value is not
 /// within [pass_low, pass_high] (as a NaN never is); without `values` the gradient passes at every tap, a NaN's
 /// included. Where the channels are no multiple of 16, up to 16 floats (bytes) behind taps, values and y (winners) are
-/// read or overwritten.
+/// read or overwritten. `of_winners`, like y and not null only with `winners` and `values`, gets the values at the
+/// winning taps.
 void pool_window_row(const ChainPool& pool, const float* taps, const float* values, float pass_low, float pass_high,
-                     float* y, std::uint8_t* winners);
+                     float* y, std::uint8_t* winners, float* of_winners = nullptr);
 
 /// The gradient: d_x of window_h rows of w pixels from d_y of output_w pixels; 0 in what belongs to no window. Where
 /// the channels are no multiple of 16, 16 floats (bytes) of room are needed behind d_y and d_x (winners).

@@ -19,15 +19,17 @@ static void with_lanes(std::int64_t channels, const Body& body) {
 }
 
 /// What is written down of the taps that were largest.
-enum class Winners { kNone, kAll, kPassing };
+enum class Winners { kNone, kAll, kPassing, kPassingWithValues };
 
 template <class V, Winners kWinners>
 [[gnu::always_inline]] inline void pool_pixel(const float* taps, const float* values, std::int64_t window_h,
                                               std::int64_t window_w, std::int64_t row, std::int64_t pixel,
-                                              float pass_low, float pass_high, float* y, std::uint8_t* winners) {
+                                              float pass_low, float pass_high, float* y, std::uint8_t* winners,
+                                              float* of_winners) {
+  constexpr bool kReadsValues = kWinners == Winners::kPassing || kWinners == Winners::kPassingWithValues;
   using Mask = typename Related<V>::Mask;
   V best = load<V>(taps), value = {};
-  if constexpr (kWinners == Winners::kPassing) value = load<V>(values);
+  if constexpr (kReadsValues) value = load<V>(values);
   Mask winner = {};
   for (std::int64_t ky = 0; ky < window_h; ++ky)
     for (std::int64_t kx = ky == 0 ? 1 : 0; kx < window_w; ++kx) {
@@ -35,13 +37,14 @@ template <class V, Winners kWinners>
       // As reference::exceeds: a tie leaves the first, and the first NaN stays.
       const Mask larger = (tap > best) | ((tap != tap) & (best == best));
       best = larger ? tap : best;
-      if constexpr (kWinners == Winners::kPassing) value = larger ? load<V>(values + ky * row + kx * pixel) : value;
+      if constexpr (kReadsValues) value = larger ? load<V>(values + ky * row + kx * pixel) : value;
       if constexpr (kWinners != Winners::kNone)
         winner = larger ? Mask{} + static_cast<std::int32_t>(ky * window_w + kx) : winner;
     }
   store(y, best);
   if constexpr (kWinners == Winners::kAll) store_winners<V>(winners, winner);
-  if constexpr (kWinners == Winners::kPassing) {
+  if constexpr (kWinners == Winners::kPassingWithValues) store(of_winners, value);
+  if constexpr (kReadsValues) {
     const Mask passes = (value >= pass_low) & (value <= pass_high);
     store_winners<V>(winners, passes ? winner : Mask{} + std::int32_t{kBlockedTap});
   }
@@ -49,32 +52,37 @@ template <class V, Winners kWinners>
 
 template <class V, Winners kWinners>
 static void pool_row(const ChainPool& pool, const float* taps, const float* values, float pass_low, float pass_high,
-                     float* y, std::uint8_t* winners) {
+                     float* y, std::uint8_t* winners, float* of_winners) {
   const std::int64_t c = pool.channels, row = pool.w * c;
   const std::int64_t window_h = pool.window_h, window_w = pool.window_w;
   const bool usual = window_h == 2 && window_w == 2;
   for (std::int64_t ox = 0; ox < pool.output_w(); ++ox)
     for (std::int64_t from = 0; from < c; from += Related<V>::kLanes) {
       const std::int64_t at = ox * window_w * c + from, to = ox * c + from;
-      const float* value = kWinners == Winners::kPassing ? values + at : nullptr;
+      const bool reads_values = kWinners == Winners::kPassing || kWinners == Winners::kPassingWithValues;
+      const float* value = reads_values ? values + at : nullptr;
       std::uint8_t* winner = kWinners != Winners::kNone ? winners + to : nullptr;
+      float* of_winner = kWinners == Winners::kPassingWithValues ? of_winners + to : nullptr;
       // Written out, the usual window's loops unroll.
       if (usual)
-        pool_pixel<V, kWinners>(taps + at, value, 2, 2, row, c, pass_low, pass_high, y + to, winner);
+        pool_pixel<V, kWinners>(taps + at, value, 2, 2, row, c, pass_low, pass_high, y + to, winner, of_winner);
       else
-        pool_pixel<V, kWinners>(taps + at, value, window_h, window_w, row, c, pass_low, pass_high, y + to, winner);
+        pool_pixel<V, kWinners>(taps + at, value, window_h, window_w, row, c, pass_low, pass_high, y + to, winner,
+                                of_winner);
     }
 }
 
 static void pool_windows(const ChainPool& pool, const float* taps, const float* values, float pass_low, float pass_high,
-                         float* y, std::uint8_t* winners) {
+                         float* y, std::uint8_t* winners, float* of_winners) {
   with_lanes(pool.channels, [&]<class V>(V) {
     if (winners == nullptr)
-      pool_row<V, Winners::kNone>(pool, taps, values, pass_low, pass_high, y, winners);
+      pool_row<V, Winners::kNone>(pool, taps, values, pass_low, pass_high, y, winners, of_winners);
+    else if (of_winners != nullptr)
+      pool_row<V, Winners::kPassingWithValues>(pool, taps, values, pass_low, pass_high, y, winners, of_winners);
     else if (values == nullptr)
-      pool_row<V, Winners::kAll>(pool, taps, values, pass_low, pass_high, y, winners);
+      pool_row<V, Winners::kAll>(pool, taps, values, pass_low, pass_high, y, winners, of_winners);
     else
-      pool_row<V, Winners::kPassing>(pool, taps, values, pass_low, pass_high, y, winners);
+      pool_row<V, Winners::kPassing>(pool, taps, values, pass_low, pass_high, y, winners, of_winners);
   });
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+
+#include "layers/chain/chain_rounding.h"
 
 namespace miniqat::layers {
 
@@ -42,6 +45,10 @@ class ChainQuantizer {
 
   /// A training run takes the range from x and stages it: min and max are updated inputs and have no gradient.
   virtual bool observes_range() const = 0;
+  /// Min and max are trained: backward asks for their gradients.
+  virtual bool trains_range() const = 0;
+  /// d_min and d_max.
+  virtual std::pair<float, float> gradients_of_range(const ChainRange& range, const RoundingSums& sums) const = 0;
   /// The grid of this run. `observed` is null where the stored range is to be used.
   virtual ChainGrid grid(const ChainRange& range, const ObservedRange* observed) const = 0;
   /// y = x on the grid, n elements, in the calling thread. y may be x.

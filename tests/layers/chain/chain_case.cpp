@@ -146,9 +146,13 @@ void expect_same(const Trace& actual, const Trace& expected, const ChainRecipe& 
       expect_same_bits(actual.runs[r].fetched[0], expected.runs[r].fetched[0], run + "y");
     else
       expect_close(actual.runs[r].fetched[0], expected.runs[r].fetched[0], run + "y", 1e-5);
-    for (std::size_t k = 0; k < expected.runs[r].gradients.size(); ++k)
-      expect_close(actual.runs[r].gradients[k], expected.runs[r].gradients[k],
-                   concat(run, "gradient of ", chain.request.gradient_targets[k].node->name()), 2e-5);
+    for (std::size_t k = 0; k < expected.runs[r].gradients.size(); ++k) {
+      const std::string& name = chain.request.gradient_targets[k].node->name();
+      // A chain keeps the roundings in 16 bits, and they may cancel.
+      const double tolerance = name.starts_with("quant/") ? 5e-3 : 2e-5;
+      expect_close(actual.runs[r].gradients[k], expected.runs[r].gradients[k], concat(run, "gradient of ", name),
+                   tolerance);
+    }
   }
   for (const auto& [name, value] : expected.variables)
     expect_close(actual.variables.at(name), value, concat(recipe.text(), ": ", name, " after the steps"), 1e-5);
@@ -161,8 +165,8 @@ std::string ChainRecipe::text() const {
                              kAddends[static_cast<int>(addend)], kClamps[static_cast<int>(clamp)]);
   if (quantizer)
     parts += concat(" FakeQuant(", quantizer->bits, quantizer->symmetric ? " symmetric" : "",
-                    quantizer->narrow_range ? " narrow" : "", quantizer->delay > 0 ? " delayed" : "",
-                    quantizer->range == quantize::RangeKind::kLastValue ? " last value" : "", ")");
+                    quantizer->narrow_range ? " narrow" : "", quantizer->delay > 0 ? " delayed" : "", " ",
+                    quantize::traits_of(quantizer->range).text, ")");
   if (pool) parts += concat(" MaxPool(", pool->window[0], "x", pool->window[1], ")");
   return parts;
 }
@@ -281,6 +285,9 @@ const std::vector<quantize::FakeQuantAttributes>& chain_quantizers() {
       {.bits = 6, .ema_decay = 0.5, .delay = 1000},
       {.bits = 7, .range = quantize::RangeKind::kLastValue},
       {.bits = 8, .narrow_range = true, .symmetric = true, .ema_decay = 0.999},
+      {.bits = 3, .range = quantize::RangeKind::kLearned},
+      {.bits = 4, .symmetric = true, .range = quantize::RangeKind::kLearned},
+      {.bits = 2, .range = quantize::RangeKind::kLearned, .delay = 1000},
   };
   return all;
 }
