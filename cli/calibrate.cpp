@@ -12,6 +12,7 @@
 #include "cli/setting_flags.h"
 #include "core/quote.h"
 #include "training/calibration.h"
+#include "training/percent.h"
 #include "training/run_directory.h"
 #include "training/threads_help.h"
 
@@ -91,10 +92,9 @@ void calibrate_run(const CalibrateArguments& arguments) {
   try {
     const Calibrated result = calibrate(arguments.request, out, display);
     if (arguments.verbose) std::printf("%s", range_table(result.ranges).c_str());
-    std::printf("done in %.1f s: test accuracy %.2f%% (%ld of %ld), in float %.2f%%; run directory %s\n",
-                result.seconds, 100 * result.quantized.accuracy(), static_cast<long>(result.quantized.correct),
-                static_cast<long>(result.quantized.examples), 100 * result.in_float.accuracy(),
-                printable(out.path().string()).c_str());
+    std::printf("done in %.1f s: %s, in float %s%s; run directory %s\n", result.seconds,
+                result.quantized.text().c_str(), result.quantized.validation ? "validation accuracy " : "",
+                percent(result.in_float.accuracy()).c_str(), printable(out.path().string()).c_str());
   } catch (const training::Stopped&) {
     InterruptGuard::check();
   }

@@ -11,6 +11,7 @@
 #include "training/memory.h"
 #include "training/percent.h"
 #include "training/settings.h"
+#include "training/validation_part.h"
 
 namespace miniqat::training {
 namespace {
@@ -74,7 +75,7 @@ void RunLife::go_on() {
   const MetricsLog metrics = run_.metrics();
   metrics.forget_after(step);
   if (const Json line = metrics.find(step, "loss"); !line.is_null()) last_loss_ = line["loss"].get<double>();
-  if (!metrics.find(step, "test_accuracy").is_null()) reported_step_ = step;
+  if (!metrics.find(step, concat(judging_part(task_.data).name, "_accuracy")).is_null()) reported_step_ = step;
   if (task_.total_steps > former) note_longer(former);
   if (settings_to_json(task_.settings) != settings_to_json(extras_.begun)) write_config();
 }
@@ -135,7 +136,7 @@ void RunLife::catch_up(Pace& pace) {
   const bool epoch_ended = task_.session.step() > 0 && task_.session.step() % task_.steps_per_epoch == 0;
   if (!epoch_ended || task_.session.step() >= task_.total_steps || reported_step_ == task_.session.step()) return;
   pace.pause();
-  report_accuracy(task_.evaluate_now());
+  report_accuracy(judge());
   pace.resume();
 }
 
@@ -157,7 +158,7 @@ void RunLife::after_step(Pace& pace, double loss, bool to_come) {
   if (!epoch_ended && !save_interval_.is_due(step, saved_step_, saved_at_)) return;
   pace.pause();
   save();
-  if (epoch_ended) report_accuracy(task_.evaluate_now());
+  if (epoch_ended) report_accuracy(judge());
   pace.resume();
 }
 
@@ -181,18 +182,21 @@ void RunLife::note_saved() {
   saved_at_ = SaveInterval::Clock::now();
 }
 
-void RunLife::report_accuracy(const Evaluation& test) {
+Evaluation RunLife::judge() { return task_.evaluate_now(judging_part(task_.data).pictures); }
+
+void RunLife::report_accuracy(const Evaluation& judged) {
+  const std::string part = judging_part(task_.data).name;
   char text[96];
-  std::snprintf(text, sizeof text, "epoch %5.2f  test accuracy %s  test loss %.4f", task_.epochs_done(),
-                percent(test.accuracy()).c_str(), test.loss);
+  std::snprintf(text, sizeof text, "epoch %5.2f  %s accuracy %s  %s loss %.4f", task_.epochs_done(), part.c_str(),
+                percent(judged.accuracy()).c_str(), part.c_str(), judged.loss);
   char train[32] = "";
   if (last_loss_) std::snprintf(train, sizeof train, "  train loss %.4f", *last_loss_);
   observer_.say(concat(text, train));
   if (reported_step_ == task_.session.step()) return;
   run_.metrics().append({{"step", task_.session.step()},
                          {"epoch", task_.epochs_done()},
-                         {"test_accuracy", test.accuracy()},
-                         {"test_loss", test.loss}});
+                         {part + "_accuracy", judged.accuracy()},
+                         {part + "_loss", judged.loss}});
   reported_step_ = task_.session.step();
 }
 
@@ -224,37 +228,49 @@ void RunLife::warn_of_delays() const {
                unreached(delays.freeze, passed.freeze, steps, "--freeze-bn-delay", rewrite.freeze_bn_delay)));
 }
 
+/// With a validation part the test pictures are looked at once, at the end of the run.
+Accuracies RunLife::final_accuracies(bool complete) {
+  const Evaluation judged = judge();
+  report_accuracy(judged);
+  if (!task_.data.validation) return {.test = judged};
+  Accuracies accuracies{.validation = judged};
+  if (complete) accuracies.test = task_.evaluate_now(task_.data.test);
+  return accuracies;
+}
+
 void RunLife::finish(Pace& pace) {
   pace.pause();
   if (saved_step_ != task_.session.step()) save();
-  const Evaluation test = task_.evaluate_now();
-  report_accuracy(test);
   const bool complete = task_.session.step() >= task_.total_steps;
-  const Json layer_bits = task_.settings.float_only || task_.settings.rewrite.layer_bits.empty()
-                              ? Json(nullptr)
-                              : quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits);
-  write_json(run_.summary(), {{"model", task_.settings.model},
-                              {"dataset", task_.settings.dataset},
-                              {"quantization", task_.quantization.label()},
-                              {"bits", task_.quantization.bits()},
-                              {"layer_bits", layer_bits},
-                              {"steps", task_.session.step()},
-                              {"complete", complete},
-                              {"test_accuracy", test.accuracy()},
-                              {"test_loss", test.loss},
-                              {"train_loss", last_loss_ ? Json(*last_loss_) : Json(nullptr)},
-                              {"images_per_second", images_per_second(pace)},
-                              {"seconds", pace.seconds()},
-                              {"peak_memory_mb", peak_megabytes()},
-                              {"seed", task_.settings.seed},
-                              {"threads", task_.settings.threads},
-                              {"input_scale", task_.data.train.scale},
-                              {"input_zero_point", task_.data.train.zero_point}});
-  observer_.say(complete ? concat("done in ", clock_text(pace.seconds()), ": test accuracy ", percent(test.accuracy()),
-                                  " (", test.correct, " of ", test.examples, ")")
+  const Accuracies accuracies = final_accuracies(complete);
+  write_summary(pace, accuracies, complete);
+  observer_.say(complete ? concat("done in ", clock_text(pace.seconds()), ": ", accuracies.text())
                          : concat("stopped after step ", task_.session.step(), " of ", task_.total_steps,
                                   "; go on with: miniqat train --resume --out ", printable(run_.path().string())));
   if (complete) warn_of_delays();
+}
+
+void RunLife::write_summary(const Pace& pace, const Accuracies& accuracies, bool complete) const {
+  const Json layer_bits = task_.settings.float_only || task_.settings.rewrite.layer_bits.empty()
+                              ? Json(nullptr)
+                              : quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits);
+  Json summary = {{"model", task_.settings.model},
+                  {"dataset", task_.settings.dataset},
+                  {"quantization", task_.quantization.label()},
+                  {"bits", task_.quantization.bits()},
+                  {"layer_bits", layer_bits},
+                  {"steps", task_.session.step()},
+                  {"complete", complete}};
+  accuracies.put_into(summary);
+  summary.update(Json{{"train_loss", last_loss_ ? Json(*last_loss_) : Json(nullptr)},
+                      {"images_per_second", images_per_second(pace)},
+                      {"seconds", pace.seconds()},
+                      {"peak_memory_mb", peak_megabytes()},
+                      {"seed", task_.settings.seed},
+                      {"threads", task_.settings.threads},
+                      {"input_scale", task_.data.train.scale},
+                      {"input_zero_point", task_.data.train.zero_point}});
+  write_json(run_.summary(), summary);
 }
 
 }  // namespace miniqat::training

@@ -9,6 +9,7 @@
 #include "training/integer_source.h"
 #include "training/model_source.h"
 #include "training/settings.h"
+#include "training/validation_part.h"
 
 namespace miniqat::training {
 namespace {
@@ -92,7 +93,8 @@ datasets::Splits load_data(const RunSource& run, const std::string& dataset, con
   options.accept = [&](const Shape& example) {
     require_pictures_fit(run.directory.eval_graph().string(), example, name);
   };
-  return datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
+  const datasets::Splits data = datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
+  return name == run.settings.dataset ? with_validation_part(data, run.settings) : data;
 }
 
 integer::Grid recorded_input(const RunSource& run) {

@@ -18,6 +18,7 @@ struct TrainSettings {
   std::string dataset = "synthetic";
   std::string data_dir;
   std::string augment = "auto";
+  std::int64_t validation = 0;
 
   bool float_only = false;
   RewriteSettings rewrite;
@@ -66,6 +67,10 @@ void TrainSettings::visit(Visitor&& visitor) {
       "data_dir", [](auto& s) -> auto& { return s.data_dir; }, "where the data set's files are (or MINIQAT_DATA_DIR)");
   visitor(
       "augment", [](auto& s) -> auto& { return s.augment; }, help_of_augment());
+  visitor(
+      "validation", [](auto& s) -> auto& { return s.validation; },
+      "training pictures held out as a validation part, which then gives the accuracy after each epoch; 0: the test "
+      "pictures give it");
   visitor(
       "float", [](auto& s) -> auto& { return s.float_only; }, "no quantization");
   visit_rewrite_options([&](const char* name, auto access, const char* help) {

@@ -5,6 +5,8 @@
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/optimizers.h"
 #include "training/rewrite_check.h"
+#include "training/usage_error.h"
+#include "training/validation_part.h"
 
 namespace miniqat::training {
 namespace {
@@ -18,7 +20,8 @@ datasets::Splits load_data(const TrainSettings& settings) {
   datasets::LoadOptions options;
   if (is_graph_file(settings.model))
     options.accept = [&](const Shape& example) { require_pictures_fit(settings.model, example, settings.dataset); };
-  return datasets::load(settings.dataset, settings.data_dir, options);
+  const datasets::Splits data = datasets::load(settings.dataset, settings.data_dir, options);
+  return as_usage([&] { return with_validation_part(data, settings); });
 }
 
 std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& settings) {
@@ -73,9 +76,9 @@ double TrainingTask::epochs_done() const {
   return static_cast<double>(session.step()) / static_cast<double>(steps_per_epoch);
 }
 
-Evaluation TrainingTask::evaluate_now() {
+Evaluation TrainingTask::evaluate_now(const datasets::Dataset& pictures) {
   test_session.restore(session.checkpoint(), Session::Restore::kVariables, "the training graph");
-  return evaluate(test_session, evaluation, data.test);
+  return evaluate(test_session, evaluation, pictures);
 }
 
 }  // namespace miniqat::training

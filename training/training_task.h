@@ -26,8 +26,8 @@ struct TrainingTask {
   /// In steps.
   std::int64_t length_of(const TrainSettings& settings) const;
   double epochs_done() const;
-  /// On the test pictures, with the training session's variables of this moment.
-  Evaluation evaluate_now();
+  /// With the training session's variables of this moment.
+  Evaluation evaluate_now(const datasets::Dataset& pictures);
 
   const TrainSettings& settings;
   datasets::Splits data;
