@@ -8,6 +8,7 @@
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/quote.h"
+#include "training/batch_norm_statistics.h"
 #include "training/memory.h"
 #include "training/percent.h"
 #include "training/settings.h"
@@ -62,7 +63,7 @@ void RunLife::begin() {
 
 void RunLife::go_on() {
   require_same_graph();
-  task_.session.restore(read_safetensors(run_.checkpoint()), Session::Restore::kExact, run_.checkpoint().string());
+  restore();
   const std::int64_t step = task_.session.step();
   if (extras_.stop_at && *extras_.stop_at <= step)
     throw UsageError(concat("--stop-at ", *extras_.stop_at, ": the run in ", run_.path().string(), " has done step ",
@@ -78,6 +79,18 @@ void RunLife::go_on() {
   if (!metrics.find(step, concat(judging_part(task_.data).name, "_accuracy")).is_null()) reported_step_ = step;
   if (task_.total_steps > former) note_longer(former);
   if (settings_to_json(task_.settings) != settings_to_json(extras_.begun)) write_config();
+}
+
+/// Estimated statistics are for the end of a run: one that has become longer goes on as if there had been none.
+void RunLife::restore() {
+  const std::string source = run_.checkpoint().string();
+  Safetensors content = read_safetensors(run_.checkpoint());
+  moving_ = take_moving(content);
+  task_.session.restore(content, Session::Restore::kExact, source);
+  if (moving_.empty() || task_.session.step() >= task_.total_steps) return;
+  put_back(content, moving_);
+  moving_.clear();
+  task_.session.restore(content, Session::Restore::kExact, source);
 }
 
 /// Without what a graph that was rewritten before decides otherwise: nobody asked for that, it is at its default, and
@@ -171,7 +184,8 @@ void RunLife::note_failure(const std::string& text) const {
 }
 
 void RunLife::save() {
-  const Safetensors content = task_.session.checkpoint();
+  Safetensors content = task_.session.checkpoint();
+  keep_moving(content, moving_);
   run_.metrics().sync();
   write_safetensors(run_.checkpoint(), content);
   note_saved();
@@ -238,10 +252,38 @@ Accuracies RunLife::final_accuracies(bool complete) {
   return accuracies;
 }
 
+/// After the last step. A checkpoint of that step without moving statistics beside the estimated ones is of a process
+/// that was stopped in between.
+void RunLife::reestimate() {
+  Safetensors content = task_.session.checkpoint();
+  const TrainedNetwork network{
+      .training = task_.training, .checkpoint = content, .quantization_step = task_.session.quantization_step()};
+  const EstimateOptions options{.batches = task_.settings.reestimate, .seed = task_.settings.seed};
+  const NamedTensors estimated = estimate_statistics(network, task_.data.train, options, observer_);
+  for (const auto& [name, value] : estimated) {
+    moving_.emplace(name, content.tensors.at(name));
+    task_.session.set_variable(name, value);
+  }
+  save();
+  observer_.say(concat("re-estimated the statistics of ", counted(estimated.size() / 2, "batch norm"), " from ",
+                       counted(batches_to_see(network, task_.data.train, options), "batch")));
+}
+
+/// False where somebody wants the run to stop before it has them.
+bool RunLife::has_its_statistics() {
+  if (task_.settings.reestimate == 0 || !moving_.empty()) return true;
+  try {
+    reestimate();
+    return true;
+  } catch (const Stopped&) {
+    return false;
+  }
+}
+
 void RunLife::finish(Pace& pace) {
   pace.pause();
+  const bool complete = task_.session.step() >= task_.total_steps && has_its_statistics();
   if (saved_step_ != task_.session.step()) save();
-  const bool complete = task_.session.step() >= task_.total_steps;
   const Accuracies accuracies = final_accuracies(complete);
   write_summary(pace, accuracies, complete);
   observer_.say(complete ? concat("done in ", clock_text(pace.seconds()), ": ", accuracies.text())

@@ -34,7 +34,8 @@ class RunLife {
   /// Tells whoever reads the run that it meets a NaN or infinity after the last checkpoint, and which. No error: the
   /// caller has a better one.
   void note_failure(const std::string& text) const;
-  /// The last checkpoint, the accuracy, the summary.
+  /// The estimate of the batch norms' statistics, if the run is to make one; the last checkpoint, the accuracy, the
+  /// summary.
   void finish(Pace& pace);
 
   /// That of the checkpoint on the disk.
@@ -44,6 +45,9 @@ class RunLife {
   bool killed_before_its_first_checkpoint() const;
   void require_same_graph() const;
   void go_on();
+  void restore();
+  bool has_its_statistics();
+  void reestimate();
   void write_config() const;
   void note_longer(std::int64_t former) const;
   void begin_anew();
@@ -65,6 +69,8 @@ class RunLife {
   const SaveInterval save_interval_;
   /// Of the last step; none before the first, unless metrics.jsonl has it.
   std::optional<double> last_loss_;
+  /// After the last step: the moving statistics that estimated ones have replaced, for a longer run.
+  NamedTensors moving_;
   std::int64_t saved_step_ = 0;
   SaveInterval::Clock::time_point saved_at_;
   /// The last step whose accuracy metrics.jsonl has.

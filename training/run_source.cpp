@@ -44,15 +44,23 @@ std::string how_to_go_on(const RunDirectory& run, std::optional<std::int64_t> st
   return failure.empty() ? " (miniqat train --resume goes on)" : concat(" (", failure, "; ", kAfterNonFinite, ")");
 }
 
-std::string note_on(const RunDirectory& run, std::optional<std::int64_t> step) {
+std::string state_of_unfinished(const RunDirectory& run, std::optional<std::int64_t> step) {
   const std::string place = step ? concat("its checkpoint is of step ", *step) : "it has no checkpoint yet";
-  return concat("note: the run in ", run.path().string(), " is unfinished: ", place, how_to_go_on(run, step));
+  return concat("the run in ", run.path().string(), " is unfinished: ", place, how_to_go_on(run, step));
+}
+
+std::string note_on(const RunDirectory& run, std::optional<std::int64_t> step) {
+  return "note: " + state_of_unfinished(run, step);
 }
 
 }  // namespace
 
 std::string unfinished_note(const RunDirectory& run) {
   return is_complete(run) ? "" : note_on(run, checkpointed_step(run));
+}
+
+void require_complete(const RunDirectory& run) {
+  if (!is_complete(run)) fail(state_of_unfinished(run, checkpointed_step(run)));
 }
 
 TrainedVariables trained_variables(const std::filesystem::path& path) {

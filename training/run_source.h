@@ -41,6 +41,9 @@ TrainedVariables trained_variables(const std::filesystem::path& path);
 /// The note on a run that is not complete, also for one without a trained step.
 std::string unfinished_note(const RunDirectory& run);
 
+/// Throws Error that says the same for a run that is not complete.
+void require_complete(const RunDirectory& run);
+
 /// `checkpoint` is a .safetensors file or run directory, "" for the run's own; an unfinished run that the variables
 /// come from is noted. Throws Error when there is no such run, and what trained_variables() throws.
 RunSource open_run(const std::string& run, const std::string& checkpoint);

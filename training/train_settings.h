@@ -38,6 +38,7 @@ struct TrainSettings {
   std::int64_t warmup_steps = 0;
   std::int64_t schedule_every = 1000;
   double schedule_factor = 0.1;
+  std::int64_t reestimate = 0;
   std::string init_checkpoint;
   std::int64_t seed = 1;
   std::int64_t threads = 0;
@@ -109,6 +110,10 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "schedule_factor", [](auto& s) -> auto& { return s.schedule_factor; },
       "step, exponential: the factor by which the rate changes");
+  visitor(
+      "reestimate", [](auto& s) -> auto& { return s.reestimate; },
+      "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
+      "pictures; 0: keep the moving averages");
   visitor(
       "init_checkpoint", [](auto& s) -> auto& { return s.init_checkpoint; },
       "start from the variables of this .safetensors file or run directory, by name");

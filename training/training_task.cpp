@@ -3,6 +3,7 @@
 #include "core/counted.h"
 #include "core/error.h"
 #include "quantize/rewrite/rewrite_report.h"
+#include "training/batch_norm_statistics.h"
 #include "training/optimizers.h"
 #include "training/rewrite_check.h"
 #include "training/usage_error.h"
@@ -47,7 +48,9 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
       test_session(evaluation.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
       steps_per_epoch(whole_batches(data, settings)),
       total_steps(length_of(settings)),
-      optimizer(make_optimizer(settings, total_steps)) {}
+      optimizer(make_optimizer(settings, total_steps)) {
+  if (settings.reestimate > 0) require_updating_batch_norms();
+}
 
 quantize::RewriteReport TrainingTask::quantize_graphs() {
   if (settings.float_only) return float_report();
@@ -66,6 +69,12 @@ quantize::RewriteReport TrainingTask::float_report() const {
   if (std::string note = quantize::note_on_still_batch_norms(training.graph); !note.empty())
     report.remarks.push_back(std::move(note));
   return report;
+}
+
+/// At the end of the run, when a graph that freezes has counted every step.
+void TrainingTask::require_updating_batch_norms() const {
+  const std::string why = why_none_updates(training.graph, total_steps);
+  if (!why.empty()) throw UsageError(concat("--reestimate: ", settings.model, " ", why));
 }
 
 std::int64_t TrainingTask::length_of(const TrainSettings& wanted) const {
