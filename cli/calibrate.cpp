@@ -1,17 +1,16 @@
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 
+#include "cli/batch_display.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/flag_checks.h"
 #include "cli/interrupt.h"
-#include "cli/print_note.h"
-#include "cli/progress_line.h"
 #include "cli/range_table.h"
 #include "cli/setting_flags.h"
 #include "core/quote.h"
 #include "training/calibration.h"
+#include "training/percent.h"
 #include "training/run_directory.h"
 #include "training/threads_help.h"
 
@@ -55,32 +54,17 @@ void check(const CalibrateSettings& settings, bool percentile_given) {
     throw UsageError("--percentile goes with --method percentile");
 }
 
-class CalibrateDisplay : public RunObserver {
+class CalibrateDisplay : public BatchDisplay {
  public:
   explicit CalibrateDisplay(bool verbose) : verbose_(verbose) {}
 
-  void say(const std::string& text) override {
-    line_.clear();
-    std::printf("%s\n", text.c_str());
-    std::fflush(stdout);
-  }
-  void warn(const std::string& text) override { print_note(text); }
   void on_rewrite(const quantize::RewriteReport& report) override {
     std::printf("%s", (verbose_ ? report.text() : report.notes()).c_str());
     std::fflush(stdout);
   }
-  /// Four lines where there is no terminal.
-  void on_batch(std::int64_t done, std::int64_t total) override {
-    const std::string text = concat("batch ", done, "/", total);
-    line_.show(text);
-    const bool quarter = done % std::max<std::int64_t>(total / 4, 1) == 0;
-    if (done == total || (!line_.on_terminal() && quarter)) say(text);
-  }
-  bool wants_to_stop() override { return InterruptGuard::requested(); }
 
  private:
   const bool verbose_;
-  ProgressLine line_{stdout};
 };
 
 void calibrate_run(const CalibrateArguments& arguments) {
@@ -91,10 +75,9 @@ void calibrate_run(const CalibrateArguments& arguments) {
   try {
     const Calibrated result = calibrate(arguments.request, out, display);
     if (arguments.verbose) std::printf("%s", range_table(result.ranges).c_str());
-    std::printf("done in %.1f s: test accuracy %.2f%% (%ld of %ld), in float %.2f%%; run directory %s\n",
-                result.seconds, 100 * result.quantized.accuracy(), static_cast<long>(result.quantized.correct),
-                static_cast<long>(result.quantized.examples), 100 * result.in_float.accuracy(),
-                printable(out.path().string()).c_str());
+    std::printf("done in %.1f s: %s, in float %s%s; run directory %s\n", result.seconds,
+                result.quantized.text().c_str(), result.quantized.validation ? "validation accuracy " : "",
+                percent(result.in_float.accuracy()).c_str(), printable(out.path().string()).c_str());
   } catch (const training::Stopped&) {
     InterruptGuard::check();
   }

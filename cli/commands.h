@@ -17,5 +17,6 @@ void add_export(CommandLine& program);
 void add_verify(CommandLine& program);
 void add_bench(CommandLine& program);
 void add_calibrate(CommandLine& program);
+void add_reestimate(CommandLine& program);
 
 }  // namespace miniqat::cli

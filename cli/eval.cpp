@@ -86,7 +86,19 @@ void print(const EvalArguments& arguments, const Subject& subject, const dataset
 }
 
 const datasets::Dataset& chosen_split(const EvalArguments& arguments, const datasets::Splits& data) {
+  if (arguments.split == "validation") return *data.validation;
   return arguments.split == "train" ? data.train : data.test;
+}
+
+/// A validation part is what a run held out of its own training pictures.
+void require_validation_part(const EvalArguments& arguments, const TrainSettings& settings) {
+  if (arguments.split != "validation") return;
+  if (settings.validation == 0)
+    throw UsageError(concat("--split validation: the run in ", arguments.run,
+                            " has no validation part (train --validation N holds one out)"));
+  if (!arguments.dataset.empty() && arguments.dataset != settings.dataset)
+    throw UsageError(concat("--split validation: the validation part is of the run's own data set, ", settings.dataset,
+                            ", not of --dataset ", arguments.dataset));
 }
 
 datasets::Dataset chosen_pictures(const EvalArguments& arguments, const datasets::Dataset& split) {
@@ -95,6 +107,7 @@ datasets::Dataset chosen_pictures(const EvalArguments& arguments, const datasets
 
 void evaluate_run(const EvalArguments& arguments) {
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
+  require_validation_part(arguments, run.settings);
   const datasets::Splits data = load_data(run, arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = chosen_split(arguments, data);
   const datasets::Dataset pictures = chosen_pictures(arguments, split);
@@ -119,6 +132,7 @@ void evaluate_run(const EvalArguments& arguments) {
 void evaluate_file(const EvalArguments& arguments) {
   if (arguments.dataset.empty()) throw UsageError("--model needs --dataset");
   if (!arguments.checkpoint.empty()) throw UsageError("--checkpoint is for --run");
+  if (arguments.split == "validation") throw UsageError("--split validation is for --run: a file has no such part");
   check_dataset(arguments.dataset, arguments.data_dir);
   const integer::Model model = integer::read_model(arguments.model);
   datasets::LoadOptions options;
@@ -155,7 +169,10 @@ void add_eval(CommandLine& program) {
   command.option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command.option("--checkpoint", arguments->checkpoint,
                  "takes the variables of this .safetensors file or run directory instead");
-  command.option("--split", arguments->split, "test or train").one_of({"test", "train"});
+  command
+      .option("--split", arguments->split,
+              "test, train, or validation: what `train --validation` held out of the training pictures")
+      .one_of({"test", "train", "validation"});
   command.option("--examples", arguments->limit, "number of pictures, from the first of the split on; 0: all")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);

@@ -29,9 +29,11 @@ void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirecto
               task.settings.dataset.c_str(), task.quantization.label().c_str(), static_cast<long>(size.parameters),
               static_cast<long>(size.multiply_adds), quantizers.c_str());
   const bool crowded = task.settings.threads > available_cores();
-  std::printf("%ld training%s and %ld test pictures, %s of %ld, %s%s, run directory %s\n",
+  const std::string validation =
+      task.data.validation ? concat(", ", task.data.validation->size(), " validation") : std::string();
+  std::printf("%ld training%s%s and %ld test pictures, %s of %ld, %s%s, run directory %s\n",
               static_cast<long>(task.data.train.size()),
-              training::augmentation(task.settings).none() ? "" : " (crop-flip)",
+              training::augmentation(task.settings).none() ? "" : " (crop-flip)", validation.c_str(),
               static_cast<long>(task.data.test.size()), counted(task.total_steps, "step").c_str(),
               static_cast<long>(task.settings.batch_size), counted(task.settings.threads, "thread").c_str(),
               crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "",

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ Dataset first_examples(const Dataset& dataset, std::int64_t n);
 struct Splits {
   Dataset train;
   Dataset test;
+  /// Held out of `train` for choosing things (hold_out.h); readers give none.
+  std::optional<Dataset> validation = {};
 };
 
 struct LoadOptions {

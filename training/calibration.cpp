@@ -16,6 +16,7 @@
 #include "training/rewrite_check.h"
 #include "training/run_source.h"
 #include "training/settings.h"
+#include "training/validation_part.h"
 
 namespace miniqat::training {
 namespace {
@@ -84,6 +85,9 @@ class Calibration {
       require_pictures_fit(source_.evaluation, example, settings_.dataset, graph);
     };
     data_ = datasets::load(settings_.dataset, settings_.data_dir, options);
+    // Other data have nothing to do with those that the run chose by.
+    if (settings_.dataset != source_.settings.dataset) settings_.validation = 0;
+    data_ = with_validation_part(data_, settings_);
     require_fit(source_.evaluation, data_.train, graph);
     batch_size_ = source_.evaluation.images.shape()[0];
     batches_ = std::min(calibrate_.batches, data_.train.size() / batch_size_);
@@ -99,7 +103,8 @@ class Calibration {
     take_over(session, source_);
     if (!source_.note.empty()) observer_.warn(source_.note);
     result.ranges = find_ranges(session);
-    result.quantized = evaluate(session, evaluation_, data_.test);
+    if (data_.validation) result.quantized.validation = evaluate(session, evaluation_, *data_.validation);
+    result.quantized.test = evaluate(session, evaluation_, data_.test);
     write(session, result.in_float, result.quantized);
     result.seconds = seconds();
     return result;
@@ -113,9 +118,10 @@ class Calibration {
   Evaluation evaluate_float() {
     Session session(source_.evaluation.graph);
     session.restore(source_.checkpoint, Session::Restore::kVariables, source_.checkpoint_name);
-    const Evaluation result = evaluate(session, source_.evaluation, data_.test);
+    const JudgingPart part = judging_part(data_);
+    const Evaluation result = evaluate(session, source_.evaluation, part.pictures);
     observer_.say(concat(printable(settings_.model), " on ", settings_.dataset, ": the float run ",
-                         printable(request_.run), " has test accuracy ", percent(result.accuracy())));
+                         printable(request_.run), " has ", part.name, " accuracy ", percent(result.accuracy())));
     return result;
   }
 
@@ -152,7 +158,7 @@ class Calibration {
   }
 
   /// config.json comes last: a directory without it is no run.
-  void write(Session& session, const Evaluation& before, const Evaluation& after) {
+  void write(Session& session, const Evaluation& before, const Accuracies& after) {
     require_no_stop();
     run_.clear();
     try {
@@ -163,7 +169,7 @@ class Calibration {
     }
   }
 
-  void write_files(Session& session, const Evaluation& before, const Evaluation& after) {
+  void write_files(Session& session, const Evaluation& before, const Accuracies& after) {
     if (!settings_.rewrite.layer_bits.empty())
       write_json(run_.bits(), quantize::layer_bits_to_json(settings_.rewrite.layer_bits));
     write_graph(run_.train_graph(), training_);
@@ -189,14 +195,15 @@ class Calibration {
 
   double seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
 
-  Json summary(const Evaluation& before, const Evaluation& after) const {
+  Json summary(const Evaluation& before, const Accuracies& after) const {
     const RewriteSettings& rewrite = settings_.rewrite;
     Json calibration = settings_to_json(calibrate_);
     if (calibrate_.method != quantize::CalibrationMethod::kPercentile) calibration.erase("percentile");
     calibration["batches"] = batches_;
     calibration["batch_size"] = batch_size_;
     calibration["run"] = request_.run;
-    return {
+    const std::string part = judging_part(data_).name;
+    Json json = {
         {"model", settings_.model},
         {"dataset", settings_.dataset},
         {"quantization", quantize::quantization_of(training_).label()},
@@ -205,18 +212,18 @@ class Calibration {
         {"calibration", calibration},
         {"steps", steps()},
         {"complete", true},
-        {"float_test_accuracy", before.accuracy()},
-        {"float_test_loss", before.loss},
-        {"test_accuracy", after.accuracy()},
-        {"test_loss", after.loss},
-        {"train_loss", nullptr},
-        {"images_per_second", static_cast<double>(batches_ * batch_size_) / seconds()},
-        {"seconds", seconds()},
-        {"peak_memory_mb", peak_megabytes()},
-        {"seed", settings_.seed},
-        {"threads", settings_.threads},
-        {"input_scale", data_.train.scale},
-        {"input_zero_point", data_.train.zero_point}};
+        {concat("float_", part, "_accuracy"), before.accuracy()},
+        {concat("float_", part, "_loss"), before.loss}};
+    after.put_into(json);
+    json.update(Json{{"train_loss", nullptr},
+                     {"images_per_second", static_cast<double>(batches_ * batch_size_) / seconds()},
+                     {"seconds", seconds()},
+                     {"peak_memory_mb", peak_megabytes()},
+                     {"seed", settings_.seed},
+                     {"threads", settings_.threads},
+                     {"input_scale", data_.train.scale},
+                     {"input_zero_point", data_.train.zero_point}});
+    return json;
   }
 
   using Clock = std::chrono::steady_clock;

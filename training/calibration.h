@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "quantize/calibrate/calibrate.h"
-#include "training/evaluator.h"
+#include "training/accuracies.h"
 #include "training/rewrite_settings.h"
 #include "training/run_directory.h"
 #include "training/run_observer.h"
@@ -50,9 +50,10 @@ struct CalibrationRequest {
 
 /// What came of it.
 struct Calibrated {
-  /// On the test pictures.
+  /// On the validation part of a run that has one, otherwise on the test pictures.
   Evaluation in_float;
-  Evaluation quantized;
+  /// On both, where there is a validation part.
+  Accuracies quantized;
   std::vector<quantize::CalibratedRange> ranges;
   double seconds = 0;
 };

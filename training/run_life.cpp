@@ -8,9 +8,11 @@
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/quote.h"
+#include "training/batch_norm_statistics.h"
 #include "training/memory.h"
 #include "training/percent.h"
 #include "training/settings.h"
+#include "training/validation_part.h"
 
 namespace miniqat::training {
 namespace {
@@ -61,7 +63,7 @@ void RunLife::begin() {
 
 void RunLife::go_on() {
   require_same_graph();
-  task_.session.restore(read_safetensors(run_.checkpoint()), Session::Restore::kExact, run_.checkpoint().string());
+  restore();
   const std::int64_t step = task_.session.step();
   if (extras_.stop_at && *extras_.stop_at <= step)
     throw UsageError(concat("--stop-at ", *extras_.stop_at, ": the run in ", run_.path().string(), " has done step ",
@@ -74,9 +76,21 @@ void RunLife::go_on() {
   const MetricsLog metrics = run_.metrics();
   metrics.forget_after(step);
   if (const Json line = metrics.find(step, "loss"); !line.is_null()) last_loss_ = line["loss"].get<double>();
-  if (!metrics.find(step, "test_accuracy").is_null()) reported_step_ = step;
+  if (!metrics.find(step, concat(judging_part(task_.data).name, "_accuracy")).is_null()) reported_step_ = step;
   if (task_.total_steps > former) note_longer(former);
   if (settings_to_json(task_.settings) != settings_to_json(extras_.begun)) write_config();
+}
+
+/// Estimated statistics are for the end of a run: one that has become longer goes on as if there had been none.
+void RunLife::restore() {
+  const std::string source = run_.checkpoint().string();
+  Safetensors content = read_safetensors(run_.checkpoint());
+  moving_ = take_moving(content);
+  task_.session.restore(content, Session::Restore::kExact, source);
+  if (moving_.empty() || task_.session.step() >= task_.total_steps) return;
+  put_back(content, moving_);
+  moving_.clear();
+  task_.session.restore(content, Session::Restore::kExact, source);
 }
 
 /// Without what a graph that was rewritten before decides otherwise: nobody asked for that, it is at its default, and
@@ -135,7 +149,7 @@ void RunLife::catch_up(Pace& pace) {
   const bool epoch_ended = task_.session.step() > 0 && task_.session.step() % task_.steps_per_epoch == 0;
   if (!epoch_ended || task_.session.step() >= task_.total_steps || reported_step_ == task_.session.step()) return;
   pace.pause();
-  report_accuracy(task_.evaluate_now());
+  report_accuracy(judge());
   pace.resume();
 }
 
@@ -157,7 +171,7 @@ void RunLife::after_step(Pace& pace, double loss, bool to_come) {
   if (!epoch_ended && !save_interval_.is_due(step, saved_step_, saved_at_)) return;
   pace.pause();
   save();
-  if (epoch_ended) report_accuracy(task_.evaluate_now());
+  if (epoch_ended) report_accuracy(judge());
   pace.resume();
 }
 
@@ -170,7 +184,8 @@ void RunLife::note_failure(const std::string& text) const {
 }
 
 void RunLife::save() {
-  const Safetensors content = task_.session.checkpoint();
+  Safetensors content = task_.session.checkpoint();
+  keep_moving(content, moving_);
   run_.metrics().sync();
   write_safetensors(run_.checkpoint(), content);
   note_saved();
@@ -181,18 +196,21 @@ void RunLife::note_saved() {
   saved_at_ = SaveInterval::Clock::now();
 }
 
-void RunLife::report_accuracy(const Evaluation& test) {
+Evaluation RunLife::judge() { return task_.evaluate_now(judging_part(task_.data).pictures); }
+
+void RunLife::report_accuracy(const Evaluation& judged) {
+  const std::string part = judging_part(task_.data).name;
   char text[96];
-  std::snprintf(text, sizeof text, "epoch %5.2f  test accuracy %s  test loss %.4f", task_.epochs_done(),
-                percent(test.accuracy()).c_str(), test.loss);
+  std::snprintf(text, sizeof text, "epoch %5.2f  %s accuracy %s  %s loss %.4f", task_.epochs_done(), part.c_str(),
+                percent(judged.accuracy()).c_str(), part.c_str(), judged.loss);
   char train[32] = "";
   if (last_loss_) std::snprintf(train, sizeof train, "  train loss %.4f", *last_loss_);
   observer_.say(concat(text, train));
   if (reported_step_ == task_.session.step()) return;
   run_.metrics().append({{"step", task_.session.step()},
                          {"epoch", task_.epochs_done()},
-                         {"test_accuracy", test.accuracy()},
-                         {"test_loss", test.loss}});
+                         {part + "_accuracy", judged.accuracy()},
+                         {part + "_loss", judged.loss}});
   reported_step_ = task_.session.step();
 }
 
@@ -224,37 +242,77 @@ void RunLife::warn_of_delays() const {
                unreached(delays.freeze, passed.freeze, steps, "--freeze-bn-delay", rewrite.freeze_bn_delay)));
 }
 
+/// With a validation part the test pictures are looked at once, at the end of the run.
+Accuracies RunLife::final_accuracies(bool complete) {
+  const Evaluation judged = judge();
+  report_accuracy(judged);
+  if (!task_.data.validation) return {.test = judged};
+  Accuracies accuracies{.validation = judged};
+  if (complete) accuracies.test = task_.evaluate_now(task_.data.test);
+  return accuracies;
+}
+
+/// After the last step. A checkpoint of that step without moving statistics beside the estimated ones is of a process
+/// that was stopped in between.
+void RunLife::reestimate() {
+  Safetensors content = task_.session.checkpoint();
+  const TrainedNetwork network{
+      .training = task_.training, .checkpoint = content, .quantization_step = task_.session.quantization_step()};
+  const EstimateOptions options{.batches = task_.settings.reestimate, .seed = task_.settings.seed};
+  const NamedTensors estimated = estimate_statistics(network, task_.data.train, options, observer_);
+  for (const auto& [name, value] : estimated) {
+    moving_.emplace(name, content.tensors.at(name));
+    task_.session.set_variable(name, value);
+  }
+  save();
+  observer_.say(concat("re-estimated the statistics of ", counted(estimated.size() / 2, "batch norm"), " from ",
+                       counted(batches_to_see(network, task_.data.train, options), "batch")));
+}
+
+/// False where somebody wants the run to stop before it has them.
+bool RunLife::has_its_statistics() {
+  if (task_.settings.reestimate == 0 || !moving_.empty()) return true;
+  try {
+    reestimate();
+    return true;
+  } catch (const Stopped&) {
+    return false;
+  }
+}
+
 void RunLife::finish(Pace& pace) {
   pace.pause();
+  const bool complete = task_.session.step() >= task_.total_steps && has_its_statistics();
   if (saved_step_ != task_.session.step()) save();
-  const Evaluation test = task_.evaluate_now();
-  report_accuracy(test);
-  const bool complete = task_.session.step() >= task_.total_steps;
-  const Json layer_bits = task_.settings.float_only || task_.settings.rewrite.layer_bits.empty()
-                              ? Json(nullptr)
-                              : quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits);
-  write_json(run_.summary(), {{"model", task_.settings.model},
-                              {"dataset", task_.settings.dataset},
-                              {"quantization", task_.quantization.label()},
-                              {"bits", task_.quantization.bits()},
-                              {"layer_bits", layer_bits},
-                              {"steps", task_.session.step()},
-                              {"complete", complete},
-                              {"test_accuracy", test.accuracy()},
-                              {"test_loss", test.loss},
-                              {"train_loss", last_loss_ ? Json(*last_loss_) : Json(nullptr)},
-                              {"images_per_second", images_per_second(pace)},
-                              {"seconds", pace.seconds()},
-                              {"peak_memory_mb", peak_megabytes()},
-                              {"seed", task_.settings.seed},
-                              {"threads", task_.settings.threads},
-                              {"input_scale", task_.data.train.scale},
-                              {"input_zero_point", task_.data.train.zero_point}});
-  observer_.say(complete ? concat("done in ", clock_text(pace.seconds()), ": test accuracy ", percent(test.accuracy()),
-                                  " (", test.correct, " of ", test.examples, ")")
+  const Accuracies accuracies = final_accuracies(complete);
+  write_summary(pace, accuracies, complete);
+  observer_.say(complete ? concat("done in ", clock_text(pace.seconds()), ": ", accuracies.text())
                          : concat("stopped after step ", task_.session.step(), " of ", task_.total_steps,
                                   "; go on with: miniqat train --resume --out ", printable(run_.path().string())));
   if (complete) warn_of_delays();
+}
+
+void RunLife::write_summary(const Pace& pace, const Accuracies& accuracies, bool complete) const {
+  const Json layer_bits = task_.settings.float_only || task_.settings.rewrite.layer_bits.empty()
+                              ? Json(nullptr)
+                              : quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits);
+  Json summary = {{"model", task_.settings.model},
+                  {"dataset", task_.settings.dataset},
+                  {"quantization", task_.quantization.label()},
+                  {"bits", task_.quantization.bits()},
+                  {"layer_bits", layer_bits},
+                  {"steps", task_.session.step()},
+                  {"complete", complete}};
+  accuracies.put_into(summary);
+  summary.update(Json{{"train_loss", last_loss_ ? Json(*last_loss_) : Json(nullptr)},
+                      {"images_per_second", images_per_second(pace)},
+                      {"seconds", pace.seconds()},
+                      {"peak_memory_mb", peak_megabytes()},
+                      {"seed", task_.settings.seed},
+                      {"threads", task_.settings.threads},
+                      {"input_scale", task_.data.train.scale},
+                      {"input_zero_point", task_.data.train.zero_point}});
+  write_json(run_.summary(), summary);
 }
 
 }  // namespace miniqat::training

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "training/accuracies.h"
 #include "training/init_checkpoint.h"
 #include "training/pace.h"
 #include "training/run_directory.h"
@@ -28,12 +29,13 @@ class RunLife {
   /// The accuracy of an epoch at whose end the run died after the checkpoint.
   void catch_up(Pace& pace);
   /// After each step: its line of metrics.jsonl when that is due, and, if more steps are `to_come`, the checkpoint when
-  /// that is, with the test accuracy at the end of an epoch.
+  /// that is, with the accuracy at the end of an epoch.
   void after_step(Pace& pace, double loss, bool to_come);
   /// Tells whoever reads the run that it meets a NaN or infinity after the last checkpoint, and which. No error: the
   /// caller has a better one.
   void note_failure(const std::string& text) const;
-  /// The last checkpoint, the accuracy, the summary.
+  /// The estimate of the batch norms' statistics, if the run is to make one; the last checkpoint, the accuracy, the
+  /// summary.
   void finish(Pace& pace);
 
   /// That of the checkpoint on the disk.
@@ -43,6 +45,9 @@ class RunLife {
   bool killed_before_its_first_checkpoint() const;
   void require_same_graph() const;
   void go_on();
+  void restore();
+  bool has_its_statistics();
+  void reestimate();
   void write_config() const;
   void note_longer(std::int64_t former) const;
   void begin_anew();
@@ -50,7 +55,10 @@ class RunLife {
   void log_step(const Pace& pace) const;
   void save();
   void note_saved();
-  void report_accuracy(const Evaluation& test);
+  Evaluation judge();
+  void report_accuracy(const Evaluation& judged);
+  Accuracies final_accuracies(bool complete);
+  void write_summary(const Pace& pace, const Accuracies& accuracies, bool complete) const;
   double images_per_second(const Pace& pace) const;
   void warn_of_delays() const;
 
@@ -61,9 +69,11 @@ class RunLife {
   const SaveInterval save_interval_;
   /// Of the last step; none before the first, unless metrics.jsonl has it.
   std::optional<double> last_loss_;
+  /// After the last step: the moving statistics that estimated ones have replaced, for a longer run.
+  NamedTensors moving_;
   std::int64_t saved_step_ = 0;
   SaveInterval::Clock::time_point saved_at_;
-  /// The last step whose test accuracy metrics.jsonl has.
+  /// The last step whose accuracy metrics.jsonl has.
   std::int64_t reported_step_ = -1;
 };
 

@@ -14,7 +14,7 @@ namespace miniqat::training {
 class RunDirectory;
 struct TrainingTask;
 
-/// The observer of a calibration wanted it to stop.
+/// The observer of a calibration or re-estimation wanted it to stop.
 class Stopped : public Error {
  public:
   Stopped() : Error("stopped") {}
@@ -33,8 +33,8 @@ struct StepReport {
   double seconds_left = 0;
 };
 
-/// Hears what a training or a calibration has to say, and may end it. Does nothing by itself: whoever has a terminal
-/// overrides what belongs there. Called in the thread of the run, between two steps.
+/// Hears what a training, a calibration or a re-estimation has to say, and may end it. Does nothing by itself: whoever
+/// has a terminal overrides what belongs there. Called in the thread of the run, between two steps.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
@@ -44,14 +44,14 @@ class RunObserver {
   /// Of a calibration, whose graph has its quantizers now.
   virtual void on_rewrite(const quantize::RewriteReport&) {}
   virtual void on_step(const StepReport&) {}
-  /// `done` of `total` batches that a calibration looks at.
+  /// `done` of `total` batches that a calibration or re-estimation looks at.
   virtual void on_batch(std::int64_t /*done*/, std::int64_t /*total*/) {}
   /// For people, one line or several, without the end of the last one: the accuracy after an epoch, say.
   virtual void say(const std::string&) {}
   /// A line that begins with "warning: " or "note: ": the run goes on, but may not be what was meant.
   virtual void warn(const std::string&) {}
-  /// Asked before every step: a training then writes its checkpoint and returns, a calibration throws nothing and
-  /// writes nothing.
+  /// Asked before every step: a training then writes its checkpoint and returns, the others throw Stopped and write
+  /// nothing.
   virtual bool wants_to_stop() { return false; }
 };
 

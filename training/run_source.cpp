@@ -9,6 +9,7 @@
 #include "training/integer_source.h"
 #include "training/model_source.h"
 #include "training/settings.h"
+#include "training/validation_part.h"
 
 namespace miniqat::training {
 namespace {
@@ -43,15 +44,23 @@ std::string how_to_go_on(const RunDirectory& run, std::optional<std::int64_t> st
   return failure.empty() ? " (miniqat train --resume goes on)" : concat(" (", failure, "; ", kAfterNonFinite, ")");
 }
 
-std::string note_on(const RunDirectory& run, std::optional<std::int64_t> step) {
+std::string state_of_unfinished(const RunDirectory& run, std::optional<std::int64_t> step) {
   const std::string place = step ? concat("its checkpoint is of step ", *step) : "it has no checkpoint yet";
-  return concat("note: the run in ", run.path().string(), " is unfinished: ", place, how_to_go_on(run, step));
+  return concat("the run in ", run.path().string(), " is unfinished: ", place, how_to_go_on(run, step));
+}
+
+std::string note_on(const RunDirectory& run, std::optional<std::int64_t> step) {
+  return "note: " + state_of_unfinished(run, step);
 }
 
 }  // namespace
 
 std::string unfinished_note(const RunDirectory& run) {
   return is_complete(run) ? "" : note_on(run, checkpointed_step(run));
+}
+
+void require_complete(const RunDirectory& run) {
+  if (!is_complete(run)) fail(state_of_unfinished(run, checkpointed_step(run)));
 }
 
 TrainedVariables trained_variables(const std::filesystem::path& path) {
@@ -92,7 +101,8 @@ datasets::Splits load_data(const RunSource& run, const std::string& dataset, con
   options.accept = [&](const Shape& example) {
     require_pictures_fit(run.directory.eval_graph().string(), example, name);
   };
-  return datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
+  const datasets::Splits data = datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
+  return name == run.settings.dataset ? with_validation_part(data, run.settings) : data;
 }
 
 integer::Grid recorded_input(const RunSource& run) {

@@ -41,12 +41,16 @@ TrainedVariables trained_variables(const std::filesystem::path& path);
 /// The note on a run that is not complete, also for one without a trained step.
 std::string unfinished_note(const RunDirectory& run);
 
+/// Throws Error that says the same for a run that is not complete.
+void require_complete(const RunDirectory& run);
+
 /// `checkpoint` is a .safetensors file or run directory, "" for the run's own; an unfinished run that the variables
 /// come from is noted. Throws Error when there is no such run, and what trained_variables() throws.
 RunSource open_run(const std::string& run, const std::string& checkpoint);
 
-/// The data set that a command was told to take, or else the run's own. Throws UsageError for an unknown name, Error
-/// for files that are missing or malformed, or whose pictures are not of the size that the run's graph takes.
+/// The data set that a command was told to take, or else the run's own, with the run's validation part held out.
+/// Throws UsageError for an unknown name, Error for files that are missing or malformed, or whose pictures are not of
+/// the size that the run's graph takes or fewer than its validation part needs.
 datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir);
 
 /// How a run is quantized: as its graph for training says, which shows more than that for evaluation.

@@ -79,6 +79,8 @@ void check(const TrainSettings& settings) {
   as_usage([&] { check_model_name(settings.model); });
   check_dataset(settings.dataset, "");
   augmentation(settings);
+  require(settings.validation >= 0, concat("--validation must not be negative, got ", settings.validation));
+  require(settings.reestimate >= 0, concat("--reestimate must not be negative, got ", settings.reestimate));
   check_options<TrainSettings>([&] { settings.rewrite.check(); });
   constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
   require(settings.steps >= 0 && settings.steps <= kMostSteps,

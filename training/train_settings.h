@@ -18,6 +18,7 @@ struct TrainSettings {
   std::string dataset = "synthetic";
   std::string data_dir;
   std::string augment = "auto";
+  std::int64_t validation = 0;
 
   bool float_only = false;
   RewriteSettings rewrite;
@@ -38,6 +39,7 @@ struct TrainSettings {
   std::int64_t warmup_steps = 0;
   std::int64_t schedule_every = 1000;
   double schedule_factor = 0.1;
+  std::int64_t reestimate = 0;
   std::string init_checkpoint;
   std::int64_t seed = 1;
   std::int64_t threads = 0;
@@ -67,6 +69,10 @@ void TrainSettings::visit(Visitor&& visitor) {
       "data_dir", [](auto& s) -> auto& { return s.data_dir; }, "where the data set's files are (or MINIQAT_DATA_DIR)");
   visitor(
       "augment", [](auto& s) -> auto& { return s.augment; }, help_of_augment());
+  visitor(
+      "validation", [](auto& s) -> auto& { return s.validation; },
+      "training pictures held out as a validation part, which then gives the accuracy after each epoch; 0: the test "
+      "pictures give it");
   visitor(
       "float", [](auto& s) -> auto& { return s.float_only; }, "no quantization");
   visit_rewrite_options([&](const char* name, auto access, const char* help) {
@@ -108,6 +114,10 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "schedule_factor", [](auto& s) -> auto& { return s.schedule_factor; },
       "step, exponential: the factor by which the rate changes");
+  visitor(
+      "reestimate", [](auto& s) -> auto& { return s.reestimate; },
+      "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
+      "pictures; 0: keep the moving averages");
   visitor(
       "init_checkpoint", [](auto& s) -> auto& { return s.init_checkpoint; },
       "start from the variables of this .safetensors file or run directory, by name");

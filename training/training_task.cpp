@@ -3,8 +3,11 @@
 #include "core/counted.h"
 #include "core/error.h"
 #include "quantize/rewrite/rewrite_report.h"
+#include "training/batch_norm_statistics.h"
 #include "training/optimizers.h"
 #include "training/rewrite_check.h"
+#include "training/usage_error.h"
+#include "training/validation_part.h"
 
 namespace miniqat::training {
 namespace {
@@ -18,7 +21,8 @@ datasets::Splits load_data(const TrainSettings& settings) {
   datasets::LoadOptions options;
   if (is_graph_file(settings.model))
     options.accept = [&](const Shape& example) { require_pictures_fit(settings.model, example, settings.dataset); };
-  return datasets::load(settings.dataset, settings.data_dir, options);
+  const datasets::Splits data = datasets::load(settings.dataset, settings.data_dir, options);
+  return as_usage([&] { return with_validation_part(data, settings); });
 }
 
 std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& settings) {
@@ -44,7 +48,9 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
       test_session(evaluation.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
       steps_per_epoch(whole_batches(data, settings)),
       total_steps(length_of(settings)),
-      optimizer(make_optimizer(settings, total_steps)) {}
+      optimizer(make_optimizer(settings, total_steps)) {
+  if (settings.reestimate > 0) require_updating_batch_norms();
+}
 
 quantize::RewriteReport TrainingTask::quantize_graphs() {
   if (settings.float_only) return float_report();
@@ -65,6 +71,12 @@ quantize::RewriteReport TrainingTask::float_report() const {
   return report;
 }
 
+/// At the end of the run, when a graph that freezes has counted every step.
+void TrainingTask::require_updating_batch_norms() const {
+  const std::string why = why_none_updates(training.graph, total_steps);
+  if (!why.empty()) throw UsageError(concat("--reestimate: ", settings.model, " ", why));
+}
+
 std::int64_t TrainingTask::length_of(const TrainSettings& wanted) const {
   return wanted.steps > 0 ? wanted.steps : wanted.epochs * steps_per_epoch;
 }
@@ -73,9 +85,9 @@ double TrainingTask::epochs_done() const {
   return static_cast<double>(session.step()) / static_cast<double>(steps_per_epoch);
 }
 
-Evaluation TrainingTask::evaluate_now() {
+Evaluation TrainingTask::evaluate_now(const datasets::Dataset& pictures) {
   test_session.restore(session.checkpoint(), Session::Restore::kVariables, "the training graph");
-  return evaluate(test_session, evaluation, data.test);
+  return evaluate(test_session, evaluation, pictures);
 }
 
 }  // namespace miniqat::training

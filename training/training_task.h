@@ -18,16 +18,17 @@ namespace miniqat::training {
 /// What a training run computes with, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing
 /// of files.
 struct TrainingTask {
-  /// `settings` must stay. Throws what reading data and building graphs throws, UsageError for a scope without a node,
-  /// and Error where nothing was quantized or the data set has not even a batch.
+  /// `settings` must stay. Throws what reading data and building graphs throws, UsageError for a scope without a node
+  /// and for --validation and --reestimate where they cannot be, and Error where nothing was quantized or the data set
+  /// has not even a batch.
   explicit TrainingTask(const TrainSettings& settings);
   TrainingTask(const TrainingTask&) = delete;
 
   /// In steps.
   std::int64_t length_of(const TrainSettings& settings) const;
   double epochs_done() const;
-  /// On the test pictures, with the training session's variables of this moment.
-  Evaluation evaluate_now();
+  /// With the training session's variables of this moment.
+  Evaluation evaluate_now(const datasets::Dataset& pictures);
 
   const TrainSettings& settings;
   datasets::Splits data;
@@ -46,6 +47,7 @@ struct TrainingTask {
  private:
   quantize::RewriteReport quantize_graphs();
   quantize::RewriteReport float_report() const;
+  void require_updating_batch_norms() const;
 };
 
 }  // namespace miniqat::training

@@ -88,7 +88,7 @@ TEST_F(ArgumentsTest, NoFlagTakesAnEmptyValue) {
   OneIn chosen(1);
   std::size_t checked = 0;
   for (const std::string command :
-       {"train", "calibrate", "eval", "rewrite", "run", "inspect", "models", "export", "verify", "bench"})
+       {"train", "calibrate", "reestimate", "eval", "rewrite", "run", "inspect", "models", "export", "verify", "bench"})
     for (const std::string& flag : flags_with_values(program({command, "--help"}).out)) {
       ++checked;
       if (!chosen()) continue;

@@ -57,9 +57,29 @@ std::string tiny_classifier() {
    "outputs": ["fc/BiasAdd"]})";
 }
 
+std::string tiny_classifier_with_batch_norm() {
+  std::string text = tiny_classifier();
+  const std::size_t begin = text.find("    {\"name\": \"conv1/biases\""),
+                    end = text.find("    {\"name\": \"conv1/Relu\"");
+  const auto vector = [](const std::string& name, int value, const std::string& more = "") {
+    return R"(    {"name": "conv1/)" + name + R"(", "op": "Variable", "attrs": {"shape": [4])" + more +
+           R"(, "initializer": {"type": "constant", "value": )" + std::to_string(value) + "}}},\n";
+  };
+  const std::string still = R"(, "trainable": false)";
+  text.replace(begin, end - begin,
+               vector("gamma", 1) + vector("beta", 0) + vector("moving_mean", 0, still) +
+                   vector("moving_variance", 1, still) +
+                   R"(    {"name": "conv1/BiasAdd", "op": "BatchNorm", "inputs": ["conv1/Conv2D", "conv1/gamma",
+     "conv1/beta", "conv1/moving_mean", "conv1/moving_variance"], "attrs": {"decay": 0.9}},
+)");
+  for (std::size_t at; (at = text.find("conv1/BiasAdd")) != std::string::npos;) text.replace(at, 13, "conv1/BatchNorm");
+  return text;
+}
+
 TinyTaskTest::TinyTaskTest() {
   write_tiny_digits(place_, "digits", 32, 20);
   place_.write("tiny.json", tiny_classifier());
+  place_.write("norm.json", tiny_classifier_with_batch_norm());
 }
 
 Arguments TinyTaskTest::train_command(const std::string& out, const Arguments& more) {

@@ -16,8 +16,11 @@ std::filesystem::path write_tiny_digits(const TempDir& place, const std::string&
 
 /// Graph JSON of a classifier for them: conv 3x3 of 4 channels, Relu, max pool, dropout, dense 10; batches of 4.
 std::string tiny_classifier();
+/// The same with a batch norm, conv1/BatchNorm, in place of conv1's bias.
+std::string tiny_classifier_with_batch_norm();
 
-/// Tests in a directory with these digits, "digits" (eight steps an epoch), and this classifier, "tiny.json".
+/// Tests in a directory with these digits, "digits" (eight steps an epoch), and these classifiers, "tiny.json" and
+/// "norm.json".
 class TinyTaskTest : public ::testing::Test {
  protected:
   TinyTaskTest();

@@ -46,7 +46,8 @@ TEST_F(Calibration, MakesARunThatIsQuantized) {
   EXPECT_EQ(listener.inserted, result.ranges.size());
   EXPECT_GT(result.ranges.size(), 3u);
   EXPECT_EQ(result.in_float.examples, 20);
-  EXPECT_EQ(result.quantized.examples, 20);
+  EXPECT_EQ(result.quantized.test->examples, 20);
+  EXPECT_FALSE(result.quantized.validation);
   const RunSource run = open_run(path("ptq").string(), "");
   EXPECT_EQ(quantization_of(run.directory).label(), "W8A8");
   EXPECT_EQ(run.note, "");

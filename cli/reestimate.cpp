@@ -1,0 +1,78 @@
+#include <cstdio>
+#include <memory>
+
+#include "cli/batch_display.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/setting_flags.h"
+#include "core/quote.h"
+#include "training/percent.h"
+#include "training/reestimation.h"
+#include "training/threads_help.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+struct ReestimateArguments {
+  ReestimationRequest request;
+  std::string out;
+  bool overwrite = false;
+};
+
+void check_reestimation(const ReestimateSettings& settings) {
+  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
+  if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
+}
+
+RunDirectory directory_for(const ReestimateArguments& arguments) {
+  if (arguments.out.empty()) {
+    if (arguments.overwrite) throw UsageError("--overwrite is for --out");
+    return RunDirectory::resume(arguments.request.run);
+  }
+  if (arguments.overwrite && is_or_lies_in(arguments.request.run, arguments.out))
+    throw UsageError("--overwrite would delete the run in --run: give another --out, or none");
+  return RunDirectory::fresh(
+      arguments.out, "give another --out, or --overwrite to delete that run",
+      arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
+}
+
+void reestimate_run(const ReestimateArguments& arguments) {
+  const InterruptGuard interrupts;
+  const BrokenPipeGuard broken_pipes;
+  const RunDirectory out = directory_for(arguments);
+  BatchDisplay display;
+  try {
+    const Reestimated result = reestimate(arguments.request, out, display);
+    std::printf("done in %.1f s: %s, before %s%s; run directory %s\n", result.seconds, result.after.text().c_str(),
+                result.after.validation ? "validation accuracy " : "", percent(result.before.accuracy()).c_str(),
+                printable(out.path().string()).c_str());
+  } catch (const Stopped&) {
+    InterruptGuard::check();
+  }
+}
+
+}  // namespace
+
+void add_reestimate(CommandLine& program) {
+  Command command = program.command(
+      "reestimate",
+      "Estimate the statistics of a finished run's batch norms again, from some batches, without training");
+  const auto arguments = std::make_shared<ReestimateArguments>();
+  command.option("--run", arguments->request.run, "the directory of a run that is complete").required();
+  command.option("--out", arguments->out, "a run directory to make; left out: the run's own checkpoint is replaced");
+  command.option("--data-dir", arguments->request.data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command.option("--threads", arguments->request.threads, kThreadsHelp).in_range(0, 1024);
+  command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out");
+  const auto flags = std::make_shared<SettingFlags<ReestimateSettings>>(command, "Re-estimation");
+  command.action([arguments, flags] {
+    flags->apply(arguments->request.reestimate);
+    check_reestimation(arguments->request.reestimate);
+    reestimate_run(*arguments);
+  });
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,232 @@
+// `miniqat reestimate` and `train --reestimate`: the moving statistics of batch norms, estimated again from some
+// batches.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/safetensors.h"
+#include "tests/cli/run_files.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing::reestimate_test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+const std::vector<std::string> kStatistics = {"conv1/moving_mean", "conv1/moving_variance"};
+
+class ReestimateTest : public TinyTaskTest {
+ protected:
+  /// A run with a batch norm; 12 steps, eight an epoch.
+  void train_norm(const std::string& out, const Arguments& more = {}) const {
+    Arguments all = {"--model", "norm.json", "--schedule", "constant"};
+    if (std::ranges::count(more, "--float") == 0) all.insert(all.end(), {"--weight-bits", "4"});
+    all.insert(all.end(), more.begin(), more.end());
+    expect_success(train(out, all));
+  }
+  Outcome reestimate(const std::string& run, const Arguments& more = {}) const {
+    Arguments line = {"reestimate", "--run", run, "--threads", "1"};
+    line.insert(line.end(), more.begin(), more.end());
+    return program(line);
+  }
+  Safetensors checkpoint(const std::string& run) const {
+    return read_safetensors(path(run) / "checkpoint.safetensors");
+  }
+  Json summary(const std::string& run) const { return json_of(path(run) / "summary.json"); }
+  double accuracy(const std::string& run, const std::string& split = "test") const {
+    const Outcome outcome = program({"eval", "--run", run, "--split", split, "--json", "--threads", "1"});
+    expect_success(outcome);
+    return Json::parse(outcome.out)["accuracy"];
+  }
+  static bool same(const Tensor& a, const Tensor& b) {
+    const auto bytes = [](const Tensor& tensor) { return static_cast<const char*>(tensor.raw()); };
+    return a.dtype() == b.dtype() && a.shape() == b.shape() && std::equal(bytes(a), bytes(a) + a.bytes(), bytes(b));
+  }
+};
+
+TEST_F(ReestimateTest, ChangesTheStatisticsAndTheAccuraciesOfTheSummary) {
+  for (const std::string fold : {"tf", "single"}) {
+    SCOPED_TRACE(fold);
+    train_norm(fold, {"--bn-fold", fold});
+    const Safetensors before = checkpoint(fold);
+    const Json former = summary(fold);
+    const Outcome outcome = reestimate(fold, {"--batches", "3", "--seed", "9"});
+    expect_success(outcome);
+    for (const std::string& text :
+         {std::string("norm.json on mnist: the run " + fold + " has test accuracy "), std::string("moving averages\n"),
+          std::string("1 batch norm, 3 batches of 4 training pictures\n"), std::string("batch 3/3\n"),
+          std::string(" of 20), before "), "; run directory " + fold + "\n"})
+      EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+    const Safetensors after = checkpoint(fold);
+    EXPECT_EQ(after.tensors.size(), before.tensors.size() + 2);
+    EXPECT_EQ(after.metadata, before.metadata);
+    for (const auto& [name, tensor] : before.tensors) {
+      const bool estimated = std::ranges::count(kStatistics, name) > 0;
+      EXPECT_EQ(same(after.tensors.at(name), tensor), !estimated) << name;
+      if (estimated) {
+        EXPECT_TRUE(same(after.tensors.at("moving:" + name), tensor)) << name;
+      }
+    }
+    Json expected = former;
+    expected["test_accuracy"] = accuracy(fold);
+    expected["test_loss"] = summary(fold)["test_loss"];
+    expected["reestimation"] = {{"batches", 3}, {"seed", 9}, {"run", fold}};
+    EXPECT_EQ(summary(fold), expected);
+    EXPECT_NE(summary(fold)["test_loss"], former["test_loss"]);
+  }
+}
+
+TEST_F(ReestimateTest, BeginsFromTheMovingAveragesHoweverOften) {
+  train_norm("run");
+  fs::copy(path("run"), path("once"));
+  expect_success(reestimate("once"));
+  EXPECT_EQ(summary("once")["reestimation"]["batches"], 8) << "all there are";
+  const Outcome other = reestimate("run", {"--batches", "2"});
+  EXPECT_NE(checkpoint_bytes("run"), checkpoint_bytes("once"));
+  const Outcome again = reestimate("run");
+  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("once"));
+  EXPECT_EQ(again.out.substr(0, again.out.find('\n')), other.out.substr(0, other.out.find('\n')));
+}
+
+TEST_F(ReestimateTest, AnotherDirectoryGetsAWholeRun) {
+  place_.write("bits.json", R"({"fc": {"weight_bits": 5}})");
+  train_norm("run", {"--bits-config", "bits.json"});
+  fs::copy(path("run"), path("in-place"));
+  const RunFiles before = files_of(path("run"));
+  expect_success(reestimate("in-place"));
+  expect_success(reestimate("run", {"--out", "other"}));
+  EXPECT_EQ(files_of(path("run")), before);
+  EXPECT_EQ(checkpoint_bytes("other"), checkpoint_bytes("in-place"));
+  for (const char* file : {"train_graph.json", "eval_graph.json", "bits.json"})
+    EXPECT_EQ(bytes_of(path("other") / file), bytes_of(path("run") / file)) << file;
+  Json config = json_of(path("run/config.json"));
+  config["bits_config"] = "other/bits.json";
+  EXPECT_EQ(json_of(path("other/config.json")), config);
+  EXPECT_EQ(summary("other")["test_loss"], summary("in-place")["test_loss"]);
+  EXPECT_EQ(summary("other")["test_accuracy"], accuracy("other"));
+  expect_success(resume("other", {"--steps", "14"}));
+  expect_error(reestimate("run", {"--out", "other"}), 1, {"other holds a run already", "--overwrite"});
+  expect_success(reestimate("run", {"--out", "other", "--overwrite"}));
+  EXPECT_EQ(checkpoint_bytes("other"), checkpoint_bytes("in-place"));
+}
+
+TEST_F(ReestimateTest, MeasuresOnTheValidationPartAndTakesNoPictureOfIt) {
+  train_norm("run", {"--validation", "8", "--float"});
+  const Outcome outcome = reestimate("run");
+  expect_success(outcome);
+  for (const char* text : {"the run run has validation accuracy ", "6 batches of 4 training pictures (all there are)",
+                           ": validation accuracy ", " of 8), test accuracy ", " of 20), before validation accuracy "})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+  EXPECT_EQ(summary("run")["validation_accuracy"], accuracy("run", "validation"));
+  EXPECT_EQ(summary("run")["test_accuracy"], accuracy("run"));
+}
+
+TEST_F(ReestimateTest, SaysWhatIsWrongAndChangesNothing) {
+  train_norm("run");
+  const std::string before = checkpoint_bytes("run");
+  expect_success(train("tiny"));
+  expect_error(reestimate("tiny"), 1, {"the run in tiny has no batch norm"});
+  train_norm("frozen", {"--freeze-bn-delay", "7"});
+  expect_error(reestimate("frozen"), 1,
+               {"the run in frozen has frozen its batch norms at step 7", "--freeze-bn-delay"});
+  train_norm("half", {"--stop-at", "5"});
+  expect_error(reestimate("half"), 1, {"the run in half is unfinished: its checkpoint is of step 5", "--resume"});
+  expect_error(reestimate("nowhere"), 1, {"nowhere holds no run"});
+  expect_error(reestimate("run", {"--data-dir", "elsewhere"}), 1, {"elsewhere"});
+  expect_error(reestimate("run", {"--batches", "0"}), 2, {"--batches must be at least 1, got 0"});
+  expect_error(reestimate("run", {"--seed", "-1"}), 2, {"--seed must not be negative, got -1"});
+  expect_error(reestimate("run", {"--overwrite"}), 2, {"--overwrite is for --out"});
+  expect_error(reestimate("run", {"--out", "run", "--overwrite"}), 2, {"--overwrite would delete the run in --run"});
+  expect_error(program({"reestimate"}), 2, {"--run"});
+  write_tiny_digits(place_, "few", 3, 20);
+  expect_error(reestimate("run", {"--data-dir", "few"}), 1, {"fewer than one batch of 4"});
+  EXPECT_EQ(checkpoint_bytes("run"), before);
+  train_norm("float", {"--float"});
+  EXPECT_EQ(program({"calibrate", "--run", "float", "--out", "ptq", "--batches", "2"}).status, 0);
+  expect_error(reestimate("ptq"), 1, {"the run in ptq was calibrated, not trained"});
+  EXPECT_FALSE(fs::exists(path("elsewhere")));
+}
+
+TEST_F(ReestimateTest, ACheckpointWithoutItsCountersIsRefused) {
+  train_norm("run");
+  Safetensors content = checkpoint("run");
+  content.tensors.erase("session:quantization_step");
+  write_safetensors(path("run/checkpoint.safetensors"), content);
+  expect_error(reestimate("run"), 1, {"checkpoint.safetensors", "\"session:quantization_step\" is missing"});
+}
+
+TEST_F(ReestimateTest, TrainDoesTheSameAfterItsLastStep) {
+  train_norm("plain", {"--seed", "5"});
+  expect_success(reestimate("plain", {"--batches", "3", "--seed", "5"}));
+  train_norm("run", {"--seed", "5", "--reestimate", "3"});
+  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("plain"));
+  EXPECT_EQ(summary("run")["test_loss"], summary("plain")["test_loss"]);
+  EXPECT_EQ(summary("run")["test_accuracy"], accuracy("run"));
+  EXPECT_EQ(json_of(path("run/config.json"))["reestimate"], 3);
+  const Outcome complete = resume("run");
+  EXPECT_NE(complete.out.find("is complete: 12 of 12 steps done"), std::string::npos) << complete.out;
+  expect_error(resume("run", {"--reestimate", "4"}), 2, {"--reestimate differs from the run's own (3)"});
+}
+
+TEST_F(ReestimateTest, ARunThatWasKilledComesToTheSameFiles) {
+  // In this form another estimate would begin with weights of another scale, and come to something else.
+  train_norm("whole", {"--reestimate", "3", "--bn-fold", "single"});
+  const RunFiles wanted = files_of(path("whole"));
+  // Before the last step: at the end of an epoch.
+  train_norm("run", {"--reestimate", "3", "--bn-fold", "single", "--stop-at", "8"});
+  expect_success(resume("run"));
+  EXPECT_EQ(files_of(path("run")), wanted);
+  // Between the last checkpoint and the summary.
+  fs::copy(path("whole"), path("late"));
+  fs::remove(path("late/summary.json"));
+  expect_success(resume("late"));
+  EXPECT_EQ(files_of(path("late")), wanted);
+  // Between the last step and the estimate, stopped by a signal: the checkpoint has the moving averages.
+  fs::copy(path("whole"), path("early"));
+  Safetensors content = checkpoint("early");
+  for (const std::string& name : kStatistics) {
+    content.tensors.at(name) = content.tensors.at("moving:" + name);
+    content.tensors.erase("moving:" + name);
+  }
+  write_safetensors(path("early/checkpoint.safetensors"), content);
+  Json stopped = summary("early");
+  stopped["complete"] = false;
+  place_.write("early/summary.json", stopped.dump());
+  expect_success(resume("early"));
+  EXPECT_EQ(files_of(path("early")), wanted);
+}
+
+TEST_F(ReestimateTest, ALongerRunGoesOnWithTheMovingAverages) {
+  train_norm("run", {"--reestimate", "3"});
+  expect_success(resume("run", {"--steps", "20", "--stop-at", "14"}));
+  for (const auto& [name, tensor] : checkpoint("run").tensors) EXPECT_FALSE(name.starts_with("moving:")) << name;
+  expect_success(resume("run"));
+  train_norm("whole", {"--reestimate", "3", "--steps", "20"});
+  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("whole"));
+  // So does one whose statistics the command has estimated.
+  train_norm("command");
+  expect_success(reestimate("command"));
+  expect_success(resume("command", {"--steps", "20"}));
+  train_norm("plain", {"--steps", "20"});
+  EXPECT_EQ(checkpoint_bytes("command"), checkpoint_bytes("plain"));
+}
+
+TEST_F(ReestimateTest, AnotherRunStartsFromTheEstimates) {
+  train_norm("run", {"--float", "--reestimate", "3"});
+  expect_success(train("next", {"--model", "norm.json", "--init-checkpoint", "run", "--freeze-bn-delay", "0"}));
+  EXPECT_TRUE(same(checkpoint("next").tensors.at(kStatistics[0]), checkpoint("run").tensors.at(kStatistics[0])));
+}
+
+TEST_F(ReestimateTest, TrainRefusesItWithoutBatchNormsToEstimate) {
+  expect_error(train("no", {"--reestimate", "3"}), 2, {"--reestimate: tiny.json has no batch norm"});
+  expect_error(train("no", {"--model", "norm.json", "--reestimate", "3", "--freeze-bn-delay", "12"}), 2,
+               {"--reestimate: norm.json has frozen its batch norms at step 12 (--freeze-bn-delay)"});
+  expect_error(train("no", {"--reestimate", "-1"}), 2, {"--reestimate must not be negative, got -1"});
+  EXPECT_FALSE(fs::exists(path("no")));
+  EXPECT_EQ(train("late", {"--model", "norm.json", "--reestimate", "3", "--freeze-bn-delay", "13"}).status, 0);
+}
+
+}  // namespace
+}  // namespace miniqat::testing::reestimate_test

@@ -1,0 +1,120 @@
+// `train --validation`: a part of the training pictures to choose by, so that nobody has to look at the test pictures.
+
+#include <gtest/gtest.h>
+
+#include "tests/cli/run_files.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing::train_validation_test {
+namespace {
+
+using Json = nlohmann::json;
+
+/// 32 training pictures, batches of 4: with 8 held out an epoch has 6 steps.
+class TrainValidationTest : public TinyTaskTest {
+ protected:
+  Json summary(const std::string& run) const { return json_of(path(run) / "summary.json"); }
+  /// The `split` of a run, evaluated by itself.
+  Json evaluated(const std::string& run, const std::string& split) const {
+    const Outcome outcome = program({"eval", "--run", run, "--split", split, "--json", "--threads", "1"});
+    expect_success(outcome);
+    return Json::parse(outcome.out);
+  }
+  std::vector<std::int64_t> steps_with(const std::string& run, const std::string& key) const {
+    std::vector<std::int64_t> steps;
+    for (const Json& line : lines_of(path(run) / "metrics.jsonl"))
+      if (line.contains(key)) steps.push_back(line["step"]);
+    return steps;
+  }
+};
+
+TEST_F(TrainValidationTest, GivesTheAccuracyAfterEachEpochAndTheTestPicturesOnlyThatOfTheEnd) {
+  const Outcome outcome = train("run", {"--validation", "8", "--steps", "15"});
+  expect_success(outcome);
+  for (const char* text : {"24 training, 8 validation and 20 test pictures", "epoch  1.00  validation accuracy ",
+                           "epoch  2.50  validation accuracy ", " of 8), test accuracy ", " of 20)\n"})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+  EXPECT_EQ(steps_with("run", "validation_accuracy"), (std::vector<std::int64_t>{6, 12, 15}));
+  EXPECT_EQ(steps_with("run", "test_accuracy"), std::vector<std::int64_t>{});
+  EXPECT_EQ(json_of(path("run/config.json"))["validation"], 8);
+  const Json validation = evaluated("run", "validation"), test = evaluated("run", "test");
+  EXPECT_EQ(validation["split"], "validation");
+  EXPECT_EQ(validation["examples"], 8);
+  EXPECT_EQ(test["examples"], 20);
+  EXPECT_EQ(evaluated("run", "train")["examples"], 24);
+  EXPECT_EQ(summary("run")["validation_accuracy"], validation["accuracy"]);
+  EXPECT_EQ(summary("run")["validation_loss"], validation["loss"]);
+  EXPECT_EQ(summary("run")["test_accuracy"], test["accuracy"]);
+  EXPECT_EQ(summary("run")["test_loss"], test["loss"]);
+}
+
+TEST_F(TrainValidationTest, WithoutItNothingChanges) {
+  expect_success(train("run"));
+  expect_success(train("zero", {"--validation", "0"}));
+  EXPECT_EQ(files_of(path("run")), files_of(path("zero")));
+  EXPECT_FALSE(summary("run").contains("validation_accuracy"));
+  EXPECT_EQ(steps_with("run", "test_accuracy"), (std::vector<std::int64_t>{8, 12}));
+}
+
+TEST_F(TrainValidationTest, AStoppedRunHasNotSeenTheTestPicturesAndGoesOnToTheSameFiles) {
+  const Arguments held = {"--validation", "7"};
+  expect_success(train("whole", held));
+  expect_success(train("run", {"--validation", "7", "--stop-at", "5"}));
+  EXPECT_TRUE(summary("run")["test_accuracy"].is_null());
+  EXPECT_TRUE(summary("run")["validation_accuracy"].is_number());
+  expect_error(resume("run", {"--validation", "8"}), 2, {"--validation differs from the run's own (7)"});
+  expect_success(resume("run", held));
+  RunFiles expected = files_of(path("whole")), files = files_of(path("run"));
+  // That of the stop, which the whole run does not have.
+  std::erase_if(files.metrics, [](const Json& line) { return line["step"] == 5 && line.contains("validation_loss"); });
+  EXPECT_EQ(files, expected);
+}
+
+TEST_F(TrainValidationTest, LeavesABatchForTraining) {
+  expect_success(train("most", {"--validation", "28"}));
+  for (const auto& [wanted, left] : {std::pair("29", "3 training pictures"), std::pair("1000", "0 training pictures")})
+    expect_error(train("no", {"--validation", wanted}), 2,
+                 {concat("--validation ", wanted, " leaves ", left, " of 32, fewer than one batch of 4")});
+  expect_error(train("no", {"--validation", "-1"}), 2, {"--validation must not be negative, got -1"});
+  EXPECT_FALSE(std::filesystem::exists(path("no")));
+}
+
+TEST_F(TrainValidationTest, EvalNeedsARunThatHasOne) {
+  expect_success(train("run"));
+  expect_success(train("held", {"--validation", "8"}));
+  expect_error(program({"eval", "--run", "run", "--split", "validation"}), 2,
+               {"--split validation: the run in run has no validation part", "train --validation N"});
+  expect_error(program({"eval", "--run", "held", "--split", "validation", "--dataset", "fashion-mnist"}), 2,
+               {"--split validation", "own data set, mnist, not of --dataset fashion-mnist"});
+  expect_success(program({"export", "--run", "held", "--format", "miniqat", "--out", "m.miniqat"}));
+  expect_error(program({"eval", "--model", "m.miniqat", "--dataset", "mnist", "--split", "validation"}), 2,
+               {"--split validation is for --run"});
+  // Fewer training pictures than the run held out of its own.
+  write_tiny_digits(place_, "few", 8, 20);
+  expect_error(program({"eval", "--run", "held", "--data-dir", "few"}), 1,
+               {"--validation 8 leaves 0 training pictures"});
+}
+
+TEST_F(TrainValidationTest, CalibrationTakesNoPictureOfIt) {
+  expect_success(train("float", {"--validation", "8", "--float"}));
+  const Outcome outcome = program({"calibrate", "--run", "float", "--out", "ptq", "--batches", "100"});
+  expect_success(outcome);
+  for (const char* text :
+       {"the float run float has validation accuracy ", "6 batches of 4 training pictures (all",
+        ": validation accuracy ", " of 8), test accuracy ", " of 20), in float validation accuracy "})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+  const Json result = summary("ptq");
+  EXPECT_EQ(result["calibration"]["batches"], 6);
+  EXPECT_EQ(result["float_validation_accuracy"], summary("float")["validation_accuracy"]);
+  EXPECT_FALSE(result.contains("float_test_accuracy"));
+  EXPECT_EQ(result["validation_accuracy"], evaluated("ptq", "validation")["accuracy"]);
+  EXPECT_EQ(result["test_accuracy"], evaluated("ptq", "test")["accuracy"]);
+  // Of other data all training pictures.
+  expect_success(program({"calibrate", "--run", "float", "--out", "other", "--batches", "100", "--dataset",
+                          "fashion-mnist", "--data-dir", "digits"}));
+  EXPECT_EQ(summary("other")["calibration"]["batches"], 8);
+  EXPECT_EQ(json_of(path("other/config.json"))["validation"], 0);
+}
+
+}  // namespace
+}  // namespace miniqat::testing::train_validation_test
