@@ -7,15 +7,16 @@
 #include "core/kernels/finite.h"
 #include "datasets/loader.h"
 #include "layers/batch_norm.h"
+#include "quantize/fake_quant.h"
 
 namespace miniqat::training {
 namespace {
 
-constexpr std::string_view kMovingPrefix = "moving:";
+constexpr std::string_view kTrainedPrefix = "trained:";
 /// A channel whose variance is below this part of epsilon is constant.
 constexpr double kConstant = 1e-3;
 
-std::string kept_name(const std::string& variable) { return std::string(kMovingPrefix) + variable; }
+std::string kept_name(const std::string& variable) { return std::string(kTrainedPrefix) + variable; }
 
 Tensor as_tensor(const std::vector<double>& values, double factor) {
   Tensor tensor(Shape{std::ssize(values)});
@@ -58,6 +59,33 @@ NamedTensors finite_tensors(const std::vector<SeenStatistics>& statistics, const
     if (!is_finite(tensor))
       fail("the estimate of \"", name, "\" is not finite: the network overflows on some pictures");
   return tensors;
+}
+
+/// Just before the last step that the network was trained for.
+void set_to(const TrainedNetwork& network, const Safetensors& checkpoint, Session& session) {
+  session.restore(checkpoint, Session::Restore::kVariables, "the run");
+  session.set_quantization_step(std::max<std::int64_t>(network.quantization_step - 1, 0));
+}
+
+/// Adds the ranges of quantizers that follow their tensor: the scale of folded weights has changed with the variance,
+/// and a training step would observe them anew as well. In a range of the former scale, weights of the new one would
+/// lie between other integers than those that training found.
+void observe_weights(const TrainedNetwork& network, NamedTensors& estimated, Session& session, const Tensor& images) {
+  RunRequest request{.training = true};
+  std::vector<std::string> ranges;
+  for (const Node* node : network.training.graph.nodes()) {
+    const auto* quantizer = node->as<quantize::FakeQuant>();
+    if (quantizer == nullptr || !quantizer->learns_range()) continue;
+    if (!quantize::traits_of(quantizer->attributes().range).follows_tensor()) continue;
+    request.fetches.push_back(node->output());
+    for (const int bound : {1, 2}) ranges.push_back(node->input(bound).node->name());
+  }
+  if (ranges.empty()) return;
+  Safetensors checkpoint = network.checkpoint;
+  put_back(checkpoint, estimated);
+  set_to(network, checkpoint, session);
+  session.run(request, {{network.training.images, images}});
+  for (const std::string& name : ranges) estimated.emplace(name, session.variable(name).clone());
 }
 
 }  // namespace
@@ -128,37 +156,38 @@ NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::
     if (observer.wants_to_stop()) throw Stopped();
     // What a step in training mode changes (ranges, the moving statistics) must not reach the next batch; nor may a
     // delay pass that the run has not reached.
-    session.restore(network.checkpoint, Session::Restore::kVariables, "the run");
-    session.set_quantization_step(std::max<std::int64_t>(network.quantization_step - 1, 0));
+    set_to(network, network.checkpoint, session);
     const std::vector<Tensor> seen = session.run(request, {{images, loader.next().images}}).fetched;
     for (std::size_t i = 0; i < statistics.size(); ++i)
       statistics[i].pooled.add(statistics[i].rows(), seen[2 * i].values<float>(), seen[2 * i + 1].values<float>());
     observer.on_batch(batch, batches);
   }
-  return finite_tensors(statistics, network.checkpoint.tensors);
+  NamedTensors estimated = finite_tensors(statistics, network.checkpoint.tensors);
+  observe_weights(network, estimated, session, loader.next().images);
+  return estimated;
 }
 
-void keep_moving(Safetensors& checkpoint, const NamedTensors& moving) {
-  for (const auto& [name, tensor] : moving) checkpoint.tensors.insert_or_assign(kept_name(name), tensor);
+void keep_trained(Safetensors& checkpoint, const NamedTensors& trained) {
+  for (const auto& [name, tensor] : trained) checkpoint.tensors.insert_or_assign(kept_name(name), tensor);
 }
 
 void put_estimated(Safetensors& checkpoint, const NamedTensors& estimated) {
-  NamedTensors moving;
-  for (const auto& [name, tensor] : estimated) moving.emplace(name, checkpoint.tensors.at(name));
-  keep_moving(checkpoint, moving);
+  NamedTensors trained;
+  for (const auto& [name, tensor] : estimated) trained.emplace(name, checkpoint.tensors.at(name));
+  keep_trained(checkpoint, trained);
   put_back(checkpoint, estimated);
 }
 
-NamedTensors take_moving(Safetensors& checkpoint) {
-  NamedTensors moving;
+NamedTensors take_trained(Safetensors& checkpoint) {
+  NamedTensors trained;
   for (const auto& [name, tensor] : checkpoint.tensors)
-    if (name.starts_with(kMovingPrefix)) moving.emplace(name.substr(kMovingPrefix.size()), tensor);
-  for (const auto& [name, tensor] : moving) checkpoint.tensors.erase(kept_name(name));
-  return moving;
+    if (name.starts_with(kTrainedPrefix)) trained.emplace(name.substr(kTrainedPrefix.size()), tensor);
+  for (const auto& [name, tensor] : trained) checkpoint.tensors.erase(kept_name(name));
+  return trained;
 }
 
-void put_back(Safetensors& checkpoint, const NamedTensors& moving) {
-  for (const auto& [name, tensor] : moving) checkpoint.tensors.insert_or_assign(name, tensor);
+void put_back(Safetensors& checkpoint, const NamedTensors& values) {
+  for (const auto& [name, tensor] : values) checkpoint.tensors.insert_or_assign(name, tensor);
 }
 
 }  // namespace miniqat::training

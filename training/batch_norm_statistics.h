@@ -59,25 +59,25 @@ std::int64_t batches_to_see(const TrainedNetwork& network, const datasets::Datas
 
 /// Runs the graph in training mode over shuffled batches of pictures, without augmentation, and returns the pooled
 /// statistics of what each updating batch norm sees, by the names of their moving mean and variance. Every batch meets
-/// the network of the checkpoint. A channel that is constant keeps its variance. Throws Error where no batch norm
+/// the network of the checkpoint. A channel that is constant keeps its variance. Beside these the ranges of quantized
+/// weights, observed with the new statistics, which scale folded weights. Throws Error where no batch norm
 /// updates and for statistics that are not finite, and Stopped where the observer wants it.
 NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::Dataset& train,
                                  const EstimateOptions& options, RunObserver& observer);
 
-// A checkpoint with estimated statistics keeps the moving ones, too, as "moving:<variable>": a run that becomes longer
-// goes on with these, and another estimate begins from them.
+// A checkpoint with estimates keeps what they have replaced, as "trained:<variable>": a run that becomes longer goes on
+// with that, and another estimate begins from it.
 
-/// Adds moving statistics under names that no variable has.
-void keep_moving(Safetensors& checkpoint, const NamedTensors& moving);
+/// Adds what training left under names that no variable has.
+void keep_trained(Safetensors& checkpoint, const NamedTensors& trained);
 
-/// Puts estimated statistics in the place of the moving ones, and keeps these.
+/// Puts estimates in the place of what training left, and keeps that.
 void put_estimated(Safetensors& checkpoint, const NamedTensors& estimated);
 
-/// Takes the moving statistics that were kept out of the checkpoint. By the names of their variables; empty for a
-/// checkpoint without estimated statistics.
-NamedTensors take_moving(Safetensors& checkpoint);
+/// Takes what was kept out of the checkpoint. By the names of the variables; empty for a checkpoint without estimates.
+NamedTensors take_trained(Safetensors& checkpoint);
 
-/// Puts `moving` in the place of the estimated statistics.
-void put_back(Safetensors& checkpoint, const NamedTensors& moving);
+/// Gives variables these values.
+void put_back(Safetensors& checkpoint, const NamedTensors& values);
 
 }  // namespace miniqat::training

@@ -50,7 +50,7 @@ FinishedRun read_finished_run(const std::string& path) {
   run.quantization_step = stored_quantization_step(run.checkpoint, run.source.checkpoint);
   if (const std::string why = why_none_updates(run.training.graph, run.quantization_step); !why.empty())
     fail("the run in ", path, " ", why);
-  put_back(run.checkpoint, take_moving(run.checkpoint));
+  put_back(run.checkpoint, take_trained(run.checkpoint));
   return run;
 }
 

@@ -85,11 +85,11 @@ void RunLife::go_on() {
 void RunLife::restore() {
   const std::string source = run_.checkpoint().string();
   Safetensors content = read_safetensors(run_.checkpoint());
-  moving_ = take_moving(content);
+  trained_ = take_trained(content);
   task_.session.restore(content, Session::Restore::kExact, source);
-  if (moving_.empty() || task_.session.step() >= task_.total_steps) return;
-  put_back(content, moving_);
-  moving_.clear();
+  if (trained_.empty() || task_.session.step() >= task_.total_steps) return;
+  put_back(content, trained_);
+  trained_.clear();
   task_.session.restore(content, Session::Restore::kExact, source);
 }
 
@@ -185,7 +185,7 @@ void RunLife::note_failure(const std::string& text) const {
 
 void RunLife::save() {
   Safetensors content = task_.session.checkpoint();
-  keep_moving(content, moving_);
+  keep_trained(content, trained_);
   run_.metrics().sync();
   write_safetensors(run_.checkpoint(), content);
   note_saved();
@@ -252,26 +252,25 @@ Accuracies RunLife::final_accuracies(bool complete) {
   return accuracies;
 }
 
-/// After the last step. A checkpoint of that step without moving statistics beside the estimated ones is of a process
-/// that was stopped in between.
+/// After the last step. A checkpoint of that step without estimates is of a process that was stopped in between.
 void RunLife::reestimate() {
   Safetensors content = task_.session.checkpoint();
   const TrainedNetwork network{
       .training = task_.training, .checkpoint = content, .quantization_step = task_.session.quantization_step()};
   const EstimateOptions options{.batches = task_.settings.reestimate, .seed = task_.settings.seed};
-  const NamedTensors estimated = estimate_statistics(network, task_.data.train, options, observer_);
-  for (const auto& [name, value] : estimated) {
-    moving_.emplace(name, content.tensors.at(name));
+  for (const auto& [name, value] : estimate_statistics(network, task_.data.train, options, observer_)) {
+    trained_.emplace(name, content.tensors.at(name));
     task_.session.set_variable(name, value);
   }
   save();
-  observer_.say(concat("re-estimated the statistics of ", counted(estimated.size() / 2, "batch norm"), " from ",
+  const std::size_t norms = updating_batch_norms(task_.training.graph, network.quantization_step).size();
+  observer_.say(concat("re-estimated the statistics of ", counted(norms, "batch norm"), " from ",
                        counted(batches_to_see(network, task_.data.train, options), "batch")));
 }
 
 /// False where somebody wants the run to stop before it has them.
 bool RunLife::has_its_statistics() {
-  if (task_.settings.reestimate == 0 || !moving_.empty()) return true;
+  if (task_.settings.reestimate == 0 || !trained_.empty()) return true;
   try {
     reestimate();
     return true;

@@ -69,8 +69,8 @@ class RunLife {
   const SaveInterval save_interval_;
   /// Of the last step; none before the first, unless metrics.jsonl has it.
   std::optional<double> last_loss_;
-  /// After the last step: the moving statistics that estimated ones have replaced, for a longer run.
-  NamedTensors moving_;
+  /// After the last step: what estimates have replaced, for a longer run.
+  NamedTensors trained_;
   std::int64_t saved_step_ = 0;
   SaveInterval::Clock::time_point saved_at_;
   /// The last step whose accuracy metrics.jsonl has.

@@ -15,7 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-const std::vector<std::string> kStatistics = {"conv1/moving_mean", "conv1/moving_variance"};
+/// The statistics, and the ranges of the weights that they scale.
+const std::vector<std::string> kEstimated = {"conv1/moving_mean",       "conv1/moving_variance",
+                                             "conv1/weights_quant/min", "conv1/weights_quant/max",
+                                             "fc/weights_quant/min",    "fc/weights_quant/max"};
 
 class ReestimateTest : public TinyTaskTest {
  protected:
@@ -60,13 +63,13 @@ TEST_F(ReestimateTest, ChangesTheStatisticsAndTheAccuraciesOfTheSummary) {
           std::string(" of 20), before "), "; run directory " + fold + "\n"})
       EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
     const Safetensors after = checkpoint(fold);
-    EXPECT_EQ(after.tensors.size(), before.tensors.size() + 2);
+    EXPECT_EQ(after.tensors.size(), before.tensors.size() + kEstimated.size());
     EXPECT_EQ(after.metadata, before.metadata);
     for (const auto& [name, tensor] : before.tensors) {
-      const bool estimated = std::ranges::count(kStatistics, name) > 0;
+      const bool estimated = std::ranges::count(kEstimated, name) > 0;
       EXPECT_EQ(same(after.tensors.at(name), tensor), !estimated) << name;
       if (estimated) {
-        EXPECT_TRUE(same(after.tensors.at("moving:" + name), tensor)) << name;
+        EXPECT_TRUE(same(after.tensors.at("trained:" + name), tensor)) << name;
       }
     }
     Json expected = former;
@@ -186,9 +189,9 @@ TEST_F(ReestimateTest, ARunThatWasKilledComesToTheSameFiles) {
   // Between the last step and the estimate, stopped by a signal: the checkpoint has the moving averages.
   fs::copy(path("whole"), path("early"));
   Safetensors content = checkpoint("early");
-  for (const std::string& name : kStatistics) {
-    content.tensors.at(name) = content.tensors.at("moving:" + name);
-    content.tensors.erase("moving:" + name);
+  for (const std::string& name : kEstimated) {
+    content.tensors.at(name) = content.tensors.at("trained:" + name);
+    content.tensors.erase("trained:" + name);
   }
   write_safetensors(path("early/checkpoint.safetensors"), content);
   Json stopped = summary("early");
@@ -201,7 +204,7 @@ TEST_F(ReestimateTest, ARunThatWasKilledComesToTheSameFiles) {
 TEST_F(ReestimateTest, ALongerRunGoesOnWithTheMovingAverages) {
   train_norm("run", {"--reestimate", "3"});
   expect_success(resume("run", {"--steps", "20", "--stop-at", "14"}));
-  for (const auto& [name, tensor] : checkpoint("run").tensors) EXPECT_FALSE(name.starts_with("moving:")) << name;
+  for (const auto& [name, tensor] : checkpoint("run").tensors) EXPECT_FALSE(name.starts_with("trained:")) << name;
   expect_success(resume("run"));
   train_norm("whole", {"--reestimate", "3", "--steps", "20"});
   EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("whole"));
@@ -216,7 +219,7 @@ TEST_F(ReestimateTest, ALongerRunGoesOnWithTheMovingAverages) {
 TEST_F(ReestimateTest, AnotherRunStartsFromTheEstimates) {
   train_norm("run", {"--float", "--reestimate", "3"});
   expect_success(train("next", {"--model", "norm.json", "--init-checkpoint", "run", "--freeze-bn-delay", "0"}));
-  EXPECT_TRUE(same(checkpoint("next").tensors.at(kStatistics[0]), checkpoint("run").tensors.at(kStatistics[0])));
+  EXPECT_TRUE(same(checkpoint("next").tensors.at(kEstimated[0]), checkpoint("run").tensors.at(kEstimated[0])));
 }
 
 TEST_F(ReestimateTest, TrainRefusesItWithoutBatchNormsToEstimate) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/engine/session.h"
 #include "layers/layers.h"
 #include "quantize/quantize.h"
@@ -177,9 +180,10 @@ TEST(BatchNormStatistics, EveryBatchMeetsTheNetworkOfTheCheckpoint) {
     RunObserver silent;
     const NamedTensors one = estimate_statistics(network, train, {.batches = 1}, silent);
     const NamedTensors four = estimate_statistics(network, train, {.batches = 4}, silent);
-    ASSERT_EQ(one.size(), 4u);
+    ASSERT_EQ(one.size(), 8u) << "and two ranges";
     int varying = 0;
-    for (const auto& [name, tensor] : one)
+    for (const std::string name : {"a/mm", "a/mv", "b/mm", "b/mv"}) {
+      const Tensor& tensor = one.at(name);
       for (int c = 0; c < 3; ++c) {
         // 4 values a channel in one batch, 16 in four: the unbiased variances differ by their divisors.
         const bool kept = name.ends_with("mv") && tensor.values<float>()[c] == 3;
@@ -187,32 +191,43 @@ TEST(BatchNormStatistics, EveryBatchMeetsTheNetworkOfTheCheckpoint) {
         const double factor = name.ends_with("mv") && !kept ? (16.0 / 15) / (4.0 / 3) : 1;
         EXPECT_FLOAT_EQ(four.at(name).values<float>()[c], tensor.values<float>()[c] * factor) << name;
       }
+    }
     EXPECT_GE(varying, 4);
     // The batch norm has seen what a training step takes in.
     Session session(net.graph);
     session.run({.fetches = {net.logits}, .training = true},
                 {{net.images, Tensor::from<float>({2, 1, 2, 1}, std::vector{3.0f, 200.0f, 3.0f, 200.0f})}});
-    for (const auto& [name, tensor] : one)
+    for (const std::string name : {"a/mm", "a/mv", "b/mm", "b/mv"})
       for (int c = 0; c < 3; ++c) {
-        const float initial = name.ends_with("mv") ? 3 : 1;
-        if (tensor.values<float>()[c] == initial) continue;
-        EXPECT_NEAR(session.variable(name).values<float>()[c], (initial + tensor.values<float>()[c]) / 2, 1e-3) << name;
+        const float initial = name.ends_with("mv") ? 3 : 1, seen = one.at(name).values<float>()[c];
+        if (seen == initial) continue;
+        EXPECT_NEAR(session.variable(name).values<float>()[c], (initial + seen) / 2, 1e-3) << name;
       }
+    // The weights are scaled with the new variance, and lie between the bounds that they have then.
+    float least = 0, most = 0;
+    for (int c = 0; c < 3; ++c) {
+      const float weight = checkpoint.tensors.at("a/weights").values<float>()[c];
+      const float scaled = weight / std::sqrt(one.at("a/mv").values<float>()[c] + 0.001f);
+      least = std::min(least, scaled);
+      most = std::max(most, scaled);
+    }
+    EXPECT_NEAR(value(one, "a/weights_quant/min"), least, 1e-5 * std::abs(least));
+    EXPECT_NEAR(value(one, "a/weights_quant/max"), most, 1e-5 * std::abs(most));
   }
 }
 
-TEST(BatchNormStatistics, ACheckpointKeepsTheMovingOnesBesideTheEstimates) {
+TEST(BatchNormStatistics, ACheckpointKeepsWhatTheyReplace) {
   Safetensors checkpoint;
   checkpoint.tensors.emplace("mean", Tensor::from<float>({1}, std::vector{1.0f}));
   checkpoint.tensors.emplace("weights", Tensor::from<float>({1}, std::vector{2.0f}));
-  EXPECT_TRUE(take_moving(checkpoint).empty());
+  EXPECT_TRUE(take_trained(checkpoint).empty());
   put_estimated(checkpoint, {{"mean", Tensor::from<float>({1}, std::vector{3.0f})}});
   EXPECT_EQ(checkpoint.tensors.size(), 3u);
   EXPECT_EQ(value(checkpoint.tensors, "mean"), 3);
-  EXPECT_EQ(value(checkpoint.tensors, "moving:mean"), 1);
-  const NamedTensors moving = take_moving(checkpoint);
+  EXPECT_EQ(value(checkpoint.tensors, "trained:mean"), 1);
+  const NamedTensors trained = take_trained(checkpoint);
   EXPECT_EQ(checkpoint.tensors.size(), 2u);
-  put_back(checkpoint, moving);
+  put_back(checkpoint, trained);
   EXPECT_EQ(value(checkpoint.tensors, "mean"), 1);
   EXPECT_EQ(value(checkpoint.tensors, "weights"), 2);
 }

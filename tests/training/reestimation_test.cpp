@@ -42,7 +42,7 @@ TEST_F(Reestimation, ARunThatIsStoppedInItGoesOnToTheSameFiles) {
   const testing::RunFiles stopped = train_new("run", with_batch_norm(4), stopping);
   EXPECT_EQ(stopped.summary["complete"], false);
   EXPECT_EQ(stopped.summary["steps"], 12);
-  EXPECT_FALSE(read_safetensors(path("run/checkpoint.safetensors")).tensors.contains("moving:conv1/moving_mean"));
+  EXPECT_FALSE(read_safetensors(path("run/checkpoint.safetensors")).tensors.contains("trained:conv1/moving_mean"));
   EXPECT_NE(stopping.lines.back().find("stopped after step 12 of 12; go on with"), std::string::npos);
   train(with_batch_norm(4), RunDirectory::resume(path("run")), {.resume = true, .begun = with_batch_norm(4)}, second);
   const testing::RunFiles resumed = testing::files_of(path("run"));
