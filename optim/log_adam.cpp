@@ -14,7 +14,7 @@ constexpr double kEpsilon = 1e-12;
 }  // namespace
 
 LogAdam::LogAdam(const LogAdamOptions& options, const Schedule& schedule) : options_(options), schedule_(schedule) {
-  require_rate(options.learning_rate, "range_update_rate");
+  require_rate(options.learning_rate, "range_learning_rate");
   require_memory(options.beta1, "beta1");
   require_memory(options.beta2, "beta2");
 }
@@ -37,7 +37,9 @@ void LogAdam::apply(const VariableUpdate& update) const {
     const double slope = double{g[i]} * w[i];
     m[i] = static_cast<float>(options_.beta1 * m[i] + (1 - options_.beta1) * slope);
     v[i] = static_cast<float>(options_.beta2 * v[i] + (1 - options_.beta2) * slope * slope);
-    w[i] = static_cast<float>(w[i] * std::exp(-rate * m[i] / (std::sqrt(correction * v[i]) + kEpsilon)));
+    const auto moved = static_cast<float>(w[i] * std::exp(-rate * m[i] / (std::sqrt(correction * v[i]) + kEpsilon)));
+    // Neither 0 nor infinite, whatever the rate.
+    if (std::isnormal(moved)) w[i] = moved;
   }
 }
 

@@ -75,7 +75,7 @@ void observe_weights(const TrainedNetwork& network, NamedTensors& estimated, Ses
   std::vector<std::string> ranges;
   for (const Node* node : network.training.graph.nodes()) {
     const auto* quantizer = node->as<quantize::FakeQuant>();
-    if (quantizer == nullptr || !quantizer->learns_range()) continue;
+    if (quantizer == nullptr || !quantizer->observes_range()) continue;
     if (!quantize::traits_of(quantizer->attributes().range).follows_tensor()) continue;
     request.fetches.push_back(node->output());
     for (const int bound : {1, 2}) ranges.push_back(node->input(bound).node->name());

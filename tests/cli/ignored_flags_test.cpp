@@ -47,6 +47,13 @@ TEST_F(IgnoredFlagsTest, OfTrain) {
   refuses({"train", "--model", "tiny.json", "--width", "0.5"}, {"--width", "--model tiny.json"});
   refuses({"train", "--data-dir", "digits"}, {"--data-dir", "--dataset synthetic"});
   refuses({"train", "--symmetric", "--symmetric-weights"}, {"--symmetric-weights", "--symmetric, which includes"});
+  refuses({"train", "--asymmetric-weights"}, {"--asymmetric-weights", "--ranges observed"});
+  refuses({"train", "--ranges", "learned", "--asymmetric-weights", "--symmetric"},
+          {"--asymmetric-weights", "--symmetric"});
+  refuses({"train", "--ranges", "auto", "--asymmetric-weights", "--symmetric-weights"},
+          {"--asymmetric-weights", "--symmetric-weights"});
+  refuses({"train", "--range-learning-rate", "0.01"}, {"--range-learning-rate", "--ranges observed"});
+  refuses({"train", "--float", "--range-learning-rate", "0.01"}, {"--range-learning-rate", "--float"});
   refuses({"train", "--weight-decay", "0", "--decay-all"}, {"--decay-all", "--weight-decay 0"});
   refuses({"train", "--out", ""}, {"--out", "empty"});
   refuses({"train", "--resume", "--out", ""}, {"--out", "empty"});
