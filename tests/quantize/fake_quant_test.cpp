@@ -12,98 +12,19 @@
 #include "core/random.h"
 #include "quantize/affine.h"
 #include "quantize/quantize.h"
+#include "tests/quantize/quantizer_runner.h"
 
 namespace miniqat::quantize::fake_quant_test {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// One FakeQuant with the contexts that a session would make for it: stored range, staged updates and state.
-class Quantizer {
- public:
-  Quantizer(FakeQuantAttributes attributes, Backend backend, DType precision, const Shape& x, const Shape& range)
-      : op_(attributes),
-        fast_(backend == Backend::kFast),
-        min_(range, precision),
-        max_(range, precision),
-        count_(Shape{}, precision),
-        y_(x, precision),
-        precision_(precision) {
-    for (const TensorSpec& spec : op_.saved(std::vector<TensorSpec>{{x, precision}, min_.spec(), max_.spec()}))
-      saved_.emplace_back(spec);
-  }
-
-  void set_range(std::vector<double> min, std::vector<double> max) {
-    min_ = Tensor::from(min_.shape(), min).to(precision_);
-    max_ = Tensor::from(max_.shape(), max).to(precision_);
-  }
-
-  /// Runs forward, then backward on dy, then commits what was staged, as after a training step.
-  void step(const std::vector<double>& x, bool training = true, bool quantizing = true,
-            const std::vector<double>& dy = {}) {
-    const Tensor input = Tensor::from(y_.shape(), x).to(precision_).clone();
-    Tensor new_min = min_.clone(), new_max = max_.clone(), new_count = count_.clone();
-    ForwardContext forward;
-    forward.inputs = {&input, &min_, &max_};
-    forward.outputs = {&y_};
-    if (fast_)
-      for (Tensor& saved : saved_) forward.saved.push_back(&saved);
-    if (training && !op_.traits().updated_inputs.empty()) forward.updates = {&new_min, &new_max};
-    if (!op_.state().empty()) forward.state = {&new_count};
-    forward.training = training;
-    forward.quantizing = quantizing;
-    fast_ ? op_.forward(forward) : op_.reference_forward(forward);
-    if (!dy.empty()) backward(forward, dy);
-    if (!training) return;
-    min_ = new_min;
-    max_ = new_max;
-    count_ = new_count;
-  }
-
-  std::vector<double> y() const { return doubles(y_); }
-  std::vector<double> min() const { return doubles(min_); }
-  std::vector<double> max() const { return doubles(max_); }
-  double count() const { return doubles(count_)[0]; }
-  void set_count(double count) { count_ = Tensor::scalar(count).to(precision_); }
-  std::vector<double> dx, d_min, d_max;
-
- private:
-  static std::vector<double> doubles(const Tensor& tensor) {
-    const Tensor wide = tensor.to(DType::kFloat64);
-    return {wide.values<double>().begin(), wide.values<double>().end()};
-  }
-
-  void backward(const ForwardContext& forward, const std::vector<double>& dy) {
-    const Tensor d_y = Tensor::from(y_.shape(), dy).to(precision_);
-    Tensor d_x(y_.spec()), d_low(min_.spec()), d_high(max_.spec());
-    const bool ends = !op_.attributes().observes_range();
-    const BackwardContext context{&forward, {&d_y}, {&d_x, ends ? &d_low : nullptr, ends ? &d_high : nullptr}};
-    fast_ ? op_.backward(context) : op_.reference_backward(context);
-    dx = doubles(d_x);
-    d_min = doubles(d_low);
-    d_max = doubles(d_high);
-  }
-
-  FakeQuant op_;
-  bool fast_;
-  Tensor min_, max_, count_, y_;
-  DType precision_;
-  std::vector<Tensor> saved_;
-};
-
-struct Way {
-  Backend backend;
-  DType precision;
-};
+using testing::Quantizer;
+using testing::Way;
 
 /// The semantics hold on the fast path and on the reference in both precisions.
-class FakeQuantTest : public ::testing::TestWithParam<Way> {
- protected:
-  Quantizer make(FakeQuantAttributes attributes, const Shape& x, const Shape& range = {}) const {
-    return Quantizer(attributes, GetParam().backend, GetParam().precision, x, range);
-  }
-};
+using FakeQuantTest = testing::QuantizerTest;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 INSTANTIATE_TEST_SUITE_P(Ways, FakeQuantTest,
                          ::testing::Values(Way{Backend::kFast, DType::kFloat32},
@@ -249,53 +170,6 @@ TEST_P(FakeQuantTest, FixedRangesHaveGradients) {
   EXPECT_EQ(quantizer.dx, (Values{1, 2, 4, 8, 16, 32}));
   EXPECT_EQ(quantizer.d_min, Values{0});
   EXPECT_EQ(quantizer.d_max, Values{0});
-}
-
-TEST_P(FakeQuantTest, LearnedRangesCountTheRoundingInside) {
-  Quantizer quantizer = make({.bits = 2, .range = RangeKind::kLearned}, {5});
-  quantizer.set_range({0}, {3});
-  quantizer.step({-1, 0.25, 1.4, 2.5, 4}, true, true, {1, 2, 4, 8, 16});
-  EXPECT_EQ(quantizer.y(), (Values{0, 0, 1, 3, 3}));
-  EXPECT_EQ(quantizer.dx, (Values{0, 2, 4, 8, 0}));
-  // dy (y - x): 2 * -0.25, 4 * -0.4, 8 * 0.5; the range is 3 wide.
-  const double inside = (-0.5 - 1.6 + 4) / 3;
-  EXPECT_NEAR(quantizer.d_min[0], 1 - inside, 1e-6);
-  EXPECT_NEAR(quantizer.d_max[0], 16 + inside, 1e-6);
-  EXPECT_EQ(quantizer.max(), Values{3}) << "only an optimizer moves it";
-}
-
-TEST_P(FakeQuantTest, TheEndsOfALearnedSymmetricRangeShareItsDerivative) {
-  Quantizer quantizer = make({.bits = 2, .narrow_range = true, .symmetric = true, .range = RangeKind::kLearned}, {5});
-  quantizer.set_range({-1}, {1});
-  quantizer.step({-2, -0.6, 0.3, 0.8, 3}, true, true, {1, 2, 4, 8, 16});
-  EXPECT_EQ(quantizer.y(), (Values{-1, -1, 0, 1, 1}));
-  // Inside: 2 * -0.4 + 4 * -0.3 + 8 * 0.2 = -0.4, over 2. So d_min = 1.2 and d_max = 15.8 if they were apart, and the
-  // derivative after the logarithm of the width is 14.6.
-  EXPECT_NEAR(quantizer.d_min[0], -7.3, 1e-5);
-  EXPECT_NEAR(quantizer.d_max[0], 7.3, 1e-5);
-}
-
-TEST_P(FakeQuantTest, TheEndsOfALearnedFullRangeDiffer) {
-  Quantizer quantizer = make({.bits = 2, .symmetric = true, .range = RangeKind::kLearned}, {4});
-  quantizer.set_range({-2}, {1});
-  quantizer.step({-3, -1.75, 0.25, 3}, true, true, {1, 2, 4, 8});
-  EXPECT_EQ(quantizer.y(), (Values{-2, -2, 0, 1}));
-  // Inside: 2 * -0.25 + 4 * -0.25 = -1.5, over 3; -2 * (1 + 0.5) + 1 * (8 - 0.5) = 4.5.
-  EXPECT_NEAR(quantizer.d_min[0], 4.5 / (2 * -2), 1e-5);
-  EXPECT_NEAR(quantizer.d_max[0], 4.5 / 2, 1e-5);
-}
-
-TEST_P(FakeQuantTest, LearnedRangesPerChannelEmptyOrNotYet) {
-  Quantizer quantizer = make({.bits = 2, .per_channel = true, .range = RangeKind::kLearned}, {2, 2}, {2});
-  quantizer.set_range({0, 0}, {3, 0});
-  quantizer.step({1.25, 5, 4, -5}, true, true, {3, 2, 5, 4});
-  EXPECT_NEAR(quantizer.d_min[0], 0.25, 1e-6);
-  EXPECT_NEAR(quantizer.d_max[0], 5 - 0.25, 1e-6);
-  EXPECT_EQ(quantizer.d_min[1], 0) << "of a range of zeros";
-  EXPECT_EQ(quantizer.d_max[1], 0);
-  quantizer.step({1.25, 5, 4, -5}, true, false, {3, 2, 5, 4});
-  EXPECT_EQ(quantizer.d_min, (Values{0, 0})) << "it does not quantize yet";
-  EXPECT_EQ(quantizer.d_max, (Values{0, 0}));
 }
 
 TEST_P(FakeQuantTest, FixedRangesPerChannel) {
