@@ -18,5 +18,6 @@ void add_verify(CommandLine& program);
 void add_bench(CommandLine& program);
 void add_calibrate(CommandLine& program);
 void add_reestimate(CommandLine& program);
+void add_sensitivity(CommandLine& program);
 
 }  // namespace miniqat::cli

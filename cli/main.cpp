@@ -113,6 +113,7 @@ void add_commands(CLI::App& program) {
   add_train(line);
   add_calibrate(line);
   add_reestimate(line);
+  add_sensitivity(line);
   add_eval(line);
   add_rewrite(line);
   add_run(line);

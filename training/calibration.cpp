@@ -10,8 +10,8 @@
 #include "datasets/loader.h"
 #include "quantize/quantization.h"
 #include "quantize/rewrite/rewrite.h"
+#include "training/float_run.h"
 #include "training/memory.h"
-#include "training/model_source.h"
 #include "training/percent.h"
 #include "training/rewrite_check.h"
 #include "training/run_source.h"
@@ -20,48 +20,6 @@
 
 namespace miniqat::training {
 namespace {
-
-/// A float run as it is found.
-struct FloatRun {
-  TrainSettings settings;
-  Graph training;
-  Classifier evaluation;
-  Safetensors checkpoint;
-  std::string checkpoint_name;
-  std::string note;
-};
-
-FloatRun read_float_run(const std::string& path) {
-  const RunDirectory run = RunDirectory::open(path);
-  FloatRun result;
-  settings_from_json(read_json(run.config()), result.settings, run.config().string());
-  const std::string source = run.eval_graph().string();
-  result.evaluation = find_classifier(read_network(source), source);
-  result.training = read_network(run.train_graph());
-  for (const Node* node : result.evaluation.graph.nodes())
-    if (node->as<quantize::FakeQuant>() != nullptr)
-      fail("the run in ", path, " is quantized already (", quantize::quantization_of(result.evaluation.graph).label(),
-           ", by ", describe(*node),
-           " and others): calibration starts from a float run, as `miniqat train --float` makes it");
-  const TrainedVariables variables = trained_variables(path);
-  result.note = variables.note;
-  result.checkpoint_name = variables.file.string();
-  result.checkpoint = read_safetensors(variables.file);
-  return result;
-}
-
-/// What the rewritten graph has and the float one has not must be the quantizers' own; fresh statistics of a batch
-/// norm, say, would make any range worthless.
-void take_over(Session& session, const FloatRun& source) {
-  const Session::RestoreReport report =
-      session.restore(source.checkpoint, Session::Restore::kByName, source.checkpoint_name);
-  for (const std::string& name : report.fresh) {
-    const Node* owner = session.graph().find(scope_of(name));
-    if (owner == nullptr || owner->as<quantize::FakeQuant>() == nullptr)
-      fail(source.checkpoint_name, ": the rewritten graph needs \"", name,
-           "\", which this run does not have; only training can give it (train --init-checkpoint)");
-  }
-}
 
 /// From a float run to a quantized one.
 class Calibration {
@@ -79,16 +37,9 @@ class Calibration {
     check_dataset(settings_.dataset, request.data_dir);
     settings_.threads = request.threads == 0 ? default_thread_count() : request.threads;
     set_thread_count(static_cast<int>(settings_.threads));
-    const std::string graph = RunDirectory::open(request.run).eval_graph().string();
-    datasets::LoadOptions options;
-    options.accept = [&](const Shape& example) {
-      require_pictures_fit(source_.evaluation, example, settings_.dataset, graph);
-    };
-    data_ = datasets::load(settings_.dataset, settings_.data_dir, options);
+    data_ = load_data(source_, settings_.dataset, settings_.data_dir);
     // Other data have nothing to do with those that the run chose by.
     if (settings_.dataset != source_.settings.dataset) settings_.validation = 0;
-    data_ = with_validation_part(data_, settings_);
-    require_fit(source_.evaluation, data_.train, graph);
     batch_size_ = source_.evaluation.images.shape()[0];
     batches_ = std::min(calibrate_.batches, data_.train.size() / batch_size_);
   }

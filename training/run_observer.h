@@ -14,7 +14,7 @@ namespace miniqat::training {
 class RunDirectory;
 struct TrainingTask;
 
-/// The observer of a calibration or re-estimation wanted it to stop.
+/// The observer of a calibration, re-estimation or measurement wanted it to stop.
 class Stopped : public Error {
  public:
   Stopped() : Error("stopped") {}
@@ -33,8 +33,8 @@ struct StepReport {
   double seconds_left = 0;
 };
 
-/// Hears what a training, a calibration or a re-estimation has to say, and may end it. Does nothing by itself: whoever
-/// has a terminal overrides what belongs there. Called in the thread of the run, between two steps.
+/// Hears what a training, a calibration, a re-estimation or a measurement has to say, and may end it. Does nothing by
+/// itself: whoever has a terminal overrides what belongs there. Called in the thread of the run, between two steps.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
@@ -46,6 +46,8 @@ class RunObserver {
   virtual void on_step(const StepReport&) {}
   /// `done` of `total` batches that a calibration or re-estimation looks at.
   virtual void on_batch(std::int64_t /*done*/, std::int64_t /*total*/) {}
+  /// `done` of `total` evaluations of a measurement of sensitivity, and what comes next.
+  virtual void on_evaluation(std::int64_t /*done*/, std::int64_t /*total*/, const std::string& /*next*/) {}
   /// For people, one line or several, without the end of the last one: the accuracy after an epoch, say.
   virtual void say(const std::string&) {}
   /// A line that begins with "warning: " or "note: ": the run goes on, but may not be what was meant.

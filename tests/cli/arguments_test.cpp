@@ -87,8 +87,8 @@ std::vector<std::string> flags_with_values(const std::string& help) {
 TEST_F(ArgumentsTest, NoFlagTakesAnEmptyValue) {
   OneIn chosen(1);
   std::size_t checked = 0;
-  for (const std::string command :
-       {"train", "calibrate", "reestimate", "eval", "rewrite", "run", "inspect", "models", "export", "verify", "bench"})
+  for (const std::string command : {"train", "calibrate", "reestimate", "sensitivity", "eval", "rewrite", "run",
+                                    "inspect", "models", "export", "verify", "bench"})
     for (const std::string& flag : flags_with_values(program({command, "--help"}).out)) {
       ++checked;
       if (!chosen()) continue;

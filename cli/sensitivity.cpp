@@ -1,0 +1,186 @@
+#include "training/sensitivity.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/flag_checks.h"
+#include "cli/interrupt.h"
+#include "cli/print_note.h"
+#include "cli/progress_line.h"
+#include "cli/sensitivity_table.h"
+#include "cli/setting_flags.h"
+#include "core/quote.h"
+#include "training/run_directory.h"
+#include "training/run_lock.h"
+#include "training/sensitivity_json.h"
+#include "training/threads_help.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// How quantizers are, but for their widths, and without what serves training or the tensors between layers.
+struct MeasuredRewrite : RewriteSettings {
+  template <class Visitor>
+  static void visit(Visitor&& visitor) {
+    constexpr std::string_view kFields[] = {"per_channel",        "symmetric", "symmetric_weights", "ranges",
+                                            "asymmetric_weights", "scope",     "full_range_weights"};
+    visit_rewrite_options([&](const char* name, auto access, const char* help) {
+      if (std::ranges::count(kFields, name) > 0) visitor(name, access, help);
+    });
+  }
+};
+
+struct SensitivityArguments {
+  SensitivityRequest request;
+  std::string out;
+  bool overwrite = false;
+  bool verbose = false;
+};
+
+/// Where the files go: locked, and known to take them before minutes of evaluations.
+class SensitivityFiles {
+ public:
+  SensitivityFiles(const fs::path& path, bool overwrite)
+      : lock_(path, RunLock::Directory::kMake), table_(path / "sensitivity.json"), bits_(path / "bits.json") {
+    std::error_code failure;
+    if (fs::exists(path / "config.json", failure))
+      fail(path.string(), " holds a run (config.json): give another --out");
+    for (const fs::path& file : {table_, bits_})
+      if (!overwrite && fs::exists(file, failure))
+        fail(file.string(), " is there already: give another --out, or --overwrite to replace it");
+  }
+
+  void write(const Sensitivity& sensitivity, const SensitivityRequest& request) const {
+    // Widths of an earlier measurement must not stay beside this one.
+    std::error_code failure;
+    fs::remove(bits_, failure);
+    write_json(table_, sensitivity_to_json(sensitivity, request));
+    if (sensitivity.choice) write_json(bits_, quantize::layer_bits_to_json(sensitivity.choice->layers));
+  }
+
+  const fs::path& table() const { return table_; }
+  const fs::path& bits() const { return bits_; }
+
+ private:
+  const RunLock lock_;
+  const fs::path table_;
+  const fs::path bits_;
+};
+
+class SensitivityDisplay : public RunObserver {
+ public:
+  void say(const std::string& text) override {
+    line_.clear();
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  }
+  void warn(const std::string& text) override { print_note(text); }
+  /// Five lines where there is no terminal.
+  void on_evaluation(std::int64_t done, std::int64_t total, const std::string& next) override {
+    const std::string count = concat("evaluation ", done, "/", total);
+    line_.show(concat(count, next.empty() ? "" : ": ", printable(next)));
+    const bool quarter = done % std::max<std::int64_t>(total / 4, 1) == 0;
+    if (done == total || (!line_.on_terminal() && quarter)) say(count);
+  }
+  bool wants_to_stop() override { return InterruptGuard::requested(); }
+
+ private:
+  ProgressLine line_{stdout};
+};
+
+void print_choice(const SensitivityArguments& arguments, const Sensitivity& result, const SensitivityFiles& files,
+                  const std::string& rewrite_flags) {
+  const SensitivityRequest& request = arguments.request;
+  std::printf("%s", choice_text(result).c_str());
+  std::printf("to use them: miniqat calibrate --run %s%s%s --bits-config %s%s --out PTQ\n",
+              printable(request.run).c_str(), request.data_dir.empty() ? "" : " --data-dir ",
+              printable(request.data_dir).c_str(), printable(files.bits().string()).c_str(),
+              printable(rewrite_flags).c_str());
+}
+
+void measure_run(const SensitivityArguments& arguments, const std::string& rewrite_flags) {
+  const InterruptGuard interrupts;
+  const BrokenPipeGuard broken_pipes;
+  const SensitivityFiles files(arguments.out, arguments.overwrite);
+  SensitivityDisplay display;
+  try {
+    const Sensitivity result = measure_sensitivity(arguments.request, display);
+    files.write(result, arguments.request);
+    constexpr std::size_t kRows = 20;
+    std::printf("\n%s\n%s", sensitivity_table(result, arguments.verbose ? 0 : kRows).c_str(),
+                together_table(result).c_str());
+    if (result.choice) print_choice(arguments, result, files, rewrite_flags);
+    std::printf("done in %.1f s; %s has all figures\n", result.seconds, printable(files.table().string()).c_str());
+  } catch (const training::Stopped&) {
+    InterruptGuard::check();
+  }
+}
+
+/// Those that were given, as `calibrate` takes them.
+std::string text_of(const SettingFlags<MeasuredRewrite>& flags, const MeasuredRewrite& rewrite) {
+  std::string text;
+  const Json json = settings_to_json(rewrite);
+  for (const auto& item : json.items()) {
+    if (!flags.was_given(item.key())) continue;
+    const Json& value = item.value();
+    text += concat(" ", flag_of(item.key()));
+    if (value.is_string()) text += " " + value.get<std::string>();
+    if (value == false) text += "=false";
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_sensitivity(CommandLine& program) {
+  Command command = program.command(
+      "sensitivity", "Find the layers of a float run that quantization hurts most, and choose the bits of each layer");
+  const auto arguments = std::make_shared<SensitivityArguments>();
+  SensitivityRequest& request = arguments->request;
+  command.option("--run", request.run, "the directory of a float run").required();
+  command.option("--out", arguments->out, "the directory for sensitivity.json and bits.json").required();
+  command.option("--bits", request.bits, "the widths to try, 2..16 each, separated by commas")
+      .separated_by(',')
+      .shown_default("2,3,4,8");
+  command.option("--dataset", request.dataset, "a data set; left out: the run's own");
+  command.option("--data-dir", request.data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command.option("--threads", request.threads, kThreadsHelp).in_range(0, 1024);
+  command.flag("--overwrite", arguments->overwrite, "replace the sensitivity.json and bits.json that are in --out");
+  command.flag("--verbose", arguments->verbose, "print all rows of the table, not only the first 20");
+  command
+      .option(
+          "--average-bits", request.budget.average_bits,
+          "write bits.json, for --bits-config, with at most so many bits, averaged over weights, and over activations. "
+          "Loss increases of single quantizers are taken to add up: from the widest width on, always the step down "
+          "with the least increase per bit saved, until the budget holds")
+      .heading("Choice");
+  command.option("--bytes", request.budget.bytes, "the same with weights that take at most so many bytes, packed")
+      .heading("Choice");
+  command
+      .option("--activation-bits", request.budget.activation_bits,
+              "with --bytes: the width of all activations, one of --bits; left out: the widest of them")
+      .heading("Choice");
+  const auto flags = std::make_shared<SettingFlags<SensitivitySettings>>(command, "Pictures");
+  const auto rewrite_flags = std::make_shared<SettingFlags<MeasuredRewrite>>(command, "Quantization");
+  command.action([arguments, flags, rewrite_flags] {
+    flags->apply(arguments->request.settings);
+    MeasuredRewrite rewrite;
+    rewrite_flags->apply(rewrite);
+    refuse_ignored_symmetry(*rewrite_flags, rewrite);
+    arguments->request.rewrite = rewrite;
+    arguments->request.check();
+    measure_run(*arguments, text_of(*rewrite_flags, rewrite));
+  });
+}
+
+}  // namespace miniqat::cli

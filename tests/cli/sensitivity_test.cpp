@@ -1,0 +1,202 @@
+// `miniqat sensitivity`: which layers quantization hurts, and bits for each of them that `--bits-config` takes.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing::sensitivity_test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+class SensitivityProgramTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    place_ = new TempDir;
+    write_tiny_digits(*place_, "digits", 96, 60);
+    place_->write("tiny.json", tiny_classifier());
+    expect_success(in_place({"train", "--float", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits",
+                             "--epochs", "6", "--threads", "1", "--out", "float"}));
+  }
+  static void TearDownTestSuite() { delete place_; }
+
+  static Outcome in_place(const Arguments& line) { return miniqat(line, place_->path()); }
+  static Outcome sensitivity(const std::string& out, const Arguments& more = {}) {
+    Arguments line = {"sensitivity", "--run", "float", "--out", out, "--threads", "1", "--batches", "8"};
+    const auto adds = [&](const std::string& flag, const std::string& value) {
+      if (std::ranges::count(more, flag) == 0) line.insert(line.end(), {flag, value});
+    };
+    adds("--bits", "2,3,8");
+    adds("--pictures", "40");
+    line.insert(line.end(), more.begin(), more.end());
+    return in_place(line);
+  }
+  static Json json(const std::string& file) { return Json::parse(bytes_of(place_->path() / file)); }
+  static bool exists(const std::string& file) { return fs::exists(place_->path() / file); }
+
+  static TempDir* place_;
+};
+TempDir* SensitivityProgramTest::place_ = nullptr;
+
+bool has(const Outcome& outcome, const std::string& text) { return outcome.out.find(text) != std::string::npos; }
+
+TEST_F(SensitivityProgramTest, PrintsATableWithTheWorstFirst) {
+  const Outcome outcome = sensitivity("table");
+  expect_success(outcome);
+  for (const char* text : {"4 quantizers of layers, 8 batches of 4 training pictures for calibration, 40 others for "
+                           "evaluation\n",
+                           "evaluation 0/19\n", "evaluation 19/19\n", "quantized alone  bits  loss increase",
+                           "\nfloat ", "\n8 bits ", "\n2 bits ", "table/sensitivity.json has all figures\n"})
+    EXPECT_TRUE(has(outcome, text)) << text << " in\n" << outcome.out;
+  EXPECT_FALSE(exists("table/bits.json"));
+  EXPECT_FALSE(exists("table/.lock"));
+  const Json report = json("table/sensitivity.json");
+  EXPECT_EQ(report["bits"], Json({8, 3, 2}));
+  EXPECT_EQ(report["pictures"], 40);
+  EXPECT_EQ(report["choice"], nullptr);
+  std::string worst;
+  double highest = -1;
+  ASSERT_EQ(report["quantizers"].size(), 4u);
+  for (const Json& one : report["quantizers"])
+    for (const Json& measurement : one["alone"]) {
+      EXPECT_NEAR(measurement["loss_increase"],
+                  measurement["loss"].get<double>() - report["float"]["loss"].get<double>(), 1e-12);
+      if (measurement["loss_increase"] <= highest) continue;
+      highest = measurement["loss_increase"];
+      worst = one["layer"].get<std::string>();
+    }
+  const std::size_t head = outcome.out.find("\nlayer ");
+  const std::string first = outcome.out.substr(outcome.out.find('\n', head + 1) + 1);
+  EXPECT_TRUE(first.starts_with(worst)) << first;
+}
+
+TEST_F(SensitivityProgramTest, RowsBeyondTwentyNeedVerbose) {
+  const Outcome brief = sensitivity("brief", {"--bits", "2,3,4,5,6,7,8"});
+  expect_success(brief);
+  EXPECT_TRUE(has(brief, "... 8 rows more with --verbose\n")) << brief.out;
+  const Outcome verbose = sensitivity("verbose", {"--bits", "2,3,4,5,6,7,8", "--verbose"});
+  EXPECT_FALSE(has(verbose, "more with --verbose")) << verbose.out;
+  EXPECT_EQ(std::ranges::count(verbose.out, '\n'), std::ranges::count(brief.out, '\n') + 7);
+}
+
+TEST_F(SensitivityProgramTest, TheFrontLeadsFromTheWidestToTheNarrowest) {
+  expect_success(sensitivity("front"));
+  const Json report = json("front/sensitivity.json");
+  const Json& front = report["front"];
+  ASSERT_EQ(front.size(), 5u);
+  EXPECT_EQ(front[0]["layer"], nullptr);
+  EXPECT_EQ(front[0]["bits"], 8);
+  EXPECT_EQ(front[0]["bytes"], 36 + 640);
+  EXPECT_EQ(front[4]["bytes"], 9 + 160);
+  EXPECT_EQ(front[4]["average_bits"], 2);
+  for (std::size_t i = 1; i < front.size(); ++i) {
+    EXPECT_LT(front[i]["bytes"], front[i - 1]["bytes"]);
+    EXPECT_GE(front[i]["loss_increase"], front[i - 1]["loss_increase"]);
+  }
+  EXPECT_EQ(report["activation_front"].size(), 5u);
+  EXPECT_FALSE(report["activation_front"][0].contains("bytes"));
+}
+
+/// The bits of each quantizer that a rewrite with this file has.
+TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
+  for (const Arguments& budget : {Arguments{"--average-bits", "3"}, {"--bytes", "300"}}) {
+    const std::string out = "choice" + budget[0];
+    const Outcome outcome = sensitivity(out, budget);
+    expect_success(outcome);
+    EXPECT_TRUE(has(outcome, "\nchosen widths ")) << outcome.out;
+    EXPECT_TRUE(has(outcome, "calibrate --run float --bits-config " + out + "/bits.json --out PTQ\n")) << outcome.out;
+    const Json bits = json(out + "/bits.json"), report = json(out + "/sensitivity.json");
+    EXPECT_EQ(bits, report["choice"]["bits_config"]);
+    const Outcome rewrite = in_place({"rewrite", "--graph", "float/eval_graph.json", "--mode", "eval", "--bits-config",
+                                      out + "/bits.json", "--out", out + ".json"});
+    expect_success(rewrite);
+    std::int64_t weight_bytes = 0;
+    const Json graph = json(out + ".json");
+    for (const Json& node : graph["nodes"]) {
+      if (node["op"] != "FakeQuant") continue;
+      const std::string name = node["name"], scope = name.substr(0, name.find('/'));
+      const Json& layer = bits[scope == "fc" ? "fc/MatMul" : "conv1/Conv2D"];
+      const bool weights = name.ends_with("/weights_quant");
+      EXPECT_EQ(node["attrs"]["bits"], layer[weights ? "weight_bits" : "activation_bits"]) << name;
+      if (weights) weight_bytes += (node["attrs"]["bits"].get<std::int64_t>() * (scope == "fc" ? 640 : 36) + 7) / 8;
+      if (!weights && budget[0] == "--bytes") {
+        EXPECT_EQ(node["attrs"]["bits"], 8);
+      }
+    }
+    EXPECT_EQ(report["choice"]["weight_bytes"], weight_bytes);
+    EXPECT_LE(weight_bytes, budget[0] == "--bytes" ? 300 : 676 * 3 / 8 + 1);
+    const Outcome calibrate = in_place({"calibrate", "--run", "float", "--threads", "1", "--batches", "8",
+                                        "--bits-config", out + "/bits.json", "--out", out + "-run"});
+    expect_success(calibrate);
+  }
+}
+
+TEST_F(SensitivityProgramTest, FilesAreReplacedOnlyIfAsked) {
+  expect_success(sensitivity("again", {"--average-bits", "3", "--per-channel"}));
+  EXPECT_TRUE(json("again/sensitivity.json")["per_channel"]);
+  expect_error(sensitivity("again"), 1, {"again/sensitivity.json is there already", "--overwrite"});
+  expect_success(sensitivity("again", {"--overwrite"}));
+  EXPECT_FALSE(exists("again/bits.json")) << "widths of an earlier measurement";
+  fs::remove(place_->path() / "again/sensitivity.json");
+  place_->write("again/bits.json", "{}");
+  expect_error(sensitivity("again"), 1, {"again/bits.json is there already"});
+  expect_error(sensitivity("float", {"--overwrite"}), 1, {"float holds a run (config.json): give another --out"});
+  EXPECT_TRUE(exists("float/config.json"));
+}
+
+TEST_F(SensitivityProgramTest, SaysWhatIsWrong) {
+  const auto refuses = [&](const Arguments& more, const std::vector<std::string>& parts) {
+    const Outcome outcome = sensitivity("no", more);
+    expect_error(outcome, 2, parts);
+    EXPECT_EQ(outcome.out, "") << "found out before anything was computed";
+  };
+  refuses({"--bits", "1,4"}, {"--bits must be 2 to 16 each, not 1"});
+  refuses({"--bits", "4,17"}, {"--bits must be 2 to 16 each, not 17"});
+  refuses({"--bits", "4,8,4"}, {"--bits names 4 twice"});
+  refuses({"--bits", "3.5"}, {"--bits", "3.5"});
+  refuses({"--bits", ""}, {"--bits must not be empty"});
+  refuses({"--pictures", "0"}, {"--pictures must be at least 1, got 0"});
+  expect_error(in_place({"sensitivity", "--run", "float", "--out", "no", "--batches", "0"}), 2,
+               {"--batches must be at least 1, got 0"});
+  refuses({"--seed", "-1"}, {"--seed must not be negative, got -1"});
+  refuses({"--average-bits", "4", "--bytes", "500"}, {"one of --average-bits and --bytes"});
+  for (const char* average : {"1.9", "nan", "-3"})
+    refuses({"--average-bits", average}, {"--average-bits ", " is impossible: the fewest of --bits is 2"});
+  for (const char* bytes : {"168", "0", "-5"})
+    refuses({"--bytes", bytes}, {"--bytes ", " is impossible: with 2 bits", "the weights take 169 bytes"});
+  refuses({"--activation-bits", "8"}, {"--activation-bits goes with --bytes"});
+  refuses({"--bytes", "500", "--activation-bits", "4"}, {"--activation-bits 4 is not among --bits"});
+  refuses({"--symmetric", "--symmetric-weights"}, {"--symmetric-weights has no effect"});
+  refuses({"--scope", "conv"}, {"--scope \"conv\"", "did you mean \"conv1\"?"});
+  refuses({"--dataset", "cifar"}, {"unknown data set \"cifar\""});
+  for (const char* flag : {"--weight-bits", "--bits-config", "--ema-decay", "--quant-delay", "--method"})
+    refuses({flag, "4"}, {"unknown argument", flag});
+  expect_error(in_place({"sensitivity", "--run", "nowhere", "--out", "no"}), 1, {"nowhere holds no run"});
+  expect_error(sensitivity("no", {"--dataset", "synthetic"}), 1, {"[4,8,8,1]", "synthetic", "[28,28,1]"});
+  expect_error(sensitivity("digits/train-labels-idx1-ubyte/no"), 1, {"cannot make the run directory"});
+  EXPECT_FALSE(exists("no"));
+}
+
+TEST_F(SensitivityProgramTest, StartsFromATrainedFloatRun) {
+  expect_success(in_place({"calibrate", "--run", "float", "--out", "quantized", "--threads", "1", "--batches", "1"}));
+  expect_error(in_place({"sensitivity", "--run", "quantized", "--out", "no"}), 1,
+               {"run in quantized is quantized already (W8A8", "give a float run"});
+  const fs::path half = place_->path() / "half";
+  fs::copy(place_->path() / "float", half);
+  fs::remove(half / "summary.json");
+  const Outcome outcome = in_place({"sensitivity", "--run", "half", "--out", "half-table", "--threads", "1", "--bits",
+                                    "8", "--pictures", "4", "--batches", "1"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("note: the run in half is unfinished"), std::string::npos) << outcome.err;
+  fs::remove(half / "checkpoint.safetensors");
+  expect_error(in_place({"sensitivity", "--run", "half", "--out", "no"}), 1, {"half has no checkpoint yet"});
+  EXPECT_FALSE(exists("no"));
+}
+
+}  // namespace
+}  // namespace miniqat::testing::sensitivity_test
