@@ -12,85 +12,15 @@
 #include "core/random.h"
 #include "quantize/affine.h"
 #include "quantize/quantize.h"
+#include "tests/quantize/quantizer_steps.h"
 
 namespace miniqat::quantize::fake_quant_test {
 namespace {
 
+using testing::Quantizer;
+
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// One FakeQuant with the contexts that a session would make for it: stored range, staged updates and state.
-class Quantizer {
- public:
-  Quantizer(FakeQuantAttributes attributes, Backend backend, DType precision, const Shape& x, const Shape& range)
-      : op_(attributes),
-        fast_(backend == Backend::kFast),
-        min_(range, precision),
-        max_(range, precision),
-        count_(Shape{}, precision),
-        y_(x, precision),
-        precision_(precision) {
-    for (const TensorSpec& spec : op_.saved(std::vector<TensorSpec>{{x, precision}, min_.spec(), max_.spec()}))
-      saved_.emplace_back(spec);
-  }
-
-  void set_range(std::vector<double> min, std::vector<double> max) {
-    min_ = Tensor::from(min_.shape(), min).to(precision_);
-    max_ = Tensor::from(max_.shape(), max).to(precision_);
-  }
-
-  /// Runs forward, then backward on dy, then commits what was staged, as after a training step.
-  void step(const std::vector<double>& x, bool training = true, bool quantizing = true,
-            const std::vector<double>& dy = {}) {
-    const Tensor input = Tensor::from(y_.shape(), x).to(precision_).clone();
-    Tensor new_min = min_.clone(), new_max = max_.clone(), new_count = count_.clone();
-    ForwardContext forward;
-    forward.inputs = {&input, &min_, &max_};
-    forward.outputs = {&y_};
-    if (fast_)
-      for (Tensor& saved : saved_) forward.saved.push_back(&saved);
-    if (training && !op_.traits().updated_inputs.empty()) forward.updates = {&new_min, &new_max};
-    if (!op_.state().empty()) forward.state = {&new_count};
-    forward.training = training;
-    forward.quantizing = quantizing;
-    fast_ ? op_.forward(forward) : op_.reference_forward(forward);
-    if (!dy.empty()) backward(forward, dy);
-    if (!training) return;
-    min_ = new_min;
-    max_ = new_max;
-    count_ = new_count;
-  }
-
-  std::vector<double> y() const { return doubles(y_); }
-  std::vector<double> min() const { return doubles(min_); }
-  std::vector<double> max() const { return doubles(max_); }
-  double count() const { return doubles(count_)[0]; }
-  void set_count(double count) { count_ = Tensor::scalar(count).to(precision_); }
-  std::vector<double> dx, d_min, d_max;
-
- private:
-  static std::vector<double> doubles(const Tensor& tensor) {
-    const Tensor wide = tensor.to(DType::kFloat64);
-    return {wide.values<double>().begin(), wide.values<double>().end()};
-  }
-
-  void backward(const ForwardContext& forward, const std::vector<double>& dy) {
-    const Tensor d_y = Tensor::from(y_.shape(), dy).to(precision_);
-    Tensor d_x(y_.spec()), d_low(min_.spec()), d_high(max_.spec());
-    const bool fixed = op_.attributes().range == RangeKind::kFixed;
-    const BackwardContext context{&forward, {&d_y}, {&d_x, fixed ? &d_low : nullptr, fixed ? &d_high : nullptr}};
-    fast_ ? op_.backward(context) : op_.reference_backward(context);
-    dx = doubles(d_x);
-    d_min = doubles(d_low);
-    d_max = doubles(d_high);
-  }
-
-  FakeQuant op_;
-  bool fast_;
-  Tensor min_, max_, count_, y_;
-  DType precision_;
-  std::vector<Tensor> saved_;
-};
 
 struct Way {
   Backend backend;
