@@ -15,7 +15,7 @@ void refuse_ignored_symmetry(const Flags& flags, const Options& options) {
   if (!flags.was_given("asymmetric_weights") || !options.asymmetric_weights) return;
   if (options.symmetric || options.symmetric_weights)
     training::refuse_ignored("--asymmetric-weights", options.symmetric ? "--symmetric" : "--symmetric-weights");
-  if (options.ranges == quantize::RangeChoice::kObserved)
+  if (options.ranges == quantize::RangeChoice::kObserved && options.bits_config.empty())
     training::refuse_ignored("--asymmetric-weights", "--ranges observed, whose weights are asymmetric");
 }
 

@@ -17,8 +17,9 @@ void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settin
       [&](const char* setting, auto, const char*) { refuse(setting, settings.float_only, "--float"); });
   refuse_ignored_symmetry(flags, settings.rewrite);
   refuse("range_learning_rate", settings.float_only, "--float");
-  const bool none_is_learned =
-      settings.rewrite.ranges == quantize::RangeChoice::kObserved && settings.rewrite.bits_config.empty();
+  // A graph file may have learned ranges already.
+  const bool none_is_learned = settings.rewrite.ranges == quantize::RangeChoice::kObserved &&
+                               settings.rewrite.bits_config.empty() && !is_graph_file(settings.model);
   refuse("range_learning_rate", none_is_learned, "--ranges observed");
   const KnownOptimizer& optimizer = as_usage([&]() -> auto& { return find_optimizer(settings.optimizer); });
   for (const char* setting : optimizer.ignores) refuse(setting, true, "--optimizer " + optimizer.name);
