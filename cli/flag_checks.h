@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/error.h"
 #include "quantize/range_kind.h"
 #include "training/usage_error.h"
 
@@ -15,8 +16,11 @@ void refuse_ignored_symmetry(const Flags& flags, const Options& options) {
   if (!flags.was_given("asymmetric_weights") || !options.asymmetric_weights) return;
   if (options.symmetric || options.symmetric_weights)
     training::refuse_ignored("--asymmetric-weights", options.symmetric ? "--symmetric" : "--symmetric-weights");
-  if (options.ranges == quantize::RangeChoice::kObserved)
-    training::refuse_ignored("--asymmetric-weights", "--ranges observed, whose weights are asymmetric");
+  if (traits_of(options.weight_range()).learned || !options.bits_config.empty()) return;
+  training::refuse_ignored("--asymmetric-weights", options.ranges == quantize::RangeChoice::kObserved
+                                                       ? "--ranges observed, whose weights are asymmetric"
+                                                       : concat("--ranges auto --weight-bits ", options.weight_bits,
+                                                                ", whose weights are observed and asymmetric"));
 }
 
 }  // namespace miniqat::cli

@@ -8,6 +8,22 @@ namespace miniqat::cli {
 
 using namespace training;
 
+namespace {
+
+/// Unless layers, or a graph file that was rewritten before, have ranges of their own.
+void refuse_ignored_beside_ranges(const TrainSettings& settings, const auto& refuse) {
+  const RewriteSettings& rewrite = settings.rewrite;
+  if (!rewrite.bits_config.empty() || is_graph_file(settings.model)) return;
+  const bool weights = traits_of(rewrite.weight_range()).learned;
+  const bool activations = traits_of(rewrite.activation_range()).learned;
+  const std::string ranges = concat("--ranges ", names_of(rewrite.ranges)[static_cast<std::size_t>(rewrite.ranges)]);
+  const bool by_bits = rewrite.ranges == quantize::RangeChoice::kAuto;
+  refuse("range_learning_rate", !weights && !activations, by_bits ? concat(ranges, " and more than 4 bits") : ranges);
+  refuse("ema_decay", activations, by_bits ? concat(ranges, " --activation-bits ", rewrite.activation_bits) : ranges);
+}
+
+}  // namespace
+
 void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settings) {
   flags.apply(settings);
   const auto refuse = [&](const char* setting, bool ignored, const std::string& beside) {
@@ -17,9 +33,7 @@ void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settin
       [&](const char* setting, auto, const char*) { refuse(setting, settings.float_only, "--float"); });
   refuse_ignored_symmetry(flags, settings.rewrite);
   refuse("range_learning_rate", settings.float_only, "--float");
-  const bool none_is_learned =
-      settings.rewrite.ranges == quantize::RangeChoice::kObserved && settings.rewrite.bits_config.empty();
-  refuse("range_learning_rate", none_is_learned, "--ranges observed");
+  refuse_ignored_beside_ranges(settings, refuse);
   const KnownOptimizer& optimizer = as_usage([&]() -> auto& { return find_optimizer(settings.optimizer); });
   for (const char* setting : optimizer.ignores) refuse(setting, true, "--optimizer " + optimizer.name);
   const bool steady = settings.schedule == "constant" || settings.schedule == "cosine";

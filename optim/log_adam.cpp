@@ -1,7 +1,9 @@
 #include "optim/log_adam.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "optim/option_checks.h"
 
@@ -10,6 +12,16 @@ namespace {
 
 /// Far below any gradient that means something, far above what float32 cannot hold.
 constexpr double kEpsilon = 1e-12;
+/// No slope counts as steeper: float32 holds its square.
+constexpr double kSteepest = 1e18;
+
+/// `old` itself where its product is not a normal number, from which no factor would lead back.
+float times(float old, double factor) {
+  const double product = old * factor;
+  const bool is_normal =
+      std::abs(product) >= std::numeric_limits<float>::min() && std::abs(product) <= std::numeric_limits<float>::max();
+  return is_normal ? static_cast<float>(product) : old;
+}
 
 }  // namespace
 
@@ -34,12 +46,10 @@ void LogAdam::apply(const VariableUpdate& update) const {
   float* v = update.slots[1]->data<float>();
   const float* g = update.gradient->data<float>();
   for (std::int64_t i = 0; i < update.value->elements(); ++i) {
-    const double slope = double{g[i]} * w[i];
+    const double slope = std::clamp(double{g[i]} * w[i], -kSteepest, kSteepest);
     m[i] = static_cast<float>(options_.beta1 * m[i] + (1 - options_.beta1) * slope);
     v[i] = static_cast<float>(options_.beta2 * v[i] + (1 - options_.beta2) * slope * slope);
-    const auto moved = static_cast<float>(w[i] * std::exp(-rate * m[i] / (std::sqrt(correction * v[i]) + kEpsilon)));
-    // Neither 0 nor infinite, whatever the rate.
-    if (std::isnormal(moved)) w[i] = moved;
+    w[i] = times(w[i], std::exp(-rate * m[i] / (std::sqrt(correction * v[i]) + kEpsilon)));
   }
 }
 

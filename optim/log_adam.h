@@ -18,7 +18,8 @@ struct LogAdamOptions {
 };
 
 /// Adam on the logarithms of a variable's absolute values, u = log |w|: for scales and ends of ranges. No step turns
-/// the sign of an element or makes it 0, and an element that is 0 stays 0. Neither the unit of w nor the size of its
+/// the sign of an element or makes it 0, and an element that is 0 stays 0: a step that would leave float32's normal
+/// numbers is not done. Neither the unit of w nor the size of its
 /// gradient matters, so one rate serves all bits, and all optimizers of the weights. (Jain et al. 2020, "Trained
 /// Quantization Thresholds", section 4.2, train thresholds so; with their base-2 logarithm the rate is 1.44 times
 /// ours.) In step t:

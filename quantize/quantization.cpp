@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/graph/source_ops.h"
 #include "quantize/fake_quant.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
@@ -42,6 +43,12 @@ bool quantizes_weights(const Node& quantizer) {
     if (use.node->type() != "MatMul") return use.input == 1;
     return kind.follows_tensor() || (use.input == 1 && !kind.observes);
   });
+}
+
+bool has_learned_variables(const Node& node) {
+  const auto* quantizer = node.as<FakeQuant>();
+  return quantizer && traits_of(quantizer->attributes().range).learned && node.input(1).node->as<Variable>() &&
+         node.input(2).node->as<Variable>();
 }
 
 Quantization quantization_of(const Graph& graph) {

@@ -41,6 +41,10 @@ struct Quantization {
 /// Whether a layer reads the quantizer where its weights go.
 bool quantizes_weights(const Node& quantizer);
 
+/// Whether it is a quantizer whose range is learned and, as those of a rewrite, two Variables: what a run can start and
+/// an optimizer can move.
+bool has_learned_variables(const Node& node);
+
 /// Looks at structure only. A quantizer is one of weights when a layer reads it where its weights go.
 Quantization quantization_of(const Graph& graph);
 

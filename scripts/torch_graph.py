@@ -74,17 +74,63 @@ def batch_norm(attrs, x, gamma, beta, moving_mean, moving_variance):
     return y.reshape(x.shape)
 
 
-def fake_quant(attrs, x, low, high):
-    """A fixed range. PyTorch rounds ties to even where miniqat rounds them up."""
+def grid(attrs, low, high):
+    """quant_min, quant_max, scale and zero point of ranges that contain 0."""
     quant_min, quant_max = int(attrs.get("narrow_range", False)), 2 ** attrs.get("bits", 8) - 1
-    low, high = low.clamp(max=0), high.clamp(min=0)
     levels = quant_max - quant_min
-    scale = (high - low) / levels
     # In double and without the scale, as in quantize/affine.cpp: a range [-m, m] is a tie whatever m.
     zero_point = (quant_min - low.double() * levels / (high.double() - low.double()) + 0.5).floor().int()
+    return quant_min, quant_max, (high - low) / levels, zero_point
+
+
+def held(exact, rounded):
+    """`rounded`, with the derivative of `exact`: the straight-through estimator."""
+    return exact + (rounded - exact).detach()
+
+
+def learned_fake_quant(attrs, x, low, high):
+    """A learned step size (Esser et al. 2020, algorithm 1; with two ends Bhalgat et al. 2020): the rounding passes
+    gradients, and autograd finds those of the ends through the scale. Beyond an end y follows it."""
+    if attrs.get("symmetric"):
+        # One parameter, what both ends are multiplied by: half of its change in logarithms comes from each.
+        width = (-low * high).sqrt()
+        low, high = (end.detach() * width / width.detach() for end in (low, high))
+    quant_min, quant_max, scale, zero_point = grid(attrs, low.clamp(max=0), high.clamp(min=0))
+    lowest, highest = (quant_min - zero_point) * scale, (quant_max - zero_point) * scale
+    steps = x / scale
+    inside = held(steps, (steps + 0.5).floor()) * scale
+    return torch.where(x < lowest, held(low, lowest), torch.where(x > highest, held(high, highest), inside))
+
+
+def fake_quant(attrs, x, low, high):
+    """PyTorch rounds ties to even where miniqat rounds them up."""
+    if attrs["range"] == "learned":
+        return learned_fake_quant(attrs, x, low, high)
+    quant_min, quant_max, scale, zero_point = grid(attrs, low.clamp(max=0), high.clamp(min=0))
     if attrs.get("per_channel"):
         return torch.fake_quantize_per_channel_affine(x, scale, zero_point, x.dim() - 1, quant_min, quant_max)
     return torch.fake_quantize_per_tensor_affine(x, scale, zero_point, quant_min, quant_max)
+
+
+class LogAdam:
+    """Adam on the logarithms of the absolute values (optim/log_adam.h), in double."""
+
+    def __init__(self, parameters, rate, beta1=0.9, beta2=0.999, epsilon=1e-12):
+        self.parameters, self.rate, self.betas, self.epsilon, self.steps = parameters, rate, (beta1, beta2), epsilon, 0
+        self.averages = [(torch.zeros_like(w, dtype=torch.double), torch.zeros_like(w, dtype=torch.double))
+                         for w in parameters]
+
+    @torch.no_grad()
+    def step(self):
+        self.steps += 1
+        beta1, beta2 = self.betas
+        for w, (m, v) in zip(self.parameters, self.averages):
+            slope = w.double() * w.grad.double()
+            m.mul_(beta1).add_(slope, alpha=1 - beta1)
+            v.mul_(beta2).add_(slope ** 2, alpha=1 - beta2)
+            divisor = (v / (1 - beta2 ** self.steps)).sqrt() + self.epsilon
+            w.copy_(w.double() * (-self.rate / (1 - beta1 ** self.steps) * m / divisor).exp())
+            w.grad = None
 
 
 # Elementwise functions.
@@ -112,10 +158,12 @@ OPS = {
 
 
 def compute(graph, values):
-    """The tensors of all nodes by name. `graph`: parsed JSON, its nodes in the order of computation; `values`: those
-    of its placeholders and variables."""
+    """The tensors of all nodes by name. `graph`: parsed JSON, its nodes in any order; `values`: those of its
+    placeholders and variables."""
     tensors = dict(values)
-    for node in graph["nodes"]:
-        if node["name"] not in tensors:
-            tensors[node["name"]] = OPS[node["op"]](node.get("attrs", {}), *(tensors[name] for name in node["inputs"]))
+    waiting = [node for node in graph["nodes"] if node["name"] not in tensors]
+    while waiting:
+        node = next(node for node in waiting if all(name in tensors for name in node["inputs"]))
+        tensors[node["name"]] = OPS[node["op"]](node.get("attrs", {}), *(tensors[name] for name in node["inputs"]))
+        waiting.remove(node)
     return tensors

@@ -62,7 +62,8 @@ class Trainer {
                                                .first_batch = task_.session.step(),
                                                .augment = augmentation(task_.settings)});
     const std::int64_t last = std::min(task_.total_steps, extras_.stop_at.value_or(task_.total_steps));
-    while (task_.session.step() < last && !observer_.wants_to_stop()) {
+    bool stops = observer_.wants_to_stop();
+    while (task_.session.step() < last && !stops) {
       ranges_.before_step();
       const datasets::Batch& batch = next_batch(loader);
       const float loss =
@@ -76,7 +77,8 @@ class Trainer {
                          .loss = loss,
                          .images_per_second = pace.images_per_second(),
                          .seconds_left = pace.seconds_left()});
-      if (step % task_.steps_per_epoch == 0 || step == last) ranges_.at_epoch_end();
+      stops = observer_.wants_to_stop();
+      if (step % task_.steps_per_epoch == 0 || step == last || stops) ranges_.before_evaluation();
       life_.after_step(pace, loss, step < last);
     }
   }

@@ -94,7 +94,7 @@ Calibrator::~Calibrator() = default;
 void Calibrator::add(const Node& node, Output input) {
   const FakeQuantAttributes& attributes = node.as<FakeQuant>()->attributes();
   const RangeKindTraits& kind = traits_of(attributes.range);
-  if (!kind.changes()) return;
+  if (!kind.changes() || (kind.learned && !has_learned_variables(node))) return;
   Quantizer quantizer{.node = &node,
                       .attributes = attributes,
                       .input = input,

@@ -86,8 +86,8 @@ class QuantizerComparison {
           own.narrow_range ? "all integers" : "a narrow range");
     compare_bits(quantizer, settings.of_weight_bits, options.weight_bits);
     if (own.symmetric != options.has_symmetric_weights())
-      add(quantizer, bits && (bits->symmetric || bits->symmetric_weights),
-          options.symmetric ? "symmetric" : "symmetric_weights", symmetry(own.symmetric), symmetry(!own.symmetric));
+      add(quantizer, bits && (bits->symmetric || bits->symmetric_weights || bits->ranges), symmetry_setting(options),
+          symmetry(own.symmetric), symmetry(!own.symmetric));
     compare_kind(quantizer, bits, options.weight_range());
     const bool per_channel = options.per_channel && axes_.of(match) > 0;
     if (own.per_channel != per_channel)
@@ -130,6 +130,13 @@ class QuantizerComparison {
     const std::optional<std::int64_t> own = quant_delay_of(quantizer.op());
     if (is_training_ && own && *own != options_.quant_delay)
       add(quantizer, false, "quant_delay", concat("a delay of ", *own), concat(options_.quant_delay));
+  }
+
+  /// What decides about the symmetry of weights.
+  static const char* symmetry_setting(const RewriteOptions& options) {
+    if (options.symmetric) return "symmetric";
+    const bool is_by_default = traits_of(options.weight_range()).learned && !options.symmetric_weights;
+    return is_by_default ? "asymmetric_weights" : "symmetric_weights";
   }
 
   static std::string symmetry(bool symmetric) { return symmetric ? "a symmetric range" : "an asymmetric one"; }

@@ -26,6 +26,8 @@ TEST_F(IgnoredFlagsTest, OfTrain) {
                                                {"--per-channel"},
                                                {"--symmetric"},
                                                {"--symmetric-weights"},
+                                               {"--ranges", "learned"},
+                                               {"--asymmetric-weights"},
                                                {"--freeze-bn-delay", "3"},
                                                {"--bn-fold", "single"},
                                                {"--quantize-input"},
@@ -59,6 +61,61 @@ TEST_F(IgnoredFlagsTest, OfTrain) {
   refuses({"train", "--resume", "--out", ""}, {"--out", "empty"});
   place_.write("c.json", R"({"optimizer": "adam", "momentum": 0.9})");
   refuses({"train", "--config", "c.json", "--momentum", "0.5"}, {"--momentum", "--optimizer adam"});
+}
+
+TEST_F(IgnoredFlagsTest, BesideRanges) {
+  refuses({"train", "--float", "--range-learning-rate", "0.1"}, {"--range-learning-rate", "--float"});
+  const Arguments rate = {"train", "--range-learning-rate", "0.1"};
+  const auto with = [](Arguments line, const Arguments& more) {
+    line.insert(line.end(), more.begin(), more.end());
+    return line;
+  };
+  refuses(rate, {"--range-learning-rate has no effect with --ranges observed"});
+  refuses(with(rate, {"--ranges", "observed"}), {"--range-learning-rate has no effect with --ranges observed"});
+  refuses(with(rate, {"--ranges", "auto"}), {"--range-learning-rate", "--ranges auto and more than 4 bits"});
+  refuses({"train", "--ranges", "learned", "--ema-decay", "0.9"}, {"--ema-decay has no effect with --ranges learned"});
+  refuses({"train", "--ranges", "auto", "--activation-bits", "3", "--ema-decay", "0.9"},
+          {"--ema-decay has no effect with --ranges auto --activation-bits 3"});
+  const Arguments commands[] = {{"train"},
+                                {"rewrite", "--graph", "tiny.json", "--mode", "train"},
+                                {"rewrite", "--graph", "tiny.json", "--mode", "eval"},
+                                {"calibrate", "--run", "run", "--out", "ptq"}};
+  for (const Arguments& command : commands) {
+    const std::string flag = "--asymmetric-weights has no effect with ";
+    refuses(with(command, {"--asymmetric-weights"}), {flag + "--ranges observed, whose weights are asymmetric"});
+    refuses(with(command, {"--ranges", "auto", "--asymmetric-weights"}), {flag + "--ranges auto --weight-bits 8"});
+    refuses(with(command, {"--ranges", "learned", "--symmetric", "--asymmetric-weights"}), {flag + "--symmetric"});
+    refuses(with(command, {"--ranges", "learned", "--symmetric-weights", "--asymmetric-weights"}),
+            {flag + "--symmetric-weights"});
+    refuses(with(command, {"--ranges", "lerned"}),
+            {"--ranges must be observed, learned or auto, got \"lerned\"", "did you mean \"learned\"?"});
+  }
+  place_.write("c.json", R"({"ranges": "some"})");
+  refuses({"train", "--config", "c.json"}, {"c.json", "\"ranges\"", "\"some\""});
+  for (const std::string bad : {"-1", "nan", "inf", "1e39"})
+    refuses({"train", "--ranges", "learned", "--range-learning-rate", bad},
+            {"--range-learning-rate must be a finite number >= 0"});
+  refuses({"train", "--ranges", "learned", "--range-learning-rate", "fast"}, {"--range-learning-rate", "\"fast\""});
+}
+
+// Layers may have ranges of their own, and so may a graph file.
+TEST_F(IgnoredFlagsTest, NotWhereSomeRangesAreLearned) {
+  place_.write("b.json", R"({"fc": {"ranges": "learned"}})");
+  const Arguments layer = {"--bits-config", "b.json", "--asymmetric-weights", "--range-learning-rate", "0.01"};
+  expect_success(train("layer", layer));
+  expect_success(train("few-bits", {"--ranges", "auto", "--weight-bits", "4", "--asymmetric-weights",
+                                    "--range-learning-rate", "0.01", "--ema-decay", "0.9"}));
+  EXPECT_EQ(json_of(path("few-bits/summary.json"))["quantization"], "W4A8 learned");
+  expect_success(
+      program({"rewrite", "--graph", "tiny.json", "--mode", "train", "--ranges", "learned", "--out", "r.json"}));
+  expect_success(train("rewritten", {"--model", "r.json", "--range-learning-rate", "0.01"}));
+  EXPECT_EQ(json_of(path("rewritten/summary.json"))["quantization"], "W8A8 learned symmetric weights");
+  expect_error(train("other", {"--model", "r.json", "--ranges", "observed"}), 2,
+               {"--ranges observed: r.json was rewritten before", "a learned range, not an observed one"});
+  expect_error(train("other", {"--model", "r.json", "--ranges", "learned", "--asymmetric-weights"}), 2,
+               {"--asymmetric-weights: r.json was rewritten before", "a symmetric range, not an asymmetric one"});
+  expect_success(train("same", {"--model", "r.json", "--ranges", "learned"}));
+  EXPECT_EQ(checkpoint_bytes("same").size(), checkpoint_bytes("rewritten").size());
 }
 
 // Where the other is not on the command line, the flag is what the user means.

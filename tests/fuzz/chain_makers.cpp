@@ -47,7 +47,8 @@ Node& fake_quant(Maker& make, Output x) {
 Node& fake_quant_on_ties(Maker& make) {
   const Shape shape = make.any_shape();
   const bool per_channel = shape.rank() > 0 && make.chance(3);
-  Json attributes = quantizer_attributes(make, per_channel, quantize::RangeKind::kFixed);
+  const auto kind = make.chance(2) ? quantize::RangeKind::kLearned : quantize::RangeKind::kFixed;
+  Json attributes = quantizer_attributes(make, per_channel, kind);
   // Powers of two for a scale, whole zero points: then halves of steps are exact.
   attributes["narrow_range"] = attributes["symmetric"] = false;
   attributes["delay"] = 0;

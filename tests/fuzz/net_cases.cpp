@@ -13,6 +13,10 @@ int random_bits(Random& random) {
   return static_cast<int>(chance(random, 8) ? 9 + random.below(8) : 2 + random.below(7));
 }
 
+quantize::RangeChoice random_ranges(Random& random) {
+  return static_cast<quantize::RangeChoice>(random.below(names_of(quantize::RangeChoice()).size()));
+}
+
 /// Some layers otherwise than the rest, by the names that the random nets give them.
 std::vector<quantize::LayerBits> random_layer_bits(Random& random) {
   std::vector<quantize::LayerBits> list;
@@ -22,6 +26,7 @@ std::vector<quantize::LayerBits> random_layer_bits(Random& random) {
     if (chance(random, 2)) bits.per_channel = chance(random, 2);
     if (chance(random, 3)) bits.symmetric_weights = true;
     if (chance(random, 3)) bits.ema_decay = 0.5;
+    if (chance(random, 3)) bits.ranges = random_ranges(random);
     list.push_back(bits);
   }
   return list;
@@ -33,6 +38,8 @@ quantize::RewriteOptions random_options(Random& random) {
   options.activation_bits = random_bits(random);
   options.symmetric = chance(random, 3);
   options.symmetric_weights = chance(random, 3);
+  options.ranges = random_ranges(random);
+  options.asymmetric_weights = chance(random, 3);
   options.per_channel = chance(random, 2);
   options.quant_delay = chance(random, 2) ? 0 : static_cast<std::int64_t>(1 + random.below(3));
   if (chance(random, 2)) options.freeze_bn_delay = static_cast<std::int64_t>(random.below(4));

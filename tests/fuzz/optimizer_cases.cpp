@@ -10,6 +10,7 @@
 #include "core/random.h"
 #include "core/tensor.h"
 #include "optim/adam.h"
+#include "optim/log_adam.h"
 #include "optim/sgd.h"
 
 namespace miniqat::fuzz {
@@ -68,16 +69,31 @@ Updated adam(const Element& x, const optim::AdamOptions& options, double decay, 
   return {.w = {x.w - by, error + 2 * kU * std::abs(x.w)}, .first = m, .second = v};
 }
 
+Updated log_adam(const Element& x, const optim::LogAdamOptions& options, double step) {
+  const double b1 = options.beta1, b2 = options.beta2, slope = x.g * x.w;
+  const double m = b1 * x.first + (1 - b1) * slope, v = b2 * x.second + (1 - b2) * slope * slope;
+  const Updated result = {.w = {}, .first = {m, 2 * kU * std::abs(m) + kTiny}, .second = {v, 2 * kU * v + kTiny}};
+  const double rate = options.learning_rate / (1 - std::pow(b1, step)), correction = 1 / (1 - std::pow(b2, step));
+  const auto divisor = [&](double second) { return std::sqrt(std::max(second, 0.0) * correction) + 1e-12; };
+  const double by = rate * m / divisor(v), least = divisor(v - result.second.error);
+  const double error = rate * (result.first.error / least + std::abs(m) * (1 / least - 1 / divisor(v)));
+  const double w = x.w * std::exp(-by);
+  return {.w = {w, std::abs(w) * std::expm1(error)}, .first = result.first, .second = result.second};
+}
+
 bool differs(double found, const Number& wanted) {
   return !(std::abs(found - wanted.value) <= wanted.error + 2 * kU * std::abs(wanted.value) + kTiny);
 }
+
+enum class Kind { kSgd, kAdam, kLogAdam };
 
 /// A case under way.
 struct Run {
   Random random;
   optim::SgdOptions sgd = {};
   optim::AdamOptions adam = {};
-  bool is_adam = false;
+  optim::LogAdamOptions log_adam = {};
+  Kind kind = Kind::kSgd;
   std::unique_ptr<Optimizer> optimizer = nullptr;
   std::vector<Tensor> slots = {};
 
@@ -87,6 +103,11 @@ struct Run {
     options.learning_rate = std::pow(10.0, -static_cast<double>(random.below(5)));
     options.weight_decay = chance(2) ? 0 : 0.01;
     options.decay_all = chance(2);
+  }
+  template <class Options>
+  void draw_memory(Options& options) {
+    options.beta1 = chance(3) ? 0.5 : 0.9;
+    options.beta2 = chance(3) ? 0.9 : 0.999;
   }
   Tensor numbers(const Shape& shape) {
     const Tensor tensor(shape);
@@ -108,11 +129,14 @@ struct Run {
     }
   }
   void make() {
-    is_adam = chance(2);
-    if (is_adam) {
+    kind = static_cast<Kind>(random.below(3));
+    if (kind == Kind::kLogAdam) {
+      log_adam.learning_rate = std::pow(10.0, -static_cast<double>(random.below(5)));
+      draw_memory(log_adam);
+      optimizer = std::make_unique<optim::LogAdam>(log_adam);
+    } else if (kind == Kind::kAdam) {
       draw(adam);
-      adam.beta1 = chance(3) ? 0.5 : 0.9;
-      adam.beta2 = chance(3) ? 0.9 : 0.999;
+      draw_memory(adam);
       adam.epsilon = chance(3) ? 1e-3 : 1e-8;
       optimizer = std::make_unique<optim::Adam>(adam);
     } else {
@@ -122,11 +146,24 @@ struct Run {
       optimizer = std::make_unique<optim::Sgd>(sgd);
     }
   }
-  std::string text(const Shape& shape) const {
-    return concat(is_adam ? concat("Adam, beta1 ", adam.beta1, ", beta2 ", adam.beta2, ", epsilon ", adam.epsilon)
-                          : concat("Sgd, momentum ", sgd.momentum, sgd.nesterov ? ", nesterov" : ""),
-                  ", rate ", is_adam ? adam.learning_rate : sgd.learning_rate, ", weight decay ",
-                  is_adam ? adam.weight_decay : sgd.weight_decay, ", ", shape, ", ", thread_count(), " threads");
+  double decay_of(const Tensor& value) const {
+    const auto of = [&](const auto& options) {
+      return value.shape().rank() >= 2 || options.decay_all ? options.weight_decay : 0;
+    };
+    return kind == Kind::kLogAdam ? 0 : kind == Kind::kAdam ? of(adam) : of(sgd);
+  }
+  Updated wanted(const Element& x, double decay, double step) const {
+    if (kind == Kind::kLogAdam) return fuzz::log_adam(x, log_adam, step);
+    return kind == Kind::kAdam ? fuzz::adam(x, adam, decay, step) : fuzz::sgd(x, sgd, decay);
+  }
+  std::string text(const Tensor& value) const {
+    const auto memory = [](const auto& options) { return concat("beta1 ", options.beta1, ", beta2 ", options.beta2); };
+    const std::string name = kind == Kind::kLogAdam ? concat("LogAdam, ", memory(log_adam))
+                             : kind == Kind::kAdam
+                                 ? concat("Adam, ", memory(adam), ", epsilon ", adam.epsilon)
+                                 : concat("Sgd, momentum ", sgd.momentum, sgd.nesterov ? ", nesterov" : "");
+    return concat(name, ", rate ", optimizer->learning_rate(1), ", weight decay ", decay_of(value), ", ", value.shape(),
+                  ", ", thread_count(), " threads");
   }
 };
 
@@ -141,14 +178,13 @@ std::string judge_step(Run& run, const Tensor& value, std::int64_t step) {
     slots.push_back(&slot);
   }
   run.optimizer->apply({.name = "v", .value = &value, .gradient = &gradient, .slots = slots, .step = step});
-  const bool decays = value.shape().rank() >= 2 || (run.is_adam ? run.adam.decay_all : run.sgd.decay_all);
-  const double decay = !decays ? 0 : run.is_adam ? run.adam.weight_decay : run.sgd.weight_decay;
+  const double decay = run.decay_of(value);
   for (std::int64_t i = 0; i < value.elements(); ++i) {
     const auto slot = [&](std::size_t k) { return k < slots.size() ? double{slots_before[k].data<float>()[i]} : 0; };
     const Element x = {before.data<float>()[i], gradient.data<float>()[i], slot(0), slot(1)};
-    const Updated wanted = run.is_adam ? adam(x, run.adam, decay, static_cast<double>(step)) : sgd(x, run.sgd, decay);
+    const Updated wanted = run.wanted(x, decay, static_cast<double>(step));
     const auto complaint = [&](std::string_view what, float found, const Number& number) {
-      return concat(run.text(value.shape()), ", step ", step, ": ", what, " is ", found, " at ", i, ", should be ",
+      return concat(run.text(value), ", step ", step, ": ", what, " is ", found, " at ", i, ", should be ",
                     number.value, "; ", number.error, " would be rounding");
     };
     if (differs(value.data<float>()[i], wanted.w)) return complaint("the variable", value.data<float>()[i], wanted.w);

@@ -2,13 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "core/engine/session.h"
-#include "core/graph/graph_json.h"
-#include "layers/layers.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/errors.h"
@@ -16,137 +17,147 @@
 namespace miniqat::optim::log_adam_test {
 namespace {
 
-using testing::error_of;
-using testing::mentions;
+using Floats = std::vector<float>;
 
 /// A variable with its slots, stepped by an optimizer.
 struct Trainee {
-  Tensor value, m, v;
+  Tensor value;
+  Tensor m;
+  Tensor v;
   std::int64_t step = 0;
 
-  explicit Trainee(const std::vector<double>& start)
-      : value(Tensor::from({static_cast<std::int64_t>(start.size())}, start).to(DType::kFloat32)),
+  explicit Trainee(const Floats& start)
+      : value(Tensor::from<float>({static_cast<std::int64_t>(start.size())}, start).clone()),
         m(value.shape()),
         v(value.shape()) {}
 
-  std::span<float> after(const LogAdam& optimizer, const std::vector<double>& gradient) {
-    const Tensor d = Tensor::from(value.shape(), gradient).to(DType::kFloat32);
+  Floats after(const LogAdam& optimizer, const Floats& gradient_values) {
+    const Tensor gradient = Tensor::from<float>(value.shape(), gradient_values);
     Tensor* slots[] = {&m, &v};
-    optimizer.apply({.name = "w", .value = &value, .gradient = &d, .slots = slots, .step = ++step});
-    return value.values<float>();
+    optimizer.apply({.name = "w", .value = &value, .gradient = &gradient, .slots = slots, .step = ++step});
+    return {value.values<float>().begin(), value.values<float>().end()};
   }
 };
 
-TEST(LogAdam, ByHand) {
-  const LogAdam optimizer({.learning_rate = 0.1, .beta1 = 0.5, .beta2 = 0.75});
+TEST(LogAdam, NamesItsSlots) {
+  EXPECT_TRUE(std::ranges::equal(LogAdam({}).slot_names(), std::array<std::string_view, 2>{"log_m", "log_v"}));
+}
+
+TEST(LogAdam, ThreeStepsByHand) {
+  const LogAdam optimizer({.learning_rate = 0.5, .beta1 = 0.5, .beta2 = 0.75});
   Trainee trainee({2});
-  // g' = 6; both corrected averages are those of the one gradient: a step of the rate, whatever its size.
-  EXPECT_NEAR(trainee.after(optimizer, {3})[0], 2 * std::exp(-0.1), 1e-6);
-  const double w = 2 * std::exp(-0.1), slope = -w;
-  const double m = 0.5 * 3 + 0.5 * slope, v = 0.75 * 9 + 0.25 * slope * slope;
-  const double wanted = w * std::exp(-0.1 * m / (1 - 0.25) / std::sqrt(v / (1 - 0.75 * 0.75)));
-  EXPECT_NEAR(trainee.after(optimizer, {-1})[0], wanted, 1e-6);
+  // g' = 3 * 2; m = 3, corrected 6; v = 0.25 * 36, corrected 36: the factor is exp(-0.5).
+  double w = 2 * std::exp(-0.5);
+  EXPECT_NEAR(trainee.after(optimizer, {3})[0], w, 1e-6);
+  // g' = -6: m = -1.5, corrected by 1 - 1/4; v = 0.75 * 9 + 9 = 15.75, corrected by 1 - 9/16.
+  const double second = (-1.5 / 0.75) / std::sqrt(15.75 * 16 / 7);
+  const float turned = trainee.after(optimizer, {static_cast<float>(-6 / w)})[0];
+  w *= std::exp(-0.5 * second);
+  EXPECT_NEAR(turned, w, 1e-6);
+  EXPECT_NEAR(trainee.m.values<float>()[0], -1.5, 1e-5);
+  EXPECT_NEAR(trainee.v.values<float>()[0], 15.75, 1e-5);
+  // g' = 0: m = -0.75, corrected by 7/8; v = 0.75 * 15.75, corrected by 37/64.
+  const double third = (-0.75 / 0.875) / std::sqrt(0.75 * 15.75 * 64 / 37);
+  EXPECT_NEAR(trainee.after(optimizer, {0})[0], w * std::exp(-0.5 * third), 1e-6);
 }
 
-TEST(LogAdam, SignsStayAndZeroStaysZero) {
-  const LogAdam optimizer({.learning_rate = 5});
-  Trainee trainee({-2, 0, 3, -1e-30, 1e30});
-  for (int step = 0; step < 300; ++step) {
-    const std::span<float> w = trainee.after(optimizer, {1e6, 1, -1e-6, -1e20, -1});
-    ASSERT_TRUE(w[0] < 0 && w[1] == 0 && w[2] > 0 && w[3] < 0 && w[4] > 0) << step;
-    for (const float value : w) ASSERT_TRUE(value == 0 || std::isnormal(value)) << step;
-  }
+// The range [-w, w] that is too wide: the gradient at both ends points outwards, and both come nearer to 0.
+TEST(LogAdam, AFirstStepIsTheRateWhateverSignAndSize) {
+  const LogAdam optimizer({.learning_rate = 0.25});
+  const Floats start = {1, -1, 3e-6f, -7e8f, 2};
+  const Floats after = Trainee(start).after(optimizer, {5, -5, 1e3f, 1e-4f, -1e-7f});
+  const Floats directions = {-1, -1, -1, 1, 1};
+  for (std::size_t i = 0; i < start.size(); ++i)
+    EXPECT_NEAR(after[i] / start[i], std::exp(0.25f * directions[i]), 1e-5) << i;
 }
 
-TEST(LogAdam, TheUnitOfAVariableDoesNotMatter) {
+TEST(LogAdam, NeitherTheUnitNorTheSizeOfTheGradientMatters) {
   const LogAdam optimizer({.learning_rate = 0.01});
-  Trainee small({0.5, -0.25}), large({512, -256});
-  for (int step = 0; step < 20; ++step) {
-    const double g = std::sin(step);
-    small.after(optimizer, {g, 2 * g});
-    large.after(optimizer, {g / 1024, 2 * g / 1024});
+  Trainee plain({0.5f}), other_unit({500}), steeper({0.5f});
+  for (int step = 1; step <= 50; ++step) {
+    const float g = std::sin(0.4f * static_cast<float>(step)) + 0.3f;
+    const float w = plain.after(optimizer, {g})[0];
+    EXPECT_NEAR(other_unit.after(optimizer, {g / 1000})[0] / 1000, w, 1e-6) << step;
+    EXPECT_NEAR(steeper.after(optimizer, {g * 1000})[0], w, 1e-6) << step;
   }
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(large.value.data<float>()[i], 1024 * small.value.data<float>()[i]);
-  EXPECT_NE(small.value.data<float>()[0], 0.5f);
+  EXPECT_LT(plain.value.values<float>()[0], 0.45f);
 }
 
-TEST(LogAdam, OptionsOutOfRange) {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const double rate : {-1.0, nan}) {
-    EXPECT_TRUE(mentions(error_of([&] { LogAdam({.learning_rate = rate}); }), {"range_learning_rate"}));
-    EXPECT_TRUE(mentions(error_of([&] { Sgd({.ranges = {.learning_rate = rate}}); }), {"range_learning_rate"}));
-    EXPECT_TRUE(mentions(error_of([&] { Adam({.ranges = {.learning_rate = rate}}); }), {"range_learning_rate"}));
-  }
-  EXPECT_TRUE(mentions(error_of([] { LogAdam({.beta1 = 1}); }), {"beta1"}));
-  EXPECT_TRUE(mentions(error_of([] { LogAdam({.beta2 = -0.1}); }), {"beta2"}));
+TEST(LogAdam, ZeroStaysZero) {
+  Trainee trainee({0, -0.0f, 1});
+  for (int step = 0; step < 5; ++step) trainee.after(LogAdam({.learning_rate = 100}), {1, -1e30f, 0});
+  EXPECT_EQ(trainee.value.values<float>()[0], 0);
+  EXPECT_EQ(trainee.value.values<float>()[1], 0);
+  EXPECT_EQ(trainee.value.values<float>()[2], 1) << "no gradient, no step";
 }
 
-/// loss = sum of (range * x), range a scalar with multiplicative updates beside a vector with usual ones.
-struct Net {
-  Graph graph;
-  Output x, loss;
+TEST(LogAdam, NoStepsMakeAnElementZeroOrInfiniteOrTurnItsSign) {
+  constexpr float kLeast = std::numeric_limits<float>::min(), kMost = std::numeric_limits<float>::max();
+  for (const double rate : {0.1, 30.0, 1e38})
+    for (const double beta : {0.0, 0.5, 0.999}) {
+      const LogAdam optimizer({.learning_rate = rate, .beta1 = beta, .beta2 = 0.1});
+      const Floats start = {1, -1, kLeast, -kLeast, kMost, -kMost, 1e-20f, -1e20f};
+      Trainee trainee(start);
+      for (int step = 0; step < 300; ++step) {
+        // One way, both ways, once and then never again, and steps that are too steep for float32's squares.
+        const float size = step < 2 || step % 7 == 0 ? kMost : step % 3 == 0 ? 0 : 1e-30f;
+        const float sign = step > 100 && step % 2 == 0 ? -1.0f : 1.0f;
+        Floats gradient(start.size());
+        for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = (i % 3 == 0 ? -sign : sign) * size;
+        const Floats after = trainee.after(optimizer, gradient);
+        for (std::size_t i = 0; i < start.size(); ++i) {
+          ASSERT_TRUE(std::isnormal(after[i])) << after[i] << " at " << i << ", step " << step;
+          ASSERT_EQ(std::signbit(after[i]), std::signbit(start[i])) << i << ", step " << step;
+          ASSERT_TRUE(std::isfinite(trainee.m.values<float>()[i]) && std::isfinite(trainee.v.values<float>()[i]));
+        }
+      }
+    }
+}
 
-  Net() {
-    using namespace layers;
-    x = placeholder(graph, "x", {4});
-    const Output range =
-        graph
-            .add("range",
-                 std::make_unique<Variable>(Variable::Attributes{.shape = {4},
-                                                                 .initializer = Initializer::constant(-2),
-                                                                 .update = VariableUpdateKind::kMultiplicative}),
-                 {})
-            .output();
-    const Output bias = variable(graph, "bias", {4}, Initializer::constant(1));
-    loss = mean(graph, "loss", add(graph, "sum", mul(graph, "mul", range, x), bias), {.axes = {0}});
-  }
+TEST(LogAdam, AStepBeyondFloat32IsNotDoneAndALaterOneIs) {
+  Trainee trainee({2});
+  EXPECT_EQ(trainee.after(LogAdam({.learning_rate = 1000}), {1})[0], 2);
+  EXPECT_LT(trainee.after(LogAdam({.learning_rate = 0.5}), {1})[0], 1.5f);
+}
 
-  Feeds feeds() const { return {{x, Tensor::from({4}, std::vector<float>{1, 2, -3, 4})}}; }
-};
+TEST(LogAdam, TheScheduleMultipliesTheRate) {
+  const LogAdam optimizer({.learning_rate = 0.5}, make_schedule("constant", {.warmup_steps = 2}));
+  EXPECT_EQ(optimizer.learning_rate(1), 0.25);
+  EXPECT_EQ(optimizer.learning_rate(2), 0.5);
+  Trainee trainee({1});
+  EXPECT_NEAR(trainee.after(optimizer, {1})[0], std::exp(-0.25), 1e-6);
+  const float before = trainee.value.values<float>()[0];
+  EXPECT_NEAR(trainee.after(optimizer, {1 / before})[0], before * std::exp(-0.5), 1e-6);
+}
 
-TEST(MultiplicativeVariables, EveryOptimizerChangesThemByLogAdam) {
-  const Sgd sgd({.learning_rate = 0.5, .weight_decay = 0.5, .decay_all = true, .ranges = {.learning_rate = 0.125}});
-  const Adam adam({.weight_decay = 0.5, .decay_all = true, .ranges = {.learning_rate = 0.125}});
-  for (const Optimizer* optimizer : {static_cast<const Optimizer*>(&sgd), static_cast<const Optimizer*>(&adam)}) {
-    Net net;
-    Session session(net.graph);
-    session.train_step(net.loss, *optimizer, net.feeds());
-    const Tensor range = session.variable("range");
-    // The loss grows with x * range: down it goes by making -2 larger where x is positive. No decay.
-    const double up = std::exp(0.125), down = std::exp(-0.125);
-    for (int i = 0; i < 4; ++i) EXPECT_NEAR(range.data<float>()[i], -2 * (i == 2 ? down : up), 1e-5) << i;
-    const Safetensors content = session.checkpoint();
-    EXPECT_TRUE(content.tensors.contains("optimizer:log_m/range"));
-    EXPECT_TRUE(content.tensors.contains("optimizer:log_v/range"));
-    EXPECT_FALSE(content.tensors.contains("optimizer:log_m/bias"));
-    Session other(net.graph);
-    other.restore(content, Session::Restore::kExact, "the first session");
-    const float first = session.train_step(net.loss, *optimizer, net.feeds());
-    EXPECT_EQ(other.train_step(net.loss, *optimizer, net.feeds()), first);
-    EXPECT_EQ(other.variable("range").data<float>()[1], session.variable("range").data<float>()[1]);
+TEST(LogAdam, OptimizersOfWeightsGiveItTheirScheduleAndItsOwnRate) {
+  const Schedule schedule = make_schedule("constant", {.warmup_steps = 4});
+  const Adam adam({.learning_rate = 3, .schedule = schedule, .ranges = {.learning_rate = 0.5}});
+  const Sgd sgd({.learning_rate = 3, .schedule = schedule, .ranges = {.learning_rate = 0.5}});
+  const LogAdam alone({.learning_rate = 0.5}, schedule);
+  for (const Optimizer* optimizer : {static_cast<const Optimizer*>(&adam), static_cast<const Optimizer*>(&sgd),
+                                     static_cast<const Optimizer*>(&alone)}) {
+    ASSERT_NE(optimizer->multiplicative(), nullptr);
+    EXPECT_EQ(optimizer->multiplicative()->learning_rate(1), 0.125);
+    EXPECT_EQ(optimizer->multiplicative()->learning_rate(9), 0.5);
+    EXPECT_EQ(optimizer->multiplicative()->slot_names()[0], "log_m");
   }
 }
 
-TEST(MultiplicativeVariables, AnOptimizerThatCannotSaysSo) {
-  struct Plain : Optimizer {
-    std::span<const std::string_view> slot_names() const override { return {}; }
-    void apply(const VariableUpdate&) const override {}
-    double learning_rate(std::int64_t) const override { return 1; }
+TEST(LogAdam, OptionsOutOfRangeAreNamedWithTheirValue) {
+  const auto expect_error = [](const LogAdamOptions& options, const std::string& part) {
+    EXPECT_NE(testing::error_of([&] { LogAdam optimizer(options); }).find(part), std::string::npos) << part;
+    EXPECT_NE(testing::error_of([&] { Sgd({.ranges = options}); }).find(part), std::string::npos) << part;
+    EXPECT_NE(testing::error_of([&] { Adam({.ranges = options}); }).find(part), std::string::npos) << part;
   };
-  Net net;
-  Session session(net.graph);
-  EXPECT_TRUE(
-      mentions(error_of([&] { session.train_step(net.loss, Plain(), net.feeds()); }), {"\"range\"", "multiplicative"}));
-}
-
-TEST(MultiplicativeVariables, GraphJson) {
-  const Net net;
-  layers::register_ops();
-  const std::string text = graph_to_json(net.graph);
-  EXPECT_EQ(text.find("\"update\""), text.rfind("\"update\"")) << "only where it is not the usual one";
-  const Graph again = graph_from_json(text, "again");
-  EXPECT_EQ(graph_to_json(again), text);
-  EXPECT_EQ(again.at("range").as<Variable>()->attributes().update, VariableUpdateKind::kMultiplicative);
+  expect_error({.learning_rate = -0.5}, "range_learning_rate must be a finite number >= 0, is -0.5");
+  for (const double bad : {-1e-9, std::nan(""), HUGE_VAL, 1e39})
+    expect_error({.learning_rate = bad}, "range_learning_rate");
+  for (const double bad : {-0.1, 1.0, 1 - 1e-12, std::nan("")}) {
+    expect_error({.beta1 = bad}, "beta1 must be in [0, 1)");
+    expect_error({.beta2 = bad}, "beta2 must be in [0, 1)");
+  }
+  EXPECT_NO_THROW(LogAdam({.learning_rate = 0, .beta1 = 0, .beta2 = 0}));
 }
 
 }  // namespace

@@ -12,19 +12,28 @@
 #include "core/random.h"
 #include "quantize/affine.h"
 #include "quantize/quantize.h"
-#include "tests/quantize/quantizer_runner.h"
+#include "tests/quantize/quantizer_steps.h"
 
 namespace miniqat::quantize::fake_quant_test {
 namespace {
 
 using testing::Quantizer;
-using testing::Way;
-
-/// The semantics hold on the fast path and on the reference in both precisions.
-using FakeQuantTest = testing::QuantizerTest;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Way {
+  Backend backend;
+  DType precision;
+};
+
+/// The semantics hold on the fast path and on the reference in both precisions.
+class FakeQuantTest : public ::testing::TestWithParam<Way> {
+ protected:
+  Quantizer make(FakeQuantAttributes attributes, const Shape& x, const Shape& range = {}) const {
+    return Quantizer(attributes, GetParam().backend, GetParam().precision, x, range);
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(Ways, FakeQuantTest,
                          ::testing::Values(Way{Backend::kFast, DType::kFloat32},

@@ -185,9 +185,10 @@ Output AnyOps::pointwise(Output x) {
 
 Output AnyOps::quantizer(Output x) {
   const bool acts = parts_.chance(3);
-  const auto range = acts               ? quantize::RangeKind::kFixed
-                     : parts_.chance(2) ? quantize::RangeKind::kLastValue
-                                        : quantize::RangeKind::kMovingAverage;
+  const auto range = acts && parts_.chance(2) ? quantize::RangeKind::kLearned
+                     : acts                   ? quantize::RangeKind::kFixed
+                     : parts_.chance(2)       ? quantize::RangeKind::kLastValue
+                                              : quantize::RangeKind::kMovingAverage;
   return quantize::fake_quant(graph(), name("FakeQuant"), x,
                               {.bits = 2 + parts_.below(7), .range = range, .delay = acts ? 0 : kNever},
                               {.min = -2.3, .max = 3.1});

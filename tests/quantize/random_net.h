@@ -8,8 +8,8 @@ namespace miniqat::testing {
 
 /// Ops of every type but the losses, on tensors of any shape drawn from all that is there: chains, branches, bypasses,
 /// layers with and without batch norm, weights and statistics that are shared, partitioned or quantized already, in the
-/// scopes "net" and "aux". Values stay moderate and denominators away from 0. User-made quantizers act on fixed ranges,
-/// or not before kNever steps.
+/// scopes "net" and "aux". Values stay moderate and denominators away from 0. User-made quantizers act on fixed or
+/// learned ranges, or not before kNever steps.
 Graph random_net(std::uint64_t seed);
 
 /// Blocks of a layer, a bias or batch norm, and an activation, as people build them, with bypasses, branches, pools and

@@ -12,7 +12,7 @@ namespace miniqat::testing {
 /// What a data set of pictures brings along.
 constexpr integer::Grid kPictures = {.scale = 1.0f / 64, .zero_point = 128, .bits = 8};
 
-/// An evaluation graph and variables that fit it, ranges observed.
+/// An evaluation graph and variables that fit it, ranges observed or learned.
 struct TrainedNet {
   Graph evaluation;
   NamedTensors variables;

@@ -229,5 +229,36 @@ TEST_F(CalibratorTest, WeightsThatBlewUpAreNamed) {
   EXPECT_TRUE(mentions(error_of([&] { Calibrator(*net.session, {}); }), {"fc/weights", "inf"}));
 }
 
+TEST_F(CalibratorTest, KnowsTheWeightsAmongLearnedRanges) {
+  const RewriteOptions learned = {.weight_bits = 4, .ranges = RangeChoice::kLearned, .per_channel = true};
+  Calibrated net(net_.graph, trained_, learned);
+  net.run({.method = Method::kMinMax}, {images(1), images(0.5)});
+  for (const auto& [name, range] : net.ranges) {
+    EXPECT_EQ(range.is_weights, name.ends_with("weights_quant")) << name;
+    EXPECT_EQ(range.attributes.range, RangeKind::kLearned);
+  }
+  Calibrated observed(net_.graph, trained_, {.weight_bits = 4, .symmetric_weights = true, .per_channel = true});
+  observed.run({.method = Method::kMinMax}, {images(1), images(0.5)});
+  ASSERT_EQ(observed.ranges.size(), net.ranges.size());
+  for (const auto& [name, range] : net.ranges)
+    for (std::size_t c = 0; c < range.set.size(); ++c) {
+      EXPECT_EQ(range.set[c].min, observed.ranges.at(name).set[c].min) << name;
+      EXPECT_EQ(range.set[c].max, observed.ranges.at(name).set[c].max) << name;
+    }
+  EXPECT_EQ(net.ranges.at("fc/weights_quant").set.size(), 3u) << "of a MatMul";
+  EXPECT_EQ(net.ranges.at("conv/act_quant").set[0].min, 0);
+}
+
+TEST_F(CalibratorTest, LearnedRangesThatAreNoVariablesStayAsTheyAre) {
+  BatchNormClassifier net;
+  const Output low = layers::constant(net.graph, "low", {}, {-1}), high = layers::constant(net.graph, "high", {}, {2});
+  const FakeQuant mine({.range = RangeKind::kLearned, .is_training = false});
+  net.graph.set_outputs({net.graph.add("mine", mine.clone(), {net.graph.outputs()[0], low, high}).output()});
+  Calibrated calibrated(net.graph, trained_, {.ranges = RangeChoice::kLearned});
+  calibrated.run({}, {images(1)});
+  EXPECT_FALSE(calibrated.ranges.contains("mine"));
+  EXPECT_TRUE(calibrated.ranges.contains("conv/act_quant"));
+}
+
 }  // namespace
 }  // namespace miniqat::quantize::calibrate_test

@@ -21,13 +21,14 @@ Output conv_bias(Graph& graph, const std::string& scope, Output x, std::int64_t 
   return layers::bias_add(graph, scope + "/BiasAdd", layers::conv2d(graph, scope + "/Conv2D", x, w), b);
 }
 
-void expect_trained_integers(const Graph& graph) {
+void expect_trained_integers(const Graph& graph, quantize::RewriteOptions options) {
   CProject project;
   std::vector<std::string> prefixes;
   for (const int bits : {8, 4})
     for (const bool per_channel : {false, true}) {
-      const TrainedNet net =
-          train_briefly(graph, {.weight_bits = bits, .activation_bits = bits, .per_channel = per_channel});
+      options.weight_bits = options.activation_bits = bits;
+      options.per_channel = per_channel;
+      const TrainedNet net = train_briefly(graph, options);
       const integer::Model model = quantize::convert(net.evaluation, net.variables, {.input = kPictures});
       const Tensor images = images_for(net.evaluation, model, 1);
       // With 4 bits many sums of a small net are the same number: if it lies beside a tie, they all differ.

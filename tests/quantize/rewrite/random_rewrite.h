@@ -30,6 +30,8 @@ inline quantize::RewriteOptions random_options(std::uint64_t seed) {
   options.bn_fold = random.below(2) == 0 ? quantize::BnFold::kTf : quantize::BnFold::kSingle;
   if (random.below(2) == 0) options.freeze_bn_delay = 3;
   options.symmetric_weights = random.below(3) == 0;
+  options.ranges = static_cast<quantize::RangeChoice>(random.below(3));
+  options.asymmetric_weights = random.below(3) == 0;
   return options;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
+#include <algorithm>
 #include <vector>
 
+#include "core/tensor.h"
 #include "quantize/fake_quant.h"
 
 namespace miniqat::testing {
@@ -67,7 +67,7 @@ class Quantizer {
   void backward(const ForwardContext& forward, const std::vector<double>& dy) {
     const Tensor d_y = Tensor::from(y_.shape(), dy).to(precision_);
     Tensor d_x(y_.spec()), d_low(min_.spec()), d_high(max_.spec());
-    const bool ends = !op_.attributes().observes_range();
+    const bool ends = op_.traits().no_gradient.empty();
     const BackwardContext context{&forward, {&d_y}, {&d_x, ends ? &d_low : nullptr, ends ? &d_high : nullptr}};
     fast_ ? op_.backward(context) : op_.reference_backward(context);
     dx = doubles(d_x);
@@ -80,19 +80,6 @@ class Quantizer {
   Tensor min_, max_, count_, y_;
   DType precision_;
   std::vector<Tensor> saved_;
-};
-
-struct Way {
-  Backend backend;
-  DType precision;
-};
-
-/// Of what holds on the fast path and on the reference in both precisions.
-class QuantizerTest : public ::testing::TestWithParam<Way> {
- protected:
-  Quantizer make(quantize::FakeQuantAttributes attributes, const Shape& x, const Shape& range = {}) const {
-    return Quantizer(attributes, GetParam().backend, GetParam().precision, x, range);
-  }
 };
 
 }  // namespace miniqat::testing
