@@ -31,9 +31,12 @@ void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirecto
   const bool crowded = task.settings.threads > available_cores();
   const std::string validation =
       task.data.validation ? concat(", ", task.data.validation->size(), " validation") : std::string();
+  const std::string augmented = training::augmentation(task.settings).none()
+                                    ? std::string()
+                                    : concat(" (", training::resolved_augment(task.settings), ")");
   std::printf("%ld training%s%s and %ld test pictures, %s of %ld, %s%s, run directory %s\n",
               static_cast<long>(task.data.train.size()),
-              training::augmentation(task.settings).none() ? "" : " (crop-flip)", validation.c_str(),
+              augmented.c_str(), validation.c_str(),
               static_cast<long>(task.data.test.size()), counted(task.total_steps, "step").c_str(),
               static_cast<long>(task.settings.batch_size), counted(task.settings.threads, "thread").c_str(),
               crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "",

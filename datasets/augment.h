@@ -21,6 +21,9 @@ struct AugmentOptions {
 /// a pad of 4 and flips.
 inline AugmentOptions crop_and_flip() { return {.pad = 4, .flip = true}; }
 
+/// For digits, which have no mirror image.
+inline AugmentOptions shift() { return {.pad = 2, .flip = false}; }
+
 /// One way of varying a picture: pixel (y, x) of the result is pixel (y + top, x + left) of the picture, or
 /// (y + top, w - 1 - x + left) if mirrored, and the ground wherever that is outside.
 struct Augmentation {

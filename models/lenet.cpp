@@ -1,18 +1,41 @@
 #include "models/lenet.h"
 
+#include <functional>
+#include <string>
+
 #include "models/blocks.h"
 
 namespace miniqat::models {
+namespace {
 
-Output lenet(Graph& graph, Output images, const ModelOptions& options) {
+/// A convolution with its Relu.
+using Convolution = std::function<Output(const std::string& name, Output x, const ConvBlock& block)>;
+
+Output lenet_of(Graph& graph, Output images, const ModelOptions& options, const Convolution& convolution) {
   const auto wide = [&](std::int64_t channels) { return scaled(channels, options.width); };
-  Output x = conv_relu(graph, "conv1", images, {.channels = wide(32), .kernel = 5});
+  Output x = convolution("conv1", images, {.channels = wide(32), .kernel = 5});
   x = max_pool(graph, "pool1", x);
-  x = conv_relu(graph, "conv2", x, {.channels = wide(64), .kernel = 5});
+  x = convolution("conv2", x, {.channels = wide(64), .kernel = 5});
   x = max_pool(graph, "pool2", x);
   x = dense_relu(graph, "fc1", flatten(graph, "flatten", x), wide(1024));
   x = layers::dropout(graph, "dropout", x, {.rate = 0.5});
   return dense(graph, "fc2", x, options.classes);
+}
+
+}  // namespace
+
+Output lenet(Graph& graph, Output images, const ModelOptions& options) {
+  return lenet_of(graph, images, options, [&](const std::string& name, Output x, const ConvBlock& block) {
+    return conv_relu(graph, name, x, block);
+  });
+}
+
+Output lenet_bn(Graph& graph, Output images, const ModelOptions& options) {
+  const Normalisation normalisation = {.activation = Activation::kRelu,
+                                       .batch_norm = {.decay = options.batch_norm_decay}};
+  return lenet_of(graph, images, options, [&](const std::string& name, Output x, const ConvBlock& block) {
+    return conv_norm(graph, name, x, block, normalisation);
+  });
 }
 
 Output lenet5(Graph& graph, Output images, const ModelOptions& options) {

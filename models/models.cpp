@@ -15,9 +15,10 @@
 namespace miniqat::models {
 
 std::span<const Model> model_table() {
-  static const std::array<Model, 5> kModels = {{
+  static const std::array<Model, 6> kModels = {{
       {"lenet", "conv 32, conv 64, dense 1024, dropout", Shape{28, 28, 1}, 10, lenet},
       {"lenet5", "LeNet-5 with Relu and max pools: 6-16-120-84", Shape{28, 28, 1}, 10, lenet5},
+      {"lenet_bn", "lenet with batch norms after its convolutions", Shape{28, 28, 1}, 10, lenet_bn},
       {"mobilenet_v1", "13 depthwise separable blocks, Relu6", Shape{224, 224, 3}, 1000, mobilenet_v1},
       {"mobilenet_v2", "17 inverted residual blocks, Relu6", Shape{224, 224, 3}, 1000, mobilenet_v2},
       {"resnet20", "9 residual blocks, Relu", Shape{32, 32, 3}, 10, resnet20},

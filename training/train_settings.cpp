@@ -37,8 +37,8 @@ const char* help_of_augment() {
     for (const datasets::KnownDataset& dataset : datasets::known_datasets())
       if (dataset.mirrors) mirrored.push_back(dataset.name);
     return concat(
-        "none; crop-flip: training pictures shifted by up to 4 pixels and half of them mirrored, at random; auto: "
-        "crop-flip for ",
+        "none; shift: training pictures shifted by up to 2 pixels, at random; crop-flip: shifted by up to 4 and half "
+        "of them mirrored; auto: crop-flip for ",
         alternatives(mirrored));
   }();
   return kHelp.c_str();
@@ -59,7 +59,8 @@ datasets::AugmentOptions augmentation(const TrainSettings& settings) {
   const std::string name = resolved_augment(settings);
   if (name == "none") return {};
   if (name == "crop-flip") return datasets::crop_and_flip();
-  throw UsageError(concat("--augment must be auto, none or crop-flip, got ", quote(name)));
+  if (name == "shift") return datasets::shift();
+  throw UsageError(concat("--augment must be auto, none, shift or crop-flip, got ", quote(name)));
 }
 
 namespace {

@@ -84,8 +84,18 @@ TEST_F(TrainAugmentTest, Cifar10IsAugmentedUnlessToldOtherwise) {
   EXPECT_NE(checkpoint_bytes("auto"), checkpoint_bytes("none"));
 }
 
+TEST_F(TrainAugmentTest, DigitsAreShiftedWithoutMirrors) {
+  const Outcome shifted = train("shifted", {"--augment", "shift"});
+  expect_success(shifted);
+  EXPECT_NE(shifted.out.find("32 training (shift) and 20 test pictures"), std::string::npos) << shifted.out;
+  expect_success(train("mirrored", {"--augment", "crop-flip"}));
+  expect_success(train("plain", {}));
+  EXPECT_NE(checkpoint_bytes("shifted"), checkpoint_bytes("plain"));
+  EXPECT_NE(checkpoint_bytes("shifted"), checkpoint_bytes("mirrored"));
+}
+
 TEST_F(TrainAugmentTest, UnknownWaysAreUsageErrors) {
-  expect_error(train("run", {"--augment", "cutout"}), 2, {"--augment", "auto, none or crop-flip", "\"cutout\""});
+  expect_error(train("run", {"--augment", "cutout"}), 2, {"--augment", "auto, none, shift or crop-flip", "\"cutout\""});
   place_.write("settings.json", R"({"augment": "flip"})");
   expect_error(train("run", {"--config", "settings.json"}), 2, {"--augment", "\"flip\""});
   EXPECT_FALSE(std::filesystem::exists(place_.path() / "run"));

@@ -31,6 +31,14 @@ TEST(Models, Lenet5HasThePublishedSize) {
   EXPECT_EQ(size.multiply_adds, 28 * 28 * 25 * 6 + 10 * 10 * 25 * 6 * 16 + 400 * 120 + 120 * 84 + 84 * 10);
 }
 
+TEST(Models, LenetBnHasBatchNormsForTheBiasesOfItsConvolutions) {
+  const Graph graph = build("lenet_bn", 1);
+  const ModelSize size = size_of(graph, 1), plain = size_of(build("lenet", 1), 1);
+  EXPECT_EQ(size.parameters, plain.parameters + 32 + 64);
+  EXPECT_EQ(size.multiply_adds, plain.multiply_adds);
+  EXPECT_EQ(graph.at("conv2/Relu").input(0).node->type(), "BatchNorm");
+}
+
 /// Adds up a network with batch norm layer by layer.
 struct Tally {
   std::int64_t parameters = 0;
