@@ -74,10 +74,17 @@ bool has_batch_norm(const models::Model& model) {
   return std::ranges::any_of(graph.nodes(), [](const Node* node) { return node->type() == "BatchNorm"; });
 }
 
+quantize::RewriteOptions with_learned_ranges(quantize::RewriteOptions options) {
+  options.weight_bits = options.activation_bits = 4;
+  options.ranges = quantize::RangeChoice::kLearned;
+  return options;
+}
+
 std::vector<Variant> variants_of(const models::Model& model) {
   std::vector<Variant> variants = {{"float", std::nullopt}};
   if (!has_batch_norm(model)) {
     variants.push_back({"W8A8", quantize::RewriteOptions{}});
+    variants.push_back({"W4A4, learned ranges", with_learned_ranges({})});
     return variants;
   }
   constexpr std::int64_t kNever = std::int64_t{1} << 30;
@@ -85,6 +92,7 @@ std::vector<Variant> variants_of(const models::Model& model) {
   variants.push_back({"W8A8, --bn-fold single", quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle}});
   variants.push_back({"W8A8, --bn-fold tf", quantize::RewriteOptions{}});
   variants.push_back({"W8A8, after the BN freeze", quantize::RewriteOptions{.freeze_bn_delay = 0}});
+  variants.push_back({"W4A4, learned, single", with_learned_ranges({.bn_fold = quantize::BnFold::kSingle})});
   return variants;
 }
 

@@ -6,6 +6,7 @@
 #include "core/counted.h"
 #include "core/quote.h"
 #include "datasets/loader.h"
+#include "training/chance_watch.h"
 #include "training/pace.h"
 #include "training/range_start.h"
 #include "training/run_life.h"
@@ -24,7 +25,8 @@ class Trainer {
         observer_(observer),
         task_(settings),
         life_(task_, run, extras, observer),
-        ranges_(task_, observer) {}
+        ranges_(task_, observer),
+        chance_(task_, observer) {}
 
   void run() {
     if (observer_.wants_to_stop()) return;
@@ -77,6 +79,7 @@ class Trainer {
                          .loss = loss,
                          .images_per_second = pace.images_per_second(),
                          .seconds_left = pace.seconds_left()});
+      chance_.after_step(step, loss);
       stops = observer_.wants_to_stop();
       if (step % task_.steps_per_epoch == 0 || step == last || stops) ranges_.before_evaluation();
       life_.after_step(pace, loss, step < last);
@@ -94,6 +97,7 @@ class Trainer {
   TrainingTask task_;
   RunLife life_;
   RangeStart ranges_;
+  ChanceWatch chance_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "layers/chain/chain_rounding.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
@@ -36,7 +37,9 @@ RoundingSums sums_of(const float* d_y, const std::int16_t* codes, std::int64_t n
 void rounding_codes(const float* v, const float* y, std::int64_t n, float scale, float lowest, float highest,
                     std::int16_t* codes) {
   static const auto loop = MINIQAT_PICK(encode);
-  loop(v, y, n, scale, lowest, highest, codes);
+  // Finite, so that no rounding at all stays 0 in the smallest ranges, too.
+  const float codes_a_unit = std::min(kRoundingCodes / scale, std::numeric_limits<float>::max());
+  loop(v, y, n, codes_a_unit, lowest, highest, codes);
 }
 
 RoundingSums rounding_sums(const float* d_y, const std::int16_t* codes, std::int64_t n) {

@@ -1,12 +1,12 @@
 // The loops of chain_rounding.cpp, compiled per instruction set (see core/kernels/per_instruction_set.h).
 
-static void encode(const float* v, const float* y, std::int64_t n, float scale, float lowest, float highest,
+static void encode(const float* v, const float* y, std::int64_t n, float codes_a_unit, float lowest, float highest,
                    std::int16_t* codes) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const float value = v[i];
     // Within +-30000 or a little more inside of the range; moved up, so that cutting off rounds.
-    const float steps = (y[i] - value) / scale * kRoundingCodes + 65536.5f;
+    const float steps = (y[i] - value) * codes_a_unit + 65536.5f;
     const bool inside = (value >= lowest) & (value <= highest);
     const std::int32_t code = static_cast<std::int32_t>(inside ? steps : 65536.0f) - 65536;
     const std::int32_t low = value < lowest ? kBelowRange : code;

@@ -55,7 +55,7 @@ TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayout) {
   for (const char* size : {"/640", "/1000"}) {
     expected.insert(std::string("memcpy/") + size);
     expected.insert(std::string("backward/per tensor") + size);
-    for (const char* kernel : {"forward", "forward in place", "observe, forward"})
+    for (const char* kernel : {"forward", "forward in place", "observe, forward", "backward, learned"})
       for (const char* layout : {"/per tensor", "/per channel"}) expected.insert(std::string(kernel) + layout + size);
   }
   EXPECT_EQ(rows, expected);
@@ -75,10 +75,11 @@ TEST_F(BenchTest, StepsAreMeasuredInFloatAndQuantized) {
   const Outcome outcome = bench({"--steps-only", "--models", "lenet5,lenet5", "--out", "b.json"});
   const Json result = json();
   EXPECT_FALSE(result.contains("kernels"));
-  ASSERT_EQ(result["steps"].size(), 4u);
+  ASSERT_EQ(result["steps"].size(), 6u);
   EXPECT_EQ(result["steps"][0]["what"], "float");
   EXPECT_EQ(result["steps"][0]["over_float"], 1.0);
   EXPECT_EQ(result["steps"][1]["what"], "W8A8");
+  EXPECT_EQ(result["steps"][2]["what"], "W4A4, learned ranges");
   for (const Json& row : result["steps"]) {
     EXPECT_EQ(row["batch"], 2);
     for (const char* figure : {"seconds", "images_per_second", "over_float", "arena_bytes"}) EXPECT_GT(row[figure], 0);
@@ -92,8 +93,9 @@ TEST_F(BenchTest, ANetworkWithBatchNormIsMeasuredInEveryPhase) {
   std::vector<std::string> what;
   const Json result = json();
   for (const Json& row : result["steps"]) what.push_back(row["what"]);
-  EXPECT_EQ(what, (std::vector<std::string>{"float", "W8A8, before quant_delay", "W8A8, --bn-fold single",
-                                            "W8A8, --bn-fold tf", "W8A8, after the BN freeze"}));
+  EXPECT_EQ(what,
+            (std::vector<std::string>{"float", "W8A8, before quant_delay", "W8A8, --bn-fold single",
+                                      "W8A8, --bn-fold tf", "W8A8, after the BN freeze", "W4A4, learned, single"}));
 }
 
 TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
