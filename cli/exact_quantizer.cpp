@@ -68,8 +68,7 @@ void ExactOp::bound_quantizer() {
     outputs_[0].disorder = x.disorder;
     return;
   }
-  const quantize::GridOptions options = {static_cast<int>(attributes.bits), attributes.narrow_range,
-                                         attributes.symmetric};
+  const quantize::GridOptions options = attributes.grid_options();
   const std::int64_t channels = min.elements();
   for (std::int64_t c = 0; c < channels; ++c) {
     const Range<double> range = {min.data<double>()[c], max.data<double>()[c]};
@@ -104,8 +103,7 @@ std::vector<Bounded> ExactOp::quantizer_backward(const std::vector<Bounded>& d_o
     return result;
   }
   const auto& attributes = dynamic_cast<const quantize::FakeQuant&>(op_).attributes();
-  const quantize::GridOptions options = {static_cast<int>(attributes.bits), attributes.narrow_range,
-                                         attributes.symmetric};
+  const quantize::GridOptions options = attributes.grid_options();
   const bool observes = !exact_.updates.empty();
   const Tensor& min = observes ? exact_.updates[0] : inputs_[1].value;
   const Tensor& max = observes ? exact_.updates[1] : inputs_[2].value;

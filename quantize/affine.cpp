@@ -1,6 +1,7 @@
 #include "quantize/affine.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -18,6 +19,21 @@ template <class T>
 double steps_below_zero(Range<T> range, T levels) {
   const Wide<T> min = range.min, max = range.max;
   return static_cast<double>(-min * levels / (max - min));
+}
+
+/// 2^ceil(log2(v)) for v > 0, 0 for 0.
+double next_power_of_two(double v) {
+  if (v == 0) return 0;
+  int exponent = 0;
+  const double half = std::frexp(v, &exponent);
+  return std::ldexp(1.0, half == 0.5 ? exponent - 1 : exponent);
+}
+
+template <class T>
+double scale_of(Range<T> range, T levels, const GridOptions& options) {
+  const double width = range.max - double{range.min};
+  if (!options.power_of_two || !(width > 0) || !std::isfinite(width)) return width / levels;
+  return next_power_of_two(width / static_cast<double>(std::bit_ceil(static_cast<unsigned>(levels))));
 }
 
 }  // namespace
@@ -42,7 +58,7 @@ Affine<T> nudge(Range<T> range, const GridOptions& options) {
   grid.quant_max = static_cast<T>((1 << options.bits) - 1);
   grid.zero_point = grid.quant_min;
   const T levels = grid.quant_max - grid.quant_min;
-  const double scale = (range.max - double{range.min}) / levels;
+  const double scale = scale_of(range, levels, options);
   if (scale < std::numeric_limits<T>::min()) return grid;
 
   grid.scale = static_cast<T>(scale);

@@ -28,6 +28,8 @@ struct GridOptions {
   bool narrow_range = false;
   /// Moves the zero point to the middle of the grid by widening the range.
   bool symmetric = false;
+  /// Rounds the scale to a power of two, so that hardware requantizes by shifts.
+  bool power_of_two = false;
 };
 
 /// A grid of equidistant real numbers. All members are NaN when the range was not finite or too wide for T. The
@@ -62,6 +64,10 @@ Range<T> widen_symmetric(Range<T> range, const GridOptions& options);
 ///   nudged_min = (quant_min - zero_point) * scale, nudged_max = (quant_max - zero_point) * scale.
 /// The first two are computed in double or more for every T, and zero_point without the rounded scale: it is a tie for
 /// every range [-m, m], which then rounds up whatever m is: 4 bits give -8..7.
+/// A scale that is a power of two is the least one whose grid reaches over the range but for one step: with L the least
+/// power of two that is not below quant_max - quant_min,
+///   scale = 2^ceil(log2((max - min) / L))  (Jain et al. 2020, eq. 4)
+/// with the same zero point: what the grid has beyond the range, or lacks, is shared by both ends.
 /// For [0, 0], and for ranges whose scale would be denormal, the grid is empty(): scale 1, zero_point quant_min, both
 /// ends 0, so that the functions below give 0 without ever dividing by 0.
 template <class T>

@@ -94,6 +94,7 @@ void FakeQuantAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("bits", bits);
   visitor.field("narrow_range", narrow_range);
   visitor.field("symmetric", symmetric);
+  visitor.field("power_of_two", power_of_two);
   visitor.field("per_channel", per_channel);
   visitor.choice("range", range, range_kind_names());
   visitor.field("ema_decay", ema_decay);
@@ -220,6 +221,8 @@ void FakeQuant::reference_backward(const BackwardContext& context) const {
     reference::fake_quant_backward<T>(x, dy.data<T>(), grids, dx, d_min, d_max);
     if (traits_of(attributes_.range).learned)
       reference::add_learned_gradients<T>(x, dy.data<T>(), grids, attributes_.symmetric, d_min, d_max);
+    if (traits_of(attributes_.range).learned && attributes_.power_of_two)
+      reference::pass_to_stored_ends<T>(ranges, grids, d_min, d_max);
   });
 }
 

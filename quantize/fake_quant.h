@@ -16,6 +16,8 @@ struct FakeQuantAttributes {
   /// Integers 1..2^bits-1 instead of 0..2^bits-1.
   bool narrow_range = false;
   bool symmetric = false;
+  /// Scales are powers of two.
+  bool power_of_two = false;
   /// One range per channel: min and max then have the shape of x's last axis, or of its last two (depthwise filters);
   /// otherwise they are scalars.
   bool per_channel = false;
@@ -29,7 +31,7 @@ struct FakeQuantAttributes {
   /// A training run takes the range from x; otherwise min and max are taken as they are, with gradients
   /// (range_gradient.h).
   bool observes_range() const { return is_training && traits_of(range).observes; }
-  GridOptions grid_options() const { return {static_cast<int>(bits), narrow_range, symmetric}; }
+  GridOptions grid_options() const { return {static_cast<int>(bits), narrow_range, symmetric, power_of_two}; }
   void visit(AttributeVisitor& visitor);
 };
 
@@ -52,7 +54,7 @@ class FakeQuant final : public Op,
   std::string_view type() const override { return "FakeQuant"; }
   void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
   std::unique_ptr<Op> clone() const override { return std::make_unique<FakeQuant>(*this); }
-  bool writes_defaults() const override { return true; }
+  bool writes_default(std::string_view attribute) const override { return attribute != "power_of_two"; }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;

@@ -64,6 +64,7 @@ Quantization quantization_of(const Graph& graph) {
     (of_weights ? found.weight_bits : found.activation_bits).insert(attributes.bits);
     (of_weights ? weights : activations).add(attributes.symmetric);
     found.per_channel = found.per_channel || attributes.per_channel;
+    found.power_of_two = attributes.power_of_two && (found.power_of_two || found.quantizers == 1);
     found.learned = found.learned || traits_of(attributes.range).learned;
     const std::int64_t delay = quantizer->quant_delay().value_or(0);
     found.delay = found.quantizers == 1 ? delay : std::min(found.delay, delay);
@@ -83,7 +84,7 @@ std::string Quantization::label() const {
                 all                 ? " symmetric"
                 : symmetric_weights ? " symmetric weights"
                                     : "",
-                single ? " single" : "");
+                power_of_two ? " power-of-two" : "", single ? " single" : "");
 }
 
 nlohmann::ordered_json Quantization::bits() const {

@@ -18,7 +18,9 @@ namespace miniqat::quantize {
 ///
 /// A symmetric range has one parameter, its width, of which each end bears half: with D the derivative after the
 /// logarithm of the width, D = min * d_min + max * d_max of the above, d_min becomes D / (2 * min) and d_max
-/// D / (2 * max). Steps that multiply the ends (optim/log_adam.h) then move both by the same factor.
+/// D / (2 * max). A scale that is a power of two passes its gradient straight through the rounding of its logarithm
+/// (Jain et al. 2020, eq. 5): the above holds for the ends of the grid, which move by the factor of the stored ends.
+/// Steps that multiply the ends (optim/log_adam.h) then move both by the same factor.
 void range_gradients(const FakeQuantAttributes& attributes, std::span<const Range<float>> ranges,
                      std::span<const RangeSums> sums, float* d_min, float* d_max);
 

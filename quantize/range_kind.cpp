@@ -31,6 +31,11 @@ std::span<const std::string_view> names_of(RangeChoice) {
   return kChoices;
 }
 
+std::span<const std::string_view> names_of(ScaleChoice) {
+  static constexpr std::array<std::string_view, 2> kScales = {"any", "power-of-two"};
+  return kScales;
+}
+
 bool learns(RangeChoice choice, int bits) {
   return choice == RangeChoice::kLearned || (choice == RangeChoice::kAuto && bits <= kMostLearnedBits);
 }

@@ -53,6 +53,15 @@ enum class RangeChoice {
 };
 inline constexpr int kMostLearnedBits = 4;
 
+/// Which scales a rewrite allows.
+enum class ScaleChoice {
+  kAny,
+  kPowerOfTwo,
+};
+
+/// "any" and "power-of-two".
+std::span<const std::string_view> names_of(ScaleChoice);
+
 /// "observed", "learned" and "auto", in this order.
 std::span<const std::string_view> names_of(RangeChoice);
 

@@ -49,6 +49,9 @@ void visit_rewrite_options(Visitor&& visitor) {
       "full_range_weights", [](auto& o) -> auto& { return o.full_range_weights; },
       "weights use all integers: with 2 bits four, not three");
   visitor(
+      "scales", [](auto& o) -> auto& { return o.scales; },
+      "power-of-two: scales of all quantizers are powers of two, so that hardware requantizes by shifts");
+  visitor(
       "freeze_bn_delay", [](auto& o) -> auto& { return o.freeze_bn_delay; },
       "steps after which batch norm uses its moving statistics, and these stop; left out: never");
   visitor(

@@ -182,10 +182,10 @@ Json all_attributes_to_json(const Op& op) {
 
 Json attributes_to_json(const Op& op) {
   Json attributes = all_attributes_to_json(op);
-  if (op.writes_defaults()) return attributes;
   const Json defaults = all_attributes_to_json(*make_op(op.type()));
   for (const auto& item : defaults.items())
-    if (item.key() != "shape" && attributes.contains(item.key()) && attributes[item.key()] == item.value())
+    if (item.key() != "shape" && !op.writes_default(item.key()) && attributes.contains(item.key()) &&
+        attributes[item.key()] == item.value())
       attributes.erase(item.key());
   return attributes;
 }

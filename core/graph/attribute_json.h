@@ -9,8 +9,8 @@ namespace miniqat {
 /// Every attribute as a JSON object.
 nlohmann::ordered_json all_attributes_to_json(const Op& op);
 
-/// The attributes that differ from a default-made op's, and a shape in any case, as a JSON object. All of them for ops
-/// with writes_defaults().
+/// The attributes that differ from a default-made op's, and a shape in any case, as a JSON object. Others, too,
+/// where Op::writes_default() says so.
 nlohmann::ordered_json attributes_to_json(const Op& op);
 
 /// Sets the attributes that `attributes` mentions. Throws Error that names an attribute which is unknown to the op,

@@ -110,8 +110,8 @@ class Op {
   /// Shows the attributes to a visitor that writes (or, in a freshly made op, reads) them.
   virtual void visit(AttributeVisitor& visitor) = 0;
   virtual std::unique_ptr<Op> clone() const = 0;
-  /// Whether graph JSON shows attributes that are at their defaults: so that a reader of a file need not know these.
-  virtual bool writes_defaults() const { return false; }
+  /// Whether graph JSON shows the attribute when it is at its default: so that a reader of a file need not know that.
+  virtual bool writes_default(std::string_view /*attribute*/) const { return false; }
 
   /// The outputs' shapes. Throws Error that states the rule and both shapes; the graph puts type and node name before
   /// it. Also throws when the attributes are out of range.

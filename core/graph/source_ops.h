@@ -16,7 +16,7 @@ class Placeholder final : public Op {
   std::string_view type() const override { return "Placeholder"; }
   void visit(AttributeVisitor& visitor) override;
   std::unique_ptr<Op> clone() const override { return std::make_unique<Placeholder>(*this); }
-  bool writes_defaults() const override { return true; }
+  bool writes_default(std::string_view) const override { return true; }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   void forward(const ForwardContext&) const override {}
   void reference_forward(const ForwardContext&) const override {}

@@ -40,7 +40,7 @@ std::vector<Affine<float>> grids_of(const Node& quantizer, const Tensor& min, co
   if (attributes.bits > kMostIntegerBits)
     fail(describe(quantizer), " has ", attributes.bits, " bits; integer models hold 2 to ", kMostIntegerBits,
          ": train, or `miniqat calibrate`, with --weight-bits and --activation-bits of at most ", kMostIntegerBits);
-  const GridOptions options = {static_cast<int>(attributes.bits), attributes.narrow_range, attributes.symmetric};
+  const GridOptions options = attributes.grid_options();
   std::vector<Affine<float>> grids;
   for (std::int64_t i = 0; i < min.elements(); ++i) {
     const Range<float> range = {min.data<float>()[i], max.data<float>()[i]};

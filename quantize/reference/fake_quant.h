@@ -49,6 +49,15 @@ void fake_quant_backward(std::span<const T> x, const T* dy, std::span<const Affi
   }
 }
 
+/// From the gradients of the ends of grids to those of the stored ends, which move by the same factors.
+template <class T>
+void pass_to_stored_ends(std::span<const Range<T>> ranges, std::span<const Affine<T>> grids, T* d_min, T* d_max) {
+  for (std::size_t c = 0; c < grids.size(); ++c) {
+    if (d_min && ranges[c].min != 0) d_min[c] *= grids[c].nudged_min / ranges[c].min;
+    if (d_max && ranges[c].max != 0) d_max[c] *= grids[c].nudged_max / ranges[c].max;
+  }
+}
+
 /// What a learned range adds to d_min and d_max: per channel, the sum I of dy * (y - x) / width inside the range, taken
 /// off d_min and added to d_max. In a symmetric range both ends then share the derivative after the logarithm of its
 /// width. An empty grid, and a null result, get nothing. (Here the width is that of the grid, which has rounded ends.)

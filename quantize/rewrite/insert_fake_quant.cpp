@@ -124,6 +124,7 @@ void Inserter::quantize_weights(const LayerMatch& match, const std::string& scop
   const FakeQuantAttributes attributes = {.bits = options.weight_bits,
                                           .narrow_range = !options.full_range_weights,
                                           .symmetric = options.has_symmetric_weights(),
+                                          .power_of_two = options.scales == ScaleChoice::kPowerOfTwo,
                                           .range = options.weight_range(),
                                           .ema_decay = options.ema_decay,
                                           .delay = is_training_ ? options.quant_delay : 0,
@@ -167,6 +168,7 @@ Output Inserter::add_activation_quantizer(Output tensor, const std::string& name
   const std::optional<OutputRange> known = output_range(tensor.node->type());
   const FakeQuantAttributes attributes = {.bits = options.activation_bits,
                                           .symmetric = options.symmetric,
+                                          .power_of_two = options.scales == ScaleChoice::kPowerOfTwo,
                                           .range = known ? RangeKind::kFixed : options.activation_range(),
                                           .ema_decay = options.ema_decay,
                                           .delay = is_training_ ? options.quant_delay : 0,

@@ -171,6 +171,7 @@ RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
                             .ranges = ranges,
                             .asymmetric_weights = asymmetric_weights,
                             .full_range_weights = full_range_weights,
+                            .scales = scales,
                             .logits_bits = logits_bits,
                             .ends_bits = ends_bits,
                             .per_channel = per_channel,

@@ -28,6 +28,8 @@ struct RewriteOptions {
   bool asymmetric_weights = false;
   /// Weights use all integers, with 2 bits four of them (-2..1 where symmetric) instead of three (-1, 0, 1).
   bool full_range_weights = false;
+  /// Scales of all quantizers.
+  ScaleChoice scales = ScaleChoice::kAny;
   /// Of what the network gives: the output of layers that no other layer reads. None: ends_bits, or 8 where ranges of
   /// activations are learned, since the logits are few and have no other chance, or activation_bits.
   std::optional<std::int64_t> logits_bits = {};

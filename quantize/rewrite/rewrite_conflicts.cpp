@@ -88,6 +88,7 @@ class QuantizerComparison {
     if (own.symmetric != options.has_symmetric_weights())
       add(quantizer, bits && (bits->symmetric || bits->symmetric_weights || bits->ranges), symmetry_setting(options),
           symmetry(own.symmetric), symmetry(!own.symmetric));
+    compare_scales(quantizer);
     compare_kind(quantizer, bits, options.weight_range());
     const bool per_channel = options.per_channel && axes_.of(match) > 0;
     if (own.per_channel != per_channel)
@@ -109,6 +110,7 @@ class QuantizerComparison {
     compare_bits(quantizer, settings.of_activation_bits, options.activation_bits);
     if (own.symmetric != options.symmetric)
       add(quantizer, bits && bits->symmetric, "symmetric", symmetry(own.symmetric), symmetry(options.symmetric));
+    compare_scales(quantizer);
     if (kind.changes()) compare_kind(quantizer, bits, options.activation_range());
     if (kind.averages && own.ema_decay != options.ema_decay)
       add(quantizer, bits && bits->ema_decay, "ema_decay", concat("decay ", own.ema_decay), concat(options.ema_decay));
@@ -124,6 +126,12 @@ class QuantizerComparison {
     const bool own = traits_of(quantizer.as<FakeQuant>()->attributes().range).learned;
     const auto text = [](bool learned) { return learned ? "a learned range" : "an observed one"; };
     if (own != traits_of(asked).learned) add(quantizer, bits && bits->ranges, "ranges", text(own), text(!own));
+  }
+
+  void compare_scales(const Node& quantizer) {
+    const bool own = quantizer.as<FakeQuant>()->attributes().power_of_two;
+    const auto text = [](bool power) { return power ? "a scale that is a power of two" : "any scale"; };
+    if (own != (options_.scales == ScaleChoice::kPowerOfTwo)) add(quantizer, false, "scales", text(own), text(!own));
   }
 
   void compare_delay(const Node& quantizer) {

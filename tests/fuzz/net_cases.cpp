@@ -40,6 +40,7 @@ quantize::RewriteOptions random_options(Random& random) {
   options.symmetric_weights = chance(random, 3);
   options.ranges = random_ranges(random);
   options.asymmetric_weights = chance(random, 3);
+  if (chance(random, 4)) options.scales = quantize::ScaleChoice::kPowerOfTwo;
   options.per_channel = chance(random, 2);
   options.quant_delay = chance(random, 2) ? 0 : static_cast<std::int64_t>(1 + random.below(3));
   if (chance(random, 2)) options.freeze_bn_delay = static_cast<std::int64_t>(random.below(4));

@@ -39,7 +39,8 @@ std::vector<GridOptions> all_options() {
   std::vector<GridOptions> options;
   for (int bits = 2; bits <= 16; ++bits)
     for (bool narrow : {false, true})
-      for (bool symmetric : {false, true}) options.push_back({bits, narrow, symmetric});
+      for (bool symmetric : {false, true})
+        for (bool power_of_two : {false, true}) options.push_back({bits, narrow, symmetric, power_of_two});
   return options;
 }
 
@@ -226,6 +227,50 @@ TYPED_TEST(AffineTest, SymmetricWideningPutsZeroInTheMiddle) {
     if (!options.symmetric) continue;
     for (const Range<T>& range : some_ranges<T>())
       ASSERT_EQ(grid_of(range, options).zero_point, T(1 << (options.bits - 1))) << range.min << " " << range.max;
+  }
+}
+
+TYPED_TEST(AffineTest, PowersOfTwoByHand) {
+  using T = TypeParam;
+  const auto grid = [](T min, T max, GridOptions options) {
+    options.power_of_two = true;
+    return grid_of<T>({min, max}, options);
+  };
+  const auto expect = [](const Affine<T>& found, double scale, int zero_point, double nudged_min, double nudged_max) {
+    EXPECT_EQ(found.scale, T(scale));
+    EXPECT_EQ(found.zero_point, T(zero_point));
+    EXPECT_EQ(found.nudged_min, T(nudged_min));
+    EXPECT_EQ(found.nudged_max, T(nudged_max));
+  };
+  // The range itself where it is 2^k wide, up to one step.
+  expect(grid(0, 1, {.bits = 8}), 1 / 256.0, 0, 0, 255 / 256.0);
+  expect(grid(0, T(1.001), {.bits = 8}), 1 / 128.0, 0, 0, 255 / 128.0);
+  expect(grid(0, 6, {.bits = 4}), 0.5, 0, 0, 7.5);
+  expect(grid(-1, 1, {.bits = 8, .narrow_range = true, .symmetric = true}), 1 / 128.0, 128, -127 / 128.0, 127 / 128.0);
+  expect(grid(-1, T(0.3), {.bits = 3, .symmetric = true}), 0.25, 4, -1, 0.75);
+  // -1, 0, 1: two steps, which are a power of two themselves.
+  expect(grid(-1, 1, {.bits = 2, .narrow_range = true, .symmetric = true}), 1, 2, -1, 1);
+  expect(grid(T(-0.75), T(3), {.bits = 4}), 0.25, 3, -0.75, 3);
+  expect(grid(-1, 4, {.bits = 4}), 0.5, 3, -1.5, 6);
+}
+
+TYPED_TEST(AffineTest, APowerOfTwoIsTheNextAndKeepsItsGrid) {
+  using T = TypeParam;
+  for (const GridOptions& options : all_options()) {
+    if (!options.power_of_two) continue;
+    GridOptions any = options;
+    any.power_of_two = false;
+    for (const Range<T>& range : some_ranges<T>()) {
+      const Affine<T> grid = grid_of(range, options), exact = grid_of(range, any);
+      int exponent = 0;
+      ASSERT_EQ(std::frexp(grid.scale, &exponent), T(0.5)) << grid.scale;
+      ASSERT_LT(grid.scale, 2 * exact.scale * T(1.000001)) << range.min << " " << range.max;
+      // L / (quant_max - quant_min) of the exact one at least.
+      ASSERT_GE(grid.scale, exact.scale * (1 - 1 / T(1 << (options.bits - 1)))) << range.min << " " << range.max;
+      const Affine<T> again = grid_of<T>({grid.nudged_min, grid.nudged_max}, options);
+      ASSERT_EQ(again.scale, grid.scale) << range.min << " " << range.max << ", " << options.bits << " bits";
+      ASSERT_EQ(again.zero_point, grid.zero_point) << range.min << " " << range.max << ", " << options.bits << " bits";
+    }
   }
 }
 

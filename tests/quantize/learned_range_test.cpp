@@ -106,6 +106,26 @@ TEST_P(LearnedRangeTest, BothEndsOfASymmetricRangeBearHalf) {
   }
 }
 
+// Jain et al. 2020: the gradient passes straight through the rounding of the scale's logarithm.
+TEST_P(LearnedRangeTest, PowersOfTwoMoveWithTheStoredEnds) {
+  Quantizer quantizer = make({.bits = 2, .power_of_two = true}, {5});
+  // The step is 2, the grid 0, 2, 4, 6.
+  quantizer.set_range({0}, {5});
+  quantizer.step({-1, 0, 1.5, 4.5, 7}, true, true, {1, 2, 4, 8, 16});
+  EXPECT_EQ(quantizer.y(), (Values{0, 0, 2, 4, 6}));
+  // After the logarithm: 4 * 0.5 - 8 * 0.5 inside, 16 * 6 above.
+  expect_near(quantizer.d_max, {(96 - 2) / 5.0});
+
+  Quantizer weights = make({.bits = 2, .narrow_range = true, .symmetric = true, .power_of_two = true}, {4});
+  weights.set_range({-0.75}, {0.75});
+  weights.step({-2, -0.75, 0.25, 3}, true, true, {1, 2, 4, 8});
+  EXPECT_EQ(weights.y(), (Values{-1, -1, 0, 1}));
+  // -1 * 1 + 1 * 8, and 2 * -0.25 + 4 * -0.25 inside.
+  const double of_width = 7 - 1.5;
+  expect_near(weights.d_min, {of_width / (2 * -0.75)});
+  expect_near(weights.d_max, {of_width / (2 * 0.75)});
+}
+
 // LSQ of weights (Esser et al. 2020): the derivative after the step size, q_p steps on each side.
 TEST_P(LearnedRangeTest, SymmetricRangesHaveTheGradientOfLsq) {
   Random random(5);

@@ -33,6 +33,25 @@ TEST(LearnedRangesConvert, AlsoWithAsymmetricWeights) {
   testing::expect_trained_integers(net(), {.ranges = RangeChoice::kLearned, .asymmetric_weights = true});
 }
 
+/// Multipliers are shifts, which is what the scales are for.
+TEST(LearnedRangesConvert, ScalesThatArePowersOfTwoNeedOnlyShifts) {
+  for (const RangeChoice ranges : {RangeChoice::kObserved, RangeChoice::kLearned}) {
+    const RewriteOptions options = {.ranges = ranges, .scales = ScaleChoice::kPowerOfTwo, .per_channel = true};
+    testing::expect_trained_integers(net(), options);
+    const testing::TrainedNet trained = testing::train_briefly(net(), options);
+    const integer::Model model = convert(trained.evaluation, trained.variables, {.input = testing::kPictures});
+    std::size_t layers = 0;
+    for (const integer::Operation& operation : model.operations) {
+      const auto* layer = std::get_if<integer::Layer>(&operation.action);
+      if (layer == nullptr) continue;
+      // The first layer's pictures have the scale 1/255 of their data set.
+      if (layers++ == 0) continue;
+      for (const integer::Multiplier& multiplier : layer->multipliers) EXPECT_EQ(multiplier.mantissa, 1 << 30);
+    }
+    EXPECT_EQ(layers, 3u);
+  }
+}
+
 TEST(LearnedRangesConvert, SymmetricWeightsHaveTheirZeroInTheMiddle) {
   const testing::TrainedNet trained =
       testing::train_briefly(net(), {.weight_bits = 4, .ranges = RangeChoice::kLearned});
