@@ -36,9 +36,10 @@ using FeedsOfBatches = std::function<void(const std::function<void(const Feeds&)
 /// over all batches and pixels; W x is that of the float network (no quantizer at work), W_q x_q that of the quantized
 /// one whose earlier layers are corrected. Both before the activation.
 ///
-/// `session` holds a graph that create_eval_graph rewrote, with its ranges found (Calibrator). Sets the variables.
-/// Layers without a bias that is a Variable of their own are left out. Runs the network once for the float means and
-/// once for each layer, up to that layer. Throws Error for no batch, and for means that are not finite.
+/// `session` holds a graph that create_eval_graph rewrote, with its ranges found (Calibrator). Sets the variables, so a
+/// second call would correct towards another float network. Layers without a bias that is a Variable of their own are
+/// left out. Runs the network once for the float means and once for each layer, up to that layer. Throws Error for no
+/// batch, and for means that are not finite.
 BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches);
 
 }  // namespace miniqat::quantize

@@ -111,8 +111,8 @@ const Node* variable_of(Output tensor) {
   return tensor.node;
 }
 
-/// The variables that a factor on the outputs goes into, beside weights without a batch norm.
-std::vector<std::string> output_variables(const ChannelLayer& layer) {
+/// The vectors that a factor on the outputs goes into; without a batch norm it goes into the weights, too.
+std::vector<std::string> output_vectors(const ChannelLayer& layer) {
   if (layer.batch_norm != nullptr)
     return {variable_of(layer.batch_norm->input(1))->name(), variable_of(layer.batch_norm->input(2))->name()};
   if (layer.bias != nullptr) return {layer.bias->name()};
@@ -122,7 +122,7 @@ std::vector<std::string> output_variables(const ChannelLayer& layer) {
 void store(Session& session, const ScaledLayer& scaled) {
   const ChannelLayer& layer = *scaled.layer;
   const auto output_factor = [&](std::int64_t c) { return 1 / scaled.output_scales[static_cast<std::size_t>(c)]; };
-  for (const std::string& name : output_variables(layer)) scale(session, name, output_factor);
+  for (const std::string& name : output_vectors(layer)) scale(session, name, output_factor);
   const auto cells = std::ssize(scaled.magnitudes);
   scale(session, layer.weights->name(), [&](std::int64_t i) {
     const auto cell = static_cast<std::size_t>(i % cells);
@@ -242,8 +242,9 @@ Equalization Equalizer::finish() {
 std::vector<std::string> Equalizer::variables() const {
   std::set<std::string> names;
   for (const ChannelPair& pair : search_.pairs) {
-    for (const ChannelLayer* layer : {&pair.first, &pair.second}) names.insert(layer->weights->name());
-    for (const std::string& name : output_variables(pair.first)) names.insert(name);
+    names.insert(pair.second.weights->name());
+    if (pair.first.batch_norm == nullptr) names.insert(pair.first.weights->name());
+    for (const std::string& name : output_vectors(pair.first)) names.insert(name);
   }
   return {names.begin(), names.end()};
 }

@@ -58,7 +58,7 @@ class Equalizer {
   /// Sets the session's variables. Throws Error when no batch was seen, and for folded weights that are not finite.
   Equalization finish();
 
-  /// That are changed, of all pairs.
+  /// The names of those that finish() changes.
   std::vector<std::string> variables() const;
 
  private:
