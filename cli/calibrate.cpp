@@ -67,6 +67,14 @@ class CalibrateDisplay : public BatchDisplay {
   const bool verbose_;
 };
 
+/// Of equalization and bias correction; "" without.
+std::string details(const Calibrated& result) {
+  std::string text;
+  if (result.equalization) text += "\nequalization\n" + result.equalization->text();
+  if (result.bias_correction) text += "\nbias correction\n" + result.bias_correction->text();
+  return text;
+}
+
 void calibrate_run(const CalibrateArguments& arguments) {
   const InterruptGuard interrupts;
   const BrokenPipeGuard broken_pipes;
@@ -74,7 +82,7 @@ void calibrate_run(const CalibrateArguments& arguments) {
   CalibrateDisplay display(arguments.verbose);
   try {
     const Calibrated result = calibrate(arguments.request, out, display);
-    if (arguments.verbose) std::printf("%s", range_table(result.ranges).c_str());
+    if (arguments.verbose) std::printf("%s%s", details(result).c_str(), range_table(result.ranges).c_str());
     std::printf("done in %.1f s: %s, in float %s%s; run directory %s\n", result.seconds,
                 result.quantized.text().c_str(), result.quantized.validation ? "validation accuracy " : "",
                 percent(result.in_float.accuracy()).c_str(), printable(out.path().string()).c_str());
@@ -95,7 +103,8 @@ void add_calibrate(CommandLine& program) {
   command.option("--data-dir", arguments->request.data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command.option("--threads", arguments->request.threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out");
-  command.flag("--verbose", arguments->verbose, "print the rewrite's report and every quantizer's range");
+  command.flag("--verbose", arguments->verbose,
+               "print the rewrite's report, what was equalized and corrected, and every quantizer's range");
   const auto flags = std::make_shared<SettingFlags<CalibrateSettings>>(command, "Calibration");
   const auto rewrite_flags = std::make_shared<SettingFlags<CalibratedRewrite>>(command, "Quantization");
   command.action([arguments, flags, rewrite_flags] {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "core/counted.h"
 #include "core/graph/graph_json.h"
@@ -49,11 +50,13 @@ class Calibration {
     require_no_stop();
     result.in_float = evaluate_float();
     require_no_stop();
+    if (calibrate_.equalize) result.equalization = equalize();
     rewrite_graphs();
     Session session(evaluation_.graph);
     take_over(session, source_);
     if (!source_.note.empty()) observer_.warn(source_.note);
     result.ranges = find_ranges(session);
+    if (calibrate_.bias_correction) result.bias_correction = correct_biases(session);
     if (data_.validation) result.quantized.validation = evaluate(session, evaluation_, *data_.validation);
     result.quantized.test = evaluate(session, evaluation_, data_.test);
     write(session, result.in_float, result.quantized);
@@ -96,16 +99,46 @@ class Calibration {
                                                                          : name;
   }
 
-  std::vector<quantize::CalibratedRange> find_ranges(Session& session) {
+  /// The same ones every time.
+  void for_each_batch(Output images, const std::function<void(std::int64_t, const Feeds&)>& visit) {
     datasets::Loader loader(data_.train,
                             {.batch_size = batch_size_, .seed = static_cast<std::uint64_t>(calibrate_.seed)});
-    quantize::Calibrator calibrator(session, {calibrate_.method, calibrate_.percentile});
     for (std::int64_t batch = 1; batch <= batches_; ++batch) {
-      calibrator.observe({{evaluation_.images, loader.next().images}});
-      observer_.on_batch(batch, batches_);
+      visit(batch, {{images, loader.next().images}});
       require_no_stop();
     }
+  }
+
+  std::vector<quantize::CalibratedRange> find_ranges(Session& session) {
+    quantize::Calibrator calibrator(session, {calibrate_.method, calibrate_.percentile});
+    for_each_batch(evaluation_.images, [&](std::int64_t batch, const Feeds& feeds) {
+      calibrator.observe(feeds);
+      observer_.on_batch(batch, batches_);
+    });
     return calibrator.finish();
+  }
+
+  /// Changes the float run's variables; nothing else sees that.
+  quantize::Equalization equalize() {
+    Session session(source_.evaluation.graph);
+    session.restore(source_.checkpoint, Session::Restore::kVariables, source_.checkpoint_name);
+    quantize::Equalizer equalizer(session);
+    for_each_batch(source_.evaluation.images, [&](std::int64_t, const Feeds& feeds) { equalizer.observe(feeds); });
+    quantize::Equalization result = equalizer.finish();
+    for (const std::string& name : equalizer.variables())
+      source_.checkpoint.tensors.insert_or_assign(name, session.variable(name));
+    observer_.say(concat("equalized ", counted(result.pairs.size(), "pair"), " of layers in ",
+                         counted(result.sweeps, "sweep"), "; ", counted(result.left_out.size(), "layer"), " left out"));
+    return result;
+  }
+
+  quantize::BiasCorrection correct_biases(Session& session) {
+    quantize::BiasCorrection result = quantize::correct_biases(session, [this](const auto& visit) {
+      for_each_batch(evaluation_.images, [&](std::int64_t, const Feeds& feeds) { visit(feeds); });
+    });
+    observer_.say(concat("corrected ", result.corrected.size(), " biases; ", counted(result.left_out.size(), "layer"),
+                         " left out"));
+    return result;
   }
 
   /// config.json comes last: a directory without it is no run.
@@ -150,6 +183,8 @@ class Calibration {
     const RewriteSettings& rewrite = settings_.rewrite;
     Json calibration = settings_to_json(calibrate_);
     if (calibrate_.method != quantize::CalibrationMethod::kPercentile) calibration.erase("percentile");
+    for (const char* option : {"equalize", "bias_correction"})
+      if (calibration[option] == false) calibration.erase(option);
     calibration["batches"] = batches_;
     calibration["batch_size"] = batch_size_;
     calibration["run"] = request_.run;

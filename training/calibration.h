@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "quantize/calibrate/bias_correction.h"
 #include "quantize/calibrate/calibrate.h"
+#include "quantize/calibrate/equalize.h"
 #include "training/accuracies.h"
 #include "training/rewrite_settings.h"
 #include "training/run_directory.h"
@@ -18,6 +21,8 @@ struct CalibrateSettings {
   double percentile = 99.99;
   std::int64_t batches = 32;
   std::int64_t seed = 1;
+  bool equalize = false;
+  bool bias_correction = false;
 
   template <class Visitor>
   static void visit(Visitor&& visitor) {
@@ -33,6 +38,12 @@ struct CalibrateSettings {
         "batches of training pictures to look at, of the run's batch size");
     visitor(
         "seed", [](auto& s) -> auto& { return s.seed; }, "chooses the pictures");
+    visitor(
+        "equalize", [](auto& s) -> auto& { return s.equalize; },
+        "first give the channels between two layers the same range of weights (cross-layer equalization)");
+    visitor(
+        "bias_correction", [](auto& s) -> auto& { return s.bias_correction; },
+        "at the end subtract the mean error of each layer's output from its bias");
   }
 };
 
@@ -55,6 +66,9 @@ struct Calibrated {
   /// On both, where there is a validation part.
   Accuracies quantized;
   std::vector<quantize::CalibratedRange> ranges;
+  /// Where CalibrateSettings ask for them.
+  std::optional<quantize::Equalization> equalization;
+  std::optional<quantize::BiasCorrection> bias_correction;
   double seconds = 0;
 };
 

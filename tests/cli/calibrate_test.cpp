@@ -115,6 +115,72 @@ TEST_F(CalibrateTest, TrainingTakesTheRunAsItsStart) {
   expect_error(in_place({"train", "--resume", "--out", "start"}), 2, {"start was calibrated, not trained"});
 }
 
+TEST_F(CalibrateTest, EqualizesAndCorrectsBiases) {
+  expect_success(calibrate("plain", {}));
+  EXPECT_FALSE(json("plain/summary.json")["calibration"].contains("equalize"));
+  EXPECT_FALSE(json("plain/summary.json")["calibration"].contains("bias_correction"));
+  const Outcome outcome = calibrate("both", {"--equalize", "--bias-correction", "--verbose"});
+  expect_success(outcome);
+  for (const char* text :
+       {"equalized 1 pair of layers in ", "; 1 layer left out\n", "corrected 2 biases; 0 layers left",
+        "  equalized  conv1/Conv2D and fc/MatMul: 4 channels, scales ",
+        "  left out   fc/MatMul: [BiasAdd \"fc/BiasAdd\"] is an output of the graph\n",
+        "  corrected  fc/MatMul: 10 channels, mean errors "})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+  EXPECT_EQ(json("both/summary.json")["calibration"]["equalize"], true);
+  EXPECT_EQ(json("both/summary.json")["calibration"]["bias_correction"], true);
+  EXPECT_EQ(json("both/summary.json")["float_test_accuracy"], json("plain/summary.json")["float_test_accuracy"]);
+  for (const char* file : {"train_graph.json", "eval_graph.json", "config.json"})
+    EXPECT_EQ(bytes_of(place_->path() / "both" / file), bytes_of(place_->path() / "plain" / file)) << file;
+  const Safetensors plain = checkpoint("plain"), both = checkpoint("both");
+  for (const auto& [name, tensor] : plain.tensors)
+    EXPECT_TRUE(name.find("quant") != std::string::npos || name.starts_with("session:") ||
+                !std::ranges::equal(tensor.values<float>(), both.tensors.at(name).values<float>()))
+        << name;
+  const Outcome eval = in_place({"eval", "--run", "both", "--json", "--threads", "1"});
+  expect_success(eval);
+  EXPECT_EQ(Json::parse(eval.out)["accuracy"], json("both/summary.json")["test_accuracy"]);
+  EXPECT_NEAR(json("both/summary.json")["test_accuracy"], json("plain/summary.json")["float_test_accuracy"], 0.04);
+}
+
+TEST_F(CalibrateTest, TrainingGoesOnFromEqualizedVariables) {
+  const Arguments bits = {"--weight-bits", "3", "--activation-bits", "3", "--ranges", "learned"};
+  Arguments flags = bits;
+  flags.insert(flags.end(), {"--equalize", "--bias-correction"});
+  expect_success(calibrate("equalized", flags));
+  Arguments line = {"train",
+                    "--model",
+                    "tiny.json",
+                    "--dataset",
+                    "mnist",
+                    "--data-dir",
+                    "digits",
+                    "--steps",
+                    "1",
+                    "--learning-rate",
+                    "1e-30",
+                    "--range-learning-rate",
+                    "1e-30",
+                    "--weight-decay",
+                    "0",
+                    "--threads",
+                    "1",
+                    "--init-checkpoint",
+                    "equalized",
+                    "--out",
+                    "from-equalized"};
+  line.insert(line.end(), bits.begin(), bits.end());
+  const Outcome outcome = in_place(line);
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find(" 0 new, 0 unused."), std::string::npos) << outcome.out;
+  // A step of length 0: what it began with.
+  const Safetensors begun = checkpoint("from-equalized");
+  for (const auto& [name, tensor] : checkpoint("equalized").tensors)
+    if (name.find(':') == std::string::npos && !name.ends_with("num_updates")) {
+      EXPECT_TRUE(std::ranges::equal(tensor.values<float>(), begun.tensors.at(name).values<float>())) << name;
+    }
+}
+
 TEST_F(CalibrateTest, LayersMayHaveBitsOfTheirOwn) {
   place_->write("bits.json", R"({"fc": {"weight_bits": 5}})");
   const Outcome outcome = calibrate("mixed", {"--bits-config", "bits.json", "--weight-bits", "3", "--verbose"});

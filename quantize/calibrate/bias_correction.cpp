@@ -1,0 +1,147 @@
+#include "quantize/calibrate/bias_correction.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/counted.h"
+#include "core/graph/source_ops.h"
+#include "quantize/graph_matcher.h"
+#include "quantize/op_roles.h"
+#include "quantize/rewrite/layer_patterns.h"
+
+namespace miniqat::quantize {
+namespace {
+
+/// A quantized layer, and the variable that moves its output.
+struct BiasedLayer {
+  std::string layer;
+  const Node* variable = nullptr;
+  /// The layer's output with its bias, before any activation or quantizer.
+  Output biased = {};
+};
+
+/// The vector that a layer's bias adds: of a folded batch norm, beta.
+Output added_by(const Node& bias) {
+  for (const int k : {1, 0}) {
+    const Output operand = bias.input(k);
+    if (operand.node->type() == "BatchNormFold") return operand.node->input(1);
+    if (operand.shape().rank() == 1) return operand;
+  }
+  return {};
+}
+
+/// Null where others read it, too.
+const Node* own_bias(Output tensor) {
+  for (; tensor.node != nullptr; tensor = tensor.node->input(0)) {
+    if (tensor.node->uses(tensor.index).size() != 1) return nullptr;
+    if (tensor.node->as<Variable>() != nullptr) return tensor.node;
+    if (tensor.node->type() != "Identity") return nullptr;
+  }
+  return nullptr;
+}
+
+bool has_quantized_weights(const LayerMatch& match) {
+  const Output weights = match.layer->input(match.weight_input);
+  return is_quantizer(*source_through(weights, kIdentity).node);
+}
+
+Graph without_quantizers(const Graph& graph) {
+  Graph result = graph.clone();
+  for (Node* node : result.topological_order())
+    if (is_quantizer(*node)) result.reroute(node->output(), node->input(0));
+  return result;
+}
+
+/// Of each channel of a tensor.
+class ChannelMeans {
+ public:
+  void add(const Tensor& values) {
+    sums_.resize(static_cast<std::size_t>(values.shape().channels()));
+    std::size_t channel = 0;
+    for (const float value : values.values<float>()) {
+      sums_[channel] += value;
+      if (++channel == sums_.size()) channel = 0;
+    }
+    rows_ += values.elements() / values.shape().channels();
+  }
+  /// Minus the other's.
+  std::vector<double> minus(const ChannelMeans& other, const BiasedLayer& layer) const {
+    std::vector<double> differences(sums_.size());
+    for (std::size_t c = 0; c < sums_.size(); ++c) {
+      differences[c] = sums_[c] / static_cast<double>(rows_) - other.sums_[c] / static_cast<double>(other.rows_);
+      if (!std::isfinite(differences[c])) fail(describe(*layer.biased.node), " has values that are not finite");
+    }
+    return differences;
+  }
+  bool empty() const { return rows_ == 0; }
+
+ private:
+  std::vector<double> sums_;
+  std::int64_t rows_ = 0;
+};
+
+std::vector<ChannelMeans> float_means(Session& session, const std::vector<BiasedLayer>& layers,
+                                      const FeedsOfBatches& batches) {
+  Graph graph = without_quantizers(session.graph());
+  Session in_float(graph);
+  in_float.restore({.tensors = session.variables(), .metadata = {}}, Session::Restore::kByName, "the session");
+  RunRequest request;
+  for (const BiasedLayer& layer : layers) request.fetches.push_back(graph.output_at(layer.biased.name()));
+  std::vector<ChannelMeans> means(layers.size());
+  batches([&](const Feeds& feeds) {
+    Feeds renamed;
+    for (const auto& [placeholder, tensor] : feeds) renamed.emplace_back(graph.output_at(placeholder.name()), tensor);
+    const std::vector<Tensor> fetched = in_float.run(request, renamed).fetched;
+    for (std::size_t i = 0; i < layers.size(); ++i) means[i].add(fetched[i]);
+  });
+  return means;
+}
+
+void subtract(Session& session, const std::string& variable, const std::vector<double>& errors) {
+  const Tensor values = session.variable(variable).clone();
+  for (std::size_t c = 0; c < errors.size(); ++c)
+    values.data<float>()[c] = static_cast<float>(values.data<float>()[c] - errors[c]);
+  session.set_variable(variable, values);
+}
+
+}  // namespace
+
+std::string BiasCorrection::text() const {
+  std::string text;
+  for (const CorrectedBias& bias : corrected) {
+    const auto [least, most] = std::ranges::minmax(bias.errors);
+    text += concat("  corrected  ", bias.layer, ": ", counted(bias.errors.size(), "channel"), ", mean errors ", least,
+                   " to ", most, "\n");
+  }
+  for (const LeftOutLayer& layer : left_out) text += concat("  left out   ", layer.layer, ": ", layer.reason, "\n");
+  return text;
+}
+
+BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches) {
+  BiasCorrection result;
+  std::vector<BiasedLayer> layers;
+  for (const LayerMatch& match : find_layers(session.graph(), "").matches) {
+    const std::string& name = match.layer->name();
+    const Node* variable = match.bias != nullptr ? own_bias(added_by(*match.bias)) : nullptr;
+    if (!has_quantized_weights(match))
+      result.left_out.push_back({name, "its weights are not quantized"});
+    else if (variable == nullptr)
+      result.left_out.push_back({name, "it has no bias or beta that is a Variable of its own"});
+    else
+      layers.push_back({.layer = name, .variable = variable, .biased = match.bias->output()});
+  }
+  if (layers.empty()) return result;
+  const std::vector<ChannelMeans> before = float_means(session, layers, batches);
+  if (before.front().empty()) fail("bias correction has seen no batch");
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    ChannelMeans means;
+    const RunRequest request{.fetches = {layers[i].biased}};
+    batches([&](const Feeds& feeds) { means.add(session.run(request, feeds).fetched.front()); });
+    const std::vector<double> errors = means.minus(before[i], layers[i]);
+    subtract(session, layers[i].variable->name(), errors);
+    result.corrected.push_back({layers[i].layer, layers[i].variable->name(), errors});
+  }
+  return result;
+}
+
+}  // namespace miniqat::quantize
