@@ -47,7 +47,7 @@ struct LoadOptions {
   /// Chooses the handwriting. Not the seed of a training run: runs with several seeds share one data set.
   std::uint64_t seed = 1;
   std::int64_t train_size = 12000;
-  std::int64_t test_size = 2000;
+  std::int64_t test_size = 10000;
 
   /// Given the shape [h, w, c] of the pictures of IDX files, whose size is free, as soon as the headers tell it and
   /// before any picture is expanded: who wants others may throw. (A small .gz can hold gigabytes.)

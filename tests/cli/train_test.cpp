@@ -87,7 +87,7 @@ TEST_F(TrainTest, ARunDirectoryHoldsEverything) {
   const Outcome evaluated = miniqat({"eval", "--run", "run", "--threads", "1", "--json"}, place_.path());
   expect_success(evaluated);
   EXPECT_EQ(Json::parse(evaluated.out)["accuracy"], summary["test_accuracy"]);
-  EXPECT_EQ(Json::parse(evaluated.out)["examples"], 2000);
+  EXPECT_EQ(Json::parse(evaluated.out)["examples"], 10000);
   const Outcome other =
       miniqat({"eval", "--run", "run", "--checkpoint", "run", "--threads", "1", "--json"}, place_.path());
   expect_success(other);

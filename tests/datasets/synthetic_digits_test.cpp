@@ -36,7 +36,7 @@ std::vector<std::uint8_t> image(const Dataset& dataset, int i) {
 TEST(SyntheticDigits, HasTheDefaultSizesAndBalancedShuffledLabels) {
   const Splits splits = load("synthetic");
   EXPECT_EQ(splits.train.images.shape(), (Shape{12000, 28, 28, 1}));
-  EXPECT_EQ(splits.test.images.shape(), (Shape{2000, 28, 28, 1}));
+  EXPECT_EQ(splits.test.images.shape(), (Shape{10000, 28, 28, 1}));
   EXPECT_EQ(splits.train.scale, 1.0f / 255);
   EXPECT_EQ(splits.train.zero_point, 0);
   for (const Dataset& dataset : {splits.train, splits.test}) {
