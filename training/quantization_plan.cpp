@@ -64,6 +64,8 @@ void complete(TrainSettings& settings, const FloatRun& run) {
   if (!has_seen_validation(run) && settings.validation != run.settings.validation)
     throw UsageError(concat("--validation ", settings.validation, ": the float run has a validation part of ",
                             run.settings.validation, " pictures, and has trained with the others; leave it out"));
+  if (const std::string why = why_none_updates(run.training, 0); settings.reestimate > 0 && !why.empty())
+    throw UsageError(concat("--reestimate: the run in --run ", why));
   if (settings.validation == 0) settings.validation = default_validation(settings, run);
   if (!settings.learning_rate) settings.learning_rate = default_rate(settings, run.settings);
   if (settings.threads == 0) settings.threads = default_thread_count();

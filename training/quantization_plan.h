@@ -31,7 +31,7 @@ inline constexpr double kRateShare = 0.2;
 inline constexpr std::int64_t kValidationShare = 12;
 
 /// Sets what is not decided yet: learning rate, validation part, threads, augmentation. Throws UsageError for a
-/// validation part that is not the float run's.
+/// validation part that is not the float run's, and for estimates where there is no batch norm.
 void complete(TrainSettings& settings, const FloatRun& run);
 
 /// Whether the float run has trained with the validation part.

@@ -51,13 +51,20 @@ Json row_to_json(const QuantizedRow& row) {
 class QuantizationRun {
  public:
   QuantizationRun(const QuantizationPlan& plan, const RunDirectory& out, RunObserver& observer)
-      : plan_(plan), out_(out), observer_(observer), source_(read_float_run(plan.run)) {}
+      : plan_(plan), out_(out), observer_(observer), source_(read_float_run(plan.run)) {
+    // The run's own copy, which is there when the original is gone.
+    RewriteSettings& rewrite = plan_.training.rewrite;
+    if (!rewrite.bits_config.empty()) rewrite.bits_config = out.bits().string();
+  }
 
   QuantizationResult run(bool resume) {
     set_thread_count(static_cast<int>(plan_.training.threads));
     if (!resume) write_plan(plan_, out_);
     announce();
-    or_say_how_to_go_on([&] { calibrate_unless_done(resume); });
+    or_say_how_to_go_on([&] {
+      calibrate_unless_done(resume);
+      require_no_stop();
+    });
     train_unless_done();
     or_say_how_to_go_on([&] { measure(); });
     Candidate& best = choose();
@@ -123,8 +130,9 @@ class QuantizationRun {
     settings.init_checkpoint = calibrated_in(out_).string();
     if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
     train(settings, run, extras, observer_);
-    std::error_code failure;
-    if (!fs::exists(run.summary(), failure) || !unfinished_note(run).empty()) throw Stopped();
+    // A training that was stopped says so, unless it had not even begun.
+    if (!has_config(stage)) or_say_how_to_go_on([] { throw Stopped(); });
+    if (!unfinished_note(run).empty()) throw Stopped();
   }
 
   Accuracies measured(Classifier& network, const Safetensors& checkpoint, const std::string& source) {
@@ -209,7 +217,7 @@ class QuantizationRun {
     write_json(out_.quantization(), json);
   }
 
-  const QuantizationPlan& plan_;
+  QuantizationPlan plan_;
   const RunDirectory& out_;
   RunObserver& observer_;
   FloatRun source_;
