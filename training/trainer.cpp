@@ -48,8 +48,7 @@ class Trainer {
     } catch (const Error& error) {
       std::error_code failure;
       if (!std::filesystem::exists(run_.checkpoint(), failure)) throw;
-      fail(error.what(), "; go on from the checkpoint of step ", life_.saved_step(),
-           " with: ", way_on(run_, extras_));
+      fail(error.what(), "; go on from the checkpoint of step ", life_.saved_step(), " with: ", way_on(run_, extras_));
     }
   }
 
