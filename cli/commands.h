@@ -17,6 +17,7 @@ void add_export(CommandLine& program);
 void add_verify(CommandLine& program);
 void add_bench(CommandLine& program);
 void add_calibrate(CommandLine& program);
+void add_quantize(CommandLine& program);
 void add_reestimate(CommandLine& program);
 void add_sensitivity(CommandLine& program);
 

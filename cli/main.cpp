@@ -112,6 +112,7 @@ void add_commands(CLI::App& program) {
   CommandLine line(program);
   add_train(line);
   add_calibrate(line);
+  add_quantize(line);
   add_reestimate(line);
   add_sensitivity(line);
   add_eval(line);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "cli/text_table.h"
 #include "core/counted.h"
 #include "core/error.h"
 #include "training/percent.h"
@@ -14,27 +15,9 @@ using namespace training;
 
 namespace {
 
-using TableLine = std::vector<std::string>;
-
 std::string number(double value, const char* format) {
   char text[32];
   std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
-/// The first `left` columns begin at the left, the others end at the right.
-std::string aligned(const std::vector<TableLine>& lines, std::size_t left) {
-  std::vector<std::size_t> widths(lines.front().size());
-  for (const TableLine& line : lines)
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  std::string text;
-  for (const TableLine& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string room(widths[i] - line[i].size(), ' ');
-      text += concat(i == 0 ? "" : "  ", i < left ? line[i] + room : room + line[i]);
-    }
-    text += '\n';
-  }
   return text;
 }
 

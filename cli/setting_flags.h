@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -12,20 +13,43 @@
 
 namespace miniqat::cli {
 
+/// How the flags of one command differ from the settings that they are for, by the names of fields.
+struct FlagChanges {
+  /// Without a flag.
+  std::set<std::string> omitted = {};
+  /// With another help text.
+  std::map<std::string, std::string> help = {};
+  /// What `--help` shows as the default.
+  std::map<std::string, std::string> shown_defaults = {};
+};
+
 /// The flags of a command for one settings struct.
 template <class Settings>
 class SettingFlags {
  public:
-  explicit SettingFlags(Command& command, const std::string& heading) {
+  explicit SettingFlags(Command& command, const std::string& heading, const FlagChanges& changes = {},
+                        const Settings& defaults = {})
+      : given_(defaults), omitted_(changes.omitted) {
     Settings::visit([&](const char* name, auto access, const char* help) {
-      Flag flag = add(command, training::flag_of(name), access(given_), help);
+      if (omitted_.contains(name)) return;
+      const auto text = changes.help.find(name), shown = changes.shown_defaults.find(name);
+      Flag flag = add(command, training::flag_of(name), access(given_),
+                      text == changes.help.end() ? help : text->second.c_str());
+      if (shown != changes.shown_defaults.end()) flag.shown_default(shown->second);
       // So that a flag added to a line that has it already wins.
       flags_.emplace(name, flag.heading(heading).last_wins());
     });
   }
   SettingFlags(const SettingFlags&) = delete;
 
-  bool was_given(const std::string& field) const { return flags_.at(field).was_given(); }
+  bool was_given(const std::string& field) const { return !omitted_.contains(field) && flags_.at(field).was_given(); }
+  /// The fields whose flags stood on the command line, by name.
+  std::vector<std::string> given() const {
+    std::vector<std::string> names;
+    for (const auto& [name, flag] : flags_)
+      if (flag.was_given()) names.push_back(name);
+    return names;
+  }
   /// Overwrites the fields whose flags stood on the command line.
   void apply(Settings& settings) const {
     Settings::visit([&](const char* name, auto access, const char*) {
@@ -50,6 +74,7 @@ class SettingFlags {
   }
 
   Settings given_;
+  std::set<std::string> omitted_;
   std::map<std::string, Flag> flags_;
 };
 

@@ -29,6 +29,7 @@ class Calibration {
       : request_(request), calibrate_(request.calibrate), run_(out), observer_(observer) {
     source_ = read_float_run(request.run);
     require_scope(source_.training, request.rewrite.scope, source_.settings.model);
+    if (request.validation) source_.settings.validation = *request.validation;
     settings_ = source_.settings;
     settings_.float_only = false;
     settings_.rewrite = request.rewrite;

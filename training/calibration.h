@@ -57,6 +57,8 @@ struct CalibrationRequest {
   std::string data_dir = {};
   /// 0: default_thread_count().
   int threads = 0;
+  /// The run's own when none: for a float run without a validation part.
+  std::optional<std::int64_t> validation = {};
 };
 
 /// What came of it.

@@ -14,6 +14,7 @@ class MetricsLog {
  public:
   explicit MetricsLog(std::filesystem::path path) : path_(std::move(path)) {}
 
+  const std::filesystem::path& path() const { return path_; }
   bool exists() const;
   /// Appends one object as a line, whole or not at all. Throws Error naming path and reason.
   void append(const nlohmann::ordered_json& line) const;

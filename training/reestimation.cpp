@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "core/counted.h"
-#include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
@@ -21,11 +20,6 @@ std::int64_t stored_quantization_step(const Safetensors& checkpoint, const std::
   if (found == checkpoint.tensors.end() || found->second.dtype() != DType::kInt64 || found->second.elements() != 1)
     fail(source, ": \"session:quantization_step\" is missing");
   return *found->second.data<std::int64_t>();
-}
-
-void copy_if_there(const std::filesystem::path& from, const std::filesystem::path& to) {
-  std::error_code failure;
-  if (std::filesystem::exists(from, failure)) write_file_atomically(to, read_large_file(from));
 }
 
 /// A run that came to its end, as it is found but for its moving statistics, which it has back.

@@ -62,7 +62,7 @@ void RunDirectory::lock(RunLock::Directory wanted) {
 std::vector<fs::path> RunDirectory::files() const {
   std::vector<fs::path> files;
   for (const char* name : {"config.json", "checkpoint.safetensors", "summary.json", "metrics.jsonl", "train_graph.json",
-                           "eval_graph.json", "bits.json", "init_checkpoint.json"})
+                           "eval_graph.json", "bits.json", "init_checkpoint.json", "quantize.json"})
     files.push_back(path_ / name);
   return files;
 }
@@ -105,6 +105,11 @@ Json read_json(const fs::path& path) {
 
 void write_json(const fs::path& path, const Json& json) {
   write_file_atomically(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void copy_if_there(const fs::path& from, const fs::path& to) {
+  std::error_code failure;
+  if (fs::exists(from, failure)) write_file_atomically(to, read_large_file(from));
 }
 
 }  // namespace miniqat::training

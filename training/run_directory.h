@@ -12,8 +12,9 @@
 namespace miniqat::training {
 
 /// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json,
-/// bits.json when layers have bits of their own, trace.json after a profiled run, and init_checkpoint.json where the
-/// run began with another one's variables. docs/runs.md describes the files and their order.
+/// bits.json when layers have bits of their own, trace.json after a profiled run, init_checkpoint.json where the
+/// run began with another one's variables, and quantize.json of the command of that name. docs/runs.md describes the
+/// files and their order.
 class RunDirectory {
  public:
   enum class Existing { kRefuse, kOverwrite };
@@ -45,6 +46,7 @@ class RunDirectory {
   std::filesystem::path summary() const { return path_ / "summary.json"; }
   std::filesystem::path trace() const { return path_ / "trace.json"; }
   std::filesystem::path init_checkpoint() const { return path_ / "init_checkpoint.json"; }
+  std::filesystem::path quantization() const { return path_ / "quantize.json"; }
   MetricsLog metrics() const { return MetricsLog(path_ / "metrics.jsonl"); }
 
  private:
@@ -65,5 +67,8 @@ bool is_or_lies_in(const std::filesystem::path& path, const std::filesystem::pat
 nlohmann::ordered_json read_json(const std::filesystem::path& path);
 /// Writes it indented, atomically. Bytes of texts (paths, that is) that are no UTF-8 become U+FFFD.
 void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json);
+
+/// Copies one of a run's files, atomically; does nothing where there is none.
+void copy_if_there(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace miniqat::training

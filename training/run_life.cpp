@@ -287,7 +287,7 @@ void RunLife::finish(Pace& pace) {
   write_summary(pace, accuracies, complete);
   observer_.say(complete ? concat("done in ", clock_text(pace.seconds()), ": ", accuracies.text())
                          : concat("stopped after step ", task_.session.step(), " of ", task_.total_steps,
-                                  "; go on with: miniqat train --resume --out ", printable(run_.path().string())));
+                                  "; go on with: ", printable(way_on(run_, extras_))));
   if (complete) warn_of_delays();
 }
 

@@ -50,8 +50,7 @@ class Trainer {
     } catch (const Error& error) {
       std::error_code failure;
       if (!std::filesystem::exists(run_.checkpoint(), failure)) throw;
-      fail(error.what(), "; go on from the checkpoint of step ", life_.saved_step(),
-           " with: miniqat train --resume --out ", run_.path().string());
+      fail(error.what(), "; go on from the checkpoint of step ", life_.saved_step(), " with: ", way_on(run_, extras_));
     }
   }
 
@@ -101,6 +100,10 @@ class Trainer {
 };
 
 }  // namespace
+
+std::string way_on(const RunDirectory& run, const TrainExtras& extras) {
+  return extras.way_on.empty() ? concat("miniqat train --resume --out ", run.path().string()) : extras.way_on;
+}
 
 void train(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer) {
   Trainer(settings, run, extras, observer).run();

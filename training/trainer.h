@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "core/engine/profile.h"
 #include "training/run_directory.h"
@@ -20,9 +21,14 @@ struct TrainExtras {
   TrainSettings begun = {};
   /// Tell the observer every name that init_checkpoint gives, not only the first few.
   bool all_names = false;
+  /// What goes on with the run after it was stopped or failed, for its messages; left out: `miniqat train`.
+  std::string way_on = {};
   /// Where the time of the steps goes; null: nothing is timed.
   Profile* profile = nullptr;
 };
+
+/// The command line that goes on with the run.
+std::string way_on(const RunDirectory& run, const TrainExtras& extras);
 
 /// Trains as `settings` say and keeps the run directory, which is locked, up to date: metrics every few steps, the
 /// checkpoint every `settings.save_every`, both and the test accuracy after every epoch and at the end.

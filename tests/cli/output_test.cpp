@@ -93,6 +93,7 @@ TEST_F(OutputTest, PathsAreHarmlessWhereAllGoesWell) {
                                 {"train", "--resume", "--out", run},
                                 {"train", "--resume", "--out", run, "--steps", "14", "--stop-at", "13"},
                                 {"calibrate", "--run", run, "--out", ptq, "--batches", "2"},
+                                {"quantize", "--run", run, "--out", escape + "q", "--steps", "2"},
                                 {"sensitivity", "--run", run, "--out", escape + "s", "--average-bits", "3"},
                                 train_command(escape + "qat", {"--model", graph, "--init-checkpoint", run}),
                                 {"eval", "--run", ptq},

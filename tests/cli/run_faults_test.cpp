@@ -113,6 +113,35 @@ TEST_F(RunFaultsTest, DeathAtEveryFileCall) {
   EXPECT_GT(call, 60);
 }
 
+// All stages make several hundred calls: some of them, spread over the whole.
+TEST_F(RunFaultsTest, DeathWhileQuantizing) {
+  const auto command_for = [](const std::string& out) {
+    return Arguments{"quantize", "--run",   "start", "--bits-config", "rules.json", "--threads", "1", "--batches",
+                     "2",        "--steps", "3",     "--save-every",  "1",          "--out",     out};
+  };
+  expect_success(program(command_for("whole")));
+  const RunFiles trained = files_of(path("whole/trained"));
+  const Json rows = json_of(path("whole/quantize.json"))["rows"];
+  constexpr int kStride = 31;
+  int call = 1;
+  for (;; call += kStride) {
+    const std::string out = "quantizing" + std::to_string(call) + "_";
+    SCOPED_TRACE(out);
+    const Outcome outcome = with_fault(out, "kill:" + std::to_string(call), command_for(out));
+    if (outcome.status == 0) break;
+    ASSERT_EQ(outcome.status, 128 + SIGKILL) << outcome.err;
+    const bool begun = fs::exists(path(out) / "quantize.json");
+    expect_success(program(begun ? Arguments{"quantize", "--resume", "--out", out} : command_for(out)));
+    EXPECT_EQ(json_of(path(out) / "quantize.json")["rows"], rows);
+    EXPECT_TRUE(checkpoint_bytes(out) == checkpoint_bytes("whole"));
+    expect_same(out + "/trained", trained);
+    for (const auto& entry : fs::directory_iterator(path(out)))
+      EXPECT_TRUE(fs::exists(path("whole") / entry.path().filename())) << entry.path();
+    ASSERT_FALSE(HasFailure());
+  }
+  EXPECT_GT(call, 4 * kStride);
+}
+
 // What goes on may die as well, and where it makes good what was lost.
 TEST_F(RunFaultsTest, DeathAtEveryFileCallOfAResumedRun) {
   const RunFiles wanted = whole();

@@ -1,0 +1,170 @@
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "cli/batch_display.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/quantize_table.h"
+#include "cli/setting_flags.h"
+#include "cli/train_display.h"
+#include "cli/train_flags.h"
+#include "core/quote.h"
+#include "training/quantization_run.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+struct QuantizeArguments {
+  std::string run;
+  std::string out;
+  bool resume = false;
+  bool overwrite = false;
+  bool verbose = false;
+};
+
+/// The seed of the training chooses the pictures of calibration, too.
+FlagChanges calibration_changes() { return {.omitted = {"seed"}}; }
+
+/// Without what the float run decides, and without float steps: the ranges are there from the beginning.
+FlagChanges training_changes() {
+  const std::string inherited = "the float run's";
+  FlagChanges changes{
+      .omitted = {"model", "width", "dataset", "float", "quant_delay", "init_checkpoint", "no_shuffle"}};
+  changes.help = {
+      {"validation",
+       "training pictures held out to decide between the networks; left out: as many as the float run held out, or one "
+       "in twelve"},
+      {"learning_rate",
+       "the schedule's base rate; left out: a fifth of the float run's, or of the default of another "
+       "optimizer"},
+      {"reestimate",
+       "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
+       "pictures; 0: no estimate; left out: 50 where there are batch norms"}};
+  for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay", "seed",
+                              "log_every", "save_every"})
+    changes.shown_defaults[setting] = inherited;
+  for (const char* setting : {"validation", "reestimate"}) changes.shown_defaults[setting] = "";
+  return changes;
+}
+
+TrainSettings shown_settings() {
+  TrainSettings settings;
+  settings.epochs = kQuantizationEpochs;
+  settings.rewrite.ranges = quantize::RangeChoice::kAuto;
+  return settings;
+}
+
+struct QuantizeFlags {
+  explicit QuantizeFlags(Command& command)
+      : calibration(command, "Calibration", calibration_changes()),
+        training(command, "Training and quantization", training_changes(), shown_settings()) {}
+
+  SettingFlags<CalibrateSettings> calibration;
+  SettingFlags<TrainSettings> training;
+};
+
+/// The steps of the training, the batches of what comes before.
+class QuantizeDisplay : public TrainDisplay {
+ public:
+  using TrainDisplay::TrainDisplay;
+  void on_batch(std::int64_t done, std::int64_t total) override { batches_.on_batch(done, total); }
+
+ private:
+  BatchDisplay batches_;
+};
+
+void check_calibration(const CalibrateSettings& settings, const SettingFlags<CalibrateSettings>& flags) {
+  check_options<CalibrateSettings>([&] { quantize::CalibrationOptions{settings.method, settings.percentile}.check(); });
+  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
+  if (flags.was_given("percentile") && settings.method != quantize::CalibrationMethod::kPercentile)
+    throw UsageError("--percentile goes with --method percentile");
+}
+
+QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFlags& flags) {
+  if (arguments.run.empty()) throw UsageError("--run is required: the directory of a float run");
+  if (arguments.overwrite && is_or_lies_in(arguments.run, arguments.out))
+    throw UsageError("--overwrite would delete the run in --run: give another --out");
+  QuantizationPlan plan{.run = arguments.run};
+  flags.calibration.apply(plan.calibrate);
+  check_calibration(plan.calibrate, flags.calibration);
+  const FloatRun source = read_float_run(arguments.run);
+  plan.training = quantization_defaults(source);
+  if (flags.training.was_given("freeze_bn_delay")) plan.training.reestimate = 0;
+  apply_flags(flags.training, plan.training);
+  if (flags.training.was_given("validation") && plan.training.validation < 1)
+    throw UsageError(concat("--validation must be at least 1, got ", plan.training.validation));
+  load_layer_bits(plan.training.rewrite);
+  check(plan.training);
+  complete(plan.training, source);
+  plan.calibrate.seed = plan.training.seed;
+  return plan;
+}
+
+/// Where the data are may have changed; everything else would make it another run.
+QuantizationPlan plan_of(const RunDirectory& out, const QuantizeArguments& arguments, const QuantizeFlags& flags) {
+  const auto refuse = [](const std::string& flag) {
+    throw UsageError(concat(flag, ": --resume takes the settings in quantize.json; leave it out"));
+  };
+  if (!arguments.run.empty()) refuse("--run");
+  if (arguments.overwrite) throw UsageError("--overwrite deletes the run that --resume would go on with");
+  for (const std::string& name : flags.calibration.given()) refuse(flag_of(name));
+  for (const std::string& name : flags.training.given())
+    if (name != "data_dir") refuse(flag_of(name));
+  QuantizationPlan plan = read_plan(out);
+  flags.training.apply(plan.training);
+  return plan;
+}
+
+void quantize_and_show(const QuantizationPlan& plan, const RunDirectory& out, const QuantizeArguments& arguments) {
+  const auto started = std::chrono::steady_clock::now();
+  QuantizeDisplay display(arguments.verbose);
+  try {
+    const QuantizationResult result = quantize_run(plan, out, arguments.resume, display);
+    std::printf("\n%s%s", quantize_table(result).c_str(), quantize_conclusion(result).c_str());
+    std::printf("done in %.1f s; run directory %s\n",
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(),
+                printable(out.path().string()).c_str());
+  } catch (const training::Stopped&) {
+    InterruptGuard::check();
+  }
+}
+
+void quantize_as_asked(const QuantizeArguments& arguments, const QuantizeFlags& flags) {
+  const InterruptGuard interrupts;
+  const BrokenPipeGuard broken_pipes;
+  if (!arguments.resume) {
+    const QuantizationPlan plan = plan_from(arguments, flags);
+    const auto existing = arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse;
+    quantize_and_show(plan, new_quantization(arguments.out, existing), arguments);
+    return;
+  }
+  const RunDirectory out = resumed_quantization(arguments.out);
+  const QuantizationPlan plan = plan_of(out, arguments, flags);
+  if (is_quantized(out))
+    std::printf("The run in %s is complete; quantize.json has its figures.\n", printable(out.path().string()).c_str());
+  else
+    quantize_and_show(plan, out, arguments);
+}
+
+}  // namespace
+
+void add_quantize(CommandLine& program) {
+  Command command = program.command(
+      "quantize",
+      "Quantize a float run: calibrate, train, estimate batch norms again, keep the best, measure integers");
+  const auto arguments = std::make_shared<QuantizeArguments>();
+  command.option("--run", arguments->run, "the directory of a float run");
+  command.option("--out", arguments->out, "the run directory to make").required();
+  command.flag("--resume", arguments->resume, "go on with the run in --out, with its own settings");
+  command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one");
+  command.flag("--verbose", arguments->verbose, "print the rewrite's report and the plan's memory");
+  const auto flags = std::make_shared<QuantizeFlags>(command);
+  command.action([arguments, flags] { quantize_as_asked(*arguments, *flags); });
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,174 @@
+// `miniqat quantize`: one command from a float run to integers, whose result other commands take as a run.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/run_files.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing::quantize_test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// Data, and two float runs on them that all tests share.
+class QuantizeTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    place_ = new TempDir;
+    write_tiny_digits(*place_, "digits", 96, 60);
+    place_->write("tiny.json", tiny_classifier());
+    place_->write("norm.json", tiny_classifier_with_batch_norm());
+    for (const std::string name : {"tiny", "norm"})
+      expect_success(in_place({"train", "--float", "--model", name + ".json", "--dataset", "mnist", "--data-dir",
+                               "digits", "--epochs", "6", "--threads", "1", "--out", name}));
+  }
+  static void TearDownTestSuite() { delete place_; }
+
+  static Outcome in_place(const Arguments& line) { return miniqat(line, place_->path()); }
+  static Arguments command(const std::string& out, const Arguments& more = {}, const std::string& run = "tiny") {
+    Arguments line = {"quantize", "--run",     run, "--out",    out, "--weight-bits", "4", "--activation-bits",
+                      "4",        "--threads", "1", "--epochs", "2", "--batches",     "8"};
+    line.insert(line.end(), more.begin(), more.end());
+    return line;
+  }
+  static Outcome quantize(const std::string& out, const Arguments& more = {}, const std::string& run = "tiny") {
+    return in_place(command(out, more, run));
+  }
+  static fs::path path(const std::string& name) { return place_->path() / name; }
+
+  static TempDir* place_;
+};
+TempDir* QuantizeTest::place_ = nullptr;
+
+std::vector<std::string> text_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+bool has_line(const std::string& text, const std::string& start, const std::string& part) {
+  return std::ranges::any_of(text_lines(text), [&](const std::string& line) {
+    return line.starts_with(start) && line.find(part) != std::string::npos;
+  });
+}
+
+TEST_F(QuantizeTest, PrintsATableAndMakesARunThatEveryCommandTakes) {
+  const Outcome outcome = quantize("run", {}, "norm");
+  expect_success(outcome);
+  EXPECT_TRUE(has_line(outcome.out, "8 training pictures decide", "; the float run has")) << outcome.out;
+  EXPECT_TRUE(has_line(outcome.out, "network", "bit operations")) << outcome.out;
+  EXPECT_TRUE(has_line(outcome.out, "float ", "2,760")) << outcome.out;
+  for (const std::string name : {"calibrated", "trained", "re-estimated", "integers"})
+    EXPECT_TRUE(has_line(outcome.out, name, "394")) << name << " " << outcome.out;
+  const std::string chosen = json_of(path("run/quantize.json"))["chosen"];
+  EXPECT_TRUE(has_line(outcome.out, chosen + " *", "")) << outcome.out;
+  EXPECT_TRUE(has_line(outcome.out, "* the run holds the " + chosen, "")) << outcome.out;
+  EXPECT_TRUE(has_line(outcome.out, "done in ", "run directory run")) << outcome.out;
+
+  const Json summary = json_of(path("run/summary.json"));
+  const Outcome eval = in_place({"eval", "--run", "run", "--json"});
+  expect_success(eval);
+  EXPECT_EQ(Json::parse(eval.out)["accuracy"], summary["test_accuracy"]);
+  const Outcome judged = in_place({"eval", "--run", "run", "--split", "validation", "--json"});
+  expect_success(judged);
+  EXPECT_EQ(Json::parse(judged.out)["accuracy"], summary["validation_accuracy"]);
+  const Outcome integers = in_place({"eval", "--run", "run", "--integer", "--json"});
+  expect_success(integers);
+  EXPECT_EQ(Json::parse(integers.out)["accuracy"], json_of(path("run/quantize.json"))["rows"][4]["test_accuracy"]);
+  expect_success(in_place({"export", "--run", "run", "--format", "miniqat", "--out", "model.miniqat"}));
+  expect_success(in_place({"verify", "--run", "run", "--no-runtimes"}));
+  expect_success(in_place({"inspect", "run"}));
+  if (chosen != "calibrated") expect_success(in_place({"reestimate", "--run", "run", "--out", "again"}));
+}
+
+TEST_F(QuantizeTest, AfterASignalOrDeathTheSameCommandGoesOn) {
+  const Arguments endless = {"--steps", "100000000", "--save-every", "4"};
+  for (const int signal : {SIGINT, SIGKILL}) {
+    const std::string run = "stopped" + std::to_string(signal);
+    Arguments line = command(run);
+    line.erase(std::ranges::find(line, "--epochs"), std::ranges::find(line, "--epochs") + 2);
+    line.insert(line.end(), endless.begin(), endless.end());
+    Program program(line, place_->path());
+    program.wait_for_output("epoch");
+    program.send(signal);
+    const Outcome stopped = program.wait();
+    EXPECT_EQ(stopped.status, 128 + signal) << stopped.err;
+    EXPECT_EQ(stopped.out.find("go on with: miniqat quantize --resume --out " + run) != std::string::npos,
+              signal == SIGINT);
+    expect_error(quantize(run), 1, {run, "holds a run of quantize already", "--resume", "--overwrite"});
+    const Arguments resume = {"quantize", "--resume", "--out", run};
+    const auto with = [&](const Arguments& more) {
+      Arguments words = resume;
+      words.insert(words.end(), more.begin(), more.end());
+      return in_place(words);
+    };
+    expect_error(with({"--epochs", "3"}), 2, {"--epochs: --resume takes the settings in quantize.json"});
+    expect_error(with({"--method", "minmax"}), 2, {"--method: --resume takes the settings in quantize.json"});
+    expect_error(with({"--run", "tiny"}), 2, {"--run: --resume takes"});
+    expect_error(with({"--overwrite"}), 2, {"--overwrite deletes the run"});
+    // A shorter end for both, so that there is one.
+    Json plan = json_of(path(run + "/quantize.json")), config = json_of(path(run + "/trained/config.json"));
+    const std::int64_t end = step_of(path(run + "/trained")) + 3;
+    plan["training"]["schedule"] = config["schedule"] = "constant";
+    plan["training"]["steps"] = config["steps"] = end;
+    place_->write(run + "/quantize.json", plan.dump());
+    place_->write(run + "/trained/config.json", config.dump());
+    expect_success(with({"--data-dir", "digits"}));
+    EXPECT_EQ(json_of(path(run + "/summary.json"))["complete"], true);
+    EXPECT_EQ(json_of(path(run + "/quantize.json"))["complete"], true);
+    const Outcome again = with({});
+    expect_success(again);
+    EXPECT_EQ(again.out, "The run in " + run + " is complete; quantize.json has its figures.\n");
+  }
+}
+
+TEST_F(QuantizeTest, OverwritesOnlyWhenTold) {
+  expect_success(quantize("old"));
+  expect_error(quantize("old"), 1, {"old holds a run of quantize already"});
+  expect_success(quantize("old", {"--overwrite", "--weight-bits", "8", "--activation-bits", "8"}));
+  for (const std::string stage : {"old", "old/calibrated", "old/trained"})
+    EXPECT_EQ(json_of(path(stage + "/summary.json"))["quantization"], "W8A8");
+  expect_error(quantize("tiny", {"--overwrite"}), 2, {"--overwrite would delete the run in --run"});
+  expect_error(quantize("tiny"), 1, {"tiny holds a run already"});
+}
+
+TEST_F(QuantizeTest, WithoutIntegersItSaysWhy) {
+  const Outcome outcome = quantize("scoped", {"--scope", "fc"});
+  expect_success(outcome);
+  EXPECT_FALSE(has_line(outcome.out, "integers ", "")) << outcome.out;
+  EXPECT_TRUE(has_line(outcome.out, "no integers: scoped/eval_graph.json", "--scope fc")) << outcome.out;
+}
+
+TEST_F(QuantizeTest, RefusesWhatCannotBe) {
+  const auto refuses = [](const Arguments& more, const std::vector<std::string>& parts) {
+    expect_error(quantize("none", more), 2, parts);
+    EXPECT_FALSE(fs::exists(path("none")));
+  };
+  expect_error(in_place({"quantize", "--out", "none"}), 2, {"--run is required"});
+  expect_error(in_place({"quantize", "--run", "tiny"}), 2, {"--out is required"});
+  expect_error(in_place({"quantize", "--resume", "--out", "none"}), 1, {"none holds no run of quantize"});
+  refuses({"--epochs", "0"}, {"--epochs must be in 1..1000000, got 0"});
+  refuses({"--batches", "0"}, {"--batches must be at least 1"});
+  refuses({"--percentile", "99"}, {"--percentile goes with --method percentile"});
+  refuses({"--validation", "0"}, {"--validation must be at least 1"});
+  refuses({"--validation", "-3"}, {"--validation must be at least 1"});
+  refuses({"--weight-bits", "1"}, {"--weight-bits must be 2 to 16"});
+  refuses({"--learning-rate", "-1"}, {"--learning-rate"});
+  refuses({"--model", "lenet"}, {"unknown argument \"--model\""});
+  refuses({"--quant-delay", "3"}, {"unknown argument \"--quant-delay\""});
+  refuses({"--reestimate", "3"}, {"--reestimate", "has no batch norm"});
+  expect_error(quantize("none", {"--validation", "1000"}), 1, {"--validation 1000 leaves"});
+  EXPECT_FALSE(fs::exists(path("none")));
+  expect_success(quantize("quantized"));
+  expect_error(quantize("none", {}, "quantized"), 1, {"is quantized already"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing::quantize_test
