@@ -35,8 +35,7 @@ void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirecto
                                     ? std::string()
                                     : concat(" (", training::resolved_augment(task.settings), ")");
   std::printf("%ld training%s%s and %ld test pictures, %s of %ld, %s%s, run directory %s\n",
-              static_cast<long>(task.data.train.size()),
-              augmented.c_str(), validation.c_str(),
+              static_cast<long>(task.data.train.size()), augmented.c_str(), validation.c_str(),
               static_cast<long>(task.data.test.size()), counted(task.total_steps, "step").c_str(),
               static_cast<long>(task.settings.batch_size), counted(task.settings.threads, "thread").c_str(),
               crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "",
