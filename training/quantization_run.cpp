@@ -40,6 +40,9 @@ bool has_config(const fs::path& stage) {
   return fs::exists(stage / "config.json", failure);
 }
 
+/// Whoever locks a directory takes away what a process left that died in it.
+void sweep(const fs::path& finished_stage) { RunDirectory::resume(finished_stage); }
+
 Json row_to_json(const QuantizedRow& row) {
   Json json = {{"name", row.name}};
   row.accuracies.put_into(json);
@@ -99,7 +102,10 @@ class QuantizationRun {
   /// The run of a stage is complete once it has its config.json.
   void calibrate_unless_done(bool resumed) {
     const fs::path stage = calibrated_in(out_);
-    if (has_config(stage)) return;
+    if (has_config(stage)) {
+      sweep(stage);
+      return;
+    }
     CalibrationRequest request{.run = plan_.run, .calibrate = plan_.calibrate};
     request.rewrite = plan_.training.rewrite;
     // No steps are taken that could be counted.
@@ -121,7 +127,10 @@ class QuantizationRun {
   void train_unless_done() {
     const fs::path stage = trained_in(out_);
     const bool begun = has_config(stage);
-    if (begun && unfinished_note(RunDirectory::open(stage)).empty()) return;
+    if (begun && unfinished_note(RunDirectory::open(stage)).empty()) {
+      sweep(stage);
+      return;
+    }
     const RunDirectory run =
         begun ? RunDirectory::resume(stage) : RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite);
     TrainExtras extras{.resume = begun, .way_on = quantization_way_on(out_)};
