@@ -2,7 +2,7 @@
 // can take turns with another program on the same machine. Started by that script.
 //
 //   peer_steps train MODEL BATCH SIDE float|tf|single THREADS
-//   peer_steps fake_quant forward|backward CHANNELS ELEMENTS THREADS
+//   peer_steps fake_quant forward|backward|learned CHANNELS ELEMENTS THREADS
 //
 // Talks as benchmarks/serve.h has it. Exit status 1, and a line on standard error, when something is wrong.
 
@@ -45,7 +45,8 @@ Peer training_peer(const std::vector<std::string>& arguments) {
 
 Peer fake_quant_peer(const std::vector<std::string>& arguments) {
   set_thread_count(std::stoi(arguments.at(3)));
-  const auto work = std::make_shared<FakeQuantStep>(std::stol(arguments.at(2)), std::stol(arguments.at(1)));
+  const auto work = std::make_shared<FakeQuantStep>(std::stol(arguments.at(2)), std::stol(arguments.at(1)),
+                                                    arguments.at(0) == "learned");
   if (arguments.at(0) == "forward") return {.items = work->elements(), .repeat = [work] { work->forward(); }};
   return {.items = work->elements(), .repeat = [work] {
             work->forward();
@@ -59,7 +60,7 @@ int run(const std::vector<std::string>& arguments) {
   if (rest.size() == 4 && arguments[0] == "fake_quant") return serve(fake_quant_peer(rest));
   std::fprintf(stderr,
                "usage: peer_steps train MODEL BATCH SIDE float|tf|single THREADS\n"
-               "       peer_steps fake_quant forward|backward CHANNELS ELEMENTS THREADS\n");
+               "       peer_steps fake_quant forward|backward|learned CHANNELS ELEMENTS THREADS\n");
   return 2;
 }
 
