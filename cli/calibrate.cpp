@@ -46,14 +46,6 @@ RunDirectory new_directory(const CalibrateArguments& arguments) {
       arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
 }
 
-void check(const CalibrateSettings& settings, bool percentile_given) {
-  check_options<CalibrateSettings>([&] { quantize::CalibrationOptions{settings.method, settings.percentile}.check(); });
-  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
-  if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
-  if (percentile_given && settings.method != quantize::CalibrationMethod::kPercentile)
-    throw UsageError("--percentile goes with --method percentile");
-}
-
 class CalibrateDisplay : public BatchDisplay {
  public:
   explicit CalibrateDisplay(bool verbose) : verbose_(verbose) {}
@@ -110,7 +102,7 @@ void add_calibrate(CommandLine& program) {
   command.action([arguments, flags, rewrite_flags] {
     CalibrateSettings& settings = arguments->request.calibrate;
     flags->apply(settings);
-    check(settings, flags->was_given("percentile"));
+    check_calibration(*flags, settings);
     CalibratedRewrite rewrite;
     rewrite_flags->apply(rewrite);
     if (rewrite_flags->was_given("ema_decay") && settings.method != quantize::CalibrationMethod::kMovingAverage)

@@ -4,6 +4,8 @@
 
 #include "core/error.h"
 #include "quantize/range_kind.h"
+#include "training/calibration.h"
+#include "training/settings.h"
 #include "training/usage_error.h"
 
 namespace miniqat::cli {
@@ -21,6 +23,19 @@ void refuse_ignored_symmetry(const Flags& flags, const Options& options) {
                                                        ? "--ranges observed, whose weights are asymmetric"
                                                        : concat("--ranges auto --weight-bits ", options.weight_bits,
                                                                 ", whose weights are observed and asymmetric"));
+}
+
+/// Throws UsageError for settings of a calibration that are out of range or without effect.
+template <class Flags>
+void check_calibration(const Flags& flags, const training::CalibrateSettings& settings) {
+  using training::UsageError;
+  training::check_options<training::CalibrateSettings>([&] {
+    quantize::CalibrationOptions{settings.method, settings.percentile}.check();
+  });
+  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
+  if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
+  if (flags.was_given("percentile") && settings.method != quantize::CalibrationMethod::kPercentile)
+    throw UsageError("--percentile goes with --method percentile");
 }
 
 }  // namespace miniqat::cli

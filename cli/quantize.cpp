@@ -5,6 +5,7 @@
 #include "cli/batch_display.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/flag_checks.h"
 #include "cli/interrupt.h"
 #include "cli/quantize_table.h"
 #include "cli/setting_flags.h"
@@ -78,20 +79,13 @@ class QuantizeDisplay : public TrainDisplay {
   BatchDisplay batches_;
 };
 
-void check_calibration(const CalibrateSettings& settings, const SettingFlags<CalibrateSettings>& flags) {
-  check_options<CalibrateSettings>([&] { quantize::CalibrationOptions{settings.method, settings.percentile}.check(); });
-  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
-  if (flags.was_given("percentile") && settings.method != quantize::CalibrationMethod::kPercentile)
-    throw UsageError("--percentile goes with --method percentile");
-}
-
 QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFlags& flags) {
   if (arguments.run.empty()) throw UsageError("--run is required: the directory of a float run");
   if (arguments.overwrite && is_or_lies_in(arguments.run, arguments.out))
     throw UsageError("--overwrite would delete the run in --run: give another --out");
   QuantizationPlan plan{.run = arguments.run};
   flags.calibration.apply(plan.calibrate);
-  check_calibration(plan.calibrate, flags.calibration);
+  check_calibration(flags.calibration, plan.calibrate);
   const FloatRun source = read_float_run(arguments.run);
   plan.training = quantization_defaults(source);
   if (flags.training.was_given("freeze_bn_delay")) plan.training.reestimate = 0;

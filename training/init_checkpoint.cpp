@@ -34,6 +34,8 @@ std::vector<std::string> InitCheckpoint::anew() const {
 
 std::string InitCheckpoint::text(bool all) const {
   const std::vector<std::string> again = anew();
+  // Where all names match there is nothing to look for.
+  const bool all_match = names.fresh.empty() && names.unused.empty();
   std::string text =
       concat("From ", printable(source.string()), ": ", counted(names.restored.size(), "variable"), " restored, ",
              names.fresh.size(), " new, ", names.unused.size(), " unused.\n") +
@@ -41,7 +43,7 @@ std::string InitCheckpoint::text(bool all) const {
                      : concat("  ", counted(again.size(), "range"),
                               " of another shape (new and unused) start anew from the first batch: ", again.front(),
                               again.size() == 1 ? "" : ", ...", "\n")) +
-      list_text("restored", names.restored, all) + list_text("new", names.fresh, all) +
+      (all_match && !all ? "" : list_text("restored", names.restored, all)) + list_text("new", names.fresh, all) +
       list_text("unused", names.unused, all);
   text.pop_back();
   return text;

@@ -21,12 +21,7 @@ class QuantizeTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     place_ = new TempDir;
-    write_tiny_digits(*place_, "digits", 96, 60);
-    place_->write("tiny.json", tiny_classifier());
-    place_->write("norm.json", tiny_classifier_with_batch_norm());
-    for (const std::string name : {"tiny", "norm"})
-      expect_success(in_place({"train", "--float", "--model", name + ".json", "--dataset", "mnist", "--data-dir",
-                               "digits", "--epochs", "6", "--threads", "1", "--out", name}));
+    for (const std::string name : {"tiny", "norm"}) make_float_run(*place_, name, name);
   }
   static void TearDownTestSuite() { delete place_; }
 

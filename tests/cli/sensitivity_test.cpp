@@ -18,10 +18,7 @@ class SensitivityProgramTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     place_ = new TempDir;
-    write_tiny_digits(*place_, "digits", 96, 60);
-    place_->write("tiny.json", tiny_classifier());
-    expect_success(in_place({"train", "--float", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits",
-                             "--epochs", "6", "--threads", "1", "--out", "float"}));
+    make_float_run(*place_, "tiny", "float");
   }
   static void TearDownTestSuite() { delete place_; }
 

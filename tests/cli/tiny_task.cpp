@@ -76,6 +76,15 @@ std::string tiny_classifier_with_batch_norm() {
   return text;
 }
 
+void make_float_run(const TempDir& place, const std::string& model, const std::string& out) {
+  write_tiny_digits(place, "digits", 96, 60);
+  place.write("tiny.json", tiny_classifier());
+  place.write("norm.json", tiny_classifier_with_batch_norm());
+  expect_success(miniqat({"train", "--float", "--model", model + ".json", "--dataset", "mnist", "--data-dir", "digits",
+                          "--epochs", "6", "--threads", "1", "--out", out},
+                         place.path()));
+}
+
 TinyTaskTest::TinyTaskTest() {
   write_tiny_digits(place_, "digits", 32, 20);
   place_.write("tiny.json", tiny_classifier());

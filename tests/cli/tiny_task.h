@@ -19,6 +19,10 @@ std::string tiny_classifier();
 /// The same with a batch norm, conv1/BatchNorm, in place of conv1's bias.
 std::string tiny_classifier_with_batch_norm();
 
+/// For tests that start from a float run: 96 and 60 of these digits, "tiny.json" or "norm.json", and a run `out` of six
+/// epochs of it.
+void make_float_run(const TempDir& place, const std::string& model, const std::string& out);
+
 /// Tests in a directory with these digits, "digits" (eight steps an epoch), and these classifiers, "tiny.json" and
 /// "norm.json".
 class TinyTaskTest : public ::testing::Test {

@@ -18,14 +18,10 @@ namespace miniqat::quantize::fake_quant_test {
 namespace {
 
 using testing::Quantizer;
+using testing::Way;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-struct Way {
-  Backend backend;
-  DType precision;
-};
 
 /// The semantics hold on the fast path and on the reference in both precisions.
 class FakeQuantTest : public ::testing::TestWithParam<Way> {
@@ -35,10 +31,7 @@ class FakeQuantTest : public ::testing::TestWithParam<Way> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Ways, FakeQuantTest,
-                         ::testing::Values(Way{Backend::kFast, DType::kFloat32},
-                                           Way{Backend::kReference, DType::kFloat32},
-                                           Way{Backend::kReference, DType::kFloat64}));
+INSTANTIATE_TEST_SUITE_P(Ways, FakeQuantTest, ::testing::ValuesIn(testing::kWays));
 
 using Values = std::vector<double>;
 

@@ -16,15 +16,11 @@ namespace miniqat::quantize::learned_range_test {
 namespace {
 
 using testing::Quantizer;
+using testing::Way;
 using Values = std::vector<double>;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-struct Way {
-  Backend backend;
-  DType precision;
-};
 
 /// On the fast path and on the reference in both precisions.
 class LearnedRangeTest : public ::testing::TestWithParam<Way> {
@@ -40,10 +36,7 @@ class LearnedRangeTest : public ::testing::TestWithParam<Way> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Ways, LearnedRangeTest,
-                         ::testing::Values(Way{Backend::kFast, DType::kFloat32},
-                                           Way{Backend::kReference, DType::kFloat32},
-                                           Way{Backend::kReference, DType::kFloat64}));
+INSTANTIATE_TEST_SUITE_P(Ways, LearnedRangeTest, ::testing::ValuesIn(testing::kWays));
 
 // The grid -1, 0, 1, 2.
 const Values kX = {-3, -1, -0.25, 0.75, 1.5, 2, 5};

@@ -8,6 +8,16 @@
 
 namespace miniqat::testing {
 
+/// On which backend, in which precision.
+struct Way {
+  Backend backend;
+  DType precision;
+};
+
+/// The fast path, and the reference in both precisions.
+inline constexpr Way kWays[] = {
+    {Backend::kFast, DType::kFloat32}, {Backend::kReference, DType::kFloat32}, {Backend::kReference, DType::kFloat64}};
+
 /// One FakeQuant with the contexts that a session would make for it: stored range, staged updates and state.
 class Quantizer {
  public:
