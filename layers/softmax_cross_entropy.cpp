@@ -18,7 +18,12 @@ void check_labels(const Tensor& labels, std::int64_t classes) {
       fail("label ", values[row], " of row ", row, " is outside [0, ", classes, ")");
 }
 
-/// The loss of one row. Writes its softmax to `probabilities` unless that is null.
+/// How far the logit of the label is above the mean of the row.
+double lead(const float* logits, std::int64_t classes, std::int32_t label) {
+  return logits[label] - std::accumulate(logits, logits + classes, 0.0) / static_cast<double>(classes);
+}
+
+/// The loss of one row, without smoothing. Writes its softmax to `probabilities` unless that is null.
 double row_loss(const float* logits, std::int64_t classes, std::int32_t label, float* probabilities) {
   float largest = logits[0];
   for (std::int64_t c = 1; c < classes; ++c) largest = logits[c] > largest ? logits[c] : largest;
@@ -37,7 +42,13 @@ double row_loss(const float* logits, std::int64_t classes, std::int32_t label, f
 
 }  // namespace
 
+void SoftmaxCrossEntropyAttributes::visit(AttributeVisitor& visitor) {
+  visitor.field("label_smoothing", label_smoothing);
+}
+
 std::vector<TensorSpec> SoftmaxCrossEntropy::infer(std::span<const TensorSpec> inputs) const {
+  const double smoothing = attributes_.label_smoothing;
+  if (!(smoothing >= 0 && smoothing < 1)) fail("label_smoothing must be in [0, 1), got ", smoothing);
   require_inputs(inputs, 2);
   require_float(inputs[0], "logits");
   require_rank(inputs, 0, 2, "logits");
@@ -68,12 +79,15 @@ void SoftmaxCrossEntropy::forward(const ForwardContext& context) const {
   const float* logits = context.input(0).data<float>();
   const std::int32_t* labels = context.input(1).data<std::int32_t>();
   float* probabilities = context.saved.empty() ? nullptr : context.saved[0]->data<float>();
+  const double smoothing = attributes_.label_smoothing;
   ScratchScope scope;
   const std::span<double> losses = scope.take<double>(rows);
   parallel_for(rows, row_grain(classes), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r)
-      losses[r] =
-          row_loss(logits + r * classes, classes, labels[r], probabilities ? probabilities + r * classes : nullptr);
+    for (std::int64_t r = begin; r < end; ++r) {
+      const float* row = logits + r * classes;
+      losses[r] = row_loss(row, classes, labels[r], probabilities ? probabilities + r * classes : nullptr);
+      if (smoothing > 0) losses[r] += smoothing * lead(row, classes, labels[r]);
+    }
   });
   const double total = std::accumulate(losses.begin(), losses.end(), 0.0);
   *context.output(0).data<float>() = static_cast<float>(total / static_cast<double>(rows));
@@ -87,13 +101,15 @@ void SoftmaxCrossEntropy::backward(const BackwardContext& context) const {
   const float* probabilities = saved.data<float>();
   const std::int32_t* labels = context.forward->input(1).data<std::int32_t>();
   const float scale = *context.d_outputs[0]->data<float>() / static_cast<float>(rows);
+  const auto kept = static_cast<float>(1 - attributes_.label_smoothing);
+  const auto spread = static_cast<float>(attributes_.label_smoothing / static_cast<double>(classes));
   float* d_logits = context.d_inputs[0]->data<float>();
   parallel_for(rows, row_grain(classes), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const float* p = probabilities + r * classes;
       float* d = d_logits + r * classes;
-      for (std::int64_t c = 0; c < classes; ++c) d[c] = p[c] * scale;
-      d[labels[r]] = (p[labels[r]] - 1) * scale;
+      for (std::int64_t c = 0; c < classes; ++c) d[c] = (p[c] - spread) * scale;
+      d[labels[r]] = (p[labels[r]] - spread - kept) * scale;
     }
   });
 }
@@ -103,7 +119,8 @@ void SoftmaxCrossEntropy::reference_forward(const ForwardContext& context) const
   check_labels(context.input(1), logits.shape()[1]);
   with_float_type(logits, [&]<class T>(T) {
     *context.output(0).data<T>() = reference::softmax_cross_entropy(
-        logits.shape()[0], logits.shape()[1], logits.data<T>(), context.input(1).data<std::int32_t>());
+        logits.shape()[0], logits.shape()[1], logits.data<T>(), context.input(1).data<std::int32_t>(),
+        attributes_.label_smoothing);
   });
 }
 
@@ -112,13 +129,14 @@ void SoftmaxCrossEntropy::reference_backward(const BackwardContext& context) con
   if (Tensor* d_logits = context.d_inputs[0])
     with_float_type(logits, [&]<class T>(T) {
       reference::softmax_cross_entropy_d_logits(logits.shape()[0], logits.shape()[1], logits.data<T>(),
-                                                context.forward->input(1).data<std::int32_t>(),
+                                                context.forward->input(1).data<std::int32_t>(), attributes_.label_smoothing,
                                                 *context.d_outputs[0]->data<T>(), d_logits->data<T>());
     });
 }
 
-Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name) {
-  return graph.add(name, std::make_unique<SoftmaxCrossEntropy>(), {logits, labels}).output();
+Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name,
+                             const SoftmaxCrossEntropyAttributes& attributes) {
+  return graph.add(name, std::make_unique<SoftmaxCrossEntropy>(attributes), {logits, labels}).output();
 }
 
 }  // namespace miniqat::layers

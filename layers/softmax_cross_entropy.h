@@ -8,16 +8,28 @@
 
 namespace miniqat::layers {
 
-/// The mean over n of -log softmax(logits[n])[labels[n]]. Inputs logits [n, c] float32, labels [n] int32; output a
-/// scalar.
+struct SoftmaxCrossEntropyAttributes {
+  /// The share of the target that is spread over all classes alike, in [0, 1) (Szegedy et al. 2015, section 7).
+  double label_smoothing = 0;
+
+  void visit(AttributeVisitor& visitor);
+};
+
+/// The mean over n of the cross entropy between the target of label n and softmax(logits[n]). Inputs logits [n, c]
+/// float32, labels [n] int32; output a scalar.
 ///
-/// With p = softmax(logits), the loss of one row is log(sum over k of exp(z_k)) - z_label, and its derivative by z_k is
-/// p_k - (1 where k is the label, else 0). Subtracting the row's maximum from all z changes neither and keeps exp from
+/// With e = label_smoothing the target is t_k = e / c, and 1 - e more where k is the label. The loss of one row is
+/// log(sum over k of exp(z_k)) - sum over k of t_k z_k, which without smoothing is -log softmax(z)_label, and its
+/// derivative by z_k is softmax(z)_k - t_k. Subtracting the row's maximum from all z changes neither and keeps exp from
 /// overflowing. NaN logits give a NaN loss. A run throws Error naming row and value of a label outside [0, c).
 class SoftmaxCrossEntropy final : public Op, public SavesForBackward {
  public:
+  SoftmaxCrossEntropy() = default;
+  explicit SoftmaxCrossEntropy(const SoftmaxCrossEntropyAttributes& attributes) : attributes_(attributes) {}
+  const SoftmaxCrossEntropyAttributes& attributes() const { return attributes_; }
+
   std::string_view type() const override { return "SoftmaxCrossEntropy"; }
-  void visit(AttributeVisitor&) override {}
+  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
   std::unique_ptr<Op> clone() const override { return std::make_unique<SoftmaxCrossEntropy>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
@@ -26,8 +38,12 @@ class SoftmaxCrossEntropy final : public Op, public SavesForBackward {
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
   void reference_backward(const BackwardContext& context) const override;
+
+ private:
+  SoftmaxCrossEntropyAttributes attributes_;
 };
 
-Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name = "loss");
+Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name = "loss",
+                             const SoftmaxCrossEntropyAttributes& attributes = {});
 
 }  // namespace miniqat::layers

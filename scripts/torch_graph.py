@@ -153,7 +153,8 @@ OPS = {
     "AvgPool": avg_pool,
     "BatchNorm": batch_norm,
     "FakeQuant": fake_quant,
-    "SoftmaxCrossEntropy": lambda attrs, logits, labels: F.cross_entropy(logits, labels.long()),
+    "SoftmaxCrossEntropy": lambda attrs, logits, labels: F.cross_entropy(
+        logits, labels.long(), label_smoothing=attrs.get("label_smoothing", 0.0)),
 }
 
 

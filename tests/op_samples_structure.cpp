@@ -99,11 +99,13 @@ void add_mean_samples(std::vector<OpSample>& samples) {
 }
 
 void add_loss_samples(std::vector<OpSample>& samples) {
-  const auto add = [&](const std::string& label, std::int64_t rows, std::int64_t classes, double magnitude) {
+  const auto add = [&](const std::string& label, std::int64_t rows, std::int64_t classes, double magnitude,
+                       const std::string& attributes = "{}") {
     std::vector<double> labels(rows);
     for (std::int64_t r = 0; r < rows; ++r) labels[r] = static_cast<double>((r * 7 + 1) % classes);
     samples.push_back({.type = "SoftmaxCrossEntropy",
                        .label = label,
+                       .attributes = attributes,
                        .inputs = {floats({rows, classes}), integers({rows})},
                        .low = -magnitude,
                        .high = magnitude,
@@ -114,6 +116,9 @@ void add_loss_samples(std::vector<OpSample>& samples) {
   add("one class", 3, 1, 3);
   add("two classes", 7, 2, 8);
   add("large", 601, 31, 3);
+  add("smoothed", 5, 10, 3, R"({"label_smoothing": 0.1})");
+  add("smoothed, one class", 3, 1, 3, R"({"label_smoothing": 0.5})");
+  add("smoothed, large", 601, 31, 3, R"({"label_smoothing": 0.9})");
 }
 
 void add_source_samples(std::vector<OpSample>& samples) {
@@ -229,6 +234,10 @@ std::vector<BadOpSample> bad_structure_samples() {
   add(loss, "integer logits", {integers({4, 3}), integers({4})}, "{}", "logits must be float32");
   add(loss, "rank 1 logits", {floats({4}), integers({4})}, "{}", "logits must have rank 2");
   add(loss, "one-hot labels", {floats({4, 3}), integers({4, 3})}, "{}", "labels must have rank 1");
+  add(loss, "smoothed away", {floats({4, 3}), integers({4})}, R"({"label_smoothing": 1})",
+      "label_smoothing must be in [0, 1), got 1");
+  add(loss, "negative smoothing", {floats({4, 3}), integers({4})}, R"({"label_smoothing": -0.1})",
+      "label_smoothing must be in [0, 1), got -0.1");
   add(loss, "no rows", {floats({0, 3}), integers({0})}, "{}", "at least one row");
   add_bad_space_to_batch_samples(samples);
   add_bad_source_samples(samples);

@@ -87,11 +87,12 @@ Classifier evaluation_of(const Classifier& training) {
   return evaluation;
 }
 
-TrainingEnds add_loss(Classifier& classifier) {
+TrainingEnds add_loss(Classifier& classifier, double label_smoothing) {
   Graph& graph = classifier.graph;
   const Output labels =
       layers::placeholder(graph, graph.unique_name("labels"), {classifier.logits.shape()[0]}, DType::kInt32);
-  return {labels, layers::softmax_cross_entropy(graph, classifier.logits, labels, graph.unique_name("loss"))};
+  return {labels, layers::softmax_cross_entropy(graph, classifier.logits, labels, graph.unique_name("loss"),
+                                                {.label_smoothing = label_smoothing})};
 }
 
 }  // namespace miniqat::training

@@ -56,7 +56,7 @@ struct TrainingEnds {
   Output labels;
   Output loss;
 };
-TrainingEnds add_loss(Classifier& classifier);
+TrainingEnds add_loss(Classifier& classifier, double label_smoothing = 0);
 
 /// The evaluation graph of a classifier whose graph create_training_graph() has rewritten: one copy with stored ranges,
 /// without loss. Its variables have the names that they have in the training graph. Throws what create_eval_graph()

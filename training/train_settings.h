@@ -35,6 +35,7 @@ struct TrainSettings {
   double weight_decay = 5e-4;
   bool decay_all = false;
   double range_learning_rate = 0.003;
+  double label_smoothing = 0;
   std::string schedule = "cosine";
   std::int64_t warmup_steps = 0;
   std::int64_t schedule_every = 1000;
@@ -103,6 +104,9 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "range_learning_rate", [](auto& s) -> auto& { return s.range_learning_rate; },
       "the schedule's base rate for learned ranges: their relative change in a step, whatever the optimizer");
+  visitor(
+      "label_smoothing", [](auto& s) -> auto& { return s.label_smoothing; },
+      "the share of each label that is spread over all classes alike, in [0, 1), in the loss of training only");
   visitor(
       "schedule", [](auto& s) -> auto& { return s.schedule; },
       "constant, step, exponential or cosine (to 0 at the end)");

@@ -40,7 +40,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
       data(load_data(settings)),
       training(make_classifier(source(settings), data.train)),
       evaluation(make_classifier(source(settings), data.test)),
-      ends(add_loss(training)),
+      ends(add_loss(training, settings.label_smoothing)),
       report(quantize_graphs()),
       quantization(quantize::quantization_of(training.graph)),
       delays(training.graph),

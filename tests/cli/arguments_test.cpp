@@ -179,6 +179,8 @@ TEST_F(ArgumentsTest, ConfigFilesAreChecked) {
   refuses_config(R"({"weight_bits": 17})", 2, {"--weight-bits must be 2 to 16, not 17"});
   refuses_config(R"({"freeze_bn_delay": -1})", 2, {"--freeze-bn-delay must be"});
   refuses_config(R"({"batch_size": 0})", 2, {"--batch-size must be"});
+  refuses_config(R"({"label_smoothing": 1})", 2, {"--label-smoothing must be in [0, 1), got 1"});
+  refuses_config(R"({"label_smoothing": -0.5})", 2, {"--label-smoothing must be in [0, 1), got -0.5"});
   refuses_config(R"({"threads": 1025})", 2, {"--threads must be"});
   refuses_config(R"({"schedule": "step", "schedule_every": 0})", 2, {"--schedule-every must be"});
   refuses_config(R"({"schedule": "step", "schedule_factor": 2})", 2, {"--schedule-factor must be"});

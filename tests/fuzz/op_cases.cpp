@@ -76,7 +76,9 @@ Node& softmax_loss(Maker& make) {
   const bool large = make.chance(6);
   const std::int64_t rows = make.extent(67) * (large ? 7 : 1), classes = make.extent(67) + (large ? 40 : 0);
   const Output labels = layers::placeholder(make.graph(), "labels", {rows}, DType::kInt32);
-  return make.op("SoftmaxCrossEntropy", {make.input({rows, classes}, -5, 5), labels});
+  const Output logits = make.input({rows, classes}, -5, 5);
+  return make.op("SoftmaxCrossEntropy", {logits, labels},
+                 {{"label_smoothing", make.chance(3) ? std::array{0.05, 0.1, 0.5}[make.below(3)] : 0}});
 }
 
 Node& reshape(Maker& make) {

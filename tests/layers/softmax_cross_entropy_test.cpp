@@ -19,13 +19,14 @@ class SoftmaxCrossEntropyTest : public ::testing::TestWithParam<Backend> {
     std::vector<float> d_logits;
   };
 
-  LossAndGradient run(const std::vector<float>& logits, const std::vector<std::int32_t>& labels) {
+  LossAndGradient run(const std::vector<float>& logits, const std::vector<std::int32_t>& labels,
+                      double label_smoothing = 0) {
     const auto rows = static_cast<std::int64_t>(labels.size());
     const auto classes = static_cast<std::int64_t>(logits.size()) / rows;
     Graph graph;
     const Output x = layers::placeholder(graph, "logits", {rows, classes});
     const Output t = layers::placeholder(graph, "labels", {rows}, DType::kInt32);
-    const Output loss = layers::softmax_cross_entropy(graph, x, t);
+    const Output loss = layers::softmax_cross_entropy(graph, x, t, "loss", {.label_smoothing = label_smoothing});
     EXPECT_EQ(loss.node->name(), "loss");
     Session session(graph, {.backend = GetParam()});
     const RunResult result = session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {x}},
@@ -43,6 +44,16 @@ TEST_P(SoftmaxCrossEntropyTest, UniformLogitsLoseTheLogarithmOfTheClasses) {
   const std::vector<float> wanted = {-0.375f, 0.125f, 0.125f, 0.125f, 0.125f, 0.125f, -0.375f, 0.125f};
   ASSERT_EQ(result.d_logits.size(), wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_FLOAT_EQ(result.d_logits[i], wanted[i]) << i;
+}
+
+TEST_P(SoftmaxCrossEntropyTest, SmoothingSpreadsTheTarget) {
+  // Softmax 1/5, 4/5; targets 7/8 and 1/8: 7/8 log 5 + 1/8 log(5/4).
+  const float four = std::log(4.0f);
+  const auto result = run({0, four}, {0}, 0.25);
+  EXPECT_FLOAT_EQ(result.loss, std::log(5.0f) - four / 8);
+  ASSERT_EQ(result.d_logits.size(), 2u);
+  EXPECT_FLOAT_EQ(result.d_logits[0], 0.2f - 0.875f);
+  EXPECT_FLOAT_EQ(result.d_logits[1], 0.8f - 0.125f);
 }
 
 TEST_P(SoftmaxCrossEntropyTest, LogitsOfTenThousandStayFinite) {

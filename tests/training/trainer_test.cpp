@@ -70,6 +70,19 @@ TEST_F(Trainer, ARunThatItsObserverStoppedGoesOnToTheSameBits) {
   EXPECT_EQ(testing::files_of(path("run")).checkpoint, expected.checkpoint);
 }
 
+/// The learning rate is too small to move a weight.
+TEST_F(Trainer, SmoothsTheLabelsOfTrainingOnly) {
+  TrainSettings plain = settings(), smooth = settings();
+  plain.float_only = smooth.float_only = true;
+  smooth.label_smoothing = 0.25;
+  plain.learning_rate = smooth.learning_rate = 1e-12;
+  Listener listener;
+  const testing::RunFiles one = train_new("plain", plain, listener), other = train_new("smooth", smooth, listener);
+  EXPECT_NE(testing::losses_of(path("plain")).at(1), testing::losses_of(path("smooth")).at(1));
+  EXPECT_NEAR(one.summary["test_loss"].get<double>(), other.summary["test_loss"].get<double>(), 1e-6);
+  EXPECT_EQ(testing::json_of(path("smooth") / "config.json")["label_smoothing"], 0.25);
+}
+
 TEST_F(Trainer, WarnsOfADelayThatNeverPasses) {
   TrainSettings late = settings();
   late.rewrite.quant_delay = 100;
