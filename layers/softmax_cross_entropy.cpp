@@ -118,9 +118,9 @@ void SoftmaxCrossEntropy::reference_forward(const ForwardContext& context) const
   const Tensor& logits = context.input(0);
   check_labels(context.input(1), logits.shape()[1]);
   with_float_type(logits, [&]<class T>(T) {
-    *context.output(0).data<T>() = reference::softmax_cross_entropy(
-        logits.shape()[0], logits.shape()[1], logits.data<T>(), context.input(1).data<std::int32_t>(),
-        attributes_.label_smoothing);
+    *context.output(0).data<T>() =
+        reference::softmax_cross_entropy(logits.shape()[0], logits.shape()[1], logits.data<T>(),
+                                         context.input(1).data<std::int32_t>(), attributes_.label_smoothing);
   });
 }
 
@@ -128,9 +128,9 @@ void SoftmaxCrossEntropy::reference_backward(const BackwardContext& context) con
   const Tensor& logits = context.forward->input(0);
   if (Tensor* d_logits = context.d_inputs[0])
     with_float_type(logits, [&]<class T>(T) {
-      reference::softmax_cross_entropy_d_logits(logits.shape()[0], logits.shape()[1], logits.data<T>(),
-                                                context.forward->input(1).data<std::int32_t>(), attributes_.label_smoothing,
-                                                *context.d_outputs[0]->data<T>(), d_logits->data<T>());
+      reference::softmax_cross_entropy_d_logits(
+          logits.shape()[0], logits.shape()[1], logits.data<T>(), context.forward->input(1).data<std::int32_t>(),
+          attributes_.label_smoothing, *context.d_outputs[0]->data<T>(), d_logits->data<T>());
     });
 }
 

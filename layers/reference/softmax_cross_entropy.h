@@ -39,8 +39,8 @@ void softmax_cross_entropy_d_logits(std::int64_t rows, std::int64_t channels, co
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < channels; ++c) {
       const std::int64_t i = r * channels + c;
-      d_logits[i] =
-          (probabilities[i] - static_cast<T>(target(channels, c, labels[r], smoothing))) / static_cast<T>(rows) * d_loss;
+      d_logits[i] = (probabilities[i] - static_cast<T>(target(channels, c, labels[r], smoothing))) /
+                    static_cast<T>(rows) * d_loss;
     }
 }
 
