@@ -46,8 +46,8 @@ FlagChanges training_changes() {
       {"reestimate",
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
        "pictures; 0: no estimate; left out: 50 where there are batch norms"}};
-  for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay", "seed",
-                              "log_every", "save_every"})
+  for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay",
+                              "label_smoothing", "seed", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;
   for (const char* setting : {"validation", "reestimate"}) changes.shown_defaults[setting] = "";
   return changes;

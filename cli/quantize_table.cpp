@@ -30,11 +30,10 @@ std::string quantize_table(const QuantizationResult& result) {
 }
 
 std::string quantize_conclusion(const QuantizationResult& result) {
-  const bool gained = result.chosen != "calibrated";
-  std::string text = concat(
-      "* the run holds the ", result.chosen, " network, ",
-      gained ? "the best one on the validation part" : "because training made it no better on the validation part",
-      "\n");
+  const char* why = !result.training_failed.empty() ? "because the training failed"
+                    : result.chosen == "calibrated" ? "because training made it no better on the validation part"
+                                                    : "the best one on the validation part";
+  std::string text = concat("* the run holds the ", result.chosen, " network, ", why, "\n");
   if (!result.no_integers.empty()) text += concat("no integers: ", printable(result.no_integers), "\n");
   return text;
 }

@@ -15,6 +15,7 @@
 #include "training/run_source.h"
 #include "training/settings.h"
 #include "training/trainer.h"
+#include "training/training_task.h"
 
 namespace miniqat::training {
 namespace {
@@ -114,11 +115,13 @@ class QuantizationRun {
     request.threads = static_cast<int>(plan_.training.threads);
     request.validation = plan_.training.validation;
     try {
+      // What is wrong with the settings of the training is found before the calibration.
+      { const TrainingTask task(plan_.training); }
       calibrate(request, RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite), observer_);
     } catch (const Stopped&) {
       throw;
     } catch (const Error&) {
-      // What cannot even be calibrated leaves nothing behind.
+      // What cannot even be begun leaves nothing behind.
       if (!resumed) out_.clear();
       throw;
     }
@@ -138,7 +141,13 @@ class QuantizationRun {
     TrainSettings settings = plan_.training;
     settings.init_checkpoint = calibrated_in(out_).string();
     if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
-    train(settings, run, extras, observer_);
+    try {
+      train(settings, run, extras, observer_);
+    } catch (const NonFiniteLoss& error) {
+      result_.training_failed = error.what();
+      observer_.warn(concat("warning: the training failed: ", result_.training_failed));
+      return;
+    }
     // A training that was stopped says so, unless it had not even begun.
     if (!has_config(stage)) or_say_how_to_go_on([] { throw Stopped(); });
     if (!unfinished_note(run).empty()) throw Stopped();
@@ -163,14 +172,15 @@ class QuantizationRun {
   }
 
   void measure() {
-    const RunSource trained = open_run(trained_in(out_).string(), "");
-    data_ = load_data(trained, {}, plan_.training.data_dir);
+    const RunDirectory calibrated = RunDirectory::open(calibrated_in(out_));
+    data_ = load_data(open_run(calibrated.path().string(), ""), {}, plan_.training.data_dir);
     Classifier& in_float = source_.evaluation;
     result_.rows.push_back({.name = "float",
                             .accuracies = measured(in_float, source_.checkpoint, source_.checkpoint_name),
                             .cost = cost_of(in_float.graph, in_float.images.shape()[0])});
-    const RunDirectory calibrated = RunDirectory::open(calibrated_in(out_));
     add_candidate("calibrated", calibrated, read_safetensors(calibrated.checkpoint()));
+    if (!result_.training_failed.empty()) return;
+    const RunSource trained = open_run(trained_in(out_).string(), "");
     const Safetensors last = read_safetensors(trained.checkpoint);
     Safetensors content = last;
     const NamedTensors averages = take_trained(content);
@@ -220,6 +230,7 @@ class QuantizationRun {
     json["complete"] = true;
     json["float_has_seen_validation"] = has_seen_validation(source_);
     json["chosen"] = result_.chosen;
+    json["training_failed"] = result_.training_failed.empty() ? Json(nullptr) : Json(result_.training_failed);
     json["rows"] = Json::array();
     for (const QuantizedRow& row : result_.rows) json["rows"].push_back(row_to_json(row));
     json["no_integers"] = result_.no_integers.empty() ? Json(nullptr) : Json(result_.no_integers);

@@ -21,11 +21,14 @@ struct QuantizedRow {
 
 /// What came of it.
 struct QuantizationResult {
-  /// In the order of the names above; "re-estimated" where batch norms were estimated, "integers" where there are some.
+  /// In the order of the names above; "trained" unless the training failed, "re-estimated" where batch norms were
+  /// estimated, "integers" where there are some.
   std::vector<QuantizedRow> rows;
   /// The name of the row that became the run: the best of all between the first and the integers on the validation
   /// part, by accuracy, then by loss. Among equals it is the earliest.
   std::string chosen;
+  /// Why there is no trained network: its loss became NaN or infinite. "" where there is one.
+  std::string training_failed;
   /// Why there is no row of integers; "" where there is one.
   std::string no_integers;
 };
@@ -35,8 +38,9 @@ std::string quantization_way_on(const RunDirectory& run);
 
 /// Calibrates a float run, trains from the calibrated network, has the batch norms estimated again, and makes the best
 /// of these networks the run in `out`, a locked directory; then measures its integers. The stages are runs in
-/// directories of their own; with `resume` those that are done stay, and the training goes on from its checkpoint. Sets
-/// the number of threads. Throws what calibrate() and train() throw, and Stopped where the observer wants it.
+/// directories of their own; with `resume` those that are done stay, and the training goes on from its checkpoint. A
+/// training whose loss becomes NaN or infinite leaves the calibrated network. Sets the number of threads. Throws what
+/// calibrate() and train() throw, and Stopped where the observer wants it.
 QuantizationResult quantize_run(const QuantizationPlan& plan, const RunDirectory& out, bool resume,
                                 RunObserver& observer);
 

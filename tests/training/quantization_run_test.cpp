@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 struct Listener : RunObserver {
   explicit Listener(std::int64_t last = -1) : last(last) {}
   void say(const std::string& text) override { lines.push_back(text); }
+  void warn(const std::string& text) override { warnings.push_back(text); }
   bool wants_to_stop() override { return ++asked >= last && last > 0; }
   bool said(const std::string& part) const {
     return std::ranges::any_of(lines, [&](const std::string& line) { return line.find(part) != std::string::npos; });
@@ -26,6 +27,7 @@ struct Listener : RunObserver {
   std::int64_t last;
   std::int64_t asked = 0;
   std::vector<std::string> lines;
+  std::vector<std::string> warnings;
 };
 
 class QuantizationRunTest : public RunFixture {
@@ -158,6 +160,7 @@ TEST_F(QuantizationRunTest, MakesTheBestNetworkTheRun) {
   EXPECT_EQ(written["chosen"], result.chosen);
   EXPECT_EQ(written["rows"][1]["parameter_bytes"], 36 / 2 + 640 / 2 + 4 * 14);
   EXPECT_EQ(written["no_integers"], nullptr);
+  EXPECT_EQ(written["training_failed"], nullptr);
 }
 
 // A decay that leaves no weights.
@@ -237,6 +240,31 @@ TEST_F(QuantizationRunTest, WhatCannotBeCalibratedLeavesNothing) {
   plan.training.rewrite.scope = "nowhere";
   EXPECT_THROW(quantized(plan, "run", silent), Error);
   EXPECT_FALSE(fs::exists(path("run")));
+}
+
+TEST_F(QuantizationRunTest, FindsWrongSettingsOfTheTrainingBeforeTheCalibration) {
+  Listener silent;
+  QuantizationPlan plan = plan_for(float_run("float", 0, "norm.json"), "float");
+  plan.training.rewrite.freeze_bn_delay = 0;
+  const std::string text = testing::error_of([&] { quantized(plan, "run", silent); });
+  EXPECT_TRUE(testing::mentions(text, {"--reestimate"})) << text;
+  EXPECT_EQ(silent.asked, 0);
+  EXPECT_FALSE(fs::exists(path("run")));
+}
+
+TEST_F(QuantizationRunTest, ATrainingThatFailsLeavesTheCalibratedNetwork) {
+  Listener listener;
+  QuantizationPlan plan = plan_for(float_run("float", 8), "float");
+  plan.training.learning_rate = 1e30;
+  const QuantizationResult result = quantized(plan, "run", listener);
+  EXPECT_EQ(names(result), (std::vector<std::string>{"float", "calibrated", "integers"}));
+  EXPECT_EQ(result.chosen, "calibrated");
+  EXPECT_TRUE(testing::mentions(result.training_failed, {"in step", "--learning-rate"})) << result.training_failed;
+  ASSERT_EQ(listener.warnings.size(), 1u);
+  EXPECT_EQ(listener.warnings[0], "warning: the training failed: " + result.training_failed);
+  EXPECT_EQ(bytes("run/checkpoint.safetensors"), bytes("run/calibrated/checkpoint.safetensors"));
+  EXPECT_EQ(json("run/quantize.json")["training_failed"], result.training_failed);
+  EXPECT_TRUE(is_quantized(resumed_quantization(path("run"))));
 }
 
 TEST_F(QuantizationRunTest, ReadsOnlyItsOwnPlan) {
