@@ -40,6 +40,12 @@ class Runs:
             sys.exit(f'{name}: {done.stderr}')
         print(f'{name} {"done" if done.returncode == 0 else "failed: " + done.stderr.strip()}', file=sys.stderr)
 
+    def call(self, what, command):
+        """miniqat's command, which must succeed; its output is dropped."""
+        done = subprocess.run([self.program, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            sys.exit(f'{what}: {done.stderr}')
+
     @staticmethod
     def _machine_flags(command):
         """Where data are, and on how many threads: what a resumed run may be told anew."""
