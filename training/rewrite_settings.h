@@ -23,6 +23,10 @@ void visit_rewrite_options(Visitor&& visitor) {
       "ends_bits", [](auto& o) -> auto& { return o.ends_bits; },
       "bits of the weights of first and last layers, and of the logits; left out: as all others");
   visitor(
+      "sums_bits", [](auto& o) -> auto& { return o.sums_bits; },
+      "bits of what residual connections add and of the sums; layers read them in --activation-bits, through a second "
+      "quantizer; left out: --activation-bits");
+  visitor(
       "bits_config", [](auto& o) -> auto& { return o.bits_config; },
       "a JSON file of patterns on layer names with bits of their own");
   visitor(

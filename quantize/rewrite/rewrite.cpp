@@ -17,6 +17,7 @@
 #include "quantize/rewrite/layer_bits_index.h"
 #include "quantize/rewrite/layer_bits_report.h"
 #include "quantize/rewrite/layer_patterns.h"
+#include "quantize/rewrite/residual_sums.h"
 #include "quantize/rewrite/rewrite_conflicts.h"
 #include "quantize/rewrite/rewrite_report.h"
 
@@ -77,6 +78,10 @@ std::vector<std::string> remarks_on(const Graph& graph, const LayerSearch& layer
     remarks.emplace_back("--bn-fold single has no effect: there is no batch norm to fold for training");
   if (options.float_pools && none_is(is_pool))
     remarks.emplace_back("--float-pools has no effect: there is no AvgPool, Mean or Concat");
+  if (options.sums_bits && ResidualSums(graph).empty())
+    remarks.emplace_back("--sums-bits has no effect: there is no residual sum");
+  else if (options.sums_bits && *options.sums_bits == options.activation_bits && options.layer_bits.empty())
+    remarks.emplace_back(concat("--sums-bits has no effect: all activations have ", *options.sums_bits, " bits"));
   if (no_layer_is_in(options.scope, graph) && !layers.skips.empty())
     remarks.emplace_back(concat("no layer is in scope ", quote(options.scope)));
   for (std::string& note : notes_on_layer_bits(layers, options)) remarks.push_back(std::move(note));
@@ -146,14 +151,22 @@ void RewriteOptions::check() const {
   check_bits("activation_bits", activation_bits);
   if (logits_bits) check_bits("logits_bits", *logits_bits);
   if (ends_bits) check_bits("ends_bits", *ends_bits);
+  if (sums_bits) check_bits("sums_bits", *sums_bits);
+  if (sums_bits && *sums_bits < activation_bits)
+    fail("sums_bits must be at least activation_bits, which is ", activation_bits, ", not ", *sums_bits);
   check_steps("quant_delay", quant_delay);
   if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
   if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
   check_layer_bits(layer_bits, "bits_config");
-  for (const LayerBits& bits : layer_bits)
+  for (const LayerBits& bits : layer_bits) {
     if (bits.symmetric.value_or(symmetric) && !bits.symmetric_weights.value_or(true))
       fail("bits_config: pattern ", quote(bits.pattern),
            ": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
+    const int narrow = bits.activation_bits.value_or(activation_bits);
+    if (bits.sums_bits.value_or(narrow) < narrow)
+      fail("bits_config: pattern ", quote(bits.pattern), ": sums_bits must be at least activation_bits, which is ",
+           narrow, ", not ", *bits.sums_bits);
+  }
 }
 
 std::optional<int> RewriteOptions::logits_width() const {
@@ -174,6 +187,7 @@ RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
                             .scales = scales,
                             .logits_bits = logits_bits,
                             .ends_bits = ends_bits,
+                            .sums_bits = sums_bits,
                             .per_channel = per_channel,
                             .quant_delay = quant_delay,
                             .freeze_bn_delay = freeze_bn_delay,
@@ -186,12 +200,19 @@ RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
   if (!bits) return options;
   options.weight_bits = bits->weight_bits.value_or(weight_bits);
   options.activation_bits = bits->activation_bits.value_or(activation_bits);
+  if (bits->sums_bits) options.sums_bits = *bits->sums_bits;
   options.ema_decay = bits->ema_decay.value_or(ema_decay);
   options.symmetric = bits->symmetric.value_or(symmetric);
   options.symmetric_weights = bits->symmetric_weights.value_or(symmetric_weights);
   options.asymmetric_weights = !bits->symmetric_weights.value_or(!asymmetric_weights);
   options.ranges = bits->ranges.value_or(ranges);
   options.per_channel = bits->per_channel.value_or(per_channel);
+  return options;
+}
+
+RewriteOptions RewriteOptions::for_sums() const {
+  RewriteOptions options = with(nullptr);
+  if (widens_sums()) options.activation_bits = static_cast<int>(*sums_bits);
   return options;
 }
 
