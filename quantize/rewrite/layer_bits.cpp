@@ -25,12 +25,12 @@ template <class Bits, class Visitor>
 void visit_settings(Bits& bits, Visitor&& visit) {
   visit("weight_bits", bits.weight_bits);
   visit("activation_bits", bits.activation_bits);
-  visit("sums_bits", bits.sums_bits);
   visit("ema_decay", bits.ema_decay);
   visit("symmetric", bits.symmetric);
   visit("symmetric_weights", bits.symmetric_weights);
   visit("per_channel", bits.per_channel);
   visit("ranges", bits.ranges);
+  visit("sums_bits", bits.sums_bits);
 }
 
 template <class... Parts>

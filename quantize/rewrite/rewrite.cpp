@@ -54,6 +54,13 @@ bool no_layer_is_in(std::string_view scope, const Graph& graph) {
                               [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), scope); });
 }
 
+std::string remark_on_sums(const Graph& graph, const RewriteOptions& options) {
+  if (!options.sums_bits) return "";
+  if (ResidualSums(graph).empty()) return "--sums-bits has no effect: there is no residual sum";
+  if (options.widens_sums() || !options.layer_bits.empty()) return "";
+  return concat("--sums-bits has no effect: all activations have ", *options.sums_bits, " bits");
+}
+
 /// What the options asked for in vain.
 std::vector<std::string> remarks_on(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
                                     bool is_training) {
@@ -78,10 +85,7 @@ std::vector<std::string> remarks_on(const Graph& graph, const LayerSearch& layer
     remarks.emplace_back("--bn-fold single has no effect: there is no batch norm to fold for training");
   if (options.float_pools && none_is(is_pool))
     remarks.emplace_back("--float-pools has no effect: there is no AvgPool, Mean or Concat");
-  if (options.sums_bits && ResidualSums(graph).empty())
-    remarks.emplace_back("--sums-bits has no effect: there is no residual sum");
-  else if (options.sums_bits && *options.sums_bits == options.activation_bits && options.layer_bits.empty())
-    remarks.emplace_back(concat("--sums-bits has no effect: all activations have ", *options.sums_bits, " bits"));
+  if (std::string remark = remark_on_sums(graph, options); !remark.empty()) remarks.push_back(std::move(remark));
   if (no_layer_is_in(options.scope, graph) && !layers.skips.empty())
     remarks.emplace_back(concat("no layer is in scope ", quote(options.scope)));
   for (std::string& note : notes_on_layer_bits(layers, options)) remarks.push_back(std::move(note));
@@ -153,7 +157,7 @@ void RewriteOptions::check() const {
   if (ends_bits) check_bits("ends_bits", *ends_bits);
   if (sums_bits) check_bits("sums_bits", *sums_bits);
   if (sums_bits && *sums_bits < activation_bits)
-    fail("sums_bits must be at least activation_bits, which is ", activation_bits, ", not ", *sums_bits);
+    fail("sums_bits must be ", activation_bits, " or more, the bits of activations, not ", *sums_bits);
   check_steps("quant_delay", quant_delay);
   if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
   if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
@@ -164,8 +168,8 @@ void RewriteOptions::check() const {
            ": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
     const int narrow = bits.activation_bits.value_or(activation_bits);
     if (bits.sums_bits.value_or(narrow) < narrow)
-      fail("bits_config: pattern ", quote(bits.pattern), ": sums_bits must be at least activation_bits, which is ",
-           narrow, ", not ", *bits.sums_bits);
+      fail("bits_config: pattern ", quote(bits.pattern), ": sums_bits must be ", narrow,
+           " or more, the bits of activations, not ", *bits.sums_bits);
   }
 }
 

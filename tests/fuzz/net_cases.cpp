@@ -13,6 +13,8 @@ int random_bits(Random& random) {
   return static_cast<int>(chance(random, 8) ? 9 + random.below(8) : 2 + random.below(7));
 }
 
+int wider(int bits, Random& random) { return bits + static_cast<int>(random.below(17 - bits)); }
+
 quantize::RangeChoice random_ranges(Random& random) {
   return static_cast<quantize::RangeChoice>(random.below(names_of(quantize::RangeChoice()).size()));
 }
@@ -27,6 +29,7 @@ std::vector<quantize::LayerBits> random_layer_bits(Random& random) {
     if (chance(random, 3)) bits.symmetric_weights = true;
     if (chance(random, 3)) bits.ema_decay = 0.5;
     if (chance(random, 3)) bits.ranges = random_ranges(random);
+    if (bits.activation_bits && chance(random, 3)) bits.sums_bits = wider(*bits.activation_bits, random);
     list.push_back(bits);
   }
   return list;
@@ -50,6 +53,7 @@ quantize::RewriteOptions random_options(Random& random) {
   options.quantize_input = chance(random, 2);
   options.float_pools = chance(random, 4);
   if (chance(random, 4)) options.layer_bits = random_layer_bits(random);
+  if (chance(random, 3)) options.sums_bits = wider(options.activation_bits, random);
   return options;
 }
 
