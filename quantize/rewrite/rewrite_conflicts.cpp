@@ -39,8 +39,10 @@ class QuantizerComparison {
   void compare_other(const Node& quantizer) {
     if (!is_new(&quantizer) || !in_scope(quantizer.name(), options_.scope)) return;
     const LayerSettings settings = {.options = options_.with(nullptr)};
-    compare_activations(quantizer,
-                        sums_.keep(*quantizer.input(0).node) && !of_input(quantizer) ? settings.for_sums() : settings);
+    const Output tensor = quantizer.input(0);
+    const bool is_for_layers = is_quantizer(*source_through(tensor, OpRole::kKeepsRange).node);
+    const bool is_wide = sums_.keep(*tensor.node) && !is_for_layers && !of_input(quantizer);
+    compare_activations(quantizer, is_wide ? settings.for_sums() : settings);
   }
 
   /// After all layers in scope: what none of them claims is another scope's.

@@ -116,6 +116,45 @@ TEST(ResidualSums, ReachThroughOpsThatKeepTheRange) {
   EXPECT_EQ(bits.at("act_quant"), 8) << "an output of the network is no layer";
 }
 
+TEST(ResidualSums, WithoutActivationAreNarrowIfOnlyLayersReadThem) {
+  ToyGraph toy;
+  const Output x = toy.conv_relu("in", toy.images());
+  const Output sum = layers::add(toy.graph, "Add", toy.conv_bias("b/b", x), toy.conv_bias("c/c", x));
+  toy.graph.set_outputs({toy.conv_bias("out", sum)});
+  const Bits expected = {
+      {"in/act_quant", 4}, {"b/b/conv_quant", 8}, {"c/c/conv_quant", 8}, {"c/add_quant", 4}, {"out/act_quant", 4}};
+  EXPECT_EQ(rewritten(toy), expected);
+}
+
+TEST(ResidualSums, BetweenLayersKeepTheirBitsToo) {
+  ToyGraph toy;
+  const Output x = toy.conv_relu("in", toy.images());
+  const Output pool = layers::avg_pool(toy.graph, "pool", x, {.window = {1, 1}, .strides = {1, 1}});
+  const Output y = layers::relu(toy.graph, "Relu", layers::add(toy.graph, "Add", x, pool));
+  const Output moved = layers::max_pool(toy.graph, "moved", y, {.window = {1, 1}, .strides = {1, 1}});
+  const Output next = layers::add(toy.graph, "next", moved, pool);
+  toy.graph.set_outputs({toy.conv_bias("out", y), toy.conv_bias("deep", moved), toy.conv_bias("other", next)});
+  const Bits bits = rewritten(toy);
+  EXPECT_EQ(bits.at("pool/activation_AvgPool_quant"), 8);
+  EXPECT_EQ(bits.at("Relu/activation_Relu_quant"), 8);
+  EXPECT_EQ(bits.at("next/activation_Add_quant"), 4);
+  EXPECT_EQ(toy.input("out/Conv2D"), "Relu/edge_quant");
+  EXPECT_EQ(toy.input("deep/Conv2D"), "Relu/edge_quant_1");
+  EXPECT_EQ(toy.input("Relu/edge_quant_1"), "moved");
+  EXPECT_EQ(toy.initial("Relu/edge_quant/min"), 0) << "a learned range keeps it";
+}
+
+TEST(ResidualSums, ALayerThatComesLaterReadsTheQuantizerThatIsThere) {
+  ToyGraph toy = two_blocks();
+  create_training_graph(toy.graph, kSums);
+  const Output late = toy.conv_bias("late", toy.graph.at("one/act_quant").output());
+  toy.graph.set_outputs({toy.graph.outputs().front(), late});
+  const RewriteReport report = create_training_graph(toy.graph, kSums);
+  EXPECT_EQ(report.inserted, (Names{"late/weights_quant", "late/act_quant"}));
+  EXPECT_TRUE(report.conflicts.empty());
+  EXPECT_EQ(toy.input("late/Conv2D"), "one/edge_quant");
+}
+
 TEST(ResidualSums, WhatIsNoneStaysAsItIs) {
   ToyGraph toy;
   Output x = toy.conv_relu("a", toy.images());
