@@ -13,8 +13,6 @@ int random_bits(Random& random) {
   return static_cast<int>(chance(random, 8) ? 9 + random.below(8) : 2 + random.below(7));
 }
 
-int wider(int bits, Random& random) { return bits + static_cast<int>(random.below(17 - bits)); }
-
 quantize::RangeChoice random_ranges(Random& random) {
   return static_cast<quantize::RangeChoice>(random.below(names_of(quantize::RangeChoice()).size()));
 }
@@ -29,7 +27,6 @@ std::vector<quantize::LayerBits> random_layer_bits(Random& random) {
     if (chance(random, 3)) bits.symmetric_weights = true;
     if (chance(random, 3)) bits.ema_decay = 0.5;
     if (chance(random, 3)) bits.ranges = random_ranges(random);
-    if (bits.activation_bits && chance(random, 3)) bits.sums_bits = wider(*bits.activation_bits, random);
     list.push_back(bits);
   }
   return list;
@@ -53,8 +50,16 @@ quantize::RewriteOptions random_options(Random& random) {
   options.quantize_input = chance(random, 2);
   options.float_pools = chance(random, 4);
   if (chance(random, 4)) options.layer_bits = random_layer_bits(random);
-  if (chance(random, 3)) options.sums_bits = wider(options.activation_bits, random);
   return options;
+}
+
+/// By random numbers of their own, so that the other options of a seed are those of older fuzzers.
+void draw_sums(quantize::RewriteOptions& options, std::uint64_t seed) {
+  Random random(mix(seed, hash_text("sums")));
+  const auto wider = [&](int bits) { return bits + static_cast<int>(random.below(17 - bits)); };
+  if (chance(random, 3)) options.sums_bits = wider(options.activation_bits);
+  for (quantize::LayerBits& bits : options.layer_bits)
+    if (chance(random, 3)) bits.sums_bits = wider(bits.activation_bits.value_or(options.activation_bits));
 }
 
 /// Ranges as training leaves them: the first ones are so wide that few bits round all weights to 0.
@@ -74,7 +79,8 @@ GraphCase net_case(std::uint64_t seed) {
   Random random(mix(seed, hash_text("net")));
   GraphCase test{.graph = random.below(3) == 0 ? testing::random_net(seed) : testing::well_formed_net(seed),
                  .seed = seed};
-  const quantize::RewriteOptions options = random_options(random);
+  quantize::RewriteOptions options = random_options(random);
+  draw_sums(options, seed);
   switch (random.below(8)) {
     case 0:
       test.training = chance(random, 2);
