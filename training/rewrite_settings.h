@@ -6,9 +6,9 @@
 
 namespace miniqat::training {
 
-/// The fields of RewriteSettings for flags and JSON; see training/settings.h.
+/// The fields of RewriteSettings that give bits.
 template <class Visitor>
-void visit_rewrite_options(Visitor&& visitor) {
+void visit_widths(Visitor&& visitor) {
   visitor(
       "weight_bits", [](auto& o) -> auto& { return o.weight_bits; },
       "bits of weights, 2..16; integer models hold 2..8");
@@ -23,8 +23,18 @@ void visit_rewrite_options(Visitor&& visitor) {
       "ends_bits", [](auto& o) -> auto& { return o.ends_bits; },
       "bits of the weights of first and last layers, and of the logits; left out: as all others");
   visitor(
+      "sums_bits", [](auto& o) -> auto& { return o.sums_bits; },
+      "bits of what residual connections add and of the sums; layers read them in --activation-bits, through a second "
+      "quantizer; left out: --activation-bits");
+  visitor(
       "bits_config", [](auto& o) -> auto& { return o.bits_config; },
       "a JSON file of patterns on layer names with bits of their own");
+}
+
+/// The fields of RewriteSettings for flags and JSON; see training/settings.h.
+template <class Visitor>
+void visit_rewrite_options(Visitor&& visitor) {
+  visit_widths(visitor);
   visitor(
       "quant_delay", [](auto& o) -> auto& { return o.quant_delay; },
       "steps in float, observing ranges, before quantization begins");

@@ -13,6 +13,7 @@
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/layer_options.h"
+#include "quantize/rewrite/residual_sums.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -44,6 +45,7 @@ class Inserter {
         options_(options),
         layer_options_(graph, matches, options),
         channel_axes_(matches),
+        sums_(graph),
         is_training_(is_training) {}
 
   void quantize_inputs();
@@ -57,9 +59,12 @@ class Inserter {
   /// Does nothing out of scope or where a quantizer is already.
   void quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options,
                            InitialRange initial = kAroundZero);
-  /// The output of a Relu or Relu6 starts with kNotNegative, whatever `initial` is; one of a known range has that.
+  /// Gives the layers that read a residual sum a quantizer of fewer bits.
+  void narrow_for_layers(Output sum, const RewriteOptions& options, InitialRange initial);
+  /// For the given uses; for all consumers where there are none. The output of a Relu or Relu6 starts with
+  /// kNotNegative, whatever `initial` is; one of a known range has that.
   Output add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options,
-                                  InitialRange initial = kAroundZero);
+                                  InitialRange initial = kAroundZero, std::span<const Use> uses = {});
   Output add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
              int channel_axes);
   std::string free_name(const std::string& name);
@@ -68,6 +73,7 @@ class Inserter {
   const RewriteOptions& options_;
   const LayerOptions layer_options_;
   const WeightChannelAxes channel_axes_;
+  const ResidualSums sums_;
   const bool is_training_;
   /// For names that are numbered: no smaller number is free.
   std::unordered_map<std::string, int> next_number_;
@@ -159,13 +165,42 @@ void Inserter::quantize_activation(Node& producer, const std::string& name, cons
                                    InitialRange initial) {
   // A BatchNorm is folded into its layer and belongs to the layer's scope, wherever its name is.
   const bool inside = producer.type() == "BatchNorm" || in_scope(producer.name(), options_.scope);
-  if (inside && !quantizer_after(producer.output()))
-    add_activation_quantizer(producer.output(), name, options, initial);
+  if (!inside) return;
+  const bool is_wide = options.widens_sums() && sums_.keep(producer);
+  const Node* quantizer = quantizer_after(producer.output());
+  if (!quantizer)
+    quantizer = add_activation_quantizer(producer.output(), name, is_wide ? options.for_sums() : options, initial).node;
+  if (is_wide && quantizer->as<FakeQuant>()->attributes().bits > options.activation_bits)
+    narrow_for_layers(quantizer->output(), options, initial);
+}
+
+void Inserter::narrow_for_layers(Output sum, const RewriteOptions& options, InitialRange initial) {
+  const std::string name = join_scope(scope_of(sum.node->name()), "edge_quant");
+  std::vector<Output> pending = {sum};
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const Output wide = pending[i];
+    Output narrow = {};
+    std::vector<Use> of_layers;
+    for (const Use& use : wide.node->uses(wide.index)) {
+      if (is_quantizer(*use.node))
+        narrow = use.node->output();
+      else if (sums_.ends_in_layers(use))
+        of_layers.push_back(use);
+      else if (keeps_range(*use.node))
+        pending.push_back(use.node->output());
+    }
+    if (of_layers.empty()) continue;
+    if (!narrow.node)
+      narrow = add_activation_quantizer(wide, name, options, initial, of_layers);
+    else
+      graph_.reroute(wide, narrow, of_layers);
+  }
 }
 
 Output Inserter::add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options,
-                                          InitialRange initial) {
-  const std::optional<OutputRange> known = output_range(tensor.node->type());
+                                          InitialRange initial, std::span<const Use> uses) {
+  const Node& origin = *source_through(tensor, OpRole::kQuantizer | OpRole::kKeepsRange).node;
+  const std::optional<OutputRange> known = output_range(origin.type());
   const FakeQuantAttributes attributes = {.bits = options.activation_bits,
                                           .symmetric = options.symmetric,
                                           .power_of_two = options.scales == ScaleChoice::kPowerOfTwo,
@@ -173,10 +208,10 @@ Output Inserter::add_activation_quantizer(Output tensor, const std::string& name
                                           .ema_decay = options.ema_decay,
                                           .delay = is_training_ ? options.quant_delay : 0,
                                           .is_training = is_training_};
-  if (is_clamp(*tensor.node)) initial = kNotNegative;
+  if (is_clamp(origin)) initial = kNotNegative;
   if (known) initial = {.min = known->low, .max = known->last(options.activation_bits)};
   const Output quantized = add(name, tensor, attributes, initial, 0);
-  graph_.reroute(tensor, quantized);
+  uses.empty() ? graph_.reroute(tensor, quantized) : graph_.reroute(tensor, quantized, uses);
   return quantized;
 }
 

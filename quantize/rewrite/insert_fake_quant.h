@@ -25,6 +25,9 @@ namespace miniqat::quantize {
 /// is a Relu or Relu6, which is then quantized instead. What has an output_range() has that as its fixed range. With
 /// quantize_input, float placeholders that feed a layer in scope get `<placeholder>/input_quant`.
 ///
+/// Of what RewriteOptions::sums_bits keeps wide (residual_sums.h), layers read `edge_quant` in the quantizer's scope,
+/// which reads the wide one.
+///
 /// On an activation, all consumers and the graph outputs move to the quantizer, and a tensor that feeds a quantizer
 /// already (also through Reshape or Identity) is left alone. A quantizer of weights serves layers only: a weight
 /// penalty, say, or a graph output keeps the float weights, and so do layers outside the scope. Layers that share a

@@ -30,6 +30,7 @@ void visit_settings(Bits& bits, Visitor&& visit) {
   visit("symmetric_weights", bits.symmetric_weights);
   visit("per_channel", bits.per_channel);
   visit("ranges", bits.ranges);
+  visit("sums_bits", bits.sums_bits);
 }
 
 template <class... Parts>
@@ -113,6 +114,7 @@ void check_values(const LayerBits& bits, std::string_view source) {
   };
   check_bits("weight_bits", bits.weight_bits);
   check_bits("activation_bits", bits.activation_bits);
+  check_bits("sums_bits", bits.sums_bits);
   if (bits.ema_decay && !is_decay(*bits.ema_decay))
     refuse(source, bits.pattern, "ema_decay must be in [0, 1), not ", *bits.ema_decay);
 }

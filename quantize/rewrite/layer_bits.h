@@ -18,6 +18,8 @@ struct LayerBits {
   /// 2..16 each. Of the layer's weights, and of the quantizers on its output.
   std::optional<int> weight_bits = {};
   std::optional<int> activation_bits = {};
+  /// Of residual sums on its output, at least as many; see RewriteOptions::sums_bits.
+  std::optional<int> sums_bits = {};
   /// Of the moving average of the output's range; [0, 1).
   std::optional<double> ema_decay = {};
   /// Weights and output.

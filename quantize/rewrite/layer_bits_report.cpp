@@ -78,7 +78,8 @@ auto weight_settings(const RewriteOptions& options) {
 }
 
 auto output_settings(const RewriteOptions& options) {
-  return std::tuple(options.activation_bits, options.symmetric, options.ema_decay, options.activation_range());
+  return std::tuple(options.activation_bits, options.sums_bits, options.symmetric, options.ema_decay,
+                    options.activation_range());
 }
 
 /// Finds the tensors that several layers share; the first of them has decided.

@@ -31,7 +31,7 @@ std::unordered_set<const Node*> before_layers(const std::vector<Node*>& order) {
 
 LayerOptions::LayerOptions(const Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options)
     : options_(options), index_(options.layer_bits) {
-  if (!options.ends_bits && !options.logits_width()) return;
+  if (!options.ends_bits && !options.logits_bits && !options.logits_width()) return;
   const std::vector<Node*> order = graph.topological_order();
   const std::unordered_set<const Node*> behind = behind_layers(order), before = before_layers(order);
   for (const LayerMatch& match : matches) {
@@ -52,11 +52,22 @@ LayerSettings LayerOptions::of(const LayerMatch& match) const {
     result.options.activation_bits = *bits;
     result.of_activation_bits = options_.logits_bits ? "logits_bits" : options_.ends_bits ? "ends_bits" : "ranges";
   }
+  if (is_last && (options_.logits_bits || options_.ends_bits || options_.logits_width()))
+    result.options.sums_bits.reset();
   if (result.bits == nullptr) return result;
   result.options = result.options.with(result.bits);
   if (result.bits->weight_bits) result.of_weight_bits = "bits_config";
   if (result.bits->activation_bits) result.of_activation_bits = "bits_config";
+  if (result.bits->sums_bits) result.of_sums_bits = "bits_config";
   return result;
+}
+
+LayerSettings LayerSettings::for_sums() const {
+  if (!options.widens_sums()) return *this;
+  LayerSettings wide = *this;
+  wide.options = options.for_sums();
+  wide.of_activation_bits = of_sums_bits;
+  return wide;
 }
 
 }  // namespace miniqat::quantize

@@ -16,10 +16,15 @@ struct LayerSettings {
   /// Which setting decided about the bits.
   const char* of_weight_bits = "weight_bits";
   const char* of_activation_bits = "activation_bits";
+  const char* of_sums_bits = "sums_bits";
+
+  /// For the tensors that keep sums_bits.
+  LayerSettings for_sums() const;
 };
 
 /// Finds them for the layers of a graph. A layer is a first one if its input comes from no other layer, and a last one
-/// if no other layer reads its output: these go by ends_bits and logits_bits. The first of layer_bits that matches has
+/// if no other layer reads its output: these go by ends_bits and logits_bits, which for the
+/// output of a last layer come before sums_bits. The first of layer_bits that matches has
 /// the last word.
 class LayerOptions {
  public:

@@ -8,6 +8,7 @@
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_patterns.h"
+#include "quantize/rewrite/residual_sums.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -29,6 +30,14 @@ class Claims {
     list.push_back({quantizer->name(), quantizer->input(0).shape().elements()});
   }
 
+  /// Of what the node gives, and those that layers read behind it.
+  void add_output(const Node& producer, std::vector<QuantizedTensor>& list) {
+    const Node* quantizer = quantizer_after(producer.output());
+    add(quantizer, list);
+    if (quantizer == nullptr) return;
+    for (const Node* narrow : quantizers_for_layers(*quantizer)) add(narrow, list);
+  }
+
  private:
   std::unordered_set<const Node*> taken_;
 };
@@ -47,9 +56,9 @@ std::vector<LayerQuantizers> layer_quantizers(const Graph& in_float, const Rewri
     const LayerMatch& match = *by_name.at(name);
     LayerQuantizers& layer = result.emplace_back(LayerQuantizers{.layer = name});
     claims.add(source_through(match.layer->input(match.weight_input), kIdentity).node, layer.weights);
-    if (match.bypass) claims.add(quantizer_after(match.before_bypass()->output()), layer.output);
-    claims.add(quantizer_after(match.last()->output()), layer.output);
-    if (match.post_activation_bypass) claims.add(quantizer_after(match.post_activation_bypass->output()), layer.output);
+    if (match.bypass) claims.add_output(*match.before_bypass(), layer.output);
+    claims.add_output(*match.last(), layer.output);
+    if (match.post_activation_bypass) claims.add_output(*match.post_activation_bypass, layer.output);
   }
   return result;
 }

@@ -20,7 +20,7 @@ struct LayerQuantizers {
   std::string layer;
   /// None or one.
   std::vector<QuantizedTensor> weights = {};
-  /// Those on the layer's output, none to three.
+  /// Those on the layer's output, none to three, and with sums_bits those that layers read behind them.
   std::vector<QuantizedTensor> output = {};
 };
 

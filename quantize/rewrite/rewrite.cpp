@@ -17,6 +17,7 @@
 #include "quantize/rewrite/layer_bits_index.h"
 #include "quantize/rewrite/layer_bits_report.h"
 #include "quantize/rewrite/layer_patterns.h"
+#include "quantize/rewrite/residual_sums.h"
 #include "quantize/rewrite/rewrite_conflicts.h"
 #include "quantize/rewrite/rewrite_report.h"
 
@@ -53,6 +54,13 @@ bool no_layer_is_in(std::string_view scope, const Graph& graph) {
                               [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), scope); });
 }
 
+std::string remark_on_sums(const Graph& graph, const RewriteOptions& options) {
+  if (!options.sums_bits) return "";
+  if (ResidualSums(graph).empty()) return "--sums-bits has no effect: there is no residual sum";
+  if (options.widens_sums() || !options.layer_bits.empty()) return "";
+  return concat("--sums-bits has no effect: all activations have ", *options.sums_bits, " bits");
+}
+
 /// What the options asked for in vain.
 std::vector<std::string> remarks_on(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
                                     bool is_training) {
@@ -77,6 +85,7 @@ std::vector<std::string> remarks_on(const Graph& graph, const LayerSearch& layer
     remarks.emplace_back("--bn-fold single has no effect: there is no batch norm to fold for training");
   if (options.float_pools && none_is(is_pool))
     remarks.emplace_back("--float-pools has no effect: there is no AvgPool, Mean or Concat");
+  if (std::string remark = remark_on_sums(graph, options); !remark.empty()) remarks.push_back(std::move(remark));
   if (no_layer_is_in(options.scope, graph) && !layers.skips.empty())
     remarks.emplace_back(concat("no layer is in scope ", quote(options.scope)));
   for (std::string& note : notes_on_layer_bits(layers, options)) remarks.push_back(std::move(note));
@@ -146,14 +155,22 @@ void RewriteOptions::check() const {
   check_bits("activation_bits", activation_bits);
   if (logits_bits) check_bits("logits_bits", *logits_bits);
   if (ends_bits) check_bits("ends_bits", *ends_bits);
+  if (sums_bits) check_bits("sums_bits", *sums_bits);
+  if (sums_bits && *sums_bits < activation_bits)
+    fail("sums_bits must be ", activation_bits, " or more, the bits of activations, not ", *sums_bits);
   check_steps("quant_delay", quant_delay);
   if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
   if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
   check_layer_bits(layer_bits, "bits_config");
-  for (const LayerBits& bits : layer_bits)
+  for (const LayerBits& bits : layer_bits) {
     if (bits.symmetric.value_or(symmetric) && !bits.symmetric_weights.value_or(true))
       fail("bits_config: pattern ", quote(bits.pattern),
            ": symmetric_weights cannot be false where symmetric, which includes the weights, is true");
+    const int narrow = bits.activation_bits.value_or(activation_bits);
+    if (bits.sums_bits.value_or(narrow) < narrow)
+      fail("bits_config: pattern ", quote(bits.pattern), ": sums_bits must be ", narrow,
+           " or more, the bits of activations, not ", *bits.sums_bits);
+  }
 }
 
 std::optional<int> RewriteOptions::logits_width() const {
@@ -174,6 +191,7 @@ RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
                             .scales = scales,
                             .logits_bits = logits_bits,
                             .ends_bits = ends_bits,
+                            .sums_bits = sums_bits,
                             .per_channel = per_channel,
                             .quant_delay = quant_delay,
                             .freeze_bn_delay = freeze_bn_delay,
@@ -186,12 +204,19 @@ RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
   if (!bits) return options;
   options.weight_bits = bits->weight_bits.value_or(weight_bits);
   options.activation_bits = bits->activation_bits.value_or(activation_bits);
+  if (bits->sums_bits) options.sums_bits = *bits->sums_bits;
   options.ema_decay = bits->ema_decay.value_or(ema_decay);
   options.symmetric = bits->symmetric.value_or(symmetric);
   options.symmetric_weights = bits->symmetric_weights.value_or(symmetric_weights);
   options.asymmetric_weights = !bits->symmetric_weights.value_or(!asymmetric_weights);
   options.ranges = bits->ranges.value_or(ranges);
   options.per_channel = bits->per_channel.value_or(per_channel);
+  return options;
+}
+
+RewriteOptions RewriteOptions::for_sums() const {
+  RewriteOptions options = with(nullptr);
+  if (widens_sums()) options.activation_bits = static_cast<int>(*sums_bits);
   return options;
 }
 

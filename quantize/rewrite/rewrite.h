@@ -35,6 +35,9 @@ struct RewriteOptions {
   std::optional<std::int64_t> logits_bits = {};
   /// Of the weights of the first and last layers. None: weight_bits.
   std::optional<std::int64_t> ends_bits = {};
+  /// Of what residual sums add and give (residual_sums.h), at least activation_bits. Where these are fewer, a layer
+  /// reads such a tensor through a quantizer of its own, which has activation_bits. None: activation_bits.
+  std::optional<std::int64_t> sums_bits = {};
   /// One range per output channel for weights; activations stay per tensor.
   bool per_channel = false;
   /// Quantization steps before quantizers start to quantize; they observe from the first step.
@@ -63,6 +66,10 @@ struct RewriteOptions {
   }
   /// Of the logits, where it is not activation_bits.
   std::optional<int> logits_width() const;
+  /// Whether residual sums have more bits than activations.
+  bool widens_sums() const { return sums_bits.value_or(activation_bits) > activation_bits; }
+  /// For the tensors that keep sums_bits.
+  RewriteOptions for_sums() const;
   FoldOptions folding() const { return {.freeze_bn_delay = freeze_bn_delay, .bn_fold = bn_fold, .scope = scope}; }
 
   /// Throws Error naming the option that is out of range, or the pattern of layer_bits that asks for asymmetric weights

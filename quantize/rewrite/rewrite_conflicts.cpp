@@ -10,6 +10,7 @@
 #include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/layer_options.h"
+#include "quantize/rewrite/residual_sums.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -23,6 +24,7 @@ class QuantizerComparison {
         options_(options),
         layer_options_(graph, layers.matches, options),
         axes_(layers.matches),
+        sums_(graph),
         is_training_(is_training) {}
 
   void compare_layer(const LayerMatch& match) {
@@ -35,8 +37,12 @@ class QuantizerComparison {
   }
 
   void compare_other(const Node& quantizer) {
-    if (is_new(&quantizer) && in_scope(quantizer.name(), options_.scope))
-      compare_activations(quantizer, {.options = options_.with(nullptr)});
+    if (!is_new(&quantizer) || !in_scope(quantizer.name(), options_.scope)) return;
+    const LayerSettings settings = {.options = options_.with(nullptr)};
+    const Output tensor = quantizer.input(0);
+    const bool is_for_layers = is_quantizer(*source_through(tensor, OpRole::kKeepsRange).node);
+    const bool is_wide = sums_.keep(*tensor.node) && !is_for_layers && !of_input(quantizer);
+    compare_activations(quantizer, is_wide ? settings.for_sums() : settings);
   }
 
   /// After all layers in scope: what none of them claims is another scope's.
@@ -71,8 +77,13 @@ class QuantizerComparison {
   }
 
   void compare_output(const Node& producer, const LayerSettings& settings) {
-    if (const Node* quantizer = quantizer_after(producer.output()); quantizer && is_new(quantizer))
-      compare_activations(*quantizer, settings);
+    const Node* quantizer = quantizer_after(producer.output());
+    if (!quantizer) return;
+    const bool is_wide = sums_.keep(producer) && settings.options.widens_sums();
+    if (is_new(quantizer)) compare_activations(*quantizer, is_wide ? settings.for_sums() : settings);
+    if (!is_wide) return;
+    for (const Node* narrow : quantizers_for_layers(*quantizer))
+      if (is_new(narrow)) compare_activations(*narrow, settings);
   }
 
   void compare_weights(const Node& quantizer, const LayerMatch& match, const LayerSettings& settings) {
@@ -154,6 +165,7 @@ class QuantizerComparison {
   const RewriteOptions& options_;
   const LayerOptions layer_options_;
   const WeightChannelAxes axes_;
+  const ResidualSums sums_;
   const bool is_training_;
   std::unordered_set<const Node*> seen_;
 };

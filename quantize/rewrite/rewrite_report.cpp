@@ -16,6 +16,7 @@
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_bits_index.h"
+#include "quantize/rewrite/residual_sums.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -175,10 +176,14 @@ std::string quantizer_text(const Node& node, const RewriteOptions& options) {
   const Node* quantizer = quantizer_after(node.output());
   if (!quantizer) return arrow(node, "left float");
   const FakeQuantAttributes& own = quantizer->as<FakeQuant>()->attributes();
-  return arrow(node, quantizer->name()) + own_settings(own, {.bits = options.activation_bits,
-                                                             .symmetric = options.symmetric,
-                                                             .range = options.activation_range(),
-                                                             .ema_decay = options.ema_decay});
+  const FakeQuantAttributes usual = {.bits = options.activation_bits,
+                                     .symmetric = options.symmetric,
+                                     .range = options.activation_range(),
+                                     .ema_decay = options.ema_decay};
+  std::string text = arrow(node, quantizer->name()) + own_settings(own, usual);
+  for (const Node* narrow : quantizers_for_layers(*quantizer))
+    text += concat(", for layers ", narrow->name(), own_settings(narrow->as<FakeQuant>()->attributes(), usual));
+  return text;
 }
 
 std::string weights_text(const LayerMatch& match, const RewriteOptions& options, const LayerBitsIndex& layer_bits) {

@@ -47,6 +47,8 @@ quantize::RewriteOptions integer_options(Random& random) {
   options.per_channel = random.below(2) == 0;
   options.quantize_input = random.below(2) == 0;
   options.bn_fold = random.below(2) == 0 ? quantize::BnFold::kTf : quantize::BnFold::kSingle;
+  if (random.below(2) == 0)
+    options.sums_bits = options.activation_bits + static_cast<int>(random.below(9 - options.activation_bits));
   return options;
 }
 

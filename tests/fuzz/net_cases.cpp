@@ -53,6 +53,15 @@ quantize::RewriteOptions random_options(Random& random) {
   return options;
 }
 
+/// By random numbers of their own, so that the other options of a seed are those of older fuzzers.
+void draw_sums(quantize::RewriteOptions& options, std::uint64_t seed) {
+  Random random(mix(seed, hash_text("sums")));
+  const auto wider = [&](int bits) { return bits + static_cast<int>(random.below(17 - bits)); };
+  if (chance(random, 3)) options.sums_bits = wider(options.activation_bits);
+  for (quantize::LayerBits& bits : options.layer_bits)
+    if (chance(random, 3)) bits.sums_bits = wider(bits.activation_bits.value_or(options.activation_bits));
+}
+
 /// Ranges as training leaves them: the first ones are so wide that few bits round all weights to 0.
 void draw_ranges(GraphCase& test, Random& random) {
   for (const Node* node : test.graph.nodes()) {
@@ -70,7 +79,8 @@ GraphCase net_case(std::uint64_t seed) {
   Random random(mix(seed, hash_text("net")));
   GraphCase test{.graph = random.below(3) == 0 ? testing::random_net(seed) : testing::well_formed_net(seed),
                  .seed = seed};
-  const quantize::RewriteOptions options = random_options(random);
+  quantize::RewriteOptions options = random_options(random);
+  draw_sums(options, seed);
   switch (random.below(8)) {
     case 0:
       test.training = chance(random, 2);

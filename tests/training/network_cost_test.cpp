@@ -50,6 +50,24 @@ TEST(NetworkCost, CountsAQuantizedInputWithItsBits) {
   EXPECT_EQ(cost.bit_operations, (kConvWork + kDenseWork) * 4 * 4);
 }
 
+/// A block whose two layers read 3 bits, whatever the sum keeps: the first one beside it, the last one behind.
+TEST(NetworkCost, CountsWhatLayersReadOfAResidualSum) {
+  Graph graph;
+  Output x = layers::placeholder(graph, "images", {4, 8, 8, 2});
+  const auto layer = [&](const std::string& name) {
+    return layers::conv2d(graph, name, x, layers::variable(graph, name + "_weights", {1, 1, 2, 2}));
+  };
+  x = layer("in/a");
+  x = layers::add(graph, "sum", layer("block/b"), x);
+  x = layers::add(graph, "next", layer("block/c"), x);
+  graph.set_outputs({layer("out/d")});
+  for (const auto sums : {std::optional<std::int64_t>(), std::optional<std::int64_t>(8)}) {
+    Graph rewritten = graph.clone();
+    quantize::create_eval_graph(rewritten, {.weight_bits = 2, .activation_bits = 3, .sums_bits = sums});
+    EXPECT_EQ(cost_of(rewritten, 4).bit_operations, 8 * 8 * 4 * 2 * (8 + 3 * 3));
+  }
+}
+
 TEST(NetworkCost, CountsAFloatLayerWith32Bits) {
   const NetworkCost cost = quantized({.weight_bits = 4, .activation_bits = 4, .scope = "fc"});
   EXPECT_EQ(cost.parameter_bytes, 4 * 36 + 640 / 2 + 4 * (4 + 10));

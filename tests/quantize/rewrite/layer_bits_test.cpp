@@ -27,11 +27,13 @@ TEST(LayerBits, FileKeepsItsOrder) {
       {.pattern = "block*/depthwise", .weight_bits = 2, .ema_decay = 0, .symmetric = true, .per_channel = false},
       {.pattern = "a?", .ema_decay = 0.9},
       {.pattern = "b", .symmetric = false, .symmetric_weights = true},
+      {.pattern = "c", .activation_bits = 4, .sums_bits = 8},
       {.pattern = "*", .weight_bits = 4, .activation_bits = 4}};
   EXPECT_EQ(parse(R"({"conv1": {"weight_bits": 8, "activation_bits": 16},
                       "block*/depthwise": {"per_channel": false, "weight_bits": 2, "symmetric": true, "ema_decay": 0},
                       "a?": {"ema_decay": 0.9},
                       "b": {"symmetric_weights": true, "symmetric": false},
+                      "c": {"sums_bits": 8, "activation_bits": 4},
                       "*": 4})"),
             expected);
   EXPECT_EQ(layer_bits_from_json(layer_bits_to_json(expected).dump(), "again"), expected);
@@ -57,7 +59,7 @@ TEST(LayerBits, MalformedFilesAreRefusedInOneLine) {
   refuses(R"({"line\nbreak": "8"})", {R"("line\nbreak")"});
   for (const std::string bits : {"1", "17", "-4", "0", "4.5", "4.0", "99999999999", "18446744073709551615", "1e9"}) {
     refuses(R"({"conv1": )" + bits + "}", {"\"conv1\"", "bits must be a whole number from 2 to 16"});
-    for (const std::string key : {"weight_bits", "activation_bits"})
+    for (const std::string key : {"weight_bits", "activation_bits", "sums_bits"})
       refuses(R"({"conv1": {")" + key + "\": " + bits + "}}", {"\"conv1\"", key, "whole number from 2 to 16"});
   }
   for (const std::string decay : {"1", "1.0", "-0.1", "2", "\"0.9\"", "null", "true"})

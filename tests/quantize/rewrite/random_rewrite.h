@@ -32,6 +32,7 @@ inline quantize::RewriteOptions random_options(std::uint64_t seed) {
   options.symmetric_weights = random.below(3) == 0;
   options.ranges = static_cast<quantize::RangeChoice>(random.below(3));
   options.asymmetric_weights = random.below(3) == 0;
+  if (random.below(3) == 0) options.sums_bits = 12;
   return options;
 }
 

@@ -94,6 +94,17 @@ TEST(RewriteRandom, TwiceIsTheSameAsOnce) {
     });
 }
 
+/// Nets without quantizers of their own.
+TEST(RewriteRandom, TwiceIsAsAsked) {
+  for (const bool is_training : {false, true})
+    for_random_nets(well_formed_net, [&](Graph& graph, const RewriteOptions& options, std::uint64_t) {
+      const auto rewrite = is_training ? create_training_graph : create_eval_graph;
+      rewrite(graph, options);
+      for (const SettingConflict& conflict : rewrite(graph, options).conflicts)
+        ADD_FAILURE() << conflict.setting << ": " << conflict.text;
+    });
+}
+
 TEST(RewriteRandom, ForEvaluationTwiceIsTheSameAsOnce) {
   for (const auto make : {random_net, well_formed_net})
     for_random_nets(make, [](Graph& graph, const RewriteOptions& options, std::uint64_t) {
