@@ -17,7 +17,7 @@ using ConstNumbers = Eigen::Map<const Numbers>;
 constexpr std::int64_t kRowsAtOnce = 32;
 /// A number that was moved stays for so many moves, or a fourth of all numbers.
 constexpr std::int64_t kTabuMoves = 10;
-constexpr std::int64_t kMostMovesInVain = 1000;
+constexpr std::int64_t kMostMovesInVain = 2000;
 /// Of an error, relative to the first one: far more than rounding makes of it.
 constexpr double kLeastGain = 1e-6;
 
@@ -96,7 +96,7 @@ class TabuSearch {
       : h_(h), steps_(steps), slopes_(slopes), diagonal_(h.diagonal()), least_gain_(kLeastGain * error) {
     const std::int64_t n = h.rows();
     tabu_ = std::min(kTabuMoves, n / 4);
-    patience_ = std::min(n, kMostMovesInVain);
+    patience_ = std::min(3 * n, kMostMovesInVain);
     free_from_.resize(static_cast<std::size_t>(n));
   }
 

@@ -24,7 +24,7 @@ struct RoundingRows {
 /// A quadratic function of n binary variables: nobody finds its least value for large n. The search begins with the
 /// nearest neighbours, or with those of successive rounding where they are better. It then moves one number at a time
 /// to its other neighbour, always the one that gains most or loses least, but none of the last ten (tabu search, Glover
-/// et al. 1998, "Adaptive memory tabu search for binary quadratic programs"), until n moves in a row, or 1000, have
+/// et al. 1998, "Adaptive memory tabu search for binary quadratic programs"), until 3 n moves in a row, or 2000, have
 /// brought nothing. The best row on this way counts.
 ///
 /// Successive rounding: with H = L L^T and p = H d, the error is ||L^T (e - d)||^2 up to a constant, a sum over i of

@@ -243,8 +243,8 @@ TEST(AdaptiveRounding, TheIntegerModelHasTheChosenIntegers) {
 
 TEST(AdaptiveRounding, BiasCorrectionComparesWithTheFloatNetwork) {
   QuantizedNet net({.weight_bits = 2, .activation_bits = 4});
+  FloatNetwork in_float(*net.session);
   const AdaptiveRounding rounding = round_adaptively(*net.session, net.batches);
-  FloatNetwork in_float(*net.session, rounding.before);
   const Output logits = net.graph.output_at("fc/BiasAdd");
   correct_biases(*net.session, net.batches, rounding.before);
   std::array<double, 3> differences = {};
