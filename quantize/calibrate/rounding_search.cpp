@@ -18,8 +18,9 @@ constexpr std::int64_t kRowsAtOnce = 32;
 /// A number that was moved stays for so many moves, or a fourth of all numbers.
 constexpr std::int64_t kTabuMoves = 10;
 constexpr std::int64_t kMostMovesInVain = 2000;
-/// Of an error, relative to the first one: far more than rounding makes of it.
-constexpr double kLeastGain = 1e-6;
+/// Of an error, relative to the first one. The slopes gather rounding errors, which must not pass for gains for ever.
+constexpr double kLeastGain = 1e-5;
+constexpr std::int64_t kMostMovesEach = 20;
 
 /// H, and its factor in the order of the diagonal.
 struct FactoredMoments {
@@ -97,6 +98,7 @@ class TabuSearch {
     const std::int64_t n = h.rows();
     tabu_ = std::min(kTabuMoves, n / 4);
     patience_ = std::min(3 * n, kMostMovesInVain);
+    most_moves_ = kMostMovesEach * n;
     free_from_.resize(static_cast<std::size_t>(n));
   }
 
@@ -104,7 +106,7 @@ class TabuSearch {
   std::vector<Eigen::Index> run() {
     std::vector<Eigen::Index> moves;
     std::size_t best = 0;
-    while (std::ssize(moves) - static_cast<std::int64_t>(best) < patience_) {
+    while (std::ssize(moves) - static_cast<std::int64_t>(best) < patience_ && std::ssize(moves) < most_moves_) {
       const Eigen::Index i = next(std::ssize(moves));
       if (i < 0) break;
       gain_ += change(i);
@@ -147,6 +149,7 @@ class TabuSearch {
   const double least_gain_;
   std::int64_t tabu_ = 0;
   std::int64_t patience_ = 0;
+  std::int64_t most_moves_ = 0;
   std::vector<std::int64_t> free_from_;
   double gain_ = 0;
   double best_gain_ = 0;
