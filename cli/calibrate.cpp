@@ -59,10 +59,11 @@ class CalibrateDisplay : public BatchDisplay {
   const bool verbose_;
 };
 
-/// Of equalization and bias correction; "" without.
+/// Of equalization, rounding and bias correction; "" without.
 std::string details(const Calibrated& result) {
   std::string text;
   if (result.equalization) text += "\nequalization\n" + result.equalization->text();
+  if (result.rounding) text += "\nrounding\n" + result.rounding->text();
   if (result.bias_correction) text += "\nbias correction\n" + result.bias_correction->text();
   return text;
 }
@@ -96,7 +97,7 @@ void add_calibrate(CommandLine& program) {
   command.option("--threads", arguments->request.threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out");
   command.flag("--verbose", arguments->verbose,
-               "print the rewrite's report, what was equalized and corrected, and every quantizer's range");
+               "print the rewrite's report, what was equalized, rounded and corrected, and every quantizer's range");
   const auto flags = std::make_shared<SettingFlags<CalibrateSettings>>(command, "Calibration");
   const auto rewrite_flags = std::make_shared<SettingFlags<CalibratedRewrite>>(command, "Quantization");
   command.action([arguments, flags, rewrite_flags] {

@@ -1,6 +1,7 @@
 #include "training/calibration.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 
@@ -57,7 +58,9 @@ class Calibration {
     take_over(session, source_);
     if (!source_.note.empty()) observer_.warn(source_.note);
     result.ranges = find_ranges(session);
-    if (calibrate_.bias_correction) result.bias_correction = correct_biases(session);
+    if (calibrate_.rounding == Rounding::kAdaptive) result.rounding = round_weights(session);
+    if (calibrate_.bias_correction)
+      result.bias_correction = correct_biases(session, result.rounding ? result.rounding->before : NamedTensors());
     if (data_.validation) result.quantized.validation = evaluate(session, evaluation_, *data_.validation);
     result.quantized.test = evaluate(session, evaluation_, data_.test);
     write(session, result.in_float, result.quantized);
@@ -133,10 +136,27 @@ class Calibration {
     return result;
   }
 
-  quantize::BiasCorrection correct_biases(Session& session) {
-    quantize::BiasCorrection result = quantize::correct_biases(session, [this](const auto& visit) {
+  /// For what looks at all batches several times.
+  quantize::FeedsOfBatches batches() {
+    return [this](const auto& visit) {
       for_each_batch(evaluation_.images, [&](std::int64_t, const Feeds& feeds) { visit(feeds); });
-    });
+    };
+  }
+
+  quantize::AdaptiveRounding round_weights(Session& session) {
+    quantize::AdaptiveRounding result =
+        quantize::round_adaptively(session, batches(), {.seed = static_cast<std::uint64_t>(calibrate_.seed)},
+                                   [this](const std::string& layer, std::size_t number, std::size_t all) {
+                                     observer_.say(concat("rounding layer ", number, "/", all, ": ", layer));
+                                   });
+    observer_.say(concat("rounded ", counted(result.rounded.size(), "layer"), " adaptively; ",
+                         counted(result.left_out.size(), "layer"), " left out"));
+    return result;
+  }
+
+  /// `in_float` has the float network's variables where the session's are others.
+  quantize::BiasCorrection correct_biases(Session& session, const NamedTensors& in_float) {
+    quantize::BiasCorrection result = quantize::correct_biases(session, batches(), in_float);
     observer_.say(concat("corrected ", result.corrected.size(), " biases; ", counted(result.left_out.size(), "layer"),
                          " left out"));
     return result;
@@ -186,6 +206,7 @@ class Calibration {
     if (calibrate_.method != quantize::CalibrationMethod::kPercentile) calibration.erase("percentile");
     for (const char* option : {"equalize", "bias_correction"})
       if (calibration[option] == false) calibration.erase(option);
+    if (calibrate_.rounding == Rounding::kNearest) calibration.erase("rounding");
     calibration["batches"] = batches_;
     calibration["batch_size"] = batch_size_;
     calibration["run"] = request_.run;
@@ -231,6 +252,11 @@ class Calibration {
 };
 
 }  // namespace
+
+std::span<const std::string_view> names_of(Rounding) {
+  static constexpr std::array<std::string_view, 2> kNames = {"nearest", "adaptive"};
+  return kNames;
+}
 
 Calibrated calibrate(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer) {
   return Calibration(request, out, observer).run();

@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "quantize/calibrate/adaptive_rounding.h"
 #include "quantize/calibrate/bias_correction.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/calibrate/equalize.h"
@@ -15,13 +18,24 @@
 
 namespace miniqat::training {
 
-/// What decides about the ranges; kept in summary.json.
+/// Which integer a weight becomes.
+enum class Rounding {
+  kNearest,
+  /// One of the two next to it, for the least error of the layer's output.
+  kAdaptive,
+};
+
+/// "nearest" and "adaptive", in this order.
+std::span<const std::string_view> names_of(Rounding);
+
+/// What decides about the ranges and the weights; kept in summary.json.
 struct CalibrateSettings {
   quantize::CalibrationMethod method = quantize::CalibrationMethod::kMse;
   double percentile = 99.99;
   std::int64_t batches = 32;
   std::int64_t seed = 1;
   bool equalize = false;
+  Rounding rounding = Rounding::kNearest;
   bool bias_correction = false;
 
   template <class Visitor>
@@ -41,6 +55,10 @@ struct CalibrateSettings {
     visitor(
         "equalize", [](auto& s) -> auto& { return s.equalize; },
         "first give the channels between two layers the same range of weights (cross-layer equalization)");
+    visitor(
+        "rounding", [](auto& s) -> auto& { return s.rounding; },
+        "what a weight becomes: the nearest integer; adaptive, one of the two next to it, for the least error of the "
+        "layer's output");
     visitor(
         "bias_correction", [](auto& s) -> auto& { return s.bias_correction; },
         "at the end subtract the mean error of each layer's output from its bias");
@@ -70,6 +88,7 @@ struct Calibrated {
   std::vector<quantize::CalibratedRange> ranges;
   /// Where CalibrateSettings ask for them.
   std::optional<quantize::Equalization> equalization;
+  std::optional<quantize::AdaptiveRounding> rounding;
   std::optional<quantize::BiasCorrection> bias_correction;
   double seconds = 0;
 };

@@ -5,6 +5,7 @@
 
 #include "core/counted.h"
 #include "core/graph/source_ops.h"
+#include "quantize/calibrate/float_network.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/layer_patterns.h"
@@ -45,13 +46,6 @@ bool has_quantized_weights(const LayerMatch& match) {
   return is_quantizer(*source_through(weights, kIdentity).node);
 }
 
-Graph without_quantizers(const Graph& graph) {
-  Graph result = graph.clone();
-  for (Node* node : result.topological_order())
-    if (is_quantizer(*node)) result.reroute(node->output(), node->input(0));
-  return result;
-}
-
 /// Of each channel of a tensor.
 class ChannelMeans {
  public:
@@ -80,19 +74,14 @@ class ChannelMeans {
   std::int64_t rows_ = 0;
 };
 
-std::vector<ChannelMeans> float_means(Session& session, const std::vector<BiasedLayer>& layers,
+std::vector<ChannelMeans> float_means(FloatNetwork& network, const std::vector<BiasedLayer>& layers,
                                       const FeedsOfBatches& batches) {
-  Graph graph = without_quantizers(session.graph());
-  Session in_float(graph);
-  in_float.restore({.tensors = session.variables(), .metadata = {}}, Session::Restore::kByName, "the session");
-  RunRequest request;
-  for (const BiasedLayer& layer : layers) request.fetches.push_back(graph.output_at(layer.biased.name()));
+  std::vector<Output> fetches;
+  for (const BiasedLayer& layer : layers) fetches.push_back(layer.biased);
   std::vector<ChannelMeans> means(layers.size());
   batches([&](const Feeds& feeds) {
-    Feeds renamed;
-    for (const auto& [placeholder, tensor] : feeds) renamed.emplace_back(graph.output_at(placeholder.name()), tensor);
-    const std::vector<Tensor> fetched = in_float.run(request, renamed).fetched;
-    for (std::size_t i = 0; i < layers.size(); ++i) means[i].add(fetched[i]);
+    const std::vector<Tensor> fetched = network.run(fetches, feeds);
+    for (std::size_t i = 0; i < means.size(); ++i) means[i].add(fetched[i]);
   });
   return means;
 }
@@ -117,7 +106,7 @@ std::string BiasCorrection::text() const {
   return text;
 }
 
-BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches) {
+BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches, const NamedTensors& in_float) {
   BiasCorrection result;
   std::vector<BiasedLayer> layers;
   for (const LayerMatch& match : find_layers(session.graph(), "").matches) {
@@ -131,7 +120,8 @@ BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches) {
       layers.push_back({.layer = name, .variable = variable, .biased = match.bias->output()});
   }
   if (layers.empty()) return result;
-  const std::vector<ChannelMeans> before = float_means(session, layers, batches);
+  FloatNetwork network(session, in_float);
+  const std::vector<ChannelMeans> before = float_means(network, layers, batches);
   if (before.front().empty()) fail("bias correction has seen no batch");
   for (std::size_t i = 0; i < layers.size(); ++i) {
     ChannelMeans means;

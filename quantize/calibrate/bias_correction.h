@@ -1,10 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "core/engine/session.h"
+#include "quantize/calibrate/batches.h"
 #include "quantize/calibrate/channel_pairs.h"
 
 namespace miniqat::quantize {
@@ -26,9 +26,6 @@ struct BiasCorrection {
   std::string text() const;
 };
 
-/// Calls a function with the feeds of each batch, the same ones every time. It may throw, to stop.
-using FeedsOfBatches = std::function<void(const std::function<void(const Feeds&)>&)>;
-
 /// Empirical bias correction (Nagel et al. 2019, "Data-Free Quantization Through Weight Equalization and Bias
 /// Correction", section 4.2 and appendix D): quantization shifts the mean of a layer's output. From the bias of channel
 /// c of each quantized layer, in the graph's order, subtracts
@@ -38,8 +35,9 @@ using FeedsOfBatches = std::function<void(const std::function<void(const Feeds&)
 ///
 /// `session` holds a graph that create_eval_graph rewrote, with its ranges found (Calibrator). Sets the variables, so a
 /// second call would correct towards another float network. Layers without a bias that is a Variable of their own are
-/// left out. Runs the network once for the float means and once for each layer, up to that layer. Throws Error for no
-/// batch, and for means that are not finite.
-BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches);
+/// left out. `in_float` has the float network's variables where the session's are others (adaptive_rounding.h). Runs
+/// the network once for the float means and once for each layer, up to that layer. Throws Error for no batch, and for
+/// means that are not finite.
+BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches, const NamedTensors& in_float = {});
 
 }  // namespace miniqat::quantize

@@ -140,6 +140,40 @@ TEST_F(CalibrateTest, EqualizesAndCorrectsBiases) {
   EXPECT_NEAR(json("both/summary.json")["test_accuracy"], json("plain/summary.json")["float_test_accuracy"], 0.04);
 }
 
+TEST_F(CalibrateTest, RoundsAdaptively) {
+  const Arguments bits = {"--weight-bits", "3", "--verbose"};
+  const auto with = [&](Arguments more) {
+    more.insert(more.begin(), bits.begin(), bits.end());
+    return more;
+  };
+  expect_success(calibrate("to-nearest", with({"--rounding", "nearest"})));
+  EXPECT_FALSE(json("to-nearest/summary.json")["calibration"].contains("rounding"));
+  const Outcome outcome = calibrate("adaptive", with({"--rounding", "adaptive"}));
+  expect_success(outcome);
+  for (const char* text :
+       {"rounding layer 1/2: conv1/Conv2D\nrounding layer 2/2: fc/MatMul\nrounded 2 layers adaptively; "
+        "0 layers left out\n",
+        "\nrounding\n  rounded    conv1/Conv2D: ", " weights not at the nearest integer, error of "})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+  EXPECT_EQ(json("adaptive/summary.json")["calibration"]["rounding"], "adaptive");
+  const Safetensors nearest = checkpoint("to-nearest"), adaptive = checkpoint("adaptive");
+  for (const auto& [name, tensor] : nearest.tensors)
+    if (name.find(':') == std::string::npos) {
+      EXPECT_EQ(std::ranges::equal(tensor.values<float>(), adaptive.tensors.at(name).values<float>()),
+                !name.ends_with("/weights"))
+          << name;
+    }
+  expect_success(calibrate("adaptive-again", with({"--rounding", "adaptive"})));
+  EXPECT_EQ(bytes_of(place_->path() / "adaptive/checkpoint.safetensors"),
+            bytes_of(place_->path() / "adaptive-again/checkpoint.safetensors"));
+  expect_success(calibrate("all-three", with({"--rounding", "adaptive", "--equalize", "--bias-correction"})));
+  for (const char* run : {"adaptive", "all-three"}) {
+    const Outcome eval = in_place({"eval", "--run", run, "--json", "--threads", "1"});
+    expect_success(eval);
+    EXPECT_EQ(Json::parse(eval.out)["accuracy"], json(std::string(run) + "/summary.json")["test_accuracy"]);
+  }
+}
+
 TEST_F(CalibrateTest, TrainingGoesOnFromEqualizedVariables) {
   const Arguments bits = {"--weight-bits", "3", "--activation-bits", "3", "--ranges", "learned"};
   Arguments flags = bits;
@@ -255,6 +289,7 @@ TEST_F(CalibrateTest, SaysWhatIsWrongAndLeavesNoRun) {
   expect_error(calibrate("no", {"--dataset", "synthetic"}), 1, {"[4,8,8,1]", "synthetic", "[28,28,1]"});
   expect_error(calibrate("no", {"--data-dir", "elsewhere"}), 1, {"elsewhere"});
   expect_error(calibrate("no", {"--method", "guess"}), 2, {"--method", "guess"});
+  expect_error(calibrate("no", {"--rounding", "up"}), 2, {"--rounding", "up"});
   expect_error(calibrate("no", {"--percentile", "99"}), 2, {"--percentile goes with --method percentile"});
   expect_error(calibrate("no", {"--method", "percentile", "--percentile", "40"}), 2, {"--percentile must be", "40"});
   expect_error(calibrate("no", {"--batches", "0"}), 2, {"--batches must be at least 1, got 0"});

@@ -127,7 +127,9 @@ TEST_F(QuantizeTest, AfterASignalOrDeathTheSameCommandGoesOn) {
 TEST_F(QuantizeTest, OverwritesOnlyWhenTold) {
   expect_success(quantize("old"));
   expect_error(quantize("old"), 1, {"old holds a run of quantize already"});
-  expect_success(quantize("old", {"--overwrite", "--weight-bits", "8", "--activation-bits", "8"}));
+  expect_success(
+      quantize("old", {"--overwrite", "--weight-bits", "8", "--activation-bits", "8", "--rounding", "adaptive"}));
+  EXPECT_EQ(json_of(path("old/calibrated/summary.json"))["calibration"]["rounding"], "adaptive");
   for (const std::string stage : {"old", "old/calibrated", "old/trained"})
     EXPECT_EQ(json_of(path(stage + "/summary.json"))["quantization"], "W8A8");
   expect_error(quantize("tiny", {"--overwrite"}), 2, {"--overwrite would delete the run in --run"});
