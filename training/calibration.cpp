@@ -143,12 +143,16 @@ class Calibration {
     };
   }
 
+  /// Of what goes from layer to layer.
+  quantize::OnLayer announcement(const char* doing) {
+    return [this, doing](const std::string& layer, std::size_t number, std::size_t all) {
+      observer_.say(concat(doing, " layer ", number, "/", all, ": ", printable(layer)));
+    };
+  }
+
   quantize::AdaptiveRounding round_weights(Session& session) {
-    quantize::AdaptiveRounding result =
-        quantize::round_adaptively(session, batches(), {.seed = static_cast<std::uint64_t>(calibrate_.seed)},
-                                   [this](const std::string& layer, std::size_t number, std::size_t all) {
-                                     observer_.say(concat("rounding layer ", number, "/", all, ": ", layer));
-                                   });
+    quantize::AdaptiveRounding result = quantize::round_adaptively(
+        session, batches(), {.seed = static_cast<std::uint64_t>(calibrate_.seed)}, announcement("rounding"));
     observer_.say(concat("rounded ", counted(result.rounded.size(), "layer"), " adaptively; ",
                          counted(result.left_out.size(), "layer"), " left out"));
     return result;
@@ -156,7 +160,8 @@ class Calibration {
 
   /// `in_float` has the float network's variables where the session's are others.
   quantize::BiasCorrection correct_biases(Session& session, const NamedTensors& in_float) {
-    quantize::BiasCorrection result = quantize::correct_biases(session, batches(), in_float);
+    quantize::BiasCorrection result =
+        quantize::correct_biases(session, batches(), in_float, announcement("correcting"));
     observer_.say(concat("corrected ", result.corrected.size(), " biases; ", counted(result.left_out.size(), "layer"),
                          " left out"));
     return result;

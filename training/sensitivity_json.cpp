@@ -90,6 +90,7 @@ Json sensitivity_to_json(const Sensitivity& sensitivity, const SensitivityReques
           {"full_range_weights", request.rewrite.full_range_weights},
           {"ranges", field_to_json(request.rewrite.ranges)},
           {"asymmetric_weights", request.rewrite.asymmetric_weights},
+          {"scales", field_to_json(request.rewrite.scales)},
           {"scope", request.rewrite.scope},
           {"float", to_json(sensitivity.in_float)},
           {"quantizers", list_of(sensitivity.quantizers)},

@@ -43,9 +43,6 @@ struct AdaptiveRounding {
   std::string text() const;
 };
 
-/// Called before each layer with its name, its number from 1, and their number.
-using OnLayer = std::function<void(const std::string&, std::size_t, std::size_t)>;
-
 /// Adaptive rounding (Nagel et al. 2020, "Up or Down? Adaptive Rounding for Post-Training Quantization"): moves weights
 /// so that rounding to nearest takes each to one of the two integers next to it, those that make
 ///   E||W_q x_q - W x||^2

@@ -106,7 +106,8 @@ std::string BiasCorrection::text() const {
   return text;
 }
 
-BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches, const NamedTensors& in_float) {
+BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches, const NamedTensors& in_float,
+                              const OnLayer& on_layer) {
   BiasCorrection result;
   std::vector<BiasedLayer> layers;
   for (const LayerMatch& match : find_layers(session.graph(), "").matches) {
@@ -124,6 +125,7 @@ BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches, c
   const std::vector<ChannelMeans> before = float_means(network, layers, batches);
   if (before.front().empty()) fail("bias correction has seen no batch");
   for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (on_layer) on_layer(layers[i].layer, i + 1, layers.size());
     ChannelMeans means;
     const RunRequest request{.fetches = {layers[i].biased}};
     batches([&](const Feeds& feeds) { means.add(session.run(request, feeds).fetched.front()); });

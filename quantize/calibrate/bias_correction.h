@@ -38,6 +38,7 @@ struct BiasCorrection {
 /// left out. `in_float` has the float network's variables where the session's are others (adaptive_rounding.h). Runs
 /// the network once for the float means and once for each layer, up to that layer. Throws Error for no batch, and for
 /// means that are not finite.
-BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches, const NamedTensors& in_float = {});
+BiasCorrection correct_biases(Session& session, const FeedsOfBatches& batches, const NamedTensors& in_float = {},
+                              const OnLayer& on_layer = {});
 
 }  // namespace miniqat::quantize

@@ -118,11 +118,11 @@ TEST_F(CalibrateTest, EqualizesAndCorrectsBiases) {
   EXPECT_FALSE(json("plain/summary.json")["calibration"].contains("bias_correction"));
   const Outcome outcome = calibrate("both", {"--equalize", "--bias-correction", "--verbose"});
   expect_success(outcome);
-  for (const char* text :
-       {"equalized 1 pair of layers in ", "; 1 layer left out\n", "corrected 2 biases; 0 layers left",
-        "  equalized  conv1/Conv2D and fc/MatMul: 4 channels, scales ",
-        "  left out   fc/MatMul: [BiasAdd \"fc/BiasAdd\"] is an output of the graph\n",
-        "  corrected  fc/MatMul: 10 channels, mean errors "})
+  for (const char* text : {"equalized 1 pair of layers in ", "; 1 layer left out\n",
+                           "\ncorrecting layer 2/2: fc/MatMul\ncorrected 2 biases; 0 layers left",
+                           "  equalized  conv1/Conv2D and fc/MatMul: 4 channels, scales ",
+                           "  left out   fc/MatMul: [BiasAdd \"fc/BiasAdd\"] is an output of the graph\n",
+                           "  corrected  fc/MatMul: 10 channels, mean errors "})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
   EXPECT_EQ(json("both/summary.json")["calibration"]["equalize"], true);
   EXPECT_EQ(json("both/summary.json")["calibration"]["bias_correction"], true);

@@ -133,6 +133,17 @@ TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
   }
 }
 
+TEST_F(SensitivityProgramTest, MeasuresScalesThatArePowersOfTwo) {
+  const Outcome outcome = sensitivity("powers", {"--scales", "power-of-two", "--average-bits", "3"});
+  expect_success(outcome);
+  expect_success(sensitivity("any", {"--average-bits", "3"}));
+  EXPECT_TRUE(has(outcome, "/bits.json --scales power-of-two --out PTQ\n")) << outcome.out;
+  const Json powers = json("powers/sensitivity.json"), any = json("any/sensitivity.json");
+  EXPECT_EQ(powers["scales"], "power-of-two");
+  EXPECT_EQ(any["scales"], "any");
+  EXPECT_NE(powers["together"], any["together"]);
+}
+
 TEST_F(SensitivityProgramTest, FilesAreReplacedOnlyIfAsked) {
   expect_success(sensitivity("again", {"--average-bits", "3", "--per-channel"}));
   EXPECT_TRUE(json("again/sensitivity.json")["per_channel"]);
