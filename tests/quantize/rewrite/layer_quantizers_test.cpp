@@ -51,6 +51,18 @@ TEST(LayerQuantizers, OfASharedTensorBelongToTheFirstLayer) {
   EXPECT_EQ(names_of(layers[1].output), Names{"x/b/conv_quant"});
 }
 
+TEST(LayerQuantizers, OfAResidualSumAreThatOfTheSumAndThatOfLayers) {
+  ToyGraph toy;
+  const Output x = toy.conv_relu("in", toy.images());
+  const Output sum = layers::add(toy.graph, "Add", toy.conv_bias("block/b", x), x);
+  toy.graph.set_outputs({toy.conv_bias("c", layers::relu(toy.graph, "Relu", sum))});
+  const std::vector<LayerQuantizers> layers = layer_quantizers(toy.graph, {.activation_bits = 4, .sums_bits = 8});
+  ASSERT_EQ(layers.size(), 3u);
+  EXPECT_EQ(names_of(layers[0].output), (Names{"in/act_quant", "in/edge_quant"}));
+  EXPECT_EQ(names_of(layers[1].output), (Names{"block/b/conv_quant", "block/act_quant"}));
+  EXPECT_EQ(names_of(layers[2].output), Names{"c/act_quant"});
+}
+
 /// The rewrite itself is the judge: bits of one layer change these quantizers and no others.
 TEST(LayerQuantizers, AreThoseThatTheRewriteChanges) {
   for (const std::string model : {"lenet5", "resnet20", "mobilenet_v1", "mobilenet_v2"}) {
