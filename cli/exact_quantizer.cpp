@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "cli/exact_math.h"
 #include "cli/exact_op.h"
@@ -29,20 +30,39 @@ struct UncertainGrid {
   double stretch = 0;
   /// The zero point itself lies on a tie.
   bool shifts = false;
+  /// Where the scale is a power of two: the grid with the next one, if the range lies at the end of an octave.
+  std::optional<Affine<double>> other = {};
+
+  /// By how much an end may lie elsewhere on the other grid.
+  double end_distance() const {
+    if (!other) return 0;
+    return std::max(std::abs(other->nudged_min - grid.nudged_min), std::abs(other->nudged_max - grid.nudged_max));
+  }
+  /// How far a value near `value` may end from y.
+  double distance(double y, double value, double reach) const {
+    const auto on = [&](const Affine<double>& one) {
+      return std::max(std::abs(fake_quantize(one, value + reach) - y), std::abs(y - fake_quantize(one, value - reach)));
+    };
+    return other ? std::max(on(grid), on(*other)) : on(grid);
+  }
 };
 
 UncertainGrid uncertain_grid(Range<double> range, double range_error, const quantize::GridOptions& options) {
+  // An end at 0 is there to the bit.
   const auto grid_at = [&](double low, double high) {
-    return quantize::grid_of<double>({range.min + low, range.max + high}, options);
+    return quantize::grid_of<double>({range.min == 0 ? 0 : range.min + low, range.max == 0 ? 0 : range.max + high},
+                                     options);
   };
   UncertainGrid result{.grid = grid_at(0, 0)};
   const double width = result.grid.nudged_max - result.grid.nudged_min;
   const double e = range_error + 2 * kRounding * std::max(std::abs(range.min), std::abs(range.max));
   if (width > 0) result.stretch = 4 * e / width + 4 * kRounding;
   for (const double low : {-e, e})
-    for (const double high : {-e, e})
-      if (range.min != 0 && range.max != 0)
-        result.shifts = result.shifts || grid_at(low, high).zero_point != result.grid.zero_point;
+    for (const double high : {-e, e}) {
+      const Affine<double> moved = grid_at(low, high);
+      result.shifts = result.shifts || moved.zero_point != result.grid.zero_point;
+      if (options.power_of_two && moved.scale != result.grid.scale) result.other = moved;
+    }
   return result;
 }
 
@@ -80,10 +100,8 @@ void ExactOp::bound_quantizer() {
       const double value = x.value.data<double>()[i], y = outputs_[0].value.data<double>()[i];
       const double reach =
           error_at(x.error, i) + (uncertain.stretch + 4 * kRounding) * (std::min(std::abs(value), 2 * ends) + ends);
-      const double up = std::abs(fake_quantize(grid, value + reach) - y);
-      const double down = std::abs(y - fake_quantize(grid, value - reach));
-      const double steps = std::max(up, down) + (uncertain.shifts ? grid.scale : 0);
-      reach_.data<double>()[i] = reach + (uncertain.shifts ? grid.scale : 0);
+      const double steps = uncertain.distance(y, value, reach) + (uncertain.shifts ? grid.scale : 0);
+      reach_.data<double>()[i] = reach + uncertain.end_distance() + (uncertain.shifts ? grid.scale : 0);
       disorder.data<double>()[i] = steps;
       error.data<double>()[i] = steps + (uncertain.stretch + 4 * kRounding) * (std::abs(y) + steps) + kTiny;
     }

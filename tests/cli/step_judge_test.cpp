@@ -160,6 +160,30 @@ TEST(StepJudge, RoundingsOfABatchNormOverTwoRowsAreNoMistakes) {
   }
 }
 
+/// The other end of a symmetric range is rounded, and with it the choice of a scale that is a power of two, where the
+/// range lies at the end of an octave (seed 77, graphs, 637).
+TEST(StepJudge, EitherPowerOfTwoIsRightAtTheEndOfAnOctave) {
+  set_thread_count(1);
+  quantize::register_ops();
+  Graph graph;
+  const Output x = layers::placeholder(graph, "x", {8});
+  const Output y = quantize::fake_quant(
+      graph, "quantizer", x,
+      {.bits = 13, .symmetric = true, .power_of_two = true, .range = quantize::RangeKind::kLastValue});
+  const Tensor values(x.shape());
+  Random random(1);
+  for (int turn = 0; turn < 200; ++turn) {
+    for (float& value : values.values<float>()) value = random.uniform(-1, 1);
+    // Where 2^13 steps of 2^-12 span the range.
+    values.values<float>()[0] = 8190.0F / 8191 * (1 + static_cast<float>(turn % 9 - 4) / (1 << 24));
+    Session session(graph);
+    StepJudge judge;
+    session.set_observer(&judge);
+    session.run({.gradients_of = y, .gradient_targets = {x}, .training = true}, {{x, values}});
+    ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
+  }
+}
+
 /// A model as `miniqat bench` trains it, with --bn-fold single.
 struct DeepNet {
   DeepNet() {
