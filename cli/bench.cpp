@@ -164,7 +164,7 @@ void add_bench(CommandLine& program) {
   steps.excludes(kernels);
   command
       .option("--models", arguments->models,
-              "names from `miniqat models`, separated by commas; left out: lenet,lenet5,mobilenet_v1")
+              "names from `miniqat models`, separated by commas; default: lenet,lenet5,mobilenet_v1")
       .separated_by(',')
       .excludes(kernels)
       .shown_default("");

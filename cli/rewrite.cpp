@@ -63,7 +63,7 @@ void add_rewrite(CommandLine& program) {
   const auto arguments = std::make_shared<RewriteArguments>();
   command.option("--graph", arguments->graph, "the graph to rewrite").required();
   command.option("--mode", arguments->mode, "train or eval").one_of({"train", "eval"});
-  command.option("--out", arguments->out, "the file for the rewritten graph; left out: printed, unless the report is");
+  command.option("--out", arguments->out, "the file for the rewritten graph; default: printed, unless the report is");
   command.flag("--report", arguments->report, "print the matched, skipped and quantized nodes, with reasons");
   const auto flags = std::make_shared<SettingFlags<RewriteSettings>>(command, "Quantization");
   command.action([arguments, flags] {

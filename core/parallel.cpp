@@ -94,7 +94,7 @@ void prepare_workers(int count) {
 void set_thread_count(int count) {
   if (count < 1 || count > kMaxThreads) fail("the number of threads must be 1 to ", kMaxThreads, ", is ", count);
   const int limit = omp_get_thread_limit();
-  if (count > limit) fail("OMP_THREAD_LIMIT allows for ", limit, " threads, ", count, " are wanted");
+  if (count > limit) fail(count, " threads exceed OMP_THREAD_LIMIT (", limit, ")");
   requested_count = count;
   if (computing.count != 0) prepare_workers(count);
 }

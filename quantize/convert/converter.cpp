@@ -38,7 +38,7 @@ template <class... Parts>
   if (node.type() == "BatchNorm")
     fail_not_quantized(describe(node), " was not folded into a layer: integer models have no such");
   if (node.type() == "Softmax") fail(describe(node), " can only be left out at the end of an integer model");
-  fail(describe(node), " has no counterpart among integers");
+  fail(describe(node), " cannot be part of an integer model");
 }
 
 }  // namespace
@@ -150,7 +150,7 @@ int Converter::tensor(Output read, const std::string& reader) {
   Value& value = at(read);
   const auto* pending = std::get_if<Pending>(&value);
   if (std::holds_alternative<Blocks>(value) || (pending && pending->atrous))
-    fail(reader, " reads ", read.name(), ", whose pixels SpaceToBatchND has dealt out to the batch");
+    fail(reader, " reads ", read.name(), ", which lies between SpaceToBatchND and BatchToSpaceND");
   if (pending) {
     if (!has_grid(*pending) && reads_plain_picture(*pending))
       fail(reader, " reads ", read.name(),
@@ -334,7 +334,7 @@ Converter::Value Converter::reshaped(const Node& node) {
   const Shape& from = node.input(0).shape();
   const Shape& to = node.output().shape();
   if (to.rank() == 0 || to[0] != from[0])
-    fail(describe(node), " makes ", to, " of ", from, "; an integer model keeps the batch apart");
+    fail(describe(node), " makes ", to, " of ", from, "; an integer model cannot change the batch axis");
   return rearranged(node, integer::Reshape{});
 }
 

@@ -103,9 +103,9 @@ std::vector<std::string> warnings_about(const RewriteOptions& options, const std
   const auto fresh = std::ranges::count(batch_norms, true, &BatchNormReport::fresh_statistics);
   if (fresh > 0)
     warnings.push_back(concat(fresh, fresh == 1 ? " batch norm" : " batch norms",
-                              " in primitive ops had no moving statistics; evaluation needs those that ",
-                              is_training ? "some hundred training steps from here will give them"
-                                          : "a training run of the rewritten graph has given them"));
+                              " in primitive ops had no moving statistics; ",
+                              is_training ? "train a few hundred steps before you evaluate"
+                                          : "evaluation needs those of a training run of the rewritten graph"));
   return warnings;
 }
 
