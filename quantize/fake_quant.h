@@ -25,12 +25,21 @@ struct FakeQuantAttributes {
   double ema_decay = 0.999;
   /// Quantizes in training steps whose quantization step counter is >= delay; observes before that, too.
   std::int64_t delay = 0;
+  /// Oscillation dampening (Nagel et al. 2022, "Overcoming Oscillations in Quantization-Aware Training", eq. 9): adds
+  /// dampening * ||y - clip(x)||^2 to the loss, with y held, so that x is pulled towards the middle of its bin:
+  /// 2 dampening (x - y) is added to d_x inside the range, nothing outside, nothing to the range. Neither y nor the
+  /// loss that is reported changes.
+  double dampening = 0;
+  /// The coefficient grows to that from 0, on a cosine, over so many steps that quantize; 0: it is there at once.
+  std::int64_t dampening_steps = 0;
   /// False in evaluation graphs: never observes, always quantizes.
   bool is_training = true;
 
   /// A training run takes the range from x; otherwise min and max are taken as they are, with gradients
   /// (range_gradient.h).
   bool observes_range() const { return is_training && traits_of(range).observes; }
+  /// The coefficient in the step that is the `step`-th to quantize, 1 the first.
+  double dampening_in(std::int64_t step) const;
   GridOptions grid_options() const { return {static_cast<int>(bits), narrow_range, symmetric, power_of_two}; }
   void visit(AttributeVisitor& visitor);
 };
@@ -39,7 +48,8 @@ struct FakeQuantAttributes {
 /// Inputs x [any shape] float32, min, max; output y like x. For the observing ranges min and max must come straight
 /// from Variables, which a training run updates, and have no gradient; d_min and d_max exist where the range is taken
 /// as it is: for "fixed", and for any kind when is_training is false. State "num_updates" (scalar) counts the
-/// observations that the moving average has seen; 0 means no batch yet.
+/// observations that the moving average has seen; 0 means no batch yet. With dampening, "num_dampened" counts the
+/// training steps that quantized.
 class FakeQuant final : public Op,
                         public layers::ChainQuantizer,
                         public SavesForBackward,
@@ -54,7 +64,9 @@ class FakeQuant final : public Op,
   std::string_view type() const override { return "FakeQuant"; }
   void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
   std::unique_ptr<Op> clone() const override { return std::make_unique<FakeQuant>(*this); }
-  bool writes_default(std::string_view attribute) const override { return attribute != "power_of_two"; }
+  bool writes_default(std::string_view attribute) const override {
+    return attribute != "power_of_two" && !attribute.starts_with("dampening");
+  }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
@@ -69,6 +81,7 @@ class FakeQuant final : public Op,
   /// As the last part of a chain, with one range for the tensor.
   bool observes_range() const override { return attributes_.observes_range(); }
   bool trains_range() const override { return attributes_.is_training && traits_of(attributes_.range).learned; }
+  bool adds_to_gradient() const override { return attributes_.is_training && attributes_.dampening > 0; }
   std::pair<float, float> gradients_of_range(const layers::ChainRange& range,
                                              const layers::RoundingSums& sums) const override;
   layers::ChainGrid grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const override;
