@@ -53,7 +53,7 @@ class Training {
   float step() { return session_->train_step(loss_, optimizer_, feeds_); }
   /// A step, every part of it compared with the reference loops.
   void judged_step(StepJudge& judge) {
-    session_->set_observer(&judge);
+    session_->set_observer(judge.observer());
     step();
     session_->set_observer(nullptr);
   }
