@@ -17,7 +17,7 @@ using quantize::Range;
 
 /// On both sides of 0, on one, empty, and far from 1.
 constexpr Range<float> kCheckRanges[] = {{-0.8f, 0.7f},    {0, 1},     {-1, 0},          {0, 0},
-                                         {-3.3e-3f, 1.7f}, {-100, 37}, {-1e-30f, 2e-30f}};
+                                         {-3.3e-3f, 1.7f}, {-100, 37}, {-1e-20f, 2e-20f}};
 constexpr std::int64_t kCheckSizes[] = {0,  1,  2,  3,  5,   7,   8,   9,   15,  16,   17,   31,  32,
                                         33, 63, 64, 65, 100, 127, 129, 511, 513, 1023, 1025, 4099};
 

@@ -54,6 +54,7 @@ void* GuardedArray::take(std::size_t bytes, Side side) {
 }
 
 std::string GuardedArray::damage() const {
+  if (memory_ == nullptr) return {};
   const std::byte* const first = std::max(mapping_ + guard_, memory_ - kWatched);
   const std::byte* const last = std::min(mapping_ + mapped_ - guard_, memory_ + bytes_ + kWatched);
   for (const std::byte* byte = memory_ + bytes_; byte < last; ++byte)
