@@ -19,7 +19,7 @@ namespace {
 
 /// A case with its tensors and our kernel.
 struct PeerCase {
-  PeerCase(const BenchCase& what)
+  explicit PeerCase(const BenchCase& what)
       : tensors(what.elements),
         kernel(our_kernel()),
         timed(tensors, what, is_limit(what.operation) ? nullptr : &kernel) {

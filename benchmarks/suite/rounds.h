@@ -79,10 +79,9 @@ std::vector<std::vector<double>> measure_in_turns(std::size_t count, const Patie
     const std::size_t rounds = times[0].size();
     if (rounds < kFewest) return true;
     const double spent = seconds_since(start);
-    if (spent < patience.seconds) return rounds < kMost;
-    // Now and then: to look at the rounds takes time, too.
-    return spent < patience.most * patience.seconds && rounds < kMost * static_cast<std::size_t>(patience.most) &&
-           !std::ranges::all_of(times, is_steady);
+    if (spent < patience.seconds && rounds < kMost) return true;
+    const auto most = static_cast<std::size_t>(patience.most * kMost);
+    return spent < patience.most * patience.seconds && rounds < most && !std::ranges::all_of(times, is_steady);
   };
   while (wants_more())
     for (std::size_t k = 0; k < count; ++k) times[k].push_back(round(k));

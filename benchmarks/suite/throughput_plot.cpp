@@ -23,7 +23,7 @@ struct Panel {
   std::vector<PlotLine> lines;
 };
 
-constexpr double kLeft = 64, kRight = 210, kTop = 34, kBottom = 46, kPlotWidth = 620, kPlotHeight = 300, kHead = 40;
+constexpr double kLeft = 64, kTop = 34, kBottom = 46, kPlotWidth = 620, kPlotHeight = 300, kHead = 40;
 constexpr double kPanelHeight = kTop + kPlotHeight + kBottom;
 
 /// Two colours each, for a light ground and a dark one: told apart by most eyes that see colours differently.
@@ -135,6 +135,20 @@ std::vector<Panel> panels_of(const std::vector<KernelTime>& rows) {
   return panels;
 }
 
+std::string legend_text(const PlotLine& line) {
+  if (is_limit(line.operation)) return "memcpy";
+  const std::string name(traits_of(line.operation).name);
+  return line.by == kOurName ? name : concat(name, ", ", line.by);
+}
+
+/// Of the legends of all panels, by their longest text.
+double legend_width(const std::vector<Panel>& panels) {
+  std::size_t longest = 0;
+  for (const Panel& panel : panels)
+    for (const PlotLine& line : panel.lines) longest = std::max(longest, legend_text(line).size());
+  return 60 + 7.5 * static_cast<double>(longest);
+}
+
 /// Draws one panel with its upper left corner at (0, top).
 class PanelPicture {
  public:
@@ -208,10 +222,8 @@ class PanelPicture {
     const double left = kLeft + kPlotWidth + 16;
     const std::string look = concat("line c", ink, is_limit(line.operation) ? " limit" : "");
     std::string text = line_from(left, at - 4, left + 26, at - 4, look.c_str());
-    if (is_limit(line.operation)) return text + text_at(left + 34, at, "memcpy");
-    const std::string name(traits_of(line.operation).name);
-    return text + mark_at(left + 13, at - 4, kind, ink) +
-           text_at(left + 34, at, line.by == kOurName ? name : concat(name, ", ", line.by));
+    if (!is_limit(line.operation)) text += mark_at(left + 13, at - 4, kind, ink);
+    return text + text_at(left + 34, at, legend_text(line));
   }
 
   const Panel& panel_;
@@ -233,7 +245,8 @@ std::string throughput_svg(const std::vector<KernelTime>& rows, const std::vecto
     fail("a plot of speed against size needs at least two sizes");
   const PlotAxis size_axis(sizes, PlotAxis::Ticks::kPowersOfTen), speed_axis(speeds, PlotAxis::Ticks::kOneTwoFive);
   const std::vector<Panel> panels = panels_of(rows);
-  const double width = kLeft + kPlotWidth + kRight, height = kHead + kPanelHeight * static_cast<double>(panels.size());
+  const double width = kLeft + kPlotWidth + legend_width(panels),
+               height = kHead + kPanelHeight * static_cast<double>(panels.size());
   char head[240];
   std::snprintf(head, sizeof head,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\">\n",

@@ -51,7 +51,8 @@ void note_fault(int, siginfo_t* info, void*) {
   action.sa_flags = SA_SIGINFO | SA_RESETHAND;
   ::sigaction(SIGSEGV, &action, nullptr);
   ::sigaction(SIGBUS, &action, nullptr);
-  ::signal(SIGALRM, SIG_DFL);
+  // What a sanitizer, or who called us, has made of these.
+  for (const int signal : {SIGALRM, SIGFPE, SIGILL, SIGABRT}) ::signal(signal, SIG_DFL);
   ::alarm(static_cast<unsigned>(limit_seconds));
   try {
     write_note(trial_notes->result, work());
