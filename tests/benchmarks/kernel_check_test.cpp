@@ -88,8 +88,11 @@ TEST(KernelCheck, RightKernelsPass) {
 TEST(KernelCheck, TheExamplesPass) {
   const std::vector<NamedKernel> kernels = registered_kernels();
   ASSERT_GE(kernels.size(), 1u);
-  for (const NamedKernel& kernel : kernels)
-    if (is_supported(kernel)) EXPECT_EQ(fault_of(kernel), "") << kernel.name;
+  for (const NamedKernel& kernel : kernels) {
+    if (is_supported(kernel)) {
+      EXPECT_EQ(fault_of(kernel), "") << kernel.name;
+    }
+  }
 }
 
 TEST(KernelCheck, WrongNumbersAreRefusedWithPlaceAndNeighbours) {
