@@ -46,8 +46,13 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"datasets", {"core/", "datasets"}},
     {"models", {"core/", "layers", "models"}},
     {"training", {"core/", "layers", "integer/", "quantize/", "optim", "datasets", "models", "training"}},
+    {"benchmarks",
+     {"core/", "layers/", "integer/", "quantize/", "exporters/", "optim", "datasets", "models", "benchmarks/"}},
+    {"benchmarks/kernels", {"benchmarks/kernels"}},
+    {"benchmarks/suite", {"core/", "quantize/", "benchmarks", "benchmarks/kernels", "benchmarks/suite"}},
     {"cli",
-     {"core/", "layers/", "integer/", "quantize/", "exporters/", "optim", "datasets", "models", "training", "cli"}},
+     {"core/", "layers/", "integer/", "quantize/", "exporters/", "optim", "datasets", "models", "training",
+      "benchmarks/suite", "cli"}},
 };
 
 std::vector<fs::path> sources(const std::string& folder) {

@@ -46,25 +46,32 @@ TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayout) {
   for (const Json& row : result["kernels"]) {
     rows.insert(row["kernel"].get<std::string>() + "/" + row["layout"].get<std::string>() + "/" +
                 std::to_string(row["elements"].get<int>()));
-    for (const char* figure : {"seconds", "gigabytes_per_second", "elements_per_nanosecond", "of_memcpy"})
+    for (const char* figure : {"seconds", "gigabytes_per_second", "elements_per_nanosecond", "of_memcpy", "of_roof"})
       EXPECT_GT(row[figure], 0) << row;
     expect_around(row, "of_memcpy");
+    expect_around(row, "seconds");
+    EXPECT_GE(row["rounds"].size(), 3u);
     EXPECT_NE(outcome.out.find("\n" + row["kernel"].get<std::string>() + " "), std::string::npos) << outcome.out;
   }
   std::set<std::string> expected;
   for (const char* size : {"/640", "/1000"}) {
     expected.insert(std::string("memcpy/") + size);
+    expected.insert(std::string("read/") + size);
     expected.insert(std::string("backward/per tensor") + size);
-    for (const char* kernel : {"forward", "forward in place", "observe, forward", "backward, learned"})
+    for (const char* kernel : {"forward", "forward_in_place", "forward_mask", "observe_forward", "backward_learned"})
       for (const char* layout : {"/per tensor", "/per channel"}) expected.insert(std::string(kernel) + layout + size);
   }
   EXPECT_EQ(rows, expected);
+  EXPECT_EQ(result["roof"].size(), 1u);
+  EXPECT_GT(result["roof"][0]["operations_per_second"], 0);
 }
 
 TEST_F(BenchTest, TheMachineIsNamed) {
   const Outcome outcome = bench({"--kernels-only", "--out", "b.json"});
   const Json machine = json()["machine"];
-  for (const char* key : {"cpu", "cores", "instruction_set", "onednn", "threads", "load", "quiet"})
+  for (const char* key : {"version", "date", "compiler", "flags", "thread_counts"})
+    EXPECT_TRUE(json().contains(key)) << key;
+  for (const char* key : {"cpu", "cores", "instruction_set", "onednn", "threads", "caches", "load", "quiet"})
     EXPECT_TRUE(machine.contains(key)) << key;
   EXPECT_EQ(machine["threads"], 1);
   for (const char* key : {"cpu", "instruction_set", "onednn"})
@@ -109,6 +116,18 @@ TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   refuses({"--threads", "-1"}, {"--threads"});
   refuses({"--elements", "0"}, {"--elements"});
   refuses({"--elements", "ten"}, {"--elements"});
+  refuses({"--threads", "two"}, {"--threads", "two"});
+  refuses({"--threads", "1,2000"}, {"--threads", "2000"});
+  refuses({"--bits", "1"}, {"--bits"});
+  refuses({"--bits", "17"}, {"--bits"});
+  refuses({"--channels", "1"}, {"--channels"});
+  refuses({"--kernel", "forwrd"}, {"--kernel", "forwrd", "forward", "plain_loop"});
+  refuses({"--kernel", "forward", "--steps-only"}, {"--kernel", "--steps-only"});
+  refuses({"--bits", "4", "--models", "lenet"}, {"--bits", "--models"});
+  refuses({"--plugin", "none.so"}, {"plugin", "none.so"});
+  refuses({"--plot", "p.svg", "--elements", "1000"}, {"--plot", "two sizes"});
+  refuses({"--compare", "a.json"}, {"--compare"});
+  refuses({"--compare", "a.json", "b.json", "--quick"}, {"--compare", "--quick"});
 }
 
 }  // namespace
