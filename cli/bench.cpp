@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/bench_kernels.h"
+#include "cli/bench_loaded.h"
 #include "cli/bench_machine.h"
 #include "cli/bench_steps.h"
 #include "cli/command_line.h"
@@ -33,6 +34,7 @@ struct BenchArguments {
   bool quick = false;
   bool kernels_only = false;
   bool steps_only = false;
+  bool loaded = false;
   std::vector<std::string> models;
   std::vector<std::int64_t> elements = {10'000, 1'000'000, 16'000'000};
   std::int64_t batch_size = 0;
@@ -128,6 +130,7 @@ void require_model(const std::string& name) {
 }
 
 void bench(BenchArguments arguments) {
+  if (arguments.models.empty() && arguments.loaded) arguments.models = {"lenet5"};
   if (arguments.models.empty()) {
     arguments.models = {"lenet", "lenet5"};
     if (!arguments.quick) arguments.models.push_back("mobilenet_v1");
@@ -143,6 +146,7 @@ void bench(BenchArguments arguments) {
     std::fprintf(
         stderr, "miniqat bench: this machine is not quiet (load %.1f): trust the ratios only, and not those marked ~\n",
         machine.load);
+  if (arguments.loaded) return print_loaded(arguments.models, arguments.quick ? 6 : 60);
   Json result = {{"machine", machine.json()}};
   if (!arguments.steps_only) result["kernels"] = run_kernels(arguments, budget);
   if (!arguments.kernels_only) result["steps"] = run_steps(arguments, budget);
@@ -162,6 +166,9 @@ void add_bench(CommandLine& program) {
   const Flag kernels = command.flag("--kernels-only", arguments->kernels_only, "no training steps");
   Flag steps = command.flag("--steps-only", arguments->steps_only, "training steps only");
   steps.excludes(kernels);
+  Flag loaded = command.flag("--loaded", arguments->loaded,
+                             "instead: training beside a busy process a core, which it starts, and without");
+  loaded.excludes(kernels).excludes(steps);
   command
       .option("--models", arguments->models,
               "names from `miniqat models`, separated by commas; default: lenet,lenet5,mobilenet_v1")
@@ -172,11 +179,15 @@ void add_bench(CommandLine& program) {
       .separated_by(',')
       .in_range(std::int64_t{1}, std::int64_t{1} << 28)
       .excludes(steps)
+      .excludes(loaded)
       .shown_default("10000,1000000,16000000");
   command.option("--batch-size", arguments->batch_size, "pictures a step; 0: 128, or 64 for models with batch norm")
       .in_range(0, 65536)
-      .excludes(kernels);
-  command.option("--out", arguments->out, "write machine and figures to this file as JSON, too").value_name("FILE");
+      .excludes(kernels)
+      .excludes(loaded);
+  command.option("--out", arguments->out, "write machine and figures to this file as JSON, too")
+      .value_name("FILE")
+      .excludes(loaded);
   command.action([arguments] { bench(*arguments); });
 }
 

@@ -129,7 +129,7 @@ class Team {
   static constexpr std::uint64_t kEnd = (1 << kPartBits) - 1;
 
   void start_workers(int parts);
-  void work(int index);
+  void work(Worker& self, int index);
   std::uint64_t wait_for_next(Worker& self, std::uint64_t seen);
   void wake_workers(int parts);
   void run_parts(std::uint64_t region, int parts, int first);
@@ -207,7 +207,7 @@ class InPart {
 }  // namespace
 
 Team::~Team() {
-  current_ += (std::uint64_t{1} << kPartBits) | kEnd;
+  current_ = ((current_ >> kPartBits) + 1) << kPartBits | kEnd;
   for (const std::unique_ptr<Worker>& worker : workers_) {
     if (worker->sleeps.exchange(0) != 0) futex(worker->sleeps, FUTEX_WAKE, 1);
     worker->thread.join();
@@ -217,8 +217,9 @@ Team::~Team() {
 void Team::start_workers(int parts) {
   while (static_cast<int>(workers_.size()) + 1 < parts) {
     workers_.push_back(std::make_unique<Worker>());
+    Worker& worker = *workers_.back();
     try {
-      workers_.back()->thread = std::thread([this, index = static_cast<int>(workers_.size())] { work(index); });
+      worker.thread = std::thread([this, &worker, index = static_cast<int>(workers_.size())] { work(worker, index); });
     } catch (const std::system_error& error) {
       workers_.pop_back();
       fail("cannot start ", parts, " threads: ", error.what());
@@ -227,9 +228,8 @@ void Team::start_workers(int parts) {
 }
 
 /// Worker `index` begins with part `index`. One beyond the parts of a region stays out of it.
-void Team::work(int index) {
+void Team::work(Worker& self, int index) {
   move_to_place_of_worker(index);
-  Worker& self = *workers_[static_cast<std::size_t>(index) - 1];
   std::uint64_t seen = 0;
   for (;;) {
     seen = wait_for_next(self, seen);
