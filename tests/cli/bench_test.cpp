@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
@@ -12,6 +13,16 @@ namespace miniqat::testing::bench_test {
 namespace {
 
 using Json = nlohmann::json;
+
+/// Those whose working directory is the folder.
+int processes_of(const std::filesystem::path& folder) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::error_code error;
+    count += std::filesystem::read_symlink(entry.path() / "cwd", error) == std::filesystem::canonical(folder) ? 1 : 0;
+  }
+  return count;
+}
 
 class BenchTest : public ::testing::Test {
  protected:
@@ -105,6 +116,15 @@ TEST_F(BenchTest, ANetworkWithBatchNormIsMeasuredInEveryPhase) {
                                       "W8A8, --bn-fold tf", "W8A8, after the BN freeze", "W4A4, learned, single"}));
 }
 
+// Times are not asserted, but that the neighbours are there while it measures and gone at the end.
+TEST_F(BenchTest, LoadedMeasuresBesideNeighboursAndEndsThem) {
+  const Outcome outcome = miniqat({"bench", "--quick", "--loaded", "--threads", "2"}, place_.path());
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* row : {"\nlenet5         none ", "\nlenet5         same session ", "\nlenet5         own sessions "})
+    EXPECT_NE(outcome.out.find(row), std::string::npos) << row << outcome.out;
+  EXPECT_EQ(processes_of(place_.path()), 0);
+}
+
 TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   const auto refuses = [&](const Arguments& more, const std::vector<std::string>& parts) {
     Arguments line = {"bench"};
@@ -113,6 +133,7 @@ TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   };
   refuses({"--models", "lenet5,lenet6"}, {"lenet6", "lenet5"});
   refuses({"--kernels-only", "--steps-only"}, {"--kernels-only", "--steps-only"});
+  refuses({"--loaded", "--batch-size", "8"}, {"--loaded", "--batch-size"});
   refuses({"--threads", "-1"}, {"--threads"});
   refuses({"--elements", "0"}, {"--elements"});
   refuses({"--elements", "ten"}, {"--elements"});
