@@ -13,7 +13,7 @@
 #include <cstring>
 #include <optional>
 
-#include "cli/bench_clock.h"
+#include "benchmarks/suite/rounds.h"
 #include "cli/interrupt.h"
 #include "core/engine/session.h"
 #include "core/error.h"
@@ -26,6 +26,9 @@
 
 namespace miniqat::cli {
 namespace {
+
+using benchmarks::seconds_since;
+using benchmarks::spread_of;
 
 constexpr unsigned kMostSeconds = 600;
 
