@@ -69,8 +69,11 @@ void add_rewrite(CommandLine& program) {
   command.action([arguments, flags] {
     RewriteSettings options;
     flags->apply(options);
+    const bool folds_late = options.bn_fold == quantize::BnFold::kLate;
     for (const char* setting : {"quant_delay", "freeze_bn_delay", "bn_fold", "ema_decay"})
-      if (arguments->mode == "eval" && flags->was_given(setting)) refuse_ignored(flag_of(setting), "--mode eval");
+      if (arguments->mode == "eval" && flags->was_given(setting) &&
+          !(setting == std::string_view("bn_fold") && folds_late))
+        refuse_ignored(flag_of(setting), "--mode eval");
     refuse_ignored_symmetry(*flags, options);
     load_layer_bits(options);
     rewrite(*arguments, options, [&](const std::string& name) { return was_asked(name, options, *flags); });

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/graph/source_ops.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 
@@ -56,6 +57,7 @@ Quantization quantization_of(const Graph& graph) {
   Symmetry weights, activations;
   for (const Node* node : graph.nodes()) {
     found.single = found.single || node->type() == "BatchNormScale";
+    found.late = found.late || is_folded_late(*node);
     const auto* quantizer = node->as<FakeQuant>();
     if (!quantizer) continue;
     const FakeQuantAttributes& attributes = quantizer->attributes();
@@ -84,7 +86,7 @@ std::string Quantization::label() const {
                 all                 ? " symmetric"
                 : symmetric_weights ? " symmetric weights"
                                     : "",
-                power_of_two ? " power-of-two" : "", single ? " single" : "");
+                power_of_two ? " power-of-two" : "", single ? " single" : "", late ? " late" : "");
 }
 
 nlohmann::ordered_json Quantization::bits() const {

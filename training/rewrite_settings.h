@@ -66,8 +66,9 @@ void visit_rewrite_options(Visitor&& visitor) {
       "step from which batch norms use their moving statistics and stop updating them; default: never");
   visitor(
       "bn_fold", [](auto& o) -> auto& { return o.bn_fold; },
-      "batch norms while training: tf (corrections, a second convolution for the statistics) or single (one "
-      "convolution, statistics of its quantized output)");
+      "batch norms while training: tf (corrections, a second convolution for the statistics); single (one convolution, "
+      "statistics of its quantized output); late (weights quantized without them, scaled when integers are made; needs "
+      "--per-channel)");
   visitor(
       "quantize_input", [](auto& o) -> auto& { return o.quantize_input; }, "quantize the graph's input, too");
   visitor(
