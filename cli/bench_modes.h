@@ -16,6 +16,7 @@ struct BenchArguments {
   bool quick = false;
   bool kernels_only = false;
   bool steps_only = false;
+  bool loaded = false;
   /// Operations and names of kernels.
   std::vector<std::string> kernels;
   std::string plugin;
