@@ -7,9 +7,12 @@
 
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -168,6 +171,15 @@ std::vector<float> product() {
   return c;
 }
 
+/// Of a shared library of this process; "" if there is none.
+std::string path_of(const std::string& name) {
+  std::ifstream file("/proc/self/maps");
+  for (std::string line; std::getline(file, line);)
+    if (const std::size_t at = line.find('/'); at != std::string::npos && line.find(name, at) != std::string::npos)
+      return line.substr(at);
+  return "";
+}
+
 int regions_of_openmp(int threads) {
   std::atomic<int> count = 0;
 #pragma omp parallel num_threads(threads)
@@ -194,6 +206,26 @@ TEST(OpenMpCalls, ProgramsKeepTheirOwnRegions) {
     EXPECT_EQ(omp_get_thread_num(), part);
   });
   EXPECT_EQ(iterations, 20);
+}
+
+// What our regions would not know, a region of oneDNN must not ask OpenMP's library for.
+TEST(OpenMpCalls, OneDnnCallsNothingElse) {
+  const std::string library = path_of("libdnnl");
+  ASSERT_NE(library, "");
+  FILE* const symbols = popen(("nm -D --undefined-only " + library).c_str(), "r");
+  ASSERT_NE(symbols, nullptr);
+  std::set<std::string> called;
+  char line[4096];
+  while (std::fgets(line, sizeof line, symbols) != nullptr) {
+    const std::string_view text = line;
+    for (const char* start : {" GOMP_", " omp_", " __kmpc_"})
+      if (const std::size_t at = text.find(start); at != std::string_view::npos)
+        called.emplace(text.substr(at + 1, text.find_first_of("@\n", at) - at - 1));
+  }
+  ASSERT_EQ(pclose(symbols), 0) << "nm, of binutils, lists the symbols";
+  const std::set<std::string> known = {"GOMP_barrier",        "GOMP_parallel",      "omp_get_max_threads",
+                                       "omp_get_num_threads", "omp_get_thread_num", "omp_in_parallel"};
+  EXPECT_EQ(called, known);
 }
 
 TEST(OpenMpCalls, OneDnnStartsNoThreadsOfOpenMp) {
