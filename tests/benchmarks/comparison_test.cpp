@@ -47,7 +47,9 @@ TEST(Comparison, MatchesSameNamesFirstAndTheLastOnesWhateverTheirNames) {
   const BenchFile a{
       "", "", {record("miniqat", rounds), record("old", rounds), {"copy", "libc", rounds, true, "", false}}};
   const BenchFile b{
-      "", {record("new", around(0.5, 0.02)), record("miniqat", rounds), {"read", "miniqat", rounds, true, "", false}}};
+      "",
+      "",
+      {record("new", around(0.5, 0.02)), record("miniqat", rounds), {"read", "miniqat", rounds, true, "", false}}};
   const BenchComparison all = compare(a, b);
   ASSERT_EQ(all.cases.size(), 2u);
   EXPECT_EQ(all.cases[0].by_b, "miniqat");
