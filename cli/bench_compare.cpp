@@ -28,6 +28,8 @@ const char* word_for(Verdict verdict) {
       return "B slower";
     case Verdict::kNoise:
       return "";
+    case Verdict::kAsMemcpy:
+      return "as memcpy";
     case Verdict::kNotQuiet:
       return "not quiet";
   }
@@ -60,9 +62,11 @@ void print_comparison(const std::string& a, const std::string& b) {
                      microseconds(one.a), microseconds(one.b), speed, probability, word_for(one.verdict)});
   }
   std::printf("%s\n", aligned(lines, 2).c_str());
-  std::printf("%zu cases: B faster in %td, slower in %td, within noise in %td, without a word in %td (not quiet).\n",
-              comparison.cases.size(), count(Verdict::kFaster), count(Verdict::kSlower), count(Verdict::kNoise),
-              count(Verdict::kNotQuiet));
+  std::printf(
+      "%zu cases: B faster in %td, slower in %td, as memcpy in %td, within noise in %td, without a word in %td (not "
+      "quiet).\n",
+      comparison.cases.size(), count(Verdict::kFaster), count(Verdict::kSlower), count(Verdict::kAsMemcpy),
+      count(Verdict::kNoise), count(Verdict::kNotQuiet));
   std::printf(
       "Beyond noise: medians more than %.0f%% apart, ranges between quartiles apart, rank test p < %.2f, both quiet.\n",
       100 * kRepeats, kRankLevel);

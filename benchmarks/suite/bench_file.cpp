@@ -73,14 +73,19 @@ BenchRecord kernel_record(const BenchObject& row) {
   if (!layout.empty()) what += ", " + layout;
   if (row.has("bits")) what += concat(", ", row.whole("bits"), " bits");
   if (layout == "per channel") what += concat(", ", row.whole("channels"), " channels");
-  what += concat(", ", row.whole("elements"), " elements, ", thread_text(row.whole("threads")));
-  return {what, row.text("by"), row.seconds("rounds"), row.yes("quiet")};
+  const std::string size = concat(row.whole("elements"), " elements, ", thread_text(row.whole("threads")));
+  what += ", " + size;
+  return {what, row.text("by"), row.seconds("rounds"), row.yes("quiet"), size, kernel == "memcpy"};
 }
 
 BenchRecord step_record(const BenchObject& row) {
   return {concat(row.text("model"), ", ", row.text("what"), ", batch ", row.whole("batch"), ", ",
                  thread_text(row.whole("threads"))),
-          "miniqat", row.seconds("rounds"), row.yes("quiet")};
+          "miniqat",
+          row.seconds("rounds"),
+          row.yes("quiet"),
+          "",
+          false};
 }
 
 void add_record(BenchFile& file, const BenchObject& row, BenchRecord record) {
@@ -106,6 +111,7 @@ BenchFile read_bench_file(const std::string& path) {
   const BenchObject top(json, path);
   const BenchObject machine = top.object("machine");
   BenchFile file;
+  file.cpu = machine.text("cpu");
   file.about = concat(top.text("version"), ", ", top.text("date"), ", ", machine.text("cpu"), ", ",
                       machine.text("instruction_set"), ", ", top.text("compiler"));
   if (!top.has("kernels") && !top.has("steps")) top.at("kernels");

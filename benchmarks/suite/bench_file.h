@@ -15,11 +15,15 @@ struct BenchRecord {
   std::vector<double> rounds;
   /// Whether the machine was quiet and the rounds steady.
   bool quiet = true;
+  /// Elements and threads; empty for steps.
+  std::string size;
+  bool is_memcpy = false;
 };
 
 struct BenchFile {
   /// "0.1, 2026-11-24T08:00:00Z, AMD EPYC, avx512, g++ 12.2.0".
   std::string about;
+  std::string cpu;
   std::vector<BenchRecord> records;
 };
 

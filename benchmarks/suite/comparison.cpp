@@ -39,6 +39,21 @@ RecordPointers pointers_to(const BenchFile& file) {
   return records;
 }
 
+/// memcpy's seconds on the same elements and threads; 0 where it was not measured.
+double copy_seconds(const BenchFile& file, const std::string& size) {
+  for (const BenchRecord& record : file.records)
+    if (record.is_memcpy && record.size == size) return spread_of(record.rounds).median;
+  return 0;
+}
+
+/// Whether a difference is no larger than memcpy's: guests of one host share its memory, and no system tells them.
+bool is_as_memcpy(const BenchFile& a, const BenchFile& b, const BenchRecord& one, double speed) {
+  const double copy_a = copy_seconds(a, one.size), copy_b = copy_seconds(b, one.size);
+  if (a.cpu != b.cpu || one.is_memcpy || copy_a == 0 || copy_b == 0) return false;
+  const double of_memcpy = speed / (copy_a / copy_b);
+  return speed > 1 ? of_memcpy <= 1 + kRepeats : 1 / of_memcpy <= 1 + kRepeats;
+}
+
 }  // namespace
 
 Verdict verdict_of(const BenchRecord& a, const BenchRecord& b) {
@@ -69,7 +84,12 @@ BenchComparison compare(const BenchFile& a, const BenchFile& b) {
     if (other == nullptr) result.only_a.push_back(concat(what, " by ", one->by));
   }
   for (const auto& [one, other] : pairs)
-    if (other != nullptr) result.cases.push_back(compared(*one, *other));
+    if (other != nullptr) {
+      ComparedCase both = compared(*one, *other);
+      const bool differs = both.verdict == Verdict::kFaster || both.verdict == Verdict::kSlower;
+      if (differs && is_as_memcpy(a, b, *one, both.speed)) both.verdict = Verdict::kAsMemcpy;
+      result.cases.push_back(std::move(both));
+    }
   for (const BenchRecord* one : left_b) result.only_b.push_back(concat(one->what, " by ", one->by));
   return result;
 }

@@ -13,6 +13,8 @@ enum class Verdict {
   kSlower,
   /// Nothing that another run of the same thing might not show.
   kNoise,
+  /// On the same kind of CPU, memcpy's speed on as many elements changed alike: so did the memory, not the kernel.
+  kAsMemcpy,
   /// The rounds of one side were not steady, or its machine not quiet: no word on this row.
   kNotQuiet,
 };
@@ -39,7 +41,7 @@ struct BenchComparison {
 
 /// A difference is beyond noise if all of this holds: both sides were quiet, the medians differ by more than kRepeats,
 /// the ranges between the quartiles do not touch, and a rank test of all rounds gives less than kRankLevel, which
-/// takes at least five rounds a side.
+/// takes at least five rounds a side. compare() asks for one thing more: kAsMemcpy.
 Verdict verdict_of(const BenchRecord& a, const BenchRecord& b);
 
 /// Matches cases of the same text, kernels of the same name first. What is then left of a case is matched whatever the

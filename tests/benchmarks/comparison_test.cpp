@@ -16,7 +16,7 @@ std::vector<double> around(double center, double spread, int count = 9) {
 }
 
 BenchRecord record(const std::string& by, std::vector<double> rounds, bool quiet = true) {
-  return {"forward", by, std::move(rounds), quiet};
+  return {"forward", by, std::move(rounds), quiet, "", false};
 }
 
 TEST(RankTest, KnownProbabilities) {
@@ -44,9 +44,12 @@ TEST(Comparison, OnlyClearDifferencesAreBeyondNoise) {
 
 TEST(Comparison, MatchesSameNamesFirstAndTheLastOnesWhateverTheirNames) {
   const std::vector<double> rounds = around(1, 0.02);
-  const BenchFile a{"", {record("miniqat", rounds), record("old", rounds), {"copy", "libc", rounds, true}}};
-  const BenchFile b{"",
-                    {record("new", around(0.5, 0.02)), record("miniqat", rounds), {"read", "miniqat", rounds, true}}};
+  const BenchFile a{
+      "", "", {record("miniqat", rounds), record("old", rounds), {"copy", "libc", rounds, true, "", false}}};
+  const BenchFile b{
+      "",
+      "",
+      {record("new", around(0.5, 0.02)), record("miniqat", rounds), {"read", "miniqat", rounds, true, "", false}}};
   const BenchComparison all = compare(a, b);
   ASSERT_EQ(all.cases.size(), 2u);
   EXPECT_EQ(all.cases[0].by_b, "miniqat");
@@ -57,8 +60,26 @@ TEST(Comparison, MatchesSameNamesFirstAndTheLastOnesWhateverTheirNames) {
   EXPECT_EQ(all.only_a, std::vector<std::string>{"copy by libc"});
   EXPECT_EQ(all.only_b, std::vector<std::string>{"read by miniqat"});
   // Of two that are left nobody knows which is which.
-  const BenchFile two{"", {record("p", rounds), record("q", rounds)}};
-  EXPECT_EQ(compare(BenchFile{"", {record("old", rounds)}}, two).cases.size(), 0u);
+  const BenchFile two{"", "", {record("p", rounds), record("q", rounds)}};
+  EXPECT_EQ(compare(BenchFile{"", "", {record("old", rounds)}}, two).cases.size(), 0u);
+}
+
+TEST(Comparison, AChangeOfMemorysSpeedIsNotTheKernels) {
+  const auto file = [](const std::string& cpu, double kernel, double copy) {
+    return BenchFile{"",
+                     cpu,
+                     {{"forward", "x", around(kernel, 0.02), true, "9 elements", false},
+                      {"memcpy", "libc", around(copy, 0.02), true, "9 elements", true}}};
+  };
+  const auto verdict = [](const BenchFile& a, const BenchFile& b) { return compare(a, b).cases[0].verdict; };
+  const BenchFile base = file("m", 1, 1);
+  EXPECT_EQ(verdict(base, file("m", 1.2, 1.2)), Verdict::kAsMemcpy);
+  EXPECT_EQ(verdict(base, file("m", 0.8, 0.8)), Verdict::kAsMemcpy);
+  EXPECT_EQ(verdict(base, file("m", 1.2, 1)), Verdict::kSlower);
+  EXPECT_EQ(verdict(base, file("m", 1.2, 0.8)), Verdict::kSlower);
+  EXPECT_EQ(verdict(base, file("m", 0.5, 0.8)), Verdict::kFaster);
+  EXPECT_EQ(verdict(base, file("other", 1.2, 1.2)), Verdict::kSlower) << "another machine is slower";
+  EXPECT_EQ(compare(base, file("m", 1.2, 1.2)).cases[1].verdict, Verdict::kSlower) << "memcpy itself";
 }
 
 TEST(Rounds, SteadyOnesRepeat) {
