@@ -97,7 +97,7 @@ std::vector<Flag> add_kernel_flags(Command& command, BenchArguments& arguments) 
   std::vector<Flag> flags;
   flags.push_back(command.option("--kernel", arguments.kernels, kernel_help())
                       .separated_by(',')
-                      .value_name("NAME,...")
+                      .value_name("NAME")
                       .shown_default(""));
   flags.push_back(
       command.option("--plugin", arguments.plugin, "kernels of a shared library, beside ours (docs/own-kernel.md)")
@@ -121,6 +121,7 @@ void add_common_flags(Command& command, BenchArguments& arguments, std::vector<F
                               "numbers, separated by commas, each at most 1024; 0: OMP_NUM_THREADS if it is set, else "
                               "all cores; all: 1, 2, 4, ... and all cores")
                       .separated_by(',')
+                      .value_name("N")
                       .shown_default("0"));
   flags.push_back(
       command.flag("--quick", arguments.quick, "a rough picture in seconds, without mobilenet_v1 unless it is named"));
@@ -161,7 +162,7 @@ void add_bench(CommandLine& program) {
   loaded.excludes(kernels).excludes(steps);
   Flag models = command.option("--models", arguments->models,
                                "names from `miniqat models`, separated by commas; default: lenet,lenet5,mobilenet_v1");
-  models.separated_by(',').excludes(kernels).shown_default("");
+  models.separated_by(',').value_name("NAME").excludes(kernels).shown_default("");
   Flag batch = command.option("--batch-size", arguments->batch_size,
                               "pictures a step; 0: 128, or 64 for models with batch norm");
   batch.in_range(0, 65536).excludes(kernels);
@@ -177,7 +178,7 @@ void add_bench(CommandLine& program) {
   loaded.excludes(batch).excludes(elements);
   Flag compare = command.option("--compare", arguments->compare,
                                 "two files of --out: which cases differ beyond noise (docs/performance.md)");
-  compare.takes(2, 2).value_name("A.json B.json");
+  compare.takes(2, 2).value_name("A.json B.json").shown_default("");
   flags.insert(flags.end(), kernel_flags.begin(), kernel_flags.end());
   flags.insert(flags.end(), {kernels, steps, loaded, models, batch, elements});
   for (const Flag& flag : flags) compare.excludes(flag);

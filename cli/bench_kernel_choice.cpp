@@ -80,7 +80,7 @@ std::string kernel_help() {
   text += "and kernels beside ours: ";
   std::string list;
   for (const std::string& name : benchmarks::registered_names()) list += (list.empty() ? "" : ", ") + name;
-  return text + (list.empty() ? "none" : list) + "; left out: all operations by ours";
+  return text + (list.empty() ? "none" : list) + "; default: all operations by ours";
 }
 
 }  // namespace miniqat::cli
