@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "tests/cli/program.h"
@@ -125,6 +128,17 @@ TEST_F(BenchTest, LoadedMeasuresBesideNeighboursAndEndsThem) {
   EXPECT_EQ(processes_of(place_.path()), 0);
 }
 
+TEST_F(BenchTest, CtrlCEndsTheNeighbours) {
+  Program program({"bench", "--loaded", "--threads", "2"}, place_.path());
+  // The program itself, and one neighbour or more.
+  for (int looks = 0; looks < 3000 && processes_of(place_.path()) < 2; ++looks)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_GE(processes_of(place_.path()), 2);
+  program.send(SIGINT);
+  EXPECT_EQ(program.wait().status, 130);
+  EXPECT_EQ(processes_of(place_.path()), 0);
+}
+
 TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   const auto refuses = [&](const Arguments& more, const std::vector<std::string>& parts) {
     Arguments line = {"bench"};
@@ -134,6 +148,9 @@ TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   refuses({"--models", "lenet5,lenet6"}, {"lenet6", "lenet5"});
   refuses({"--kernels-only", "--steps-only"}, {"--kernels-only", "--steps-only"});
   refuses({"--loaded", "--batch-size", "8"}, {"--loaded", "--batch-size"});
+  refuses({"--loaded", "--json"}, {"--loaded", "--json"});
+  refuses({"--loaded", "--out", "loaded.json"}, {"--loaded", "--out"});
+  refuses({"--loaded", "--threads", "1,2"}, {"--loaded", "--threads"});
   refuses({"--threads", "-1"}, {"--threads"});
   refuses({"--elements", "0"}, {"--elements"});
   refuses({"--elements", "ten"}, {"--elements"});
