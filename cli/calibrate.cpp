@@ -92,7 +92,7 @@ void add_calibrate(CommandLine& program) {
   const auto arguments = std::make_shared<CalibrateArguments>();
   command.option("--run", arguments->request.run, "the directory of a float run").required();
   command.option("--out", arguments->out, "the run directory to make").required();
-  command.option("--dataset", arguments->request.dataset, "a data set; left out: the run's own");
+  command.option("--dataset", arguments->request.dataset, "a data set; default: the run's own");
   command.option("--data-dir", arguments->request.data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command.option("--threads", arguments->request.threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out");

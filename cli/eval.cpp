@@ -165,10 +165,10 @@ void add_eval(CommandLine& program) {
   const auto arguments = std::make_shared<EvalArguments>();
   command.option("--run", arguments->run, "a run directory");
   command.option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
-  command.option("--dataset", arguments->dataset, "a data set; left out: the run's own; --model needs it");
+  command.option("--dataset", arguments->dataset, "a data set; default: the run's own; --model needs it");
   command.option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command.option("--checkpoint", arguments->checkpoint,
-                 "takes the variables of this .safetensors file or run directory instead");
+                 "use the variables of this .safetensors file or run directory instead of the run's own");
   command
       .option("--split", arguments->split,
               "test, train, or validation: what `train --validation` held out of the training pictures")

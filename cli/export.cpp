@@ -209,9 +209,9 @@ void add_export(CommandLine& program) {
   command.option("--format", arguments->format, help).required().one_of(names);
   command.option("--out", arguments->out, "the file to write or replace").required();
   command.option("--checkpoint", arguments->checkpoint,
-                 "takes the variables of this .safetensors file or run directory instead");
+                 "use the variables of this .safetensors file or run directory instead of the run's own");
   command.option("--input-scale", arguments->input_scale,
-                 "the real number of one step of the input's bytes; left out: as in the run's data set");
+                 "the real number of one step of the input's bytes; default: as in the run's data set");
   command.option("--input-zero-point", arguments->input_zero_point, "with --input-scale: the byte of real 0")
       .in_range(0, 255);
   command.flag("--float-io", arguments->float_io, "tflite: float32 input and output instead of integers");
@@ -219,10 +219,10 @@ void add_export(CommandLine& program) {
                "tflite: int8 also where uint8 would do; weights of 8 bits need --symmetric-weights of train or "
                "calibrate for it");
   command.flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
-  command.option("--prefix", arguments->prefix, "c: the beginning of every name; left out: the file's name");
+  command.option("--prefix", arguments->prefix, "c: the beginning of every name; default: the file's name");
   command.option("--test-vectors", arguments->test_vectors, "c: number of test pictures with expected integers")
       .in_range(1, 1000);
-  command.option("--dataset", arguments->dataset, "c: the data set of the test pictures; left out: the run's own");
+  command.option("--dataset", arguments->dataset, "c: the data set of the test pictures; default: the run's own");
   command.option("--data-dir", arguments->data_dir, "c: where its files are (or MINIQAT_DATA_DIR)");
   command.action([arguments, command] {
     check(*arguments, command);

@@ -64,15 +64,15 @@ void add_models(CommandLine& program) {
   Command command = program.command("models", "List the models, or write one as graph JSON");
   const auto arguments = std::make_shared<ModelsArguments>();
   const Flag model = command.option("--model", arguments->model, "write this model's graph");
-  command.option("--out", arguments->out, "the file to write; left out: printed").needs(model);
+  command.option("--out", arguments->out, "the file to write; default: printed").needs(model);
   command.option("--batch-size", arguments->batch_size, "pictures a batch").in_range(1, 65536).needs(model);
   command
       .option("--image-size", arguments->image_size,
-              "height and width of the pictures; left out: the published ones. At most 64: MobileNets begin with "
+              "height and width of the pictures; default: the published ones. At most 64: MobileNets begin with "
               "stride 1, not 2")
       .in_range(1, 4096)
       .needs(model);
-  command.option("--classes", arguments->classes, "classes to tell apart; left out: as published")
+  command.option("--classes", arguments->classes, "classes to tell apart; default: as published")
       .in_range(1, 100000)
       .needs(model);
   command.option("--width", arguments->width, "multiplies the channels").in_range(0.01, 16.0).needs(model);

@@ -38,14 +38,14 @@ FlagChanges training_changes() {
       .omitted = {"model", "width", "dataset", "float", "quant_delay", "init_checkpoint", "no_shuffle"}};
   changes.help = {
       {"validation",
-       "training pictures held out to decide between the networks; left out: as many as the float run held out, or one "
+       "training pictures held out to decide between the networks; default: as many as the float run held out, or one "
        "in twelve"},
       {"learning_rate",
-       "the schedule's base rate; left out: a fifth of the float run's, or of the default of another "
+       "the schedule's base rate; default: a fifth of the float run's, or of the default of another "
        "optimizer"},
       {"reestimate",
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
-       "pictures; 0: no estimate; left out: 50 where there are batch norms"}};
+       "pictures; 0: no estimate; default: 50 where there are batch norms"}};
   for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay",
                               "label_smoothing", "seed", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;

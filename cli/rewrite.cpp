@@ -63,14 +63,17 @@ void add_rewrite(CommandLine& program) {
   const auto arguments = std::make_shared<RewriteArguments>();
   command.option("--graph", arguments->graph, "the graph to rewrite").required();
   command.option("--mode", arguments->mode, "train or eval").one_of({"train", "eval"});
-  command.option("--out", arguments->out, "the file for the rewritten graph; left out: printed, unless the report is");
+  command.option("--out", arguments->out, "the file for the rewritten graph; default: printed, unless the report is");
   command.flag("--report", arguments->report, "print the matched, skipped and quantized nodes, with reasons");
   const auto flags = std::make_shared<SettingFlags<RewriteSettings>>(command, "Quantization");
   command.action([arguments, flags] {
     RewriteSettings options;
     flags->apply(options);
+    const bool folds_late = options.bn_fold == quantize::BnFold::kLate;
     for (const char* setting : {"quant_delay", "freeze_bn_delay", "bn_fold", "ema_decay"})
-      if (arguments->mode == "eval" && flags->was_given(setting)) refuse_ignored(flag_of(setting), "--mode eval");
+      if (arguments->mode == "eval" && flags->was_given(setting) &&
+          !(setting == std::string_view("bn_fold") && folds_late))
+        refuse_ignored(flag_of(setting), "--mode eval");
     refuse_ignored_symmetry(*flags, options);
     load_layer_bits(options);
     rewrite(*arguments, options, [&](const std::string& name) { return was_asked(name, options, *flags); });

@@ -178,7 +178,7 @@ void add_run(CommandLine& program) {
                      ".safetensors or run directory with the variables; freshly initialised otherwise");
   command
       .flag("--by-name", arguments->by_name,
-            "take the tensors of the checkpoint that fit by name, those of a float graph for a rewritten one, say")
+            "restore only tensors whose names match, for example from a float checkpoint into a rewritten graph")
       .needs(checkpoint);
   command.flag(
       "--train", arguments->train,

@@ -152,7 +152,7 @@ void add_sensitivity(CommandLine& program) {
   command.option("--bits", request.bits, "the widths to try, 2..16 each, separated by commas")
       .separated_by(',')
       .shown_default("2,3,4,8");
-  command.option("--dataset", request.dataset, "a data set; left out: the run's own");
+  command.option("--dataset", request.dataset, "a data set; default: the run's own");
   command.option("--data-dir", request.data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command.option("--threads", request.threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--overwrite", arguments->overwrite, "replace the sensitivity.json and bits.json that are in --out");
@@ -160,15 +160,15 @@ void add_sensitivity(CommandLine& program) {
   command
       .option(
           "--average-bits", request.budget.average_bits,
-          "write bits.json, for --bits-config, with at most so many bits, averaged over weights, and over activations. "
-          "Loss increases of single quantizers are taken to add up: from the widest width on, always the step down "
-          "with the least increase per bit saved, until the budget holds")
+          "choose widths that average at most this many bits, for weights and for activations, and write them to "
+          "bits.json, for --bits-config. From the widest width on, the next step down is always the one with the least "
+          "loss increase per bit saved; increases of single quantizers are taken to add up")
       .heading("Choice");
-  command.option("--bytes", request.budget.bytes, "the same with weights that take at most so many bytes, packed")
+  command.option("--bytes", request.budget.bytes, "the same for weights that take at most this many bytes, packed")
       .heading("Choice");
   command
       .option("--activation-bits", request.budget.activation_bits,
-              "with --bytes: the width of all activations, one of --bits; left out: the widest of them")
+              "with --bytes: the width of all activations, one of --bits; default: the widest of them")
       .heading("Choice");
   const auto flags = std::make_shared<SettingFlags<SensitivitySettings>>(command, "Pictures");
   const auto rewrite_flags = std::make_shared<SettingFlags<MeasuredRewrite>>(command, "Quantization");

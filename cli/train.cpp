@@ -192,10 +192,10 @@ void train_as_asked(const TrainArguments& arguments, const SettingFlags<TrainSet
 void add_train(CommandLine& program) {
   Command command = program.command("train", "Train a model, in float or with simulated quantization");
   const auto arguments = std::make_shared<TrainArguments>();
-  command.option("--out", arguments->out, "the run directory; left out: runs/<model>-<data set>-<bits>-seed<n>");
+  command.option("--out", arguments->out, "the run directory; default: runs/<model>-<data set>-<bits>-seed<n>");
   command.option("--config", arguments->config, "a JSON file with settings, as a run's config.json; flags win over it");
   command.flag("--resume", arguments->extras.resume,
-               "go on with the run in --out, which more --epochs or --steps make longer");
+               "continue the run in --out; a larger --epochs or --steps extends it");
   command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one");
   command.option("--stop-at", arguments->extras.stop_at, "end after this step, to be resumed later").positive();
   command.flag("--verbose", arguments->verbose,

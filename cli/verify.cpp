@@ -131,10 +131,10 @@ void add_verify(CommandLine& program) {
       "verify", "Compare a run's simulated graph, the integer engine and exported files in their runtimes");
   const auto arguments = std::make_shared<VerifyArguments>();
   command.option("--run", arguments->run, "a run directory").required();
-  command.option("--dataset", arguments->dataset, "a data set; left out: the run's own");
+  command.option("--dataset", arguments->dataset, "a data set; default: the run's own");
   command.option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
   command.option("--checkpoint", arguments->checkpoint,
-                 "takes the variables of this .safetensors file or run directory instead");
+                 "use the variables of this .safetensors file or run directory instead of the run's own");
   command.option("--examples", arguments->limit, "number of test pictures, from the first on; 0: all")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
   const Flag without = command.flag("--no-runtimes", arguments->no_runtimes, "leave LiteRT and ONNX Runtime out");
@@ -158,7 +158,7 @@ void add_verify(CommandLine& program) {
       .in_range(0.0, 100.0);
   command
       .option("--max-steps", arguments->bounds.steps,
-              "bound: steps between an operation and its simulation, given equal inputs; left out: 1, "
+              "bound: steps between an operation and its simulation, given equal inputs; default: 1, "
               "the effect of rounding; 255: no bound")
       .in_range(0, 255);
   command

@@ -27,8 +27,8 @@ void* allocate_guarded(std::size_t bytes);
 /// Checks the pattern; what still uses the memory then is stopped, too. Null is fine.
 void release_guarded(void* memory) noexcept;
 
-/// Fills memory that promises no contents with NaNs (as bytes: large numbers), so that who reads it before it was
-/// written gives himself away.
+/// Fills memory that promises no contents with NaNs (as bytes: large numbers), so that a read before the first write
+/// shows.
 void poison(std::span<std::byte> memory);
 
 /// While one lives, what is reported is said of this step; at its end patterns are checked: those around the memory

@@ -103,6 +103,7 @@ void BatchNormAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("decay", decay);
   visitor.field("is_training", is_training);
   visitor.field("freeze_delay", freeze_delay);
+  visitor.field("folds_late", folds_late);
 }
 
 std::shared_ptr<Op> BatchNorm::make(const Attributes& attributes) { return std::make_shared<BatchNormOp>(attributes); }
@@ -111,7 +112,7 @@ std::vector<TensorSpec> BatchNormOp::infer(std::span<const TensorSpec> inputs) c
   require_inputs(inputs, 5);
   require_float(inputs);
   require_elements(inputs);
-  const auto [epsilon, decay, is_training, freeze_delay] = attributes_;
+  const auto [epsilon, decay, is_training, freeze_delay, folds_late] = attributes_;
   if (!(epsilon >= 0 && std::isfinite(epsilon))) fail("epsilon must be at least 0 and finite, is ", epsilon);
   require_float32(epsilon, "epsilon");
   if (!(decay >= 0 && decay <= 1)) fail("decay must be in 0..1, is ", decay);

@@ -16,6 +16,9 @@ struct BatchNormAttributes {
   /// The quantization step from which on the moving statistics normalise in training, too, and stay as they are; -1 for
   /// never.
   std::int64_t freeze_delay = -1;
+  /// The weights of the layer before it are quantized as they are; what it multiplies with becomes part of their scales
+  /// when integers are made (quantize/fold/fold_pass.h). Changes nothing that this op computes.
+  bool folds_late = false;
 
   void visit(AttributeVisitor& visitor);
 };

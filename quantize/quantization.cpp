@@ -7,6 +7,7 @@
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 
@@ -57,6 +58,7 @@ Quantization quantization_of(const Graph& graph) {
   Symmetry weights, activations;
   for (const Node* node : graph.nodes()) {
     found.single = found.single || node->type() == "BatchNormScale";
+    found.late = found.late || is_folded_late(*node);
     const auto* quantizer = node->as<FakeQuant>();
     if (!quantizer) continue;
     const FakeQuantAttributes& attributes = *quantizer;
@@ -85,7 +87,7 @@ std::string Quantization::label() const {
                 all                 ? " symmetric"
                 : symmetric_weights ? " symmetric weights"
                                     : "",
-                power_of_two ? " power-of-two" : "", single ? " single" : "");
+                power_of_two ? " power-of-two" : "", single ? " single" : "", late ? " late" : "");
 }
 
 nlohmann::ordered_json Quantization::bits() const {

@@ -26,6 +26,8 @@ struct Quantization {
   bool learned = false;
   /// All scales are powers of two.
   bool power_of_two = false;
+  /// A batch norm is folded late (BnFold::kLate).
+  bool late = false;
   /// A batch norm is folded with a single convolution (BnFold::kSingle); evaluation graphs don't show it.
   bool single = false;
   /// Of the quantizers that train: the smallest of their delays, 0 where there is none.

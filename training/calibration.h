@@ -42,8 +42,8 @@ struct CalibrateSettings {
   static void visit(Visitor&& visitor) {
     visitor(
         "method", [](auto& s) -> auto& { return s.method; },
-        "how activations get their ranges: minmax; moving-average, as in training; percentile; mse, the range of "
-        "least squared error, for weights, too");
+        "ranges of activations: minmax; moving-average, as in training; percentile; mse, the range of least squared "
+        "error, for weights, too");
     visitor(
         "percentile", [](auto& s) -> auto& { return s.percentile; },
         "with percentile: 99.99 leaves out 0.01% of the values at each end");
@@ -57,8 +57,8 @@ struct CalibrateSettings {
         "first give the channels between two layers the same range of weights (cross-layer equalization)");
     visitor(
         "rounding", [](auto& s) -> auto& { return s.rounding; },
-        "what a weight becomes: the nearest integer; adaptive, one of the two next to it, for the least error of the "
-        "layer's output");
+        "rounding of weights: nearest, to the nearest integer; adaptive, up or down, whichever keeps the output of the "
+        "layer closer");
     visitor(
         "bias_correction", [](auto& s) -> auto& { return s.bias_correction; },
         "at the end subtract the mean error of each layer's output from its bias");

@@ -50,9 +50,9 @@ void ChanceWatch::judge(std::int64_t epoch) {
   const double mean = sum_ / static_cast<double>(steps_);
   if (!(mean >= kNothingLearned * chance)) return;
   warned_ = true;
-  observer_.warn(concat("warning: the loss of epoch ", epoch, " was ", in_digits(mean), " and that of equal odds for ",
-                        logits[logits.rank() - 1], " classes is ", in_digits(chance), ": the network learns nothing; ",
-                        advice(task_)));
+  observer_.warn(concat("warning: the loss of epoch ", epoch, ", ", in_digits(mean),
+                        ", is no better than guessing among ", logits[logits.rank() - 1], " classes (",
+                        in_digits(chance), "); ", advice(task_)));
 }
 
 }  // namespace miniqat::training

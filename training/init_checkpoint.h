@@ -16,7 +16,8 @@ struct InitCheckpoint {
   /// On a run that is unfinished; "" for none.
   std::string note = {};
 
-  /// Ranges that another shape (per tensor instead of per channel, say) starts anew: both new and unused.
+  /// Ranges that another shape (per tensor instead of per channel, say) starts anew, or, of weights, another folding of
+  /// batch norms (late or not): both new and unused.
   std::vector<std::string> anew() const;
 
   /// The counts on a line, then the restored, the new and the unused names one to a line: all of them, or the first few
@@ -26,7 +27,8 @@ struct InitCheckpoint {
   nlohmann::ordered_json json() const;
 };
 
-/// Gives the session the variables of a .safetensors file or run directory that it has by the same name. Throws Error
+/// Gives the session the variables of a .safetensors file or run directory that it has by the same name. From a run
+/// that folds batch norms late where this one does not, or the reverse, no range of weights is taken. Throws Error
 /// where there is none, and what Session::restore throws.
 InitCheckpoint start_from(const std::filesystem::path& path, Session& session);
 

@@ -70,7 +70,7 @@ const char* help_of_learning_rate() {
     std::string rates;
     for (const KnownOptimizer& optimizer : known_optimizers())
       rates += concat(rates.empty() ? "" : ", ", optimizer.default_learning_rate, " for ", optimizer.name);
-    return "the schedule's base rate; left out: " + rates;
+    return "the schedule's base rate; default: " + rates;
   }();
   return kHelp.c_str();
 }

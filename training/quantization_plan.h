@@ -15,7 +15,7 @@ struct QuantizationPlan {
   /// The directory of a float run.
   std::string run;
   CalibrateSettings calibrate = {};
-  /// Of the training, and of the whole what both stages share: bits, data, validation part, threads.
+  /// Settings of the training; both stages share its bits, data, validation part and threads.
   TrainSettings training = {};
 };
 

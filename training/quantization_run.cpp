@@ -41,7 +41,7 @@ bool has_config(const fs::path& stage) {
   return fs::exists(stage / "config.json", failure);
 }
 
-/// Whoever locks a directory takes away what a process left that died in it.
+/// Locking a directory removes the temporary files of processes that died.
 void sweep(const fs::path& finished_stage) { RunDirectory::resume(finished_stage); }
 
 Json row_to_json(const QuantizedRow& row) {

@@ -17,15 +17,15 @@ void visit_widths(Visitor&& visitor) {
       "bits of activations, 2..16; integer models hold 2..8");
   visitor(
       "logits_bits", [](auto& o) -> auto& { return o.logits_bits; },
-      "bits of what the network gives; left out: --ends-bits, 8 where ranges of activations are learned, else "
+      "bits of the network's output; default: --ends-bits, else 8 if activation ranges are learned, else "
       "--activation-bits");
   visitor(
       "ends_bits", [](auto& o) -> auto& { return o.ends_bits; },
-      "bits of the weights of first and last layers, and of the logits; left out: as all others");
+      "bits of the weights of the first and last layers, and of the logits; default: as all others");
   visitor(
       "sums_bits", [](auto& o) -> auto& { return o.sums_bits; },
-      "bits of what residual connections add and of the sums; layers read them in --activation-bits, through a second "
-      "quantizer; left out: --activation-bits");
+      "bits of residual sums and their operands; a second quantizer narrows them to --activation-bits for layers; "
+      "default: --activation-bits");
   visitor(
       "bits_config", [](auto& o) -> auto& { return o.bits_config; },
       "a JSON file of patterns on layer names with bits of their own");
@@ -63,11 +63,12 @@ void visit_rewrite_options(Visitor&& visitor) {
       "power-of-two: scales of all quantizers are powers of two, so that hardware requantizes by shifts");
   visitor(
       "freeze_bn_delay", [](auto& o) -> auto& { return o.freeze_bn_delay; },
-      "steps after which batch norm uses its moving statistics, and these stop; left out: never");
+      "step from which batch norms use their moving statistics and stop updating them; default: never");
   visitor(
       "bn_fold", [](auto& o) -> auto& { return o.bn_fold; },
-      "batch norms while training: tf (corrections, a second convolution for the statistics) or single (one "
-      "convolution, statistics of its quantized output)");
+      "batch norms while training: tf (corrections, a second convolution for the statistics); single (one convolution, "
+      "statistics of its quantized output); late (weights quantized without them, scaled when integers are made; needs "
+      "--per-channel)");
   visitor(
       "quantize_input", [](auto& o) -> auto& { return o.quantize_input; }, "quantize the graph's input, too");
   visitor(

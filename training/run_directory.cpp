@@ -51,8 +51,8 @@ RunDirectory RunDirectory::resume(const fs::path& path) {
   return run;
 }
 
-/// With the lock nobody else writes these files: what is beside them was left by the dead. Where there are no locks, it
-/// may be what another process is about to rename.
+/// Under the lock nobody else writes here, so other temporary files are those of processes that died. On file systems
+/// without locks they may belong to a process that is about to rename them.
 void RunDirectory::lock(RunLock::Directory wanted) {
   lock_ = std::make_shared<const RunLock>(path_, wanted);
   if (!lock_->is_exclusive()) return;

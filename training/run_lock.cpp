@@ -86,7 +86,8 @@ RunLock::RunLock(const fs::path& directory, Directory wanted) : directory_(direc
       fail("the run directory ", directory.string(), " is a file");
     if (take()) return;
   }
-  fail("cannot lock the run directory ", directory.string(), ": ", file_.string(), " comes and goes");
+  fail("cannot lock the run directory ", directory.string(), ": another process keeps creating and deleting ",
+       file_.string(), "; try again");
 }
 
 /// False when the file has gone meanwhile.

@@ -66,7 +66,7 @@ void require_complete(const RunDirectory& run) {
 TrainedVariables trained_variables(const std::filesystem::path& path) {
   std::error_code failure;
   if (!std::filesystem::is_directory(path, failure)) {
-    if (step_of(path) == 0) fail(path.string(), " is the checkpoint of step 0, that of a run's beginning");
+    if (step_of(path) == 0) fail(path.string(), " is the checkpoint of step 0: nothing has been trained yet");
     return {.file = path, .note = {}};
   }
   const RunDirectory run = RunDirectory::open(path);

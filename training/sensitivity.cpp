@@ -98,7 +98,7 @@ class SensitivityMeasurement {
     begin("float");
     in_float_ = ask(widths_.front(), {});
     result_.in_float = in_float_.evaluation;
-    if (!std::isfinite(result_.in_float.loss)) fail("the loss of the float run is no number");
+    if (!std::isfinite(result_.in_float.loss)) fail("the loss of the float run is NaN or infinite");
     for (std::size_t i = 0; i < result_.bits.size(); ++i) measure_at(i);
     result_.weight_front = greedy_front(costs_of(result_.quantizers, true), result_.bits);
     result_.activation_front = greedy_front(costs_of(result_.quantizers, false), result_.bits);

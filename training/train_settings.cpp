@@ -111,7 +111,8 @@ std::string quantization_label(const TrainSettings& settings) {
   return concat("W", settings.rewrite.weight_bits, "A", settings.rewrite.activation_bits,
                 settings.rewrite.bits_config.empty() ? "" : " mixed",
                 settings.rewrite.per_channel ? " per channel" : "", symmetry(settings.rewrite),
-                settings.rewrite.bn_fold == quantize::BnFold::kSingle ? " single" : "");
+                settings.rewrite.bn_fold == quantize::BnFold::kSingle ? " single" : "",
+                settings.rewrite.bn_fold == quantize::BnFold::kLate ? " late" : "");
 }
 
 }  // namespace miniqat::training

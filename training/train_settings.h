@@ -72,8 +72,9 @@ void TrainSettings::visit(Visitor&& visitor) {
       "augment", [](auto& s) -> auto& { return s.augment; }, help_of_augment());
   visitor(
       "validation", [](auto& s) -> auto& { return s.validation; },
-      "training pictures held out as a validation part, which then gives the accuracy after each epoch; 0: the test "
-      "pictures give it");
+      "training pictures held out as a validation part; the accuracy after each epoch is then measured on it; 0: on "
+      "the "
+      "test pictures");
   visitor(
       "float", [](auto& s) -> auto& { return s.float_only; }, "no quantization");
   visit_rewrite_options([&](const char* name, auto access, const char* help) {
@@ -106,7 +107,7 @@ void TrainSettings::visit(Visitor&& visitor) {
       "the schedule's base rate for learned ranges: their relative change in a step, whatever the optimizer");
   visitor(
       "label_smoothing", [](auto& s) -> auto& { return s.label_smoothing; },
-      "the share of each label that is spread over all classes alike, in [0, 1), in the loss of training only");
+      "share of each label that is spread evenly over all classes, in [0, 1); affects the training loss only");
   visitor(
       "schedule", [](auto& s) -> auto& { return s.schedule; },
       "constant, step, exponential or cosine (to 0 at the end)");
@@ -133,8 +134,8 @@ void TrainSettings::visit(Visitor&& visitor) {
       "log_every", [](auto& s) -> auto& { return s.log_every; }, "steps between two lines of metrics.jsonl");
   visitor(
       "save_every", [](auto& s) -> auto& { return s.save_every; },
-      "steps (500) or seconds (60s) between two checkpoints, besides those after each epoch; a killed run loses no "
-      "more");
+      "steps (500) or seconds (60s) between two checkpoints; each epoch also ends with one. A killed run loses at most "
+      "this much");
 }
 
 /// Throws UsageError naming the first setting that is out of range, unknown models and data sets included.
@@ -150,8 +151,8 @@ std::string resolved_augment(const TrainSettings& settings);
 /// What the loader of training batches is to do. Throws UsageError for an unknown `augment`.
 datasets::AugmentOptions augmentation(const TrainSettings& settings);
 
-/// "float", "W8A8", "W4A8 per channel", "W8A8 mixed" when layers have bits of their own: what the settings ask of a
-/// float graph, in a word. What a run has become, quantization_of() of its graph says.
+/// "float", "W8A8", "W4A8 per channel", "W8A8 mixed" when layers have bits of their own: the settings
+/// in a word. quantization_of() tells the same of a finished graph.
 std::string quantization_label(const TrainSettings& settings);
 
 }  // namespace miniqat::training

@@ -21,7 +21,7 @@ struct TrainExtras {
   TrainSettings begun = {};
   /// Tell the observer every name that init_checkpoint gives, not only the first few.
   bool all_names = false;
-  /// What goes on with the run after it was stopped or failed, for its messages; left out: `miniqat train`.
+  /// What goes on with the run after it was stopped or failed, for its messages; by default `miniqat train`.
   std::string way_on = {};
   /// Where the time of the steps goes; null: nothing is timed.
   Profile* profile = nullptr;

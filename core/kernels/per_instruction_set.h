@@ -72,7 +72,7 @@ namespace avx512vnni {
 #pragma GCC pop_options
 #endif
 
-// What is not compiled is another name of what is.
+// A set that is not compiled is an alias of one that is.
 #if MINIQAT_COMPILES(0) && !MINIQAT_COMPILES(1)
 namespace avx2 = baseline;
 #elif !MINIQAT_COMPILES(1) && MINIQAT_COMPILES(2)

@@ -23,6 +23,7 @@ struct BiasedLayer {
 
 /// The vector that a layer's bias adds: of a folded batch norm, beta.
 Output added_by(const Node& bias) {
+  if (bias.type() == "BatchNorm") return bias.input(2);
   for (const int k : {1, 0}) {
     const Output operand = bias.input(k);
     if (operand.node->type() == "BatchNormFold") return operand.node->input(1);

@@ -7,9 +7,11 @@
 #include "core/error.h"
 #include "core/graph/source_ops.h"
 #include "layers/layers.h"
+#include "quantize/convert/integer_batch_norm.h"
 #include "quantize/convert/integer_layer.h"
 #include "quantize/convert/integer_lookup.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 
@@ -38,7 +40,7 @@ template <class... Parts>
   if (node.type() == "BatchNorm")
     fail_not_quantized(describe(node), " was not folded into a layer: integer models have no such");
   if (node.type() == "Softmax") fail(describe(node), " can only be left out at the end of an integer model");
-  fail(describe(node), " has no counterpart among integers");
+  fail(describe(node), " cannot be part of an integer model");
 }
 
 }  // namespace
@@ -62,6 +64,7 @@ Converter::Value Converter::value_of(Node& node) {
       {"DepthwiseConv2d", [](Converter& c, const Node& n) { return c.layer(n); }},
       {"MatMul", [](Converter& c, const Node& n) { return c.layer(n); }},
       {"BiasAdd", [](Converter& c, const Node& n) { return c.biased(n, n.input(0), n.input(1)); }},
+      {"BatchNorm", [](Converter& c, const Node& n) { return c.normalised(n); }},
       {"Add", [](Converter& c, const Node& n) { return c.two_operands(n); }},
       {"Mul", [](Converter& c, const Node& n) { return c.two_operands(n); }},
       {"Relu", [](Converter& c, const Node& n) { return c.clamped(n, kNone); }},
@@ -150,7 +153,7 @@ int Converter::tensor(Output read, const std::string& reader) {
   Value& value = at(read);
   const auto* pending = std::get_if<Pending>(&value);
   if (std::holds_alternative<Blocks>(value) || (pending && pending->atrous))
-    fail(reader, " reads ", read.name(), ", whose pixels SpaceToBatchND has dealt out to the batch");
+    fail(reader, " reads ", read.name(), ", which lies between SpaceToBatchND and BatchToSpaceND");
   if (pending) {
     if (!has_grid(*pending) && reads_plain_picture(*pending))
       fail(reader, " reads ", read.name(),
@@ -210,23 +213,36 @@ integer::Layer Converter::weights(const Node& node) {
 Converter::Value Converter::biased(const Node& node, Output summand, Output bias) {
   if (!values_.moves(summand.node) || values_.moves(bias.node))
     fail(describe(node), " must add the same numbers for every input, adds ", bias.name());
-  const auto* found = std::get_if<Pending>(&at(summand));
-  if (!found) fail(describe(node), " adds ", bias.name(), " to ", summand.name(), ", which is not the sum of a layer");
-  const std::int64_t channels = found->last_shape().channels();
-  const bool rearranges_channels = std::ranges::any_of(found->rearrangements, [&](const Rearrangement& step) {
-    return std::holds_alternative<integer::Pad>(step.action) || step.shape.channels() != found->shape.channels();
-  });
-  if (!found->is_layer() || found->is_clamped() || rearranges_channels) fail_without_range(summand, describe(node));
-
+  if (!std::holds_alternative<Pending>(at(summand)))
+    fail(describe(node), " adds ", bias.name(), " to ", summand.name(), ", which is not the sum of a layer");
+  Pending pending = layer_sum(node, summand);
+  const std::int64_t channels = pending.last_shape().channels();
   const Tensor& value = values_.value(bias);
   const bool fits = (value.elements() == 1 || (value.elements() == channels && value.shape().channels() == channels)) &&
                     node.output().shape() == summand.shape();
   if (!fits)
     fail(describe(node), " adds ", bias.name(), " ", value.shape(), " to ", summand.shape(),
          ": not one number for each channel");
-  Pending pending = *found;
   for (std::size_t o = 0; o < pending.bias.size(); ++o)
     pending.bias[o] += value.data<float>()[value.elements() == 1 ? 0 : o];
+  pending.absorb(node.name());
+  return pending;
+}
+
+const Pending& Converter::layer_sum(const Node& node, Output sum) {
+  const auto* pending = std::get_if<Pending>(&at(sum));
+  if (!pending || !pending->is_layer() || pending->is_clamped()) fail_without_range(sum, describe(node));
+  const bool rearranges_channels = std::ranges::any_of(pending->rearrangements, [&](const Rearrangement& step) {
+    return std::holds_alternative<integer::Pad>(step.action) || step.shape.channels() != pending->shape.channels();
+  });
+  if (rearranges_channels) fail_without_range(sum, describe(node));
+  return *pending;
+}
+
+Converter::Value Converter::normalised(const Node& node) {
+  if (!is_folded_late(node) || !values_.moves(node.input(0).node)) fail_unsupported(node);
+  Pending pending = layer_sum(node, node.input(0));
+  fold_into_layer(pending, node, values_);
   pending.absorb(node.name());
   return pending;
 }
@@ -334,7 +350,7 @@ Converter::Value Converter::reshaped(const Node& node) {
   const Shape& from = node.input(0).shape();
   const Shape& to = node.output().shape();
   if (to.rank() == 0 || to[0] != from[0])
-    fail(describe(node), " makes ", to, " of ", from, "; an integer model keeps the batch apart");
+    fail(describe(node), " makes ", to, " of ", from, "; an integer model cannot change the batch axis");
   return rearranged(node, integer::Reshape{});
 }
 

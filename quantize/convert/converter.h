@@ -37,6 +37,9 @@ class Converter {
   Value layer(const Node& node);
   integer::Layer weights(const Node& node);
   Value biased(const Node& node, Output summand, Output bias);
+  Value normalised(const Node& node);
+  /// The sum of a layer, to whose channels something happens in `node`. Throws Error naming the edge for anything else.
+  const Pending& layer_sum(const Node& node, Output sum);
   Value two_operands(const Node& node);
   Value clamped(const Node& node, float highest);
   Value joined(const Node& node);

@@ -121,6 +121,8 @@ bool is_read(const Graph& graph, Output y) { return !y.node->uses().empty() || i
 constexpr const char* kUnread = "nobody reads its output";
 
 std::string folded_layer_name(const Node& batch_norm) {
+  if (is_folded_late(batch_norm))
+    return source_through(batch_norm.input(0), OpRole::kQuantizer | OpRole::kBeforeBatchNorm).node->name();
   const Node* product = find_weight_scale(batch_norm) ? batch_norm.input(0).node : nullptr;
   if (!product)
     for (const Use& use : batch_norm.uses(2))
@@ -134,7 +136,7 @@ std::string folded_layer_name(const Node& batch_norm) {
 }  // namespace
 
 FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope) {
-  if (gives_statistics_only(batch_norm) || find_weight_scale(batch_norm))
+  if (folding_of(batch_norm))
     return {.foldable = {}, .already = true, .text = "already, into " + folded_layer_name(batch_norm)};
   Above above = look_above(graph, batch_norm.input(0), {&batch_norm});
   std::string text = is_read(graph, batch_norm.output()) ? why_not_layer(above, scope) : kUnread;

@@ -98,6 +98,20 @@ class Folder {
     return layer_name_;
   }
 
+  std::string late(std::int64_t freeze_delay, bool is_training) {
+    layers::BatchNormAttributes attributes = norm_;
+    attributes.is_training = attributes.is_training && is_training;
+    attributes.freeze_delay = attributes.is_training ? freeze_delay : -1;
+    attributes.folds_late = true;
+    graph_.replace_op(*found_.batch_norm, layers::BatchNorm::make(attributes));
+    for (Node* node : found_.between) {
+      if (node->type() != "Identity") continue;
+      graph_.reroute(node->output(), node->input(0));
+      graph_.erase(*node);
+    }
+    return found_.layer->name();
+  }
+
   /// What it has added, in order.
   const std::vector<Node*>& added() const { return added_; }
 
@@ -181,8 +195,8 @@ void freeze_unfolded(Graph& graph, const FoldOptions& options) {
   if (!options.freeze_bn_delay) return;
   for (Node* node : graph.nodes()) {
     const auto* norm = node->as<layers::BatchNorm>();
-    if (!norm || !norm->is_training || norm->freeze_delay >= 0 || gives_statistics_only(*node) ||
-        find_weight_scale(*node) || !in_scope(node->name(), options.scope))
+    if (!norm || !norm->is_training || norm->freeze_delay >= 0 || folding_of(*node) ||
+        !in_scope(node->name(), options.scope))
       continue;
     layers::BatchNormAttributes attributes = *norm;
     attributes.freeze_delay = *options.freeze_bn_delay;
@@ -193,8 +207,9 @@ void freeze_unfolded(Graph& graph, const FoldOptions& options) {
 /// Returns the new layer's name.
 std::string fold(Folder& folder, const Foldable& found, const FoldOptions& options, bool is_training) {
   const layers::BatchNormAttributes norm = *found.batch_norm->as<layers::BatchNorm>();
-  if (!is_training || !norm.is_training) return folder.with_moving_statistics();
   const std::int64_t freeze = norm.freeze_delay >= 0 ? norm.freeze_delay : options.freeze_bn_delay.value_or(-1);
+  if (options.bn_fold == BnFold::kLate) return folder.late(freeze, is_training);
+  if (!is_training || !norm.is_training) return folder.with_moving_statistics();
   return options.bn_fold == BnFold::kTf ? folder.with_corrections(freeze) : folder.with_single_convolution(freeze);
 }
 
@@ -258,7 +273,7 @@ void fold_single(Graph& graph, Node& batch_norm, Node& scale) {
 }  // namespace
 
 std::span<const std::string_view> names_of(BnFold) {
-  static constexpr std::array<std::string_view, 2> kNames = {"tf", "single"};
+  static constexpr std::array<std::string_view, 3> kNames = {"tf", "single", "late"};
   return kNames;
 }
 

@@ -11,17 +11,21 @@
 
 namespace miniqat::quantize {
 
-/// How a batch norm becomes part of its layer while training; derived and compared in docs/rewrite.md. For evaluation
-/// both give the same.
+/// How a batch norm becomes part of its layer; derived and compared in docs/rewrite.md. For evaluation the first two
+/// give the same.
 enum class BnFold {
   /// As tf.contrib.quantize: the weights are quantized under the moving statistics, corrections make up for the
   /// difference to the batch's, which come from a second convolution with float weights.
   kTf,
   /// One convolution: the batch's statistics are those of the quantized convolution's output, rescaled.
   kSingle,
+  /// The weights are quantized as they are, the batch norm stays behind the layer, in evaluation, too. Conversion to
+  /// integers makes it part of the scales of the weights, one for each output channel, and of the bias. So ranges of
+  /// weights do not move with the statistics.
+  kLate,
 };
 
-/// "tf" and "single", in this order.
+/// "tf", "single" and "late", in this order.
 std::span<const std::string_view> names_of(BnFold);
 
 /// As in RewriteOptions (rewrite/rewrite.h).
@@ -53,12 +57,15 @@ struct BatchNormReport {
 ///   layer and batch norm stay for the batch's statistics.
 /// - for training, BnFold::kSingle: ctx/mul_fold = weights * s, <layer>_Fold, ctx/post_conv_mul = output / s, then the
 ///   batch norm itself; s from ctx/batch_norm_scale, a BatchNormScale.
-/// - for evaluation, and where a batch norm trains with moving statistics only:
+/// - BnFold::kLate, for training and evaluation: the batch norm is marked (BatchNormAttributes::folds_late), and
+///   Identity before it goes.
+/// - otherwise for evaluation, and where a batch norm trains with moving statistics only:
 ///   ctx/mul_fold = weights * gamma / sigma_m, <layer>_Fold, ctx/add_fold by beta - mean_m * gamma / sigma_m.
 /// A name that is taken gets a number.
 std::vector<BatchNormReport> fold_batch_norms(Graph& graph, const FoldOptions& options, bool is_training);
 
-/// Turns what fold_batch_norms made for training into what it makes for evaluation.
+/// Turns what fold_batch_norms made for training into what it makes for evaluation. What is folded late is the same in
+/// both.
 void unfold_corrections(Graph& graph);
 
 }  // namespace miniqat::quantize

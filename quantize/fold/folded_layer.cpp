@@ -124,4 +124,15 @@ bool gives_statistics_only(const Node& batch_norm) {
          find_reader(batch_norm.output(2), "BatchNormFold") != nullptr;
 }
 
+bool is_folded_late(const Node& node) {
+  const auto* norm = node.as<layers::BatchNorm>();
+  return norm != nullptr && norm->folds_late;
+}
+
+std::optional<BnFold> folding_of(const Node& batch_norm) {
+  if (is_folded_late(batch_norm)) return BnFold::kLate;
+  if (find_weight_scale(batch_norm) != nullptr) return BnFold::kSingle;
+  return gives_statistics_only(batch_norm) ? std::optional(BnFold::kTf) : std::nullopt;
+}
+
 }  // namespace miniqat::quantize

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/graph/graph.h"
+#include "quantize/fold/fold_pass.h"
 
 namespace miniqat::quantize {
 
@@ -43,5 +44,11 @@ Node* find_weight_scale(const Node& batch_norm);
 
 /// Whether a BatchNorm only hands out statistics to a folded layer.
 bool gives_statistics_only(const Node& batch_norm);
+
+/// Whether a node is a BatchNorm that is folded late (BnFold::kLate).
+bool is_folded_late(const Node& node);
+
+/// How a BatchNorm that is still there is folded, or none.
+std::optional<BnFold> folding_of(const Node& batch_norm);
 
 }  // namespace miniqat::quantize

@@ -101,8 +101,8 @@ class Disagreements {
     if (!quantizer_after(tensor->output())) return;
     const Node& first = *first_.try_emplace(tensor, &layer).first->second;
     if (settings(options_of(first)) != settings(options_of(layer)))
-      notes.push_back(concat(kSource, tensor->name(), " is quantized once, with the settings of ", first.name(),
-                             "; those of ", layer.name(), " differ and do not count for it"));
+      notes.push_back(concat(kSource, tensor->name(), " is shared: the settings of ", first.name(), " apply, those of ",
+                             layer.name(), " are ignored"));
   }
 
   RewriteOptions options_of(const Node& layer) const { return options_.with(index_.first_match(layer.name())); }

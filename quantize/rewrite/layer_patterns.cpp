@@ -48,7 +48,9 @@ struct LayerPatterns {
   PatternRef correction_mul = op_unordered({"Mul"}, {rearranged, per_channel});
   PatternRef correction_add = op_unordered({"Add"}, {correction_mul, per_channel});
   PatternRef rescaling = op_unordered({"Mul"}, {rearranged, op({"BatchNormScale"})});
-  PatternRef batch_norm = op({"BatchNorm"}, {rescaling, anything(), anything(), anything(), anything()});
+  /// Of those that read a layer itself, only those that are folded late belong to it.
+  PatternRef batch_norm =
+      op({"BatchNorm"}, {one_of({rescaling, rearranged}), anything(), anything(), anything(), anything()});
 
   PatternRef vector = rank_up_to(1, op(names_with(OpRole::kParameter)));
   PatternRef bias_vector = one_of({vector, rank_up_to(1, op({"Identity"}, {vector}))});
@@ -100,6 +102,11 @@ bool is_only_reader(const Graph& graph, const Node* identity) {
   const bool fetched = std::ranges::any_of(
       graph.outputs(), [&](const Output& output) { return source_through(output, OpRole::kQuantizer) == before; });
   return readers == 1 && !fetched;
+}
+
+/// False for a BatchNorm that only follows the layer.
+bool is_part_of_layer(const Node* bias) {
+  return !bias || bias->type() != "BatchNorm" || is_folded_late(*bias) || find_weight_scale(*bias);
 }
 
 bool is_read(const Graph& graph, const Node& node) {
@@ -175,7 +182,9 @@ std::unordered_map<const Node*, LayerMatch> largest_matches(const Graph& graph) 
   for (const PatternRef& root : patterns.whole->alternatives)
     for (const Match& found : matcher.find(root)) {
       const LayerMatch match = patterns.layer_match(found);
-      if (!is_only_reader(graph, match.activation) || !is_only_reader(graph, match.copy)) continue;
+      if (!is_only_reader(graph, match.activation) || !is_only_reader(graph, match.copy) ||
+          !is_part_of_layer(match.bias))
+        continue;
       const auto [place, fresh] = largest.try_emplace(match.layer, match);
       if (!fresh && size_of(match) > size_of(place->second)) place->second = match;
     }

@@ -21,7 +21,7 @@ struct LayerMatch {
   Node* correction_mul = nullptr;
   Node* correction_add = nullptr;
   /// BiasAdd, an Add whose other operand is a parameter vector or a folded batch norm's bias, or the BatchNorm itself
-  /// where it was folded with a single convolution.
+  /// where it was folded with a single convolution or late.
   Node* bias = nullptr;
   /// An Identity between these and what follows, read by nobody else.
   Node* copy = nullptr;

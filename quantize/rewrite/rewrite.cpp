@@ -12,6 +12,7 @@
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/fold_pass.h"
+#include "quantize/fold/folded_layer.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_bits_index.h"
@@ -44,6 +45,8 @@ void turn_to_evaluation(Graph& graph, Node& node) {
     layers::BatchNormAttributes attributes = *batch_norm;
     if (!attributes.is_training) return;
     attributes.is_training = false;
+    // As the evaluation graph has it that comes straight from the float one.
+    if (attributes.folds_late) attributes.freeze_delay = -1;
     graph.replace_op(node, layers::BatchNorm::make(attributes));
   }
 }
@@ -83,6 +86,8 @@ std::vector<std::string> remarks_on(const Graph& graph, const LayerSearch& layer
   if (options.bn_fold == BnFold::kSingle && is_training &&
       none_is([](const Node& node) { return node.type() == "BatchNormScale"; }))
     remarks.emplace_back("--bn-fold single has no effect: there is no batch norm to fold for training");
+  if (options.bn_fold == BnFold::kLate && none_is(is_folded_late))
+    remarks.emplace_back("--bn-fold late has no effect: there is no batch norm to fold");
   if (options.float_pools && none_is(is_pool))
     remarks.emplace_back("--float-pools has no effect: there is no AvgPool, Mean or Concat");
   if (std::string remark = remark_on_sums(graph, options); !remark.empty()) remarks.push_back(std::move(remark));
@@ -103,9 +108,9 @@ std::vector<std::string> warnings_about(const RewriteOptions& options, const std
   const auto fresh = std::ranges::count(batch_norms, true, &BatchNormReport::fresh_statistics);
   if (fresh > 0)
     warnings.push_back(concat(fresh, fresh == 1 ? " batch norm" : " batch norms",
-                              " in primitive ops had no moving statistics; evaluation needs those that ",
-                              is_training ? "some hundred training steps from here will give them"
-                                          : "a training run of the rewritten graph has given them"));
+                              " in primitive ops had no moving statistics; ",
+                              is_training ? "train a few hundred steps before you evaluate"
+                                          : "evaluation needs those of a training run of the rewritten graph"));
   return warnings;
 }
 
@@ -117,6 +122,16 @@ void require_quantized(const Graph& graph, const LayerSearch& layers, const Rewr
   for (const std::string& edge : unquantized_edges(graph, layers, options, report))
     refused += (refused.empty() ? "" : "; ") + edge;
   if (!refused.empty()) fail("--strict: left float: ", refused);
+}
+
+/// A batch norm has a factor for each channel, which takes a scale for each.
+void require_channel_scales(const LayerSearch& layers, const RewriteOptions& options) {
+  if (options.bn_fold != BnFold::kLate) return;
+  const LayerBitsIndex index(options.layer_bits);
+  for (const LayerMatch& match : layers.matches)
+    if (match.bias && is_folded_late(*match.bias) && !options.with(index.first_match(match.layer->name())).per_channel)
+      fail(describe(*match.layer), " has one range for all channels (bits_config), but ", describe(*match.bias),
+           ", which is folded late, needs one for each");
 }
 
 RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_training) {
@@ -131,6 +146,7 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   }
   std::vector<BatchNormReport> batch_norms = fold_batch_norms(graph, options.folding(), is_training);
   const LayerSearch layers = find_layers(graph, options.scope);
+  require_channel_scales(layers, options);
   std::vector<std::string> inserted = insert_fake_quants(graph, layers.matches, options, is_training);
   const bool has_inserted = !inserted.empty();
   graph.verify();
@@ -161,6 +177,12 @@ void RewriteOptions::check() const {
   check_steps("quant_delay", quant_delay);
   if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
   if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
+  if (bn_fold == BnFold::kLate && !per_channel)
+    fail("bn_fold late needs --per-channel: gamma / sigma becomes part of the scale of each channel's weights");
+  if (bn_fold == BnFold::kLate && scales == ScaleChoice::kPowerOfTwo)
+    fail(
+        "bn_fold late makes gamma / sigma part of the scales; with --scales power-of-two these would be no powers of "
+        "two");
   check_layer_bits(layer_bits, "bits_config");
   for (const LayerBits& bits : layer_bits) {
     if (bits.symmetric.value_or(symmetric) && !bits.symmetric_weights.value_or(true))

@@ -44,6 +44,7 @@ struct RewriteOptions {
   std::int64_t quant_delay = 0;
   /// Steps after which batch norm uses its moving statistics; none means never.
   std::optional<std::int64_t> freeze_bn_delay = {};
+  /// kLate needs per_channel and scales of any kind.
   BnFold bn_fold = BnFold::kTf;
   double ema_decay = 0.999;
   /// Rewrite only layers under this scope; "" for all.

@@ -170,12 +170,16 @@ class QuantizerComparison {
   std::unordered_set<const Node*> seen_;
 };
 
-void compare_batch_norm(const Node& node, const RewriteOptions& options, std::vector<SettingConflict>& conflicts) {
-  const BnFold own = find_weight_scale(node) ? BnFold::kSingle : BnFold::kTf;
+void compare_folding(const std::string& batch_norm, BnFold own, const RewriteOptions& options, bool is_training,
+                     std::vector<SettingConflict>& conflicts) {
   const auto name = [](BnFold fold) { return names_of(fold)[static_cast<std::size_t>(fold)]; };
-  if (own != options.bn_fold)
-    conflicts.push_back(
-        {"bn_fold", concat(node.name(), " is folded as by \"", name(own), "\", not \"", name(options.bn_fold), "\"")});
+  const bool same_in_evaluation = own != BnFold::kLate && options.bn_fold != BnFold::kLate;
+  if (own == options.bn_fold || (!is_training && same_in_evaluation)) return;
+  conflicts.push_back(
+      {"bn_fold", concat(batch_norm, " is folded as by \"", name(own), "\", not \"", name(options.bn_fold), "\"")});
+}
+
+void compare_freeze(const Node& node, const RewriteOptions& options, std::vector<SettingConflict>& conflicts) {
   const std::int64_t freeze = node.as<layers::BatchNorm>()->freeze_delay;
   const std::int64_t asked = options.freeze_bn_delay.value_or(-1);
   const auto text = [](std::int64_t steps) {
@@ -190,7 +194,7 @@ void compare_batch_norm(const Node& node, const RewriteOptions& options, std::ve
 DoneBefore::DoneBefore(const Graph& graph) {
   for (const Node* node : graph.nodes()) {
     if (node->as<FakeQuant>()) quantizers_.insert(node->name());
-    if (gives_statistics_only(*node) || find_weight_scale(*node)) batch_norms_.insert(node->name());
+    if (const auto folding = folding_of(*node)) batch_norms_.emplace_back(node->name(), *folding);
   }
 }
 
@@ -203,8 +207,10 @@ std::vector<SettingConflict> DoneBefore::conflicts(const Graph& graph, const Lay
   for (const Node* node : graph.nodes()) {
     if (node->as<FakeQuant>() && !inserted) comparison.compare_scope(*node);
     if (node->as<FakeQuant>()) comparison.compare_other(*node);
-    if (is_training && node->as<layers::BatchNorm>() && batch_norms_.contains(node->name()))
-      compare_batch_norm(*node, options, comparison.conflicts);
+  }
+  for (const auto& [name, folding] : batch_norms_) {
+    compare_folding(name, folding, options, is_training, comparison.conflicts);
+    if (is_training) compare_freeze(graph.at(name), options, comparison.conflicts);
   }
   return std::move(comparison.conflicts);
 }

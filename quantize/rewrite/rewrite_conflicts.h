@@ -2,6 +2,7 @@
 
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -10,7 +11,7 @@
 
 namespace miniqat::quantize {
 
-/// What a rewrite finds done already: the names of quantizers and of batch norms that are folded for training.
+/// What a rewrite finds done already: the names of quantizers and of batch norms that are folded and still there.
 class DoneBefore {
  public:
   explicit DoneBefore(const Graph& graph);
@@ -24,7 +25,8 @@ class DoneBefore {
 
  private:
   std::unordered_set<std::string> quantizers_;
-  std::unordered_set<std::string> batch_norms_;
+  /// With how they are folded.
+  std::vector<std::pair<std::string, BnFold>> batch_norms_;
 };
 
 }  // namespace miniqat::quantize

@@ -99,7 +99,7 @@ TEST_F(InitCheckpointTest, RangesOfAnotherShapeStartAnew) {
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.err,
             "note: the run in tensor is unfinished: its checkpoint is of step 2 (miniqat train --resume goes on)\n");
-  EXPECT_NE(outcome.out.find("4 ranges of another shape (new and unused) start anew from the first batch: "
+  EXPECT_NE(outcome.out.find("4 ranges of another shape or folding (new and unused) start anew from the first batch: "
                              "conv1/weights_quant/max, ..."),
             std::string::npos)
       << outcome.out;

@@ -4,6 +4,7 @@
 #include "quantize/convert/convert.h"
 #include "tests/integer/random_model.h"
 #include "tests/quantize/convert/integer_check.h"
+#include "tests/quantize/fold/folding_ways.h"
 #include "tests/quantize/random_net.h"
 
 namespace miniqat::fuzz {
@@ -55,8 +56,10 @@ quantize::RewriteOptions integer_options(Random& random) {
 /// A net that was trained briefly, beside what it converts to.
 IntegerCase trained_case(std::uint64_t seed) {
   Random random(mix(seed, hash_text("trained")));
-  auto net = std::make_shared<testing::TrainedNet>(
-      testing::train_briefly(testing::well_formed_net(seed), integer_options(random), seed));
+  quantize::RewriteOptions options = integer_options(random);
+  testing::draw_late_folding(options, Random(mix(seed, hash_text("late"))));
+  auto net =
+      std::make_shared<testing::TrainedNet>(testing::train_briefly(testing::well_formed_net(seed), options, seed));
   IntegerCase test{.model = quantize::convert(net->evaluation, net->variables, {.input = testing::kPictures}),
                    .images = {},
                    .against = Against::kSimulation};

@@ -2,6 +2,7 @@
 #include "quantize/quantize.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/fuzz/cases.h"
+#include "tests/quantize/fold/folding_ways.h"
 #include "tests/quantize/random_net.h"
 
 namespace miniqat::fuzz {
@@ -81,6 +82,7 @@ GraphCase net_case(std::uint64_t seed) {
                  .seed = seed};
   quantize::RewriteOptions options = random_options(random);
   draw_sums(options, seed);
+  testing::draw_late_folding(options, Random(mix(seed, hash_text("late"))));
   switch (random.below(8)) {
     case 0:
       test.training = chance(random, 2);

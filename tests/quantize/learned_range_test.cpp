@@ -5,10 +5,12 @@
 #include <cmath>
 #include <limits>
 
+#include "core/engine/session.h"
 #include "core/graph/op.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/random.h"
+#include "layers/layers.h"
 #include "optim/sgd.h"
 #include "quantize/affine.h"
 #include "quantize/quantize.h"

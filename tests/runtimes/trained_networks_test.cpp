@@ -262,5 +262,10 @@ TEST_F(TrainedNetworks, Resnet20WithScalesPerChannel) {
   expect_runtimes_agree({.litert = {{.share = 0.99, .largest = 2}}, .onnx = {.share = 0.95, .largest = 2}});
 }
 
+TEST_F(TrainedNetworks, Resnet20WithBatchNormsFoldedLate) {
+  train_on_stripes("resnet20", 20, {"--bn-fold", "late", "--per-channel", "--ranges", "learned"});
+  expect_runtimes_agree({.litert = {{.share = 0.99, .largest = 2}}, .onnx = {.share = 0.95, .largest = 2}});
+}
+
 }  // namespace
 }  // namespace miniqat::testing::trained_networks_test

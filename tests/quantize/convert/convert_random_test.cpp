@@ -16,6 +16,7 @@
 #include "tests/errors.h"
 #include "tests/fewer_cases.h"
 #include "tests/quantize/convert/integer_check.h"
+#include "tests/quantize/fold/folding_ways.h"
 #include "tests/quantize/random_net.h"
 #include "tests/quantize/trained_net.h"
 
@@ -36,6 +37,7 @@ RewriteOptions random_options(std::uint64_t seed) {
   options.quantize_input = random.below(2) == 0;
   options.bn_fold = random.below(2) == 0 ? BnFold::kTf : BnFold::kSingle;
   options.symmetric_weights = random.below(3) == 0;
+  testing::draw_late_folding(options, miniqat::Random(mix(seed, hash_text("late"))));
   return options;
 }
 

@@ -26,6 +26,7 @@ void expect_trained_integers(const Graph& graph, quantize::RewriteOptions option
   std::vector<std::string> prefixes;
   for (const int bits : {8, 4})
     for (const bool per_channel : {false, true}) {
+      if (options.bn_fold == quantize::BnFold::kLate && !per_channel) continue;
       options.weight_bits = options.activation_bits = bits;
       options.per_channel = per_channel;
       const TrainedNet net = train_briefly(graph, options);

@@ -7,6 +7,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "tests/gradient_check.h"
 #include "tests/quantize/fold/batch_norm_classifier.h"
+#include "tests/quantize/fold/folding_ways.h"
 
 namespace miniqat::quantize::fold_live_session_test {
 namespace {
@@ -26,21 +27,17 @@ bool same_bits(const Tensor& a, const Tensor& b) {
                                                     std::span(static_cast<const std::byte*>(b.raw()), b.bytes()));
 }
 
-class FoldLiveSession : public ::testing::TestWithParam<std::tuple<BnFold, bool>> {
+class FoldLiveSession : public ::testing::TestWithParam<testing::FoldingWay> {
  protected:
   // On such a small net threads would do nothing but wait for each other.
   FoldLiveSession() { set_thread_count(1); }
   RewriteOptions options(std::int64_t delay) const {
-    return {.per_channel = std::get<1>(GetParam()), .quant_delay = delay, .bn_fold = std::get<0>(GetParam())};
+    return {.per_channel = GetParam().per_channel, .quant_delay = delay, .bn_fold = GetParam().fold};
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Modes, FoldLiveSession,
-                         ::testing::Combine(::testing::Values(BnFold::kTf, BnFold::kSingle), ::testing::Bool()),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param) == BnFold::kTf ? "Corrected" : "Single") +
-                                  (std::get<1>(info.param) ? "PerChannel" : "PerTensor");
-                         });
+INSTANTIATE_TEST_SUITE_P(Modes, FoldLiveSession, ::testing::ValuesIn(testing::folding_ways()),
+                         [](const auto& info) { return info.param.name(); });
 
 TEST_P(FoldLiveSession, KeepsValuesAndOptimizerState) {
   BatchNormClassifier net;
@@ -121,7 +118,7 @@ TEST_P(FoldLiveSession, FreezesAndIsEvaluatedInPlace) {
   const auto logits = [&] { return session.run({.fetches = {net.graph.outputs()[0]}}, net.batch()).fetched[0]; };
   const Tensor of_training_graph = logits();
   create_eval_graph(net.graph, freezing);
-  EXPECT_EQ(net.graph.find("dw/BatchNorm"), nullptr);
+  EXPECT_EQ(net.graph.find("dw/BatchNorm") != nullptr, freezing.bn_fold == BnFold::kLate);
   // A rounding that falls otherwise moves a logit by a step of the quantizer.
   EXPECT_EQ(difference(logits(), of_training_graph, 0.02), "");
 }

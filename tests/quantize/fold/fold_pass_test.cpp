@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/fold/folding_outcome.h"
 
 namespace miniqat::quantize::fold_pass_test {

@@ -90,17 +90,20 @@ TEST_P(FoldPhases, FrozenBeforeQuantizingOneLayerRunsThroughout) {
     EXPECT_EQ(layer_runs(corrected, true, step), (Runs{1, 1})) << "step " << step;
 }
 
-TEST_P(FoldPhases, SingleModeRunsOneLayerThroughout) {
-  const FoldingNet single = net({.quant_delay = kFirst, .freeze_bn_delay = kSecond, .bn_fold = BnFold::kSingle});
-  for (const bool training : {true, false})
-    for (const std::int64_t step : {kFirst - 1, kFirst, kSecond})
-      for (const Backend backend : {Backend::kFast, Backend::kReference})
-        EXPECT_EQ(layer_runs(single, training, step, backend), (Runs{1, 1})) << "step " << step;
+TEST_P(FoldPhases, OtherModesRunOneLayerThroughout) {
+  for (const BnFold mode : {BnFold::kSingle, BnFold::kLate}) {
+    const FoldingNet folded =
+        net({.per_channel = true, .quant_delay = kFirst, .freeze_bn_delay = kSecond, .bn_fold = mode});
+    for (const bool training : {true, false})
+      for (const std::int64_t step : {kFirst - 1, kFirst, kSecond})
+        for (const Backend backend : {Backend::kFast, Backend::kReference})
+          EXPECT_EQ(layer_runs(folded, training, step, backend), (Runs{1, 1})) << "step " << step;
+  }
 }
 
 TEST_P(FoldPhases, WhatIsSparedStillObservesAndKeepsStatistics) {
-  for (const BnFold mode : {BnFold::kTf, BnFold::kSingle}) {
-    FoldingNet folded = net({.quant_delay = kFirst, .bn_fold = mode});
+  for (const BnFold mode : {BnFold::kTf, BnFold::kSingle, BnFold::kLate}) {
+    FoldingNet folded = net({.per_channel = mode == BnFold::kLate, .quant_delay = kFirst, .bn_fold = mode});
     const Outcome before = testing::run(folded, kFast, false);
     const Outcome after = testing::run(folded, kFast, true);
     for (const char* name : {"weights_quant/min", "weights_quant/max", "act_quant/max", "act_quant/num_updates",
@@ -123,12 +126,13 @@ void expect_phases_agree(FoldingNet net) {
 
 TEST_P(FoldPhases, EveryPhaseComputesTheFullFormula) {
   for (const int bits : {8, 16})
-    for (const BnFold mode : {BnFold::kTf, BnFold::kSingle})
+    for (const BnFold mode : {BnFold::kTf, BnFold::kSingle, BnFold::kLate})
       for (const bool freeze_first : {false, true}) {
         SCOPED_TRACE(
             concat(bits, " bits, ", names_of(mode)[static_cast<int>(mode)], freeze_first ? ", freeze first" : ""));
         expect_phases_agree(net({.weight_bits = bits,
                                  .activation_bits = bits,
+                                 .per_channel = mode == BnFold::kLate,
                                  .quant_delay = freeze_first ? kSecond : kFirst,
                                  .freeze_bn_delay = freeze_first ? kFirst : kSecond,
                                  .bn_fold = mode}));

@@ -9,6 +9,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/fold/batch_norm_classifier.h"
 #include "tests/quantize/fold/folding_outcome.h"
+#include "tests/quantize/fold/folding_ways.h"
 
 namespace miniqat::quantize::fold_safety_test {
 namespace {
@@ -17,23 +18,19 @@ using testing::BatchNormClassifier;
 using testing::FoldingCase;
 using testing::FoldingNet;
 
-class FoldSafety : public ::testing::TestWithParam<std::tuple<BnFold, bool>> {
+class FoldSafety : public ::testing::TestWithParam<testing::FoldingWay> {
  protected:
   // On such a small net threads would do nothing but wait for each other.
   FoldSafety() { set_thread_count(1); }
-  BnFold mode() const { return std::get<0>(GetParam()); }
-  bool per_channel() const { return std::get<1>(GetParam()); }
+  BnFold mode() const { return GetParam().fold; }
+  bool per_channel() const { return GetParam().per_channel; }
   RewriteOptions options(std::int64_t delay = 0) const {
     return {.per_channel = per_channel(), .quant_delay = delay, .bn_fold = mode()};
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Modes, FoldSafety,
-                         ::testing::Combine(::testing::Values(BnFold::kTf, BnFold::kSingle), ::testing::Bool()),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param) == BnFold::kTf ? "Corrected" : "Single") +
-                                  (std::get<1>(info.param) ? "PerChannel" : "PerTensor");
-                         });
+INSTANTIATE_TEST_SUITE_P(Modes, FoldSafety, ::testing::ValuesIn(testing::folding_ways()),
+                         [](const auto& info) { return info.param.name(); });
 
 void expect_finite(Session& session) {
   for (const auto& [name, value] : session.variables())

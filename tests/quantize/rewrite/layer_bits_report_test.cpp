@@ -210,9 +210,8 @@ TEST(LayerBitsInReport, SharedWeightsFollowTheFirstLayer) {
     return notes(report);
   };
   EXPECT_EQ(rewritten({{.pattern = "a", .weight_bits = 4}, {.pattern = "b", .weight_bits = 6}}),
-            Names{"bits of layers (--bits-config): shared is quantized once, with the settings of "
-                  "a/Conv2D; those of b/Conv2D differ and do "
-                  "not count for it"});
+            Names{"bits of layers (--bits-config): shared is shared: the settings of a/Conv2D "
+                  "apply, those of b/Conv2D are ignored"});
   EXPECT_EQ(rewritten({{.pattern = "a", .weight_bits = 4}, {.pattern = "b", .weight_bits = 4, .activation_bits = 3}}),
             Names{})
       << "their outputs are not shared";
@@ -237,8 +236,8 @@ TEST(LayerBitsInReport, ASharedOutputFollowsTheFirstLayer) {
   EXPECT_EQ(toy.quantizer("act_quant").bits, 8);
   EXPECT_EQ(toy.quantizer(first + "/conv_quant").bits, 8);
   EXPECT_EQ(toy.quantizer(second + "/conv_quant").bits, 4);
-  EXPECT_EQ(notes(report), Names{"bits of layers (--bits-config): Relu is quantized once, with the settings of " +
-                                 first + "/Conv2D; those of " + second + "/Conv2D differ and do not count for it"});
+  EXPECT_EQ(notes(report), Names{"bits of layers (--bits-config): Relu is shared: the settings of " + first +
+                                 "/Conv2D apply, those of " + second + "/Conv2D are ignored"});
 }
 
 }  // namespace

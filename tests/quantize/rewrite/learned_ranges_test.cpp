@@ -210,7 +210,7 @@ TEST(LearnedRanges, LayersThatShareATensorAreNotedWhenTheyDiffer) {
   toy.conv("b", toy.conv("a", toy.images(), weights), weights);
   const RewriteReport report = create_training_graph(toy.graph, {.layer_bits = {{.pattern = "b", .ranges = kLearn}}});
   ASSERT_EQ(report.remarks.size(), 1u);
-  EXPECT_TRUE(mentions(report.remarks[0], {"weights is quantized once, with the settings of a/Conv2D"}));
+  EXPECT_TRUE(mentions(report.remarks[0], {"weights is shared: the settings of a/Conv2D apply"}));
 }
 
 std::vector<std::string> conflicts(const RewriteOptions& first, const RewriteOptions& second) {

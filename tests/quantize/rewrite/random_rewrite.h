@@ -10,6 +10,7 @@
 #include "layers/layers.h"
 #include "quantize/quantize.h"
 #include "tests/fewer_cases.h"
+#include "tests/quantize/fold/folding_ways.h"
 #include "tests/quantize/random_net.h"
 
 namespace miniqat::testing {
@@ -33,6 +34,7 @@ inline quantize::RewriteOptions random_options(std::uint64_t seed) {
   options.ranges = static_cast<quantize::RangeChoice>(random.below(3));
   options.asymmetric_weights = random.below(3) == 0;
   if (random.below(3) == 0) options.sums_bits = 12;
+  draw_late_folding(options, Random(mix(seed, hash_text("late"))));
   return options;
 }
 
