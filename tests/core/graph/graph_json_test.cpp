@@ -163,7 +163,6 @@ TEST_F(GraphJsonTest, EveryKindOfAttributeSurvives) {
   graph.add("defaults", AllKindsKind::make(), {});
   const std::string text = graph_to_json(graph);
   EXPECT_NE(text.find(R"({"name": "defaults", "op": "AllKinds"})"), std::string::npos) << text;
-
   const Graph again = graph_from_json(text);
   const AllKinds& read = *again.at("all").as<AllKindsKind>();
   EXPECT_EQ(read.flag, written.flag);

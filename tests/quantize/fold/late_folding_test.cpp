@@ -35,9 +35,7 @@ std::vector<std::string> ops_of(const Graph& graph) {
   return lines;
 }
 
-bool trains(const Graph& graph) {
-  return graph.at("net/block/BatchNorm").as<layers::BatchNorm>()->is_training;
-}
+bool trains(const Graph& graph) { return graph.at("net/block/BatchNorm").as<layers::BatchNorm>()->is_training; }
 
 TEST(LateFolding, LeavesTheBatchNormBehindTheLayer) {
   const std::vector<std::string> expected = {
