@@ -64,7 +64,8 @@ struct Case {
   Kernel kernel;
   std::int64_t channels = 1;
   std::int64_t elements = kOutOfCache;
-  int threads = 2;
+  /// All of OMP_NUM_THREADS or of the machine, unless a case is about one.
+  int threads = default_thread_count();
   int bits = 8;
   Limit limit = Limit::kMemcpy;
   /// 0: none.
@@ -255,7 +256,7 @@ std::vector<Case> usual_cases() {
   for (std::int64_t channels : {1, 64}) cases.push_back(with_limit({kObserveForward, channels, kInCache, 1}));
   cases.push_back(with_limit({kBackward, 1, kInCache, 1}));
   for (std::int64_t elements : {std::int64_t{1'000}, kInCache, std::int64_t{30'000}})
-    cases.push_back({kForward, 1, elements, 2, 8, Limit::kOneThread, 0.95});
+    cases.push_back({kForward, 1, elements, default_thread_count(), 8, Limit::kOneThread, 0.95});
   return cases;
 }
 
@@ -266,7 +267,7 @@ std::vector<Case> all_cases() {
                                  kBackwardInPlace, kObserveForward, kRangeGradient, kLearnedGradient})
       for (int bits : {2, 4, 8, 16})
         for (std::int64_t channels : {1, 64, 33, 3, 10, 1000})
-          for (int threads : {1, 2}) {
+          for (const int threads : std::set<int>{1, default_thread_count()}) {
             // Backward goes by the mask alone.
             if (kernel.work == Work::kBackward && (channels != 1 || bits != 8)) continue;
             cases.push_back(with_limit({kernel, channels, elements, threads, bits}));

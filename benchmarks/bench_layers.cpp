@@ -261,8 +261,8 @@ void add_convolutions() {
     std::string name = concat(c.model, depthwise ? "/depthwise/" : "/conv/", c.kernel, "x", c.kernel, "x", c.in);
     if (!depthwise) name += concat("->", c.out);
     name += concat("/stride:", c.stride, "/image:", c.image, "/batch:", c.batch);
-    std::shared_ptr<const Op> op = std::make_shared<Conv2d>(attributes);
-    if (depthwise) op = std::make_shared<DepthwiseConv2d>(attributes);
+    std::shared_ptr<const Op> op = Conv2d::make(attributes);
+    if (depthwise) op = DepthwiseConv2d::make(attributes);
     // Nobody asks for the gradient of the images themselves.
     add_op(name, op, inputs, c.in <= 3 ? std::vector<int>{kForward, 1} : std::vector<int>{kForward, 0, 1});
   }
@@ -270,7 +270,7 @@ void add_convolutions() {
 
 void add_others() {
   const auto dense = [](std::int64_t batch, std::int64_t in, std::int64_t out) {
-    add_op(concat("dense/", in, "x", out, "/batch:", batch), std::make_shared<layers::MatMul>(),
+    add_op(concat("dense/", in, "x", out, "/batch:", batch), layers::MatMul::make(),
            {{Shape{batch, in}}, {Shape{in, out}}}, {kForward, 0, 1});
   };
   dense(128, 3136, 1024);
@@ -280,17 +280,17 @@ void add_others() {
     add_op(concat(name, "/", x), op, {{x}}, {kForward, 0});
   };
   const layers::PoolAttributes overlapping = {.window = {3, 3}, .strides = {2, 2}, .padding = Padding::kSame};
-  pool("max_pool/2x2", std::make_shared<layers::MaxPool>(), {128, 28, 28, 32});
-  pool("max_pool/2x2", std::make_shared<layers::MaxPool>(), {128, 28, 28, 6});
-  pool("max_pool/2x2", std::make_shared<layers::MaxPool>(), {128, 14, 14, 64});
-  pool("max_pool/3x3/stride:2", std::make_shared<layers::MaxPool>(overlapping), {8, 112, 112, 64});
-  pool("avg_pool/2x2", std::make_shared<layers::AvgPool>(), {128, 28, 28, 32});
-  pool("avg_pool/3x3/stride:2", std::make_shared<layers::AvgPool>(overlapping), {8, 112, 112, 64});
-  pool("mean", std::make_shared<layers::Mean>(layers::MeanAttributes{.axes = {1, 2}}), {64, 2, 2, 1024});
-  pool("mean", std::make_shared<layers::Mean>(layers::MeanAttributes{.axes = {1, 2}}), {8, 7, 7, 1024});
-  add_op("dropout/128x1024", std::make_shared<layers::Dropout>(), {{Shape{128, 1024}}}, {kForward, 0}, false);
+  pool("max_pool/2x2", layers::MaxPool::make(), {128, 28, 28, 32});
+  pool("max_pool/2x2", layers::MaxPool::make(), {128, 28, 28, 6});
+  pool("max_pool/2x2", layers::MaxPool::make(), {128, 14, 14, 64});
+  pool("max_pool/3x3/stride:2", layers::MaxPool::make(overlapping), {8, 112, 112, 64});
+  pool("avg_pool/2x2", layers::AvgPool::make(), {128, 28, 28, 32});
+  pool("avg_pool/3x3/stride:2", layers::AvgPool::make(overlapping), {8, 112, 112, 64});
+  pool("mean", layers::Mean::make(layers::MeanAttributes{.axes = {1, 2}}), {64, 2, 2, 1024});
+  pool("mean", layers::Mean::make(layers::MeanAttributes{.axes = {1, 2}}), {8, 7, 7, 1024});
+  add_op("dropout/128x1024", layers::Dropout::make(), {{Shape{128, 1024}}}, {kForward, 0}, false);
   for (const auto& [rows, classes] : {std::pair<std::int64_t, std::int64_t>{128, 10}, {64, 1000}})
-    add_op(concat("softmax_cross_entropy/", rows, "x", classes), std::make_shared<layers::SoftmaxCrossEntropy>(),
+    add_op(concat("softmax_cross_entropy/", rows, "x", classes), layers::SoftmaxCrossEntropy::make(),
            {{Shape{rows, classes}}, {Shape{rows}, DType::kInt32}}, {kForward, 0});
 }
 

@@ -14,6 +14,8 @@
 #define MINIQAT_EVERY_CPU
 #endif
 
+#include "core/team.h"
+
 namespace miniqat::limit {
 namespace {
 
@@ -36,8 +38,11 @@ void spread(std::int64_t blocks, const Body& body) {
   constexpr std::int64_t kFew = 32;
   const int threads = blocks <= kFew ? 1 : omp_get_max_threads();
   if (threads == 1) return body(std::int64_t{0}, blocks, 0);
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int t = 0; t < threads; ++t) body(blocks * t / threads, blocks * (t + 1) / threads, t);
+  // oneDNN's regions run there, too: two pools of threads would take the cores from one another.
+  const auto part = [&](int t) { body(blocks * t / threads, blocks * (t + 1) / threads, t); };
+  miniqat::run_in_team(
+      threads, [](void* erased, int t) { (*static_cast<decltype(part)*>(erased))(t); },
+      const_cast<void*>(static_cast<const void*>(&part)));
 }
 
 // The functions below work on blocks [begin, end).

@@ -3,10 +3,11 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
+
+#include "benchmarks/suite/rounds.h"
 
 namespace miniqat::benchmarks {
 
@@ -21,13 +22,6 @@ int run_benchmarks(int argc, char** argv, void (*register_all)());
 
 /// Ends a benchmark that has found something wrong before timing it.
 void give_up(benchmark::State& state, const std::string& fault);
-
-template <class Body>
-double seconds_of(const Body& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// Of at least one value.
 inline double median(std::vector<double> values) {

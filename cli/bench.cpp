@@ -1,23 +1,23 @@
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cli/bench_kernels.h"
-#include "cli/bench_machine.h"
-#include "cli/bench_steps.h"
+#include "benchmarks/suite/bench_machine.h"
+#include "cli/bench_loaded.h"
+#include "cli/bench_modes.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
-#include "models/models.h"
-#include "training/model_source.h"
+#include "core/quote.h"
 #include "training/run_directory.h"
-#include "training/threads_help.h"
 #include "training/usage_error.h"
 
 namespace miniqat::cli {
@@ -28,156 +28,164 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct BenchArguments {
-  int threads = 0;
-  bool quick = false;
-  bool kernels_only = false;
-  bool steps_only = false;
-  std::vector<std::string> models;
-  std::vector<std::int64_t> elements = {10'000, 1'000'000, 16'000'000};
-  std::int64_t batch_size = 0;
-  std::string out;
-};
-
-/// What a default run takes in all is the sum of these for every size and, shared by the models, for the steps.
-struct Budget {
-  double seconds_a_size;
-  double seconds_for_steps;
-};
-constexpr Budget kThorough = {.seconds_a_size = 3, .seconds_for_steps = 55};
-constexpr Budget kQuick = {.seconds_a_size = 0.3, .seconds_for_steps = 5};
-
-/// For whoever waits in front of a terminal.
-void tell(const std::string& what) {
-  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "bench: %s ...\n", what.c_str());
+int thread_number(const std::string& word) {
+  int count = -1;
+  const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), count);
+  if (error != std::errc() || stop != word.data() + word.size() || count < 0 || count > 1024)
+    throw UsageError(
+        concat("--threads: must be numbers from 0 to 1024, separated by commas, or all; is ", quote(word)));
+  return count == 0 ? default_thread_count() : count;
 }
 
-/// "1.03x  1.01-1.06", median and quartiles, with a ~ behind where these are far apart.
-std::string ratio_text(const Spread& ratio) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%5.2fx %6.2f-%.2f%s", ratio.median, ratio.low, ratio.high,
-                ratio.is_wide() ? " ~" : "");
-  return text;
-}
-
-Json quartiles(const Spread& ratio) { return {ratio.low, ratio.high}; }
-
-Json run_kernels(const BenchArguments& arguments, const Budget& budget) {
-  Json rows = Json::array();
-  std::printf("\n%-18s %-12s %10s %9s %12s  %s\n", "fake quantization", "", "elements", "GB/s", "elements/ns",
-              "of memcpy   quartiles");
-  for (const std::int64_t elements : arguments.elements) {
-    tell(concat("fake quantization of ", elements, " elements"));
-    for (const KernelTime& row : bench_kernels(elements, budget.seconds_a_size)) {
-      const double speed = row.bytes / row.seconds / 1e9;
-      const double per_nanosecond = static_cast<double>(row.elements) / row.seconds / 1e9;
-      const char* layout = row.kernel == "memcpy" ? "" : row.per_channel ? "per channel" : "per tensor";
-      std::printf("%-18s %-12s %10ld %9.2f %12.3f     %s\n", row.kernel.c_str(), layout,
-                  static_cast<long>(row.elements), speed, per_nanosecond, ratio_text(row.of_memcpy).c_str());
-      rows.push_back({{"kernel", row.kernel},
-                      {"layout", layout},
-                      {"elements", row.elements},
-                      {"seconds", row.seconds},
-                      {"gigabytes_per_second", speed},
-                      {"elements_per_nanosecond", per_nanosecond},
-                      {"of_memcpy", row.of_memcpy.median},
-                      {"of_memcpy_quartiles", quartiles(row.of_memcpy)}});
+/// "all" is 1, 2, 4 and so on up to all cores.
+std::vector<int> thread_counts(const std::vector<std::string>& words) {
+  if (words.empty()) return {default_thread_count()};
+  std::vector<int> counts;
+  const auto add = [&](int count) {
+    if (std::ranges::find(counts, count) == counts.end()) counts.push_back(count);
+  };
+  for (const std::string& word : words) {
+    if (word != "all") {
+      add(thread_number(word));
+      continue;
     }
-    std::fflush(stdout);
+    for (int count = 1; count < available_cores(); count *= 2) add(count);
+    add(available_cores());
   }
-  return rows;
+  return counts;
 }
 
-Json run_steps(const BenchArguments& arguments, const Budget& budget) {
-  Json rows = Json::array();
-  std::printf("\n%-14s %-26s %6s %10s %10s %10s  %s\n", "training step", "", "batch", "ms", "images/s", "arena MB",
-              "x float   quartiles");
-  for (const std::string& model : arguments.models) {
-    tell("training steps of " + model);
-    const double seconds = budget.seconds_for_steps / static_cast<double>(arguments.models.size());
-    const std::vector<StepTime> times = bench_steps(model, arguments.batch_size, seconds);
-    if (times.front().batch < arguments.batch_size)
-      std::fprintf(stderr, "miniqat bench: batches of %ld would take too long; %s is measured with %ld\n",
-                   static_cast<long>(arguments.batch_size), model.c_str(), static_cast<long>(times.front().batch));
-    for (const StepTime& row : times) {
-      const double images_per_second = static_cast<double>(row.batch) / row.seconds;
-      std::printf("%-14s %-26s %6ld %10.3f %10.0f %10.1f   %s\n", row.model.c_str(), row.what.c_str(),
-                  static_cast<long>(row.batch), 1e3 * row.seconds, images_per_second,
-                  static_cast<double>(row.arena) / 1e6, ratio_text(row.over_float).c_str());
-      rows.push_back({{"model", row.model},
-                      {"what", row.what},
-                      {"batch", row.batch},
-                      {"seconds", row.seconds},
-                      {"images_per_second", images_per_second},
-                      {"over_float", row.over_float.median},
-                      {"over_float_quartiles", quartiles(row.over_float)},
-                      {"arena_bytes", row.arena}});
-    }
-    std::fflush(stdout);
-  }
-  return rows;
+std::vector<const BenchMode*> modes_of(const BenchArguments& arguments) {
+  std::vector<const BenchMode*> modes;
+  if (!arguments.steps_only) modes.push_back(&kKernelMode);
+  if (!arguments.kernels_only) modes.push_back(&kStepMode);
+  return modes;
 }
 
-void require_model(const std::string& name) {
-  std::string known;
-  for (const models::Model& model : models::model_table()) {
-    if (model.name == name) return;
-    known += (known.empty() ? "" : ", ") + std::string(model.name);
+void bench(const BenchArguments& arguments) {
+  if (!arguments.compare.empty()) return print_comparison(arguments.compare[0], arguments.compare[1]);
+  if (arguments.loaded) {
+    if (arguments.json || !arguments.out.empty()) throw UsageError("--loaded prints a table, without --json and --out");
+    const std::vector<int> threads = thread_counts(arguments.threads);
+    if (threads.size() != 1) throw UsageError("--threads: --loaded takes one number");
+    set_thread_count(threads.front());
+    const std::vector<std::string> lenet5 = {"lenet5"};
+    return print_loaded(arguments.models.empty() ? lenet5 : arguments.models, arguments.quick ? 6 : 60);
   }
-  throw UsageError(concat("--models: there is no model \"", name, "\"; there are ", known));
-}
-
-void bench(BenchArguments arguments) {
-  if (arguments.models.empty()) {
-    arguments.models = {"lenet", "lenet5"};
-    if (!arguments.quick) arguments.models.push_back("mobilenet_v1");
-  }
-  for (const std::string& model : arguments.models) require_model(model);
+  const benchmarks::PerfCounters counters;
+  const BenchRun run{arguments, thread_counts(arguments.threads), counters};
+  const std::vector<const BenchMode*> modes = modes_of(arguments);
   // Found out before a minute of measuring rather than after it.
+  for (const BenchMode* mode : modes) mode->prepare(run);
   if (!arguments.out.empty()) require_writable(arguments.out);
-  set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
-  const Budget budget = arguments.quick ? kQuick : kThorough;
-  const Machine machine = this_machine();
-  std::printf("%s", machine.text().c_str());
+  set_thread_count(run.threads.front());
+  const benchmarks::Machine machine = benchmarks::this_machine();
+  run.print(machine.text());
   if (!machine.quiet())
-    std::fprintf(
-        stderr, "miniqat bench: this machine is not quiet (load %.1f): trust the ratios only, and not those marked ~\n",
-        machine.load);
-  Json result = {{"machine", machine.json()}};
-  if (!arguments.steps_only) result["kernels"] = run_kernels(arguments, budget);
-  if (!arguments.kernels_only) result["steps"] = run_steps(arguments, budget);
-  std::printf(
-      "\nquartiles: the middle half of the turns gave these ratios; ~ where they differ by more than a tenth\n");
+    std::fprintf(stderr, "miniqat bench: this machine is not quiet, or was not before (load %.1f)\n", machine.load);
+  Json result = benchmarks::build_json();
+  result["machine"] = machine.json();
+  result["thread_counts"] = run.threads;
+  for (const BenchMode* mode : modes) mode->measure(run, result);
   if (!arguments.out.empty()) write_json(arguments.out, result);
+  if (arguments.json)
+    std::printf("%s\n", result.dump(1, ' ', false, nlohmann::detail::error_handler_t::replace).c_str());
+}
+
+/// The flags that choose kernels, and with one of which no steps are measured.
+std::vector<Flag> add_kernel_flags(Command& command, BenchArguments& arguments) {
+  std::vector<Flag> flags;
+  flags.push_back(command.option("--kernel", arguments.kernels, kernel_help())
+                      .separated_by(',')
+                      .value_name("NAME")
+                      .shown_default(""));
+  flags.push_back(
+      command.option("--plugin", arguments.plugin, "kernels of a shared library, beside ours (docs/own-kernel.md)")
+          .value_name("FILE.so"));
+  flags.push_back(command.option("--bits", arguments.bits, "widths, separated by commas")
+                      .separated_by(',')
+                      .in_range(2, 16)
+                      .shown_default("8"));
+  flags.push_back(command.flag("--per-channel", arguments.per_channel, "no kernels per tensor"));
+  flags.push_back(command.option("--channels", arguments.channels, "of kernels per channel").in_range(2, 1 << 20));
+  flags.push_back(command
+                      .option("--plot", arguments.plot,
+                              "draw speed against size, with memcpy and the sizes of caches, into this SVG file")
+                      .value_name("FILE.svg"));
+  return flags;
+}
+
+void add_common_flags(Command& command, BenchArguments& arguments, std::vector<Flag>& flags) {
+  flags.push_back(command
+                      .option("--threads", arguments.threads,
+                              "numbers, separated by commas, each at most 1024; 0: OMP_NUM_THREADS if it is set, else "
+                              "all cores; all: 1, 2, 4, ... and all cores")
+                      .separated_by(',')
+                      .value_name("N")
+                      .shown_default("0"));
+  flags.push_back(
+      command.flag("--quick", arguments.quick, "a rough picture in seconds, without mobilenet_v1 unless it is named"));
+  flags.push_back(
+      command.option("--out", arguments.out, "write machine and figures to this file as JSON, too").value_name("FILE"));
+  flags.push_back(command.flag("--json", arguments.json, "print the JSON instead of the tables"));
 }
 
 }  // namespace
+
+void BenchRun::print(const std::string& text) const {
+  if (arguments.json) return;
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void BenchRun::tell(const std::string& what) const {
+  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "bench: %s ...\n", what.c_str());
+}
+
+std::string ratio_text(double median, double low, double high, bool is_wide) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%5.2fx %6.2f-%.2f%s", median, low, high, is_wide ? " ~" : "");
+  return text;
+}
 
 void add_bench(CommandLine& program) {
   Command command = program.command(
       "bench", "Measure this machine: fake quantization beside memcpy, training steps in float and with QAT");
   const auto arguments = std::make_shared<BenchArguments>();
-  command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
-  command.flag("--quick", arguments->quick, "a rough picture in seconds, without mobilenet_v1 unless it is named");
-  const Flag kernels = command.flag("--kernels-only", arguments->kernels_only, "no training steps");
+  std::vector<Flag> flags;
+  add_common_flags(command, *arguments, flags);
+  Flag kernels = command.flag("--kernels-only", arguments->kernels_only, "no training steps");
   Flag steps = command.flag("--steps-only", arguments->steps_only, "training steps only");
   steps.excludes(kernels);
-  command
-      .option("--models", arguments->models,
-              "names from `miniqat models`, separated by commas; default: lenet,lenet5,mobilenet_v1")
-      .separated_by(',')
-      .excludes(kernels)
-      .shown_default("");
-  command.option("--elements", arguments->elements, "sizes of the tensors to quantize, separated by commas")
-      .separated_by(',')
+  Flag loaded = command.flag("--loaded", arguments->loaded,
+                             "instead: training beside a busy process a core, which it starts, and without");
+  loaded.excludes(kernels).excludes(steps);
+  Flag models = command.option("--models", arguments->models,
+                               "names from `miniqat models`, separated by commas; default: lenet,lenet5,mobilenet_v1");
+  models.separated_by(',').value_name("NAME").excludes(kernels).shown_default("");
+  Flag batch = command.option("--batch-size", arguments->batch_size,
+                              "pictures a step; 0: 128, or 64 for models with batch norm");
+  batch.in_range(0, 65536).excludes(kernels);
+  const std::vector<Flag> kernel_flags = add_kernel_flags(command, *arguments);
+  Flag elements =
+      command.option("--elements", arguments->elements, "sizes of the tensors to quantize, separated by commas");
+  elements.separated_by(',')
       .in_range(std::int64_t{1}, std::int64_t{1} << 28)
       .excludes(steps)
       .shown_default("10000,1000000,16000000");
-  command.option("--batch-size", arguments->batch_size, "pictures a step; 0: 128, or 64 for models with batch norm")
-      .in_range(0, 65536)
-      .excludes(kernels);
-  command.option("--out", arguments->out, "write machine and figures to this file as JSON, too").value_name("FILE");
-  command.action([arguments] { bench(*arguments); });
+  for (const Flag& flag : kernel_flags)
+    steps.excludes(flag), models.excludes(flag), batch.excludes(flag), loaded.excludes(flag);
+  loaded.excludes(batch).excludes(elements);
+  Flag compare = command.option("--compare", arguments->compare,
+                                "two files of --out: which cases differ beyond noise (docs/performance.md)");
+  compare.takes(2, 2).value_name("A.json B.json").shown_default("");
+  flags.insert(flags.end(), kernel_flags.begin(), kernel_flags.end());
+  flags.insert(flags.end(), {kernels, steps, loaded, models, batch, elements});
+  for (const Flag& flag : flags) compare.excludes(flag);
+  command.action([arguments, kernel_flags] {
+    if (std::ranges::any_of(kernel_flags, &Flag::was_given)) arguments->kernels_only = true;
+    bench(*arguments);
+  });
 }
 
 }  // namespace miniqat::cli

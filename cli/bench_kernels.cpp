@@ -1,179 +1,147 @@
-#include "cli/bench_kernels.h"
+// The kernels' part of `bench`.
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <span>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 
-#include "cli/bench_clock.h"
+#include "benchmarks/suite/bench_json.h"
+#include "benchmarks/suite/kernel_bench.h"
+#include "benchmarks/suite/kernel_check.h"
+#include "benchmarks/suite/throughput_plot.h"
+#include "cli/bench_kernel_choice.h"
+#include "cli/bench_modes.h"
 #include "core/error.h"
-#include "core/kernels/scratch.h"
-#include "core/random.h"
-#include "quantize/kernels/fake_quant_kernels.h"
-#include "quantize/range_gradient.h"
-#include "quantize/range_observer.h"
-#include "quantize/reference/fake_quant.h"
+#include "core/files.h"
+#include "core/parallel.h"
+#include "training/usage_error.h"
 
 namespace miniqat::cli {
+
+using namespace training;
+
 namespace {
 
-using quantize::Affine;
+using namespace benchmarks;
+using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kChannels = 64;
-constexpr quantize::GridOptions kGrid = {.bits = 8};
+constexpr double kThoroughRow = 0.23, kQuickRow = 0.023;
 
-enum class Work { kCopy, kForward, kForwardInPlace, kObserveForward, kBackward, kLearnedBackward };
+std::vector<std::int64_t> sizes_of(const BenchArguments& arguments) {
+  if (!arguments.elements.empty()) return arguments.elements;
+  if (arguments.plot.empty()) return {10'000, 1'000'000, 16'000'000};
+  return {1'000, 4'000, 16'000, 64'000, 256'000, 1'000'000, 4'000'000, 16'000'000};
+}
 
-struct Kernel {
-  const char* name;
-  Work work;
-  bool per_channel;
-  /// Read and written.
-  int bytes_per_element;
+void prepare_kernels(const BenchRun& run) {
+  choose_kernels(run.arguments.kernels, run.arguments.plugin);
+  if (run.arguments.plot.empty()) return;
+  std::vector<std::int64_t> sizes = sizes_of(run.arguments);
+  std::ranges::sort(sizes);
+  if (sizes.front() == sizes.back()) throw UsageError("--plot needs at least two sizes; --elements gives one");
+  as_usage([&] { require_writable(run.arguments.plot); });
+}
+
+std::string text_of(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+/// What is in the table beside the columns that are always there.
+struct Columns {
+  /// Kernels beside ours.
+  bool others = false;
+  bool counts = false;
+
+  std::string head() const {
+    char text[200];
+    std::snprintf(text, sizeof text, "\n%-16s %-11s %4s %7s %10s %8s %12s   %-24s %7s", "kernel", "layout", "bits",
+                  "threads", "elements", "GB/s", "elements/ns", "of memcpy   quartiles", "of roof");
+    return concat(text, counts ? "  instr/el  misses/el" : "", others ? "  of miniqat quartiles     by" : "", "\n");
+  }
+  std::string line(const KernelTime& row) const {
+    char text[240];
+    const std::string bits = row.what.has_grid() ? concat(row.what.bits) : "";
+    const Spread& ratio = row.of_memcpy;
+    std::snprintf(text, sizeof text, "%-16s %-11s %4s %7d %10ld %8.2f %12.3f %s %-24s %7.2f",
+                  std::string(traits_of(row.what.operation).name).c_str(), row.what.layout().c_str(), bits.c_str(),
+                  row.threads, static_cast<long>(row.what.elements), row.bytes() / row.seconds() / 1e9,
+                  row.elements_per_nanosecond(), is_steady(row.rounds) ? " " : "~",
+                  ratio_text(ratio.median, ratio.low, ratio.high, ratio.is_wide()).c_str(), row.of_roof);
+    std::string line = text;
+    if (counts && row.counts) line += text_of("%10.2f", row.counts->first) + text_of("%11.4f", row.counts->second);
+    if (!others) return line + "\n";
+    const std::string ours =
+        row.of_ours ? ratio_text(row.of_ours->median, row.of_ours->low, row.of_ours->high, row.of_ours->is_wide()) : "";
+    std::snprintf(text, sizeof text, "  %-24s %s\n", ours.c_str(), row.by.c_str());
+    return line + text;
+  }
 };
 
-// Backward goes by the mask that forward has left, and knows no channels. With a learned range it reads x, too, and
-// sums up the gradients of both ends.
-constexpr Kernel kKernels[] = {
-    {"memcpy", Work::kCopy, false, 8},
-    {"forward", Work::kForward, false, 8},
-    {"forward in place", Work::kForwardInPlace, false, 8},
-    {"observe, forward", Work::kObserveForward, false, 12},
-    {"backward", Work::kBackward, false, 8},
-    {"backward, learned", Work::kLearnedBackward, false, 12},
-    {"forward", Work::kForward, true, 8},
-    {"forward in place", Work::kForwardInPlace, true, 8},
-    {"observe, forward", Work::kObserveForward, true, 12},
-    {"backward, learned", Work::kLearnedBackward, true, 12},
-};
+void say_what_disturbed(const Disturbance& disturbance, std::int64_t elements) {
+  std::string reasons;
+  for (const std::string& reason : disturbance.reasons()) reasons += (reasons.empty() ? "" : ", ") + reason;
+  if (!reasons.empty())
+    std::fprintf(stderr, "miniqat bench: not quiet while measuring %ld elements on %d thread(s): %s\n",
+                 static_cast<long>(elements), thread_count(), reasons.c_str());
+}
 
-/// Tensors for all kernels, and what each kernel does with them.
-class Workbench {
- public:
-  explicit Workbench(std::int64_t elements) : n_(elements), from_(n_), to_(n_), mask_(quantize::mask_words(n_)) {
-    Random random(1);
-    for (float& value : from_) value = random.uniform(-1, 1);
-    // Narrower than the data, so that clamping and the mask have something to do.
-    const Affine<float> grid = quantize::grid_of<float>({-0.8f, 0.7f}, kGrid);
-    per_tensor_.assign(1, grid);
-    per_channel_.assign(kChannels, grid);
-    quantize::fake_quant_forward(from_.data(), to_.data(), n_, per_tensor_, mask_.data());
-  }
-
-  void run(const Kernel& kernel) {
-    std::vector<Affine<float>>& grids = grids_of(kernel);
-    switch (kernel.work) {
-      case Work::kCopy:
-        return quantize::copy_floats(from_.data(), to_.data(), n_);
-      case Work::kForward:
-        return quantize::fake_quant_forward(from_.data(), to_.data(), n_, grids, nullptr);
-      case Work::kForwardInPlace:
-        return quantize::fake_quant_forward(to_.data(), to_.data(), n_, grids, nullptr);
-      case Work::kBackward:
-        return quantize::fake_quant_backward(from_.data(), to_.data(), n_, mask_.data());
-      case Work::kLearnedBackward: {
-        ScratchScope row;
-        sums_.assign(grids.size(), {});
-        return quantize::fake_quant_backward(from_.data(), to_.data(), n_, quantize::channel_grids(grids, row),
-                                             to_.data(), sums_, true);
-      }
-      case Work::kObserveForward:
-        ScratchScope scope;
-        quantize::Observation<float> seen = quantize::observe(from_, std::ssize(grids), scope);
-        quantize::widen(seen, kGrid);
-        // Into another grid: the mask belongs to the fixed ones.
-        observed_.clear();
-        for (const quantize::Range<float>& range : seen.ranges) observed_.push_back(quantize::grid_of(range, kGrid));
-        return quantize::fake_quant_forward(from_.data(), to_.data(), n_, observed_, nullptr);
+/// Measures all sizes on thread_count() threads.
+void measure_sizes(const BenchRun& run, const BenchPlan& plan, const Columns& columns, Json& result,
+                   std::vector<KernelTime>& all) {
+  run.tell(concat("the limits of ", thread_count(), " threads"));
+  const Roof roof = measure_roof();
+  result["roof"].push_back(roof.json());
+  run.print("\n" + roof.text() + columns.head());
+  for (const std::int64_t elements : sizes_of(run.arguments)) {
+    run.tell(concat("fake quantization of ", elements, " elements"));
+    const SizeTimes times = bench_kernels(plan, elements, roof, run.counters);
+    for (const KernelTime& row : times.rows) {
+      run.print(columns.line(row));
+      result["kernels"].push_back(kernel_json(row, times.disturbance));
+      all.push_back(row);
     }
+    Json disturbance = times.disturbance.json();
+    disturbance["elements"] = elements;
+    disturbance["threads"] = thread_count();
+    result["disturbances"].push_back(disturbance);
+    say_what_disturbed(times.disturbance, elements);
   }
+}
 
-  /// Throws Error unless the kernel gives the reference's bits.
-  void verify(const Kernel& kernel) {
-    if (kernel.work == Work::kForwardInPlace || kernel.work == Work::kLearnedBackward)
-      to_ = from_;
-    else
-      std::ranges::fill(to_, -9.0f);
-    run(kernel);
-    const std::vector<float> expected = reference(kernel);
-    const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
-    const auto [ours, theirs] = std::ranges::mismatch(to_, expected, {}, bits, bits);
-    if (ours != to_.end())
-      fail("fake quantization, ", kernel.name, kernel.per_channel ? " per channel" : "", " of ", n_,
-           " elements: element ", ours - to_.begin(), " is ", *ours, ", the reference says ", *theirs);
-    if (kernel.work == Work::kLearnedBackward) verify_sums(grids_of(kernel));
+void measure_kernels(const BenchRun& run, Json& result) {
+  const BenchArguments& arguments = run.arguments;
+  const KernelChoice chosen = choose_kernels(arguments.kernels, arguments.plugin);
+  for (const NamedKernel& kernel : chosen.kernels) {
+    run.tell("comparing " + kernel.name + " with the reference");
+    require_right(kernel);
   }
-
- private:
-  std::vector<Affine<float>>& grids_of(const Kernel& kernel) { return kernel.per_channel ? per_channel_ : per_tensor_; }
-
-  /// The gradients of the ends, summed up in another order.
-  void verify_sums(const std::vector<Affine<float>>& grids) const {
-    constexpr double kRounding = 1e-5;
-    std::vector<float> d_min(grids.size()), d_max(grids.size()), own_min(grids.size()), own_max(grids.size());
-    quantize::reference::add_learned_gradients<float>(from_, from_.data(), grids, false, d_min.data(), d_max.data());
-    std::vector<quantize::Range<float>> ranges;
-    for (const Affine<float>& grid : grids) ranges.push_back({grid.nudged_min, grid.nudged_max});
-    quantize::range_gradients({.range = quantize::RangeKind::kLearned}, ranges, sums_, own_min.data(), own_max.data());
-    for (std::size_t c = 0; c < grids.size(); ++c) {
-      const double largest = kRounding * static_cast<double>(n_ + 1);
-      if (std::abs(own_min[c] - d_min[c]) > largest || std::abs(own_max[c] - d_max[c]) > largest)
-        fail("the gradients of a learned range of ", n_, " elements are ", own_min[c], " and ", own_max[c],
-             ", the reference says ", d_min[c], " and ", d_max[c]);
-    }
+  BenchPlan plan{.choice = {.operations = chosen.operations, .bits = {}, .channels = {1, arguments.channels}},
+                 .kernels = chosen.kernels,
+                 .seconds_a_row = arguments.quick ? kQuickRow : kThoroughRow};
+  if (arguments.per_channel) plan.choice.channels = {arguments.channels};
+  for (const std::int64_t bits : arguments.bits) plan.choice.bits.push_back(static_cast<int>(bits));
+  const Columns columns = {.others = chosen.kernels.size() > 1, .counts = run.counters.fault().empty()};
+  if (!columns.counts) run.print(concat("no instructions and cache misses: ", run.counters.fault(), "\n"));
+  std::vector<KernelTime> rows;
+  for (const int threads : run.threads) {
+    set_thread_count(threads);
+    measure_sizes(run, plan, columns, result, rows);
   }
-
-  std::vector<float> reference(const Kernel& kernel) {
-    if (kernel.work == Work::kCopy) return from_;
-    std::vector<float> expected(n_);
-    std::vector<Affine<float>> grids = grids_of(kernel);
-    if (kernel.work == Work::kObserveForward) {
-      ScratchScope scope;
-      auto seen = quantize::reference::observe<float>(from_, std::ssize(grids), scope);
-      quantize::widen(seen, kGrid);
-      for (std::size_t c = 0; c < grids.size(); ++c) grids[c] = quantize::grid_of(seen.ranges[c], kGrid);
-    }
-    const std::span<const Affine<float>> all(grids);
-    if (kernel.work == Work::kBackward || kernel.work == Work::kLearnedBackward)
-      quantize::reference::fake_quant_backward<float>(from_, from_.data(), all, expected.data(), nullptr, nullptr);
-    else
-      quantize::reference::fake_quant_forward<float>(from_, all, expected.data());
-    return expected;
-  }
-
-  std::int64_t n_;
-  std::vector<float> from_;
-  std::vector<float> to_;
-  std::vector<std::uint32_t> mask_;
-  std::vector<Affine<float>> per_tensor_;
-  std::vector<Affine<float>> per_channel_;
-  std::vector<Affine<float>> observed_;
-  std::vector<quantize::RangeSums> sums_;
-};
-
-Spread inverse(const Spread& ratio) { return {1 / ratio.median, 1 / ratio.high, 1 / ratio.low}; }
+  run.print(
+      "\nquartiles: the middle half of the rounds gave these ratios; ~ where they differ by more than a tenth, or "
+      "where "
+      "the\nspeed may not repeat. of roof: 1 is what memory and arithmetic of this machine allow for.\n");
+  if (arguments.plot.empty()) return;
+  const Machine machine = this_machine();
+  const std::string title =
+      concat("Fake quantization: ", machine.cpu, ", ", machine.instruction_set, ", miniqat ",
+             build_json()["version"].get<std::string>(), ", ", build_json()["date"].get<std::string>().substr(0, 10));
+  write_file_atomically(arguments.plot, throughput_svg(rows, machine.caches, title));
+}
 
 }  // namespace
 
-std::vector<KernelTime> bench_kernels(std::int64_t elements, double budget_seconds) {
-  Workbench bench(elements);
-  for (const Kernel& kernel : kKernels) bench.verify(kernel);
-  // A sample is long beside the clock's own cost.
-  const std::int64_t repeats = std::max<std::int64_t>(1, 400'000 / elements);
-  const std::vector<Measured> times = measure_in_turns(std::size(kKernels), budget_seconds, [&](std::size_t k) {
-    return seconds_of([&] {
-      for (std::int64_t i = 0; i < repeats; ++i) bench.run(kKernels[k]);
-    });
-  });
-  std::vector<KernelTime> results;
-  for (std::size_t k = 0; k < times.size(); ++k)
-    results.push_back({.kernel = kKernels[k].name,
-                       .per_channel = kKernels[k].per_channel,
-                       .elements = elements,
-                       .seconds = times[k].seconds.median / static_cast<double>(repeats),
-                       .bytes = static_cast<double>(elements) * kKernels[k].bytes_per_element,
-                       .of_memcpy = inverse(times[k].over_first)});
-  return results;
-}
+const BenchMode kKernelMode = {prepare_kernels, measure_kernels};
 
 }  // namespace miniqat::cli

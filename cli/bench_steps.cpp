@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "cli/bench_clock.h"
+#include "benchmarks/suite/rounds.h"
 #include "cli/step_judge.h"
 #include "core/engine/session.h"
 #include "core/error.h"
@@ -16,6 +16,9 @@
 #include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::cli {
+
+using benchmarks::seconds_of, benchmarks::seconds_since;
+
 namespace {
 
 struct Variant {
@@ -53,7 +56,7 @@ class Training {
   float step() { return session_->train_step(loss_, optimizer_, feeds_); }
   /// A step, every part of it compared with the reference loops.
   void judged_step(StepJudge& judge) {
-    session_->set_observer(&judge);
+    session_->set_observer(judge.observer());
     step();
     session_->set_observer(nullptr);
   }
@@ -141,16 +144,17 @@ std::vector<StepTime> bench_steps(const std::string& name, std::int64_t batch, d
     // The first step compiles plan and kernels, the second finds all memory in place.
     for (int i = 0; i < 2; ++i) trainings.back()->step();
   }
-  const std::vector<Measured> times =
-      measure_in_turns(variants.size(), budget_seconds - seconds_since(start),
-                       [&](std::size_t k) { return seconds_of([&] { trainings[k]->step(); }); });
+  // No more rounds where they are not steady: a step takes long enough.
+  const benchmarks::Patience patience = {.seconds = budget_seconds - seconds_since(start), .most = 1};
+  const auto times = benchmarks::measure_in_turns(
+      variants.size(), patience, [&](std::size_t k) { return seconds_of([&] { trainings[k]->step(); }); });
   std::vector<StepTime> results;
   for (std::size_t k = 0; k < variants.size(); ++k)
     results.push_back({.model = name,
                        .what = variants[k].what,
                        .batch = batch,
-                       .seconds = times[k].seconds.median,
-                       .over_float = times[k].over_first,
+                       .rounds = times[k],
+                       .over_float = benchmarks::ratio_of(times[k], times[0]),
                        .arena = trainings[k]->arena()});
   return results;
 }

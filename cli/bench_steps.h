@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_clock.h"
+#include "benchmarks/suite/rounds.h"
 
 namespace miniqat::cli {
 
@@ -14,10 +14,10 @@ struct StepTime {
   /// "float", or how it is quantized.
   std::string what;
   std::int64_t batch = 0;
-  /// Median of one training step: forward, backward, SGD with momentum.
-  double seconds = 0;
+  /// Seconds of one training step (forward, backward, SGD with momentum), in the order of the rounds.
+  std::vector<double> rounds;
   /// The time as a multiple of the float step's, taken in turns.
-  Spread over_float;
+  benchmarks::Spread over_float;
   /// Bytes of the plan's activations, gradients and saved tensors.
   std::size_t arena = 0;
 };

@@ -2,9 +2,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 namespace miniqat::cli {
+namespace {
+
+/// Flags that exclude one another are left to the errors: lists of ten of them hide the text.
+class HelpStyle : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string text = CLI::Formatter::make_option_opts(option);
+    return text.substr(0, text.find(" " + get_label("Excludes") + ":"));
+  }
+};
+
+}  // namespace
 
 Flag& Flag::required() { return option_->required(), *this; }
 Flag& Flag::needs(const Flag& other) { return option_->needs(other.option_), *this; }
@@ -54,6 +67,8 @@ Flag Command::choice(const std::string& name, const std::vector<std::string>& na
 bool Command::was_given(const std::string& name) const { return app_->count(name) > 0; }
 
 void Command::action(std::function<void()> run) { app_->callback(std::move(run)); }
+
+CommandLine::CommandLine(CLI::App& program) : program_(&program) { program.formatter(std::make_shared<HelpStyle>()); }
 
 Command CommandLine::command(const std::string& name, const std::string& help) {
   return Command(program_->add_subcommand(name, help));

@@ -73,7 +73,8 @@ class Command {
 /// The program, to which commands are added.
 class CommandLine {
  public:
-  explicit CommandLine(CLI::App& program) : program_(&program) {}
+  /// Before the program has commands: these take its style of --help.
+  explicit CommandLine(CLI::App& program);
   Command command(const std::string& name, const std::string& help);
 
  private:

@@ -54,9 +54,9 @@ void for_each_window(const layers::PoolAttributes& pool, const Shape& x, const S
 void ExactOp::bound_choice() {
   const Bounded& x = inputs_[0];
   if (x.is_exact()) return;
-  if (const auto* pool = dynamic_cast<const layers::MaxPool*>(&op_)) {
+  if (const auto* pool = op_.as<layers::MaxPool>()) {
     const Tensor error(outputs_[0].value.shape(), DType::kFloat64);
-    for_each_window(pool->attributes(), x.value.shape(), error.shape(), [&](std::int64_t i, const auto& taps) {
+    for_each_window(*pool, x.value.shape(), error.shape(), [&](std::int64_t i, const auto& taps) {
       for (const std::int64_t tap : taps)
         error.data<double>()[i] = std::max(error.data<double>()[i], x.error.data<double>()[tap]);
     });
@@ -75,7 +75,7 @@ std::vector<Bounded> ExactOp::choice_backward(const std::vector<Bounded>& d_outp
   if (!exact[0].defined()) return {{}};
   Bounded d_x{.value = exact[0], .error = {}, .disorder = {}};
   // Windows that overlap add up.
-  const auto* pool = dynamic_cast<const layers::MaxPool*>(&op_);
+  const auto* pool = op_.as<layers::MaxPool>();
   const Tensor error(d_x.value.shape(), DType::kFloat64);
   double* e = error.data<double>();
   if (!d_y.is_exact()) {
@@ -85,11 +85,11 @@ std::vector<Bounded> ExactOp::choice_backward(const std::vector<Bounded>& d_outp
   const auto arriving = [&](std::int64_t i) { return std::abs(d_y.value.data<double>()[i]) + error_at(d_y.error, i); };
   if (pool != nullptr) {
     const Tensor sums = backward(exact_, {magnitude_of(d_y.value, {})}, wanted)[0];
-    const double terms = static_cast<double>(pool->attributes().window[0] * pool->attributes().window[1]);
+    const double terms = static_cast<double>(pool->window[0] * pool->window[1]);
     for (std::int64_t i = 0; i < error.elements(); ++i) e[i] += terms * kRounding * sums.data<double>()[i];
     if (x.is_exact()) return {{.value = d_x.value, .error = error, .disorder = {}}};
     const double* value = x.value.data<double>();
-    for_each_window(pool->attributes(), x.value.shape(), d_y.value.shape(), [&](std::int64_t i, const auto& taps) {
+    for_each_window(*pool, x.value.shape(), d_y.value.shape(), [&](std::int64_t i, const auto& taps) {
       double least = -INFINITY;
       bool certain = true;
       for (const std::int64_t tap : taps) least = std::max(least, value[tap] - error_at(x.order_error(), tap));

@@ -197,8 +197,7 @@ double ExactOp::terms_forward() const {
     for (const Bounded& input : inputs_) specs.push_back({input.value.shape()});
     return static_cast<double>(multiply_adds_of(op_, specs)) / elements(exact_.outputs[0]);
   }
-  if (const auto* pool = dynamic_cast<const layers::AvgPool*>(&op_))
-    return static_cast<double>(pool->attributes().window[0] * pool->attributes().window[1]);
+  if (const auto* pool = op_.as<layers::AvgPool>()) return static_cast<double>(pool->window[0] * pool->window[1]);
   if (type == "Mean") return elements(inputs_[0].value) / elements(exact_.outputs[0]);
   return 1;
 }
@@ -226,7 +225,7 @@ double ExactOp::terms_inside() const {
 /// Of few rows, d_x = gamma / sigma * (d_y - mean(d_y) - x^ * mean(d_y * x^)) cancels nearly to nothing, whatever the
 /// inputs; the roundings of its terms stay.
 void ExactOp::add_statistics_rounding(Bounded& d_x, const Bounded& d_y) const {
-  const auto& attributes = dynamic_cast<const layers::BatchNorm&>(op_).attributes();
+  const auto& attributes = *op_.as<layers::BatchNorm>();
   const bool of_batch = settings_.training && attributes.is_training && !settings_.frozen;
   if (!of_batch || !d_x.value.defined() || !d_y.value.defined()) return;
   const std::int64_t channels = d_x.value.shape().channels(), elements = d_x.value.elements();

@@ -69,7 +69,7 @@ UncertainGrid uncertain_grid(Range<double> range, double range_error, const quan
 }  // namespace
 
 void ExactOp::bound_quantizer() {
-  const auto& attributes = dynamic_cast<const quantize::FakeQuant&>(op_).attributes();
+  const auto& attributes = *op_.as<quantize::FakeQuant>();
   const Bounded& x = inputs_[0];
   const Tensor error(x.value.shape(), DType::kFloat64), disorder(x.value.shape(), DType::kFloat64);
   reach_ = Tensor(x.value.shape(), DType::kFloat64);
@@ -120,7 +120,7 @@ std::vector<Bounded> ExactOp::quantizer_backward(const std::vector<Bounded>& d_o
     if (wanted[0]) result[0].error = d_y.error;
     return result;
   }
-  const auto& attributes = dynamic_cast<const quantize::FakeQuant&>(op_).attributes();
+  const auto& attributes = *op_.as<quantize::FakeQuant>();
   const quantize::GridOptions options = attributes.grid_options();
   const bool observes = !exact_.updates.empty();
   const Tensor& min = observes ? exact_.updates[0] : inputs_[1].value;

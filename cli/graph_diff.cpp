@@ -43,7 +43,7 @@ struct OwnNodes {
 /// "8 bits, last value, narrow, of conv1/weights", or the shape and the inputs of any other node.
 std::string details_of(const Node& node) {
   if (const auto* quantizer = node.as<quantize::FakeQuant>())
-    return concat(quantizer_text(quantizer->attributes()), ", of ", node.input(0).name());
+    return concat(quantizer_text(*quantizer), ", of ", node.input(0).name());
   std::vector<std::string> inputs;
   for (const Output& input : node.inputs()) inputs.push_back(input.name());
   return concat(node.output_specs()[0].shape, inputs.empty() ? "" : " of ", joined(inputs, ", "));

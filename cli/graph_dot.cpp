@@ -11,7 +11,7 @@
 
 #include "cli/quantizer_text.h"
 #include "core/error.h"
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 
 namespace miniqat::cli {
@@ -91,7 +91,7 @@ bool comes_from_placeholder(const Node& quantizer) {
 
 Role role_of(const Node& node) {
   if (const auto* quantizer = node.as<FakeQuant>()) {
-    const quantize::RangeKindTraits& kind = traits_of(quantizer->attributes().range);
+    const quantize::RangeKindTraits& kind = traits_of(quantizer->range);
     if (!kind.changes()) return Role::kFixedRange;
     if ((kind.follows_tensor() || kind.learned) && feeds_layer_weights(node)) return Role::kWeights;
     return comes_from_placeholder(node) ? Role::kInputQuantizer : Role::kActivations;
@@ -105,10 +105,10 @@ Role role_of(const Node& node) {
 /// (A frozen bias is one of two operands and has a gradient: it stays.)
 bool is_statistic(const Graph& graph, const Node& node) {
   const auto* variable = node.as<Variable>();
-  if (variable == nullptr || variable->attributes().trainable || node.uses().empty()) return false;
+  if (variable == nullptr || variable->trainable || node.uses().empty()) return false;
   if (node.output_specs()[0].shape.rank() > 1 || is_graph_output(graph, node)) return false;
   return std::ranges::all_of(node.uses(), [](const Use& use) {
-    const std::vector<int> no_gradient = use.node->op().traits().no_gradient;
+    const std::vector<int> no_gradient = inputs_without_gradient(use.node->op());
     return use.node->inputs().size() > 2 || std::ranges::find(no_gradient, use.input) != no_gradient.end();
   });
 }
@@ -145,7 +145,7 @@ std::string quantizer_label(const FakeQuantAttributes& attributes) {
 std::string label_of(const Node& node) {
   const std::string name = last_part(node.name());
   std::string label = escaped(name, true);
-  if (const auto* quantizer = node.as<FakeQuant>()) return label + quantizer_label(quantizer->attributes());
+  if (const auto* quantizer = node.as<FakeQuant>()) return label + quantizer_label(*quantizer);
   const bool plain = is_parameter(node) || node.as<Placeholder>() != nullptr;
   if (!plain && !says_type(name, node.type())) label += concat("\\n", node.type());
   if (node.output_specs().empty()) return label;

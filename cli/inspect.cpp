@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "quantize/quantization.h"
 #include "training/run_source.h"
@@ -35,7 +35,7 @@ struct InspectArguments {
 
 std::string note_of(const Node& node) {
   const auto* quantizer = node.as<quantize::FakeQuant>();
-  return quantizer == nullptr ? "" : quantizer_text(quantizer->attributes());
+  return quantizer == nullptr ? "" : quantizer_text(*quantizer);
 }
 
 std::string count_text(std::int64_t count) { return count == 0 ? "" : std::to_string(count); }
@@ -59,7 +59,7 @@ void print_table(const Graph& graph) {
   std::int64_t multiply_adds = 0;
   for (const Node* node : graph.topological_order()) {
     const auto* variable = node->as<Variable>();
-    const bool trainable = variable != nullptr && variable->attributes().trainable;
+    const bool trainable = variable != nullptr && variable->trainable;
     const std::int64_t own = trainable ? node->output_specs()[0].shape.elements() : 0;
     const std::int64_t work = multiply_adds_of(node->op(), node->input_specs());
     parameters += own;

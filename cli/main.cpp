@@ -15,6 +15,7 @@
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "core/suggest.h"
+#include "core/team.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"
@@ -47,6 +48,7 @@ constexpr const char* kEnvironment =
     "  MINIQAT_DATA_DIR            where data sets are, without --data-dir\n"
     "  MINIQAT_MAX_ISA             baseline, avx2 or avx512: the largest instruction set to use\n"
     "  MINIQAT_GUARD               after or before: a test mode that stops a node which writes past its memory\n"
+    "  MINIQAT_TEAM                own or openmp: whose threads compute; openmp's are slow beside other programs\n"
     "  OMP_NUM_THREADS             the threads without --threads, at most one a core";
 
 /// The text with long words of the command line shortened, which stand in it by themselves or as part of a path.
@@ -103,6 +105,7 @@ void refuse_empty_words(const std::vector<std::string>& words) {
 void check_environment() {
   as_usage(instruction_set);
   as_usage(guard);
+  as_usage(runs_in_openmp);
 }
 
 void add_commands(CLI::App& program) {

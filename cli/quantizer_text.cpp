@@ -35,9 +35,9 @@ bool is_graph_output(const Graph& graph, const Node& node) {
 
 bool is_range_only(const Graph& graph, const Node& node) {
   const auto* variable = node.as<Variable>();
-  const bool of_range = variable != nullptr ? !variable->attributes().trainable ||
-                                                  variable->attributes().update == VariableUpdateKind::kMultiplicative
-                                            : node.as<Constant>() != nullptr;
+  const bool of_range = variable != nullptr
+                            ? !variable->trainable || variable->update == VariableUpdateKind::kMultiplicative
+                            : node.as<Constant>() != nullptr;
   return of_range && !node.uses().empty() && !is_graph_output(graph, node) &&
          std::ranges::all_of(node.uses(), [](const Use& use) {
            return use.input > 0 && use.node->as<quantize::FakeQuant>() != nullptr;

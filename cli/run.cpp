@@ -18,7 +18,7 @@
 #include "core/counted.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/parallel.h"
 #include "core/quote.h"
@@ -88,7 +88,7 @@ RunRequest make_request(const Graph& graph, const RunArguments& arguments, const
   if (arguments.gradients_of.empty()) return request;
   request.gradients_of = graph.output_at(arguments.gradients_of);
   for (const Node* node : graph.nodes())
-    if (const auto* variable = node->as<Variable>(); variable != nullptr && variable->attributes().trainable)
+    if (const auto* variable = node->as<Variable>(); variable != nullptr && variable->trainable)
       request.gradient_targets.push_back(node->output());
   for (const auto& [output, tensor] : feeds)
     if (output.spec().dtype == DType::kFloat32) request.gradient_targets.push_back(output);

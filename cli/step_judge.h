@@ -1,14 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "cli/exact_step.h"
-#include "core/engine/step_observer.h"
+namespace miniqat {
+class Node;
+class StepObserver;
+}  // namespace miniqat
 
 namespace miniqat::cli {
 
@@ -33,49 +33,28 @@ struct StepFinding {
 /// producer and its last reader. What a step makes of a NaN or an infinity is not judged.
 ///
 ///   StepJudge judge;
-///   session.set_observer(&judge);
+///   session.set_observer(judge.observer());
 ///   session.train_step(...);
 ///   for (const StepFinding& finding : judge.findings()) ...
 ///
 /// For the fast backend only. Takes as long as several runs of the reference loops, and all tensors' memory.
-class StepJudge final : public StepObserver {
+class StepJudge {
  public:
-  ~StepJudge() override;
-
-  void begin(const Plan& plan) override;
-  void before(const Plan::ForwardStep& step) override;
-  void after(const Plan::ForwardStep& step) override;
-  void before(const Plan::BackwardStep& step) override;
-  void after(const Plan::BackwardStep& step) override;
-  void end(const Plan& plan) override;
+  StepJudge();
+  ~StepJudge();
+  /// For Session::set_observer; lives as long as the judge.
+  StepObserver* observer() const;
 
   /// Of all runs so far.
-  const std::vector<StepFinding>& findings() const { return findings_; }
-  std::int64_t steps() const { return steps_; }
+  const std::vector<StepFinding>& findings() const;
+  std::int64_t steps() const;
   /// Numbers that were compared, and those of them that might have been off by a tenth of their tensor's largest.
-  std::int64_t compared() const { return compared_; }
-  std::int64_t vague() const { return vague_; }
+  std::int64_t compared() const;
+  std::int64_t vague() const;
 
  private:
-  bool is_judged(const Plan::ForwardStep& step) const { return !unjudged_.contains(&step); }
-  void compare(const Plan::ForwardStep& step, const std::string& what, const Tensor& got, const Bounded& wanted);
-  void compare_sum(const Plan::ForwardStep& step, const Plan::BackwardStep& backward,
-                   const ExactStep::Gradient& gradient);
-  void expect_untouched(const Plan::ForwardStep* step, const Tensor* tensor, const std::string& what);
-  void note(const Plan::ForwardStep& step, std::string what, std::string difference);
-  const Plan::ForwardStep& forward_of(const Plan::BackwardStep& step) const;
-
-  std::map<const ForwardContext*, const Plan::ForwardStep*> steps_by_context_;
-  std::map<const Plan::ForwardStep*, std::unique_ptr<ExactStep>> exact_;
-  /// What was written last to each tensor, or found there first.
-  std::map<const Tensor*, Tensor> contents_;
-  /// Steps that were given something that is not finite.
-  std::set<const Plan::ForwardStep*> unjudged_;
-  std::vector<Bounded> d_outputs_;
-  std::vector<StepFinding> findings_;
-  std::int64_t steps_ = 0;
-  std::int64_t compared_ = 0;
-  std::int64_t vague_ = 0;
+  class Observer;
+  std::unique_ptr<Observer> observer_;
 };
 
 }  // namespace miniqat::cli

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/progress_line.h"
-#include "core/engine/plan_selection.h"
+#include "core/engine/delays.h"
 #include "training/run_observer.h"
 
 namespace miniqat::cli {

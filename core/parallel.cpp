@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/cpu_quota.h"
 #include "core/error.h"
+#include "core/team.h"
 
 #if defined(__SSE__)
 #include <xmmintrin.h>
@@ -56,37 +58,26 @@ int configured_count() {
   return requested != 0 ? requested : unrequested_count;
 }
 
-/// OpenMP keeps the thread count and the pool of workers, and the processor its denormal switches, separately for each
-/// thread that starts parallel regions.
+/// OpenMP keeps the thread count separately for each thread that starts parallel regions.
 struct Computing {
   /// ComputeScopes that are open.
   int depth = 0;
   /// What thread_count() is in them; 0 until somebody asks.
   int count = 0;
   /// Of before the outermost scope.
-  unsigned switches = 0;
   int omp_count = 0;
   int omp_dynamic = 0;
 };
 
 thread_local Computing computing;
 
-void switch_workers(int count, unsigned switches) {
-  if (count == 1 || omp_in_parallel()) return;
-#pragma omp parallel num_threads(count)
-  if (omp_get_thread_num() != 0) switch_denormals(switches);
-}
-
-/// Done when somebody asks for the thread count, since a scope around things that are never computed shall start no
-/// workers.
+/// oneDNN asks OpenMP for the thread count when it plans a primitive. Done when somebody asks us for it.
 void prepare_workers(int count) {
   computing.count = count;
   if (omp_in_parallel()) return;
   // A smaller team than promised, as OMP_DYNAMIC allows, would leave oneDNN's kernels waiting for ever for the rest.
   omp_set_dynamic(0);
   omp_set_num_threads(count);
-  // New workers inherit the switches from this thread, those that exist already must be told.
-  switch_workers(count, kDenormalSwitches);
 }
 
 }  // namespace
@@ -100,7 +91,7 @@ void set_thread_count(int count) {
 }
 
 int default_thread_count() {
-  const int cores = std::min({available_cores(), kMaxThreads, omp_get_thread_limit()});
+  const int cores = std::min({available_cores(), kMaxThreads, omp_get_thread_limit(), cores_of_quota(cpu_quota())});
   return std::min(cores, wanted_count(cores));
 }
 
@@ -116,14 +107,12 @@ FlushDenormals::~FlushDenormals() { switch_denormals(before_); }
 ComputeScope::ComputeScope() {
   if (computing.depth++ != 0) return;
   computing.count = 0;
-  computing.switches = flushed_.before();
   computing.omp_count = omp_get_max_threads();
   computing.omp_dynamic = omp_get_dynamic();
 }
 
 ComputeScope::~ComputeScope() {
   if (--computing.depth != 0 || computing.count == 0) return;
-  switch_workers(computing.count, computing.switches);
   computing.count = 0;
   if (omp_in_parallel()) return;
   omp_set_num_threads(computing.omp_count);
@@ -139,11 +128,12 @@ void parallel_for_ranges(std::int64_t n, std::int64_t grain, RangeBody call, con
     call(body, 0, n);
     return;
   }
-#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const FlushDenormals flushed;
-    call(body, n * part / parts, n * (part + 1) / parts);
-  }
+  // Workers take the switches of the thread that calls them.
+  const FlushDenormals flushed;
+  const auto run_part = [&](int part) { call(body, n * part / parts, n * (part + 1) / parts); };
+  run_in_team(
+      static_cast<int>(parts), [](void* erased, int part) { (*static_cast<decltype(run_part)*>(erased))(part); },
+      const_cast<void*>(static_cast<const void*>(&run_part)));
 }
 
 int available_cores() { return std::max(1, omp_get_num_procs()); }

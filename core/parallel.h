@@ -13,8 +13,9 @@ namespace miniqat {
 void set_thread_count(int count);
 /// Inside a ComputeScope always the same.
 int thread_count();
-/// What thread_count() is before anyone sets it: the available cores, or fewer when OMP_NUM_THREADS says so. A value of
-/// OMP_NUM_THREADS that is no thread count is ignored; OpenMP's library warns of it.
+/// What thread_count() is before anyone sets it: the available cores, or fewer when a cgroup's CPU quota (rounded up;
+/// core/cpu_quota.h) or OMP_NUM_THREADS says so. A value of OMP_NUM_THREADS that is no thread count is ignored;
+/// OpenMP's library warns of it.
 int default_thread_count();
 /// The cores that this process may use.
 int available_cores();
@@ -35,10 +36,10 @@ class FlushDenormals {
   unsigned before_;
 };
 
-/// While one lives, the calling thread computes: it and its OpenMP workers flush denormals to zero, thread_count()
-/// stays as it is, and OpenMP's own settings fit it. At the end all this is for the thread as it was before. Every run
-/// of a session opens one; scopes nest, and an inner one costs nothing, so a program that does many short runs may open
-/// one around them all. Ends in the thread in which it began.
+/// While one lives, the calling thread computes: it and its workers (core/team.h) flush denormals to zero,
+/// thread_count() stays as it is, and OpenMP's own settings fit it. At the end all this is for the thread as it was
+/// before. Every run of a session opens one; scopes nest, and an inner one costs nothing, so a program that does many
+/// short runs may open one around them all. Ends in the thread in which it began.
 class ComputeScope {
  public:
   ComputeScope();
@@ -55,8 +56,8 @@ using RangeBody = void (*)(const void* body, std::int64_t begin, std::int64_t en
 void parallel_for_ranges(std::int64_t n, std::int64_t grain, RangeBody call, const void* body);
 
 /// Calls body(begin, end) over [0, n), cut into at most thread_count() contiguous ranges of at least `grain` elements.
-/// The cut depends on n, grain and the thread count only, so runs repeat bitwise. Denormals are flushed meanwhile. body
-/// must not throw.
+/// The cut depends on n, grain and the thread count only, not on which threads come, so runs repeat bitwise. Denormals
+/// are flushed meanwhile. Throws what body throws in the lowest of the ranges, after all have ended.
 template <class Body>
 void parallel_for(std::int64_t n, std::int64_t grain, const Body& body) {
   parallel_for_ranges(

@@ -8,12 +8,38 @@
 #include "core/float_range.h"
 #include "core/graph/graph.h"
 #include "core/graph/node_check.h"
+#include "core/graph/op_interfaces.h"
 #include "core/window.h"
 #include "layers/chain/chain.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/reference/batch_norm.h"
 
 namespace miniqat::layers {
+
+class BatchNormOp final : public OpOf<BatchNorm>,
+                          public SavesForBackward,
+                          public ChangesLater,
+                          public TakesShortcuts,
+                          public FusesWithNext {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
+  std::optional<std::int64_t> freeze_delay() const override;
+  std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
+  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+
+ private:
+  bool uses_batch(const ForwardContext& context) const {
+    return context.training && attributes_.is_training && !context.frozen;
+  }
+};
+
 namespace {
 
 /// x seen as [rows, channels].
@@ -80,7 +106,9 @@ void BatchNormAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("folds_late", folds_late);
 }
 
-std::vector<TensorSpec> BatchNorm::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> BatchNorm::make(const Attributes& attributes) { return std::make_shared<BatchNormOp>(attributes); }
+
+std::vector<TensorSpec> BatchNormOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 5);
   require_float(inputs);
   require_elements(inputs);
@@ -99,7 +127,7 @@ std::vector<TensorSpec> BatchNorm::infer(std::span<const TensorSpec> inputs) con
   return {{x}, {Shape{x.channels()}}, {Shape{x.channels()}}};
 }
 
-OpTraits BatchNorm::traits() const {
+OpTraits BatchNormOp::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 1};
   traits.gradient_over_input = 0;
@@ -109,18 +137,18 @@ OpTraits BatchNorm::traits() const {
   return traits;
 }
 
-std::vector<TensorSpec> BatchNorm::saved(std::span<const TensorSpec> inputs) const {
+std::vector<TensorSpec> BatchNormOp::saved(std::span<const TensorSpec> inputs) const {
   return as_chain(attributes_).saved(inputs);
 }
 
-std::optional<std::int64_t> BatchNorm::freeze_delay() const {
+std::optional<std::int64_t> BatchNormOp::freeze_delay() const {
   const bool freezes = attributes_.is_training && attributes_.freeze_delay >= 0;
   return freezes ? std::optional(attributes_.freeze_delay) : std::nullopt;
 }
 
 /// Outputs 1 and 2 are copies of the moving statistics unless they come from the batch: whoever reads only these needs
 /// neither this op nor its x.
-std::vector<Shortcut> BatchNorm::shortcuts(const Node& self, const Phase& phase) const {
+std::vector<Shortcut> BatchNormOp::shortcuts(const Node& self, const Phase& phase) const {
   const std::optional<std::int64_t> freeze = freeze_delay();
   if (phase.training && attributes_.is_training && !(freeze && phase.quantization_step >= *freeze)) return {};
   std::vector<Shortcut> shortcuts;
@@ -129,15 +157,15 @@ std::vector<Shortcut> BatchNorm::shortcuts(const Node& self, const Phase& phase)
   return shortcuts;
 }
 
-std::optional<Fusion> BatchNorm::fuse(const Node& self, const FusionScope& scope) const {
+std::optional<Fusion> BatchNormOp::fuse(const Node& self, const FusionScope& scope) const {
   return fuse_chain(self, scope);
 }
 
-void BatchNorm::forward(const ForwardContext& context) const { as_chain(attributes_).forward(context); }
+void BatchNormOp::forward(const ForwardContext& context) const { as_chain(attributes_).forward(context); }
 
-void BatchNorm::backward(const BackwardContext& context) const { as_chain(attributes_).backward(context); }
+void BatchNormOp::backward(const BackwardContext& context) const { as_chain(attributes_).backward(context); }
 
-void BatchNorm::reference_forward(const ForwardContext& context) const {
+void BatchNormOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   const auto [rows, channels] = Extents(x.shape());
   with_float_type(x, [&]<class T>(T) {
@@ -154,7 +182,7 @@ void BatchNorm::reference_forward(const ForwardContext& context) const {
   });
 }
 
-void BatchNorm::reference_backward(const BackwardContext& context) const {
+void BatchNormOp::reference_backward(const BackwardContext& context) const {
   const Tensor& x = context.forward->input(0);
   const auto [rows, channels] = Extents(x.shape());
   const Tensor d_y = context.d_outputs[0] != nullptr ? *context.d_outputs[0] : Tensor(x.spec());
@@ -177,8 +205,7 @@ void BatchNorm::reference_backward(const BackwardContext& context) const {
 
 Output batch_norm(Graph& graph, const std::string& name, Output x, Output gamma, Output beta, Output moving_mean,
                   Output moving_variance, const BatchNormAttributes& attributes) {
-  return graph.add(name, std::make_unique<BatchNorm>(attributes), {x, gamma, beta, moving_mean, moving_variance})
-      .output();
+  return graph.add(name, BatchNorm::make(attributes), {x, gamma, beta, moving_mean, moving_variance}).output();
 }
 
 }  // namespace miniqat::layers

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op_interfaces.h"
 
 namespace miniqat::layers {
 
@@ -30,36 +29,10 @@ struct BatchNormAttributes {
 /// where the op trains. Outputs 0 y like x, 1 mean [c], 2 variance [c]: in a training step those of the batch (the
 /// variance biased, divided by n), which also go into the moving statistics (the variance unbiased, divided by n - 1);
 /// otherwise (evaluation, or frozen) the moving ones. All three outputs have gradients.
-class BatchNorm final : public Op,
-                        public SavesForBackward,
-                        public ChangesLater,
-                        public TakesShortcuts,
-                        public FusesWithNext {
- public:
-  BatchNorm() = default;
-  explicit BatchNorm(const BatchNormAttributes& attributes) : attributes_(attributes) {}
-  const BatchNormAttributes& attributes() const { return attributes_; }
-
-  std::string_view type() const override { return "BatchNorm"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<BatchNorm>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
-  std::optional<std::int64_t> freeze_delay() const override;
-  std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
-  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-
- private:
-  bool uses_batch(const ForwardContext& context) const {
-    return context.training && attributes_.is_training && !context.frozen;
-  }
-
-  BatchNormAttributes attributes_;
+struct BatchNorm {
+  static constexpr std::string_view kType = "BatchNorm";
+  using Attributes = BatchNormAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 /// Returns y; mean and variance are outputs 1 and 2 of its node.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/graph/node_check.h"
+#include "core/graph/op_interfaces.h"
 #include "core/kernels/scratch.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/kernels/broadcast.h"
@@ -10,6 +11,19 @@
 #include "layers/reference/bias_add.h"
 
 namespace miniqat::layers {
+
+class BiasAddOp final : public OpOf<BiasAdd>, public FusesWithNext {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
 namespace {
 
 /// sums[c] += sum of d[r, c]. Adds in float over short blocks (fast, and exact enough when short) and in double across
@@ -38,7 +52,9 @@ void add_columns(const float* d, std::int64_t rows, std::int64_t channels, doubl
 
 }  // namespace
 
-std::vector<TensorSpec> BiasAdd::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> BiasAdd::make(const Attributes& attributes) { return std::make_shared<BiasAddOp>(attributes); }
+
+std::vector<TensorSpec> BiasAddOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 2);
   require_float(inputs);
   require_rank(inputs, 1, 1, "bias");
@@ -50,18 +66,18 @@ std::vector<TensorSpec> BiasAdd::infer(std::span<const TensorSpec> inputs) const
   return {inputs[0]};
 }
 
-OpTraits BiasAdd::traits() const {
+OpTraits BiasAddOp::traits() const {
   OpTraits traits;
   traits.forward_in_place = true;
   traits.backward_in_place = true;
   return traits;
 }
 
-std::optional<Fusion> BiasAdd::fuse(const Node& self, const FusionScope& scope) const {
+std::optional<Fusion> BiasAddOp::fuse(const Node& self, const FusionScope& scope) const {
   return fuse_chain(self, scope);
 }
 
-void BiasAdd::forward(const ForwardContext& context) const {
+void BiasAddOp::forward(const ForwardContext& context) const {
   const Tensor& input = context.input(0);
   const std::int64_t channels = input.shape().channels();
   const float* x = input.data<float>();
@@ -77,7 +93,7 @@ void BiasAdd::forward(const ForwardContext& context) const {
   });
 }
 
-void BiasAdd::backward(const BackwardContext& context) const {
+void BiasAddOp::backward(const BackwardContext& context) const {
   const Tensor& d_y = *context.d_outputs[0];
   if (Tensor* d_bias = context.d_inputs[1]) {
     const std::int64_t channels = d_bias->elements();
@@ -93,7 +109,7 @@ void BiasAdd::backward(const BackwardContext& context) const {
   if (Tensor* d_x = context.d_inputs[0]) copy_elements(d_y, *d_x);
 }
 
-void BiasAdd::reference_forward(const ForwardContext& context) const {
+void BiasAddOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   with_float_type(x, [&](auto zero) {
     using T = decltype(zero);
@@ -102,7 +118,7 @@ void BiasAdd::reference_forward(const ForwardContext& context) const {
   });
 }
 
-void BiasAdd::reference_backward(const BackwardContext& context) const {
+void BiasAddOp::reference_backward(const BackwardContext& context) const {
   const Tensor& d_y = *context.d_outputs[0];
   if (Tensor* d_bias = context.d_inputs[1]) {
     with_float_type(d_y, [&](auto zero) {
@@ -114,7 +130,7 @@ void BiasAdd::reference_backward(const BackwardContext& context) const {
 }
 
 Output bias_add(Graph& graph, const std::string& name, Output x, Output bias) {
-  return graph.add(name, std::make_unique<BiasAdd>(), {x, bias}).output();
+  return graph.add(name, BiasAdd::make(), {x, bias}).output();
 }
 
 }  // namespace miniqat::layers

@@ -3,10 +3,22 @@
 #include <algorithm>
 
 #include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/concat.h"
 
 namespace miniqat::layers {
+
+class ConcatOp final : public OpOf<Concat> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
 namespace {
 
 using reference::ConcatPart;
@@ -50,7 +62,9 @@ void for_each_run(const ConcatPart& part, const Body& body) {
 
 void ConcatAttributes::visit(AttributeVisitor& visitor) { visitor.field("axis", axis); }
 
-std::vector<TensorSpec> Concat::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> Concat::make(const Attributes& attributes) { return std::make_shared<ConcatOp>(attributes); }
+
+std::vector<TensorSpec> ConcatOp::infer(std::span<const TensorSpec> inputs) const {
   if (inputs.empty()) fail("takes at least one input, none is given");
   require_float(inputs);
   const Shape& first = inputs[0].shape;
@@ -69,7 +83,7 @@ std::vector<TensorSpec> Concat::infer(std::span<const TensorSpec> inputs) const 
   return {{Shape(extents), DType::kFloat32}};
 }
 
-void Concat::forward(const ForwardContext& context) const {
+void ConcatOp::forward(const ForwardContext& context) const {
   Parts parts(context.output(0).shape(), attributes_.axis);
   float* y = context.output(0).data<float>();
   for (const Tensor* input : context.inputs) {
@@ -79,7 +93,7 @@ void Concat::forward(const ForwardContext& context) const {
   }
 }
 
-void Concat::backward(const BackwardContext& context) const {
+void ConcatOp::backward(const BackwardContext& context) const {
   Parts parts(context.d_outputs[0]->shape(), attributes_.axis);
   const float* d_y = context.d_outputs[0]->data<float>();
   for (std::size_t k = 0; k < context.d_inputs.size(); ++k) {
@@ -92,14 +106,14 @@ void Concat::backward(const BackwardContext& context) const {
   }
 }
 
-void Concat::reference_forward(const ForwardContext& context) const {
+void ConcatOp::reference_forward(const ForwardContext& context) const {
   const Tensor& y = context.output(0);
   Parts parts(y.shape(), attributes_.axis);
   for (const Tensor* x : context.inputs)
     with_float_type(y, [&]<class T>(T) { reference::concat(parts.next(x->shape()), x->data<T>(), y.data<T>()); });
 }
 
-void Concat::reference_backward(const BackwardContext& context) const {
+void ConcatOp::reference_backward(const BackwardContext& context) const {
   const Tensor& d_y = *context.d_outputs[0];
   Parts parts(d_y.shape(), attributes_.axis);
   for (std::size_t k = 0; k < context.d_inputs.size(); ++k) {
@@ -110,7 +124,7 @@ void Concat::reference_backward(const BackwardContext& context) const {
 }
 
 Output concat(Graph& graph, const std::string& name, std::vector<Output> inputs, const ConcatAttributes& attributes) {
-  return graph.add(name, std::make_unique<Concat>(attributes), std::move(inputs)).output();
+  return graph.add(name, Concat::make(attributes), std::move(inputs)).output();
 }
 
 }  // namespace miniqat::layers

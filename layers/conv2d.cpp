@@ -4,12 +4,25 @@
 
 #include "core/error.h"
 #include "core/graph/node_check.h"
+#include "core/graph/op_interfaces.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn.h"
 #include "layers/kernels/direct_convolution.h"
 #include "layers/reference/conv2d.h"
 
 namespace miniqat::layers {
+
+class Conv2dOp final : public OpOf<Conv2d>, public MultipliesAndAdds {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
 
 void Conv2dAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("strides", strides);
@@ -174,30 +187,32 @@ void convolution_backward_filter(const BackwardContext& context, const Conv2dAtt
     onednn::convolve_backward_filter(convolution, x.data<float>(), d_y, d_filter->data<float>());
 }
 
-std::vector<TensorSpec> Conv2d::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> Conv2d::make(const Attributes& attributes) { return std::make_shared<Conv2dOp>(attributes); }
+
+std::vector<TensorSpec> Conv2dOp::infer(std::span<const TensorSpec> inputs) const {
   return infer_convolution(inputs, attributes_, false);
 }
 
-OpTraits Conv2d::traits() const {
+OpTraits Conv2dOp::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 1};
   traits.gradient_over_input = 1;
   return traits;
 }
 
-std::int64_t Conv2d::multiply_adds(std::span<const TensorSpec> inputs) const {
+std::int64_t Conv2dOp::multiply_adds(std::span<const TensorSpec> inputs) const {
   const Shape& filter = inputs[1].shape;
   return infer(inputs)[0].shape.elements() * filter[0] * filter[1] * filter[2];
 }
 
-void Conv2d::forward(const ForwardContext& context) const { convolution_forward(context, attributes_, false); }
+void Conv2dOp::forward(const ForwardContext& context) const { convolution_forward(context, attributes_, false); }
 
-void Conv2d::backward(const BackwardContext& context) const {
+void Conv2dOp::backward(const BackwardContext& context) const {
   convolution_backward_input(context, attributes_, false);
   convolution_backward_filter(context, attributes_, false);
 }
 
-void Conv2d::reference_forward(const ForwardContext& context) const {
+void Conv2dOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   const Tensor& filter = context.input(1);
   const Tensor& y = context.output(0);
@@ -207,7 +222,7 @@ void Conv2d::reference_forward(const ForwardContext& context) const {
   });
 }
 
-void Conv2d::reference_backward(const BackwardContext& context) const {
+void Conv2dOp::reference_backward(const BackwardContext& context) const {
   const Tensor& x = context.forward->input(0);
   const Tensor& filter = context.forward->input(1);
   const Tensor& d_y = *context.d_outputs[0];
@@ -223,7 +238,7 @@ void Conv2d::reference_backward(const BackwardContext& context) const {
 }
 
 Output conv2d(Graph& graph, const std::string& name, Output x, Output filter, const Conv2dAttributes& attributes) {
-  return graph.add(name, std::make_unique<Conv2d>(attributes), {x, filter}).output();
+  return graph.add(name, Conv2d::make(attributes), {x, filter}).output();
 }
 
 }  // namespace miniqat::layers

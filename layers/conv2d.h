@@ -5,8 +5,12 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op_interfaces.h"
 #include "core/window.h"
+
+namespace miniqat {
+struct BackwardContext;
+struct ForwardContext;
+}  // namespace miniqat
 
 namespace miniqat::layers {
 
@@ -24,25 +28,10 @@ struct Conv2dAttributes {
 /// Inputs x [n, h, w, in] and filter [kh, kw, in, out]; output [n, oh, ow, out], all float32:
 ///   y[n, oy, ox, o] = sum over ky, kx, i of x[n, oy*stride - pad + ky*dilation, ox*stride - pad + kx*dilation, i]
 ///                                           * filter[ky, kx, i, o].
-class Conv2d final : public Op, public MultipliesAndAdds {
- public:
-  Conv2d() = default;
-  explicit Conv2d(const Conv2dAttributes& attributes) : attributes_(attributes) {}
-  const Conv2dAttributes& attributes() const { return attributes_; }
-
-  std::string_view type() const override { return "Conv2D"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<Conv2d>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-
- private:
-  Conv2dAttributes attributes_;
+struct Conv2d {
+  static constexpr std::string_view kType = "Conv2D";
+  using Attributes = Conv2dAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 /// The window that a filter [kh, kw, ...] lays over images [n, h, w, c]. Throws what slide() throws.

@@ -1,10 +1,24 @@
 #include "layers/depthwise_conv2d.h"
 
+#include "core/graph/op_interfaces.h"
 #include "core/kernels/instruction_set.h"
 #include "layers/kernels/depthwise_kernels.h"
 #include "layers/reference/depthwise_conv2d.h"
 
 namespace miniqat::layers {
+
+class DepthwiseConv2dOp final : public OpOf<DepthwiseConv2d>, public MultipliesAndAdds {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
 namespace {
 
 // Which kernels are faster was measured, ours or oneDNN's (whose grouped convolutions also take several filters a
@@ -28,25 +42,31 @@ bool has_faster_filter_gradient(const Shape& filter, const Window2d& window) {
 
 }  // namespace
 
-std::vector<TensorSpec> DepthwiseConv2d::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> DepthwiseConv2d::make(const Attributes& attributes) {
+  return std::make_shared<DepthwiseConv2dOp>(attributes);
+}
+
+std::vector<TensorSpec> DepthwiseConv2dOp::infer(std::span<const TensorSpec> inputs) const {
   return infer_convolution(inputs, attributes_, true);
 }
 
-OpTraits DepthwiseConv2d::traits() const {
+OpTraits DepthwiseConv2dOp::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 1};
   traits.gradient_over_input = 1;
   return traits;
 }
 
-std::int64_t DepthwiseConv2d::multiply_adds(std::span<const TensorSpec> inputs) const {
+std::int64_t DepthwiseConv2dOp::multiply_adds(std::span<const TensorSpec> inputs) const {
   const Shape& filter = inputs[1].shape;
   return infer(inputs)[0].shape.elements() * filter[0] * filter[1];
 }
 
-void DepthwiseConv2d::forward(const ForwardContext& context) const { convolution_forward(context, attributes_, true); }
+void DepthwiseConv2dOp::forward(const ForwardContext& context) const {
+  convolution_forward(context, attributes_, true);
+}
 
-void DepthwiseConv2d::backward(const BackwardContext& context) const {
+void DepthwiseConv2dOp::backward(const BackwardContext& context) const {
   const Tensor& x = context.forward->input(0);
   const Tensor& filter = context.forward->input(1);
   const Window2d window = window_of(x.shape(), filter.shape(), attributes_);
@@ -63,7 +83,7 @@ void DepthwiseConv2d::backward(const BackwardContext& context) const {
     convolution_backward_filter(context, attributes_, true);
 }
 
-void DepthwiseConv2d::reference_forward(const ForwardContext& context) const {
+void DepthwiseConv2dOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   const Tensor& filter = context.input(1);
   const Tensor& y = context.output(0);
@@ -73,7 +93,7 @@ void DepthwiseConv2d::reference_forward(const ForwardContext& context) const {
   });
 }
 
-void DepthwiseConv2d::reference_backward(const BackwardContext& context) const {
+void DepthwiseConv2dOp::reference_backward(const BackwardContext& context) const {
   const Tensor& x = context.forward->input(0);
   const Tensor& filter = context.forward->input(1);
   const Tensor& d_y = *context.d_outputs[0];
@@ -90,7 +110,7 @@ void DepthwiseConv2d::reference_backward(const BackwardContext& context) const {
 
 Output depthwise_conv2d(Graph& graph, const std::string& name, Output x, Output filter,
                         const DepthwiseConv2dAttributes& attributes) {
-  return graph.add(name, std::make_unique<DepthwiseConv2d>(attributes), {x, filter}).output();
+  return graph.add(name, DepthwiseConv2d::make(attributes), {x, filter}).output();
 }
 
 }  // namespace miniqat::layers

@@ -4,24 +4,50 @@
 #include <type_traits>
 
 #include "core/graph/node_check.h"
+#include "core/graph/op_interfaces.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/kernels/broadcast.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/elementwise.h"
 
 namespace miniqat::layers {
+
+template <class Kind>
+class BinaryOp final : public OpOf<Kind>, public FusesWithNext {
+ public:
+  using OpOf<Kind>::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
+template <class Kind>
+class UnaryOp final : public OpOf<Kind> {
+ public:
+  using OpOf<Kind>::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
 /// Named, because the templates below, which others know, are made of it.
 namespace elementwise {
 
 // The fast rules. Where the output y gives the gradient more cheaply than the inputs do, they read y: then the forward
 // pass may write over its input.
 
-template <BinaryKind kind>
+template <class Kind>
 struct BinaryRule;
 
 template <>
-struct BinaryRule<BinaryKind::kAdd> {
-  static constexpr std::string_view kName = "Add";
+struct BinaryRule<Add> {
   using Reference = reference::AddRule;
   static float value(float a, float b) { return a + b; }
   static float d_a(float d, float, float, float) { return d; }
@@ -29,8 +55,7 @@ struct BinaryRule<BinaryKind::kAdd> {
 };
 
 template <>
-struct BinaryRule<BinaryKind::kSub> {
-  static constexpr std::string_view kName = "Sub";
+struct BinaryRule<Sub> {
   using Reference = reference::SubRule;
   static float value(float a, float b) { return a - b; }
   static float d_a(float d, float, float, float) { return d; }
@@ -38,8 +63,7 @@ struct BinaryRule<BinaryKind::kSub> {
 };
 
 template <>
-struct BinaryRule<BinaryKind::kMul> {
-  static constexpr std::string_view kName = "Mul";
+struct BinaryRule<Mul> {
   using Reference = reference::MulRule;
   static float value(float a, float b) { return a * b; }
   static float d_a(float d, float, float b, float) { return d * b; }
@@ -47,20 +71,18 @@ struct BinaryRule<BinaryKind::kMul> {
 };
 
 template <>
-struct BinaryRule<BinaryKind::kDiv> {
-  static constexpr std::string_view kName = "Div";
+struct BinaryRule<Div> {
   using Reference = reference::DivRule;
   static float value(float a, float b) { return a / b; }
   static float d_a(float d, float, float b, float) { return d / b; }
   static float d_b(float d, float, float b, float y) { return -d * y / b; }
 };
 
-template <UnaryKind kind>
+template <class Kind>
 struct UnaryRule;
 
 template <>
-struct UnaryRule<UnaryKind::kRsqrt> {
-  static constexpr std::string_view kName = "Rsqrt";
+struct UnaryRule<Rsqrt> {
   using Reference = reference::RsqrtRule;
   static constexpr bool kReadsOutput = true;
   static float value(float x) { return 1 / std::sqrt(x); }
@@ -68,8 +90,7 @@ struct UnaryRule<UnaryKind::kRsqrt> {
 };
 
 template <>
-struct UnaryRule<UnaryKind::kReciprocal> {
-  static constexpr std::string_view kName = "Reciprocal";
+struct UnaryRule<Reciprocal> {
   using Reference = reference::ReciprocalRule;
   static constexpr bool kReadsOutput = true;
   static float value(float x) { return 1 / x; }
@@ -77,8 +98,7 @@ struct UnaryRule<UnaryKind::kReciprocal> {
 };
 
 template <>
-struct UnaryRule<UnaryKind::kSquare> {
-  static constexpr std::string_view kName = "Square";
+struct UnaryRule<Square> {
   using Reference = reference::SquareRule;
   static constexpr bool kReadsOutput = false;
   static float value(float x) { return x * x; }
@@ -140,39 +160,34 @@ void stretched_gradient(const BroadcastLoop& loop, const GradientSource& from, c
 
 using namespace elementwise;
 
-template <BinaryKind kind>
-std::string_view BinaryOp<kind>::type() const {
-  return BinaryRule<kind>::kName;
-}
-
-template <BinaryKind kind>
-std::vector<TensorSpec> BinaryOp<kind>::infer(std::span<const TensorSpec> inputs) const {
+template <class Kind>
+std::vector<TensorSpec> BinaryOp<Kind>::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 2);
   require_float(inputs);
   return {{broadcast_shapes(inputs[0].shape, inputs[1].shape), DType::kFloat32}};
 }
 
-template <BinaryKind kind>
-OpTraits BinaryOp<kind>::traits() const {
+template <class Kind>
+OpTraits BinaryOp<Kind>::traits() const {
   OpTraits traits;
   traits.forward_in_place = true;
   traits.backward_in_place = true;
-  if constexpr (kind == BinaryKind::kMul) traits.backward_inputs = {0, 1};
-  if constexpr (kind == BinaryKind::kDiv) {
+  if constexpr (std::is_same_v<Kind, Mul>) traits.backward_inputs = {0, 1};
+  if constexpr (std::is_same_v<Kind, Div>) {
     traits.backward_inputs = {1};
     traits.backward_outputs = {0};
   }
   return traits;
 }
 
-template <BinaryKind kind>
-std::optional<Fusion> BinaryOp<kind>::fuse(const Node& self, const FusionScope& scope) const {
-  if constexpr (kind == BinaryKind::kAdd || kind == BinaryKind::kMul) return fuse_chain(self, scope);
+template <class Kind>
+std::optional<Fusion> BinaryOp<Kind>::fuse(const Node& self, const FusionScope& scope) const {
+  if constexpr (std::is_same_v<Kind, Add> || std::is_same_v<Kind, Mul>) return fuse_chain(self, scope);
   return std::nullopt;
 }
 
-template <BinaryKind kind>
-void BinaryOp<kind>::forward(const ForwardContext& context) const {
+template <class Kind>
+void BinaryOp<Kind>::forward(const ForwardContext& context) const {
   const BroadcastLoop loop(context.input(0).shape(), context.input(1).shape());
   const float* left = context.input(0).data<float>();
   const float* right = context.input(1).data<float>();
@@ -182,15 +197,15 @@ void BinaryOp<kind>::forward(const ForwardContext& context) const {
       loop.stretches(begin, end, [&](std::int64_t i, std::int64_t a, std::int64_t b, std::int64_t length) {
 #pragma omp simd
         for (std::int64_t k = 0; k < length; ++k)
-          y[i + k] = BinaryRule<kind>::value(left[a + k * a_step], right[b + k * b_step]);
+          y[i + k] = BinaryRule<Kind>::value(left[a + k * a_step], right[b + k * b_step]);
       });
     });
   });
 }
 
-template <BinaryKind kind>
-void BinaryOp<kind>::backward(const BackwardContext& context) const {
-  using Rule = BinaryRule<kind>;
+template <class Kind>
+void BinaryOp<Kind>::backward(const BackwardContext& context) const {
+  using Rule = BinaryRule<Kind>;
   const ForwardContext& forward = *context.forward;
   const BroadcastLoop loop(forward.input(0).shape(), forward.input(1).shape());
   const GradientSource from = {context.d_outputs[0]->data<float>(), forward.input(0).data<float>(),
@@ -208,9 +223,9 @@ void BinaryOp<kind>::backward(const BackwardContext& context) const {
     compute(*d_a, true, [](float d, float a, float b, float y) { return Rule::d_a(d, a, b, y); });
 }
 
-template <BinaryKind kind>
-void BinaryOp<kind>::reference_forward(const ForwardContext& context) const {
-  using Rule = typename BinaryRule<kind>::Reference;
+template <class Kind>
+void BinaryOp<Kind>::reference_forward(const ForwardContext& context) const {
+  using Rule = typename BinaryRule<Kind>::Reference;
   const Tensor& y = context.output(0);
   with_float_type(y, [&](auto zero) {
     using T = decltype(zero);
@@ -220,9 +235,9 @@ void BinaryOp<kind>::reference_forward(const ForwardContext& context) const {
   });
 }
 
-template <BinaryKind kind>
-void BinaryOp<kind>::reference_backward(const BackwardContext& context) const {
-  using Rule = typename BinaryRule<kind>::Reference;
+template <class Kind>
+void BinaryOp<Kind>::reference_backward(const BackwardContext& context) const {
+  using Rule = typename BinaryRule<Kind>::Reference;
   const Tensor& left = context.forward->input(0);
   const Tensor& right = context.forward->input(1);
   const Tensor& d_y = *context.d_outputs[0];
@@ -241,96 +256,95 @@ void BinaryOp<kind>::reference_backward(const BackwardContext& context) const {
   });
 }
 
-template <UnaryKind kind>
-std::string_view UnaryOp<kind>::type() const {
-  return UnaryRule<kind>::kName;
-}
-
-template <UnaryKind kind>
-std::vector<TensorSpec> UnaryOp<kind>::infer(std::span<const TensorSpec> inputs) const {
+template <class Kind>
+std::vector<TensorSpec> UnaryOp<Kind>::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 1);
   require_float(inputs);
   return {inputs[0]};
 }
 
-template <UnaryKind kind>
-OpTraits UnaryOp<kind>::traits() const {
+template <class Kind>
+OpTraits UnaryOp<Kind>::traits() const {
   OpTraits traits;
   traits.forward_in_place = true;
   traits.backward_in_place = true;
-  (UnaryRule<kind>::kReadsOutput ? traits.backward_outputs : traits.backward_inputs) = {0};
+  (UnaryRule<Kind>::kReadsOutput ? traits.backward_outputs : traits.backward_inputs) = {0};
   return traits;
 }
 
-template <UnaryKind kind>
-void UnaryOp<kind>::forward(const ForwardContext& context) const {
-  pointwise(context.input(0), context.output(0), [](float x) { return UnaryRule<kind>::value(x); });
+template <class Kind>
+void UnaryOp<Kind>::forward(const ForwardContext& context) const {
+  pointwise(context.input(0), context.output(0), [](float x) { return UnaryRule<Kind>::value(x); });
 }
 
-template <UnaryKind kind>
-void UnaryOp<kind>::backward(const BackwardContext& context) const {
-  using Rule = UnaryRule<kind>;
+template <class Kind>
+void UnaryOp<Kind>::backward(const BackwardContext& context) const {
+  using Rule = UnaryRule<Kind>;
   if (!context.d_inputs[0]) return;
   const Tensor& value = Rule::kReadsOutput ? context.forward->output(0) : context.forward->input(0);
   pointwise(*context.d_outputs[0], value, *context.d_inputs[0], [](float d, float v) { return Rule::d_x(d, v); });
 }
 
-template <UnaryKind kind>
-void UnaryOp<kind>::reference_forward(const ForwardContext& context) const {
+template <class Kind>
+void UnaryOp<Kind>::reference_forward(const ForwardContext& context) const {
   with_float_type(context.input(0), [&](auto zero) {
     using T = decltype(zero);
     const std::span<const T> x = context.input(0).values<T>();
     T* y = context.output(0).data<T>();
-    for (std::size_t i = 0; i < x.size(); ++i) y[i] = UnaryRule<kind>::Reference::value(x[i]);
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = UnaryRule<Kind>::Reference::value(x[i]);
   });
 }
 
-template <UnaryKind kind>
-void UnaryOp<kind>::reference_backward(const BackwardContext& context) const {
+template <class Kind>
+void UnaryOp<Kind>::reference_backward(const BackwardContext& context) const {
   if (!context.d_inputs[0]) return;
   with_float_type(*context.d_outputs[0], [&](auto zero) {
     using T = decltype(zero);
     const std::span<const T> x = context.forward->input(0).values<T>();
     const T* d_y = context.d_outputs[0]->data<T>();
     T* d_x = context.d_inputs[0]->data<T>();
-    for (std::size_t i = 0; i < x.size(); ++i) d_x[i] = UnaryRule<kind>::Reference::d_x(d_y[i], x[i]);
+    for (std::size_t i = 0; i < x.size(); ++i) d_x[i] = UnaryRule<Kind>::Reference::d_x(d_y[i], x[i]);
   });
 }
 
-template class BinaryOp<BinaryKind::kAdd>;
-template class BinaryOp<BinaryKind::kSub>;
-template class BinaryOp<BinaryKind::kMul>;
-template class BinaryOp<BinaryKind::kDiv>;
-template class UnaryOp<UnaryKind::kRsqrt>;
-template class UnaryOp<UnaryKind::kReciprocal>;
-template class UnaryOp<UnaryKind::kSquare>;
+std::shared_ptr<Op> Add::make(const Attributes& attributes) { return std::make_shared<BinaryOp<Add>>(attributes); }
 
 Output add(Graph& graph, const std::string& name, Output a, Output b) {
-  return graph.add(name, std::make_unique<Add>(), {a, b}).output();
+  return graph.add(name, Add::make(), {a, b}).output();
 }
+
+std::shared_ptr<Op> Sub::make(const Attributes& attributes) { return std::make_shared<BinaryOp<Sub>>(attributes); }
 
 Output sub(Graph& graph, const std::string& name, Output a, Output b) {
-  return graph.add(name, std::make_unique<Sub>(), {a, b}).output();
+  return graph.add(name, Sub::make(), {a, b}).output();
 }
+
+std::shared_ptr<Op> Mul::make(const Attributes& attributes) { return std::make_shared<BinaryOp<Mul>>(attributes); }
 
 Output mul(Graph& graph, const std::string& name, Output a, Output b) {
-  return graph.add(name, std::make_unique<Mul>(), {a, b}).output();
+  return graph.add(name, Mul::make(), {a, b}).output();
 }
+
+std::shared_ptr<Op> Div::make(const Attributes& attributes) { return std::make_shared<BinaryOp<Div>>(attributes); }
 
 Output div(Graph& graph, const std::string& name, Output a, Output b) {
-  return graph.add(name, std::make_unique<Div>(), {a, b}).output();
+  return graph.add(name, Div::make(), {a, b}).output();
 }
 
-Output rsqrt(Graph& graph, const std::string& name, Output x) {
-  return graph.add(name, std::make_unique<Rsqrt>(), {x}).output();
+std::shared_ptr<Op> Rsqrt::make(const Attributes& attributes) { return std::make_shared<UnaryOp<Rsqrt>>(attributes); }
+
+Output rsqrt(Graph& graph, const std::string& name, Output x) { return graph.add(name, Rsqrt::make(), {x}).output(); }
+
+std::shared_ptr<Op> Reciprocal::make(const Attributes& attributes) {
+  return std::make_shared<UnaryOp<Reciprocal>>(attributes);
 }
 
 Output reciprocal(Graph& graph, const std::string& name, Output x) {
-  return graph.add(name, std::make_unique<Reciprocal>(), {x}).output();
+  return graph.add(name, Reciprocal::make(), {x}).output();
 }
 
-Output square(Graph& graph, const std::string& name, Output x) {
-  return graph.add(name, std::make_unique<Square>(), {x}).output();
-}
+std::shared_ptr<Op> Square::make(const Attributes& attributes) { return std::make_shared<UnaryOp<Square>>(attributes); }
+
+Output square(Graph& graph, const std::string& name, Output x) { return graph.add(name, Square::make(), {x}).output(); }
 
 }  // namespace miniqat::layers

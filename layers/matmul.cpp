@@ -2,11 +2,25 @@
 
 #include "core/error.h"
 #include "core/graph/node_check.h"
+#include "core/graph/op_interfaces.h"
 #include "core/kernels/onednn.h"
 #include "core/window.h"
 #include "layers/reference/matmul.h"
 
 namespace miniqat::layers {
+
+class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
 namespace {
 
 /// The matrix that an input stands for: as stored, or transposed.
@@ -34,7 +48,9 @@ void MatMulAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("transpose_b", transpose_b);
 }
 
-std::vector<TensorSpec> MatMul::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> MatMul::make(const Attributes& attributes) { return std::make_shared<MatMulOp>(attributes); }
+
+std::vector<TensorSpec> MatMulOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 2);
   require_float(inputs);
   require_matrix(inputs[0], "a");
@@ -50,24 +66,24 @@ std::vector<TensorSpec> MatMul::infer(std::span<const TensorSpec> inputs) const 
   return {{Shape{a[attributes_.transpose_a ? 1 : 0], b[attributes_.transpose_b ? 0 : 1]}}};
 }
 
-OpTraits MatMul::traits() const {
+OpTraits MatMulOp::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 1};
   traits.gradient_over_input = 1;
   return traits;
 }
 
-std::int64_t MatMul::multiply_adds(std::span<const TensorSpec> inputs) const {
+std::int64_t MatMulOp::multiply_adds(std::span<const TensorSpec> inputs) const {
   return infer(inputs)[0].shape.elements() * inputs[0].shape[attributes_.transpose_a ? 0 : 1];
 }
 
-void MatMul::forward(const ForwardContext& context) const {
+void MatMulOp::forward(const ForwardContext& context) const {
   onednn::multiply(fast_view(context.input(0), attributes_.transpose_a),
                    fast_view(context.input(1), attributes_.transpose_b), context.output(0).data<float>());
 }
 
 // With y = a b: d_a = d_y b^T and d_b = a^T d_y. Where a is stored transposed, so is its gradient: d_a^T = b d_y^T.
-void MatMul::backward(const BackwardContext& context) const {
+void MatMulOp::backward(const BackwardContext& context) const {
   const auto [transpose_a, transpose_b] = attributes_;
   const onednn::Matrix a = fast_view(context.forward->input(0), transpose_a);
   const onednn::Matrix b = fast_view(context.forward->input(1), transpose_b);
@@ -80,7 +96,7 @@ void MatMul::backward(const BackwardContext& context) const {
                 : onednn::multiply(a.transposed(), d_y, d_b->data<float>());
 }
 
-void MatMul::reference_forward(const ForwardContext& context) const {
+void MatMulOp::reference_forward(const ForwardContext& context) const {
   with_float_type(context.input(0), [&]<class T>(T) {
     reference::matmul(reference_view<T>(context.input(0), attributes_.transpose_a),
                       reference_view<T>(context.input(1), attributes_.transpose_b),
@@ -88,7 +104,7 @@ void MatMul::reference_forward(const ForwardContext& context) const {
   });
 }
 
-void MatMul::reference_backward(const BackwardContext& context) const {
+void MatMulOp::reference_backward(const BackwardContext& context) const {
   const auto [transpose_a, transpose_b] = attributes_;
   with_float_type(context.forward->input(0), [&]<class T>(T) {
     const auto a = reference_view<T>(context.forward->input(0), transpose_a);
@@ -102,7 +118,7 @@ void MatMul::reference_backward(const BackwardContext& context) const {
 }
 
 Output matmul(Graph& graph, const std::string& name, Output a, Output b, const MatMulAttributes& attributes) {
-  return graph.add(name, std::make_unique<MatMul>(attributes), {a, b}).output();
+  return graph.add(name, MatMul::make(attributes), {a, b}).output();
 }
 
 }  // namespace miniqat::layers

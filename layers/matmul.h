@@ -4,7 +4,6 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op_interfaces.h"
 
 namespace miniqat::layers {
 
@@ -18,25 +17,10 @@ struct MatMulAttributes {
 
 /// Matrix product of float32 matrices: inputs a [m, k] (stored [k, m] with transpose_a) and b [k, n] (stored [n, k]
 /// with transpose_b); output [m, n].
-class MatMul final : public Op, public MultipliesAndAdds {
- public:
-  MatMul() = default;
-  explicit MatMul(const MatMulAttributes& attributes) : attributes_(attributes) {}
-  const MatMulAttributes& attributes() const { return attributes_; }
-
-  std::string_view type() const override { return "MatMul"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<MatMul>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-
- private:
-  MatMulAttributes attributes_;
+struct MatMul {
+  static constexpr std::string_view kType = "MatMul";
+  using Attributes = MatMulAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 Output matmul(Graph& graph, const std::string& name, Output a, Output b, const MatMulAttributes& attributes = {});

@@ -5,12 +5,24 @@
 #include <optional>
 
 #include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "core/kernels/instruction_set.h"
 #include "layers/kernels/broadcast.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/mean.h"
 
 namespace miniqat::layers {
+
+class MeanOp final : public OpOf<Mean> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
 namespace {
 
 /// Of at most this many channels the sums are in registers at once.
@@ -96,7 +108,9 @@ void MeanAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("keep_dims", keep_dims);
 }
 
-std::vector<TensorSpec> Mean::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> Mean::make(const Attributes& attributes) { return std::make_shared<MeanOp>(attributes); }
+
+std::vector<TensorSpec> MeanOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 1);
   require_float(inputs);
   const Shape& x = inputs[0].shape;
@@ -104,7 +118,7 @@ std::vector<TensorSpec> Mean::infer(std::span<const TensorSpec> inputs) const {
   return {{(attributes_.keep_dims ? kept_shape : dropped_shape)(x, attributes_.axes), DType::kFloat32}};
 }
 
-void Mean::forward(const ForwardContext& context) const {
+void MeanOp::forward(const ForwardContext& context) const {
   const Tensor& input = context.input(0);
   const Shape kept = kept_shape(input.shape(), attributes_.axes);
   const double scale = static_cast<double>(kept.elements()) / static_cast<double>(input.elements());
@@ -132,7 +146,7 @@ void Mean::forward(const ForwardContext& context) const {
                [=](std::int64_t j, double total) { y[j] = static_cast<float>(total * scale); });
 }
 
-void Mean::backward(const BackwardContext& context) const {
+void MeanOp::backward(const BackwardContext& context) const {
   if (!context.d_inputs[0]) return;
   const Shape& x = context.d_inputs[0]->shape();
   const Shape kept = kept_shape(x, attributes_.axes);
@@ -150,14 +164,14 @@ void Mean::backward(const BackwardContext& context) const {
   });
 }
 
-void Mean::reference_forward(const ForwardContext& context) const {
+void MeanOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   with_float_type(x, [&]<class T>(T) {
     reference::mean(x.shape(), kept_shape(x.shape(), attributes_.axes), x.data<T>(), context.output(0).data<T>());
   });
 }
 
-void Mean::reference_backward(const BackwardContext& context) const {
+void MeanOp::reference_backward(const BackwardContext& context) const {
   if (Tensor* d_x = context.d_inputs[0])
     with_float_type(*d_x, [&]<class T>(T) {
       reference::mean_d_x(d_x->shape(), kept_shape(d_x->shape(), attributes_.axes), context.d_outputs[0]->data<T>(),
@@ -166,7 +180,7 @@ void Mean::reference_backward(const BackwardContext& context) const {
 }
 
 Output mean(Graph& graph, const std::string& name, Output x, const MeanAttributes& attributes) {
-  return graph.add(name, std::make_unique<Mean>(attributes), {x}).output();
+  return graph.add(name, Mean::make(attributes), {x}).output();
 }
 
 }  // namespace miniqat::layers

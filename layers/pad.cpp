@@ -3,10 +3,22 @@
 #include <algorithm>
 
 #include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/pad.h"
 
 namespace miniqat::layers {
+
+class PadOp final : public OpOf<Pad> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
 namespace {
 
 /// Where row r of x, along its last axis, begins in y.
@@ -40,7 +52,9 @@ void for_each_row(const Shape& x, const Shape& y, std::span<const std::array<std
 
 void PadAttributes::visit(AttributeVisitor& visitor) { visitor.field("paddings", paddings); }
 
-std::vector<TensorSpec> Pad::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> Pad::make(const Attributes& attributes) { return std::make_shared<PadOp>(attributes); }
+
+std::vector<TensorSpec> PadOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 1);
   require_float(inputs);
   const Shape& x = inputs[0].shape;
@@ -56,7 +70,7 @@ std::vector<TensorSpec> Pad::infer(std::span<const TensorSpec> inputs) const {
   return {{Shape(extents), DType::kFloat32}};
 }
 
-void Pad::forward(const ForwardContext& context) const {
+void PadOp::forward(const ForwardContext& context) const {
   const Tensor& input = context.input(0);
   const Tensor& output = context.output(0);
   const float* x = input.data<float>();
@@ -67,7 +81,7 @@ void Pad::forward(const ForwardContext& context) const {
                [=](std::int64_t i, std::int64_t j, std::int64_t length) { std::copy(x + i, x + i + length, y + j); });
 }
 
-void Pad::backward(const BackwardContext& context) const {
+void PadOp::backward(const BackwardContext& context) const {
   if (!context.d_inputs[0]) return;
   const float* d_y = context.d_outputs[0]->data<float>();
   float* d_x = context.d_inputs[0]->data<float>();
@@ -76,14 +90,14 @@ void Pad::backward(const BackwardContext& context) const {
       [=](std::int64_t i, std::int64_t j, std::int64_t length) { std::copy(d_y + j, d_y + j + length, d_x + i); });
 }
 
-void Pad::reference_forward(const ForwardContext& context) const {
+void PadOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   const Tensor& y = context.output(0);
   with_float_type(
       x, [&]<class T>(T) { reference::pad<T>(x.shape(), y.shape(), attributes_.paddings, x.data<T>(), y.data<T>()); });
 }
 
-void Pad::reference_backward(const BackwardContext& context) const {
+void PadOp::reference_backward(const BackwardContext& context) const {
   const Tensor& d_y = *context.d_outputs[0];
   if (Tensor* d_x = context.d_inputs[0])
     with_float_type(d_y, [&]<class T>(T) {
@@ -92,7 +106,7 @@ void Pad::reference_backward(const BackwardContext& context) const {
 }
 
 Output pad(Graph& graph, const std::string& name, Output x, const PadAttributes& attributes) {
-  return graph.add(name, std::make_unique<Pad>(attributes), {x}).output();
+  return graph.add(name, Pad::make(attributes), {x}).output();
 }
 
 }  // namespace miniqat::layers

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
 
 namespace miniqat::layers {
 
@@ -18,23 +17,10 @@ struct PadAttributes {
 };
 
 /// Surrounds x, float32, with zeros: extent e of an axis becomes before + e + after.
-class Pad final : public Op {
- public:
-  Pad() = default;
-  explicit Pad(const PadAttributes& attributes) : attributes_(attributes) {}
-  const PadAttributes& attributes() const { return attributes_; }
-
-  std::string_view type() const override { return "Pad"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<Pad>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-
- private:
-  PadAttributes attributes_;
+struct Pad {
+  static constexpr std::string_view kType = "Pad";
+  using Attributes = PadAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 Output pad(Graph& graph, const std::string& name, Output x, const PadAttributes& attributes);

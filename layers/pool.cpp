@@ -6,12 +6,34 @@
 
 #include "core/error.h"
 #include "core/graph/node_check.h"
+#include "core/graph/op_interfaces.h"
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
 #include "layers/reference/pool.h"
 
 namespace miniqat::layers {
+
+class MaxPoolOp final : public OpOf<MaxPool>, public SavesForBackward {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
+class AvgPoolOp final : public OpOf<AvgPool> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
 
 Window2d window_of(const Shape& images, const PoolAttributes& attributes) {
   const bool strides_left_out = attributes.strides == std::array<std::int64_t, 2>{0, 0};
@@ -88,15 +110,17 @@ void PoolAttributes::visit(AttributeVisitor& visitor) {
   visitor.choice("padding", padding, kPaddingNames);
 }
 
-std::vector<TensorSpec> MaxPool::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> MaxPool::make(const Attributes& attributes) { return std::make_shared<MaxPoolOp>(attributes); }
+
+std::vector<TensorSpec> MaxPoolOp::infer(std::span<const TensorSpec> inputs) const {
   return infer_pool(inputs, attributes_);
 }
 
-std::vector<TensorSpec> MaxPool::saved(std::span<const TensorSpec> inputs) const {
+std::vector<TensorSpec> MaxPoolOp::saved(std::span<const TensorSpec> inputs) const {
   return {{infer(inputs)[0].shape, index_type(attributes_)}};
 }
 
-void MaxPool::forward(const ForwardContext& context) const {
+void MaxPoolOp::forward(const ForwardContext& context) const {
   const Shape& shape = context.input(0).shape();
   const PoolGeometry geometry = {window_of(shape, attributes_), shape[3], {}};
   const WindowAxis& rows = geometry.window.rows;
@@ -114,7 +138,7 @@ void MaxPool::forward(const ForwardContext& context) const {
     run(MINIQAT_PICK(max_rows_words), saved ? saved->data<std::int32_t>() : nullptr);
 }
 
-void MaxPool::backward(const BackwardContext& context) const {
+void MaxPoolOp::backward(const BackwardContext& context) const {
   const Tensor* d_x = context.d_inputs[0];
   if (d_x == nullptr) return;
   const Shape& shape = d_x->shape();
@@ -133,7 +157,7 @@ void MaxPool::backward(const BackwardContext& context) const {
     run(MINIQAT_PICK(max_backward_rows_words), saved.data<std::int32_t>());
 }
 
-void MaxPool::reference_forward(const ForwardContext& context) const {
+void MaxPoolOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   const Tensor& y = context.output(0);
   with_float_type(x, [&]<class T>(T) {
@@ -142,7 +166,7 @@ void MaxPool::reference_forward(const ForwardContext& context) const {
   });
 }
 
-void MaxPool::reference_backward(const BackwardContext& context) const {
+void MaxPoolOp::reference_backward(const BackwardContext& context) const {
   const Tensor* d_x = context.d_inputs[0];
   if (d_x == nullptr) return;
   const Tensor& x = context.forward->input(0);
@@ -155,11 +179,13 @@ void MaxPool::reference_backward(const BackwardContext& context) const {
   });
 }
 
-std::vector<TensorSpec> AvgPool::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> AvgPool::make(const Attributes& attributes) { return std::make_shared<AvgPoolOp>(attributes); }
+
+std::vector<TensorSpec> AvgPoolOp::infer(std::span<const TensorSpec> inputs) const {
   return infer_pool(inputs, attributes_);
 }
 
-void AvgPool::forward(const ForwardContext& context) const {
+void AvgPoolOp::forward(const ForwardContext& context) const {
   const Shape& shape = context.input(0).shape();
   const PoolGeometry geometry = {window_of(shape, attributes_), shape[3], {}};
   const auto& [rows, columns] = geometry.window;
@@ -170,7 +196,7 @@ void AvgPool::forward(const ForwardContext& context) const {
            [&](std::int64_t begin, std::int64_t end) { loop(geometry, x, y, begin, end); });
 }
 
-void AvgPool::backward(const BackwardContext& context) const {
+void AvgPoolOp::backward(const BackwardContext& context) const {
   const Tensor* d_x = context.d_inputs[0];
   if (d_x == nullptr) return;
   const Shape& shape = d_x->shape();
@@ -183,7 +209,7 @@ void AvgPool::backward(const BackwardContext& context) const {
            [&](std::int64_t begin, std::int64_t end) { loop(geometry, from, to, begin, end); });
 }
 
-void AvgPool::reference_forward(const ForwardContext& context) const {
+void AvgPoolOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   const Tensor& y = context.output(0);
   with_float_type(x, [&]<class T>(T) {
@@ -191,7 +217,7 @@ void AvgPool::reference_forward(const ForwardContext& context) const {
   });
 }
 
-void AvgPool::reference_backward(const BackwardContext& context) const {
+void AvgPoolOp::reference_backward(const BackwardContext& context) const {
   const Tensor* d_x = context.d_inputs[0];
   if (d_x == nullptr) return;
   with_float_type(*d_x, [&]<class T>(T) {
@@ -201,11 +227,11 @@ void AvgPool::reference_backward(const BackwardContext& context) const {
 }
 
 Output max_pool(Graph& graph, const std::string& name, Output x, const PoolAttributes& attributes) {
-  return graph.add(name, std::make_unique<MaxPool>(attributes), {x}).output();
+  return graph.add(name, MaxPool::make(attributes), {x}).output();
 }
 
 Output avg_pool(Graph& graph, const std::string& name, Output x, const PoolAttributes& attributes) {
-  return graph.add(name, std::make_unique<AvgPool>(attributes), {x}).output();
+  return graph.add(name, AvgPool::make(attributes), {x}).output();
 }
 
 }  // namespace miniqat::layers

@@ -1,11 +1,37 @@
 #include "layers/relu.h"
 
 #include "core/graph/node_check.h"
+#include "core/graph/op_interfaces.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/relu.h"
 
 namespace miniqat::layers {
+
+class ReluOp final : public OpOf<Relu>, public FusesWithNext {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
+class Relu6Op final : public OpOf<Relu6>, public FusesWithNext {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
 namespace {
 
 std::vector<TensorSpec> like_input(std::span<const TensorSpec> inputs) {
@@ -25,29 +51,31 @@ OpTraits activation_traits() {
 
 }  // namespace
 
-std::vector<TensorSpec> Relu::infer(std::span<const TensorSpec> inputs) const { return like_input(inputs); }
+std::shared_ptr<Op> Relu::make(const Attributes& attributes) { return std::make_shared<ReluOp>(attributes); }
 
-OpTraits Relu::traits() const { return activation_traits(); }
+std::vector<TensorSpec> ReluOp::infer(std::span<const TensorSpec> inputs) const { return like_input(inputs); }
+
+OpTraits ReluOp::traits() const { return activation_traits(); }
 
 // Comparisons are written so that NaN fails them and passes through.
 
-std::optional<Fusion> Relu::fuse(const Node& self, const FusionScope& scope) const { return fuse_chain(self, scope); }
+std::optional<Fusion> ReluOp::fuse(const Node& self, const FusionScope& scope) const { return fuse_chain(self, scope); }
 
-void Relu::forward(const ForwardContext& context) const {
+void ReluOp::forward(const ForwardContext& context) const {
   pointwise(context.input(0), context.output(0), [](float x) { return x < 0 ? 0 : x; });
 }
 
-void Relu::backward(const BackwardContext& context) const {
+void ReluOp::backward(const BackwardContext& context) const {
   if (Tensor* d_x = context.d_inputs[0])
     pointwise(*context.d_outputs[0], context.forward->output(0), *d_x, [](float d, float y) { return y > 0 ? d : 0; });
 }
 
-void Relu::reference_forward(const ForwardContext& context) const {
+void ReluOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   with_float_type(x, [&]<class T>(T) { reference::relu(x.elements(), x.data<T>(), context.output(0).data<T>()); });
 }
 
-void Relu::reference_backward(const BackwardContext& context) const {
+void ReluOp::reference_backward(const BackwardContext& context) const {
   const Tensor& x = context.forward->input(0);
   if (Tensor* d_x = context.d_inputs[0])
     with_float_type(x, [&]<class T>(T) {
@@ -55,31 +83,35 @@ void Relu::reference_backward(const BackwardContext& context) const {
     });
 }
 
-std::vector<TensorSpec> Relu6::infer(std::span<const TensorSpec> inputs) const { return like_input(inputs); }
+std::shared_ptr<Op> Relu6::make(const Attributes& attributes) { return std::make_shared<Relu6Op>(attributes); }
 
-OpTraits Relu6::traits() const { return activation_traits(); }
+std::vector<TensorSpec> Relu6Op::infer(std::span<const TensorSpec> inputs) const { return like_input(inputs); }
 
-std::optional<Fusion> Relu6::fuse(const Node& self, const FusionScope& scope) const { return fuse_chain(self, scope); }
+OpTraits Relu6Op::traits() const { return activation_traits(); }
 
-void Relu6::forward(const ForwardContext& context) const {
+std::optional<Fusion> Relu6Op::fuse(const Node& self, const FusionScope& scope) const {
+  return fuse_chain(self, scope);
+}
+
+void Relu6Op::forward(const ForwardContext& context) const {
   pointwise(context.input(0), context.output(0), [](float x) {
     const float positive = x < 0 ? 0 : x;
     return positive > 6 ? 6 : positive;
   });
 }
 
-void Relu6::backward(const BackwardContext& context) const {
+void Relu6Op::backward(const BackwardContext& context) const {
   if (Tensor* d_x = context.d_inputs[0])
     pointwise(*context.d_outputs[0], context.forward->output(0), *d_x,
               [](float d, float y) { return (y > 0) & (y < 6) ? d : 0; });
 }
 
-void Relu6::reference_forward(const ForwardContext& context) const {
+void Relu6Op::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   with_float_type(x, [&]<class T>(T) { reference::relu6(x.elements(), x.data<T>(), context.output(0).data<T>()); });
 }
 
-void Relu6::reference_backward(const BackwardContext& context) const {
+void Relu6Op::reference_backward(const BackwardContext& context) const {
   const Tensor& x = context.forward->input(0);
   if (Tensor* d_x = context.d_inputs[0])
     with_float_type(x, [&]<class T>(T) {
@@ -87,12 +119,8 @@ void Relu6::reference_backward(const BackwardContext& context) const {
     });
 }
 
-Output relu(Graph& graph, const std::string& name, Output x) {
-  return graph.add(name, std::make_unique<Relu>(), {x}).output();
-}
+Output relu(Graph& graph, const std::string& name, Output x) { return graph.add(name, Relu::make(), {x}).output(); }
 
-Output relu6(Graph& graph, const std::string& name, Output x) {
-  return graph.add(name, std::make_unique<Relu6>(), {x}).output();
-}
+Output relu6(Graph& graph, const std::string& name, Output x) { return graph.add(name, Relu6::make(), {x}).output(); }
 
 }  // namespace miniqat::layers

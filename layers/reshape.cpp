@@ -3,13 +3,27 @@
 #include <algorithm>
 
 #include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "layers/kernels/pointwise.h"
 
 namespace miniqat::layers {
 
+class ReshapeOp final : public OpOf<Reshape> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
 void ReshapeAttributes::visit(AttributeVisitor& visitor) { visitor.field("shape", shape); }
 
-std::vector<TensorSpec> Reshape::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> Reshape::make(const Attributes& attributes) { return std::make_shared<ReshapeOp>(attributes); }
+
+std::vector<TensorSpec> ReshapeOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 1);
   const Shape& from = inputs[0].shape;
   std::vector<std::int64_t> extents = attributes_.shape;
@@ -30,24 +44,24 @@ std::vector<TensorSpec> Reshape::infer(std::span<const TensorSpec> inputs) const
   return {{Shape(extents), inputs[0].dtype}};
 }
 
-OpTraits Reshape::traits() const {
+OpTraits ReshapeOp::traits() const {
   OpTraits traits;
   traits.view = true;
   return traits;
 }
 
-void Reshape::forward(const ForwardContext& context) const { copy_elements(context.input(0), context.output(0)); }
+void ReshapeOp::forward(const ForwardContext& context) const { copy_elements(context.input(0), context.output(0)); }
 
-void Reshape::backward(const BackwardContext& context) const {
+void ReshapeOp::backward(const BackwardContext& context) const {
   if (Tensor* d_x = context.d_inputs[0]) copy_elements(*context.d_outputs[0], *d_x);
 }
 
-void Reshape::reference_forward(const ForwardContext& context) const { forward(context); }
+void ReshapeOp::reference_forward(const ForwardContext& context) const { forward(context); }
 
-void Reshape::reference_backward(const BackwardContext& context) const { backward(context); }
+void ReshapeOp::reference_backward(const BackwardContext& context) const { backward(context); }
 
 Output reshape(Graph& graph, const std::string& name, Output x, const ReshapeAttributes& attributes) {
-  return graph.add(name, std::make_unique<Reshape>(attributes), {x}).output();
+  return graph.add(name, Reshape::make(attributes), {x}).output();
 }
 
 }  // namespace miniqat::layers

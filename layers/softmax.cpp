@@ -3,19 +3,33 @@
 #include <cmath>
 
 #include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/softmax.h"
 
 namespace miniqat::layers {
 
-std::vector<TensorSpec> Softmax::infer(std::span<const TensorSpec> inputs) const {
+class SoftmaxOp final : public OpOf<Softmax> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
+std::shared_ptr<Op> Softmax::make(const Attributes& attributes) { return std::make_shared<SoftmaxOp>(attributes); }
+
+std::vector<TensorSpec> SoftmaxOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 1);
   require_float(inputs);
   if (inputs[0].shape.rank() < 1) fail("x needs an axis; x ", inputs[0].shape);
   return {inputs[0]};
 }
 
-OpTraits Softmax::traits() const {
+OpTraits SoftmaxOp::traits() const {
   OpTraits traits;
   traits.forward_in_place = true;
   traits.backward_in_place = true;
@@ -23,7 +37,7 @@ OpTraits Softmax::traits() const {
   return traits;
 }
 
-void Softmax::forward(const ForwardContext& context) const {
+void SoftmaxOp::forward(const ForwardContext& context) const {
   const std::int64_t channels = context.input(0).shape().channels();
   const float* from = context.input(0).data<float>();
   float* to = context.output(0).data<float>();
@@ -44,7 +58,7 @@ void Softmax::forward(const ForwardContext& context) const {
   });
 }
 
-void Softmax::backward(const BackwardContext& context) const {
+void SoftmaxOp::backward(const BackwardContext& context) const {
   if (!context.d_inputs[0]) return;
   const Tensor& output = context.forward->output(0);
   const std::int64_t channels = output.shape().channels();
@@ -64,14 +78,14 @@ void Softmax::backward(const BackwardContext& context) const {
   });
 }
 
-void Softmax::reference_forward(const ForwardContext& context) const {
+void SoftmaxOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   with_float_type(x, [&]<class T>(T) {
     reference::softmax(rows_of(x), x.shape().channels(), x.data<T>(), context.output(0).data<T>());
   });
 }
 
-void Softmax::reference_backward(const BackwardContext& context) const {
+void SoftmaxOp::reference_backward(const BackwardContext& context) const {
   const Tensor& y = context.forward->output(0);
   if (Tensor* d_x = context.d_inputs[0])
     with_float_type(y, [&]<class T>(T) {
@@ -81,7 +95,7 @@ void Softmax::reference_backward(const BackwardContext& context) const {
 }
 
 Output softmax(Graph& graph, const std::string& name, Output x) {
-  return graph.add(name, std::make_unique<Softmax>(), {x}).output();
+  return graph.add(name, Softmax::make(), {x}).output();
 }
 
 }  // namespace miniqat::layers

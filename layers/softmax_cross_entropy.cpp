@@ -4,11 +4,25 @@
 #include <numeric>
 
 #include "core/graph/node_check.h"
+#include "core/graph/op_interfaces.h"
 #include "core/kernels/scratch.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/softmax_cross_entropy.h"
 
 namespace miniqat::layers {
+
+class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public SavesForBackward {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
 namespace {
 
 void check_labels(const Tensor& labels, std::int64_t classes) {
@@ -46,7 +60,11 @@ void SoftmaxCrossEntropyAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("label_smoothing", label_smoothing);
 }
 
-std::vector<TensorSpec> SoftmaxCrossEntropy::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> SoftmaxCrossEntropy::make(const Attributes& attributes) {
+  return std::make_shared<SoftmaxCrossEntropyOp>(attributes);
+}
+
+std::vector<TensorSpec> SoftmaxCrossEntropyOp::infer(std::span<const TensorSpec> inputs) const {
   const double smoothing = attributes_.label_smoothing;
   if (!(smoothing >= 0 && smoothing < 1)) fail("label_smoothing must be in [0, 1), got ", smoothing);
   require_inputs(inputs, 2);
@@ -63,16 +81,16 @@ std::vector<TensorSpec> SoftmaxCrossEntropy::infer(std::span<const TensorSpec> i
   return {{Shape{}, DType::kFloat32}};
 }
 
-OpTraits SoftmaxCrossEntropy::traits() const {
+OpTraits SoftmaxCrossEntropyOp::traits() const {
   OpTraits traits;
   traits.backward_inputs = {1};
   traits.no_gradient = {1};
   return traits;
 }
 
-std::vector<TensorSpec> SoftmaxCrossEntropy::saved(std::span<const TensorSpec> inputs) const { return {inputs[0]}; }
+std::vector<TensorSpec> SoftmaxCrossEntropyOp::saved(std::span<const TensorSpec> inputs) const { return {inputs[0]}; }
 
-void SoftmaxCrossEntropy::forward(const ForwardContext& context) const {
+void SoftmaxCrossEntropyOp::forward(const ForwardContext& context) const {
   const std::int64_t rows = context.input(0).shape()[0];
   const std::int64_t classes = context.input(0).shape()[1];
   check_labels(context.input(1), classes);
@@ -93,7 +111,7 @@ void SoftmaxCrossEntropy::forward(const ForwardContext& context) const {
   *context.output(0).data<float>() = static_cast<float>(total / static_cast<double>(rows));
 }
 
-void SoftmaxCrossEntropy::backward(const BackwardContext& context) const {
+void SoftmaxCrossEntropyOp::backward(const BackwardContext& context) const {
   if (!context.d_inputs[0]) return;
   const Tensor& saved = *context.forward->saved[0];
   const std::int64_t rows = saved.shape()[0];
@@ -114,7 +132,7 @@ void SoftmaxCrossEntropy::backward(const BackwardContext& context) const {
   });
 }
 
-void SoftmaxCrossEntropy::reference_forward(const ForwardContext& context) const {
+void SoftmaxCrossEntropyOp::reference_forward(const ForwardContext& context) const {
   const Tensor& logits = context.input(0);
   check_labels(context.input(1), logits.shape()[1]);
   with_float_type(logits, [&]<class T>(T) {
@@ -124,7 +142,7 @@ void SoftmaxCrossEntropy::reference_forward(const ForwardContext& context) const
   });
 }
 
-void SoftmaxCrossEntropy::reference_backward(const BackwardContext& context) const {
+void SoftmaxCrossEntropyOp::reference_backward(const BackwardContext& context) const {
   const Tensor& logits = context.forward->input(0);
   if (Tensor* d_logits = context.d_inputs[0])
     with_float_type(logits, [&]<class T>(T) {
@@ -136,7 +154,7 @@ void SoftmaxCrossEntropy::reference_backward(const BackwardContext& context) con
 
 Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name,
                              const SoftmaxCrossEntropyAttributes& attributes) {
-  return graph.add(name, std::make_unique<SoftmaxCrossEntropy>(attributes), {logits, labels}).output();
+  return graph.add(name, SoftmaxCrossEntropy::make(attributes), {logits, labels}).output();
 }
 
 }  // namespace miniqat::layers

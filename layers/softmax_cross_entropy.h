@@ -4,7 +4,6 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op_interfaces.h"
 
 namespace miniqat::layers {
 
@@ -22,25 +21,10 @@ struct SoftmaxCrossEntropyAttributes {
 /// log(sum over k of exp(z_k)) - sum over k of t_k z_k, which without smoothing is -log softmax(z)_label, and its
 /// derivative by z_k is softmax(z)_k - t_k. Subtracting the row's maximum from all z changes neither and keeps exp from
 /// overflowing. NaN logits give a NaN loss. A run throws Error naming row and value of a label outside [0, c).
-class SoftmaxCrossEntropy final : public Op, public SavesForBackward {
- public:
-  SoftmaxCrossEntropy() = default;
-  explicit SoftmaxCrossEntropy(const SoftmaxCrossEntropyAttributes& attributes) : attributes_(attributes) {}
-  const SoftmaxCrossEntropyAttributes& attributes() const { return attributes_; }
-
-  std::string_view type() const override { return "SoftmaxCrossEntropy"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<SoftmaxCrossEntropy>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-
- private:
-  SoftmaxCrossEntropyAttributes attributes_;
+struct SoftmaxCrossEntropy {
+  static constexpr std::string_view kType = "SoftmaxCrossEntropy";
+  using Attributes = SoftmaxCrossEntropyAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name = "loss",

@@ -3,10 +3,32 @@
 #include <algorithm>
 
 #include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/space_to_batch.h"
 
 namespace miniqat::layers {
+
+class SpaceToBatchNdOp final : public OpOf<SpaceToBatchNd> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
+class BatchToSpaceNdOp final : public OpOf<BatchToSpaceNd> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
 namespace {
 
 using Pairs = std::vector<std::array<std::int64_t, 2>>;
@@ -134,7 +156,11 @@ void BatchToSpaceAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("crops", crops);
 }
 
-std::vector<TensorSpec> SpaceToBatchNd::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> SpaceToBatchNd::make(const Attributes& attributes) {
+  return std::make_shared<SpaceToBatchNdOp>(attributes);
+}
+
+std::vector<TensorSpec> SpaceToBatchNdOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 1);
   require_float(inputs);
   const auto& [block_shape, paddings] = attributes_;
@@ -152,25 +178,29 @@ std::vector<TensorSpec> SpaceToBatchNd::infer(std::span<const TensorSpec> inputs
   return {{Shape(extents), DType::kFloat32}};
 }
 
-void SpaceToBatchNd::forward(const ForwardContext& context) const {
+void SpaceToBatchNdOp::forward(const ForwardContext& context) const {
   deal_out(context.input(0), context.output(0), attributes_.block_shape, attributes_.paddings);
 }
 
-void SpaceToBatchNd::backward(const BackwardContext& context) const {
+void SpaceToBatchNdOp::backward(const BackwardContext& context) const {
   if (const Tensor* d_x = context.d_inputs[0])
     collect(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.paddings);
 }
 
-void SpaceToBatchNd::reference_forward(const ForwardContext& context) const {
+void SpaceToBatchNdOp::reference_forward(const ForwardContext& context) const {
   reference_deal_out(context.input(0), context.output(0), attributes_.block_shape, attributes_.paddings);
 }
 
-void SpaceToBatchNd::reference_backward(const BackwardContext& context) const {
+void SpaceToBatchNdOp::reference_backward(const BackwardContext& context) const {
   if (const Tensor* d_x = context.d_inputs[0])
     reference_collect(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.paddings);
 }
 
-std::vector<TensorSpec> BatchToSpaceNd::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> BatchToSpaceNd::make(const Attributes& attributes) {
+  return std::make_shared<BatchToSpaceNdOp>(attributes);
+}
+
+std::vector<TensorSpec> BatchToSpaceNdOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 1);
   require_float(inputs);
   const auto& [block_shape, crops] = attributes_;
@@ -189,30 +219,30 @@ std::vector<TensorSpec> BatchToSpaceNd::infer(std::span<const TensorSpec> inputs
   return {{Shape(extents), DType::kFloat32}};
 }
 
-void BatchToSpaceNd::forward(const ForwardContext& context) const {
+void BatchToSpaceNdOp::forward(const ForwardContext& context) const {
   collect(context.input(0), context.output(0), attributes_.block_shape, attributes_.crops);
 }
 
-void BatchToSpaceNd::backward(const BackwardContext& context) const {
+void BatchToSpaceNdOp::backward(const BackwardContext& context) const {
   if (const Tensor* d_x = context.d_inputs[0])
     deal_out(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.crops);
 }
 
-void BatchToSpaceNd::reference_forward(const ForwardContext& context) const {
+void BatchToSpaceNdOp::reference_forward(const ForwardContext& context) const {
   reference_collect(context.input(0), context.output(0), attributes_.block_shape, attributes_.crops);
 }
 
-void BatchToSpaceNd::reference_backward(const BackwardContext& context) const {
+void BatchToSpaceNdOp::reference_backward(const BackwardContext& context) const {
   if (const Tensor* d_x = context.d_inputs[0])
     reference_deal_out(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.crops);
 }
 
 Output space_to_batch(Graph& graph, const std::string& name, Output x, const SpaceToBatchAttributes& attributes) {
-  return graph.add(name, std::make_unique<SpaceToBatchNd>(attributes), {x}).output();
+  return graph.add(name, SpaceToBatchNd::make(attributes), {x}).output();
 }
 
 Output batch_to_space(Graph& graph, const std::string& name, Output x, const BatchToSpaceAttributes& attributes) {
-  return graph.add(name, std::make_unique<BatchToSpaceNd>(attributes), {x}).output();
+  return graph.add(name, BatchToSpaceNd::make(attributes), {x}).output();
 }
 
 }  // namespace miniqat::layers

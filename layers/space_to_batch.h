@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/graph/op.h"
 
 namespace miniqat::layers {
 
@@ -25,23 +24,10 @@ struct SpaceToBatchAttributes {
 /// [bh*bw*n, (top + h + bottom)/bh, (left + w + right)/bw, c]:
 ///   y[(oy*bw + ox)*n + i, v, u, c] = padded x[i, v*bh + oy, u*bw + ox, c].
 /// Throws Error while building unless the blocks divide the padded extents.
-class SpaceToBatchNd final : public Op {
- public:
-  SpaceToBatchNd() = default;
-  explicit SpaceToBatchNd(const SpaceToBatchAttributes& attributes) : attributes_(attributes) {}
-  const SpaceToBatchAttributes& attributes() const { return attributes_; }
-
-  std::string_view type() const override { return "SpaceToBatchND"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<SpaceToBatchNd>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-
- private:
-  SpaceToBatchAttributes attributes_;
+struct SpaceToBatchNd {
+  static constexpr std::string_view kType = "SpaceToBatchND";
+  using Attributes = SpaceToBatchAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 struct BatchToSpaceAttributes {
@@ -56,23 +42,10 @@ struct BatchToSpaceAttributes {
 /// The inverse of SpaceToBatchND, crops taking the place of its paddings: x [bh*bw*n, h, w, c] to
 /// [n, h*bh - top - bottom, w*bw - left - right, c]. Throws Error while building unless the blocks divide the batch and
 /// the crops are no larger than what they cut.
-class BatchToSpaceNd final : public Op {
- public:
-  BatchToSpaceNd() = default;
-  explicit BatchToSpaceNd(const BatchToSpaceAttributes& attributes) : attributes_(attributes) {}
-  const BatchToSpaceAttributes& attributes() const { return attributes_; }
-
-  std::string_view type() const override { return "BatchToSpaceND"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<BatchToSpaceNd>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-
- private:
-  BatchToSpaceAttributes attributes_;
+struct BatchToSpaceNd {
+  static constexpr std::string_view kType = "BatchToSpaceND";
+  using Attributes = BatchToSpaceAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 Output space_to_batch(Graph& graph, const std::string& name, Output x, const SpaceToBatchAttributes& attributes);

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/error.h"
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/suggest.h"
 #include "models/lenet.h"
@@ -38,7 +38,7 @@ const Model& find_model(std::string_view name) {
 ModelSize size_of(const Graph& graph, std::int64_t batch) {
   ModelSize size;
   for (const Node* node : graph.nodes()) {
-    if (const auto* variable = node->as<Variable>(); variable != nullptr && variable->attributes().trainable)
+    if (const auto* variable = node->as<Variable>(); variable != nullptr && variable->trainable)
       size.parameters += node->output_specs()[0].shape.elements();
     size.multiply_adds += multiply_adds_of(node->op(), node->input_specs());
   }

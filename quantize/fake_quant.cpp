@@ -6,15 +6,53 @@
 #include <numbers>
 
 #include "core/error.h"
+#include "core/float_range.h"
 #include "core/graph/node_check.h"
+#include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/scratch.h"
+#include "layers/chain/chain_fusion.h"
+#include "layers/chain/chain_quantizer.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 #include "quantize/range_gradient.h"
 #include "quantize/range_update.h"
 #include "quantize/reference/fake_quant.h"
 
 namespace miniqat::quantize {
+
+class FakeQuantOp final : public OpOf<FakeQuant>,
+                          public layers::ChainQuantizer,
+                          public SavesForBackward,
+                          public KeepsState,
+                          public ChangesLater,
+                          public FusesWithNext {
+ public:
+  using OpOf::OpOf;
+  bool writes_default(std::string_view attribute) const override {
+    return attribute != "power_of_two" && !attribute.starts_with("dampening");
+  }
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
+  std::vector<OpState> state() const override;
+  std::optional<std::int64_t> quant_delay() const override;
+  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+
+  /// As the last part of a chain, with one range for the tensor.
+  bool observes_range() const override { return attributes_.observes_range(); }
+  bool trains_range() const override { return attributes_.is_training && traits_of(attributes_.range).learned; }
+  bool adds_to_gradient() const override { return attributes_.is_training && attributes_.dampening > 0; }
+  std::pair<float, float> gradients_of_range(const layers::ChainRange& range,
+                                             const layers::RoundingSums& sums) const override;
+  layers::ChainGrid grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const override;
+  void quantize_piece(const layers::ChainGrid& grid, const float* x, float* y, std::int64_t n) const override;
+  bool fits_bytes() const override { return attributes_.bits <= 8; }
+};
+
 namespace {
 
 /// Whether this run's tensor sets this run's range.
@@ -103,6 +141,16 @@ void require_range_shape(const TensorSpec& x, const TensorSpec& range, std::stri
   if (!fits) fail(role, " must have the shape of x's last axis, or last two, is ", shape, "; x ", x.shape);
 }
 
+/// As above, in a chain.
+Range<float> learn(const FakeQuantAttributes& attributes, const layers::ChainRange& range,
+                   const layers::ObservedRange& observed) {
+  Range<float> of_step = {observed.least, observed.largest};
+  Observation<float> observation{std::span(&of_step, 1), observed.has_nan};
+  update_ranges(attributes, observation,
+                {.min = {range.new_min, 1}, .max = {range.new_max, 1}, .num_updates = range.state});
+  return of_step;
+}
+
 }  // namespace
 
 void FakeQuantAttributes::visit(AttributeVisitor& visitor) {
@@ -125,7 +173,9 @@ double FakeQuantAttributes::dampening_in(std::int64_t step) const {
          (1 - std::cos(std::numbers::pi * static_cast<double>(step) / static_cast<double>(dampening_steps))) / 2;
 }
 
-std::vector<TensorSpec> FakeQuant::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> FakeQuant::make(const Attributes& attributes) { return std::make_shared<FakeQuantOp>(attributes); }
+
+std::vector<TensorSpec> FakeQuantOp::infer(std::span<const TensorSpec> inputs) const {
   if (attributes_.bits < 2 || attributes_.bits > 16) fail("bits must be 2..16, is ", attributes_.bits);
   if (!(attributes_.ema_decay >= 0 && attributes_.ema_decay < 1))
     fail("ema_decay must be in [0, 1), is ", attributes_.ema_decay);
@@ -144,7 +194,7 @@ std::vector<TensorSpec> FakeQuant::infer(std::span<const TensorSpec> inputs) con
   return {inputs[0]};
 }
 
-OpTraits FakeQuant::traits() const {
+OpTraits FakeQuantOp::traits() const {
   OpTraits traits;
   traits.forward_in_place = true;
   traits.backward_in_place = true;
@@ -159,12 +209,12 @@ OpTraits FakeQuant::traits() const {
   return traits;
 }
 
-std::vector<TensorSpec> FakeQuant::saved(std::span<const TensorSpec> inputs) const {
+std::vector<TensorSpec> FakeQuantOp::saved(std::span<const TensorSpec> inputs) const {
   if (!attributes_.observes_range() || adds_to_gradient()) return {};
   return {{Shape{mask_words(inputs[0].shape.elements())}, DType::kInt32}};
 }
 
-std::vector<OpState> FakeQuant::state() const {
+std::vector<OpState> FakeQuantOp::state() const {
   // Evaluation graphs keep it, too, so that a checkpoint fits both.
   std::vector<OpState> states;
   if (traits_of(attributes_.range).averages) states.push_back({"num_updates", Shape{}, 0});
@@ -172,11 +222,11 @@ std::vector<OpState> FakeQuant::state() const {
   return states;
 }
 
-std::optional<std::int64_t> FakeQuant::quant_delay() const {
+std::optional<std::int64_t> FakeQuantOp::quant_delay() const {
   return attributes_.is_training ? std::optional(attributes_.delay) : std::nullopt;
 }
 
-void FakeQuant::forward(const ForwardContext& context) const {
+void FakeQuantOp::forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   float* y = context.output(0).data<float>();
   const std::int64_t channels = context.input(1).elements();
@@ -192,7 +242,7 @@ void FakeQuant::forward(const ForwardContext& context) const {
   fake_quant_forward(x.data<float>(), y, x.elements(), grids, mask);
 }
 
-void FakeQuant::backward(const BackwardContext& context) const {
+void FakeQuantOp::backward(const BackwardContext& context) const {
   const ForwardContext& forward = *context.forward;
   const Tensor& dy = *context.d_outputs[0];
   float* dx = data_or_null<float>(context.d_inputs[0]);
@@ -219,7 +269,7 @@ void FakeQuant::backward(const BackwardContext& context) const {
   range_gradients(attributes_, ranges, sums, d_min, d_max);
 }
 
-void FakeQuant::reference_forward(const ForwardContext& context) const {
+void FakeQuantOp::reference_forward(const ForwardContext& context) const {
   with_float_type(context.input(0), [&]<class T>(T) {
     const std::span<const T> x = elements<T>(context.input(0));
     T* y = context.output(0).data<T>();
@@ -237,7 +287,7 @@ void FakeQuant::reference_forward(const ForwardContext& context) const {
   });
 }
 
-void FakeQuant::reference_backward(const BackwardContext& context) const {
+void FakeQuantOp::reference_backward(const BackwardContext& context) const {
   const ForwardContext& forward = *context.forward;
   const Tensor& dy = *context.d_outputs[0];
   with_float_type(dy, [&]<class T>(T) {
@@ -261,6 +311,38 @@ void FakeQuant::reference_backward(const BackwardContext& context) const {
   });
 }
 
+std::optional<Fusion> FakeQuantOp::fuse(const Node& self, const FusionScope& scope) const {
+  return layers::fuse_chain(self, scope);
+}
+
+layers::ChainGrid FakeQuantOp::grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const {
+  const Range<float> used =
+      observed != nullptr ? learn(attributes_, range, *observed) : Range<float>{range.min, range.max};
+  const Affine<float> grid = grid_of(used, attributes_.grid_options());
+  return {.lowest = grid.empty() ? -kInfinity : grid.nudged_min,
+          .highest = grid.empty() ? kInfinity : grid.nudged_max,
+          .scale = grid.scale,
+          .zero_point = grid.zero_point,
+          .quant_min = grid.quant_min,
+          .quant_max = grid.quant_max,
+          .nudged_min = grid.nudged_min,
+          .nudged_max = grid.nudged_max};
+}
+
+std::pair<float, float> FakeQuantOp::gradients_of_range(const layers::ChainRange& range,
+                                                        const layers::RoundingSums& sums) const {
+  const Range<float> used = {range.min, range.max};
+  const double scale = grid_of(used, attributes_.grid_options()).scale;
+  const RangeSums of_range = {.below = sums.below, .above = sums.above, .inside = sums.inside * scale};
+  std::pair<float, float> gradients;
+  range_gradients(attributes_, {&used, 1}, {&of_range, 1}, &gradients.first, &gradients.second);
+  return gradients;
+}
+
+void FakeQuantOp::quantize_piece(const layers::ChainGrid& g, const float* x, float* y, std::int64_t n) const {
+  fake_quant_piece(x, y, n, Affine<float>{g.scale, g.zero_point, g.quant_min, g.quant_max, g.nudged_min, g.nudged_max});
+}
+
 Output fake_quant(Graph& graph, const std::string& name, Output x, FakeQuantAttributes attributes, InitialRange initial,
                   int channel_axes) {
   if (channel_axes < 0 || channel_axes > std::min(2, x.shape().rank()))
@@ -270,18 +352,17 @@ Output fake_quant(Graph& graph, const std::string& name, Output x, FakeQuantAttr
   const auto end = [&](const char* which, double value) {
     return graph
         .add(concat(name, which),
-             std::make_unique<Variable>(Variable::Attributes{.shape = shape.to_vector(),
-                                                             .trainable = traits_of(attributes.range).learned,
-                                                             .initializer = Initializer::constant(value),
-                                                             .update = traits_of(attributes.range).learned
-                                                                           ? VariableUpdateKind::kMultiplicative
+             Variable::make({.shape = shape.to_vector(),
+                             .trainable = traits_of(attributes.range).learned,
+                             .initializer = Initializer::constant(value),
+                             .update = traits_of(attributes.range).learned ? VariableUpdateKind::kMultiplicative
                                                                            : VariableUpdateKind::kAdditive}),
              {})
         .output();
   };
   const Output min = end("/min", initial.min);
   const Output max = end("/max", initial.max);
-  return graph.add(name, std::make_unique<FakeQuant>(attributes), {x, min, max}).output();
+  return graph.add(name, FakeQuant::make(attributes), {x, min, max}).output();
 }
 
 }  // namespace miniqat::quantize

@@ -1,10 +1,9 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op_interfaces.h"
-#include "layers/chain/chain_quantizer.h"
 #include "quantize/affine.h"
 #include "quantize/range_kind.h"
 
@@ -50,46 +49,10 @@ struct FakeQuantAttributes {
 /// as it is: for "fixed", and for any kind when is_training is false. State "num_updates" (scalar) counts the
 /// observations that the moving average has seen; 0 means no batch yet. With dampening, "num_dampened" counts the
 /// training steps that quantized.
-class FakeQuant final : public Op,
-                        public layers::ChainQuantizer,
-                        public SavesForBackward,
-                        public KeepsState,
-                        public ChangesLater,
-                        public FusesWithNext {
- public:
-  FakeQuant() = default;
-  explicit FakeQuant(const FakeQuantAttributes& attributes) : attributes_(attributes) {}
-  const FakeQuantAttributes& attributes() const { return attributes_; }
-
-  std::string_view type() const override { return "FakeQuant"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<FakeQuant>(*this); }
-  bool writes_default(std::string_view attribute) const override {
-    return attribute != "power_of_two" && !attribute.starts_with("dampening");
-  }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
-  std::vector<OpState> state() const override;
-  std::optional<std::int64_t> quant_delay() const override;
-  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-
-  /// As the last part of a chain, with one range for the tensor.
-  bool observes_range() const override { return attributes_.observes_range(); }
-  bool trains_range() const override { return attributes_.is_training && traits_of(attributes_.range).learned; }
-  bool adds_to_gradient() const override { return attributes_.is_training && attributes_.dampening > 0; }
-  std::pair<float, float> gradients_of_range(const layers::ChainRange& range,
-                                             const layers::RoundingSums& sums) const override;
-  layers::ChainGrid grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const override;
-  void quantize_piece(const layers::ChainGrid& grid, const float* x, float* y, std::int64_t n) const override;
-  bool fits_bytes() const override { return attributes_.bits <= 8; }
-
- private:
-  FakeQuantAttributes attributes_;
+struct FakeQuant {
+  static constexpr std::string_view kType = "FakeQuant";
+  using Attributes = FakeQuantAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 struct InitialRange {

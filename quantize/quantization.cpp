@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
@@ -38,7 +39,7 @@ struct Symmetry {
 
 /// The right operand of a layer; of a product either one, if the range says that it is made anew in each step.
 bool quantizes_weights(const Node& quantizer) {
-  const RangeKindTraits& kind = traits_of(quantizer.as<FakeQuant>()->attributes().range);
+  const RangeKindTraits& kind = traits_of(quantizer.as<FakeQuant>()->range);
   return std::ranges::any_of(uses_through(quantizer.output(), kIdentity), [&](const Use& use) {
     if (!is_layer(*use.node)) return false;
     if (use.node->type() != "MatMul") return use.input == 1;
@@ -48,7 +49,7 @@ bool quantizes_weights(const Node& quantizer) {
 
 bool has_learned_variables(const Node& node) {
   const auto* quantizer = node.as<FakeQuant>();
-  return quantizer && traits_of(quantizer->attributes().range).learned && node.input(1).node->as<Variable>() &&
+  return quantizer && traits_of(quantizer->range).learned && node.input(1).node->as<Variable>() &&
          node.input(2).node->as<Variable>();
 }
 
@@ -60,7 +61,7 @@ Quantization quantization_of(const Graph& graph) {
     found.late = found.late || is_folded_late(*node);
     const auto* quantizer = node->as<FakeQuant>();
     if (!quantizer) continue;
-    const FakeQuantAttributes& attributes = quantizer->attributes();
+    const FakeQuantAttributes& attributes = *quantizer;
     const bool of_weights = quantizes_weights(*node);
     ++found.quantizers;
     (of_weights ? found.weight_bits : found.activation_bits).insert(attributes.bits);
@@ -68,7 +69,7 @@ Quantization quantization_of(const Graph& graph) {
     found.per_channel = found.per_channel || attributes.per_channel;
     found.power_of_two = attributes.power_of_two && (found.power_of_two || found.quantizers == 1);
     found.learned = found.learned || traits_of(attributes.range).learned;
-    const std::int64_t delay = quantizer->quant_delay().value_or(0);
+    const std::int64_t delay = quant_delay_of(node->op()).value_or(0);
     found.delay = found.quantizers == 1 ? delay : std::min(found.delay, delay);
   }
   found.symmetric_weights = weights.all();

@@ -35,7 +35,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"integer/reference", {"core", "integer", "integer/reference"}},
     {"quantize", {"core/", "layers/", "quantize/"}},
     {"quantize/calibrate", {"core/", "layers/", "quantize", "quantize/rewrite", "quantize/calibrate"}},
-    {"quantize/convert", {"core/", "layers/", "integer/", "quantize", "quantize/rewrite", "quantize/convert"}},
+    {"quantize/convert",
+     {"core/", "layers/", "integer/", "quantize", "quantize/fold", "quantize/rewrite", "quantize/convert"}},
     {"quantize/fold", {"core/", "layers/", "quantize/"}},
     {"quantize/kernels", {"core", "core/kernels", "layers/chain", "layers/kernels", "quantize", "quantize/kernels"}},
     {"quantize/reference", {"quantize", "quantize/reference"}},
@@ -46,8 +47,13 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"datasets", {"core/", "datasets"}},
     {"models", {"core/", "layers", "models"}},
     {"training", {"core/", "layers", "integer/", "quantize/", "optim", "datasets", "models", "training"}},
+    {"benchmarks",
+     {"core/", "layers/", "integer/", "quantize/", "exporters/", "optim", "datasets", "models", "benchmarks/"}},
+    {"benchmarks/kernels", {"benchmarks/kernels"}},
+    {"benchmarks/suite", {"core/", "quantize/", "benchmarks", "benchmarks/kernels", "benchmarks/suite"}},
     {"cli",
-     {"core/", "layers/", "integer/", "quantize/", "exporters/", "optim", "datasets", "models", "training", "cli"}},
+     {"core/", "layers/", "integer/", "quantize/", "exporters/", "optim", "datasets", "models", "training",
+      "benchmarks/suite", "cli"}},
 };
 
 std::vector<fs::path> sources(const std::string& folder) {

@@ -4,6 +4,7 @@
 
 #include "core/engine/session.h"
 #include "core/error.h"
+#include "core/graph/op_queries.h"
 #include "core/kernels/finite.h"
 #include "datasets/loader.h"
 #include "layers/batch_norm.h"
@@ -43,7 +44,7 @@ struct SeenStatistics {
 /// large that they no longer do.
 Tensor variance_of(const SeenStatistics& seen, const Tensor& moving) {
   Tensor variance = seen.pooled.variance();
-  const double constant = kConstant * seen.norm->as<layers::BatchNorm>()->attributes().epsilon;
+  const double constant = kConstant * seen.norm->as<layers::BatchNorm>()->epsilon;
   for (std::int64_t c = 0; c < variance.elements(); ++c)
     if (variance.data<float>()[c] <= constant) variance.data<float>()[c] = moving.data<float>()[c];
   return variance;
@@ -76,7 +77,7 @@ void observe_weights(const TrainedNetwork& network, NamedTensors& estimated, Ses
   for (const Node* node : network.training.graph.nodes()) {
     const auto* quantizer = node->as<quantize::FakeQuant>();
     if (quantizer == nullptr || !quantizer->observes_range()) continue;
-    if (!quantize::traits_of(quantizer->attributes().range).follows_tensor()) continue;
+    if (!quantize::traits_of(quantizer->range).follows_tensor()) continue;
     request.fetches.push_back(node->output());
     for (const int bound : {1, 2}) ranges.push_back(node->input(bound).node->name());
   }
@@ -112,8 +113,8 @@ std::vector<Node*> updating_batch_norms(const Graph& graph, std::int64_t quantiz
   std::vector<Node*> norms;
   for (Node* node : graph.nodes()) {
     const auto* norm = node->as<layers::BatchNorm>();
-    if (norm == nullptr || !norm->attributes().is_training) continue;
-    const std::optional<std::int64_t> freeze = norm->freeze_delay();
+    if (norm == nullptr || !norm->is_training) continue;
+    const std::optional<std::int64_t> freeze = freeze_delay_of(node->op());
     if (!freeze || quantization_step < *freeze) norms.push_back(node);
   }
   return norms;
@@ -125,8 +126,8 @@ std::string why_none_updates(const Graph& graph, std::int64_t quantization_step)
   for (const Node* node : graph.nodes()) {
     const auto* norm = node->as<layers::BatchNorm>();
     if (norm == nullptr) continue;
-    if (norm->attributes().is_training)
-      return concat("has frozen its batch norms at step ", *norm->freeze_delay(),
+    if (norm->is_training)
+      return concat("has frozen its batch norms at step ", norm->freeze_delay,
                     " (--freeze-bn-delay) and was trained with these statistics");
     why = "has only batch norms that keep their moving statistics in training";
   }

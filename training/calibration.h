@@ -57,9 +57,8 @@ struct CalibrateSettings {
         "first give the channels between two layers the same range of weights (cross-layer equalization)");
     visitor(
         "rounding", [](auto& s) -> auto& { return s.rounding; },
-        "rounding of weights: nearest, to the nearest integer; adaptive, up or down, whichever keeps the layer's "
-        "output "
-        "closer");
+        "rounding of weights: nearest, to the nearest integer; adaptive, up or down, whichever keeps the output of the "
+        "layer closer");
     visitor(
         "bias_correction", [](auto& s) -> auto& { return s.bias_correction; },
         "at the end subtract the mean error of each layer's output from its bias");

@@ -1,6 +1,6 @@
 #include "training/network_cost.h"
 
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "quantize/fake_quant.h"
 #include "quantize/op_roles.h"
@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kFloatBits = 32, kPictureBits = 8;
 
 /// The quantizer whose integers the tensor holds; null where there is none.
-const quantize::FakeQuant* quantizer_of(Output tensor) {
+const quantize::FakeQuantAttributes* quantizer_of(Output tensor) {
   return quantize::source_through(tensor, quantize::OpRole::kKeepsRange).node->as<quantize::FakeQuant>();
 }
 
@@ -21,12 +21,12 @@ bool is_picture(Output tensor) {
 }
 
 std::int64_t weight_bits_of(Output weights) {
-  const quantize::FakeQuant* quantizer = quantizer_of(weights);
-  return quantizer != nullptr ? quantizer->attributes().bits : kFloatBits;
+  const quantize::FakeQuantAttributes* quantizer = quantizer_of(weights);
+  return quantizer != nullptr ? quantizer->bits : kFloatBits;
 }
 
 std::int64_t input_bits_of(Output input, bool quantized_weights) {
-  if (const quantize::FakeQuant* quantizer = quantizer_of(input)) return quantizer->attributes().bits;
+  if (const quantize::FakeQuantAttributes* quantizer = quantizer_of(input)) return quantizer->bits;
   return quantized_weights && is_picture(input) ? kPictureBits : kFloatBits;
 }
 

@@ -20,7 +20,7 @@ constexpr int kMin = 1, kMax = 2;
 
 Tensor initial_values(const Node& variable) {
   const Tensor values(variable.output_specs()[0].shape);
-  variable.as<Variable>()->attributes().initializer.fill(values, 0);
+  variable.as<Variable>()->initializer.fill(values, 0);
   return values;
 }
 
@@ -40,7 +40,7 @@ void store(Session& session, const quantize::CalibratedRange& range, const Node&
 RangeStart::RangeStart(TrainingTask& task, RunObserver& observer) : task_(task), observer_(observer) {
   for (const Node* node : task_.training.graph.nodes()) {
     if (!quantize::has_learned_variables(*node)) continue;
-    const std::int64_t delay = node->as<quantize::FakeQuant>()->attributes().delay;
+    const std::int64_t delay = node->as<quantize::FakeQuant>()->delay;
     delay_ = quantizers_.empty() ? delay : std::min(delay_, delay);
     quantizers_.push_back(node);
   }

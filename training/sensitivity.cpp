@@ -339,7 +339,7 @@ class SensitivityMeasurement {
     CalibratedWidth chosen{.graph = rewritten(rewrite_at(result_.bits.front(), layers)),
                            .variables = widths_.front().variables};
     for (const std::string& name : working_) {
-      const std::int64_t bits = chosen.graph.at(name).as<quantize::FakeQuant>()->attributes().bits;
+      const std::int64_t bits = chosen.graph.at(name).as<quantize::FakeQuant>()->bits;
       const auto place = static_cast<std::size_t>(std::ranges::find(result_.bits, bits) - result_.bits.begin());
       for (const char* end : {"/min", "/max"})
         chosen.variables.insert_or_assign(name + end, widths_.at(place).variables.at(name + end));

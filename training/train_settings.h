@@ -111,9 +111,8 @@ void TrainSettings::visit(Visitor&& visitor) {
       "share of each label that is spread evenly over all classes, in [0, 1); affects the training loss only");
   visitor(
       "dampening", [](auto& s) -> auto& { return s.dampening; },
-      "pulls quantized weights towards the middle of their bins, against oscillation: the coefficient at the end of "
-      "the "
-      "run, to which it grows on a cosine; 0: off");
+      "pulls quantized weights towards the integers that they are rounded to, against oscillation: the coefficient at "
+      "the end of the run, to which it grows on a cosine; 0: off");
   visitor(
       "schedule", [](auto& s) -> auto& { return s.schedule; },
       "constant, step, exponential or cosine (to 0 at the end)");

@@ -1,12 +1,15 @@
 #include "training/trainer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "core/counted.h"
 #include "core/quote.h"
+#include "core/team.h"
 #include "datasets/loader.h"
 #include "training/chance_watch.h"
+#include "training/core_watch.h"
 #include "training/pace.h"
 #include "training/range_start.h"
 #include "training/run_life.h"
@@ -15,6 +18,10 @@
 
 namespace miniqat::training {
 namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 /// One training run from its settings to its summary.
 class Trainer {
@@ -63,6 +70,7 @@ class Trainer {
                                                .first_batch = task_.session.step(),
                                                .augment = augmentation(task_.settings)});
     const std::int64_t last = std::min(task_.total_steps, extras_.stop_at.value_or(task_.total_steps));
+    CoreWatch cores(observer_, seconds_now(), seconds_without_cores());
     bool stops = observer_.wants_to_stop();
     while (task_.session.step() < last && !stops) {
       ranges_.before_step();
@@ -79,6 +87,7 @@ class Trainer {
                          .images_per_second = pace.images_per_second(),
                          .seconds_left = pace.seconds_left()});
       chance_.after_step(step, loss);
+      cores.after_step(seconds_now(), seconds_without_cores());
       stops = observer_.wants_to_stop();
       if (step % task_.steps_per_epoch == 0 || step == last || stops) ranges_.before_evaluation();
       life_.after_step(pace, loss, step < last);

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/engine/delays.h"
 #include "core/engine/optimizer.h"
-#include "core/engine/plan_selection.h"
 #include "core/engine/session.h"
 #include "datasets/dataset.h"
 #include "quantize/quantization.h"

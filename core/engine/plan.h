@@ -1,45 +1,17 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/engine/plan_request.h"
 #include "core/graph/graph.h"
+#include "core/graph/op.h"
+#include "core/graph/op_queries.h"
 
 namespace miniqat {
-
-/// What a plan is compiled for.
-struct PlanRequest {
-  std::vector<Output> fetches = {};
-  /// Differentiate (the sum of) this tensor with respect to the targets.
-  std::optional<Output> gradients_of = {};
-  std::vector<Output> gradient_targets = {};
-  bool training = false;
-  /// The value of the quantization step counter; only which delays it has passed matters.
-  std::int64_t quantization_step = 0;
-  Backend backend = Backend::kFast;
-  /// What float32 tensors of the graph become: kFloat64 is for the reference backend.
-  DType precision = DType::kFloat32;
-};
-
-/// Bytes of a plan's own memory (variables and feeds not included).
-struct PlanMemory {
-  /// The arena: all activations, gradients and saved tensors, overlaid by liveness.
-  std::size_t arena = 0;
-  /// What they would take if none shared memory with another.
-  std::size_t unshared = 0;
-  /// Nodes that run, and the steps they run in: fused nodes are one.
-  int nodes = 0;
-  int steps = 0;
-  /// Nodes of the graph that this request does not need.
-  int dropped_nodes = 0;
-
-  bool operator==(const PlanMemory&) const = default;
-};
 
 /// A graph compiled for one request: the order of the nodes, dead ones dropped, and every tensor's memory laid out
 /// once. Plain data: the session binds variables and feeds to it, then walks through the steps.
@@ -128,8 +100,5 @@ std::unique_ptr<Plan> compile_plan(const Graph& graph, const PlanRequest& reques
 
 /// Equal for requests that may share a plan, as long as the graph's revision stands.
 std::string plan_key(const Graph& graph, const PlanRequest& request);
-
-/// "<node>/<state>", the name under which an op's own state is stored.
-std::string state_name(const Node& node, const OpState& state);
 
 }  // namespace miniqat

@@ -1,3 +1,4 @@
+#include "core/engine/delays.h"
 #include "core/engine/plan.h"
 #include "core/engine/plan_selection.h"
 #include "core/error.h"
@@ -13,7 +14,5 @@ std::string plan_key(const Graph& graph, const PlanRequest& request) {
   const auto [quantization, freeze] = Delays(graph).passed(request.quantization_step);
   return text + concat(",after ", quantization, " delays, ", freeze, " freezes");
 }
-
-std::string state_name(const Node& node, const OpState& state) { return node.name() + "/" + state.name; }
 
 }  // namespace miniqat

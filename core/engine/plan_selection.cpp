@@ -30,7 +30,7 @@ class Selector {
     const std::unordered_set<const Node*> without_shortcuts = above(roots);
     if (request_.backend == Backend::kFast) {
       for (const Node* node : order_)
-        if (const auto* spares = node->as<TakesShortcuts>(); spares != nullptr && without_shortcuts.contains(node))
+        if (const auto* spares = as<TakesShortcuts>(node->op()); spares != nullptr && without_shortcuts.contains(node))
           for (const Shortcut& shortcut : spares->shortcuts(*node, phase_)) take(shortcut);
       for (const Node* node : without_shortcuts)
         if (selected(*node).updates(request_)) roots.insert(node);
@@ -135,23 +135,6 @@ void set_phase(SelectedNode& selected, const PlanRequest& request) {
 std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& request) {
   check_request(graph, request);
   return Selector(graph, request).select();
-}
-
-Delays::Delays(const Graph& graph) {
-  std::set<std::int64_t> quantizing, freezing;
-  for (const Node* node : graph.nodes()) {
-    if (const auto delay = quant_delay_of(node->op())) quantizing.insert(*delay);
-    if (const auto delay = freeze_delay_of(node->op())) freezing.insert(*delay);
-  }
-  quantization.assign(quantizing.begin(), quantizing.end());
-  freeze.assign(freezing.begin(), freezing.end());
-}
-
-PassedDelays Delays::passed(std::int64_t quantization_step) const {
-  const auto count = [=](const std::vector<std::int64_t>& delays) {
-    return std::ranges::upper_bound(delays, quantization_step) - delays.begin();
-  };
-  return {count(quantization), count(freeze)};
 }
 
 }  // namespace miniqat

@@ -6,6 +6,7 @@
 
 #include "core/engine/profile.h"
 #include "core/engine/step_observer.h"
+#include "core/engine/training_plan.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/guarded_memory.h"
@@ -103,8 +104,8 @@ void Session::refresh() {
   };
   for (const Node* node : graph_.nodes()) {
     if (const auto* variable = node->as<Variable>()) {
-      ensure(node->name(), node->output_specs()[0].shape, variable->attributes().initializer);
-      if (variable->attributes().trainable) trainable_.push_back(node->output());
+      ensure(node->name(), node->output_specs()[0].shape, variable->initializer);
+      if (variable->trainable) trainable_.push_back(node->output());
     }
     for (const OpState& state : state_of(node->op()))
       ensure(state_name(*node, state), state.shape, Initializer::constant(state.initial));
@@ -270,7 +271,7 @@ TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
     if (training.plan->gradients[k] == nullptr) continue;
     const Node& variable = *trainable_[k].node;
     const std::string& name = variable.name();
-    const bool is_multiplicative = variable.as<Variable>()->attributes().update == VariableUpdateKind::kMultiplicative;
+    const bool is_multiplicative = variable.as<Variable>()->update == VariableUpdateKind::kMultiplicative;
     if (is_multiplicative && multiplicative == nullptr)
       fail(describe(variable), " has multiplicative updates, which this optimizer does not do");
     TrainingPlan::Update update{.name = &name,

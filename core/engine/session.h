@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/engine/delays.h"
 #include "core/engine/optimizer.h"
-#include "core/engine/plan.h"
-#include "core/engine/training_plan.h"
+#include "core/engine/plan_request.h"
 #include "core/error.h"
 #include "core/graph/graph.h"
 #include "core/safetensors.h"
@@ -19,6 +19,8 @@ namespace miniqat {
 
 class Profile;
 class StepObserver;
+struct Plan;
+struct TrainingPlan;
 
 /// Values for placeholders. Each must have the placeholder's shape and dtype exactly.
 using Feeds = std::vector<std::pair<Output, Tensor>>;

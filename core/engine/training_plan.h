@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/engine/delays.h"
 #include "core/engine/plan.h"
-#include "core/engine/plan_selection.h"
 
 namespace miniqat {
 

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/graph/attributes.h"
+#include "core/graph/op.h"
 #include "core/graph/registry.h"
 #include "core/json_text.h"
 #include "core/quote.h"
@@ -176,7 +178,7 @@ class Reader final : public AttributeVisitor {
 
 Json all_attributes_to_json(const Op& op) {
   Writer writer;
-  op.clone()->visit(writer);
+  op.write_attributes(writer);
   return writer.result;
 }
 
@@ -193,7 +195,7 @@ Json attributes_to_json(const Op& op) {
 void attributes_from_json(Op& op, const Json& attributes) {
   if (!attributes.is_object()) fail("attrs must be an object, got ", shown(attributes));
   Reader reader(attributes);
-  op.visit(reader);
+  op.read_attributes(reader);
   reader.finish();
 }
 

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "core/graph/op.h"
-
 namespace miniqat {
+
+class Op;
 
 /// Every attribute as a JSON object.
 nlohmann::ordered_json all_attributes_to_json(const Op& op);

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/graph/graph.h"
+#include "core/graph/op.h"
 
 namespace miniqat {
 
@@ -36,11 +37,9 @@ class FusionScope {
   virtual bool differentiates() const = 0;
 };
 
-/// An op that exists in a plan only: no graph holds it, so there is nothing to write, to copy or to specify.
+/// An op that exists in a plan only: no graph holds it, so there are no attributes and there is nothing to specify.
 class FusedOp : public Op {
  public:
-  void visit(AttributeVisitor&) final {}
-  std::unique_ptr<Op> clone() const final { fail("a fused op is no part of a graph"); }
   void reference_forward(const ForwardContext&) const final { fail("the reference backend runs no fused op"); }
 };
 

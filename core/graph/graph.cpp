@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/graph/graph_rollback.h"
+#include "core/graph/op.h"
 #include "core/quote.h"
 #include "core/suggest.h"
 
@@ -56,6 +57,10 @@ const TensorSpec& Output::spec() const { return node->output_specs()[index]; }
 
 std::string Output::name() const { return index == 0 ? node->name() : concat(node->name(), ":", index); }
 
+std::string_view Node::type() const { return op_->type(); }
+
+const void* Node::attributes() const { return op_->attributes(); }
+
 std::vector<TensorSpec> Node::input_specs() const { return specs_of(inputs_); }
 
 std::string scope_of(std::string_view name) {
@@ -80,7 +85,7 @@ Graph Graph::clone() const {
   for (const Node* node : topological_order()) {
     std::vector<Output> inputs;
     for (const Output& input : node->inputs_) inputs.push_back(twin(input));
-    copy.add(node->name_, node->op_->clone(), std::move(inputs));
+    copy.add(node->name_, node->op_, std::move(inputs));
   }
   std::vector<Node*> order;
   for (const Node* node : nodes()) order.push_back(copy.by_name_.at(node->name_));
@@ -89,7 +94,7 @@ Graph Graph::clone() const {
   return copy;
 }
 
-Node& Graph::add(const std::string& name, std::unique_ptr<Op> op, std::vector<Output> inputs) {
+Node& Graph::add(const std::string& name, std::shared_ptr<const Op> op, std::vector<Output> inputs) {
   require_name(name);
   if (name == kNoVariable && op->type() == "Variable")
     fail("[Variable ", quote(name), "] needs another name: a checkpoint could not hold it, .safetensors files keep ",
@@ -163,14 +168,13 @@ void Graph::move_uses(Output from, Output to, std::span<const Use> uses) {
   std::erase_if(from.node->uses_[from.index], [&](const Use& use) { return use.node->inputs_[use.input] != from; });
 }
 
-void Graph::replace_op(Node& node, std::unique_ptr<Op> op) {
+void Graph::replace_op(Node& node, std::shared_ptr<const Op> op) {
   require_owned(node.output(), "the node");
   const std::vector<TensorSpec> specs = infer(*op, node.name_, node.input_specs());
   if (specs != node.specs_)
     fail(describe(node), " cannot become a ", op->type(), ": its outputs would change from ", shapes_of(node.specs_),
          " to ", shapes_of(specs));
-  std::swap(node.op_, op);
-  if (rollback_) rollback_->keep(std::move(op));
+  node.op_ = std::move(op);
   revision_ = next_revision();
 }
 

@@ -11,12 +11,19 @@
 #include <vector>
 
 #include "core/graph/node_order.h"
-#include "core/graph/op.h"
+#include "core/tensor.h"
 
 namespace miniqat {
 
+class AttributeVisitor;
 class GraphRollback;
 class Node;
+class Op;
+
+/// Of the kinds of ops that have none.
+struct NoAttributes {
+  void visit(AttributeVisitor&) {}
+};
 
 /// Output `index` of a node: a tensor of the graph. Valid as long as the node is in its graph.
 struct Output {
@@ -50,7 +57,10 @@ class Node {
  public:
   const std::string& name() const { return name_; }
   const Op& op() const { return *op_; }
-  std::string_view type() const { return op_->type(); }
+  /// For another node that shall have the same op.
+  const std::shared_ptr<const Op>& shared_op() const { return op_; }
+  /// Op::type.
+  std::string_view type() const;
   std::span<const Output> inputs() const { return inputs_; }
   const Output& input(int i) const { return inputs_[i]; }
   std::span<const TensorSpec> output_specs() const { return specs_; }
@@ -58,10 +68,10 @@ class Node {
   /// Consumers of output i, in the order in which they came.
   std::span<const Use> uses(int i = 0) const { return uses_[i]; }
   std::vector<TensorSpec> input_specs() const;
-  /// The op as OpType, or null when it is of another type.
-  template <class OpType>
-  const OpType* as() const {
-    return dynamic_cast<const OpType*>(op_.get());
+  /// The attributes of an op of that kind, say layers::Conv2d; null when the op is of another kind.
+  template <class Kind>
+  const typename Kind::Attributes* as() const {
+    return type() == Kind::kType ? static_cast<const typename Kind::Attributes*>(attributes()) : nullptr;
   }
 
  private:
@@ -69,9 +79,10 @@ class Node {
   friend class GraphRollback;
   friend class NodeOrder;
   Node() = default;
+  const void* attributes() const;
 
   std::string name_;
-  std::unique_ptr<Op> op_;
+  std::shared_ptr<const Op> op_;
   std::vector<Output> inputs_;
   std::vector<TensorSpec> specs_;
   std::vector<std::vector<Use>> uses_;
@@ -94,14 +105,14 @@ class Graph {
 
   /// Appends a node. Throws when the name is empty, taken or malformed, an input is not of this graph, or shape
   /// inference refuses.
-  Node& add(const std::string& name, std::unique_ptr<Op> op, std::vector<Output> inputs);
+  Node& add(const std::string& name, std::shared_ptr<const Op> op, std::vector<Output> inputs);
   /// Makes all consumers of `from` (but `to`'s own node), and the graph outputs that name it, take `to`. Returns how
   /// many edges moved.
   int reroute(Output from, Output to);
   /// Moves only the given uses of `from`; graph outputs stay.
   int reroute(Output from, Output to, std::span<const Use> uses);
   /// Exchanges a node's op for another with the same output shapes.
-  void replace_op(Node& node, std::unique_ptr<Op> op);
+  void replace_op(Node& node, std::shared_ptr<const Op> op);
   /// Removes a node that has no consumers and is no graph output.
   void erase(Node& node);
 
@@ -155,7 +166,7 @@ class Graph {
   mutable ByName<int> next_number_;
   std::vector<Output> outputs_;
   std::uint64_t revision_ = 0;
-  /// Takes what is erased or replaced while there is one.
+  /// Takes what is erased while there is one.
   GraphRollback* rollback_ = nullptr;
 };
 

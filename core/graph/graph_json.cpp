@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/graph/attribute_json.h"
+#include "core/graph/op.h"
 #include "core/graph/registry.h"
 #include "core/json_text.h"
 #include "core/quote.h"
@@ -31,7 +32,7 @@ Json node_to_json(const Node& node) {
 /// A node as the file has it, before its inputs are resolved.
 struct FileNode {
   std::string name;
-  std::unique_ptr<Op> op;
+  std::shared_ptr<Op> op;
   std::vector<std::string> inputs;
 };
 

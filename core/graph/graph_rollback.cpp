@@ -17,7 +17,7 @@ GraphRollback::GraphRollback(Graph& graph)
   if (graph.rollback_) fail("a graph can be rolled back to one moment only");
   nodes_.reserve(graph.size());
   for (const auto& node : graph.nodes_)
-    if (node) nodes_.push_back({node.get(), node->op_.get(), node->inputs_, node->uses_, node->place_, node->slot_});
+    if (node) nodes_.push_back({node.get(), node->op_, node->inputs_, node->uses_, node->place_, node->slot_});
   graph.rollback_ = this;
 }
 
@@ -31,7 +31,6 @@ void GraphRollback::commit() {
   graph_->rollback_ = nullptr;
   graph_ = nullptr;
   erased_.clear();
-  replaced_.clear();
 }
 
 void GraphRollback::restore() noexcept {
@@ -39,8 +38,6 @@ void GraphRollback::restore() noexcept {
   for (auto* owners : {&graph_->nodes_, &erased_})
     for (std::unique_ptr<Node>& node : *owners)
       if (node) nodes.emplace(node.get(), std::move(node));
-  std::unordered_map<const Op*, std::unique_ptr<Op>> ops;
-  for (std::unique_ptr<Op>& op : replaced_) ops.emplace(op.get(), std::move(op));
 
   graph_->nodes_.clear();
   graph_->nodes_.resize(slots_);
@@ -48,7 +45,7 @@ void GraphRollback::restore() noexcept {
   graph_->by_name_.clear();
   for (Former& former : nodes_) {
     Node& node = *former.node;
-    if (node.op_.get() != former.op) node.op_ = std::move(ops.at(former.op));
+    node.op_ = std::move(former.op);
     node.inputs_ = std::move(former.inputs);
     node.uses_ = std::move(former.uses);
     node.place_ = former.place;

@@ -28,13 +28,12 @@ class GraphRollback {
  private:
   friend class Graph;
   void keep(std::unique_ptr<Node> erased) { erased_.push_back(std::move(erased)); }
-  void keep(std::unique_ptr<Op> replaced) { replaced_.push_back(std::move(replaced)); }
   void restore() noexcept;
 
   /// What may change of a node.
   struct Former {
     Node* node;
-    const Op* op;
+    std::shared_ptr<const Op> op;
     std::vector<Output> inputs;
     std::vector<std::vector<Use>> uses;
     NodePlace place;
@@ -51,7 +50,6 @@ class GraphRollback {
   std::uint64_t revision_;
 
   std::vector<std::unique_ptr<Node>> erased_;
-  std::vector<std::unique_ptr<Op>> replaced_;
 };
 
 }  // namespace miniqat

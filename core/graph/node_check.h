@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/graph/op.h"
+#include "core/tensor.h"
 
 namespace miniqat {
 

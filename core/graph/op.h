@@ -7,14 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/backend.h"
 #include "core/graph/attributes.h"
 #include "core/tensor.h"
 
 namespace miniqat {
-
-/// How a session computes: kFast is float32 with oneDNN and vectorised loops; kReference is the naive loops of
-/// layers/reference, in float32 or float64, which are the specification of every op.
-enum class Backend { kFast, kReference };
 
 class Node;
 
@@ -48,13 +45,6 @@ struct OpTraits {
   std::vector<int> freezing_inputs = {};
   /// Outputs that the fast forward leaves out when nobody reads them: their tensors are then null.
   std::vector<int> optional_outputs = {};
-};
-
-/// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".
-struct OpState {
-  std::string name;
-  Shape shape;
-  double initial = 0;
 };
 
 /// What forward sees. Tensors belong to the plan, or for variables and feeds to the session, and must not outlive the
@@ -99,17 +89,28 @@ struct BackwardContext {
 };
 
 /// One operation: it declares its name, attributes, shapes, both directions and what these read; what only some ops
-/// give is in core/graph/op_interfaces.h. Ops are immutable values: a rewrite exchanges an op, it never edits one. Its
-/// tensors live elsewhere.
+/// give is in core/graph/op_interfaces.h. Ops are immutable values: a rewrite exchanges an op, it never edits one, and
+/// graphs share them. Its tensors live elsewhere.
+///
+/// The class of an op is known to its .cpp file only. The header has the op's kind: a struct with its type, the struct
+/// of its attributes and a function that makes one (Conv2d in layers/conv2d.h). Node::as asks a node for it.
 class Op {
  public:
   virtual ~Op() = default;
 
   /// "Conv2D", the type in graph JSON.
   virtual std::string_view type() const = 0;
-  /// Shows the attributes to a visitor that writes (or, in a freshly made op, reads) them.
-  virtual void visit(AttributeVisitor& visitor) = 0;
-  virtual std::unique_ptr<Op> clone() const = 0;
+  /// Its struct of attributes, or null: Node::as knows the struct by the type.
+  virtual const void* attributes() const { return nullptr; }
+  /// As Node::as.
+  template <class Kind>
+  const typename Kind::Attributes* as() const {
+    return type() == Kind::kType ? static_cast<const typename Kind::Attributes*>(attributes()) : nullptr;
+  }
+  /// Shows the attributes to a visitor that writes them.
+  virtual void write_attributes(AttributeVisitor&) const {}
+  /// Lets a visitor set the attributes of a freshly made op.
+  virtual void read_attributes(AttributeVisitor&) {}
   /// Whether graph JSON shows the attribute when it is at its default: so that a reader of a file need not know that.
   virtual bool writes_default(std::string_view /*attribute*/) const { return false; }
 
@@ -124,6 +125,25 @@ class Op {
   /// The reference backend: all floating tensors are float32 or all are float64.
   virtual void reference_forward(const ForwardContext& context) const = 0;
   virtual void reference_backward(const BackwardContext& context) const;
+};
+
+/// What all ops of one kind have in common: type and attributes.
+template <class Kind>
+class OpOf : public Op {
+ public:
+  using Attributes = typename Kind::Attributes;
+
+  explicit OpOf(const Attributes& attributes) : attributes_(attributes) {}
+  std::string_view type() const final { return Kind::kType; }
+  const void* attributes() const final { return &attributes_; }
+  void write_attributes(AttributeVisitor& writer) const final {
+    Attributes copy = attributes_;
+    copy.visit(writer);
+  }
+  void read_attributes(AttributeVisitor& reader) final { attributes_.visit(reader); }
+
+ protected:
+  Attributes attributes_;
 };
 
 /// Calls `body` with a float or double value whose type is the tensor's element type: the door into the templates of

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/graph/op.h"
+#include "core/graph/op_queries.h"
 
 namespace miniqat {
 
@@ -14,7 +15,7 @@ class FusionScope;
 struct Shortcut;
 
 // What an op may give beside what every op gives (core/graph/op.h): it inherits from Op and from these. The functions
-// below them ask any op, and answer for one that gives no such thing.
+// of core/graph/op_queries.h ask any op, and answer for one that gives no such thing.
 
 /// Its fast forward leaves tensors (masks, workspaces) for its fast backward: ForwardContext::saved.
 class SavesForBackward {
@@ -96,13 +97,5 @@ template <class Interface>
 const Interface* as(const Op& op) {
   return dynamic_cast<const Interface*>(&op);
 }
-
-std::vector<TensorSpec> saved_by(const Op& op, std::span<const TensorSpec> inputs);
-std::vector<OpState> state_of(const Op& op);
-std::optional<std::int64_t> quant_delay_of(const Op& op);
-std::optional<std::int64_t> freeze_delay_of(const Op& op);
-std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs);
-/// 0 for everything but layers.
-std::int64_t multiply_adds_of(const Op& op, std::span<const TensorSpec> inputs);
 
 }  // namespace miniqat

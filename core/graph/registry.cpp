@@ -17,7 +17,7 @@ std::map<std::string, OpFactory, std::less<>>& factories() {
 
 void register_op(std::string_view type, OpFactory factory) { factories().emplace(type, std::move(factory)); }
 
-std::unique_ptr<Op> make_op(std::string_view type) {
+std::shared_ptr<Op> make_op(std::string_view type) {
   const auto found = factories().find(type);
   if (found != factories().end()) return found->second();
   fail(unknown_name("op", type, registered_ops()));

@@ -6,46 +6,82 @@
 #include "core/error.h"
 #include "core/float_range.h"
 #include "core/graph/node_check.h"
+#include "core/graph/op.h"
 #include "core/graph/registry.h"
 
 namespace miniqat {
 
-void Placeholder::visit(AttributeVisitor& visitor) {
-  visitor.field("shape", extents_);
-  std::string dtype(name_of(spec_.dtype));
-  visitor.field("dtype", dtype);
-  spec_.dtype = dtype_from_name(dtype);
+// Their values come from the session.
+
+class PlaceholderOp final : public OpOf<Placeholder> {
+ public:
+  using OpOf::OpOf;
+  bool writes_default(std::string_view) const override { return true; }
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext&) const override {}
+  void reference_forward(const ForwardContext&) const override {}
+};
+
+class VariableOp final : public OpOf<Variable> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext&) const override {}
+  void reference_forward(const ForwardContext&) const override {}
+};
+
+class ConstantOp final : public OpOf<Constant> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  void forward(const ForwardContext& context) const override { reference_forward(context); }
+  void reference_forward(const ForwardContext& context) const override;
+};
+
+std::shared_ptr<Op> Placeholder::make(const Attributes& attributes) {
+  return std::make_shared<PlaceholderOp>(attributes);
 }
 
-std::vector<TensorSpec> Placeholder::infer(std::span<const TensorSpec> inputs) const {
+void PlaceholderAttributes::visit(AttributeVisitor& visitor) {
+  visitor.field("shape", shape);
+  std::string name(name_of(dtype));
+  visitor.field("dtype", name);
+  dtype = dtype_from_name(name);
+}
+
+std::vector<TensorSpec> PlaceholderOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 0);
-  if (spec_.dtype != DType::kFloat32 && spec_.dtype != DType::kInt32)
-    fail("a placeholder is float32 or int32, not ", name_of(spec_.dtype));
-  return {{Shape(extents_), spec_.dtype}};
+  if (attributes_.dtype != DType::kFloat32 && attributes_.dtype != DType::kInt32)
+    fail("a placeholder is float32 or int32, not ", name_of(attributes_.dtype));
+  return {{Shape(attributes_.shape), attributes_.dtype}};
 }
 
-void Variable::visit(AttributeVisitor& visitor) {
-  visitor.field("shape", attributes_.shape);
-  visitor.field("trainable", attributes_.trainable);
+std::shared_ptr<Op> Variable::make(const Attributes& attributes) { return std::make_shared<VariableOp>(attributes); }
+
+void VariableAttributes::visit(AttributeVisitor& visitor) {
+  visitor.field("shape", shape);
+  visitor.field("trainable", trainable);
   static constexpr std::array<std::string_view, 2> kUpdates = {"additive", "multiplicative"};
-  visitor.choice("update", attributes_.update, kUpdates);
+  visitor.choice("update", update, kUpdates);
   visitor.begin("initializer");
-  attributes_.initializer.visit(visitor);
+  initializer.visit(visitor);
   visitor.end();
 }
 
-std::vector<TensorSpec> Variable::infer(std::span<const TensorSpec> inputs) const {
+std::vector<TensorSpec> VariableOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 0);
   attributes_.initializer.check();
   return {{Shape(attributes_.shape), DType::kFloat32}};
 }
 
-void Constant::visit(AttributeVisitor& visitor) {
-  visitor.field("shape", attributes_.shape);
-  visitor.field("value", attributes_.value);
+std::shared_ptr<Op> Constant::make(const Attributes& attributes) { return std::make_shared<ConstantOp>(attributes); }
+
+void ConstantAttributes::visit(AttributeVisitor& visitor) {
+  visitor.field("shape", shape);
+  visitor.field("value", value);
 }
 
-std::vector<TensorSpec> Constant::infer(std::span<const TensorSpec> inputs) const {
+std::vector<TensorSpec> ConstantOp::infer(std::span<const TensorSpec> inputs) const {
   require_inputs(inputs, 0);
   const Shape shape(attributes_.shape);
   for (const double value : attributes_.value)
@@ -56,7 +92,7 @@ std::vector<TensorSpec> Constant::infer(std::span<const TensorSpec> inputs) cons
   return {{shape, DType::kFloat32}};
 }
 
-void Constant::reference_forward(const ForwardContext& context) const {
+void ConstantOp::reference_forward(const ForwardContext& context) const {
   with_float_type(context.output(0), [&]<class T>(T) {
     const std::span<T> out = context.output(0).values<T>();
     const std::size_t stride = attributes_.value.size() == 1 ? 0 : 1;
@@ -65,19 +101,16 @@ void Constant::reference_forward(const ForwardContext& context) const {
 }
 
 Output placeholder(Graph& graph, const std::string& name, const Shape& shape, DType dtype) {
-  return graph.add(name, std::make_unique<Placeholder>(TensorSpec{shape, dtype}), {}).output();
+  return graph.add(name, Placeholder::make({shape.to_vector(), dtype}), {}).output();
 }
 
 Output variable(Graph& graph, const std::string& name, const Shape& shape, const Initializer& initializer,
                 bool trainable) {
-  return graph
-      .add(name, std::make_unique<Variable>(Variable::Attributes{shape.to_vector(), trainable, initializer}), {})
-      .output();
+  return graph.add(name, Variable::make({shape.to_vector(), trainable, initializer}), {}).output();
 }
 
 Output constant(Graph& graph, const std::string& name, const Shape& shape, std::vector<double> value) {
-  return graph.add(name, std::make_unique<Constant>(Constant::Attributes{shape.to_vector(), std::move(value)}), {})
-      .output();
+  return graph.add(name, Constant::make({shape.to_vector(), std::move(value)}), {}).output();
 }
 
 void register_source_ops() {

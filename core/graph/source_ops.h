@@ -1,29 +1,27 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/graph/graph.h"
 #include "core/graph/initializer.h"
-#include "core/graph/op.h"
 
 namespace miniqat {
 
-/// A tensor that the caller feeds. Attributes: shape, dtype ("float32" or "int32").
-class Placeholder final : public Op {
- public:
-  explicit Placeholder(TensorSpec spec = {}) : spec_(spec), extents_(spec_.shape.to_vector()) {}
-  std::string_view type() const override { return "Placeholder"; }
-  void visit(AttributeVisitor& visitor) override;
-  std::unique_ptr<Op> clone() const override { return std::make_unique<Placeholder>(*this); }
-  bool writes_default(std::string_view) const override { return true; }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext&) const override {}
-  void reference_forward(const ForwardContext&) const override {}
+struct PlaceholderAttributes {
+  std::vector<std::int64_t> shape = {};
+  /// kFloat32 or kInt32.
+  DType dtype = DType::kFloat32;
 
- private:
-  TensorSpec spec_;
-  std::vector<std::int64_t> extents_;
+  void visit(AttributeVisitor& visitor);
+};
+
+/// A tensor that the caller feeds.
+struct Placeholder {
+  static constexpr std::string_view kType = "Placeholder";
+  using Attributes = PlaceholderAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 /// How an optimizer changes a trainable variable.
@@ -35,51 +33,35 @@ enum class VariableUpdateKind {
   kMultiplicative,
 };
 
-/// A float32 value that the session keeps from run to run. Attributes: shape, trainable (true), update ("additive"),
-/// initializer.
-class Variable final : public Op {
- public:
-  struct Attributes {
-    std::vector<std::int64_t> shape = {};
-    bool trainable = true;
-    Initializer initializer = {};
-    VariableUpdateKind update = VariableUpdateKind::kAdditive;
-  };
+struct VariableAttributes {
+  std::vector<std::int64_t> shape = {};
+  bool trainable = true;
+  Initializer initializer = {};
+  VariableUpdateKind update = VariableUpdateKind::kAdditive;
 
-  Variable() = default;
-  explicit Variable(Attributes attributes) : attributes_(std::move(attributes)) {}
-  const Attributes& attributes() const { return attributes_; }
-  std::string_view type() const override { return "Variable"; }
-  void visit(AttributeVisitor& visitor) override;
-  std::unique_ptr<Op> clone() const override { return std::make_unique<Variable>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext&) const override {}
-  void reference_forward(const ForwardContext&) const override {}
-
- private:
-  Attributes attributes_;
+  void visit(AttributeVisitor& visitor);
 };
 
-/// A float32 tensor that never changes. Attributes: shape, value (one number for all elements, or a flat list).
-class Constant final : public Op {
- public:
-  struct Attributes {
-    std::vector<std::int64_t> shape = {};
-    std::vector<double> value = {0};
-  };
+/// A float32 value that the session keeps from run to run.
+struct Variable {
+  static constexpr std::string_view kType = "Variable";
+  using Attributes = VariableAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
+};
 
-  Constant() = default;
-  explicit Constant(Attributes attributes) : attributes_(std::move(attributes)) {}
-  const Attributes& attributes() const { return attributes_; }
-  std::string_view type() const override { return "Constant"; }
-  void visit(AttributeVisitor& visitor) override;
-  std::unique_ptr<Op> clone() const override { return std::make_unique<Constant>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override { reference_forward(context); }
-  void reference_forward(const ForwardContext& context) const override;
+struct ConstantAttributes {
+  std::vector<std::int64_t> shape = {};
+  /// One number for all elements, or all of them.
+  std::vector<double> value = {0};
 
- private:
-  Attributes attributes_;
+  void visit(AttributeVisitor& visitor);
+};
+
+/// A float32 tensor that never changes.
+struct Constant {
+  static constexpr std::string_view kType = "Constant";
+  using Attributes = ConstantAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 /// Builders. Each adds one node and returns its output; they throw what Graph::add throws.

@@ -88,7 +88,7 @@ std::optional<std::int64_t> Chain::quant_delay() const {
 }
 
 std::optional<std::int64_t> Chain::freeze_delay() const {
-  return parts_.normalises() ? BatchNorm(parts_.batch_norm).freeze_delay() : std::nullopt;
+  return parts_.normalises() ? freeze_delay_of(*BatchNorm::make(parts_.batch_norm)) : std::nullopt;
 }
 
 }  // namespace miniqat::layers

@@ -106,7 +106,7 @@ class Builder {
     // For the statistics alone BatchNorm itself does less.
     if (trained_scale || parts_.second_scale_input >= 0 || !scope_.is_read(node.output()) || !reach(Stage::kShifted))
       return false;
-    parts_.batch_norm = node.as<BatchNorm>()->attributes();
+    parts_.batch_norm = *node.as<BatchNorm>();
     const std::span<const Output> inputs = scope_.inputs(node);
     parts_.batch_norm_input = static_cast<int>(inputs_.size());
     inputs_.insert(inputs_.end(), inputs.begin() + 1, inputs.end());
@@ -146,14 +146,14 @@ class Builder {
     if (!reach(Stage::kRounded)) return false;
     parts_.range_input = static_cast<int>(inputs_.size());
     inputs_.insert(inputs_.end(), {inputs[1], inputs[2]});
-    parts_.quantizer_op = node.op().clone();
+    parts_.quantizer_op = node.shared_op();
     parts_.quantizer = dynamic_cast<const ChainQuantizer*>(parts_.quantizer_op.get());
     quantizer_ = &node;
     return true;
   }
 
   bool absorb_pool(const Node& node) {
-    const PoolAttributes& pool = node.as<MaxPool>()->attributes();
+    const PoolAttributes& pool = *node.as<MaxPool>();
     const Shape& x = scope_.inputs(node)[0].shape();
     const bool apart = pool.strides == std::array<std::int64_t, 2>{0, 0} || pool.strides == pool.window;
     const bool inside = pool.padding == Padding::kValid || (x[1] % pool.window[0] == 0 && x[2] % pool.window[1] == 0);

@@ -51,7 +51,7 @@ std::string why_left_out(const LayerMatch& match, const RoundableLayer& found, s
   const auto* product = match.layer->as<layers::MatMul>();
   if (!is_quantizer(*found.quantizer)) return "its weights are not quantized";
   if (match.weight_input != 1) return "its weights are the left operand";
-  if (product != nullptr && product->attributes().transpose_a) return "its input is transposed";
+  if (product != nullptr && product->transpose_a) return "its input is transposed";
   if (found.variable == nullptr) return "its weights are not a Variable of its own";
   const std::int64_t inputs = layout_of(*match.layer).inputs;
   if (inputs > most_inputs) return concat("an output has ", inputs, " weights, more than ", most_inputs);
@@ -87,7 +87,7 @@ struct FoldedWeights {
     const std::vector<Tensor> fetched = session.run(request, {}).fetched;
     values = fetched[0];
     nearest = fetched[1];
-    const GridOptions options = quantizer.as<FakeQuant>()->attributes().grid_options();
+    const GridOptions options = quantizer.as<FakeQuant>()->grid_options();
     std::vector<Affine<float>> grids;
     for (std::size_t c = 0; c < fetched[2].values<float>().size(); ++c)
       grids.push_back(grid_of(Range<float>{fetched[2].values<float>()[c], fetched[3].values<float>()[c]}, options));

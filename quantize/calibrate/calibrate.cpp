@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "core/engine/plan.h"
+#include "core/engine/delays.h"
 #include "core/error.h"
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "quantize/calibrate/histogram.h"
 #include "quantize/calibrate/squared_error.h"
 #include "quantize/quantization.h"
@@ -92,7 +92,7 @@ Calibrator::Calibrator(Session& session, const CalibrationOptions& options)
 Calibrator::~Calibrator() = default;
 
 void Calibrator::add(const Node& node, Output input) {
-  const FakeQuantAttributes& attributes = node.as<FakeQuant>()->attributes();
+  const FakeQuantAttributes& attributes = *node.as<FakeQuant>();
   const RangeKindTraits& kind = traits_of(attributes.range);
   if (!kind.changes() || (kind.learned && !has_learned_variables(node))) return;
   Quantizer quantizer{.node = &node,

@@ -32,16 +32,13 @@ const Node* own_variable(const Graph& graph, Output tensor) {
 
 bool keeps_last_axis(const Node& node) {
   const int last = node.input(0).shape().rank() - 1;
-  if (const auto* pad = node.as<layers::Pad>())
-    return pad->attributes().paddings.back() == std::array<std::int64_t, 2>{0, 0};
+  if (const auto* pad = node.as<layers::Pad>()) return pad->paddings.back() == std::array<std::int64_t, 2>{0, 0};
   if (const auto* mean = node.as<layers::Mean>()) {
-    const auto& axes = mean->attributes().axes;
+    const auto& axes = mean->axes;
     return !axes.empty() && std::ranges::none_of(axes, [&](std::int64_t axis) { return axis == -1 || axis == last; });
   }
-  if (const auto* blocks = node.as<layers::BatchToSpaceNd>())
-    return std::ssize(blocks->attributes().block_shape) < last;
-  if (const auto* blocks = node.as<layers::SpaceToBatchNd>())
-    return std::ssize(blocks->attributes().block_shape) < last;
+  if (const auto* blocks = node.as<layers::BatchToSpaceNd>()) return std::ssize(blocks->block_shape) < last;
+  if (const auto* blocks = node.as<layers::SpaceToBatchNd>()) return std::ssize(blocks->block_shape) < last;
   return true;
 }
 
@@ -96,7 +93,7 @@ void find_normalisation(const Graph& graph, ChannelLayer& found) {
 ChannelLayer examine(const Graph& graph, const Node& layer) {
   ChannelLayer found{.layer = &layer, .weights = own_variable(graph, layer.input(1)), .linear = layer.output()};
   const auto* product = layer.as<layers::MatMul>();
-  if (found.weights == nullptr || (product != nullptr && product->attributes().transpose_a))
+  if (found.weights == nullptr || (product != nullptr && product->transpose_a))
     found.why_not = "its weights are not a Variable of its own";
   else
     find_normalisation(graph, found);
@@ -137,7 +134,7 @@ ChannelPair follow(const Graph& graph, const ChannelLayer& first) {
 std::int64_t ChannelLayer::inputs() const {
   const Shape& shape = weights->output().shape();
   const auto* product = layer->as<layers::MatMul>();
-  return shape[product != nullptr && product->attributes().transpose_b ? -1 : -2];
+  return shape[product != nullptr && product->transpose_b ? -1 : -2];
 }
 
 std::int64_t ChannelLayer::outputs() const { return layer->output().shape().channels(); }
@@ -147,8 +144,7 @@ WeightPlace place_of(const ChannelLayer& layer, std::int64_t element) {
   if (layer.layer->type() == "DepthwiseConv2d")
     return {.input = element % outputs / (outputs / inputs), .output = element % outputs};
   const auto* product = layer.layer->as<layers::MatMul>();
-  if (product != nullptr && product->attributes().transpose_b)
-    return {.input = element % inputs, .output = element / inputs};
+  if (product != nullptr && product->transpose_b) return {.input = element % inputs, .output = element / inputs};
   return {.input = element / outputs % inputs, .output = element % outputs};
 }
 

@@ -25,7 +25,7 @@ std::vector<double> folded_factors(const ChannelLayer& layer, Session& session) 
     return session.run({.fetches = {layer.batch_norm->input(input)}}, {}).fetched[0];
   };
   const Tensor gamma = value(1), variance = value(4);
-  const double epsilon = layer.batch_norm->as<layers::BatchNorm>()->attributes().epsilon;
+  const double epsilon = layer.batch_norm->as<layers::BatchNorm>()->epsilon;
   for (std::size_t c = 0; c < factors.size(); ++c)
     factors[c] = gamma.values<float>()[c] / std::sqrt(variance.values<float>()[c] + epsilon);
   return factors;

@@ -11,7 +11,7 @@ namespace {
 
 Window2d window_of_layer(const Node& layer) {
   const auto* depthwise = layer.as<layers::DepthwiseConv2d>();
-  const auto& attributes = depthwise != nullptr ? depthwise->attributes() : layer.as<layers::Conv2d>()->attributes();
+  const auto& attributes = depthwise != nullptr ? *depthwise : *layer.as<layers::Conv2d>();
   return layers::window_of(layer.input(0).shape(), layer.input(1).shape(), attributes);
 }
 
@@ -35,7 +35,7 @@ std::vector<float> mean_of_group(const std::vector<float>& sums, std::int64_t gr
 WeightLayout layout_of(const Node& layer) {
   const Shape& weights = layer.input(1).shape();
   if (const auto* product = layer.as<layers::MatMul>()) {
-    const bool transposed = product->attributes().transpose_b;
+    const bool transposed = product->transpose_b;
     return {.inputs = weights[transposed ? 1 : 0], .outputs = weights[transposed ? 0 : 1], .outputs_first = transposed};
   }
   if (layer.type() == "DepthwiseConv2d")

@@ -72,7 +72,7 @@ Converter::Value Converter::value_of(Node& node) {
       {"Concat", [](Converter& c, const Node& n) { return c.joined(n); }},
       {"AvgPool",
        [](Converter& c, const Node& n) {
-         const layers::PoolAttributes& attributes = n.as<layers::AvgPool>()->attributes();
+         const layers::PoolAttributes& attributes = *n.as<layers::AvgPool>();
          return c.average(n, layers::window_of(n.input(0).shape(), attributes));
        }},
       {"Mean", [](Converter& c, const Node& n) { return c.mean(n); }},
@@ -197,8 +197,8 @@ integer::Layer Converter::weights(const Node& node) {
   bool transposed = false;
   if (const auto* product = node.as<layers::MatMul>()) {
     layer.kind = LayerKind::kFullyConnected;
-    transposed = product->attributes().transpose_b;
-    if (product->attributes().transpose_a) fail(describe(node), " transposes the batch, which no integer model does");
+    transposed = product->transpose_b;
+    if (product->transpose_a) fail(describe(node), " transposes the batch, which no integer model does");
   } else {
     layer.kind = node.as<layers::DepthwiseConv2d>() ? LayerKind::kDepthwiseConv2d : LayerKind::kConv2d;
   }
@@ -284,7 +284,7 @@ Converter::Value Converter::clamped(const Node& node, float highest) {
 
 Converter::Value Converter::joined(const Node& node) {
   const int rank = node.output().shape().rank();
-  const auto axis = static_cast<int>(node.as<layers::Concat>()->attributes().axis);
+  const auto axis = static_cast<int>(node.as<layers::Concat>()->axis);
   integer::Concat concat = {.axis = (axis < 0 ? axis + rank : axis) - 1, .multipliers = {}};
   if (concat.axis < 0) fail(describe(node), " joins batches; an integer model knows single examples only");
   Pending pending = {.operation = node.name(),
@@ -319,7 +319,7 @@ Converter::Value Converter::average(const Node& node, const Window2d& window) {
 
 Converter::Value Converter::mean(const Node& node) {
   const Shape& images = node.input(0).shape();
-  std::vector<std::int64_t> axes = node.as<layers::Mean>()->attributes().axes;
+  std::vector<std::int64_t> axes = node.as<layers::Mean>()->axes;
   for (std::int64_t& axis : axes) axis += axis < 0 ? images.rank() : 0;
   std::ranges::sort(axes);
   if (images.rank() != 4 || axes != std::vector<std::int64_t>{1, 2})
@@ -342,7 +342,7 @@ Converter::Value Converter::rearranged(const Node& node, integer::Action action)
 }
 
 Converter::Value Converter::max_pool(const Node& node) {
-  const layers::PoolAttributes& attributes = node.as<layers::MaxPool>()->attributes();
+  const layers::PoolAttributes& attributes = *node.as<layers::MaxPool>();
   return rearranged(node, integer::MaxPool{layers::window_of(node.input(0).shape(), attributes)});
 }
 
@@ -355,14 +355,14 @@ Converter::Value Converter::reshaped(const Node& node) {
 }
 
 Converter::Value Converter::padded(const Node& node) {
-  const auto& paddings = node.as<layers::Pad>()->attributes().paddings;
+  const auto& paddings = node.as<layers::Pad>()->paddings;
   if (paddings.front() != std::array<std::int64_t, 2>{0, 0})
     fail(describe(node), " pads the batch; an integer model knows single examples only");
   return rearranged(node, integer::Pad{{paddings.begin() + 1, paddings.end()}});
 }
 
 Converter::Value Converter::to_batch(const Node& node) {
-  const layers::SpaceToBatchAttributes& attributes = node.as<layers::SpaceToBatchNd>()->attributes();
+  const layers::SpaceToBatchAttributes& attributes = *node.as<layers::SpaceToBatchNd>();
   if (node.input(0).shape().rank() != 4 || attributes.block_shape.size() != 2)
     fail(describe(node), " must deal out images [n, h, w, c] by height and width");
   return Blocks{.tensor = input_tensor(node), .atrous = {.images = node.input(0).shape(), .to_batch = attributes}};
@@ -373,7 +373,7 @@ Converter::Value Converter::to_space(const Node& node) {
   auto* pending = std::get_if<Pending>(&value);
   if (!pending || !pending->atrous) fail(describe(node), " does not follow a convolution of SpaceToBatchND's blocks");
   try {
-    const layers::BatchToSpaceAttributes& attributes = node.as<layers::BatchToSpaceNd>()->attributes();
+    const layers::BatchToSpaceAttributes& attributes = *node.as<layers::BatchToSpaceNd>();
     std::get<integer::Layer>(pending->action).window = dilated_window(*pending->atrous, attributes);
   } catch (const Error& error) {
     fail(describe(node), " ", error.what());

@@ -51,7 +51,7 @@ void scale_channels(Layer& layer, std::span<const double> factors) {
 }
 
 void fold_into_layer(Pending& layer, const Node& batch_norm, const StaticValues& values) {
-  const layers::BatchNormAttributes& attributes = batch_norm.as<layers::BatchNorm>()->attributes();
+  const layers::BatchNormAttributes& attributes = *batch_norm.as<layers::BatchNorm>();
   if (attributes.is_training) fail(describe(batch_norm), " is one for training: convert the evaluation graph");
   const auto value = [&](int input, std::size_t channel) {
     return double{values.value(batch_norm.input(input)).data<float>()[channel]};

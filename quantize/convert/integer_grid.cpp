@@ -35,7 +35,7 @@ Target narrowed(Target target, Range<float> range) {
 }
 
 std::vector<Affine<float>> grids_of(const Node& quantizer, const Tensor& min, const Tensor& max) {
-  const FakeQuantAttributes& attributes = quantizer.as<FakeQuant>()->attributes();
+  const FakeQuantAttributes& attributes = *quantizer.as<FakeQuant>();
   if (attributes.is_training) fail(describe(quantizer), " is one for training: convert the evaluation graph");
   if (attributes.bits > kMostIntegerBits)
     fail(describe(quantizer), " has ", attributes.bits, " bits; integer models hold 2 to ", kMostIntegerBits,
@@ -52,7 +52,7 @@ std::vector<Affine<float>> grids_of(const Node& quantizer, const Tensor& min, co
 }
 
 Target activation_target(const Node& quantizer, const Tensor& min, const Tensor& max) {
-  const FakeQuantAttributes& attributes = quantizer.as<FakeQuant>()->attributes();
+  const FakeQuantAttributes& attributes = *quantizer.as<FakeQuant>();
   if (attributes.per_channel)
     fail(describe(quantizer), " has a range for each channel; only weights can have that in an integer model");
   const Affine<float> affine = grids_of(quantizer, min, max).front();

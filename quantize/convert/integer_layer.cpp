@@ -76,7 +76,7 @@ void quantize_weights(Layer& layer, const Node& quantizer, const Tensor& x, cons
                       bool transposed) {
   const std::vector<Affine<float>> grids = grids_of(quantizer, min, max);
   layer.filter = x.shape();
-  layer.weight_bits = static_cast<int>(quantizer.as<FakeQuant>()->attributes().bits);
+  layer.weight_bits = static_cast<int>(quantizer.as<FakeQuant>()->bits);
   layer.weights.clear();
   for (std::size_t i = 0; const float value : x.values<float>())
     layer.weights.push_back(static_cast<std::uint8_t>(quantize(grids[i++ % grids.size()], value)));

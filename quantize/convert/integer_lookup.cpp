@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/graph/op_queries.h"
 
 namespace miniqat::quantize {
 
@@ -12,10 +13,7 @@ std::vector<double> lookup_values(const Node& node, const integer::Grid& input) 
   const Tensor x(spec);
   Tensor y(spec);
   for (std::int32_t q = 0; q <= input.quant_max(); ++q) x.data<double>()[q] = integer::dequantize(input, q);
-  ForwardContext context;
-  context.inputs = {&x};
-  context.outputs = {&y};
-  node.op().reference_forward(context);
+  run_reference(node.op(), x, y);
   const std::span<const double> values = y.values<double>();
   for (std::size_t q = 0; q < values.size(); ++q)
     if (!std::isfinite(values[q]))

@@ -33,8 +33,8 @@ WindowAxis dilated_axis(const WindowAxis& inner, std::int64_t extent, std::int64
 Window2d convolution_window(const Node& layer) {
   const Shape& images = layer.input(0).shape();
   const Shape& filter = layer.input(1).shape();
-  if (const auto* conv = layer.as<layers::Conv2d>()) return layers::window_of(images, filter, conv->attributes());
-  return layers::window_of(images, filter, layer.as<layers::DepthwiseConv2d>()->attributes());
+  if (const auto* conv = layer.as<layers::Conv2d>()) return layers::window_of(images, filter, *conv);
+  return layers::window_of(images, filter, *layer.as<layers::DepthwiseConv2d>());
 }
 
 Window2d dilated_window(const Atrous& atrous, const layers::BatchToSpaceAttributes& to_space) {

@@ -7,11 +7,51 @@
 #include "core/error.h"
 #include "core/float_range.h"
 #include "core/graph/node_check.h"
+#include "core/graph/op_interfaces.h"
 #include "core/kernels/scratch.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/reference/batch_norm_fold.h"
 
 namespace miniqat::quantize {
+
+class BatchNormFoldOp final : public OpOf<BatchNormFold> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
+class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>, public ChangesLater, public TakesShortcuts {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  std::optional<std::int64_t> freeze_delay() const override;
+  /// In a folded layer (see folded_layer.h) two of the three phases need only one of its two convolutions:
+  /// - while the weights' quantizer is off, the BatchNorm's own output is what add_fold computes;
+  /// - where the moving statistics normalise, recip is 1 and offset 0: the layer's output needs no correction (and
+  ///   nobody needs the batch's statistics, as BatchNorm knows).
+  /// In between, the addition of offset 0 is left out.
+  std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
+  void forward(const ForwardContext& context) const override;
+  void backward(const BackwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+  void reference_backward(const BackwardContext& context) const override;
+};
+
+class BatchNormScaleOp final : public OpOf<BatchNormScale> {
+ public:
+  using OpOf::OpOf;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
+  OpTraits traits() const override;
+  void forward(const ForwardContext& context) const override;
+  void reference_forward(const ForwardContext& context) const override;
+};
+
 namespace {
 
 void require_epsilon(double epsilon) {
@@ -76,26 +116,30 @@ void put(Tensor* tensor, std::int64_t c, T value) {
 
 void BatchNormFoldAttributes::visit(AttributeVisitor& visitor) { visitor.field("epsilon", epsilon); }
 
-std::vector<TensorSpec> BatchNormFold::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> BatchNormFold::make(const Attributes& attributes) {
+  return std::make_shared<BatchNormFoldOp>(attributes);
+}
+
+std::vector<TensorSpec> BatchNormFoldOp::infer(std::span<const TensorSpec> inputs) const {
   constexpr std::array<std::string_view, 4> kRoles = {"gamma", "beta", "mean", "variance"};
   require_epsilon(attributes_.epsilon);
   return infer_vectors(inputs, kRoles, 2);
 }
 
-OpTraits BatchNormFold::traits() const {
+OpTraits BatchNormFoldOp::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 2, 3};
   return traits;
 }
 
-void BatchNormFold::forward(const ForwardContext& context) const {
+void BatchNormFoldOp::forward(const ForwardContext& context) const {
   const auto gamma = input(context, 0), beta = input(context, 1), mean = input(context, 2);
   const auto multiplier = gamma / sigma(input(context, 3), attributes_.epsilon);
   store(context.outputs[0], multiplier);
   store(context.outputs[1], beta - mean * multiplier);
 }
 
-void BatchNormFold::backward(const BackwardContext& context) const {
+void BatchNormFoldOp::backward(const BackwardContext& context) const {
   const ForwardContext& forward = *context.forward;
   ScratchScope scope;
   const auto gamma = input(forward, 0), mean = input(forward, 2);
@@ -109,7 +153,7 @@ void BatchNormFold::backward(const BackwardContext& context) const {
   store(context.d_inputs[3], -d_all * gamma / (2 * s * s * s));
 }
 
-void BatchNormFold::reference_forward(const ForwardContext& context) const {
+void BatchNormFoldOp::reference_forward(const ForwardContext& context) const {
   with_float_type(context.input(0), [&]<class T>(T) {
     const auto at = [&](int i, std::int64_t c) { return value_at<T>(context.input(i), c); };
     for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
@@ -120,7 +164,7 @@ void BatchNormFold::reference_forward(const ForwardContext& context) const {
   });
 }
 
-void BatchNormFold::reference_backward(const BackwardContext& context) const {
+void BatchNormFoldOp::reference_backward(const BackwardContext& context) const {
   const ForwardContext& forward = *context.forward;
   with_float_type(forward.input(0), [&]<class T>(T) {
     const auto at = [&](int i, std::int64_t c) { return value_at<T>(forward.input(i), c); };
@@ -141,25 +185,29 @@ void BatchNormCorrectionAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("freeze_delay", freeze_delay);
 }
 
-std::vector<TensorSpec> BatchNormCorrection::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> BatchNormCorrection::make(const Attributes& attributes) {
+  return std::make_shared<BatchNormCorrectionOp>(attributes);
+}
+
+std::vector<TensorSpec> BatchNormCorrectionOp::infer(std::span<const TensorSpec> inputs) const {
   constexpr std::array<std::string_view, 5> kRoles = {"gamma", "mean", "variance", "moving_mean", "moving_variance"};
   require_epsilon(attributes_.epsilon);
   if (attributes_.freeze_delay < -1) fail("freeze_delay must be a step or -1 for never, is ", attributes_.freeze_delay);
   return infer_vectors(inputs, kRoles, 3);
 }
 
-OpTraits BatchNormCorrection::traits() const {
+OpTraits BatchNormCorrectionOp::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 1, 2, 3, 4};
   traits.no_gradient = {3, 4};
   return traits;
 }
 
-std::optional<std::int64_t> BatchNormCorrection::freeze_delay() const {
+std::optional<std::int64_t> BatchNormCorrectionOp::freeze_delay() const {
   return attributes_.freeze_delay < 0 ? std::nullopt : std::optional(attributes_.freeze_delay);
 }
 
-std::vector<Shortcut> BatchNormCorrection::shortcuts(const Node& self, const Phase& phase) const {
+std::vector<Shortcut> BatchNormCorrectionOp::shortcuts(const Node& self, const Phase& phase) const {
   const std::optional<FoldedLayer> folded = find_folded_layer(self);
   if (!folded) return {};
   std::vector<Shortcut> shortcuts;
@@ -169,14 +217,14 @@ std::vector<Shortcut> BatchNormCorrection::shortcuts(const Node& self, const Pha
   const bool frozen = attributes_.freeze_delay >= 0 && phase.quantization_step >= attributes_.freeze_delay;
   if (!phase.training || frozen)
     replace(*folded->correction_add, folded->layer_output);
-  else if (!quantizes_weights(*folded, phase))
+  else if (!quantizes_weights(*folded, phase.quantization_step))
     replace(*folded->add_fold, folded->batch_norm->output());
   else
     replace(*folded->correction_add, folded->post_conv_mul->output());
   return shortcuts;
 }
 
-void BatchNormCorrection::forward(const ForwardContext& context) const {
+void BatchNormCorrectionOp::forward(const ForwardContext& context) const {
   const auto gamma = input(context, 0), mean = input(context, 1), moving_mean = input(context, 3);
   const auto sigma_b = sigma(input(context, 2), attributes_.epsilon);
   const auto sigma_m = sigma(input(context, 4), attributes_.epsilon);
@@ -190,7 +238,7 @@ void BatchNormCorrection::forward(const ForwardContext& context) const {
   }
 }
 
-void BatchNormCorrection::backward(const BackwardContext& context) const {
+void BatchNormCorrectionOp::backward(const BackwardContext& context) const {
   const ForwardContext& forward = *context.forward;
   ScratchScope scope;
   const auto gamma = input(forward, 0), mean = input(forward, 1), moving_mean = input(forward, 3);
@@ -210,7 +258,7 @@ void BatchNormCorrection::backward(const BackwardContext& context) const {
   }
 }
 
-void BatchNormCorrection::reference_forward(const ForwardContext& context) const {
+void BatchNormCorrectionOp::reference_forward(const ForwardContext& context) const {
   with_float_type(context.input(0), [&]<class T>(T) {
     const auto at = [&](int i, std::int64_t c) { return value_at<T>(context.input(i), c); };
     for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
@@ -223,7 +271,7 @@ void BatchNormCorrection::reference_forward(const ForwardContext& context) const
   });
 }
 
-void BatchNormCorrection::reference_backward(const BackwardContext& context) const {
+void BatchNormCorrectionOp::reference_backward(const BackwardContext& context) const {
   const ForwardContext& forward = *context.forward;
   with_float_type(forward.input(0), [&]<class T>(T) {
     const auto at = [&](int i, std::int64_t c) { return value_at<T>(forward.input(i), c); };
@@ -245,7 +293,11 @@ void BatchNormScaleAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("floor", floor);
 }
 
-std::vector<TensorSpec> BatchNormScale::infer(std::span<const TensorSpec> inputs) const {
+std::shared_ptr<Op> BatchNormScale::make(const Attributes& attributes) {
+  return std::make_shared<BatchNormScaleOp>(attributes);
+}
+
+std::vector<TensorSpec> BatchNormScaleOp::infer(std::span<const TensorSpec> inputs) const {
   constexpr std::array<std::string_view, 2> kRoles = {"gamma", "moving_variance"};
   require_epsilon(attributes_.epsilon);
   if (!(attributes_.floor > 0 && std::isfinite(attributes_.floor)))
@@ -254,13 +306,13 @@ std::vector<TensorSpec> BatchNormScale::infer(std::span<const TensorSpec> inputs
   return infer_vectors(inputs, kRoles, 2);
 }
 
-OpTraits BatchNormScale::traits() const {
+OpTraits BatchNormScaleOp::traits() const {
   OpTraits traits;
   traits.no_gradient = {0, 1};
   return traits;
 }
 
-void BatchNormScale::forward(const ForwardContext& context) const {
+void BatchNormScaleOp::forward(const ForwardContext& context) const {
   const auto floor = static_cast<float>(attributes_.floor);
   const auto gamma = input(context, 0);
   const auto signed_floor = gamma.unaryExpr([floor](float of) { return std::copysign(floor, of); });
@@ -269,7 +321,7 @@ void BatchNormScale::forward(const ForwardContext& context) const {
   store(context.outputs[1], 1 / scale);
 }
 
-void BatchNormScale::reference_forward(const ForwardContext& context) const {
+void BatchNormScaleOp::reference_forward(const ForwardContext& context) const {
   with_float_type(context.input(0), [&]<class T>(T) {
     for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
       const T scale = reference::weight_scale(value_at<T>(context.input(0), c), value_at<T>(context.input(1), c),

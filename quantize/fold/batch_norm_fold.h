@@ -4,7 +4,6 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/graph/op_interfaces.h"
 
 // The arithmetic of batch-norm folding on vectors of one number a channel. Which nodes of the graph use it, and why, is
 // derived in docs/rewrite.md. Throughout, sigma = sqrt(variance + epsilon); "batch" is what the BatchNorm node hands
@@ -21,24 +20,10 @@ struct BatchNormFoldAttributes {
 /// A batch norm as an affine map: gamma * (x - mean) / sigma + beta = multiplier * x + bias.
 /// Inputs gamma, beta, mean, variance, all [c] float32. Outputs 0 multiplier = gamma / sigma, 1 bias = beta - mean *
 /// multiplier, both [c].
-class BatchNormFold final : public Op {
- public:
-  BatchNormFold() = default;
-  explicit BatchNormFold(const BatchNormFoldAttributes& attributes) : attributes_(attributes) {}
-  const BatchNormFoldAttributes& attributes() const { return attributes_; }
-
-  std::string_view type() const override { return "BatchNormFold"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<BatchNormFold>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-
- private:
-  BatchNormFoldAttributes attributes_;
+struct BatchNormFold {
+  static constexpr std::string_view kType = "BatchNormFold";
+  using Attributes = BatchNormFoldAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 struct BatchNormCorrectionAttributes {
@@ -55,31 +40,10 @@ struct BatchNormCorrectionAttributes {
 /// [c]: 0 scale = sigma_b / sigma_m for the weights; 1 recip for the layer's output, sigma_m / sigma_b, once frozen 1;
 /// 2 offset, 0, once frozen gamma * (mean_b / sigma_b - mean_m / sigma_m).
 /// The moving statistics have no gradient.
-class BatchNormCorrection final : public Op, public ChangesLater, public TakesShortcuts {
- public:
-  BatchNormCorrection() = default;
-  explicit BatchNormCorrection(const BatchNormCorrectionAttributes& attributes) : attributes_(attributes) {}
-  const BatchNormCorrectionAttributes& attributes() const { return attributes_; }
-
-  std::string_view type() const override { return "BatchNormCorrection"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<BatchNormCorrection>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  std::optional<std::int64_t> freeze_delay() const override;
-  /// In a folded layer (see folded_layer.h) two of the three phases need only one of its two convolutions:
-  /// - while the weights' quantizer is off, the BatchNorm's own output is what add_fold computes;
-  /// - where the moving statistics normalise, recip is 1 and offset 0: the layer's output needs no correction (and
-  ///   nobody needs the batch's statistics, as BatchNorm knows).
-  /// In between, the addition of offset 0 is left out.
-  std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-
- private:
-  BatchNormCorrectionAttributes attributes_;
+struct BatchNormCorrection {
+  static constexpr std::string_view kType = "BatchNormCorrection";
+  using Attributes = BatchNormCorrectionAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 struct BatchNormScaleAttributes {
@@ -96,22 +60,10 @@ struct BatchNormScaleAttributes {
 /// gamma' is gamma kept away from 0 by `floor` (with its sign), so that a channel whose gamma vanishes still has an
 /// output to take statistics from, and a way back - unless a range that it shares with other channels rounds all its
 /// weights to 0, as evaluation then will, too. Neither output has a gradient: but for rounding, the two factors cancel.
-class BatchNormScale final : public Op {
- public:
-  BatchNormScale() = default;
-  explicit BatchNormScale(const BatchNormScaleAttributes& attributes) : attributes_(attributes) {}
-  const BatchNormScaleAttributes& attributes() const { return attributes_; }
-
-  std::string_view type() const override { return "BatchNormScale"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<BatchNormScale>(*this); }
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  void forward(const ForwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-
- private:
-  BatchNormScaleAttributes attributes_;
+struct BatchNormScale {
+  static constexpr std::string_view kType = "BatchNormScale";
+  using Attributes = BatchNormScaleAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
 };
 
 }  // namespace miniqat::quantize

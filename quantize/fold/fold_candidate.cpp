@@ -31,7 +31,7 @@ bool keeps_channels(const Node& node) {
   const Shape& before = node.input(0).shape();
   const Shape& after = node.output().shape();
   const auto* blocks = node.as<layers::BatchToSpaceNd>();
-  if (blocks && std::ssize(blocks->attributes().block_shape) == before.rank() - 1) return false;
+  if (blocks && std::ssize(blocks->block_shape) == before.rank() - 1) return false;
   return before.rank() > 0 && after.rank() > 0 && before.channels() == after.channels();
 }
 

@@ -59,11 +59,10 @@ class Folder {
     freeze(freeze_delay);
     const Output mean = found_.batch_norm->output(1);
     const Output variance = found_.batch_norm->output(2);
-    Node& fold = add("BatchNorm_Fold", std::make_unique<BatchNormFold>(BatchNormFoldAttributes{epsilon()}),
-                     {gamma_, beta_, mean, variance});
+    Node& fold =
+        add("BatchNorm_Fold", BatchNormFold::make(BatchNormFoldAttributes{epsilon()}), {gamma_, beta_, mean, variance});
     Node& correction =
-        add("batch_norm_correction",
-            std::make_unique<BatchNormCorrection>(BatchNormCorrectionAttributes{epsilon(), freeze_delay}),
+        add("batch_norm_correction", BatchNormCorrection::make(BatchNormCorrectionAttributes{epsilon(), freeze_delay}),
             {gamma_, mean, variance, moving_mean_, moving_variance_});
     const Output corrected =
         mul("correction_mult", weights_, weight_factor("correction_reshape", correction.output(0)));
@@ -78,9 +77,8 @@ class Folder {
 
   std::string with_single_convolution(std::int64_t freeze_delay) {
     freeze(freeze_delay);
-    Node& scale =
-        add("batch_norm_scale", std::make_unique<BatchNormScale>(BatchNormScaleAttributes{.epsilon = epsilon()}),
-            {gamma_, moving_variance_});
+    Node& scale = add("batch_norm_scale", BatchNormScale::make(BatchNormScaleAttributes{.epsilon = epsilon()}),
+                      {gamma_, moving_variance_});
     const Output folded = mul("mul_fold", weights_, weight_factor("scale_reshape", scale.output(0)));
     const Output y = mul("post_conv_mul", clone_layer(folded), scale.output(1));
     const Output x = found_.batch_norm->input(0);
@@ -91,7 +89,7 @@ class Folder {
   }
 
   std::string with_moving_statistics() {
-    Node& fold = add("BatchNorm_Fold", std::make_unique<BatchNormFold>(BatchNormFoldAttributes{epsilon()}),
+    Node& fold = add("BatchNorm_Fold", BatchNormFold::make(BatchNormFoldAttributes{epsilon()}),
                      {gamma_, beta_, moving_mean_, moving_variance_});
     const Output folded = mul("mul_fold", weights_, weight_factor("scale_reshape", fold.output(0)));
     const Output y = plus("add_fold", clone_layer(folded), fold.output(1));
@@ -101,11 +99,11 @@ class Folder {
   }
 
   std::string late(std::int64_t freeze_delay, bool is_training) {
-    layers::BatchNormAttributes attributes = norm_.attributes();
+    layers::BatchNormAttributes attributes = norm_;
     attributes.is_training = attributes.is_training && is_training;
     attributes.freeze_delay = attributes.is_training ? freeze_delay : -1;
     attributes.folds_late = true;
-    graph_.replace_op(*found_.batch_norm, std::make_unique<layers::BatchNorm>(attributes));
+    graph_.replace_op(*found_.batch_norm, layers::BatchNorm::make(attributes));
     for (Node* node : found_.between) {
       if (node->type() != "Identity") continue;
       graph_.reroute(node->output(), node->input(0));
@@ -118,26 +116,22 @@ class Folder {
   const std::vector<Node*>& added() const { return added_; }
 
  private:
-  double epsilon() const { return norm_.attributes().epsilon; }
+  double epsilon() const { return norm_.epsilon; }
 
-  Node& add(const std::string& name, std::unique_ptr<Op> op, std::vector<Output> inputs) {
+  Node& add(const std::string& name, std::shared_ptr<const Op> op, std::vector<Output> inputs) {
     return add_as(graph_.unique_name(join_scope(scope_, name)), std::move(op), std::move(inputs));
   }
-  Node& add_as(const std::string& name, std::unique_ptr<Op> op, std::vector<Output> inputs) {
+  Node& add_as(const std::string& name, std::shared_ptr<const Op> op, std::vector<Output> inputs) {
     added_.push_back(&graph_.add(name, std::move(op), std::move(inputs)));
     return *added_.back();
   }
-  Output mul(const std::string& name, Output a, Output b) {
-    return add(name, std::make_unique<layers::Mul>(), {a, b}).output();
-  }
-  Output plus(const std::string& name, Output a, Output b) {
-    return add(name, std::make_unique<layers::Add>(), {a, b}).output();
-  }
+  Output mul(const std::string& name, Output a, Output b) { return add(name, layers::Mul::make(), {a, b}).output(); }
+  Output plus(const std::string& name, Output a, Output b) { return add(name, layers::Add::make(), {a, b}).output(); }
 
   void freeze(std::int64_t delay) {
-    layers::BatchNormAttributes attributes = norm_.attributes();
+    layers::BatchNormAttributes attributes = norm_;
     attributes.freeze_delay = delay;
-    graph_.replace_op(*found_.batch_norm, std::make_unique<layers::BatchNorm>(attributes));
+    graph_.replace_op(*found_.batch_norm, layers::BatchNorm::make(attributes));
   }
 
   /// A number for each output channel in a shape that stretches over the weights.
@@ -146,11 +140,11 @@ class Folder {
     std::vector<std::int64_t> shape;
     if (found_.layer->type() == "DepthwiseConv2d")
       shape = {weights[2], weights[3]};
-    else if (const auto* matmul = found_.layer->as<layers::MatMul>(); matmul && matmul->attributes().transpose_b)
+    else if (const auto* matmul = found_.layer->as<layers::MatMul>(); matmul && matmul->transpose_b)
       shape = {weights[0], 1};
     else
       return factor;
-    return add(name, std::make_unique<layers::Reshape>(layers::ReshapeAttributes{shape}), {factor}).output();
+    return add(name, layers::Reshape::make(layers::ReshapeAttributes{shape}), {factor}).output();
   }
 
   /// The layer and what stands between it and the batch norm once more, on other weights; copies (Identity) left out.
@@ -162,13 +156,13 @@ class Folder {
     return y;
   }
   Output clone(const Node& node, std::vector<Output> inputs) {
-    return add_as(graph_.unique_name(node.name() + "_Fold"), node.op().clone(), std::move(inputs)).output();
+    return add_as(graph_.unique_name(node.name() + "_Fold"), node.shared_op(), std::move(inputs)).output();
   }
 
   Graph& graph_;
   const Foldable& found_;
   const std::string scope_;
-  const layers::BatchNorm norm_;
+  const layers::BatchNormAttributes norm_;
   const Output gamma_;
   const Output beta_;
   const Output moving_mean_;
@@ -192,7 +186,7 @@ std::vector<BatchNormReport> fuse_foldable(Graph& graph, const FoldOptions& opti
     Node& fused = fuse_batch_norm(graph, norm);
     for (UnfusedBatchNorm& later : found)
       if (later.x == y) later.x = fused.output();
-    if (fused.as<layers::BatchNorm>()->attributes().is_training) fresh.insert(&fused);
+    if (fused.as<layers::BatchNorm>()->is_training) fresh.insert(&fused);
   }
   return skipped;
 }
@@ -201,18 +195,18 @@ void freeze_unfolded(Graph& graph, const FoldOptions& options) {
   if (!options.freeze_bn_delay) return;
   for (Node* node : graph.nodes()) {
     const auto* norm = node->as<layers::BatchNorm>();
-    if (!norm || !norm->attributes().is_training || norm->attributes().freeze_delay >= 0 || folding_of(*node) ||
+    if (!norm || !norm->is_training || norm->freeze_delay >= 0 || folding_of(*node) ||
         !in_scope(node->name(), options.scope))
       continue;
-    layers::BatchNormAttributes attributes = norm->attributes();
+    layers::BatchNormAttributes attributes = *norm;
     attributes.freeze_delay = *options.freeze_bn_delay;
-    graph.replace_op(*node, std::make_unique<layers::BatchNorm>(attributes));
+    graph.replace_op(*node, layers::BatchNorm::make(attributes));
   }
 }
 
 /// Returns the new layer's name.
 std::string fold(Folder& folder, const Foldable& found, const FoldOptions& options, bool is_training) {
-  const layers::BatchNormAttributes norm = found.batch_norm->as<layers::BatchNorm>()->attributes();
+  const layers::BatchNormAttributes norm = *found.batch_norm->as<layers::BatchNorm>();
   const std::int64_t freeze = norm.freeze_delay >= 0 ? norm.freeze_delay : options.freeze_bn_delay.value_or(-1);
   if (options.bn_fold == BnFold::kLate) return folder.late(freeze, is_training);
   if (!is_training || !norm.is_training) return folder.with_moving_statistics();
@@ -262,16 +256,16 @@ void unfold_layer(Graph& graph, const FoldedLayer& folded) {
 /// The batch norm after a layer with scaled weights becomes part of these weights and a bias.
 void fold_single(Graph& graph, Node& batch_norm, Node& scale) {
   const std::string scope = scope_of(scale.name());
-  const auto add = [&](const char* name, std::unique_ptr<Op> op, std::vector<Output> inputs) {
+  const auto add = [&](const char* name, std::shared_ptr<const Op> op, std::vector<Output> inputs) {
     return graph.add(graph.unique_name(join_scope(scope, name)), std::move(op), std::move(inputs)).output();
   };
   const Node& product = *batch_norm.input(0).node;
   const Output layer_output = product.input(product.input(0) == scale.output(1) ? 1 : 0);
-  const double epsilon = batch_norm.as<layers::BatchNorm>()->attributes().epsilon;
-  const Output fold = add("BatchNorm_Fold", std::make_unique<BatchNormFold>(BatchNormFoldAttributes{epsilon}),
+  const double epsilon = batch_norm.as<layers::BatchNorm>()->epsilon;
+  const Output fold = add("BatchNorm_Fold", BatchNormFold::make(BatchNormFoldAttributes{epsilon}),
                           {batch_norm.input(1), batch_norm.input(2), batch_norm.input(3), batch_norm.input(4)});
   graph.reroute(scale.output(0), fold);
-  const Output y = add("add_fold", std::make_unique<layers::Add>(), {layer_output, fold.node->output(1)});
+  const Output y = add("add_fold", layers::Add::make(), {layer_output, fold.node->output(1)});
   graph.reroute(batch_norm.output(), y);
   erase_unread(graph, {&batch_norm});
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "layers/layers.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"
@@ -30,7 +30,7 @@ Output other_operand(const Node& node, Output tensor) {
 
 template <class Layer>
 bool both(const Node& a, const Node& b) {
-  return a.as<Layer>() && b.as<Layer>() && a.as<Layer>()->attributes() == b.as<Layer>()->attributes();
+  return a.as<Layer>() && b.as<Layer>() && *a.as<Layer>() == *b.as<Layer>();
 }
 
 bool same_layer(const Node& a, const Node& b) {
@@ -44,9 +44,9 @@ Node* find_reader(Output tensor, std::string_view type) {
 }
 
 bool same_attributes(const FoldedLayer& folded) {
-  const auto& norm = folded.batch_norm->as<layers::BatchNorm>()->attributes();
-  const auto& correction = folded.correction->as<BatchNormCorrection>()->attributes();
-  return folded.fold->as<BatchNormFold>()->attributes().epsilon == norm.epsilon && correction.epsilon == norm.epsilon &&
+  const auto& norm = *folded.batch_norm->as<layers::BatchNorm>();
+  const auto& correction = *folded.correction->as<BatchNormCorrection>();
+  return folded.fold->as<BatchNormFold>()->epsilon == norm.epsilon && correction.epsilon == norm.epsilon &&
          correction.freeze_delay == norm.freeze_delay;
 }
 
@@ -100,12 +100,12 @@ std::optional<FoldedLayer> find_folded_layer(const Node& correction) {
   return folded;
 }
 
-bool quantizes_weights(const FoldedLayer& folded, const Phase& phase) {
+bool quantizes_weights(const FoldedLayer& folded, std::int64_t quantization_step) {
   Output tensor = folded.layer->input(1);
   for (; is_one_of(tensor.node->type(), kQuantizerOrIdentity); tensor = tensor.node->input(0)) {
     if (!is_quantizer(*tensor.node)) continue;
     const std::optional<std::int64_t> delay = quant_delay_of(tensor.node->op());
-    if (!delay || phase.quantization_step >= *delay) return true;
+    if (!delay || quantization_step >= *delay) return true;
   }
   return false;
 }
@@ -126,7 +126,7 @@ bool gives_statistics_only(const Node& batch_norm) {
 
 bool is_folded_late(const Node& node) {
   const auto* norm = node.as<layers::BatchNorm>();
-  return norm != nullptr && norm->attributes().folds_late;
+  return norm != nullptr && norm->folds_late;
 }
 
 std::optional<BnFold> folding_of(const Node& batch_norm) {

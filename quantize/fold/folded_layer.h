@@ -35,8 +35,8 @@ struct FoldedLayer {
 /// (quantizers apart): that the batch norm's own output equals add_fold but for the weights' quantizer holds then.
 std::optional<FoldedLayer> find_folded_layer(const Node& correction);
 
-/// Whether a quantizer of the folded weights quantizes in this phase.
-bool quantizes_weights(const FoldedLayer& folded, const Phase& phase);
+/// Whether a quantizer of the folded weights quantizes at that value of the quantization step counter.
+bool quantizes_weights(const FoldedLayer& folded, std::int64_t quantization_step);
 
 /// For folding with a single convolution (BnFold::kSingle): the BatchNormScale whose reciprocal the input of
 /// `batch_norm` is multiplied by, or null.

@@ -56,7 +56,7 @@ Output averaged_over_rows(Output tensor) {
   const auto* mean = tensor.node->as<layers::Mean>();
   if (!mean) return {};
   const int rank = tensor.node->input(0).shape().rank();
-  std::vector<std::int64_t> axes = mean->attributes().axes;
+  std::vector<std::int64_t> axes = mean->axes;
   for (std::int64_t& axis : axes)
     if (axis < 0) axis += rank;
   // Shape inference has seen to it that the axes differ; no axes at all stand for every one.
@@ -88,12 +88,12 @@ bool is_variance_of(Output variance, Output x, Output mean) {
 
 bool is_stored(Output statistic) {
   const auto* variable = statistic.node->as<Variable>();
-  return variable ? !variable->attributes().trainable : statistic.node->as<Constant>() != nullptr;
+  return variable ? !variable->trainable : statistic.node->as<Constant>() != nullptr;
 }
 
 /// The one value of all elements.
 std::optional<double> uniform_value(Output constant) {
-  const std::vector<double>& values = constant.node->as<Constant>()->attributes().value;
+  const std::vector<double>& values = constant.node->as<Constant>()->value;
   const bool uniform = std::ranges::all_of(values, [&](double value) { return value == values.front(); });
   return uniform ? std::optional(values.front()) : std::nullopt;
 }

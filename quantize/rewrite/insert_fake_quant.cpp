@@ -170,7 +170,7 @@ void Inserter::quantize_activation(Node& producer, const std::string& name, cons
   const Node* quantizer = quantizer_after(producer.output());
   if (!quantizer)
     quantizer = add_activation_quantizer(producer.output(), name, is_wide ? options.for_sums() : options, initial).node;
-  if (is_wide && quantizer->as<FakeQuant>()->attributes().bits > options.activation_bits)
+  if (is_wide && quantizer->as<FakeQuant>()->bits > options.activation_bits)
     narrow_for_layers(quantizer->output(), options, initial);
 }
 
@@ -247,7 +247,7 @@ int weight_channel_axes(const LayerMatch& match) {
   if (match.layer->type() == "DepthwiseConv2d") return 2;
   if (match.layer->type() == "Conv2D") return 1;
   const auto* matmul = match.layer->as<layers::MatMul>();
-  return match.weight_input == 1 && matmul && !matmul->attributes().transpose_b ? 1 : 0;
+  return match.weight_input == 1 && matmul && !matmul->transpose_b ? 1 : 0;
 }
 
 WeightChannelAxes::WeightChannelAxes(std::span<const LayerMatch> matches) {

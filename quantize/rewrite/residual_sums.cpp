@@ -67,10 +67,10 @@ void ResidualSums::add_result(const Node& node) {
 }
 
 std::vector<Node*> quantizers_for_layers(const Node& quantizer) {
-  const std::int64_t bits = quantizer.as<FakeQuant>()->attributes().bits;
+  const std::int64_t bits = quantizer.as<FakeQuant>()->bits;
   std::vector<Node*> found;
   for (const Use& use : uses_through(quantizer.output(), OpRole::kKeepsRange))
-    if (const auto* narrow = use.node->as<FakeQuant>(); narrow && use.input == 0 && narrow->attributes().bits < bits)
+    if (const auto* narrow = use.node->as<FakeQuant>(); narrow && use.input == 0 && narrow->bits < bits)
       found.push_back(use.node);
   return found;
 }

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/graph/graph_rollback.h"
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "core/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
@@ -36,18 +36,18 @@ void check_steps(const char* option, std::int64_t steps) {
 
 void turn_to_evaluation(Graph& graph, Node& node) {
   if (const auto* quantizer = node.as<FakeQuant>()) {
-    FakeQuantAttributes attributes = quantizer->attributes();
+    FakeQuantAttributes attributes = *quantizer;
     if (!attributes.is_training && attributes.delay == 0) return;
     attributes.is_training = false;
     attributes.delay = 0;
-    graph.replace_op(node, std::make_unique<FakeQuant>(attributes));
+    graph.replace_op(node, FakeQuant::make(attributes));
   } else if (const auto* batch_norm = node.as<layers::BatchNorm>()) {
-    layers::BatchNormAttributes attributes = batch_norm->attributes();
+    layers::BatchNormAttributes attributes = *batch_norm;
     if (!attributes.is_training) return;
     attributes.is_training = false;
     // As the evaluation graph has it that comes straight from the float one.
     if (attributes.folds_late) attributes.freeze_delay = -1;
-    graph.replace_op(node, std::make_unique<layers::BatchNorm>(attributes));
+    graph.replace_op(node, layers::BatchNorm::make(attributes));
   }
 }
 
@@ -74,7 +74,7 @@ std::vector<std::string> remarks_on(const Graph& graph, const LayerSearch& layer
         std::ranges::any_of(nodes, [](const Node* node) { return freeze_delay_of(node->op()).has_value(); });
     const bool trains = std::ranges::any_of(nodes, [](const Node* node) {
       const auto* norm = node->as<layers::BatchNorm>();
-      return norm && norm->attributes().is_training;
+      return norm && norm->is_training;
     });
     if (!freezes && is_training)
       remarks.emplace_back(trains ? "--freeze-bn-delay has no effect on batch norms that were folded before"
@@ -249,8 +249,7 @@ RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
 void require_observing(const Graph& graph, const std::string& source) {
   for (const Node* node : graph.nodes()) {
     const auto* quantizer = node->as<FakeQuant>();
-    if (!quantizer || quantizer->attributes().is_training || !traits_of(quantizer->attributes().range).changes())
-      continue;
+    if (!quantizer || quantizer->is_training || !traits_of(quantizer->range).changes()) continue;
     fail(
         source.empty() ? "" : source + ": ", describe(*node),
         " was rewritten for evaluation (is_training is false): its range would stay as it is, and there is no way back "

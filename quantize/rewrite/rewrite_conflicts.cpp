@@ -1,7 +1,7 @@
 #include "quantize/rewrite/rewrite_conflicts.h"
 
 #include "core/error.h"
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
@@ -57,7 +57,7 @@ class QuantizerComparison {
 
  private:
   static bool is_rewrites_own(const Node& quantizer) {
-    return traits_of(quantizer.as<FakeQuant>()->attributes().range).changes() || is_of_known_range(quantizer);
+    return traits_of(quantizer.as<FakeQuant>()->range).changes() || is_of_known_range(quantizer);
   }
 
   static bool is_of_known_range(const Node& quantizer) {
@@ -89,7 +89,7 @@ class QuantizerComparison {
   void compare_weights(const Node& quantizer, const LayerMatch& match, const LayerSettings& settings) {
     const RewriteOptions& options = settings.options;
     const LayerBits* bits = settings.bits;
-    const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
+    const FakeQuantAttributes& own = *quantizer.as<FakeQuant>();
     const RangeKindTraits& kind = traits_of(own.range);
     if (!kind.follows_tensor() && !kind.learned) return;
     if (own.narrow_range == options.full_range_weights)
@@ -110,7 +110,7 @@ class QuantizerComparison {
   void compare_activations(const Node& quantizer, const LayerSettings& settings) {
     const RewriteOptions& options = settings.options;
     const LayerBits* bits = settings.bits;
-    const FakeQuantAttributes& own = quantizer.as<FakeQuant>()->attributes();
+    const FakeQuantAttributes& own = *quantizer.as<FakeQuant>();
     const RangeKindTraits& kind = traits_of(own.range);
     if (!kind.averages && !kind.learned && (kind.observes || !is_of_known_range(quantizer))) return;
     const std::string& of = quantizer.input(0).node->name();
@@ -129,18 +129,18 @@ class QuantizerComparison {
   }
 
   void compare_bits(const Node& quantizer, const char* setting, int asked) {
-    const std::int64_t own = quantizer.as<FakeQuant>()->attributes().bits;
+    const std::int64_t own = quantizer.as<FakeQuant>()->bits;
     if (own != asked) add(quantizer, false, setting, concat(own, " bits"), concat(asked));
   }
 
   void compare_kind(const Node& quantizer, const LayerBits* bits, RangeKind asked) {
-    const bool own = traits_of(quantizer.as<FakeQuant>()->attributes().range).learned;
+    const bool own = traits_of(quantizer.as<FakeQuant>()->range).learned;
     const auto text = [](bool learned) { return learned ? "a learned range" : "an observed one"; };
     if (own != traits_of(asked).learned) add(quantizer, bits && bits->ranges, "ranges", text(own), text(!own));
   }
 
   void compare_scales(const Node& quantizer) {
-    const bool own = quantizer.as<FakeQuant>()->attributes().power_of_two;
+    const bool own = quantizer.as<FakeQuant>()->power_of_two;
     const auto text = [](bool power) { return power ? "a scale that is a power of two" : "any scale"; };
     if (own != (options_.scales == ScaleChoice::kPowerOfTwo)) add(quantizer, false, "scales", text(own), text(!own));
   }
@@ -180,7 +180,7 @@ void compare_folding(const std::string& batch_norm, BnFold own, const RewriteOpt
 }
 
 void compare_freeze(const Node& node, const RewriteOptions& options, std::vector<SettingConflict>& conflicts) {
-  const std::int64_t freeze = node.as<layers::BatchNorm>()->attributes().freeze_delay;
+  const std::int64_t freeze = node.as<layers::BatchNorm>()->freeze_delay;
   const std::int64_t asked = options.freeze_bn_delay.value_or(-1);
   const auto text = [](std::int64_t steps) {
     return steps < 0 ? std::string("never") : concat("after ", steps, " steps");

@@ -175,14 +175,14 @@ std::string own_settings(const FakeQuantAttributes& own, const FakeQuantAttribut
 std::string quantizer_text(const Node& node, const RewriteOptions& options) {
   const Node* quantizer = quantizer_after(node.output());
   if (!quantizer) return arrow(node, "left float");
-  const FakeQuantAttributes& own = quantizer->as<FakeQuant>()->attributes();
+  const FakeQuantAttributes& own = *quantizer->as<FakeQuant>();
   const FakeQuantAttributes usual = {.bits = options.activation_bits,
                                      .symmetric = options.symmetric,
                                      .range = options.activation_range(),
                                      .ema_decay = options.ema_decay};
   std::string text = arrow(node, quantizer->name()) + own_settings(own, usual);
   for (const Node* narrow : quantizers_for_layers(*quantizer))
-    text += concat(", for layers ", narrow->name(), own_settings(narrow->as<FakeQuant>()->attributes(), usual));
+    text += concat(", for layers ", narrow->name(), own_settings(*narrow->as<FakeQuant>(), usual));
   return text;
 }
 
@@ -191,7 +191,7 @@ std::string weights_text(const LayerMatch& match, const RewriteOptions& options,
   while (taken.node->type() == "Identity") taken = taken.node->input(0);
   const auto* quantizer = taken.node->as<FakeQuant>();
   if (!quantizer) return arrow(*match.weights.node, "left float");
-  const FakeQuantAttributes& own = quantizer->attributes();
+  const FakeQuantAttributes& own = *quantizer;
   const bool per_channel = options.with(layer_bits.first_match(match.layer->name())).per_channel;
   const bool refused = per_channel && !own.per_channel;
   std::string text = arrow(*match.weights.node, taken.node->name()) +
@@ -305,7 +305,7 @@ std::string note_on_still_batch_norms(const Graph& graph) {
   std::size_t norms = 0;
   for (const Node* node : graph.nodes()) {
     const auto* norm = node->as<layers::BatchNorm>();
-    if (norm && !norm->attributes().is_training && norms++ == 0) first = node;
+    if (norm && !norm->is_training && norms++ == 0) first = node;
   }
   if (norms == 0) return "";
   return concat(counted(norms, "batch norm"), norms == 1 ? " keeps its" : " keep their",

@@ -64,6 +64,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
     EXPECT_NE(all.out.find(command), std::string::npos) << command;
     const Outcome help = program({command, "--help"});
     expect_success(help);
+    EXPECT_EQ(help.out.find("Excludes:"), std::string::npos) << command;
     for (const std::string& name : names) EXPECT_NE(help.out.find(name), std::string::npos) << command << " " << name;
   }
 }

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "tests/cli/program.h"
@@ -12,6 +16,16 @@ namespace miniqat::testing::bench_test {
 namespace {
 
 using Json = nlohmann::json;
+
+/// Those whose working directory is the folder.
+int processes_of(const std::filesystem::path& folder) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::error_code error;
+    count += std::filesystem::read_symlink(entry.path() / "cwd", error) == std::filesystem::canonical(folder) ? 1 : 0;
+  }
+  return count;
+}
 
 class BenchTest : public ::testing::Test {
  protected:
@@ -46,25 +60,32 @@ TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayout) {
   for (const Json& row : result["kernels"]) {
     rows.insert(row["kernel"].get<std::string>() + "/" + row["layout"].get<std::string>() + "/" +
                 std::to_string(row["elements"].get<int>()));
-    for (const char* figure : {"seconds", "gigabytes_per_second", "elements_per_nanosecond", "of_memcpy"})
+    for (const char* figure : {"seconds", "gigabytes_per_second", "elements_per_nanosecond", "of_memcpy", "of_roof"})
       EXPECT_GT(row[figure], 0) << row;
     expect_around(row, "of_memcpy");
+    expect_around(row, "seconds");
+    EXPECT_GE(row["rounds"].size(), 3u);
     EXPECT_NE(outcome.out.find("\n" + row["kernel"].get<std::string>() + " "), std::string::npos) << outcome.out;
   }
   std::set<std::string> expected;
   for (const char* size : {"/640", "/1000"}) {
     expected.insert(std::string("memcpy/") + size);
+    expected.insert(std::string("read/") + size);
     expected.insert(std::string("backward/per tensor") + size);
-    for (const char* kernel : {"forward", "forward in place", "observe, forward", "backward, learned"})
+    for (const char* kernel : {"forward", "forward_in_place", "forward_mask", "observe_forward", "backward_learned"})
       for (const char* layout : {"/per tensor", "/per channel"}) expected.insert(std::string(kernel) + layout + size);
   }
   EXPECT_EQ(rows, expected);
+  EXPECT_EQ(result["roof"].size(), 1u);
+  EXPECT_GT(result["roof"][0]["operations_per_second"], 0);
 }
 
 TEST_F(BenchTest, TheMachineIsNamed) {
   const Outcome outcome = bench({"--kernels-only", "--out", "b.json"});
   const Json machine = json()["machine"];
-  for (const char* key : {"cpu", "cores", "instruction_set", "onednn", "threads", "load", "quiet"})
+  for (const char* key : {"version", "date", "compiler", "flags", "thread_counts"})
+    EXPECT_TRUE(json().contains(key)) << key;
+  for (const char* key : {"cpu", "cores", "instruction_set", "onednn", "threads", "caches", "load", "quiet"})
     EXPECT_TRUE(machine.contains(key)) << key;
   EXPECT_EQ(machine["threads"], 1);
   for (const char* key : {"cpu", "instruction_set", "onednn"})
@@ -98,6 +119,26 @@ TEST_F(BenchTest, ANetworkWithBatchNormIsMeasuredInEveryPhase) {
                                       "W8A8, --bn-fold tf", "W8A8, after the BN freeze", "W4A4, learned, single"}));
 }
 
+// Times are not asserted, but that the neighbours are there while it measures and gone at the end.
+TEST_F(BenchTest, LoadedMeasuresBesideNeighboursAndEndsThem) {
+  const Outcome outcome = miniqat({"bench", "--quick", "--loaded", "--threads", "2"}, place_.path());
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* row : {"\nlenet5         none ", "\nlenet5         same session ", "\nlenet5         own sessions "})
+    EXPECT_NE(outcome.out.find(row), std::string::npos) << row << outcome.out;
+  EXPECT_EQ(processes_of(place_.path()), 0);
+}
+
+TEST_F(BenchTest, CtrlCEndsTheNeighbours) {
+  Program program({"bench", "--loaded", "--threads", "2"}, place_.path());
+  // The program itself, and one neighbour or more.
+  for (int looks = 0; looks < 3000 && processes_of(place_.path()) < 2; ++looks)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_GE(processes_of(place_.path()), 2);
+  program.send(SIGINT);
+  EXPECT_EQ(program.wait().status, 130);
+  EXPECT_EQ(processes_of(place_.path()), 0);
+}
+
 TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   const auto refuses = [&](const Arguments& more, const std::vector<std::string>& parts) {
     Arguments line = {"bench"};
@@ -106,9 +147,25 @@ TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   };
   refuses({"--models", "lenet5,lenet6"}, {"lenet6", "lenet5"});
   refuses({"--kernels-only", "--steps-only"}, {"--kernels-only", "--steps-only"});
+  refuses({"--loaded", "--batch-size", "8"}, {"--loaded", "--batch-size"});
+  refuses({"--loaded", "--json"}, {"--loaded", "--json"});
+  refuses({"--loaded", "--out", "loaded.json"}, {"--loaded", "--out"});
+  refuses({"--loaded", "--threads", "1,2"}, {"--loaded", "--threads"});
   refuses({"--threads", "-1"}, {"--threads"});
   refuses({"--elements", "0"}, {"--elements"});
   refuses({"--elements", "ten"}, {"--elements"});
+  refuses({"--threads", "two"}, {"--threads", "two"});
+  refuses({"--threads", "1,2000"}, {"--threads", "2000"});
+  refuses({"--bits", "1"}, {"--bits"});
+  refuses({"--bits", "17"}, {"--bits"});
+  refuses({"--channels", "1"}, {"--channels"});
+  refuses({"--kernel", "forwrd"}, {"--kernel", "forwrd", "forward", "plain_loop"});
+  refuses({"--kernel", "forward", "--steps-only"}, {"--kernel", "--steps-only"});
+  refuses({"--bits", "4", "--models", "lenet"}, {"--bits", "--models"});
+  refuses({"--plugin", "none.so"}, {"plugin", "none.so"});
+  refuses({"--plot", "p.svg", "--elements", "1000"}, {"--plot", "two sizes"});
+  refuses({"--compare", "a.json"}, {"--compare"});
+  refuses({"--compare", "a.json", "b.json", "--quick"}, {"--compare", "--quick"});
 }
 
 }  // namespace

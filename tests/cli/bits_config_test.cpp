@@ -28,15 +28,15 @@ class BitsConfigTest : public TinyTaskTest {
   Json json_of(const std::string& name) const { return Json::parse(bytes_of(path(name))); }
 
   static std::int64_t bits(const Graph& graph, const std::string& quantizer) {
-    return graph.at(quantizer).as<quantize::FakeQuant>()->attributes().bits;
+    return graph.at(quantizer).as<quantize::FakeQuant>()->bits;
   }
   static void expect_mixed(const Graph& graph) {
     EXPECT_EQ(bits(graph, "conv1/weights_quant"), 8);
     EXPECT_EQ(bits(graph, "conv1/act_quant"), 6);
     EXPECT_EQ(bits(graph, "fc/weights_quant"), 4);
     EXPECT_EQ(bits(graph, "fc/act_quant"), 4);
-    EXPECT_TRUE(graph.at("conv1/weights_quant").as<quantize::FakeQuant>()->attributes().per_channel);
-    EXPECT_FALSE(graph.at("fc/weights_quant").as<quantize::FakeQuant>()->attributes().per_channel);
+    EXPECT_TRUE(graph.at("conv1/weights_quant").as<quantize::FakeQuant>()->per_channel);
+    EXPECT_FALSE(graph.at("fc/weights_quant").as<quantize::FakeQuant>()->per_channel);
   }
 };
 

@@ -32,8 +32,8 @@ class RewriteTest : public ::testing::Test {
   TempDir place_;
 };
 
-std::vector<const quantize::FakeQuant*> quantizers_of(const Graph& graph) {
-  std::vector<const quantize::FakeQuant*> quantizers;
+std::vector<const quantize::FakeQuantAttributes*> quantizers_of(const Graph& graph) {
+  std::vector<const quantize::FakeQuantAttributes*> quantizers;
   for (const Node* node : graph.nodes())
     if (const auto* quantizer = node->as<quantize::FakeQuant>()) quantizers.push_back(quantizer);
   return quantizers;
@@ -54,10 +54,10 @@ TEST_F(RewriteTest, RewritingTwiceGivesTheSameFile) {
     EXPECT_EQ(bytes_of(path(mode + "1.json")), bytes_of(path(mode + "2.json")));
     const Graph graph = read_graph(path(mode + "1.json"));
     EXPECT_EQ(quantizers_of(graph).size(), 10u);
-    for (const quantize::FakeQuant* quantizer : quantizers_of(graph)) {
-      EXPECT_EQ(quantizer->attributes().is_training, mode == "train");
-      EXPECT_EQ(quantizer->attributes().bits, quantizer->attributes().narrow_range ? 4 : 8);
-      EXPECT_EQ(quantizer->attributes().delay, mode == "train" ? 9 : 0);
+    for (const quantize::FakeQuantAttributes* quantizer : quantizers_of(graph)) {
+      EXPECT_EQ(quantizer->is_training, mode == "train");
+      EXPECT_EQ(quantizer->bits, quantizer->narrow_range ? 4 : 8);
+      EXPECT_EQ(quantizer->delay, mode == "train" ? 9 : 0);
     }
   }
 }
@@ -68,7 +68,7 @@ TEST_F(RewriteTest, ATrainingGraphTurnsIntoTheEvaluationGraph) {
   expect_success(program({"rewrite", "--graph", "train.json", "--mode", "eval", "--out", "eval.json"}));
   const Graph graph = read_graph(path("eval.json"));
   EXPECT_EQ(quantizers_of(graph).size(), 10u);
-  for (const quantize::FakeQuant* quantizer : quantizers_of(graph)) EXPECT_FALSE(quantizer->attributes().is_training);
+  for (const quantize::FakeQuantAttributes* quantizer : quantizers_of(graph)) EXPECT_FALSE(quantizer->is_training);
 }
 
 TEST_F(RewriteTest, AGraphMayReplaceItsOwnFileOrGoToStdout) {

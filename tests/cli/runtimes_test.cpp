@@ -47,7 +47,9 @@ class RuntimesTest : public TinyTaskTest {
   /// How verify ends when the signal comes while a runtime runs.
   int status_after(int signal) const {
     Program running(verify(), place_.path());
-    while (!fs::exists(path("processes"))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    // The file is there before its line is.
+    while (!fs::exists(path("processes")) || fs::is_empty(path("processes")))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     running.send(signal);
     return running.wait().status;
   }

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/engine/session.h"
+#include "core/graph/op.h"
 #include "core/parallel.h"
 #include "core/random.h"
 #include "layers/layers.h"
@@ -28,8 +29,6 @@ class Double final : public Op {
   enum class Mistake { kNone, kForward, kBackward, kForgetsInput };
   explicit Double(Mistake mistake) : mistake_(mistake) {}
   std::string_view type() const override { return "Double"; }
-  void visit(AttributeVisitor&) override {}
-  std::unique_ptr<Op> clone() const override { return std::make_unique<Double>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override { return {inputs[0]}; }
   OpTraits traits() const override {
     OpTraits traits;
@@ -71,7 +70,7 @@ std::vector<StepFinding> findings_of(Graph& graph, Double::Mistake mistake) {
   for (float& value : fed.values<float>()) value = random.uniform(1, 2);
   Session session(graph);
   StepJudge judge;
-  session.set_observer(&judge);
+  session.set_observer(judge.observer());
   session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {x}, .training = true}, {{x, fed}});
   EXPECT_EQ(judge.steps(), 6);
   EXPECT_GT(judge.compared(), 0);
@@ -127,7 +126,7 @@ TEST(StepJudge, RoundingsOfProbabilitiesNearOneAreNoMistakes) {
     for (const Output& loss : {softmax, entropy}) {
       Session session(graph);
       StepJudge judge;
-      session.set_observer(&judge);
+      session.set_observer(judge.observer());
       session.run({.gradients_of = loss, .gradient_targets = {x}}, feeds);
       ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
     }
@@ -153,7 +152,7 @@ TEST(StepJudge, RoundingsOfABatchNormOverTwoRowsAreNoMistakes) {
     for (float& value : weights.values<float>()) value = random.uniform(-1, 1);
     Session session(graph);
     StepJudge judge;
-    session.set_observer(&judge);
+    session.set_observer(judge.observer());
     session.run({.gradients_of = loss, .gradient_targets = {x, gamma}, .training = true},
                 {{x, values}, {weighting, weights}});
     ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
@@ -178,7 +177,7 @@ TEST(StepJudge, EitherPowerOfTwoIsRightAtTheEndOfAnOctave) {
     values.values<float>()[0] = 8190.0F / 8191 * (1 + static_cast<float>(turn % 9 - 4) / (1 << 24));
     Session session(graph);
     StepJudge judge;
-    session.set_observer(&judge);
+    session.set_observer(judge.observer());
     session.run({.gradients_of = y, .gradient_targets = {x}, .training = true}, {{x, values}});
     ASSERT_TRUE(judge.findings().empty()) << judge.findings().front().text();
   }
@@ -230,7 +229,7 @@ TEST(StepJudge, EveryStepOfADeepNetIsRight) {
   DeepNet net;
   Session session(net.graph);
   StepJudge judge;
-  session.set_observer(&judge);
+  session.set_observer(judge.observer());
   session.run({.fetches = {net.loss}, .training = true}, net.feeds);
   for (const StepFinding& finding : judge.findings()) ADD_FAILURE() << finding.text();
   EXPECT_GT(judge.steps(), 200);

@@ -51,9 +51,7 @@ class SumsBitsTest : public TinyTaskTest {
   }
   void expect_both(const std::string& graph) const {
     const Graph found = read_graph(path(graph));
-    const auto bits = [&](const std::string& name) {
-      return found.at(name).as<quantize::FakeQuant>()->attributes().bits;
-    };
+    const auto bits = [&](const std::string& name) { return found.at(name).as<quantize::FakeQuant>()->bits; };
     for (const char* wide : {"in/act_quant", "one/conv/conv_quant", "one/act_quant", "two/conv/conv_quant"})
       EXPECT_EQ(bits(wide), 8) << wide;
     for (const char* narrow : {"in/edge_quant", "one/edge_quant", "two/act_quant"})

@@ -80,7 +80,7 @@ TEST_F(TrainTest, ARunDirectoryHoldsEverything) {
   for (const Node* node : evaluation.nodes())
     if (const auto* quantizer = node->as<quantize::FakeQuant>()) {
       ++quantizers;
-      EXPECT_FALSE(quantizer->attributes().is_training) << node->name();
+      EXPECT_FALSE(quantizer->is_training) << node->name();
     }
   EXPECT_EQ(quantizers, 10);
 

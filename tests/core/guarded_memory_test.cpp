@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/engine/session.h"
+#include "core/graph/op.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
@@ -30,8 +31,6 @@ class BrokenOp final : public Op {
  public:
   explicit BrokenOp(const BrokenAttributes& attributes) : attributes_(attributes) {}
   std::string_view type() const override { return "Broken"; }
-  void visit(AttributeVisitor& visitor) override { visitor.field("place", attributes_.forward_place); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<BrokenOp>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override { return {inputs[0]}; }
   void forward(const ForwardContext& context) const override {
     copy(context.input(0), context.output(0), attributes_.forward_place);

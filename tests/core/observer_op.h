@@ -20,8 +20,6 @@ class ObserverOp final : public Op, public KeepsState, public ChangesLater {
  public:
   explicit ObserverOp(const ObserverAttributes& attributes) : attributes_(attributes) {}
   std::string_view type() const override { return "Observer"; }
-  void visit(AttributeVisitor& visitor) override { visitor.field("delay", attributes_.delay); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<ObserverOp>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override { return {inputs[0]}; }
   std::vector<OpState> state() const override { return {{"calls", Shape{}, 0}}; }
   std::optional<std::int64_t> quant_delay() const override { return attributes_.delay; }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/core/all_threads.h"
 
 #if defined(__SSE__)
 #include <xmmintrin.h>
@@ -21,6 +22,8 @@
 
 namespace miniqat::parallel_test {
 namespace {
+
+using testing::with_all_threads;
 
 constexpr unsigned kFlushBits = 0x8040;
 
@@ -38,14 +41,14 @@ void allow_denormals() {
 #endif
 }
 
-/// The switches of every worker of a full parallel region.
+/// The switches of every thread of a loop over `count` parts.
 std::set<unsigned> denormal_switches_of_workers(int count) {
   std::set<unsigned> switches;
-#pragma omp parallel num_threads(count)
-  {
-#pragma omp critical
+  std::mutex mutex;
+  with_all_threads(count, [&](int) {
+    const std::scoped_lock lock(mutex);
     switches.insert(denormal_switches());
-  }
+  });
   return switches;
 }
 

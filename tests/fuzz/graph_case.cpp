@@ -8,7 +8,7 @@
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/graph/graph_json.h"
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
@@ -66,8 +66,7 @@ RunRequest request_of(const GraphCase& test, const Graph& graph) {
     for (const Node* node : graph.nodes()) {
       const auto* variable = node->as<Variable>();
       const bool fed = node->type() == "Placeholder" && node->output_specs()[0].dtype == DType::kFloat32;
-      if (fed || (variable != nullptr && variable->attributes().trainable))
-        request.gradient_targets.push_back(node->output());
+      if (fed || (variable != nullptr && variable->trainable)) request.gradient_targets.push_back(node->output());
     }
   }
   if (test.fetches_all) {
@@ -201,7 +200,7 @@ std::optional<Finding> judge(const GraphCase& test, Counts* counts) {
   session.set_quantization_step(test.quantization_step);
   const RunRequest request = request_of(test, graph);
   cli::StepJudge judge;
-  session.set_observer(&judge);
+  session.set_observer(judge.observer());
   std::vector<RunResult> results;
   for (int run = 0; run < test.runs && judge.findings().empty(); ++run)
     results.push_back(session.run(request, feeds_of(test, graph, run)));

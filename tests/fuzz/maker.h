@@ -78,7 +78,7 @@ class Maker {
   Output vector(std::int64_t size, double low = -1, double high = 1) { return variable({size}, low, high); }
 
   Node& op(const std::string& type, const std::vector<Output>& inputs, const Json& attributes = Json::object()) {
-    std::unique_ptr<Op> made = make_op(type);
+    std::shared_ptr<Op> made = make_op(type);
     attributes_from_json(*made, attributes);
     return graph().add(concat(type, graph().size()), std::move(made), inputs);
   }

@@ -111,7 +111,7 @@ class Shrinker {
       if (!needed.contains(node)) continue;
       std::vector<Output> inputs;
       for (const Output& input : node->inputs()) inputs.push_back(made.at({input.node, input.index}));
-      Node& copy = result.graph.add(node->name(), node->op().clone(), inputs);
+      Node& copy = result.graph.add(node->name(), node->shared_op(), inputs);
       for (int k = 0; k < static_cast<int>(copy.output_specs().size()); ++k) made[{node, k}] = copy.output(k);
     }
     std::vector<Output> ends;

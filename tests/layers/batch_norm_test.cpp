@@ -28,9 +28,9 @@ TEST(BatchNorm, FastIsReference) {
   for (const Shape& shape : {Shape{2, 3}, Shape{1, 8}, Shape{300, 17}, Shape{4, 5, 3, 1}, Shape{3, 14, 14, 32},
                              Shape{2, 1, 1, 8}, Shape{6, 2, 17}, Shape{5}}) {
     const auto inputs = inputs_for(random_tensor(shape, 1));
-    expect_fast_is_reference(BatchNorm(), inputs, concat(shape, " training"));
-    expect_fast_is_reference(BatchNorm(), inputs, concat(shape, " evaluation"), false);
-    expect_fast_is_reference(BatchNorm({.is_training = false}), inputs, concat(shape, " frozen"));
+    expect_fast_is_reference(BatchNorm::make(), inputs, concat(shape, " training"));
+    expect_fast_is_reference(BatchNorm::make(), inputs, concat(shape, " evaluation"), false);
+    expect_fast_is_reference(BatchNorm::make({.is_training = false}), inputs, concat(shape, " frozen"));
   }
 }
 
@@ -39,9 +39,9 @@ TEST(BatchNorm, StatisticsSurviveALargeMean) {
   Tensor x = random_tensor({64, 9, 9, 3}, 1);
   for (float& value : x.values<float>()) value += 3000;
   std::vector<Tensor> inputs = inputs_for(x);
-  const auto fast = run_op(BatchNorm(), inputs);
+  const auto fast = run_op(BatchNorm::make(), inputs);
   for (Tensor& input : inputs) input = input.to(DType::kFloat64);
-  const auto exact = run_op(BatchNorm(), inputs, {}, Backend::kReference);
+  const auto exact = run_op(BatchNorm::make(), inputs, {}, Backend::kReference);
   expect_close(fast.outputs[1], exact.outputs[1], "mean", 1e-7);
   expect_close(fast.outputs[2], exact.outputs[2], "variance", 1e-5);
   // The mean is only known to half a unit in the last place of 3000.
@@ -52,7 +52,7 @@ TEST(BatchNorm, ByHand) {
   const Tensor x = Tensor::from<float>({4, 1}, std::vector<float>{1, 3, 5, 7});
   const std::vector<Tensor> inputs = {x, channel(2), channel(10), channel(100), channel(50)};
   for (const Backend backend : {Backend::kFast, Backend::kReference}) {
-    const auto result = run_op(BatchNorm({.epsilon = 4, .decay = 0.5}), inputs, {}, backend);
+    const auto result = run_op(BatchNorm::make({.epsilon = 4, .decay = 0.5}), inputs, {}, backend);
     // mean 4, biased variance 5, sigma 3.
     expect_close(result.outputs[0], Tensor::from<float>({4, 1}, std::vector<float>{8, 10 - 2 / 3.f, 10 + 2 / 3.f, 12}),
                  "y", 1e-6);
@@ -73,7 +73,7 @@ TEST(BatchNorm, EvaluationUsesMovingStatisticsAndUpdatesNothing) {
     for (const bool is_training : {false, true}) {
       // Frozen in a training run, or a training op in an evaluation run.
       const auto result =
-          run_op(BatchNorm({.epsilon = 4, .is_training = is_training}), inputs, {}, backend, !is_training);
+          run_op(BatchNorm::make({.epsilon = 4, .is_training = is_training}), inputs, {}, backend, !is_training);
       expect_values(result.outputs[0], {9, 11});
       expect_values(result.outputs[1], {3});
       expect_values(result.outputs[2], {12});
@@ -85,7 +85,7 @@ TEST(BatchNorm, OneRowHasVarianceZero) {
   const std::vector<Tensor> inputs = {channel(7).reshaped({1, 1}), channel(2), channel(10), channel(3), channel(8)};
   for (const Backend backend : {Backend::kFast, Backend::kReference}) {
     const auto result =
-        run_op(BatchNorm({.decay = 0.5}), inputs, {channel(1).reshaped({1, 1}), Tensor(), Tensor()}, backend);
+        run_op(BatchNorm::make({.decay = 0.5}), inputs, {channel(1).reshaped({1, 1}), Tensor(), Tensor()}, backend);
     expect_values(result.outputs[0], {10});
     expect_values(result.updates[0], {5});
     expect_values(result.updates[1], {4});
@@ -100,19 +100,20 @@ TEST(BatchNorm, GradientsReachTheStatistics) {
   const Tensor x = Tensor::from<float>({4, 1}, std::vector<float>{1, 3, 5, 7});
   const std::vector<Tensor> inputs = {x, channel(2), channel(10), channel(0), channel(1)};
   for (const Backend backend : {Backend::kFast, Backend::kReference}) {
-    const auto of_mean = run_op(BatchNorm(), inputs, {Tensor(), channel(8), Tensor()}, backend);
+    const auto of_mean = run_op(BatchNorm::make(), inputs, {Tensor(), channel(8), Tensor()}, backend);
     expect_values(of_mean.d_inputs[0], {2, 2, 2, 2});
     expect_values(of_mean.d_inputs[1], {0});
-    const auto of_variance = run_op(BatchNorm(), inputs, {Tensor(), Tensor(), channel(8)}, backend);
+    const auto of_variance = run_op(BatchNorm::make(), inputs, {Tensor(), Tensor(), channel(8)}, backend);
     expect_values(of_variance.d_inputs[0], {-12, -4, 4, 12});
-    const auto frozen = run_op(BatchNorm({.is_training = false}), inputs, {Tensor(), channel(8), channel(8)}, backend);
+    const auto frozen =
+        run_op(BatchNorm::make({.is_training = false}), inputs, {Tensor(), channel(8), channel(8)}, backend);
     expect_values(frozen.d_inputs[0], {0, 0, 0, 0});
   }
 }
 
 TEST(BatchNorm, AnyGradientMayBeLeftOut) {
   const auto inputs = inputs_for(random_tensor({3, 4, 4, 8}, 1));
-  const BatchNorm op;
+  const auto op = BatchNorm::make();
   const Tensor d_y = random_tensor({3, 4, 4, 8}, 7);
   const auto all = run_op(op, inputs, {d_y, Tensor(), Tensor()});
   Tensor y(inputs[0].shape());
@@ -124,27 +125,28 @@ TEST(BatchNorm, AnyGradientMayBeLeftOut) {
   forward.training = true;
   std::vector<TensorSpec> specs;
   for (const Tensor& input : inputs) specs.push_back(input.spec());
-  Tensor saved(op.saved(specs).at(0));
+  Tensor saved(saved_by(*op, specs).at(0));
   forward.saved = {&saved};
-  op.forward(forward);
+  op->forward(forward);
   for (int wanted = 0; wanted < 3; ++wanted) {
     Tensor d_input(inputs[wanted].shape());
     BackwardContext backward{.forward = &forward, .d_outputs = {&d_y, nullptr, nullptr}, .d_inputs = {}};
     backward.d_inputs.resize(5);
     backward.d_inputs[wanted] = &d_input;
-    op.backward(backward);
+    op->backward(backward);
     EXPECT_TRUE(std::ranges::equal(d_input.values<float>(), all.d_inputs[wanted].values<float>())) << wanted;
   }
 }
 
 TEST(BatchNorm, RefusesBadUses) {
-  EXPECT_EQ(inference_error(BatchNorm(), {{2, 4, 4, 8}, {8}, {4}, {8}, {8}}),
+  EXPECT_EQ(inference_error(BatchNorm::make(), {{2, 4, 4, 8}, {8}, {4}, {8}, {8}}),
             "beta must have the shape [8] of the input's channels; input [2,4,4,8], beta [4]");
-  EXPECT_NE(inference_error(BatchNorm({.epsilon = -1}), {{2, 8}, {8}, {8}, {8}, {8}}).find("epsilon"),
+  EXPECT_NE(inference_error(BatchNorm::make({.epsilon = -1}), {{2, 8}, {8}, {8}, {8}, {8}}).find("epsilon"),
             std::string::npos);
-  EXPECT_NE(inference_error(BatchNorm({.decay = NAN}), {{2, 8}, {8}, {8}, {8}, {8}}).find("decay"), std::string::npos);
-  EXPECT_NE(inference_error(BatchNorm(), {{0, 8}, {8}, {8}, {8}, {8}}).find("empty"), std::string::npos);
-  EXPECT_NE(inference_error(BatchNorm(), {{2, 8}, {8}}).find("5 inputs"), std::string::npos);
+  EXPECT_NE(inference_error(BatchNorm::make({.decay = NAN}), {{2, 8}, {8}, {8}, {8}, {8}}).find("decay"),
+            std::string::npos);
+  EXPECT_NE(inference_error(BatchNorm::make(), {{0, 8}, {8}, {8}, {8}, {8}}).find("empty"), std::string::npos);
+  EXPECT_NE(inference_error(BatchNorm::make(), {{2, 8}, {8}}).find("5 inputs"), std::string::npos);
 }
 
 }  // namespace

@@ -60,8 +60,8 @@ void for_each_case(const std::vector<Channels>& channels, const Check& check) {
 TEST(Conv2d, FastIsReference) {
   for_each_case({{1, 8}, {3, 17}, {8, 1}, {17, 32}, {32, 3}}, [](const Case& c, const Channels& channels) {
     const auto [in, out] = channels;
-    expect_fast_is_reference(Conv2d(c.attributes), {random_tensor(c.x(in), 1), random_tensor(c.filter(in, out), 2)},
-                             c.text(in, out));
+    expect_fast_is_reference(Conv2d::make(c.attributes),
+                             {random_tensor(c.x(in), 1), random_tensor(c.filter(in, out), 2)}, c.text(in, out));
   });
 }
 
@@ -69,7 +69,7 @@ TEST(DepthwiseConv2d, FastIsReference) {
   for_each_case({{1, 1}, {3, 1}, {17, 1}, {32, 1}, {8, 2}, {3, 3}, {1, 8}},
                 [](const Case& c, const Channels& channels) {
                   const auto [in, multiplier] = channels;
-                  expect_fast_is_reference(DepthwiseConv2d(c.attributes),
+                  expect_fast_is_reference(DepthwiseConv2d::make(c.attributes),
                                            {random_tensor(c.x(in), 1), random_tensor(c.filter(in, multiplier), 2)},
                                            "depthwise " + c.text(in, multiplier));
                 });
@@ -81,7 +81,7 @@ TEST(Conv2d, LargePointwiseFiltersAreProducts) {
            {{2, 2, 2}, 16, 3}, {{1, 1, 1}, 7, 33}, {{3, 2, 1}, 24, 40}, {{2, 3, 2}, 33, 16}})
     for (const std::int64_t stride : {1, 2})
       expect_fast_is_reference(
-          Conv2d({.strides = {stride, stride}}),
+          Conv2d::make({.strides = {stride, stride}}),
           {random_tensor({shape[0], shape[1], shape[2], in}, 1), random_tensor({1, 1, in, out}, 2)},
           miniqat::concat(shape[0], "x", shape[1], "x", shape[2], ", ", in, " to ", out, ", stride ", stride));
 }
@@ -91,7 +91,7 @@ TEST(Conv2d, SamePadsBelowAndToTheRightFirst) {
   const Tensor image = Tensor::from<float>({1, 2, 2, 1}, std::vector<float>{1, 2, 3, 4});
   const Tensor filter = Tensor::from<float>({2, 2, 1, 1}, std::vector<float>{1, 10, 100, 1000});
   for (const Backend backend : {Backend::kFast, Backend::kReference})
-    expect_values(run_op(Conv2d(), {image, filter}, {}, backend).outputs[0], {4321, 402, 43, 4});
+    expect_values(run_op(Conv2d::make(), {image, filter}, {}, backend).outputs[0], {4321, 402, 43, 4});
 }
 
 TEST(Conv2d, GradientsByHand) {
@@ -99,7 +99,7 @@ TEST(Conv2d, GradientsByHand) {
   const Tensor filter = Tensor::from<float>({1, 2, 1, 1}, std::vector<float>{5, 7});
   const Tensor d_y = Tensor::from<float>({1, 1, 2, 1}, std::vector<float>{1, 10});
   for (const Backend backend : {Backend::kFast, Backend::kReference}) {
-    const auto result = run_op(Conv2d({.padding = Padding::kValid}), {image, filter}, {d_y}, backend);
+    const auto result = run_op(Conv2d::make({.padding = Padding::kValid}), {image, filter}, {d_y}, backend);
     expect_values(result.outputs[0], {19, 31});
     expect_values(result.d_inputs[0], {5, 57, 70});
     expect_values(result.d_inputs[1], {21, 32});
@@ -110,14 +110,14 @@ TEST(DepthwiseConv2d, OutputChannelsAreInputMajor) {
   const Tensor image = Tensor::from<float>({1, 1, 1, 2}, std::vector<float>{1, 10});
   const Tensor filter = Tensor::from<float>({1, 1, 2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
   for (const Backend backend : {Backend::kFast, Backend::kReference})
-    expect_values(run_op(DepthwiseConv2d(), {image, filter}, {}, backend).outputs[0], {1, 2, 3, 40, 50, 60});
+    expect_values(run_op(DepthwiseConv2d::make(), {image, filter}, {}, backend).outputs[0], {1, 2, 3, 40, 50, 60});
 }
 
 TEST(Conv2d, RepeatsBitwise) {
   const std::vector<Tensor> inputs = {random_tensor({8, 14, 14, 8}, 1), random_tensor({5, 5, 8, 16}, 2)};
   const Tensor d_y = random_tensor({8, 14, 14, 16}, 3);
-  const auto first = run_op(Conv2d(), inputs, {d_y});
-  const auto second = run_op(Conv2d(), inputs, {d_y});
+  const auto first = run_op(Conv2d::make(), inputs, {d_y});
+  const auto second = run_op(Conv2d::make(), inputs, {d_y});
   const auto same = [](const Tensor& a, const Tensor& b) {
     return std::ranges::equal(a.values<float>(), b.values<float>());
   };
@@ -128,7 +128,7 @@ TEST(Conv2d, RepeatsBitwise) {
 
 TEST(Conv2d, AnyThreadCount) {
   with_thread_counts([] {
-    expect_fast_is_reference(Conv2d(), {random_tensor({3, 6, 6, 8}, 1), random_tensor({3, 3, 8, 16}, 2)},
+    expect_fast_is_reference(Conv2d::make(), {random_tensor({3, 6, 6, 8}, 1), random_tensor({3, 3, 8, 16}, 2)},
                              miniqat::concat(thread_count(), " threads"));
   });
 }
@@ -136,7 +136,7 @@ TEST(Conv2d, AnyThreadCount) {
 TEST(Conv2d, PointwiseWithStridesOnSeveralThreads) {
   with_thread_counts([] {
     for (const auto& [in, out] : {std::pair(5, 3), std::pair(16, 32), std::pair(24, 40)})
-      expect_fast_is_reference(Conv2d({.strides = {2, 2}}),
+      expect_fast_is_reference(Conv2d::make({.strides = {2, 2}}),
                                {random_tensor({13, 32, 32, in}, 1), random_tensor({1, 1, in, out}, 2)},
                                miniqat::concat(in, " to ", out, " channels, ", thread_count(), " threads"));
   });
@@ -188,8 +188,8 @@ void on_threads(int threads, const std::function<void()>& body) {
 TEST(Conv2d, StridedPointwiseCasesThatOneDnnGotWrong) {
   for (const auto& [threads, c, in, out] : strided_pointwise_cases())
     on_threads(threads, [&] {
-      expect_fast_is_reference(Conv2d(c.attributes), {random_tensor(c.x(in), 1), random_tensor(c.filter(in, out), 2)},
-                               c.text(in, out));
+      expect_fast_is_reference(Conv2d::make(c.attributes),
+                               {random_tensor(c.x(in), 1), random_tensor(c.filter(in, out), 2)}, c.text(in, out));
     });
 }
 
@@ -197,7 +197,7 @@ TEST(DepthwiseConv2d, StridedPointwiseCasesThatOneDnnGotWrong) {
   for (const auto& [threads, c, in, out] : strided_pointwise_cases())
     for (const auto& [channels, multiplier] : {std::pair(std::int64_t{1}, out), std::pair(in, std::int64_t{1})})
       on_threads(threads, [&] {
-        expect_fast_is_reference(DepthwiseConv2d(c.attributes),
+        expect_fast_is_reference(DepthwiseConv2d::make(c.attributes),
                                  {random_tensor(c.x(channels), 1), random_tensor(c.filter(channels, multiplier), 2)},
                                  "depthwise " + c.text(channels, multiplier));
       });
@@ -215,31 +215,32 @@ TEST(Conv2d, StridedPointwiseOverOddShapes) {
                         {1, 1},
                         {.strides = {1 + below(3), 2 + below(2)}, .dilations = {1 + below(3), 1}}};
         const std::int64_t in = kChannels[below(10)], out = kChannels[below(10)];
-        expect_fast_is_reference(Conv2d(c.attributes), {random_tensor(c.x(in), 1), random_tensor(c.filter(in, out), 2)},
-                                 c.text(in, out));
+        expect_fast_is_reference(Conv2d::make(c.attributes),
+                                 {random_tensor(c.x(in), 1), random_tensor(c.filter(in, out), 2)}, c.text(in, out));
       }
     });
 }
 
 TEST(Conv2d, CountsMultiplyAdds) {
   const std::vector<TensorSpec> specs = {{Shape{2, 28, 28, 8}}, {Shape{5, 5, 8, 16}}};
-  EXPECT_EQ(Conv2d().multiply_adds(specs), 2 * 28 * 28 * 16 * 25 * 8);
+  EXPECT_EQ(multiply_adds_of(*Conv2d::make(), specs), 2 * 28 * 28 * 16 * 25 * 8);
   const std::vector<TensorSpec> depthwise = {{Shape{2, 28, 28, 8}}, {Shape{3, 3, 8, 2}}};
-  EXPECT_EQ(DepthwiseConv2d({.strides = {2, 2}}).multiply_adds(depthwise), 2 * 14 * 14 * 16 * 9);
+  EXPECT_EQ(multiply_adds_of(*DepthwiseConv2d::make({.strides = {2, 2}}), depthwise), 2 * 14 * 14 * 16 * 9);
 }
 
 TEST(Conv2d, RefusesMismatchedChannels) {
   const std::string text = "filter expects 16 input channels, input has 8; input [32,28,28,8], filter [5,5,16,32]";
-  EXPECT_EQ(inference_error(Conv2d(), {{32, 28, 28, 8}, {5, 5, 16, 32}}), text);
-  EXPECT_EQ(inference_error(DepthwiseConv2d(), {{32, 28, 28, 8}, {5, 5, 16, 32}}), text);
+  EXPECT_EQ(inference_error(Conv2d::make(), {{32, 28, 28, 8}, {5, 5, 16, 32}}), text);
+  EXPECT_EQ(inference_error(DepthwiseConv2d::make(), {{32, 28, 28, 8}, {5, 5, 16, 32}}), text);
 }
 
 TEST(Conv2d, RefusesEmptyInputsAndTooSmallImages) {
-  EXPECT_NE(inference_error(Conv2d(), {{0, 28, 28, 8}, {5, 5, 8, 16}}).find("empty"), std::string::npos);
-  EXPECT_NE(inference_error(Conv2d(), {{1, 28, 28, 8}, {5, 5, 8, 0}}).find("empty"), std::string::npos);
-  EXPECT_NE(inference_error(Conv2d({.padding = Padding::kValid}), {{1, 3, 3, 8}, {5, 5, 8, 16}}).find("[1,3,3,8]"),
-            std::string::npos);
-  EXPECT_NE(inference_error(Conv2d(), {{28, 28, 8}, {5, 5, 8, 16}}).find("rank 4"), std::string::npos);
+  EXPECT_NE(inference_error(Conv2d::make(), {{0, 28, 28, 8}, {5, 5, 8, 16}}).find("empty"), std::string::npos);
+  EXPECT_NE(inference_error(Conv2d::make(), {{1, 28, 28, 8}, {5, 5, 8, 0}}).find("empty"), std::string::npos);
+  EXPECT_NE(
+      inference_error(Conv2d::make({.padding = Padding::kValid}), {{1, 3, 3, 8}, {5, 5, 8, 16}}).find("[1,3,3,8]"),
+      std::string::npos);
+  EXPECT_NE(inference_error(Conv2d::make(), {{28, 28, 8}, {5, 5, 8, 16}}).find("rank 4"), std::string::npos);
 }
 
 }  // namespace

@@ -81,22 +81,22 @@ TEST(DepthwiseConv2d, FastIsReferenceWhereverTheKernelsAreFrom) {
       for (const std::int64_t image : {2, 9})
         for (const std::int64_t multiplier : {1, 2})
           expect_fast_is_reference(
-              DepthwiseConv2d({.strides = {stride, stride}}),
+              DepthwiseConv2d::make({.strides = {stride, stride}}),
               {random_tensor({3, image, image, channels}, 1), random_tensor({3, 3, channels, multiplier}, 2)},
               miniqat::concat("stride ", stride, ", ", channels, " channels, images of ", image, ", multiplier ",
                               multiplier));
 }
 
 TEST(DepthwiseConv2d, LargeStridedImages) {
-  expect_fast_is_reference(DepthwiseConv2d({.strides = {2, 2}}),
+  expect_fast_is_reference(DepthwiseConv2d::make({.strides = {2, 2}}),
                            {random_tensor({4, 65, 64, 64}, 1), random_tensor({3, 3, 64, 1}, 2)}, "4x65x64x64");
 }
 
 TEST(DepthwiseConv2d, SameThreadsSameBits) {
   const std::vector<Tensor> inputs = {random_tensor({4, 14, 14, 24}, 1), random_tensor({3, 3, 24, 1}, 2)};
   const Tensor d_y = random_tensor({4, 14, 14, 24}, 3);
-  const auto first = run_op(DepthwiseConv2d(), inputs, {d_y});
-  const auto second = run_op(DepthwiseConv2d(), inputs, {d_y});
+  const auto first = run_op(DepthwiseConv2d::make(), inputs, {d_y});
+  const auto second = run_op(DepthwiseConv2d::make(), inputs, {d_y});
   for (const int k : {0, 1})
     EXPECT_TRUE(std::ranges::equal(first.d_inputs[k].values<float>(), second.d_inputs[k].values<float>()));
   EXPECT_TRUE(std::ranges::equal(first.outputs[0].values<float>(), second.outputs[0].values<float>()));

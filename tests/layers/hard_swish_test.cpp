@@ -15,7 +15,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 testing::OpResult run(const std::vector<float>& values, Backend backend) {
   const auto size = static_cast<std::int64_t>(values.size());
   const std::vector<float> twos(values.size(), 2);
-  return testing::run_op(HardSwish(), {Tensor::from({size}, values)}, {Tensor::from({size}, twos)}, backend);
+  return testing::run_op(HardSwish::make(), {Tensor::from({size}, values)}, {Tensor::from({size}, twos)}, backend);
 }
 
 class HardSwishTest : public ::testing::TestWithParam<Backend> {};

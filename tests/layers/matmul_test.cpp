@@ -26,7 +26,7 @@ TEST(MatMul, FastIsReference) {
     for (const bool transpose_a : {false, true})
       for (const bool transpose_b : {false, true})
         expect_fast_is_reference(
-            MatMul({transpose_a, transpose_b}),
+            MatMul::make({transpose_a, transpose_b}),
             {random_tensor(stored(m, k, transpose_a), 1), random_tensor(stored(k, n, transpose_b), 2)},
             miniqat::concat(m, "x", k, "x", n, transpose_a ? ", a transposed" : "",
                             transpose_b ? ", b transposed" : ""));
@@ -43,7 +43,7 @@ TEST(MatMul, TheReferenceIsTheMatrixProduct) {
       const Tensor a = random_tensor(stored(5, 7, transpose_a), 1).to(DType::kFloat64);
       const Tensor b = random_tensor(stored(7, 3, transpose_b), 2).to(DType::kFloat64);
       const Tensor d_y = random_tensor({5, 3}, 3).to(DType::kFloat64);
-      const auto found = run_op(MatMul({transpose_a, transpose_b}), {a, b}, {d_y}, Backend::kReference);
+      const auto found = run_op(MatMul::make({transpose_a, transpose_b}), {a, b}, {d_y}, Backend::kReference);
       const Eigen::MatrixXd A = matrix(a, transpose_a), B = matrix(b, transpose_b), D = matrix(d_y, false);
       EXPECT_TRUE(matrix(found.outputs[0], false).isApprox(A.lazyProduct(B)));
       EXPECT_TRUE(matrix(found.d_inputs[0], transpose_a).isApprox(D.lazyProduct(B.transpose())));
@@ -56,7 +56,7 @@ TEST(MatMul, ByHand) {
   const Tensor b = Tensor::from<float>({3, 1}, std::vector<float>{1, 10, 100});
   const Tensor d_y = Tensor::from<float>({2, 1}, std::vector<float>{1, 2});
   for (const Backend backend : {Backend::kFast, Backend::kReference}) {
-    const auto result = run_op(MatMul(), {a, b}, {d_y}, backend);
+    const auto result = run_op(MatMul::make(), {a, b}, {d_y}, backend);
     expect_values(result.outputs[0], {321, 654});
     expect_values(result.d_inputs[0], {1, 10, 100, 2, 20, 200});
     expect_values(result.d_inputs[1], {9, 12, 15});
@@ -67,22 +67,22 @@ TEST(MatMul, TransposesByHand) {
   const Tensor a = Tensor::from<float>({3, 2}, std::vector<float>{1, 4, 2, 5, 3, 6});
   const Tensor b = Tensor::from<float>({1, 3}, std::vector<float>{1, 10, 100});
   for (const Backend backend : {Backend::kFast, Backend::kReference})
-    expect_values(run_op(MatMul({.transpose_a = true, .transpose_b = true}), {a, b}, {}, backend).outputs[0],
+    expect_values(run_op(MatMul::make({.transpose_a = true, .transpose_b = true}), {a, b}, {}, backend).outputs[0],
                   {321, 654});
 }
 
 TEST(MatMul, CountsMultiplyAdds) {
   const std::vector<TensorSpec> specs = {{Shape{7, 128}}, {Shape{7, 10}}};
-  EXPECT_EQ(MatMul({.transpose_a = true}).multiply_adds(specs), 128 * 10 * 7);
+  EXPECT_EQ(multiply_adds_of(*MatMul::make({.transpose_a = true}), specs), 128 * 10 * 7);
 }
 
 TEST(MatMul, RefusesMismatches) {
-  EXPECT_EQ(inference_error(MatMul(), {{128, 7}, {8, 10}}), "a has 7 columns, b has 8 rows; a [128,7], b [8,10]");
-  EXPECT_EQ(inference_error(MatMul({.transpose_b = true}), {{128, 7}, {7, 10}}),
+  EXPECT_EQ(inference_error(MatMul::make(), {{128, 7}, {8, 10}}), "a has 7 columns, b has 8 rows; a [128,7], b [8,10]");
+  EXPECT_EQ(inference_error(MatMul::make({.transpose_b = true}), {{128, 7}, {7, 10}}),
             "a has 7 columns, b transposed has 10 rows; a [128,7], b [7,10]");
-  EXPECT_NE(inference_error(MatMul(), {{128, 7, 7, 64}, {3136, 10}}).find("Reshape"), std::string::npos);
-  EXPECT_NE(inference_error(MatMul(), {{128}, {128, 10}}).find("rank 1"), std::string::npos);
-  EXPECT_NE(inference_error(MatMul(), {{128, 0}, {0, 10}}).find("empty"), std::string::npos);
+  EXPECT_NE(inference_error(MatMul::make(), {{128, 7, 7, 64}, {3136, 10}}).find("Reshape"), std::string::npos);
+  EXPECT_NE(inference_error(MatMul::make(), {{128}, {128, 10}}).find("rank 1"), std::string::npos);
+  EXPECT_NE(inference_error(MatMul::make(), {{128, 0}, {0, 10}}).find("empty"), std::string::npos);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ TEST(Mean, FastIsReference) {
                            Shape{64, 2, 3, 15}, Shape{1, 41, 3, 513}, Shape{2, 1, 1, 700}, Shape{64, 64, 3, 33}})
       for (const std::vector<std::int64_t>& axes :
            std::vector<std::vector<std::int64_t>>{{1, 2}, {0}, {0, 1, 2}, {1}, {3}, {0, 2}, {}})
-        expect_fast_is_reference(Mean({.axes = axes}), {random_tensor(x, 1)},
+        expect_fast_is_reference(Mean::make({.axes = axes}), {random_tensor(x, 1)},
                                  concat(x, ", ", axes.size(), " axes, ", thread_count(), " threads"));
   });
 }
@@ -30,7 +30,7 @@ TEST(Mean, FastIsReference) {
 TEST(Mean, KeepsItsPrecisionOverManyElements) {
   Tensor x({2, 400, 100, 300});
   for (float& value : x.values<float>()) value = 1.1f;
-  const Tensor y = run_op(Mean({.axes = {1, 2}}), {x}).outputs[0];
+  const Tensor y = run_op(Mean::make({.axes = {1, 2}}), {x}).outputs[0];
   for (const float value : y.values<float>()) ASSERT_FLOAT_EQ(value, 1.1f);
 }
 

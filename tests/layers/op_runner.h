@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,31 +27,32 @@ struct OpResult {
 
 /// Runs an op forward and, unless no d_output is defined, backward, without a graph or session. The reference backend
 /// computes in the inputs' own type.
-inline OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, const std::vector<Tensor>& d_outputs = {},
-                       Backend backend = Backend::kFast, bool training = true, bool frozen = false) {
+inline OpResult run_op(const std::shared_ptr<const Op>& op, const std::vector<Tensor>& inputs,
+                       const std::vector<Tensor>& d_outputs = {}, Backend backend = Backend::kFast,
+                       bool training = true, bool frozen = false) {
   const ComputeScope computing;
   std::vector<TensorSpec> specs;
   for (const Tensor& input : inputs) specs.push_back({input.shape()});
   const DType dtype = inputs[0].dtype();
-  const OpTraits traits = op.traits();
+  const OpTraits traits = op->traits();
   const auto holds = [](const std::vector<int>& list, int i) { return std::ranges::find(list, i) != list.end(); };
   OpResult result;
   ForwardContext forward;
   forward.training = training;
   forward.frozen = frozen;
   for (const Tensor& input : inputs) forward.inputs.push_back(&input);
-  for (const TensorSpec& spec : op.infer(specs)) result.outputs.emplace_back(spec.shape, dtype);
+  for (const TensorSpec& spec : op->infer(specs)) result.outputs.emplace_back(spec.shape, dtype);
   for (Tensor& output : result.outputs) forward.outputs.push_back(&output);
   if (training)
     for (const int i : traits.updated_inputs) result.updates.push_back(inputs[i].clone());
   for (Tensor& update : result.updates) forward.updates.push_back(&update);
   std::vector<Tensor> saved;
   if (backend == Backend::kFast && !d_outputs.empty())
-    for (const TensorSpec& spec : saved_by(op, specs)) saved.emplace_back(spec);
+    for (const TensorSpec& spec : saved_by(*op, specs)) saved.emplace_back(spec);
   for (Tensor& tensor : saved) forward.saved.push_back(&tensor);
   {
-    const GuardedStep guarded([&] { return concat(op.type(), " (forward)"); });
-    backend == Backend::kFast ? op.forward(forward) : op.reference_forward(forward);
+    const GuardedStep guarded([&] { return concat(op->type(), " (forward)"); });
+    backend == Backend::kFast ? op->forward(forward) : op->reference_forward(forward);
   }
   if (d_outputs.empty()) return result;
 
@@ -65,8 +67,8 @@ inline OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, const st
     if (d_input.defined() && dtype == DType::kFloat32) std::ranges::fill(d_input.values<float>(), NAN);
     backward.d_inputs.push_back(d_input.defined() ? &d_input : nullptr);
   }
-  const GuardedStep guarded([&] { return concat(op.type(), " (backward)"); });
-  backend == Backend::kFast ? op.backward(backward) : op.reference_backward(backward);
+  const GuardedStep guarded([&] { return concat(op->type(), " (backward)"); });
+  backend == Backend::kFast ? op->backward(backward) : op->reference_backward(backward);
   return result;
 }
 
@@ -98,8 +100,8 @@ inline void expect_values(const Tensor& actual, const std::vector<float>& expect
 }
 
 /// Fast in float32 against reference in float64, forward and backward from random d_outputs.
-inline void expect_fast_is_reference(const Op& op, const std::vector<Tensor>& inputs, const std::string& what,
-                                     bool training = true) {
+inline void expect_fast_is_reference(const std::shared_ptr<const Op>& op, const std::vector<Tensor>& inputs,
+                                     const std::string& what, bool training = true) {
   std::vector<TensorSpec> specs;
   std::vector<Tensor> wide_inputs;
   for (const Tensor& input : inputs) {
@@ -108,7 +110,7 @@ inline void expect_fast_is_reference(const Op& op, const std::vector<Tensor>& in
   }
   std::vector<Tensor> d_outputs;
   std::vector<Tensor> wide_d_outputs;
-  for (const TensorSpec& spec : op.infer(specs)) {
+  for (const TensorSpec& spec : op->infer(specs)) {
     d_outputs.push_back(random_tensor(spec.shape, 99 + d_outputs.size()));
     wide_d_outputs.push_back(d_outputs.back().to(DType::kFloat64));
   }
@@ -124,11 +126,11 @@ inline void expect_fast_is_reference(const Op& op, const std::vector<Tensor>& in
 }
 
 /// The text of the Error that shape inference throws; "" when it doesn't.
-inline std::string inference_error(const Op& op, const std::vector<Shape>& shapes) {
+inline std::string inference_error(const std::shared_ptr<const Op>& op, const std::vector<Shape>& shapes) {
   std::vector<TensorSpec> specs;
   for (const Shape& shape : shapes) specs.push_back({shape});
   try {
-    op.infer(specs);
+    op->infer(specs);
   } catch (const std::exception& error) {
     return error.what();
   }

@@ -45,14 +45,14 @@ TEST(Pool, FastIsReference) {
       const Tensor x = random_tensor({image[0], image[1], image[2], channels}, 1);
       const std::string what = concat(x.shape(), ", window ", attributes.window[0], "x", attributes.window[1],
                                       ", strides ", attributes.strides[0], "x", attributes.strides[1]);
-      expect_fast_is_reference(MaxPool(attributes), {x}, "MaxPool " + what);
-      expect_fast_is_reference(AvgPool(attributes), {x}, "AvgPool " + what);
+      expect_fast_is_reference(MaxPool::make(attributes), {x}, "MaxPool " + what);
+      expect_fast_is_reference(AvgPool::make(attributes), {x}, "AvgPool " + what);
     }
 }
 
 TEST(MaxPool, ForwardIsTheSameWithoutBackward) {
   const Tensor x = random_tensor({2, 7, 7, 17}, 1);
-  const MaxPool pool({.window = {3, 3}, .strides = {2, 2}, .padding = Padding::kSame});
+  const auto pool = MaxPool::make({.window = {3, 3}, .strides = {2, 2}, .padding = Padding::kSame});
   const auto alone = run_op(pool, {x});
   const auto both = run_op(pool, {x}, {random_tensor(alone.outputs[0].shape(), 2)});
   EXPECT_TRUE(std::ranges::equal(alone.outputs[0].values<float>(), both.outputs[0].values<float>()));
@@ -62,7 +62,7 @@ TEST(MaxPool, FirstOfEqualsTakesTheGradient) {
   const Tensor x = Tensor::from<float>({1, 2, 4, 1}, std::vector<float>{1, 3, 0, 0, 3, 3, 0, 0});
   const Tensor d_y = row({5, 7});
   for (const Backend backend : {Backend::kFast, Backend::kReference}) {
-    const auto result = run_op(MaxPool(), {x}, {d_y}, backend);
+    const auto result = run_op(MaxPool::make(), {x}, {d_y}, backend);
     expect_values(result.outputs[0], {3, 0});
     expect_values(result.d_inputs[0], {0, 5, 7, 0, 0, 0, 0, 0});
   }
@@ -71,14 +71,14 @@ TEST(MaxPool, FirstOfEqualsTakesTheGradient) {
 TEST(MaxPool, OverlappingWindowsAddUp) {
   for (const Backend backend : {Backend::kFast, Backend::kReference}) {
     const auto result =
-        run_op(MaxPool({.window = {1, 2}, .strides = {1, 1}}), {row({1, 9, 2})}, {row({5, 7})}, backend);
+        run_op(MaxPool::make({.window = {1, 2}, .strides = {1, 1}}), {row({1, 9, 2})}, {row({5, 7})}, backend);
     expect_values(result.outputs[0], {9, 9});
     expect_values(result.d_inputs[0], {0, 12, 0});
   }
 }
 
 TEST(MaxPool, PaddingNeverWins) {
-  const MaxPool pool({.window = {1, 3}, .strides = {1, 1}, .padding = Padding::kSame});
+  const auto pool = MaxPool::make({.window = {1, 3}, .strides = {1, 1}, .padding = Padding::kSame});
   for (const Backend backend : {Backend::kFast, Backend::kReference}) {
     expect_values(run_op(pool, {row({-5, -3})}, {}, backend).outputs[0], {-3, -3});
     const auto result = run_op(pool, {row({-kInfinity, -kInfinity})}, {row({5, 7})}, backend);
@@ -88,7 +88,7 @@ TEST(MaxPool, PaddingNeverWins) {
 }
 
 TEST(MaxPool, KeepsNaN) {
-  const MaxPool pool({.window = {1, 3}, .strides = {3, 3}});
+  const auto pool = MaxPool::make({.window = {1, 3}, .strides = {3, 3}});
   for (const Backend backend : {Backend::kFast, Backend::kReference})
     for (const auto& values : std::vector<std::vector<float>>{{kNaN, 1, 2}, {1, kNaN, 2}, {1, 2, kNaN}}) {
       EXPECT_TRUE(std::isnan(run_op(pool, {row(values)}, {}, backend).outputs[0].data<float>()[0]));
@@ -97,7 +97,7 @@ TEST(MaxPool, KeepsNaN) {
 }
 
 TEST(AvgPool, PaddingDoesNotCount) {
-  const AvgPool pool({.window = {1, 2}, .strides = {2, 2}, .padding = Padding::kSame});
+  const auto pool = AvgPool::make({.window = {1, 2}, .strides = {2, 2}, .padding = Padding::kSame});
   for (const Backend backend : {Backend::kFast, Backend::kReference}) {
     const auto result = run_op(pool, {row({2, 4, 10})}, {row({6, 8})}, backend);
     expect_values(result.outputs[0], {3, 10});
@@ -107,15 +107,15 @@ TEST(AvgPool, PaddingDoesNotCount) {
 
 TEST(Pool, DefaultsToValidAndStridesOfTheWindow) {
   const std::vector<TensorSpec> specs = {{Shape{1, 7, 9, 2}}};
-  EXPECT_EQ(MaxPool({.window = {2, 3}}).infer(specs)[0].shape, (Shape{1, 3, 3, 2}));
-  EXPECT_EQ(AvgPool({.window = {2, 3}, .strides = {1, 1}}).infer(specs)[0].shape, (Shape{1, 6, 7, 2}));
+  EXPECT_EQ(MaxPool::make({.window = {2, 3}})->infer(specs)[0].shape, (Shape{1, 3, 3, 2}));
+  EXPECT_EQ(AvgPool::make({.window = {2, 3}, .strides = {1, 1}})->infer(specs)[0].shape, (Shape{1, 6, 7, 2}));
 }
 
 TEST(Pool, RefusesBadUses) {
-  EXPECT_NE(inference_error(MaxPool({.window = {8, 8}}), {{1, 7, 7, 2}}).find("[1,7,7,2]"), std::string::npos);
-  EXPECT_NE(inference_error(AvgPool({.strides = {0, 2}}), {{1, 7, 7, 2}}).find("strides"), std::string::npos);
-  EXPECT_NE(inference_error(MaxPool(), {{7, 7, 2}}).find("rank 4"), std::string::npos);
-  EXPECT_NE(inference_error(MaxPool(), {{1, 7, 7, 0}}).find("empty"), std::string::npos);
+  EXPECT_NE(inference_error(MaxPool::make({.window = {8, 8}}), {{1, 7, 7, 2}}).find("[1,7,7,2]"), std::string::npos);
+  EXPECT_NE(inference_error(AvgPool::make({.strides = {0, 2}}), {{1, 7, 7, 2}}).find("strides"), std::string::npos);
+  EXPECT_NE(inference_error(MaxPool::make(), {{7, 7, 2}}).find("rank 4"), std::string::npos);
+  EXPECT_NE(inference_error(MaxPool::make(), {{1, 7, 7, 0}}).find("empty"), std::string::npos);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/parallel.h"
 #include "core/random.h"
@@ -128,7 +129,7 @@ struct Bench {
   explicit Bench(const OpSample& sample) : Bench(sample, sample_graph(sample)) {}
 
   bool excluded(std::size_t input) const {
-    const std::vector<int> none = op->op().traits().no_gradient;
+    const std::vector<int> none = inputs_without_gradient(op->op());
     return std::ranges::find(none, static_cast<int>(input)) != none.end();
   }
 

@@ -15,7 +15,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 testing::OpResult run(const std::vector<float>& values, Backend backend) {
   const auto size = static_cast<std::int64_t>(values.size());
   const std::vector<float> ones(values.size(), 1);
-  return testing::run_op(Sigmoid(), {Tensor::from({size}, values)}, {Tensor::from({size}, ones)}, backend);
+  return testing::run_op(Sigmoid::make(), {Tensor::from({size}, values)}, {Tensor::from({size}, ones)}, backend);
 }
 
 class SigmoidTest : public ::testing::TestWithParam<Backend> {};

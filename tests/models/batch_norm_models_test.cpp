@@ -56,12 +56,12 @@ TEST(BatchNormModels, EveryConvolutionIsNormalisedInItsScope) {
       for (int k = 0; k < 4; ++k) {
         const Node& variable = *norm.input(k + 1).node;
         EXPECT_EQ(variable.name(), norm.name() + "/" + variables[k]);
-        const auto& attributes = variable.as<Variable>()->attributes();
+        const auto& attributes = *variable.as<Variable>();
         EXPECT_EQ(attributes.trainable, k < 2) << variable.name();
         EXPECT_EQ(attributes.initializer.value, k == 0 || k == 3 ? 1 : 0) << variable.name();
       }
-      EXPECT_EQ(norm.as<layers::BatchNorm>()->attributes().epsilon, epsilon) << norm.name();
-      EXPECT_EQ(norm.as<layers::BatchNorm>()->attributes().decay, 0.75) << norm.name();
+      EXPECT_EQ(norm.as<layers::BatchNorm>()->epsilon, epsilon) << norm.name();
+      EXPECT_EQ(norm.as<layers::BatchNorm>()->decay, 0.75) << norm.name();
     }
   }
 }

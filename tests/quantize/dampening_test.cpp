@@ -130,7 +130,7 @@ TEST(Dampening, IsForWeightsAndStaysInEvaluation) {
       testing::FoldingNet net({});
       create_training_graph(net.graph, {.ranges = ranges, .per_channel = true, .bn_fold = fold});
       EXPECT_EQ(dampen_weights(net.graph, 0.5, 10), 1);
-      const auto attributes = [&](const char* name) { return net.graph.at(name).as<FakeQuant>()->attributes(); };
+      const auto attributes = [&](const char* name) { return *net.graph.at(name).as<FakeQuant>(); };
       EXPECT_EQ(attributes("net/block/weights_quant").dampening, 0.5);
       EXPECT_EQ(attributes("net/block/weights_quant").dampening_steps, 10);
       EXPECT_EQ(attributes("net/block/act_quant").dampening, 0);

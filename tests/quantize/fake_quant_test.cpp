@@ -7,6 +7,8 @@
 
 #include "core/error.h"
 #include "core/graph/graph_json.h"
+#include "core/graph/op.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/registry.h"
 #include "core/graph/source_ops.h"
 #include "core/random.h"
@@ -218,7 +220,7 @@ TEST(FakeQuant, FastIsTheReferenceBitForBitOverManySteps) {
 
 TEST(FakeQuant, DeclaresWhatBackwardReadsAndWhatItUpdates) {
   const auto traits = [](RangeKind kind, bool is_training) {
-    return FakeQuant({.range = kind, .is_training = is_training}).traits();
+    return FakeQuant::make({.range = kind, .is_training = is_training})->traits();
   };
   const std::vector<int> ends = {1, 2};
   EXPECT_EQ(traits(RangeKind::kLastValue, true).updated_inputs, ends);
@@ -231,17 +233,17 @@ TEST(FakeQuant, DeclaresWhatBackwardReadsAndWhatItUpdates) {
   EXPECT_EQ(traits(RangeKind::kFixed, true).backward_inputs, (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(traits(RangeKind::kMovingAverage, false).backward_inputs, (std::vector<int>{0, 1, 2}));
   EXPECT_TRUE(traits(RangeKind::kMovingAverage, false).no_gradient.empty()) << "the range is an input like any other";
-  EXPECT_EQ(FakeQuant({.delay = 7}).quant_delay(), 7);
-  EXPECT_EQ(FakeQuant({.delay = 7, .is_training = false}).quant_delay(), std::nullopt);
-  EXPECT_EQ(FakeQuant({.range = RangeKind::kMovingAverage}).state().size(), 1u);
-  EXPECT_EQ(FakeQuant({.range = RangeKind::kMovingAverage, .is_training = false}).state().size(), 1u)
+  EXPECT_EQ(quant_delay_of(*FakeQuant::make({.delay = 7})), 7);
+  EXPECT_EQ(quant_delay_of(*FakeQuant::make({.delay = 7, .is_training = false})), std::nullopt);
+  EXPECT_EQ(state_of(*FakeQuant::make({.range = RangeKind::kMovingAverage})).size(), 1u);
+  EXPECT_EQ(state_of(*FakeQuant::make({.range = RangeKind::kMovingAverage, .is_training = false})).size(), 1u)
       << "as in checkpoints";
-  EXPECT_TRUE(FakeQuant({.range = RangeKind::kLastValue}).state().empty());
+  EXPECT_TRUE(state_of(*FakeQuant::make({.range = RangeKind::kLastValue})).empty());
 }
 
 std::string refusal(FakeQuantAttributes attributes, const Shape& x, const Shape& min, const Shape& max) {
   try {
-    FakeQuant(attributes).infer(std::vector<TensorSpec>{{x}, {min}, {max}});
+    FakeQuant::make(attributes)->infer(std::vector<TensorSpec>{{x}, {min}, {max}});
   } catch (const Error& error) {
     return error.what();
   }
@@ -283,17 +285,17 @@ TEST(FakeQuant, BuilderAddsVariablesAndSurvivesJson) {
   const Output y = fake_quant(graph, "conv/weights_quant", x, attributes, {-3, 5}, 2);
   EXPECT_EQ(y.shape(), x.shape());
   const Graph copy = graph_from_json(graph_to_json(graph));
-  const FakeQuantAttributes& read = copy.at("conv/weights_quant").as<FakeQuant>()->attributes();
+  const FakeQuantAttributes& read = *copy.at("conv/weights_quant").as<FakeQuant>();
   EXPECT_EQ(read.bits, 4);
   EXPECT_TRUE(read.narrow_range && read.symmetric && read.per_channel && !read.is_training);
   EXPECT_EQ(read.range, RangeKind::kLastValue);
   EXPECT_EQ(read.ema_decay, 0.9);
   EXPECT_EQ(read.delay, 12);
   const auto* max = copy.at("conv/weights_quant/max").as<Variable>();
-  EXPECT_EQ(max->attributes().shape, (std::vector<std::int64_t>{4, 2}));
-  EXPECT_FALSE(max->attributes().trainable);
-  EXPECT_EQ(max->attributes().initializer.value, 5);
-  EXPECT_EQ(copy.at("conv/weights_quant/min").as<Variable>()->attributes().initializer.value, -3);
+  EXPECT_EQ(max->shape, (std::vector<std::int64_t>{4, 2}));
+  EXPECT_FALSE(max->trainable);
+  EXPECT_EQ(max->initializer.value, 5);
+  EXPECT_EQ(copy.at("conv/weights_quant/min").as<Variable>()->initializer.value, -3);
   EXPECT_THROW(fake_quant(graph, "other", x, {}, {}, 3), Error);
   EXPECT_THROW(fake_quant(graph, "other", placeholder(graph, "scalar", {}), {}, {}, 1), Error);
 }

@@ -129,8 +129,8 @@ TEST(GraphMatcher, UsesThroughFollowOnlyTheFirstInput) {
   ToyGraph toy;
   const Output x = toy.images();
   const Output range = layers::variable(toy.graph, "range", {});
-  Node& quantizer = toy.graph.add("q", std::make_unique<FakeQuant>(FakeQuantAttributes{.range = RangeKind::kFixed}),
-                                  {x, range, range});
+  Node& quantizer =
+      toy.graph.add("q", FakeQuant::make(FakeQuantAttributes{.range = RangeKind::kFixed}), {x, range, range});
   layers::relu(toy.graph, "relu", quantizer.output());
   constexpr std::array<std::string_view, 1> kQuantizer = {"FakeQuant"};
   EXPECT_EQ(uses_through(range, kQuantizer).size(), 2u) << "min and max are no data";

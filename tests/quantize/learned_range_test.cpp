@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "core/engine/session.h"
+#include "core/graph/op.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/random.h"
 #include "layers/layers.h"
@@ -318,13 +320,14 @@ TEST(LearnedRange, FastIsTheReferenceOverManySteps) {
 
 TEST(LearnedRange, DeclaresItsEndsAsInputsWithGradientsAndKeepsNoState) {
   for (const bool is_training : {true, false}) {
-    const FakeQuant op({.range = RangeKind::kLearned, .delay = 3, .is_training = is_training});
-    EXPECT_TRUE(op.traits().updated_inputs.empty());
-    EXPECT_TRUE(op.traits().no_gradient.empty());
-    EXPECT_EQ(op.traits().backward_inputs, (std::vector<int>{0, 1, 2}));
-    EXPECT_TRUE(op.state().empty());
-    EXPECT_FALSE(op.observes_range());
-    EXPECT_EQ(op.quant_delay(), is_training ? std::optional<std::int64_t>(3) : std::nullopt);
+    const FakeQuantAttributes attributes = {.range = RangeKind::kLearned, .delay = 3, .is_training = is_training};
+    const auto op = FakeQuant::make(attributes);
+    EXPECT_TRUE(op->traits().updated_inputs.empty());
+    EXPECT_TRUE(op->traits().no_gradient.empty());
+    EXPECT_EQ(op->traits().backward_inputs, (std::vector<int>{0, 1, 2}));
+    EXPECT_TRUE(state_of(*op).empty());
+    EXPECT_FALSE(attributes.observes_range());
+    EXPECT_EQ(quant_delay_of(*op), is_training ? std::optional<std::int64_t>(3) : std::nullopt);
   }
 }
 
@@ -335,7 +338,7 @@ TEST(LearnedRange, TheBuildersEndsAreTrainableByFactors) {
     const std::string name(traits_of(kind).name);
     fake_quant(graph, name, x, {.range = kind}, {-3, 5}, 1);
     for (const std::string end : {"/min", "/max"}) {
-      const Variable::Attributes& variable = graph.at(name + end).as<Variable>()->attributes();
+      const Variable::Attributes& variable = *graph.at(name + end).as<Variable>();
       EXPECT_EQ(variable.trainable, kind == RangeKind::kLearned) << name;
       EXPECT_EQ(variable.update,
                 kind == RangeKind::kLearned ? VariableUpdateKind::kMultiplicative : VariableUpdateKind::kAdditive);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/graph/op.h"
+#include "core/graph/op_queries.h"
 #include "core/tensor.h"
 #include "quantize/fake_quant.h"
 
@@ -23,14 +25,14 @@ class Quantizer {
  public:
   Quantizer(quantize::FakeQuantAttributes attributes, Backend backend, DType precision, const Shape& x,
             const Shape& range)
-      : op_(attributes),
+      : op_(quantize::FakeQuant::make(attributes)),
         fast_(backend == Backend::kFast),
         min_(range, precision),
         max_(range, precision),
         count_(Shape{}, precision),
         y_(x, precision),
         precision_(precision) {
-    for (const TensorSpec& spec : op_.saved(std::vector<TensorSpec>{{x, precision}, min_.spec(), max_.spec()}))
+    for (const TensorSpec& spec : saved_by(*op_, std::vector<TensorSpec>{{x, precision}, min_.spec(), max_.spec()}))
       saved_.emplace_back(spec);
   }
 
@@ -49,11 +51,11 @@ class Quantizer {
     forward.outputs = {&y_};
     if (fast_)
       for (Tensor& saved : saved_) forward.saved.push_back(&saved);
-    if (training && !op_.traits().updated_inputs.empty()) forward.updates = {&new_min, &new_max};
-    if (!op_.state().empty()) forward.state = {&new_count};
+    if (training && !op_->traits().updated_inputs.empty()) forward.updates = {&new_min, &new_max};
+    if (!state_of(*op_).empty()) forward.state = {&new_count};
     forward.training = training;
     forward.quantizing = quantizing;
-    fast_ ? op_.forward(forward) : op_.reference_forward(forward);
+    fast_ ? op_->forward(forward) : op_->reference_forward(forward);
     if (!dy.empty()) backward(forward, dy);
     if (!training) return;
     min_ = new_min;
@@ -77,15 +79,15 @@ class Quantizer {
   void backward(const ForwardContext& forward, const std::vector<double>& dy) {
     const Tensor d_y = Tensor::from(y_.shape(), dy).to(precision_);
     Tensor d_x(y_.spec()), d_low(min_.spec()), d_high(max_.spec());
-    const bool ends = op_.traits().no_gradient.empty();
+    const bool ends = op_->traits().no_gradient.empty();
     const BackwardContext context{&forward, {&d_y}, {&d_x, ends ? &d_low : nullptr, ends ? &d_high : nullptr}};
-    fast_ ? op_.backward(context) : op_.reference_backward(context);
+    fast_ ? op_->backward(context) : op_->reference_backward(context);
     dx = doubles(d_x);
     d_min = doubles(d_low);
     d_max = doubles(d_high);
   }
 
-  quantize::FakeQuant op_;
+  std::shared_ptr<const Op> op_;
   bool fast_;
   Tensor min_, max_, count_, y_;
   DType precision_;

@@ -41,11 +41,9 @@ struct ToyGraph {
   /// The name of what a node takes.
   std::string input(const std::string& node, int i = 0) const { return graph.at(node).input(i).name(); }
   const quantize::FakeQuantAttributes& quantizer(const std::string& name) const {
-    return dynamic_cast<const quantize::FakeQuant&>(graph.at(name).op()).attributes();
+    return *graph.at(name).as<quantize::FakeQuant>();
   }
-  double initial(const std::string& variable) const {
-    return dynamic_cast<const Variable&>(graph.at(variable).op()).attributes().initializer.value;
-  }
+  double initial(const std::string& variable) const { return graph.at(variable).as<Variable>()->initializer.value; }
 };
 
 using Names = std::vector<std::string>;

@@ -35,7 +35,7 @@ class ChanceWatchTest : public RunFixture {
 TEST_F(ChanceWatchTest, AnEpochAtTheLossOfEqualOddsIsNamedOnce) {
   const std::vector<std::string> warnings = heard(settings(), {1.5, 2.2, 2.29, 2.31, 2.3});
   ASSERT_EQ(warnings.size(), 1u);
-  for (const char* part : {"warning: ", "epoch 3 was 2.29", "10 classes is 2.30", "--learning-rate"})
+  for (const char* part : {"warning: ", "epoch 3, 2.29,", "10 classes (2.30)", "--learning-rate"})
     EXPECT_NE(warnings[0].find(part), std::string::npos) << warnings[0];
 }
 

@@ -34,10 +34,8 @@ Bytes bytes_of(const Safetensors& content) {
 /// what decays by default.
 struct Model {
   explicit Model(VariableUpdateKind update = VariableUpdateKind::kMultiplicative) {
-    const Node& node = graph.add("scales",
-                                 std::make_unique<Variable>(Variable::Attributes{
-                                     .shape = {1, 2}, .initializer = Initializer::constant(0.5), .update = update}),
-                                 {});
+    const Node& node = graph.add(
+        "scales", Variable::make({.shape = {1, 2}, .initializer = Initializer::constant(0.5), .update = update}), {});
     const Output scaled = layers::mul(graph, "scaled", layers::mul(graph, "xw", x, w), node.output());
     const Output off = layers::add(graph, "off", scaled, constant(graph, "minus_one", {1, 2}, {-1}));
     loss = layers::mean(graph, "loss", layers::square(graph, "square", off), {.axes = {0, 1}});
@@ -66,11 +64,10 @@ TEST(MultiplicativeVariable, GraphJsonSaysSoWhereItIsSo) {
   const std::string text = graph_to_json(Model().graph);
   EXPECT_NE(text.find(R"("shape": [1, 2], "update": "multiplicative", "initializer")"), std::string::npos) << text;
   EXPECT_EQ(graph_to_json(graph_from_json(text)), text);
-  EXPECT_EQ(graph_from_json(text).at("scales").as<Variable>()->attributes().update,
-            VariableUpdateKind::kMultiplicative);
+  EXPECT_EQ(graph_from_json(text).at("scales").as<Variable>()->update, VariableUpdateKind::kMultiplicative);
   const std::string additive = graph_to_json(Model(VariableUpdateKind::kAdditive).graph);
   EXPECT_EQ(additive.find("update"), std::string::npos) << "files without such variables are as they were";
-  EXPECT_EQ(graph_from_json(additive).at("scales").as<Variable>()->attributes().update, VariableUpdateKind::kAdditive);
+  EXPECT_EQ(graph_from_json(additive).at("scales").as<Variable>()->update, VariableUpdateKind::kAdditive);
   std::string unknown = text;
   unknown.replace(unknown.find("multiplicative"), std::string("multiplicative").size(), "divisive");
   EXPECT_TRUE(mentions(error_of([&] { graph_from_json(unknown); }),

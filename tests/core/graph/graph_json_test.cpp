@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/graph/attribute_json.h"
+#include "core/graph/op.h"
 #include "core/graph/registry.h"
 #include "core/graph/source_ops.h"
 #include "core/json_text.h"
@@ -75,9 +76,9 @@ TEST_F(GraphJsonTest, ReadsTheDocumentedExample) {
   EXPECT_EQ(graph.outputs()[0].name(), "test/Relu6");
   const auto* weights = graph.at("test/weights").as<Variable>();
   ASSERT_NE(weights, nullptr);
-  EXPECT_TRUE(weights->attributes().trainable);
-  EXPECT_EQ(weights->attributes().initializer.kind, Initializer::Kind::kTruncatedNormal);
-  EXPECT_EQ(weights->attributes().initializer.stddev, 0.09);
+  EXPECT_TRUE(weights->trainable);
+  EXPECT_EQ(weights->initializer.kind, Initializer::Kind::kTruncatedNormal);
+  EXPECT_EQ(weights->initializer.stddev, 0.09);
   graph.verify();
 }
 
@@ -128,24 +129,26 @@ struct AllKinds {
   }
 };
 
-class AllKindsOp final : public Op {
+struct AllKindsKind {
+  static constexpr std::string_view kType = "AllKinds";
+  using Attributes = AllKinds;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
+};
+
+class AllKindsOp final : public OpOf<AllKindsKind> {
  public:
-  AllKindsOp() = default;
-  explicit AllKindsOp(AllKinds attributes) : attributes_(std::move(attributes)) {}
-  const AllKinds& attributes() const { return attributes_; }
-  std::string_view type() const override { return "AllKinds"; }
-  void visit(AttributeVisitor& visitor) override { attributes_.visit(visitor); }
-  std::unique_ptr<Op> clone() const override { return std::make_unique<AllKindsOp>(*this); }
+  using OpOf::OpOf;
   std::vector<TensorSpec> infer(std::span<const TensorSpec>) const override { return {TensorSpec{}}; }
   void forward(const ForwardContext&) const override {}
   void reference_forward(const ForwardContext&) const override {}
-
- private:
-  AllKinds attributes_;
 };
 
+std::shared_ptr<Op> AllKindsKind::make(const Attributes& attributes) {
+  return std::make_shared<AllKindsOp>(attributes);
+}
+
 TEST_F(GraphJsonTest, EveryKindOfAttributeSurvives) {
-  register_op<AllKindsOp>();
+  register_op<AllKindsKind>();
   const AllKinds written = {.flag = true,
                             .whole = std::numeric_limits<std::int64_t>::min(),
                             .real = 0.1 + 0.2,
@@ -156,13 +159,12 @@ TEST_F(GraphJsonTest, EveryKindOfAttributeSurvives) {
                             .pairs = {{1, 2}, {3, 4}},
                             .nested = {.kind = Initializer::Kind::kTruncatedNormal, .mean = 1.5, .stddev = 0.25}};
   Graph graph;
-  graph.add("all", std::make_unique<AllKindsOp>(written), {});
-  graph.add("defaults", std::make_unique<AllKindsOp>(), {});
+  graph.add("all", AllKindsKind::make(written), {});
+  graph.add("defaults", AllKindsKind::make(), {});
   const std::string text = graph_to_json(graph);
   EXPECT_NE(text.find(R"({"name": "defaults", "op": "AllKinds"})"), std::string::npos) << text;
-
   const Graph again = graph_from_json(text);
-  const AllKinds& read = again.at("all").as<AllKindsOp>()->attributes();
+  const AllKinds& read = *again.at("all").as<AllKindsKind>();
   EXPECT_EQ(read.flag, written.flag);
   EXPECT_EQ(read.whole, written.whole);
   EXPECT_EQ(read.real, written.real);
@@ -190,8 +192,8 @@ TEST_F(GraphJsonTest, AConstantTakesANumberOrAList) {
   const Graph graph =
       graph_from_json(file_of(R"({"name": "a", "op": "Constant", "attrs": {"shape": [2], "value": 3}},)"
                               R"({"name": "b", "op": "Constant", "attrs": {"shape": [2], "value": [1, 2.5]}})"));
-  EXPECT_EQ(graph.at("a").as<Constant>()->attributes().value, (std::vector<double>{3}));
-  EXPECT_EQ(graph.at("b").as<Constant>()->attributes().value, (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(graph.at("a").as<Constant>()->value, (std::vector<double>{3}));
+  EXPECT_EQ(graph.at("b").as<Constant>()->value, (std::vector<double>{1, 2.5}));
   expect_refused(file_of(R"({"name": "c", "op": "Constant", "attrs": {"shape": [2], "value": [1, 2, 3]}})"),
                  {"[Constant \"c\"]", "[2]", "got 3"});
 }

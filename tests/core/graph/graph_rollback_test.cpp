@@ -35,7 +35,7 @@ void disturb(Graph& graph, Random& random, int calls) {
           graph.erase(*any());
           break;
         case 4:
-          graph.replace_op(*any(), layers::relu(graph, graph.unique_name("op"), any()->output()).node->op().clone());
+          graph.replace_op(*any(), layers::relu(graph, graph.unique_name("op"), any()->output()).node->shared_op());
           break;
         case 5: {
           std::vector<Node*> backwards(nodes.rbegin(), nodes.rend());

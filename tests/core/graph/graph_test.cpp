@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/graph/op.h"
 #include "layers/layers.h"
 #include "tests/core/graph/graph_picture.h"
 #include "tests/errors.h"
@@ -164,7 +165,7 @@ TEST_F(GraphTest, RerouteRefusesUsesThatAreNone) {
 }
 
 TEST_F(GraphTest, ReplaceOpKeepsEdges) {
-  graph_.replace_op(*relu_.node, std::make_unique<layers::Relu6>());
+  graph_.replace_op(*relu_.node, layers::Relu6::make());
   EXPECT_EQ(relu_.node->type(), "Relu6");
   EXPECT_EQ(relu_.node->input(0), x_);
   EXPECT_EQ(relu_.node->uses().size(), 1u);
@@ -173,9 +174,9 @@ TEST_F(GraphTest, ReplaceOpKeepsEdges) {
 
 TEST_F(GraphTest, ReplaceOpRefusesOtherShapesAndInputs) {
   expect_refused({"[Relu \"a/relu\"]", "Reshape", "[2,3]", "[3,2]"}, [&] {
-    graph_.replace_op(*relu_.node, std::make_unique<layers::Reshape>(layers::ReshapeAttributes{.shape = {3, 2}}));
+    graph_.replace_op(*relu_.node, layers::Reshape::make(layers::ReshapeAttributes{.shape = {3, 2}}));
   });
-  expect_refused({"\"a/relu\"", "2 inputs"}, [&] { graph_.replace_op(*relu_.node, std::make_unique<layers::Add>()); });
+  expect_refused({"\"a/relu\"", "2 inputs"}, [&] { graph_.replace_op(*relu_.node, layers::Add::make()); });
 }
 
 TEST_F(GraphTest, EraseRefusesWhatIsStillNeeded) {
@@ -289,8 +290,6 @@ class Fickle final : public Op {
  public:
   explicit Fickle(const Shape* shape) : shape_(shape) {}
   std::string_view type() const override { return "Fickle"; }
-  void visit(AttributeVisitor&) override {}
-  std::unique_ptr<Op> clone() const override { return std::make_unique<Fickle>(*this); }
   std::vector<TensorSpec> infer(std::span<const TensorSpec>) const override { return {{*shape_, DType::kFloat32}}; }
   void forward(const ForwardContext&) const override {}
   void reference_forward(const ForwardContext&) const override {}
@@ -320,7 +319,7 @@ TEST_F(GraphTest, EveryMutationChangesTheRevision) {
   expect_new();
   graph_.reroute(copy, x_, std::vector<Use>{{sum_.node, 1}});
   expect_new();
-  graph_.replace_op(*relu_.node, std::make_unique<layers::Relu6>());
+  graph_.replace_op(*relu_.node, layers::Relu6::make());
   expect_new();
   graph_.set_outputs({sum_});
   expect_new();

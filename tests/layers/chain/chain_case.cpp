@@ -58,12 +58,12 @@ class CaseBuilder {
     const Output gamma = norm ? vector("gamma", true) : Output{},
                  variance = norm ? vector("variance", false) : Output{};
     if (recipe_.scale) {
-      const Output factor = norm ? g.add("scale",
-                                         std::make_unique<quantize::BatchNormScale>(
-                                             quantize::BatchNormScaleAttributes{.epsilon = 0, .floor = 0.25}),
-                                         {gamma, variance})
-                                       .output(1)
-                                 : vector("scale", true);
+      const Output factor =
+          norm ? g.add("scale",
+                       quantize::BatchNormScale::make(quantize::BatchNormScaleAttributes{.epsilon = 0, .floor = 0.25}),
+                       {gamma, variance})
+                     .output(1)
+               : vector("scale", true);
       take(mul(g, "mul", y_, factor));
     }
     if (recipe_.second_scale) take(mul(g, "second_mul", vector("second_scale", true), y_));
@@ -105,7 +105,7 @@ class CaseBuilder {
     chain_.request = {.fetches = {y_}, .gradients_of = loss, .training = true};
     for (const Node* node : g.nodes()) {
       const auto* variable = node->as<Variable>();
-      if (node->type() == "Placeholder" || (variable != nullptr && variable->attributes().trainable))
+      if (node->type() == "Placeholder" || (variable != nullptr && variable->trainable))
         chain_.request.gradient_targets.push_back(node->output());
     }
   }

@@ -37,7 +37,7 @@ class ChainFusion : public ::testing::Test {
     RunRequest request = {.fetches = fetches, .gradients_of = loss, .training = training};
     for (const Node* node : g.nodes()) {
       const auto* variable = node->as<Variable>();
-      if (node->type() == "Placeholder" || (variable != nullptr && variable->attributes().trainable))
+      if (node->type() == "Placeholder" || (variable != nullptr && variable->trainable))
         request.gradient_targets.push_back(node->output());
     }
     Session fast(g), reference(g, {.backend = Backend::kReference});
@@ -61,7 +61,7 @@ class ChainFusion : public ::testing::Test {
     for (const auto& [output, tensor] : feeds)
       expect_same_bits(tensor, numbers(output.shape(), output.node->name()), "fed " + output.name());
     for (const auto& [name, value] : fast.variables())
-      if (g.find(name) != nullptr && g.find(name)->as<Variable>()->attributes().trainable)
+      if (g.find(name) != nullptr && g.find(name)->as<Variable>()->trainable)
         expect_same_bits(value, numbers(value.shape(), name), name);
   }
 
@@ -174,7 +174,7 @@ TEST_F(ChainFusion, QuantizersWithAGivenRangeStandAloneWhileDifferentiating) {
   const Output clamped = relu(g, "clamped", bias_add(g, "biased", feed("x"), vector("bias")));
   const Output min = variable(g, "min", {}), max = variable(g, "max", {});
   const Output rounded =
-      g.add("quant", std::make_unique<quantize::FakeQuant>(FakeQuantAttributes{.bits = 3, .range = RangeKind::kFixed}),
+      g.add("quant", quantize::FakeQuant::make(FakeQuantAttributes{.bits = 3, .range = RangeKind::kFixed}),
             {clamped, min, max})
           .output();
   expect_alone(g, request({rounded}, rounded), rounded);
@@ -219,7 +219,7 @@ TEST_F(ChainFusion, StatisticsThatAreReadKeepAGivenRangeOut) {
   const Output largest = mean(g, "largest", normal.node->output(2), {.axes = {0}});
   const Output least = sub(g, "least", mean(g, "average", normal.node->output(1), {.axes = {0}}), largest);
   const Output rounded =
-      g.add("quant", std::make_unique<quantize::FakeQuant>(FakeQuantAttributes{.bits = 3, .range = RangeKind::kFixed}),
+      g.add("quant", quantize::FakeQuant::make(FakeQuantAttributes{.bits = 3, .range = RangeKind::kFixed}),
             {normal, least, largest})
           .output();
   expect_alone(g, request({rounded}), rounded);

@@ -198,9 +198,9 @@ TEST_F(CalibratorTest, EightBitsKeepTheAccuracyByEveryMethod) {
 TEST_F(CalibratorTest, FixedRangesStay) {
   Calibrated net(net_.graph, trained_, {});
   Node& node = net.graph.at("fc/act_quant");
-  FakeQuantAttributes attributes = node.as<FakeQuant>()->attributes();
+  FakeQuantAttributes attributes = *node.as<FakeQuant>();
   attributes.range = RangeKind::kFixed;
-  net.graph.replace_op(node, std::make_unique<FakeQuant>(attributes));
+  net.graph.replace_op(node, FakeQuant::make(attributes));
   const float before = net.stored("fc/act_quant/max");
   net.run({}, {images(1)});
   EXPECT_EQ(net.stored("fc/act_quant/max"), before);
@@ -252,8 +252,8 @@ TEST_F(CalibratorTest, KnowsTheWeightsAmongLearnedRanges) {
 TEST_F(CalibratorTest, LearnedRangesThatAreNoVariablesStayAsTheyAre) {
   BatchNormClassifier net;
   const Output low = layers::constant(net.graph, "low", {}, {-1}), high = layers::constant(net.graph, "high", {}, {2});
-  const FakeQuant mine({.range = RangeKind::kLearned, .is_training = false});
-  net.graph.set_outputs({net.graph.add("mine", mine.clone(), {net.graph.outputs()[0], low, high}).output()});
+  const auto mine = FakeQuant::make({.range = RangeKind::kLearned, .is_training = false});
+  net.graph.set_outputs({net.graph.add("mine", mine, {net.graph.outputs()[0], low, high}).output()});
   Calibrated calibrated(net.graph, trained_, {.ranges = RangeChoice::kLearned});
   calibrated.run({}, {images(1)});
   EXPECT_FALSE(calibrated.ranges.contains("mine"));

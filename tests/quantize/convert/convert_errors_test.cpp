@@ -120,7 +120,7 @@ TEST(ConvertErrors, RangesThatDependOnTheInput) {
   const Output highest = layers::placeholder(net.graph, "highest", {4});
   const Output low = net.variable("low", {4}, {-1, -1, -1, -1});
   const Output w = net.variable("w", {3, 3, 3, 4});
-  const Output moving = net.graph.add("moving", std::make_unique<FakeQuant>(attributes), {w, low, highest}).output();
+  const Output moving = net.graph.add("moving", FakeQuant::make(attributes), {w, low, highest}).output();
   EXPECT_TRUE(mentions(net.refusal(moving), {"\"highest\"", "depends on the network's input"}));
 }
 

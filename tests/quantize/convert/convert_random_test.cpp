@@ -89,7 +89,7 @@ void kill_activations(TrainedNet& net, std::uint64_t seed) {
   }
   for (const Node* node : graph.topological_order()) {
     const auto* quantizer = node->as<FakeQuant>();
-    if (!quantizer || quantizer->attributes().range != RangeKind::kMovingAverage) continue;
+    if (!quantizer || quantizer->range != RangeKind::kMovingAverage) continue;
     Range<float> range;
     if (random.below(3) > 0) {
       const Tensor x = session.run({.fetches = {node->input(0)}}, feeds).fetched[0];

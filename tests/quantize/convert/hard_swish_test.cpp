@@ -45,7 +45,7 @@ TEST(TrainedHardSwish, IntegersOfABlock) {
   const RewriteReport report = create_training_graph(rewritten, {.strict = true});
   EXPECT_TRUE(std::ranges::count(report.inserted, "stem/HardSwish/activation_HardSwish_quant")) << report.text();
   const Node& quantizer = rewritten.at("stem/HardSwish/activation_HardSwish_quant");
-  EXPECT_EQ(quantizer.as<FakeQuant>()->attributes().range, RangeKind::kMovingAverage) << "observed";
+  EXPECT_EQ(quantizer.as<FakeQuant>()->range, RangeKind::kMovingAverage) << "observed";
   testing::expect_trained_integers(graph);
 }
 

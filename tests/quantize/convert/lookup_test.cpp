@@ -103,8 +103,8 @@ TEST(RewriteLookup, TheQuantizerOfASigmoidHasItsRange) {
     EXPECT_TRUE(std::ranges::count(report.inserted, "gate/Sigmoid/activation_Sigmoid_quant")) << report.text();
     EXPECT_TRUE(std::ranges::count(report.inserted, "gate/act_quant")) << "its input has a range, too";
     const Node& quantizer = graph.at("gate/Sigmoid/activation_Sigmoid_quant");
-    EXPECT_EQ(quantizer.as<FakeQuant>()->attributes().range, RangeKind::kFixed);
-    EXPECT_EQ(quantizer.as<FakeQuant>()->attributes().bits, bits);
+    EXPECT_EQ(quantizer.as<FakeQuant>()->range, RangeKind::kFixed);
+    EXPECT_EQ(quantizer.as<FakeQuant>()->bits, bits);
     Session session(graph);
     const NamedTensors variables = session.variables();
     EXPECT_EQ(variables.at(quantizer.name() + "/min").data<float>()[0], 0);

@@ -22,15 +22,15 @@ Tensor vector(const std::vector<float>& values) { return Tensor::from<float>({st
 
 TEST(BatchNormFold, ByHand) {
   const auto result =
-      run_op(BatchNormFold({kEpsilon}), {vector({2, 0}), vector({10, 7}), vector({9, 9}), vector({12, 12})});
+      run_op(BatchNormFold::make({kEpsilon}), {vector({2, 0}), vector({10, 7}), vector({9, 9}), vector({12, 12})});
   expect_values(result.outputs[0], {0.5f, 0}, "multiplier");
   expect_values(result.outputs[1], {5.5f, 7}, "bias");
 }
 
 TEST(BatchNormCorrection, ByHandBeforeAndAfterTheFreeze) {
   const std::vector<Tensor> inputs = {vector({2}), vector({9}), vector({12}), vector({12}), vector({60})};
-  const BatchNormCorrection op({.epsilon = kEpsilon, .freeze_delay = 3});
-  EXPECT_EQ(op.freeze_delay(), 3);
+  const auto op = BatchNormCorrection::make({.epsilon = kEpsilon, .freeze_delay = 3});
+  EXPECT_EQ(freeze_delay_of(*op), 3);
   const auto before = run_op(op, inputs);
   expect_values(before.outputs[0], {0.5f}, "scale");
   expect_values(before.outputs[1], {2}, "recip");
@@ -42,13 +42,14 @@ TEST(BatchNormCorrection, ByHandBeforeAndAfterTheFreeze) {
 }
 
 TEST(BatchNormScale, ByHand) {
-  const auto result = run_op(BatchNormScale({.epsilon = kEpsilon}), {vector({2, -2, 0.25f}), vector({60, 12, 60})}, {});
+  const auto result =
+      run_op(BatchNormScale::make({.epsilon = kEpsilon}), {vector({2, -2, 0.25f}), vector({60, 12, 60})}, {});
   expect_values(result.outputs[0], {0.25f, -0.5f, 0.03125f}, "scale");
   expect_values(result.outputs[1], {4, -2, 32}, "recip");
 }
 
 TEST(BatchNormScale, StaysAwayFromZero) {
-  const auto result = run_op(BatchNormScale({.epsilon = kEpsilon, .floor = 0.5}),
+  const auto result = run_op(BatchNormScale::make({.epsilon = kEpsilon, .floor = 0.5}),
                              {vector({0, 0.25f, -0.25f, -0.5f, 0.75f}), vector({12, 12, 12, 12, 12})});
   expect_values(result.outputs[0], {0.125f, 0.125f, -0.125f, -0.125f, 0.1875f}, "scale");
   expect_values(result.outputs[1], {8, 8, -8, -8, 1 / 0.1875f}, "recip");
@@ -78,8 +79,9 @@ void expect_same_bits(const std::vector<Tensor>& fast, const std::vector<Tensor>
 }
 
 /// Over vectors of all lengths that vector instructions may cut differently, with any of the outputs' gradients.
-void expect_fast_has_the_references_bits(const Op& op, std::size_t inputs, std::size_t outputs, bool frozen = false) {
-  const bool differentiable = op.traits().no_gradient.size() < inputs;
+void expect_fast_has_the_references_bits(const std::shared_ptr<const Op>& op, std::size_t inputs, std::size_t outputs,
+                                         bool frozen = false) {
+  const bool differentiable = op->traits().no_gradient.size() < inputs;
   std::uint64_t key = 0;
   for (std::int64_t n = 1; n <= 67; ++n)
     for (unsigned arriving = 0; arriving < (differentiable ? 1u << outputs : 1u); ++arriving) {
@@ -95,18 +97,19 @@ void expect_fast_has_the_references_bits(const Op& op, std::size_t inputs, std::
 }
 
 TEST(BatchNormFold, FastHasTheReferencesBits) {
-  for (const double epsilon : {0.0, 1e-3, 4.0}) expect_fast_has_the_references_bits(BatchNormFold({epsilon}), 4, 2);
+  for (const double epsilon : {0.0, 1e-3, 4.0})
+    expect_fast_has_the_references_bits(BatchNormFold::make({epsilon}), 4, 2);
 }
 
 TEST(BatchNormCorrection, FastHasTheReferencesBits) {
   for (const double epsilon : {0.0, 1e-3})
     for (const bool frozen : {false, true})
-      expect_fast_has_the_references_bits(BatchNormCorrection({.epsilon = epsilon}), 5, 3, frozen);
+      expect_fast_has_the_references_bits(BatchNormCorrection::make({.epsilon = epsilon}), 5, 3, frozen);
 }
 
 TEST(BatchNormScale, FastHasTheReferencesBits) {
   for (const double floor : {1e-12, 1e-3, 4.0})
-    expect_fast_has_the_references_bits(BatchNormScale({.floor = floor}), 2, 2);
+    expect_fast_has_the_references_bits(BatchNormScale::make({.floor = floor}), 2, 2);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"
@@ -103,7 +103,7 @@ TEST_P(FoldRanges, PerChannelShapes) {
     EXPECT_EQ(net.graph.output_at("net/block/weights_quant/min").shape(), shape);
     EXPECT_EQ(net.graph.output_at("net/block/act_quant/min").shape(), Shape{});
     for (const char* name : {"net/block/weights_quant", "net/block/act_quant"})
-      EXPECT_TRUE(net.graph.at(name).as<FakeQuant>()->attributes().symmetric) << name;
+      EXPECT_TRUE(net.graph.at(name).as<FakeQuant>()->symmetric) << name;
   }
 }
 

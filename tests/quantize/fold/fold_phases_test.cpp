@@ -145,9 +145,9 @@ FoldingNet frozen_on_batch_statistics(Layer layer) {
   FoldingNet net({.layer = layer});
   fold_batch_norms(net.graph, {.freeze_bn_delay = 0}, true);
   Node& norm = net.graph.at("net/block/BatchNorm");
-  layers::BatchNormAttributes attributes = norm.as<layers::BatchNorm>()->attributes();
+  layers::BatchNormAttributes attributes = *norm.as<layers::BatchNorm>();
   attributes.freeze_delay = -1;
-  net.graph.replace_op(norm, std::make_unique<layers::BatchNorm>(attributes));
+  net.graph.replace_op(norm, layers::BatchNorm::make(attributes));
   return net;
 }
 
@@ -181,9 +181,9 @@ TEST(FoldedLayer, TakesNoShortcutWhereItsPartsDisagree) {
   EXPECT_FALSE(find_folded_layer(literal.graph.at("net/block/batch_norm_correction")).has_value());
   EXPECT_EQ(layer_runs(literal, true, 0), (Runs{2, 2}));
   Node& norm = net.graph.at("net/block/BatchNorm");
-  layers::BatchNormAttributes attributes = norm.as<layers::BatchNorm>()->attributes();
+  layers::BatchNormAttributes attributes = *norm.as<layers::BatchNorm>();
   attributes.epsilon *= 2;
-  net.graph.replace_op(norm, std::make_unique<layers::BatchNorm>(attributes));
+  net.graph.replace_op(norm, layers::BatchNorm::make(attributes));
   EXPECT_FALSE(find_folded_layer(net.graph.at("net/block/batch_norm_correction")).has_value());
 }
 

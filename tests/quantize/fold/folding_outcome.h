@@ -36,8 +36,7 @@ inline std::vector<Output> gradient_targets(const Graph& graph) {
   std::vector<Output> targets;
   for (const Node* node : graph.nodes()) {
     const auto* variable = node->as<Variable>();
-    if (node->type() == "Placeholder" || (variable && variable->attributes().trainable))
-      targets.push_back(node->output());
+    if (node->type() == "Placeholder" || (variable && variable->trainable)) targets.push_back(node->output());
   }
   return targets;
 }

@@ -35,9 +35,7 @@ std::vector<std::string> ops_of(const Graph& graph) {
   return lines;
 }
 
-bool trains(const Graph& graph) {
-  return graph.at("net/block/BatchNorm").as<layers::BatchNorm>()->attributes().is_training;
-}
+bool trains(const Graph& graph) { return graph.at("net/block/BatchNorm").as<layers::BatchNorm>()->is_training; }
 
 TEST(LateFolding, LeavesTheBatchNormBehindTheLayer) {
   const std::vector<std::string> expected = {
@@ -75,7 +73,7 @@ TEST(LateFolding, AloneFreezesAndNamesTheLayerOnceMore) {
   RewriteOptions options = kLateOptions;
   options.freeze_bn_delay = 7;
   create_training_graph(net.graph, options);
-  EXPECT_EQ(net.graph.at("net/block/BatchNorm").as<layers::BatchNorm>()->attributes().freeze_delay, 7);
+  EXPECT_EQ(net.graph.at("net/block/BatchNorm").as<layers::BatchNorm>()->freeze_delay, 7);
   const RewriteReport again = create_training_graph(net.graph, options);
   EXPECT_EQ(again.batch_norms.at(0).text, "already, into net/block/Conv2D");
   EXPECT_TRUE(again.conflicts.empty());
@@ -138,9 +136,9 @@ TEST(LateFolding, OtherBatchNormsStayOutside) {
   FoldingNet net({});
   create_eval_graph(net.graph, kLateOptions);
   Node& norm = net.graph.at("net/block/BatchNorm");
-  layers::BatchNormAttributes attributes = norm.as<layers::BatchNorm>()->attributes();
+  layers::BatchNormAttributes attributes = *norm.as<layers::BatchNorm>();
   attributes.folds_late = false;
-  net.graph.replace_op(norm, std::make_unique<layers::BatchNorm>(attributes));
+  net.graph.replace_op(norm, layers::BatchNorm::make(attributes));
   const RewriteReport report = create_eval_graph(net.graph, kLateOptions);
   EXPECT_FALSE(report.matches.at(0).matched);
   EXPECT_TRUE(mentions(report.matches.at(0).text, {"BatchNorm", "follows, which is not folded"}));

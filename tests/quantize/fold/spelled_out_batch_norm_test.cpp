@@ -34,8 +34,7 @@ std::vector<Tensor> training_step(Graph& graph) {
   RunRequest request = {.fetches = {loss}, .gradients_of = loss, .training = true};
   for (const Node* node : graph.nodes()) {
     const auto* variable = node->as<Variable>();
-    if (node->name() == "x" || (variable && variable->attributes().trainable))
-      request.gradient_targets.push_back(node->output());
+    if (node->name() == "x" || (variable && variable->trainable)) request.gradient_targets.push_back(node->output());
   }
   const Shape shape = loss.shape();
   const Feeds feeds = {{graph.at("x").output(), random_tensor(shape, 1, -1, 2)},
@@ -103,14 +102,14 @@ TEST(UnfusedBatchNorm, MomentsGetFreshMovingStatistics) {
   p.batch_norm(p.images());
   Node& fused = fuse_batch_norm(p.graph, find_unfused_batch_norms(p.graph).at(0));
   EXPECT_EQ(fused.name(), "block/bn/BatchNorm");
-  const auto& attributes = fused.as<layers::BatchNorm>()->attributes();
+  const auto& attributes = *fused.as<layers::BatchNorm>();
   EXPECT_EQ(attributes.epsilon, 0.01);
   EXPECT_EQ(attributes.decay, 0.99);
   EXPECT_TRUE(attributes.is_training);
   EXPECT_EQ(fused.input(3).name(), "block/bn/moving_mean");
   EXPECT_EQ(fused.input(4).name(), "block/bn/moving_variance");
   for (const auto& [name, value] : {std::pair("moving_mean", 0), {"moving_variance", 1}}) {
-    const auto& variable = p.graph.at(std::string("block/bn/") + name).as<Variable>()->attributes();
+    const auto& variable = *p.graph.at(std::string("block/bn/") + name).as<Variable>();
     EXPECT_FALSE(variable.trainable);
     EXPECT_EQ(variable.initializer.kind, Initializer::Kind::kConstant);
     EXPECT_EQ(variable.initializer.value, value);
@@ -121,7 +120,7 @@ TEST(UnfusedBatchNorm, StoredStatisticsStay) {
   PrimitiveOps p{.form = {.statistics = Statistics::kStored, .scaling = false}};
   p.batch_norm(p.images());
   Node& fused = fuse_batch_norm(p.graph, find_unfused_batch_norms(p.graph).at(0));
-  EXPECT_FALSE(fused.as<layers::BatchNorm>()->attributes().is_training);
+  EXPECT_FALSE(fused.as<layers::BatchNorm>()->is_training);
   EXPECT_EQ(fused.input(1).name(), "bn/ones");
   EXPECT_EQ(fused.input(3).name(), "bn/mean");
   EXPECT_EQ(fused.input(4).name(), "bn/variance");

@@ -25,7 +25,7 @@ ToyGraph three_layers() {
 std::map<std::string, std::int64_t> bits_of(const Graph& graph) {
   std::map<std::string, std::int64_t> bits;
   for (const Node* node : graph.nodes())
-    if (const auto* quantizer = node->as<FakeQuant>()) bits[node->name()] = quantizer->attributes().bits;
+    if (const auto* quantizer = node->as<FakeQuant>()) bits[node->name()] = quantizer->bits;
   return bits;
 }
 

@@ -79,7 +79,7 @@ TEST(LayerQuantizers, AreThoseThatTheRewriteChanges) {
       std::set<std::string> with_three, with_five;
       for (const Node* node : rewritten.nodes()) {
         if (!is_quantizer(*node)) continue;
-        const std::int64_t bits = node->as<FakeQuant>()->attributes().bits;
+        const std::int64_t bits = node->as<FakeQuant>()->bits;
         if (bits == 3) with_three.insert(node->name());
         if (bits == 5) with_five.insert(node->name());
       }

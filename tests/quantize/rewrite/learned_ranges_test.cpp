@@ -46,8 +46,7 @@ Kinds kinds_of(const Graph& graph) {
   Kinds kinds;
   for (const Node* node : graph.nodes())
     if (const auto* quantizer = node->as<FakeQuant>())
-      kinds[node->name()] = std::string(traits_of(quantizer->attributes().range).name) +
-                            (quantizer->attributes().symmetric ? " symmetric" : "");
+      kinds[node->name()] = std::string(traits_of(quantizer->range).name) + (quantizer->symmetric ? " symmetric" : "");
   return kinds;
 }
 
@@ -141,9 +140,7 @@ TEST(LearnedRanges, StartAtZeroWhereNothingIsBelow) {
   EXPECT_EQ(toy.initial("conv1/act_quant/max"), 6);
   EXPECT_EQ(toy.initial("conv1/weights_quant/min"), -6);
   for (const std::string end : {"/min", "/max"}) {
-    const auto variable = [&](const std::string& name) {
-      return toy.graph.at(name + end).as<Variable>()->attributes();
-    };
+    const auto variable = [&](const std::string& name) { return *toy.graph.at(name + end).as<Variable>(); };
     EXPECT_TRUE(variable("conv1/act_quant").trainable);
     EXPECT_EQ(variable("conv1/act_quant").update, VariableUpdateKind::kMultiplicative);
     EXPECT_FALSE(variable("conv2/Sigmoid/activation_Sigmoid_quant").trainable) << "its range is known";

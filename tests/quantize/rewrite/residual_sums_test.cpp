@@ -24,7 +24,7 @@ Bits bits_of(const Graph& graph) {
   Bits bits;
   for (const Node* node : graph.nodes())
     if (const auto* quantizer = node->as<FakeQuant>(); quantizer && !node->name().ends_with("weights_quant"))
-      bits[node->name()] = quantizer->attributes().bits;
+      bits[node->name()] = quantizer->bits;
   return bits;
 }
 
@@ -305,7 +305,7 @@ TEST(ResidualSums, OfModels) {
       int sums = 0, layers = 0;
       for (const Node* node : graph.topological_order()) {
         const auto bits_read = [&](int input) {
-          return source_through(node->input(input), OpRole::kKeepsRange).node->as<FakeQuant>()->attributes().bits;
+          return source_through(node->input(input), OpRole::kKeepsRange).node->as<FakeQuant>()->bits;
         };
         if (is_layer(*node) && ++layers > 1) {
           EXPECT_EQ(bits_read(0), 4) << model << " " << node->name();

@@ -80,9 +80,9 @@ TEST(RewriteEvaluation, TurnsBatchNormsToo) {
   ToyGraph toy;
   toy.batch_norm("a", toy.conv("a", toy.images()));
   create_training_graph(toy.graph);
-  EXPECT_TRUE(toy.graph.at("a/BatchNorm").as<layers::BatchNorm>()->attributes().is_training);
+  EXPECT_TRUE(toy.graph.at("a/BatchNorm").as<layers::BatchNorm>()->is_training);
   create_eval_graph(toy.graph);
-  EXPECT_FALSE(toy.graph.at("a/BatchNorm").as<layers::BatchNorm>()->attributes().is_training);
+  EXPECT_FALSE(toy.graph.at("a/BatchNorm").as<layers::BatchNorm>()->is_training);
 }
 
 // Its quantizers would never observe, and its corrections are gone.
@@ -102,8 +102,8 @@ TEST(RewriteEvaluation, DoesNotBecomeTrainingAgain) {
 TEST(RewriteEvaluation, AFixedRangeTrainsEitherWay) {
   ToyGraph toy;
   const Output range = layers::constant(toy.graph, "range", {}, {4});
-  const FakeQuant still({.range = RangeKind::kFixed, .is_training = false});
-  toy.conv("a", toy.graph.add("still", still.clone(), {toy.images(), range, range}).output());
+  const auto still = FakeQuant::make({.range = RangeKind::kFixed, .is_training = false});
+  toy.conv("a", toy.graph.add("still", still, {toy.images(), range, range}).output());
   EXPECT_EQ(create_training_graph(toy.graph).inserted, (testing::Names{"a/weights_quant", "a/act_quant"}));
 }
 

@@ -71,7 +71,7 @@ Outcome run(const Graph& original, const SessionOptions& options, bool training,
   RunRequest request = {.fetches = graph.outputs(), .gradients_of = loss, .training = training};
   for (const Node* node : graph.nodes()) {
     const auto* variable = node->as<Variable>();
-    if (node->type() == "Placeholder" || (variable && variable->attributes().trainable))
+    if (node->type() == "Placeholder" || (variable && variable->trainable))
       request.gradient_targets.push_back(node->output());
   }
   const RunResult result = session.run(request, feeds_for(graph));
@@ -132,7 +132,7 @@ void expect_same(const Outcome& actual, const Outcome& expected, double toleranc
 bool quantizes(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node* node) {
     const auto* quantizer = node->as<FakeQuant>();
-    return quantizer && quantizer->attributes().delay == 0;
+    return quantizer && quantizer->delay == 0;
   });
 }
 
@@ -144,9 +144,9 @@ bool freeze_alike(Graph& original, const Graph& rewritten) {
     if (!norm) continue;
     Node* counterpart = original.find(node->name());
     if (!counterpart) return false;
-    layers::BatchNormAttributes attributes = counterpart->as<layers::BatchNorm>()->attributes();
-    attributes.freeze_delay = norm->attributes().freeze_delay;
-    original.replace_op(*counterpart, std::make_unique<layers::BatchNorm>(attributes));
+    layers::BatchNormAttributes attributes = *counterpart->as<layers::BatchNorm>();
+    attributes.freeze_delay = norm->freeze_delay;
+    original.replace_op(*counterpart, layers::BatchNorm::make(attributes));
   }
   return true;
 }
@@ -164,7 +164,7 @@ bool says_something_in_float(const Graph& graph, std::int64_t step) {
 void expect_all_freeze(const Graph& graph, std::int64_t delay) {
   for (const Node* node : graph.nodes()) {
     const auto* norm = node->as<layers::BatchNorm>();
-    EXPECT_TRUE(!norm || !norm->attributes().is_training || norm->attributes().freeze_delay == delay) << node->name();
+    EXPECT_TRUE(!norm || !norm->is_training || norm->freeze_delay == delay) << node->name();
   }
 }
 

@@ -26,7 +26,7 @@ std::size_t count(const Graph& graph, bool power_of_two) {
   std::size_t found = 0;
   for (const Node* node : graph.nodes())
     if (const auto* quantizer = node->as<FakeQuant>(); quantizer != nullptr)
-      found += quantizer->attributes().power_of_two == power_of_two ? 1 : 0;
+      found += quantizer->power_of_two == power_of_two ? 1 : 0;
   return found;
 }
 

@@ -1,0 +1,53 @@
+// Our side of scripts/bench-kernels: one case of fake quantization, done whenever it is told to.
+//
+//   peer_kernels OPERATION BITS CHANNELS ELEMENTS THREADS
+//
+// Talks as benchmarks/serve.h has it. Exit status 1, and a line on standard error, when something is wrong.
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/serve.h"
+#include "benchmarks/suite/workbench.h"
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace miniqat::benchmarks {
+namespace {
+
+/// A case with its tensors and our kernel.
+struct PeerCase {
+  explicit PeerCase(const BenchCase& what)
+      : tensors(what.elements),
+        kernel(our_kernel()),
+        timed(tensors, what, is_limit(what.operation) ? nullptr : &kernel) {
+    timed.verify();
+  }
+  PeerCase(const PeerCase&) = delete;
+
+  BenchTensors tensors;
+  NamedKernel kernel;
+  TimedCase timed;
+};
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 5) {
+    std::fprintf(stderr, "usage: peer_kernels OPERATION BITS CHANNELS ELEMENTS THREADS\n");
+    return 2;
+  }
+  const auto operation = find_operation(arguments[0]);
+  if (!operation) fail("unknown operation \"", arguments[0], "\"");
+  set_thread_count(std::stoi(arguments[4]));
+  const auto one = std::make_shared<PeerCase>(
+      BenchCase{*operation, std::stoi(arguments[1]), std::stol(arguments[2]), std::stol(arguments[3])});
+  return serve({.items = one->timed.what().elements, .repeat = [one] { one->timed.run(); }});
+}
+
+}  // namespace
+}  // namespace miniqat::benchmarks
+
+int main(int argc, char** argv) {
+  return miniqat::benchmarks::run_peer("peer_kernels", argc, argv, miniqat::benchmarks::run);
+}

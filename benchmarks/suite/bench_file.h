@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace miniqat::benchmarks {
+
+/// A row of the JSON of `bench`, as far as a comparison needs it.
+struct BenchRecord {
+  /// What was measured: "forward, per tensor, 8 bits, 1000000 elements, 2 threads", or "lenet5, W8A8, batch 128, 2
+  /// threads".
+  std::string what;
+  /// By whom: "miniqat", the name of a kernel.
+  std::string by;
+  std::vector<double> rounds;
+  /// Whether the machine was quiet and the rounds steady.
+  bool quiet = true;
+  /// Elements and threads; empty for steps.
+  std::string size;
+  bool is_memcpy = false;
+};
+
+struct BenchFile {
+  /// "0.1, 2026-11-24T08:00:00Z, AMD EPYC, avx512, g++ 12.2.0".
+  std::string about;
+  std::string cpu;
+  std::vector<BenchRecord> records;
+};
+
+/// Throws Error naming the file, the place and what is wrong: no JSON, none of `bench`, a key that is missing or of
+/// another kind, a row that stands there twice.
+BenchFile read_bench_file(const std::string& path);
+
+}  // namespace miniqat::benchmarks

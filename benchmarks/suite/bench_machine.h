@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace miniqat::benchmarks {
+
+/// A cache for data, as the C library knows it.
+struct Cache {
+  int level = 1;
+  std::int64_t bytes = 0;
+};
+
+/// What a measurement depends on beside the command line.
+struct Machine {
+  std::string cpu;
+  int cores = 0;
+  /// Of our own loops, MINIQAT_MAX_ISA considered.
+  std::string instruction_set;
+  std::string onednn;
+  int threads = 0;
+  /// Of one core or of several together; smallest first.
+  std::vector<Cache> caches;
+  /// Processes that ran or wanted to, the mean of the last minute; negative where the system does not say.
+  double load = -1;
+
+  /// Others want the cores, too, or somebody just did.
+  bool quiet() const { return load <= 0.5; }
+  std::string text() const;
+  nlohmann::ordered_json json() const;
+};
+
+Machine this_machine();
+
+/// What every JSON file of `bench` begins with: "version" of miniqat, "date" (UTC), "compiler" with its "flags".
+nlohmann::ordered_json build_json();
+
+}  // namespace miniqat::benchmarks

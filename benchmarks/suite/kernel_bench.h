@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmarks/suite/bench_case.h"
+#include "benchmarks/suite/kernel_registry.h"
+#include "benchmarks/suite/perf_counters.h"
+#include "benchmarks/suite/quietness.h"
+#include "benchmarks/suite/roofline.h"
+#include "benchmarks/suite/rounds.h"
+
+namespace miniqat::benchmarks {
+
+/// A line of the table.
+struct KernelTime {
+  BenchCase what;
+  /// The kernel's name; "libc" for memcpy, "miniqat" for the reading pass.
+  std::string by;
+  int threads = 1;
+  /// Seconds of one call, in the order of the rounds.
+  std::vector<double> rounds;
+  /// The speed as a multiple of memcpy's, in the same rounds.
+  Spread of_memcpy;
+  /// The speed as a multiple of our own kernel's in the same case; none for it and the limits, and if it is not
+  /// measured.
+  std::optional<Spread> of_ours;
+  /// The part of the roof that it reaches: least_seconds() over the median.
+  double of_roof = 0;
+  /// Instructions and cache misses of one element.
+  std::optional<PerfCounters::Counts> counts;
+
+  double seconds() const { return spread_of(rounds).median; }
+  double bytes() const { return static_cast<double>(what.elements) * traits_of(what.operation).cost.bytes(); }
+  double elements_per_nanosecond() const { return static_cast<double>(what.elements) / seconds() / 1e9; }
+};
+
+/// All cases of one size, which took turns, and what disturbed them.
+struct SizeTimes {
+  std::vector<KernelTime> rows;
+  Disturbance disturbance;
+};
+
+/// How cases are measured.
+struct BenchPlan {
+  CaseChoice choice;
+  /// Our own and those of others. Their names and functions must have been checked (require_right).
+  std::vector<NamedKernel> kernels;
+  double seconds_a_row = 0.3;
+};
+
+/// Measures memcpy, a reading pass, and every case by every kernel that has its functions, on tensors of `elements` and
+/// thread_count() threads. Throws Error when a result is not the reference's.
+SizeTimes bench_kernels(const BenchPlan& plan, std::int64_t elements, const Roof& roof, const PerfCounters& counters);
+
+}  // namespace miniqat::benchmarks

@@ -1,0 +1,108 @@
+#include "benchmarks/suite/roofline.h"
+
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+
+#include "benchmarks/suite/bench_machine.h"
+#include "benchmarks/suite/rounds.h"
+#include "core/error.h"
+#include "core/kernels/instruction_set.h"
+#include "core/parallel.h"
+#include "core/tensor.h"
+#include "quantize/kernels/fake_quant_kernels.h"
+
+namespace miniqat::benchmarks {
+namespace {
+
+#define MINIQAT_LOOPS "benchmarks/suite/peak_loops.h"
+#include "core/kernels/per_instruction_set.h"
+
+/// Keeps the results of arithmetic that nobody needs.
+std::atomic<float> peak_result;
+
+/// The least of some rounds: the roof is what the machine can do, not what it does on average.
+template <class Body>
+double least_of_rounds(double budget_seconds, const Body& body) {
+  const auto rounds =
+      measure_in_turns(1, {.seconds = budget_seconds, .most = 1}, [&](std::size_t) { return seconds_of(body); });
+  return std::ranges::min(rounds[0]);
+}
+
+/// Results a second of a loop on all threads.
+double rate_of(float (*loop)(std::int64_t), double results_a_step) {
+  constexpr std::int64_t kSteps = 20'000;
+  const int threads = thread_count();
+  const double seconds = least_of_rounds(0.03, [&] {
+    parallel_shares(threads, threads, [&](std::int64_t, std::int64_t, std::int64_t) { peak_result = loop(kSteps); });
+  });
+  return static_cast<double>(kSteps * threads) * results_a_step / seconds;
+}
+
+CopySpeed copy_speed(const std::string& place, std::int64_t bytes) {
+  const std::int64_t n = std::max<std::int64_t>(bytes / 2 / 4, 1);
+  const Tensor from(Shape{n}), to(Shape{n});
+  std::ranges::fill(from.values<float>(), 1.0f);
+  std::ranges::fill(to.values<float>(), 0.0f);
+  const std::int64_t repeats = std::max<std::int64_t>(1, 400'000 / n);
+  const double seconds = least_of_rounds(0.03, [&] {
+    for (std::int64_t i = 0; i < repeats; ++i) quantize::copy_floats(from.data<float>(), to.data<float>(), n);
+  });
+  return {place, 8 * n, static_cast<double>(8 * n * repeats) / seconds};
+}
+
+/// Half of each cache that a core may have to itself, and what none holds.
+std::vector<CopySpeed> copy_speeds() {
+  constexpr std::int64_t kLargest = 256 << 20;
+  std::vector<CopySpeed> speeds;
+  for (const Cache& cache : this_machine().caches)
+    if (cache.bytes / 2 < kLargest) speeds.push_back(copy_speed(concat("L", cache.level), cache.bytes / 2));
+  speeds.push_back(copy_speed("memory", kLargest));
+  return speeds;
+}
+
+}  // namespace
+
+Roof measure_roof() {
+  const int lanes = MINIQAT_PICK(peak_lanes)();
+  return {.threads = thread_count(),
+          .operations_per_second = rate_of(MINIQAT_PICK(products_and_sums), 2.0 * lanes),
+          .divisions_per_second = rate_of(MINIQAT_PICK(quotients), lanes),
+          .copies = copy_speeds()};
+}
+
+std::string Roof::text() const {
+  char arithmetic[128];
+  std::snprintf(arithmetic, sizeof arithmetic, "%.0f billion operations/s, %.1f billion divisions/s",
+                operations_per_second / 1e9, divisions_per_second / 1e9);
+  std::string text = concat("roof, ", threads, threads == 1 ? " thread: " : " threads: ", arithmetic, "; copy, GB/s:");
+  for (const CopySpeed& copy : copies) {
+    char speed[96];
+    std::snprintf(speed, sizeof speed, " %.0f (%s)", copy.bytes_per_second / 1e9, copy.place.c_str());
+    text += speed;
+  }
+  return text + "\n";
+}
+
+nlohmann::ordered_json Roof::json() const {
+  nlohmann::ordered_json speeds = nlohmann::ordered_json::array();
+  for (const CopySpeed& copy : copies)
+    speeds.push_back({{"place", copy.place}, {"bytes", copy.bytes}, {"bytes_per_second", copy.bytes_per_second}});
+  return {{"threads", threads},
+          {"operations_per_second", operations_per_second},
+          {"divisions_per_second", divisions_per_second},
+          {"copy", speeds}};
+}
+
+double least_seconds(const OperationCost& cost, std::int64_t elements, double copy_seconds, double read_seconds,
+                     const Roof& roof) {
+  const OperationCost &copy = traits_of(Operation::kMemcpy).cost, &read = traits_of(Operation::kRead).cost;
+  const double memory =
+      cost.copied_bytes / copy.copied_bytes * copy_seconds + cost.read_bytes / read.read_bytes * read_seconds;
+  const auto n = static_cast<double>(elements);
+  const double arithmetic =
+      std::max(n * cost.operations / roof.operations_per_second, n * cost.divisions / roof.divisions_per_second);
+  return std::max(memory, arithmetic);
+}
+
+}  // namespace miniqat::benchmarks

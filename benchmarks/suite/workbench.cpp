@@ -1,0 +1,214 @@
+#include "benchmarks/suite/workbench.h"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+
+#include "benchmarks/suite/difference.h"
+#include "benchmarks/suite/grids.h"
+#include "benchmarks/suite/range_sums.h"
+#include "core/error.h"
+#include "core/float_range.h"
+#include "core/kernels/instruction_set.h"
+#include "core/kernels/scratch.h"
+#include "core/parallel.h"
+#include "core/random.h"
+#include "quantize/kernels/fake_quant_kernels.h"
+#include "quantize/reference/fake_quant.h"
+
+namespace miniqat::benchmarks {
+namespace {
+
+#define MINIQAT_LOOPS "benchmarks/read_loops.h"
+#include "core/kernels/per_instruction_set.h"
+
+using quantize::Affine;
+
+/// A second thread costs what the first one needs for about this many elements.
+constexpr std::int64_t kPieceGrain = 32768;
+/// Room in the mask for each piece, beside a byte for each element.
+constexpr std::int64_t kMaskSlack = 128;
+constexpr std::int64_t kMostPieces = 1024;
+
+/// A part of a tensor that one thread works on.
+struct Piece {
+  std::int64_t index, from, count;
+};
+
+/// Where results of reading go, so that no compiler leaves the reading out.
+std::atomic<std::uint32_t> seen_bits;
+
+}  // namespace
+
+BenchTensors::BenchTensors(std::int64_t elements)
+    : from(Shape{elements}),
+      to(Shape{elements}),
+      mask(Shape{(elements + 67) / 4 + std::min(kMostPieces, elements / kPieceGrain + 1) * kMaskSlack / 4}) {
+  Random random(1);
+  for (float& value : from.values<float>()) value = random.uniform(-1, 1);
+}
+
+TimedCase::TimedCase(BenchTensors& tensors, const BenchCase& what, const NamedKernel* kernel)
+    : tensors_(tensors), what_(what), kernel_(kernel) {
+  if (kernel_ == nullptr) return;
+  const auto channels = static_cast<std::size_t>(what_.channels);
+  // Narrower than the data, so that clamping and the mask have something to do.
+  const quantize::GridOptions options = {.bits = what_.bits};
+  for (std::int64_t c = 0; c < what_.channels; ++c)
+    grids_.push_back(quantize::grid_of<float>({-0.8f, 0.7f + 0.001f * static_cast<float>(c % 64)}, options));
+  plugin_grids_ = observed_ = plugin_grids(grids_);
+  const auto pieces = static_cast<std::size_t>(thread_count());
+  sums_.resize(channels);
+  low_.resize(channels), high_.resize(channels);
+  piece_sums_.resize(channels * pieces);
+  piece_low_.resize(channels * pieces), piece_high_.resize(channels * pieces);
+  if (what_.operation != Operation::kBackward) return;
+  own_mask_ = Tensor(tensors_.mask.shape());
+  if (kernel_->functions.set_threads != nullptr) kernel_->functions.set_threads(thread_count());
+  forward_mask(static_cast<std::byte*>(own_mask_.raw()));
+}
+
+/// Calls body(piece) for all pieces, in parallel; for one piece if the kernel has threads of its own.
+template <class Body>
+void TimedCase::in_pieces(const Body& body) const {
+  const std::int64_t n = what_.elements;
+  if (kernel_->functions.set_threads != nullptr) return body(Piece{0, 0, n});
+  // They begin at channel 0 and at a whole line of the cache, in the mask, too.
+  const std::int64_t unit = std::lcm(what_.channels, std::int64_t{64}), units = (n + unit - 1) / unit;
+  const std::int64_t parts = parallel_parts(units, std::max<std::int64_t>(1, kPieceGrain / unit));
+  parallel_shares(units, parts, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+    body(Piece{part, first * unit, std::min(n, last * unit) - first * unit});
+  });
+}
+
+void TimedCase::forward(const float* x, float* y, const fake_quant_grid* grids) const {
+  in_pieces([&](const Piece& piece) {
+    kernel_->functions.forward(x + piece.from, y + piece.from, piece.count, grids, what_.channels);
+  });
+}
+
+void TimedCase::forward_mask(std::byte* mask) const {
+  const float* const x = tensors_.from.data<float>();
+  float* const y = tensors_.to.data<float>();
+  in_pieces([&](const Piece& piece) {
+    kernel_->functions.forward_mask(x + piece.from, y + piece.from, piece.count, plugin_grids_.data(), what_.channels,
+                                    mask + piece.from + piece.index * kMaskSlack);
+  });
+}
+
+void TimedCase::backward() const {
+  const float* const dy = tensors_.from.data<float>();
+  float* const dx = tensors_.to.data<float>();
+  const auto* const mask = static_cast<const std::byte*>(own_mask_.raw());
+  in_pieces([&](const Piece& piece) {
+    kernel_->functions.backward_mask(dy + piece.from, dx + piece.from, piece.count,
+                                     mask + piece.from + piece.index * kMaskSlack);
+  });
+}
+
+void TimedCase::backward_learned() {
+  const float* const x = tensors_.from.data<float>();
+  float* const dx = tensors_.to.data<float>();
+  const auto channels = static_cast<std::size_t>(what_.channels);
+  std::ranges::fill(piece_sums_, fake_quant_sums{});
+  in_pieces([&](const Piece& piece) {
+    kernel_->functions.backward_learned(x + piece.from, dx + piece.from, dx + piece.from, piece.count,
+                                        plugin_grids_.data(), what_.channels,
+                                        &piece_sums_[static_cast<std::size_t>(piece.index) * channels]);
+  });
+  std::ranges::fill(sums_, fake_quant_sums{});
+  for (std::size_t i = 0; i < piece_sums_.size(); ++i) {
+    fake_quant_sums& sum = sums_[i % channels];
+    sum.below += piece_sums_[i].below;
+    sum.above += piece_sums_[i].above;
+    sum.inside += piece_sums_[i].inside;
+  }
+}
+
+void TimedCase::observe_forward() {
+  const float* const x = tensors_.from.data<float>();
+  const auto channels = static_cast<std::size_t>(what_.channels);
+  std::ranges::fill(piece_low_, kInfinity);
+  std::ranges::fill(piece_high_, -kInfinity);
+  in_pieces([&](const Piece& piece) {
+    const std::size_t at = static_cast<std::size_t>(piece.index) * channels;
+    kernel_->functions.min_max(x + piece.from, piece.count, what_.channels, &piece_low_[at], &piece_high_[at]);
+  });
+  std::ranges::fill(low_, kInfinity);
+  std::ranges::fill(high_, -kInfinity);
+  for (std::size_t i = 0; i < piece_low_.size(); ++i) {
+    low_[i % channels] = std::min(low_[i % channels], piece_low_[i]);
+    high_[i % channels] = std::max(high_[i % channels], piece_high_[i]);
+  }
+  for (std::size_t c = 0; c < channels; ++c)
+    observed_[c] = plugin_grid(quantize::grid_of<float>({low_[c], high_[c]}, {.bits = what_.bits}));
+  forward(x, tensors_.to.data<float>(), observed_.data());
+}
+
+void TimedCase::read() const {
+  const float* const x = tensors_.from.data<float>();
+  parallel_for(what_.elements, kPieceGrain, [&](std::int64_t first, std::int64_t last) {
+    seen_bits += MINIQAT_PICK(sum_of_bits)(reinterpret_cast<const std::uint32_t*>(x) + first, last - first);
+  });
+}
+
+void TimedCase::run() {
+  if (kernel_ != nullptr && kernel_->functions.set_threads != nullptr) kernel_->functions.set_threads(thread_count());
+  float *const from = tensors_.from.data<float>(), *const to = tensors_.to.data<float>();
+  switch (what_.operation) {
+    case Operation::kMemcpy:
+      return quantize::copy_floats(from, to, what_.elements);
+    case Operation::kRead:
+      return read();
+    case Operation::kForward:
+      return forward(from, to, plugin_grids_.data());
+    case Operation::kForwardInPlace:
+      return forward(to, to, plugin_grids_.data());
+    case Operation::kForwardMask:
+      return forward_mask(static_cast<std::byte*>(tensors_.mask.raw()));
+    case Operation::kObserveForward:
+      return observe_forward();
+    case Operation::kBackward:
+      return backward();
+    case Operation::kBackwardLearned:
+      return backward_learned();
+  }
+}
+
+std::vector<float> TimedCase::expected(const std::vector<Affine<float>>& grids) const {
+  const std::span<const float> x = tensors_.from.values<float>();
+  std::vector<float> result(x.begin(), x.end());
+  const std::span<const Affine<float>> all(grids);
+  if (what_.operation == Operation::kBackward || what_.operation == Operation::kBackwardLearned)
+    quantize::reference::fake_quant_backward<float>(x, x.data(), all, result.data(), nullptr, nullptr);
+  else if (!is_limit(what_.operation))
+    quantize::reference::fake_quant_forward<float>(x, all, result.data());
+  return result;
+}
+
+void TimedCase::verify() {
+  if (what_.operation == Operation::kRead) return;
+  const std::span<const float> x = tensors_.from.values<float>();
+  const std::span<float> got = tensors_.to.values<float>();
+  const bool in_place = what_.operation == Operation::kForwardInPlace || what_.operation == Operation::kBackwardLearned;
+  if (in_place)
+    std::ranges::copy(x, got.begin());
+  else
+    std::ranges::fill(got, -9.0f);
+  run();
+  std::vector<Affine<float>> grids = grids_;
+  if (what_.operation == Operation::kObserveForward) {
+    ScratchScope scope;
+    const auto seen = quantize::reference::observe<float>(x, what_.channels, scope);
+    for (std::size_t c = 0; c < grids.size(); ++c)
+      grids[c] = quantize::grid_of(seen.ranges[c], quantize::GridOptions{.bits = what_.bits});
+  }
+  const std::vector<float> right = expected(grids);
+  std::string fault = difference({x, right, got, grids});
+  if (fault.empty() && what_.operation == Operation::kBackwardLearned) fault = sums_difference(x, x, grids, sums_);
+  if (!fault.empty())
+    fail(kernel_ == nullptr ? "" : concat("kernel ", kernel_->name, ": "), what_.text(), ", ", thread_count(),
+         thread_count() == 1 ? " thread: " : " threads: ", fault);
+}
+
+}  // namespace miniqat::benchmarks

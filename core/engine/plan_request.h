@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/graph/graph.h"
+
+namespace miniqat {
+
+/// What a plan is compiled for.
+struct PlanRequest {
+  std::vector<Output> fetches = {};
+  /// Differentiate (the sum of) this tensor with respect to the targets.
+  std::optional<Output> gradients_of = {};
+  std::vector<Output> gradient_targets = {};
+  bool training = false;
+  /// The value of the quantization step counter; only which delays it has passed matters.
+  std::int64_t quantization_step = 0;
+  Backend backend = Backend::kFast;
+  /// What float32 tensors of the graph become: kFloat64 is for the reference backend.
+  DType precision = DType::kFloat32;
+};
+
+/// Bytes of a plan's own memory (variables and feeds not included).
+struct PlanMemory {
+  /// The arena: all activations, gradients and saved tensors, overlaid by liveness.
+  std::size_t arena = 0;
+  /// What they would take if none shared memory with another.
+  std::size_t unshared = 0;
+  /// Nodes that run, and the steps they run in: fused nodes are one.
+  int nodes = 0;
+  int steps = 0;
+  /// Nodes of the graph that this request does not need.
+  int dropped_nodes = 0;
+
+  bool operator==(const PlanMemory&) const = default;
+};
+
+}  // namespace miniqat

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+
+// What any op can be asked; core/graph/op_interfaces.h has the ops' side of most.
+
+namespace miniqat {
+
+class Node;
+class Op;
+
+/// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".
+struct OpState {
+  std::string name;
+  Shape shape;
+  double initial = 0;
+};
+
+std::vector<TensorSpec> saved_by(const Op& op, std::span<const TensorSpec> inputs);
+std::vector<OpState> state_of(const Op& op);
+/// "<node>/<state>", the name under which an op's own state is stored.
+std::string state_name(const Node& node, const OpState& state);
+std::optional<std::int64_t> quant_delay_of(const Op& op);
+std::optional<std::int64_t> freeze_delay_of(const Op& op);
+std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs);
+/// 0 for everything but layers.
+std::int64_t multiply_adds_of(const Op& op, std::span<const TensorSpec> inputs);
+/// OpTraits::no_gradient.
+std::vector<int> inputs_without_gradient(const Op& op);
+
+/// Runs the reference loops of an op with one input and one output: x and y are both float32 or both float64.
+void run_reference(const Op& op, const Tensor& x, Tensor& y);
+
+}  // namespace miniqat

@@ -1,0 +1,372 @@
+#include "core/team.h"
+
+#include <linux/futex.h>
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/quote.h"
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+namespace miniqat {
+namespace {
+
+using SpinClock = std::chrono::steady_clock;
+
+/// A worker that sleeps takes some microseconds to wake; one that spins takes the core from a program that could use
+/// it, and gets it back later for that.
+constexpr std::chrono::microseconds kSpin(50);
+constexpr int kMostParts = 1024;
+
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
+  static_assert(sizeof word == sizeof(std::uint32_t));
+  return syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
+
+void pause_briefly() {
+#if defined(__SSE__)
+  _mm_pause();
+#endif
+}
+
+/// Whether ready() became true within kSpin.
+template <class Ready>
+bool spin_until(const Ready& ready) {
+  constexpr int kLooksATime = 16;
+  const SpinClock::time_point end = SpinClock::now() + kSpin;
+  do {
+    for (int i = 0; i < kLooksATime; ++i) {
+      if (ready()) return true;
+      pause_briefly();
+    }
+  } while (SpinClock::now() < end);
+  return false;
+}
+
+/// The switches of floating point arithmetic, without the flags that it raises.
+class FloatingPoint {
+ public:
+#if defined(__SSE__)
+  static unsigned of_this_thread() { return _mm_getcsr() & ~kFlags; }
+  static void set(unsigned switches) {
+    const unsigned all = _mm_getcsr();
+    if ((all & ~kFlags) != switches) _mm_setcsr((all & kFlags) | switches);
+  }
+
+ private:
+  static constexpr unsigned kFlags = 0x3f;
+#else
+  static unsigned of_this_thread() { return 0; }
+  static void set(unsigned) {}
+#endif
+};
+
+/// OMP_PROC_BIND ties the main thread to one place, and threads that it starts would share that with it.
+void move_to_place_of_worker(int worker) {
+  const int places = omp_get_num_places();
+  if (omp_get_proc_bind() == omp_proc_bind_false || places == 0) return;
+  const int place = (std::max(omp_get_place_num(), 0) + worker) % places;
+  std::vector<int> processors(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+  omp_get_place_proc_ids(place, processors.data());
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (const int processor : processors)
+    if (processor < CPU_SETSIZE) CPU_SET(processor, &mask);
+  sched_setaffinity(0, sizeof mask, &mask);
+}
+
+double cpu_seconds_of(pthread_t thread) {
+  clockid_t clock{};
+  timespec time{};
+  if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+thread_local bool is_in_team = false;
+thread_local TeamPlace place;
+
+}  // namespace
+
+/// Regions are numbered. A part is begun by whoever first writes the region's number over an older one.
+class Team {
+ public:
+  ~Team();
+  void run(int parts, TeamBody body, void* data);
+  void barrier();
+
+ private:
+  struct alignas(64) Worker {
+    std::thread thread;
+    std::atomic<std::uint32_t> sleeps = 0;
+    double cpu_seconds_before_wait = 0;
+  };
+  /// The number of the region above the number of its parts; a part less than none says that the workers shall end.
+  static constexpr int kPartBits = 16;
+  static constexpr std::uint64_t kEnd = (1 << kPartBits) - 1;
+
+  void start_workers(int parts);
+  void work(Worker& self, int index);
+  std::uint64_t wait_for_next(Worker& self, std::uint64_t seen);
+  void wake_workers(int parts);
+  void run_parts(std::uint64_t region, int parts, int first);
+  void run_part(int part, int parts);
+  void run_in_openmp(int parts);
+  void wait_for_parts(int parts);
+
+  alignas(64) std::atomic<std::uint64_t> current_ = 0;
+  TeamBody body_ = nullptr;
+  void* data_ = nullptr;
+  unsigned switches_ = 0;
+  std::atomic<int> sleepers_ = 0;
+
+  alignas(64) std::array<std::atomic<std::uint64_t>, kMostParts> begun_{};
+  alignas(64) std::atomic<std::uint32_t> ended_ = 0;
+  std::atomic<std::uint32_t> caller_sleeps_ = 0;
+
+  alignas(64) std::atomic<std::uint32_t> arrived_ = 0;
+  std::atomic<std::uint32_t> barriers_ = 0;
+  std::atomic<int> barrier_sleepers_ = 0;
+
+  std::mutex failure_mutex_;
+  int failed_part_ = INT_MAX;
+  std::exception_ptr failure_;
+
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+namespace {
+
+thread_local Team* team_of_region = nullptr;
+thread_local double waited_seconds = 0;
+
+/// The workers of the calling thread. A child of fork() has none of them, and begins anew.
+class OwnTeam {
+ public:
+  ~OwnTeam() { delete team_; }
+  Team& get() {
+    static const int registered = pthread_atfork(nullptr, nullptr, [] { own_team().team_ = nullptr; });
+    static_cast<void>(registered);
+    if (team_ == nullptr) team_ = new Team;
+    return *team_;
+  }
+  static OwnTeam& own_team() {
+    thread_local OwnTeam own;
+    return own;
+  }
+
+ private:
+  Team* team_ = nullptr;
+};
+
+/// The calling thread computes `part` while one lives.
+class InPart {
+ public:
+  InPart(Team* team, int part, int parts) : before_in_(is_in_team), before_(place), before_team_(team_of_region) {
+    is_in_team = true;
+    place = {.part = part, .parts = parts};
+    team_of_region = team;
+  }
+  ~InPart() {
+    is_in_team = before_in_;
+    place = before_;
+    team_of_region = before_team_;
+  }
+  InPart(const InPart&) = delete;
+  InPart& operator=(const InPart&) = delete;
+
+ private:
+  bool before_in_;
+  TeamPlace before_;
+  Team* before_team_;
+};
+
+}  // namespace
+
+Team::~Team() {
+  current_ = ((current_ >> kPartBits) + 1) << kPartBits | kEnd;
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    if (worker->sleeps.exchange(0) != 0) futex(worker->sleeps, FUTEX_WAKE, 1);
+    worker->thread.join();
+  }
+}
+
+void Team::start_workers(int parts) {
+  while (static_cast<int>(workers_.size()) + 1 < parts) {
+    workers_.push_back(std::make_unique<Worker>());
+    Worker& worker = *workers_.back();
+    try {
+      worker.thread = std::thread([this, &worker, index = static_cast<int>(workers_.size())] { work(worker, index); });
+    } catch (const std::system_error& error) {
+      workers_.pop_back();
+      fail("cannot start ", parts, " threads: ", error.what());
+    }
+  }
+}
+
+/// Worker `index` begins with part `index`. One beyond the parts of a region stays out of it.
+void Team::work(Worker& self, int index) {
+  move_to_place_of_worker(index);
+  std::uint64_t seen = 0;
+  for (;;) {
+    seen = wait_for_next(self, seen);
+    const auto parts = static_cast<int>(seen & kEnd);
+    if (parts == static_cast<int>(kEnd)) return;
+    if (index < parts) run_parts(seen >> kPartBits, parts, index);
+  }
+}
+
+std::uint64_t Team::wait_for_next(Worker& self, std::uint64_t seen) {
+  std::uint64_t now = seen;
+  const auto has_changed = [&] {
+    now = current_.load();
+    return now != seen;
+  };
+  if (spin_until(has_changed)) return now;
+  // Either the caller sees that this one sleeps, or this one sees the next region.
+  ++sleepers_;
+  for (self.sleeps = 1; !has_changed(); self.sleeps = 1) futex(self.sleeps, FUTEX_WAIT, 1);
+  --sleepers_;
+  self.sleeps = 0;
+  return now;
+}
+
+void Team::wake_workers(int parts) {
+  if (sleepers_ == 0) return;
+  for (int i = 1; i < parts; ++i) {
+    Worker& worker = *workers_[static_cast<std::size_t>(i) - 1];
+    if (worker.sleeps == 1 && worker.sleeps.exchange(0) == 1) futex(worker.sleeps, FUTEX_WAKE, 1);
+  }
+}
+
+void Team::run(int parts, TeamBody body, void* data) {
+  if (parts > kMostParts) fail("a region has at most ", kMostParts, " parts, not ", parts);
+  if (!runs_in_openmp()) start_workers(parts);
+  body_ = body;
+  data_ = data;
+  switches_ = FloatingPoint::of_this_thread();
+  ended_ = 0;
+  if (runs_in_openmp()) {
+    run_in_openmp(parts);
+  } else {
+    const std::uint64_t region = (current_ >> kPartBits) + 1;
+    current_ = region << kPartBits | static_cast<std::uint64_t>(parts);
+    wake_workers(parts);
+    run_parts(region, parts, 0);
+    wait_for_parts(parts);
+  }
+  if (failed_part_ == INT_MAX) return;
+  failed_part_ = INT_MAX;
+  std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+/// Runs what nobody has begun, `first` first.
+void Team::run_parts(std::uint64_t region, int parts, int first) {
+  for (int i = 0; i < parts; ++i) {
+    const int part = (first + i) % parts;
+    std::uint64_t last = begun_[static_cast<std::size_t>(part)];
+    // A thread that comes late meets numbers of later regions, too.
+    if (last < region && begun_[static_cast<std::size_t>(part)].compare_exchange_strong(last, region))
+      run_part(part, parts);
+  }
+}
+
+void Team::run_part(int part, int parts) {
+  {
+    const InPart in_part(this, part, parts);
+    FloatingPoint::set(switches_);
+    try {
+      body_(data_, part);
+    } catch (...) {
+      const std::scoped_lock lock(failure_mutex_);
+      if (part < failed_part_) failure_ = std::current_exception();
+      failed_part_ = std::min(failed_part_, part);
+    }
+  }
+  if (static_cast<int>(++ended_) == parts && caller_sleeps_ != 0) futex(ended_, FUTEX_WAKE, 1);
+}
+
+void Team::run_in_openmp(int parts) {
+#pragma omp parallel num_threads(parts)
+  run_part(omp_get_thread_num(), parts);
+}
+
+void Team::wait_for_parts(int parts) {
+  const auto all_ended = [&] { return static_cast<int>(ended_) == parts; };
+  if (spin_until(all_ended)) return;
+  const auto workers_here = [&] { return std::span(workers_).first(static_cast<std::size_t>(parts) - 1); };
+  const SpinClock::time_point start = SpinClock::now();
+  for (const auto& worker : workers_here())
+    worker->cpu_seconds_before_wait = cpu_seconds_of(worker->thread.native_handle());
+  caller_sleeps_ = 1;
+  for (std::uint32_t seen = ended_; static_cast<int>(seen) != parts; seen = ended_) futex(ended_, FUTEX_WAIT, seen);
+  caller_sleeps_ = 0;
+  // Whoever was waited for has used this much of the time, at most.
+  double used = 0;
+  for (const auto& worker : workers_here())
+    used = std::max(used, cpu_seconds_of(worker->thread.native_handle()) - worker->cpu_seconds_before_wait);
+  waited_seconds += std::max(0.0, std::chrono::duration<double>(SpinClock::now() - start).count() - used);
+}
+
+void Team::barrier() {
+  const std::uint32_t before = barriers_;
+  if (static_cast<int>(++arrived_) == place.parts) {
+    arrived_ = 0;
+    ++barriers_;
+    if (barrier_sleepers_ != 0) futex(barriers_, FUTEX_WAKE, INT_MAX);
+    return;
+  }
+  const auto has_passed = [&] { return barriers_ != before; };
+  if (spin_until(has_passed)) return;
+  ++barrier_sleepers_;
+  while (!has_passed()) futex(barriers_, FUTEX_WAIT, before);
+  --barrier_sleepers_;
+}
+
+void run_in_team(int parts, TeamBody body, void* data) { OwnTeam::own_team().get().run(parts, body, data); }
+
+bool in_team() { return is_in_team; }
+TeamPlace team_place() { return place; }
+void team_barrier() {
+  if (place.parts > 1) team_of_region->barrier();
+}
+
+NestedRegion::NestedRegion() : before_(std::exchange(place, {})) {}
+NestedRegion::~NestedRegion() { place = before_; }
+
+double seconds_without_cores() { return waited_seconds; }
+
+bool runs_in_openmp() {
+  static const bool chosen = [] {
+    const char* variable = std::getenv("MINIQAT_TEAM");
+    const std::string_view name = variable == nullptr ? "" : variable;
+    if (name != "" && name != "own" && name != "openmp") fail("MINIQAT_TEAM must be own or openmp, is ", quote(name));
+    return name == "openmp";
+  }();
+  return chosen;
+}
+
+}  // namespace miniqat

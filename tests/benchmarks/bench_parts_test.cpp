@@ -1,0 +1,96 @@
+// Parts of the benchmarks' suite that need no measurement: cases, roof, counters, quietness, pictures.
+
+#include <gtest/gtest.h>
+#include <linux/perf_event.h>
+
+#include <cmath>
+#include <vector>
+
+#include "benchmarks/suite/bench_case.h"
+#include "benchmarks/suite/perf_counters.h"
+#include "benchmarks/suite/plot_axis.h"
+#include "benchmarks/suite/quietness.h"
+#include "benchmarks/suite/roofline.h"
+#include "benchmarks/suite/throughput_plot.h"
+#include "tests/errors.h"
+
+namespace miniqat::benchmarks::bench_parts_test {
+namespace {
+
+TEST(BenchCases, AnOperationWithoutAGridStandsThereOnce) {
+  const CaseChoice choice{{Operation::kForward, Operation::kBackward}, {4, 8}, {1, 64}};
+  std::vector<std::string> texts;
+  for (const BenchCase& one : cases_of(choice, 100)) texts.push_back(one.text());
+  EXPECT_EQ(texts, (std::vector<std::string>{
+                       "memcpy, 100 elements", "read, 100 elements", "forward per tensor, 4 bits, 100 elements",
+                       "backward per tensor, 100 elements", "forward per tensor, 8 bits, 100 elements",
+                       "forward per channel, 4 bits, 100 elements", "forward per channel, 8 bits, 100 elements"}));
+}
+
+TEST(Roof, TheSlowerOfMemoryAndArithmeticBinds) {
+  const Roof roof{.threads = 1, .operations_per_second = 1e9, .divisions_per_second = 1e8, .copies = {}};
+  const OperationCost cost{.copied_bytes = 8, .read_bytes = 4, .operations = 8, .divisions = 1};
+  EXPECT_DOUBLE_EQ(least_seconds(cost, 1000, 1, 0.5, roof), 1.5);
+  EXPECT_DOUBLE_EQ(least_seconds(cost, 1000, 1e-9, 1e-9, roof), 1e-5);
+  EXPECT_DOUBLE_EQ(least_seconds({8, 0, 200, 0}, 1000, 1e-9, 1e-9, roof), 2e-4);
+}
+
+TEST(PerfCounters, CountWhatHappens) {
+  // Software events are there where the processor's are not.
+  const CountedEvent faults{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS};
+  const PerfCounters counters(faults, faults);
+  if (!counters.fault().empty()) GTEST_SKIP() << counters.fault();
+  const auto before = counters.read();
+  const std::vector<char> memory(std::size_t{8} << 20, 1);
+  const auto after = counters.read();
+  ASSERT_TRUE(before && after);
+  EXPECT_GE(after->first - before->first, 1) << memory.size();
+}
+
+TEST(PerfCounters, SayWhyThereAreNone) {
+  const PerfCounters counters({12345, 0}, {12345, 0});
+  EXPECT_NE(counters.fault().find("perf_event_open: "), std::string::npos);
+  EXPECT_FALSE(counters.read());
+}
+
+TEST(Disturbance, SaysWhatDisturbed) {
+  EXPECT_TRUE((Disturbance{.seconds = 1, .others = 0.02, .switches = 10, .drift = 0.01}.reasons().empty()));
+  EXPECT_TRUE((Disturbance{.seconds = 0.01, .others = 1}.reasons().empty())) << "the clock ticks too seldom";
+  const auto reasons = Disturbance{.seconds = 1, .others = 0.8, .switches = 400, .drift = 0.2}.reasons();
+  ASSERT_EQ(reasons.size(), 3u);
+  EXPECT_EQ(reasons[0], "others used 0.8 cores");
+}
+
+TEST(PlotAxis, HasTicksWhereTheyAreReadable) {
+  const PlotAxis axis({1000, 1e6}, PlotAxis::Ticks::kPowersOfTen);
+  EXPECT_EQ(axis.ticks(), (std::vector<double>{1e3, 1e4, 1e5, 1e6}));
+  EXPECT_NEAR(axis.place(std::sqrt(1e9)), 0.5, 1e-9);
+  EXPECT_EQ((PlotAxis({0.5, 4}, PlotAxis::Ticks::kOneTwoFive).ticks()), (std::vector<double>{0.5, 1, 2}));
+  EXPECT_EQ(tick_text(16e6) + tick_text(1e3) + tick_text(0.5), "16M1k0.5");
+}
+
+KernelTime row(Operation operation, std::int64_t elements, const std::string& by = "miniqat") {
+  KernelTime time;
+  time.what = {operation, 8, 1, elements};
+  time.by = by;
+  time.rounds = {1e-9 * static_cast<double>(elements)};
+  return time;
+}
+
+TEST(ThroughputPlot, HasLinesCachesAndMemcpy) {
+  std::vector<KernelTime> rows;
+  for (const std::int64_t elements : {1000, 100'000})
+    for (const Operation operation : {Operation::kMemcpy, Operation::kRead, Operation::kForward})
+      rows.push_back(row(operation, elements));
+  rows.push_back(row(Operation::kForward, 1000, "mine<"));
+  rows.push_back(row(Operation::kForward, 100'000, "mine<"));
+  const std::string svg = throughput_svg(rows, {{1, 48 << 10}, {3, std::int64_t{1} << 40}}, "a & b");
+  for (const char* part : {"<svg", "</svg>", "1 thread, per tensor, 8 bits", "L1 full", ">memcpy<", ">forward<",
+                           ">forward, mine&lt;<", "a &amp; b", "prefers-color-scheme: dark", "elements / ns"})
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
+  EXPECT_EQ(svg.find("L3 full"), std::string::npos) << "beyond the axis";
+  EXPECT_NE(testing::error_of([] { throughput_svg({row(Operation::kForward, 10)}, {}, ""); }), "");
+}
+
+}  // namespace
+}  // namespace miniqat::benchmarks::bench_parts_test

@@ -1,0 +1,174 @@
+// What `miniqat bench` measures by choice: kernels of one's own, plugins, widths, threads; its plot and comparisons.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/cli/program.h"
+
+namespace miniqat::testing::bench_options_test {
+namespace {
+
+using Json = nlohmann::json;
+
+class BenchOptionsTest : public ::testing::Test {
+ protected:
+  Outcome bench(const Arguments& more) const {
+    Arguments line = {"bench", "--quick"};
+    line.insert(line.end(), more.begin(), more.end());
+    return miniqat(line, place_.path());
+  }
+  Json measured(Arguments more) const {
+    more.insert(more.end(), {"--json", "--elements", "1000"});
+    const Outcome outcome = bench(more);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return Json::parse(outcome.out);
+  }
+  /// Compiles C into a shared library; returns whether that went well.
+  bool compile(const std::string& source, const std::string& library, const std::string& flags = "") const {
+    const std::string root = MINIQAT_SOURCE_DIR;
+    const std::string command = std::string(MINIQAT_CXX_COMPILER) + " -x c -std=c99 -pedantic -Wall -Wextra -Werror " +
+                                "-O2 -ffp-contract=off -shared -fPIC " + flags + " -I " + root +
+                                "/benchmarks/kernels '" + source + "' -lm -o '" + (place_.path() / library).string() +
+                                "'";
+    return std::system(command.c_str()) == 0;
+  }
+  bool compile_text(const std::string& text, const std::string& library) const {
+    return compile(place_.write("plugin.c", "#include \"fake_quant_plugin.h\"\n" + text).string(), library);
+  }
+
+  TempDir place_;
+};
+
+TEST_F(BenchOptionsTest, KernelsBitsChannelsAndThreadsAreChosen) {
+  const Json result = measured(
+      {"--kernel", "forward,plain_loop", "--bits", "2,16", "--per-channel", "--channels", "33", "--threads", "1,2,1"});
+  EXPECT_EQ(result["thread_counts"], (Json{1, 2}));
+  std::set<std::string> rows;
+  for (const Json& row : result["kernels"])
+    if (row["kernel"] == "forward") {
+      EXPECT_EQ(row["channels"], 33);
+      EXPECT_EQ(row.contains("of_miniqat"), row["by"] == "plain_loop");
+      rows.insert(row["by"].get<std::string>() + std::to_string(row["bits"].get<int>()) + "/" +
+                  std::to_string(row["threads"].get<int>()));
+    } else {
+      EXPECT_TRUE(row["kernel"] == "memcpy" || row["kernel"] == "read") << row;
+    }
+  EXPECT_EQ(rows, (std::set<std::string>{"miniqat2/1", "miniqat16/1", "plain_loop2/1", "plain_loop16/1", "miniqat2/2",
+                                         "miniqat16/2", "plain_loop2/2", "plain_loop16/2"}));
+}
+
+TEST_F(BenchOptionsTest, HelpListsAllCases) {
+  const Outcome help = miniqat({"bench", "--help"});
+  expect_success(help);
+  for (const char* name : {"forward", "forward_in_place", "forward_mask", "observe_forward", "backward",
+                           "backward_learned", "memcpy", "plain_loop"})
+    EXPECT_NE(help.out.find(name), std::string::npos) << name;
+}
+
+TEST_F(BenchOptionsTest, ThePluginOfTheRepositoryIsMeasured) {
+  ASSERT_TRUE(compile(MINIQAT_SOURCE_DIR "/benchmarks/plugins/plain_loop.c", "plain.so"));
+  const Json result = measured({"--plugin", "plain.so", "--threads", "2"});
+  std::set<std::string> done;
+  for (const Json& row : result["kernels"])
+    if (row["by"] == "plain_loop_in_c") done.insert(row["kernel"]);
+  EXPECT_EQ(done, (std::set<std::string>{"forward", "forward_in_place", "forward_mask", "observe_forward", "backward",
+                                         "backward_learned"}));
+}
+
+TEST_F(BenchOptionsTest, WrongPluginsAreRefused) {
+  const std::string past =
+      "static void forward(const float* x, float* y, int64_t n, const fake_quant_grid* grids, int64_t channels) {\n"
+      "  (void)x; (void)grids; (void)channels; y[n] = 1;\n}\n"
+      "static const fake_quant_kernel kernels[] = {{.name = \"past\", .forward = forward}};\n"
+      "const fake_quant_plugin* miniqat_fake_quant_plugin(void) {\n"
+      "  static const fake_quant_plugin plugin = {VERSION, 1, kernels};\n  return &plugin;\n}\n";
+  ASSERT_TRUE(compile_text("#define VERSION 1\n" + past, "past.so"));
+  const Outcome outcome = bench({"--plugin", "past.so"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("kernel past: forward, 2 bits, 1 channel, 0 elements: touched 0 bytes after the end"),
+            std::string::npos)
+      << outcome.err;
+  ASSERT_TRUE(compile_text("#define VERSION 7\n" + past, "version.so"));
+  expect_error(bench({"--plugin", "version.so"}), 2, {"version.so", "version 7", "version 1"});
+  ASSERT_TRUE(compile_text("int nothing;\n", "nothing.so"));
+  expect_error(bench({"--plugin", "nothing.so"}), 2, {"nothing.so", "miniqat_fake_quant_plugin"});
+}
+
+TEST_F(BenchOptionsTest, APlotIsDrawn) {
+  const Outcome outcome =
+      bench({"--kernel", "forward", "--elements", "1000,4000", "--threads", "1", "--plot", "p.svg"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const std::string svg = bytes_of(place_.path() / "p.svg");
+  for (const char* part : {"<svg", "per channel (64), 8 bits", ">memcpy<", "</svg>"})
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
+}
+
+/// A file of `bench` with one case by `kernel`, whose rounds lie around `seconds`.
+std::string bench_json(const std::string& kernel, double seconds) {
+  Json rounds = Json::array();
+  for (int i = 0; i < 9; ++i) rounds.push_back(seconds * (1 + 0.001 * i));
+  return Json{{"version", "0.1"},
+              {"date", "2026-01-01T00:00:00Z"},
+              {"compiler", "c"},
+              {"machine", {{"cpu", "m"}, {"instruction_set", "avx2"}}},
+              {"kernels",
+               {{{"kernel", "forward"},
+                 {"by", kernel},
+                 {"layout", "per tensor"},
+                 {"bits", 8},
+                 {"channels", 1},
+                 {"elements", 10},
+                 {"threads", 1},
+                 {"rounds", rounds},
+                 {"quiet", true}}}}}
+      .dump();
+}
+
+TEST_F(BenchOptionsTest, FilesAreCompared) {
+  place_.write("a.json", bench_json("old", 1e-3));
+  place_.write("b.json", bench_json("new", 0.5e-3));
+  const Outcome outcome = miniqat({"bench", "--compare", "a.json", "b.json"}, place_.path());
+  expect_success(outcome);
+  for (const char* part : {"forward, per tensor, 8 bits, 10 elements, 1 thread", "old -> new", "2.000", "B faster",
+                           "1 cases: B faster in 1"})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " in " << outcome.out;
+}
+
+TEST_F(BenchOptionsTest, WhatBenchWroteCanBeCompared) {
+  bench({"--kernel", "forward", "--elements", "1000", "--threads", "1", "--out", "own.json"});
+  const Outcome outcome = miniqat({"bench", "--compare", "own.json", "own.json"}, place_.path());
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find("faster in 0, slower in 0"), std::string::npos) << outcome.out;
+}
+
+TEST_F(BenchOptionsTest, MalformedFilesAreNamed) {
+  place_.write("good.json", bench_json("k", 1));
+  const auto refuses = [&](const std::string& text, const std::vector<std::string>& parts) {
+    place_.write("bad.json", text);
+    expect_error(miniqat({"bench", "--compare", "good.json", "bad.json"}, place_.path()), 1, parts);
+  };
+  refuses("{", {"bad.json", "line 1"});
+  refuses("[]", {"bad.json", "object"});
+  refuses("{}", {"bad.json", "machine"});
+  Json json = Json::parse(bench_json("k", 1));
+  const auto changed = [&](const char* key, const Json& value) {
+    Json copy = json;
+    copy["kernels"][0][key] = value;
+    return copy.dump();
+  };
+  refuses(changed("rounds", Json::array()), {"bad.json: kernels[0]", "rounds", "seconds"});
+  refuses(changed("rounds", {1, -1}), {"kernels[0]", "rounds"});
+  refuses(changed("threads", "two"), {"kernels[0]", "threads", "whole number"});
+  refuses(changed("elements", 11), {"no case in common"});
+  json["kernels"].push_back(json["kernels"][0]);
+  refuses(json.dump(), {"kernels[1]", "twice"});
+  json["kernels"][0].erase("rounds");
+  refuses(json.dump(), {"kernels[0]", "has no \"rounds\""});
+  expect_error(miniqat({"bench", "--compare", "good.json", "none.json"}, place_.path()), 1, {"none.json"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing::bench_options_test
