@@ -32,7 +32,7 @@ void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settin
   RewriteSettings::visit(
       [&](const char* setting, auto, const char*) { refuse(setting, settings.float_only, "--float"); });
   refuse_ignored_symmetry(flags, settings.rewrite);
-  refuse("range_learning_rate", settings.float_only, "--float");
+  for (const char* setting : {"range_learning_rate", "dampening"}) refuse(setting, settings.float_only, "--float");
   refuse_ignored_beside_ranges(settings, refuse);
   const KnownOptimizer& optimizer = as_usage([&]() -> auto& { return find_optimizer(settings.optimizer); });
   for (const char* setting : optimizer.ignores) refuse(setting, true, "--optimizer " + optimizer.name);

@@ -1,7 +1,9 @@
 #include "quantize/fake_quant.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "core/error.h"
 #include "core/float_range.h"
@@ -26,7 +28,9 @@ class FakeQuantOp final : public OpOf<FakeQuant>,
                           public FusesWithNext {
  public:
   using OpOf::OpOf;
-  bool writes_default(std::string_view attribute) const override { return attribute != "power_of_two"; }
+  bool writes_default(std::string_view attribute) const override {
+    return attribute != "power_of_two" && !attribute.starts_with("dampening");
+  }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
@@ -41,6 +45,7 @@ class FakeQuantOp final : public OpOf<FakeQuant>,
   /// As the last part of a chain, with one range for the tensor.
   bool observes_range() const override { return attributes_.observes_range(); }
   bool trains_range() const override { return attributes_.is_training && traits_of(attributes_.range).learned; }
+  bool adds_to_gradient() const override { return attributes_.is_training && attributes_.dampening > 0; }
   std::pair<float, float> gradients_of_range(const layers::ChainRange& range,
                                              const layers::RoundingSums& sums) const override;
   layers::ChainGrid grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const override;
@@ -100,6 +105,19 @@ std::span<const Range<T>> ranges_used(const FakeQuantAttributes& attributes, con
   return ranges_in<T>(*context.updates[0], *context.updates[1], scope);
 }
 
+/// Counts the steps in which dampening acts.
+template <class T>
+void count_dampened(const FakeQuantAttributes& attributes, const ForwardContext& context) {
+  if (attributes.dampening > 0 && context.training && context.quantizing) ++*context.state.back()->template data<T>();
+}
+
+/// The coefficient of a step that forward has counted.
+template <class T>
+double dampening_of(const FakeQuantAttributes& attributes, const ForwardContext& forward) {
+  if (attributes.dampening == 0 || !attributes.is_training || !forward.training) return 0;
+  return attributes.dampening_in(static_cast<std::int64_t>(*forward.state.back()->template data<T>()));
+}
+
 template <class T>
 T* data_or_null(const Tensor* tensor) {
   return tensor ? tensor->data<T>() : nullptr;
@@ -144,7 +162,15 @@ void FakeQuantAttributes::visit(AttributeVisitor& visitor) {
   visitor.choice("range", range, range_kind_names());
   visitor.field("ema_decay", ema_decay);
   visitor.field("delay", delay);
+  visitor.field("dampening", dampening);
+  visitor.field("dampening_steps", dampening_steps);
   visitor.field("is_training", is_training);
+}
+
+double FakeQuantAttributes::dampening_in(std::int64_t step) const {
+  if (step >= dampening_steps) return dampening;
+  return dampening *
+         (1 - std::cos(std::numbers::pi * static_cast<double>(step) / static_cast<double>(dampening_steps))) / 2;
 }
 
 std::shared_ptr<Op> FakeQuant::make(const Attributes& attributes) { return std::make_shared<FakeQuantOp>(attributes); }
@@ -154,6 +180,9 @@ std::vector<TensorSpec> FakeQuantOp::infer(std::span<const TensorSpec> inputs) c
   if (!(attributes_.ema_decay >= 0 && attributes_.ema_decay < 1))
     fail("ema_decay must be in [0, 1), is ", attributes_.ema_decay);
   if (attributes_.delay < 0) fail("delay must not be negative, is ", attributes_.delay);
+  if (!(attributes_.dampening >= 0 && std::isfinite(attributes_.dampening)))
+    fail("dampening must be at least 0 and finite, is ", attributes_.dampening);
+  if (attributes_.dampening_steps < 0) fail("dampening_steps must not be negative, is ", attributes_.dampening_steps);
   require_inputs(inputs, 3);
   require_float(inputs[0], "x");
   require_float(inputs[1], "min");
@@ -176,18 +205,21 @@ OpTraits FakeQuantOp::traits() const {
   }
   traits.no_gradient = {1, 2};
   traits.updated_inputs = {1, 2};
+  if (adds_to_gradient()) traits.backward_inputs = {0, 1, 2};
   return traits;
 }
 
 std::vector<TensorSpec> FakeQuantOp::saved(std::span<const TensorSpec> inputs) const {
-  if (!attributes_.observes_range()) return {};
+  if (!attributes_.observes_range() || adds_to_gradient()) return {};
   return {{Shape{mask_words(inputs[0].shape.elements())}, DType::kInt32}};
 }
 
 std::vector<OpState> FakeQuantOp::state() const {
   // Evaluation graphs keep it, too, so that a checkpoint fits both.
-  if (!traits_of(attributes_.range).averages) return {};
-  return {{"num_updates", Shape{}, 0}};
+  std::vector<OpState> states;
+  if (traits_of(attributes_.range).averages) states.push_back({"num_updates", Shape{}, 0});
+  if (attributes_.dampening > 0) states.push_back({"num_dampened", Shape{}, 0});
+  return states;
 }
 
 std::optional<std::int64_t> FakeQuantOp::quant_delay() const {
@@ -198,6 +230,7 @@ void FakeQuantOp::forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   float* y = context.output(0).data<float>();
   const std::int64_t channels = context.input(1).elements();
+  count_dampened<float>(attributes_, context);
   ScratchScope scope;
   const std::span<const Range<float>> ranges =
       observes(attributes_, context) ? learn(attributes_, context, observe(elements<float>(x), channels, scope))
@@ -217,19 +250,22 @@ void FakeQuantOp::backward(const BackwardContext& context) const {
     if (dx) copy_floats(dy.data<float>(), dx, dy.elements());
     return clear_range_gradients<float>(context);
   }
-  if (attributes_.observes_range()) {
+  const auto pull = static_cast<float>(2 * dampening_of<float>(attributes_, forward));
+  if (attributes_.observes_range() && !adds_to_gradient()) {
     const auto* mask = reinterpret_cast<const std::uint32_t*>(forward.saved[0]->data<std::int32_t>());
     if (dx) fake_quant_backward(dy.data<float>(), dx, dy.elements(), mask);
     return;
   }
   ScratchScope scope;
-  const std::span<const Range<float>> ranges = ranges_in<float>(forward.input(1), forward.input(2), scope);
+  const std::span<const Range<float>> ranges = observes(attributes_, forward)
+                                                   ? ranges_in<float>(*forward.updates[0], *forward.updates[1], scope)
+                                                   : ranges_in<float>(forward.input(1), forward.input(2), scope);
   const ChannelGrids grids = channel_grids(grids_of(ranges, attributes_, scope), scope);
   float* d_min = data_or_null<float>(context.d_inputs[1]);
   float* d_max = data_or_null<float>(context.d_inputs[2]);
   const std::span<RangeSums> sums = scope.take<RangeSums>(d_min || d_max ? ranges.size() : 0);
   fake_quant_backward(forward.input(0).data<float>(), dy.data<float>(), dy.elements(), grids, dx, sums,
-                      traits_of(attributes_.range).learned);
+                      traits_of(attributes_.range).learned, pull);
   range_gradients(attributes_, ranges, sums, d_min, d_max);
 }
 
@@ -237,6 +273,7 @@ void FakeQuantOp::reference_forward(const ForwardContext& context) const {
   with_float_type(context.input(0), [&]<class T>(T) {
     const std::span<const T> x = elements<T>(context.input(0));
     T* y = context.output(0).data<T>();
+    count_dampened<T>(attributes_, context);
     const std::int64_t channels = context.input(1).elements();
     ScratchScope scope;
     const std::span<const Range<T>> ranges = observes(attributes_, context)
@@ -270,6 +307,7 @@ void FakeQuantOp::reference_backward(const BackwardContext& context) const {
       reference::add_learned_gradients<T>(x, dy.data<T>(), grids, attributes_.symmetric, d_min, d_max);
     if (traits_of(attributes_.range).learned && attributes_.power_of_two)
       reference::pass_to_stored_ends<T>(ranges, grids, d_min, d_max);
+    if (dx) reference::add_dampening<T>(x, grids, 2 * dampening_of<T>(attributes_, forward), dx);
   });
 }
 

@@ -24,12 +24,21 @@ struct FakeQuantAttributes {
   double ema_decay = 0.999;
   /// Quantizes in training steps whose quantization step counter is >= delay; observes before that, too.
   std::int64_t delay = 0;
+  /// Oscillation dampening (Nagel et al. 2022, "Overcoming Oscillations in Quantization-Aware Training", eq. 9): adds
+  /// dampening * ||y - clip(x)||^2 to the loss, with y held, so that x is pulled towards the middle of its bin:
+  /// 2 dampening (x - y) is added to d_x inside the range, nothing outside, nothing to the range. Neither y nor the
+  /// loss that is reported changes.
+  double dampening = 0;
+  /// The coefficient grows to that from 0, on a cosine, over so many steps that quantize; 0: it is there at once.
+  std::int64_t dampening_steps = 0;
   /// False in evaluation graphs: never observes, always quantizes.
   bool is_training = true;
 
   /// A training run takes the range from x; otherwise min and max are taken as they are, with gradients
   /// (range_gradient.h).
   bool observes_range() const { return is_training && traits_of(range).observes; }
+  /// The coefficient in the step that is the `step`-th to quantize, 1 the first.
+  double dampening_in(std::int64_t step) const;
   GridOptions grid_options() const { return {static_cast<int>(bits), narrow_range, symmetric, power_of_two}; }
   void visit(AttributeVisitor& visitor);
 };
@@ -38,7 +47,8 @@ struct FakeQuantAttributes {
 /// Inputs x [any shape] float32, min, max; output y like x. For the observing ranges min and max must come straight
 /// from Variables, which a training run updates, and have no gradient; d_min and d_max exist where the range is taken
 /// as it is: for "fixed", and for any kind when is_training is false. State "num_updates" (scalar) counts the
-/// observations that the moving average has seen; 0 means no batch yet.
+/// observations that the moving average has seen; 0 means no batch yet. With dampening, "num_dampened" counts the
+/// training steps that quantized.
 struct FakeQuant {
   static constexpr std::string_view kType = "FakeQuant";
   using Attributes = FakeQuantAttributes;

@@ -57,6 +57,8 @@ std::vector<OpSample> fake_quant_samples() {
              {3, 3, 2, 5}, {5}),
       sample("learned, symmetric in the full range", R"({"range": "learned", "bits": 3, "symmetric": true})", {9, 4},
              {}),
+      sample("learned, dampened", R"({"range": "learned", "bits": 4, "dampening": 0.5})", {9, 41}, {}),
+      observing(sample("last value, dampened", R"({"range": "last_value", "bits": 4, "dampening": 0.5})", {9, 41}, {})),
       sample("learned, evaluating", R"({"range": "learned", "bits": 3, "is_training": false})", {9, 4}, {}),
       passing_through(sample("learned, before the delay", R"({"range": "learned", "delay": 1000000})", {9, 4}, {})),
   };
@@ -73,6 +75,8 @@ std::vector<BadOpSample> bad_fake_quant_samples() {
       bad("17 bits", R"({"range": "fixed", "bits": 17})", {x, scalar, scalar}, "bits must be 2..16, is 17"),
       bad("decay 1", R"({"range": "fixed", "ema_decay": 1.0})", {x, scalar, scalar},
           "ema_decay must be in [0, 1), is 1"),
+      bad("negative dampening", R"({"range": "fixed", "dampening": -1.0})", {x, scalar, scalar},
+          "dampening must be at least 0 and finite, is -1"),
       bad("negative delay", R"({"range": "fixed", "delay": -1})", {x, scalar, scalar}, "delay must not be negative"),
       bad("integer x", R"({"range": "fixed"})", {{{2, 3}, DType::kInt32}, scalar, scalar}, "x"),
       bad("vector range per tensor", R"({"range": "fixed"})", {x, {{3}}, {{3}}}, "is [3]; x [2,3]"),

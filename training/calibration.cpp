@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <thread>
 
 #include "core/counted.h"
 #include "core/graph/graph_json.h"
@@ -151,8 +153,16 @@ class Calibration {
   }
 
   quantize::AdaptiveRounding round_weights(Session& session) {
+    // Observers are asked in this thread only; the others look at what came of it.
+    std::atomic<bool> stopped = false;
+    const auto stops = [&, own = std::this_thread::get_id()] {
+      if (std::this_thread::get_id() == own && observer_.wants_to_stop()) stopped = true;
+      return stopped.load();
+    };
     quantize::AdaptiveRounding result = quantize::round_adaptively(
-        session, batches(), {.seed = static_cast<std::uint64_t>(calibrate_.seed)}, announcement("rounding"));
+        session, batches(), {.seed = static_cast<std::uint64_t>(calibrate_.seed), .stops = stops},
+        announcement("rounding"));
+    if (stopped) throw Stopped();
     observer_.say(concat("rounded ", counted(result.rounded.size(), "layer"), " adaptively; ",
                          counted(result.left_out.size(), "layer"), " left out"));
     return result;

@@ -49,6 +49,7 @@ TrainSettings quantization_defaults(const FloatRun& run) {
   settings.steps = 0;
   settings.learning_rate.reset();
   settings.range_learning_rate = usual.range_learning_rate;
+  settings.dampening = usual.dampening;
   settings.schedule = usual.schedule;
   settings.warmup_steps = usual.warmup_steps;
   settings.schedule_every = usual.schedule_every;

@@ -98,6 +98,8 @@ void check(const TrainSettings& settings) {
           concat("--seed must be in 0..", kMostSteps, ", got ", settings.seed));
   require(std::isfinite(settings.width) && settings.width > 0 && settings.width <= 16,
           concat("--width must be in (0, 16], got ", settings.width));
+  require(settings.dampening >= 0 && std::isfinite(settings.dampening),
+          concat("--dampening must be at least 0, got ", settings.dampening));
   require(settings.label_smoothing >= 0 && settings.label_smoothing < 1,
           concat("--label-smoothing must be in [0, 1), got ", settings.label_smoothing));
   require(settings.log_every >= 1, concat("--log-every must be at least 1, got ", settings.log_every));

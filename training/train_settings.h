@@ -36,6 +36,7 @@ struct TrainSettings {
   bool decay_all = false;
   double range_learning_rate = 0.003;
   double label_smoothing = 0;
+  double dampening = 0;
   std::string schedule = "cosine";
   std::int64_t warmup_steps = 0;
   std::int64_t schedule_every = 1000;
@@ -108,6 +109,10 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "label_smoothing", [](auto& s) -> auto& { return s.label_smoothing; },
       "share of each label that is spread evenly over all classes, in [0, 1); affects the training loss only");
+  visitor(
+      "dampening", [](auto& s) -> auto& { return s.dampening; },
+      "pulls quantized weights towards the integers that they are rounded to, against oscillation: the coefficient at "
+      "the end of the run, to which it grows on a cosine; 0: off");
   visitor(
       "schedule", [](auto& s) -> auto& { return s.schedule; },
       "constant, step, exponential or cosine (to 0 at the end)");

@@ -1,7 +1,10 @@
 #include "training/training_task.h"
 
+#include <algorithm>
+
 #include "core/counted.h"
 #include "core/error.h"
+#include "quantize/dampening.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/batch_norm_statistics.h"
 #include "training/optimizers.h"
@@ -49,6 +52,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
       steps_per_epoch(whole_batches(data, settings)),
       total_steps(length_of(settings)),
       optimizer(make_optimizer(settings, total_steps)) {
+  if (settings.dampening > 0 && !settings.float_only) dampen_weights();
   if (settings.reestimate > 0) require_updating_batch_norms();
 }
 
@@ -61,6 +65,15 @@ quantize::RewriteReport TrainingTask::quantize_graphs() {
   quantize::create_eval_graph(evaluation.graph, settings.rewrite);
   evaluation.logits = evaluation.graph.outputs().front();
   return made;
+}
+
+/// Over the steps that quantize.
+void TrainingTask::dampen_weights() {
+  const std::int64_t steps = std::max<std::int64_t>(total_steps - settings.rewrite.quant_delay, 1);
+  for (Graph* graph : {&training.graph, &evaluation.graph})
+    if (quantize::dampen_weights(*graph, settings.dampening, steps) == 0)
+      throw UsageError(
+          concat("--dampening has no effect: no weights of ", settings.model, " have a range that changes"));
 }
 
 /// What there is to note without a rewrite.

@@ -47,6 +47,7 @@ struct TrainingTask {
  private:
   quantize::RewriteReport quantize_graphs();
   quantize::RewriteReport float_report() const;
+  void dampen_weights();
   void require_updating_batch_norms() const;
 };
 

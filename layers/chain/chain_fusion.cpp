@@ -139,7 +139,7 @@ class Builder {
 
   bool absorb_quantizer(const Node& node, const ChainQuantizer& quantizer) {
     const std::span<const Output> inputs = scope_.inputs(node);
-    if (inputs[1].shape().rank() != 0) return false;
+    if (inputs[1].shape().rank() != 0 || quantizer.adds_to_gradient()) return false;
     // A range that is taken as it is has a gradient, for which a mask is not enough.
     const bool leaves_gradients = quantizer.observes_range() || quantizer.trains_range() || !scope_.differentiates();
     if (!leaves_gradients || (gives_statistics() && !quantizer.observes_range())) return false;

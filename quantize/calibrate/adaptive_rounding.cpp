@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "core/counted.h"
 #include "core/eigen.h"
@@ -131,7 +132,7 @@ class GroupRounding {
     return sum;
   }
 
-  void choose() {
+  void choose(const std::function<bool()>& stops) {
     const std::int64_t n = layout_.inputs;
     VectorMap<float> all = vector_of(std::span(squares_));
     Eigen::Map<Eigen::ArrayXf, 0, Eigen::InnerStride<>> diagonal(all.data(), n, Eigen::InnerStride<>(n + 1));
@@ -142,7 +143,7 @@ class GroupRounding {
     diagonal += static_cast<float>(kDamping * mean);
     const std::vector<float> low = rows_of(weights_.low), high = rows_of(weights_.high);
     const std::vector<float> chosen =
-        round_rows(squares_, n, {.values = values_, .low = low, .high = high, .pull = pull_});
+        round_rows(squares_, n, {.values = values_, .low = low, .high = high, .pull = pull_}, stops);
     diagonal = undamped;
     for (std::int64_t o = 0; o < layout_.outputs; ++o)
       for (std::int64_t i = 0; i < n; ++i)
@@ -226,7 +227,9 @@ LayerMoments moments_of(Session& session, FloatNetwork& in_float, const Node& la
   return moments;
 }
 
-RoundedLayer round_layer(Session& session, const RoundableLayer& layer, const LayerMoments& moments) {
+/// None if it was stopped.
+std::optional<RoundedLayer> round_layer(Session& session, const RoundableLayer& layer, const LayerMoments& moments,
+                                        const std::function<bool()>& stops) {
   const WeightLayout layout = layout_of(*layer.layer);
   FoldedWeights weights(session, *layer.quantizer);
   const double square = moments.wanted_square();
@@ -234,18 +237,19 @@ RoundedLayer round_layer(Session& session, const RoundableLayer& layer, const La
   for (std::int64_t group = 0; group < layout.groups; ++group) {
     GroupRounding rounding(layout, group, moments, weights);
     nearest_error += rounding.error();
-    rounding.choose();
+    rounding.choose(stops);
+    if (stops && stops()) return std::nullopt;
     error += rounding.error();
   }
   if (!std::isfinite(nearest_error)) fail(describe(*layer.layer), " has values that are not finite");
   // Rounding of sums may leave less than nothing of a tiny error.
   const auto relative = [&](double sum) { return square > 0 ? std::max(sum, 0.0) / square : 0; };
-  return {.layer = layer.layer->name(),
-          .variable = layer.variable->name(),
-          .weights = weights.values.elements(),
-          .moved = move_weights(session, layer, weights),
-          .nearest_error = relative(nearest_error),
-          .error = relative(error)};
+  return RoundedLayer{.layer = layer.layer->name(),
+                      .variable = layer.variable->name(),
+                      .weights = weights.values.elements(),
+                      .moved = move_weights(session, layer, weights),
+                      .nearest_error = relative(nearest_error),
+                      .error = relative(error)};
 }
 
 std::string in_percent(double share) {
@@ -284,8 +288,10 @@ AdaptiveRounding round_adaptively(Session& session, const FeedsOfBatches& batche
   FloatNetwork in_float(session, result.before);
   for (const RoundableLayer& layer : layers) {
     if (on_layer) on_layer(layer.layer->name(), result.rounded.size() + 1, layers.size());
-    result.rounded.push_back(
-        round_layer(session, layer, moments_of(session, in_float, *layer.layer, batches, options)));
+    const LayerMoments moments = moments_of(session, in_float, *layer.layer, batches, options);
+    std::optional<RoundedLayer> rounded = round_layer(session, layer, moments, options.stops);
+    if (!rounded) break;
+    result.rounded.push_back(std::move(*rounded));
   }
   return result;
 }

@@ -18,6 +18,9 @@ struct RoundingOptions {
   std::int64_t patches = 2048;
   /// Layers with more weights for an output are left out: a matrix of their square, and its factor, are kept in memory.
   std::int64_t most_inputs = 4096;
+  /// Asked often, also while a layer is searched, from several threads. Once it says true, round_adaptively() returns
+  /// with the layers that are done; no other has changed.
+  std::function<bool()> stops = {};
 };
 
 /// What became of a layer's weights.

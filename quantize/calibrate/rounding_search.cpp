@@ -156,7 +156,8 @@ class TabuSearch {
 };
 
 /// The better start of each row, improved.
-Numbers round_block(const FactoredMoments& moments, const RoundingBlock& block, const ConstNumbers& values) {
+Numbers round_block(const FactoredMoments& moments, const RoundingBlock& block, const ConstNumbers& values,
+                    const std::function<bool()>& stops) {
   Numbers chosen = nearest_neighbours(block, values);
   const Numbers successive = successive_rounding(moments, block);
   Eigen::VectorXd errors = errors_of(moments, block, chosen);
@@ -168,6 +169,7 @@ Numbers round_block(const FactoredMoments& moments, const RoundingBlock& block, 
     }
   const Numbers slopes = moments.h * (chosen - block.target), starts = chosen;
   for (Eigen::Index r = 0; r < chosen.cols(); ++r) {
+    if (stops && stops()) return chosen;
     const Eigen::VectorXf other = block.low.col(r) + block.high.col(r) - chosen.col(r), steps = other - chosen.col(r);
     for (const Eigen::Index i : TabuSearch(moments.h, steps, slopes.col(r), errors(r)).run())
       chosen(i, r) = chosen(i, r) == block.low(i, r) ? block.high(i, r) : block.low(i, r);
@@ -180,16 +182,18 @@ Numbers round_block(const FactoredMoments& moments, const RoundingBlock& block, 
 
 }  // namespace
 
-std::vector<float> round_rows(std::span<const float> moments, std::int64_t n, const RoundingRows& rows) {
+std::vector<float> round_rows(std::span<const float> moments, std::int64_t n, const RoundingRows& rows,
+                              const std::function<bool()>& stops) {
   const FactoredMoments shared(moments, n);
   const std::int64_t count = std::ssize(rows.values) / n, blocks = (count + kRowsAtOnce - 1) / kRowsAtOnce;
   std::vector<float> chosen(rows.values.size());
   parallel_for(blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
+      if (stops && stops()) return;
       const std::int64_t first = k * kRowsAtOnce, columns = std::min(kRowsAtOnce, count - first);
       const ConstNumbers values(rows.values.data() + first * n, n, columns);
       Eigen::Map<Numbers>(chosen.data() + first * n, n, columns) =
-          round_block(shared, RoundingBlock(shared, rows, first, columns), values);
+          round_block(shared, RoundingBlock(shared, rows, first, columns), values, stops);
     }
   });
   return chosen;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,10 @@ struct RoundingRows {
 ///   (L_ii (e_i - d_i) + sum over j > i of L_ji (e_j - d_j))^2.
 /// From the last i to the first, each e_i makes its own term least (Babai's nearest plane; GPTQ, Frantar et al. 2022,
 /// is the same for any integers). The largest H_ii come first.
-std::vector<float> round_rows(std::span<const float> moments, std::int64_t n, const RoundingRows& rows);
+///
+/// `stops` is asked before each row, from several threads: once it says true, the search ends and its result
+/// means nothing.
+std::vector<float> round_rows(std::span<const float> moments, std::int64_t n, const RoundingRows& rows,
+                              const std::function<bool()>& stops = {});
 
 }  // namespace miniqat::quantize

@@ -125,12 +125,12 @@ void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::
 }
 
 void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const ChannelGrids& grids, float* dx,
-                         std::span<RangeSums> sums, bool with_inside) {
+                         std::span<RangeSums> sums, bool with_inside, float pull) {
   if (grids.channels == 0) return;
   if (sums.empty()) {
     if (!dx) return;
     for_tiles(n, grids.width, [&](std::int64_t from, std::int64_t count) {
-      loops().gradient_rows(x + from, dy + from, dx + from, count, grids, nullptr, nullptr, nullptr);
+      loops().gradient_rows(x + from, dy + from, dx + from, count, grids, nullptr, nullptr, nullptr, pull);
     });
     return;
   }
@@ -144,7 +144,7 @@ void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const 
   const std::span<double> inside = scope.filled(with_inside ? columns.size() : 0, 0.0);
   for_parts(n, columns, [&](std::int64_t at, std::int64_t from, std::int64_t count) {
     loops().gradient_rows(x + from, dy + from, dx ? dx + from : nullptr, count, grids, &below[at], &above[at],
-                          with_inside ? &inside[at] : nullptr);
+                          with_inside ? &inside[at] : nullptr, pull);
   });
   for (std::int64_t c = 0; c < grids.channels; ++c) {
     RangeSums& sum = sums[static_cast<std::size_t>(c)] = {};

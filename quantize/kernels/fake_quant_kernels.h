@@ -49,9 +49,10 @@ struct RangeSums {
 };
 
 /// The same from x itself, and sums per channel, taken in double: none where `sums` is empty, RangeSums::inside only if
-/// asked for. dx may be null, or dy.
+/// asked for. dx may be null, or dy. Inside a range that is not empty dx gets pull * (x - fake_quantize(x)) in
+/// addition.
 void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const ChannelGrids& grids, float* dx,
-                         std::span<RangeSums> sums, bool with_inside);
+                         std::span<RangeSums> sums, bool with_inside, float pull = 0);
 
 /// Minimum and maximum of every channel (as many as min.size()), NaNs left aside; returns whether there was one. A
 /// channel without elements gets +infinity and -infinity. A zero comes without its sign.

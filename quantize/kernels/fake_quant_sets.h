@@ -27,9 +27,10 @@ struct FakeQuantLoops {
   /// dx = dy where the gradient passes at x, else 0; unless dx is null. Adds dy to below[i] where x at place i of its
   /// row is less than the grid's minimum, to above[i] where it is more than the maximum; unless both are null. Adds
   /// dy * (fake_quantize(x) - x) to inside[i] anywhere else, unless that is null, which it is where the others are. An
-  /// empty grid has nothing to add.
+  /// empty grid has nothing to add. With `pull`, dx gets pull * (x - fake_quantize(x)) in addition inside a range that
+  /// is not empty.
   void (*gradient_rows)(const float* x, const float* dy, float* dx, std::int64_t n, const ChannelGrids& grids,
-                        double* below, double* above, double* inside);
+                        double* below, double* above, double* inside, float pull);
 };
 
 /// Outside x86-64 the same for every set. This CPU must be able to run it.

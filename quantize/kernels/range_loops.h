@@ -19,10 +19,11 @@ bool min_max_rows(const float* x, std::int64_t n, std::int64_t width, float* low
   return not_a_number != 0;
 }
 
-template <bool kSums, bool kInside, bool kDx>
+template <bool kSums, bool kInside, bool kDx, bool kPull>
 [[gnu::always_inline]] inline void gradient_loop(const float* x, const float* dy, float* dx, std::int64_t n,
                                                  std::int64_t width, const float* scales, const float* offsets,
-                                                 const float* maxima, double* below, double* above, double* inside) {
+                                                 const float* maxima, double* below, double* above, double* inside,
+                                                 float pull) {
   for (std::int64_t row = 0; row < n; row += width) {
     const std::int64_t count = std::min(width, n - row);
 #pragma omp simd
@@ -37,16 +38,27 @@ template <bool kSums, bool kInside, bool kDx>
         const float rounding = nearest(value, scales[i], offsets[i], min, max) - value;
         inside[i] += (value >= min) & (value <= max) ? counted * rounding : 0.0f;
       }
-      if (kDx) dx[row + i] = passes(value, min, max) ? gradient : 0.0f;
+      float pulled = gradient;
+      if (kPull) {
+        const float beside = value - nearest(value, scales[i], offsets[i], min, max);
+        pulled += (value >= min) & (value <= max) & (min != max) ? pull * beside : 0.0f;
+      }
+      if (kDx) dx[row + i] = passes(value, min, max) ? pulled : 0.0f;
     }
   }
 }
 
 void gradient_rows(const float* x, const float* dy, float* dx, std::int64_t n, const ChannelGrids& grids, double* below,
-                   double* above, double* inside) {
+                   double* above, double* inside, float pull) {
+  const auto run_as = [&]<bool kSums, bool kInside, bool kDx, bool kPull>() {
+    gradient_loop<kSums, kInside, kDx, kPull>(x, dy, dx, n, grids.width, grids.scale, grids.offset, grids.nudged_max,
+                                              below, above, inside, pull);
+  };
   const auto run = [&]<bool kSums, bool kInside, bool kDx>() {
-    gradient_loop<kSums, kInside, kDx>(x, dy, dx, n, grids.width, grids.scale, grids.offset, grids.nudged_max, below,
-                                       above, inside);
+    if (kDx && pull != 0)
+      run_as.template operator()<kSums, kInside, kDx, kDx>();
+    else
+      run_as.template operator()<kSums, kInside, kDx, false>();
   };
   if (inside)
     dx ? run.template operator()<true, true, true>() : run.template operator()<true, true, false>();

@@ -49,6 +49,16 @@ void fake_quant_backward(std::span<const T> x, const T* dy, std::span<const Affi
   }
 }
 
+/// dx += factor * (x - y) inside the range, y being x rounded; an empty grid gets nothing.
+template <class T>
+void add_dampening(std::span<const T> x, std::span<const Affine<T>> grids, double factor, T* dx) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Affine<T>& grid = grids[i % grids.size()];
+    if (!grid.empty() && x[i] >= grid.nudged_min && x[i] <= grid.nudged_max)
+      dx[i] += static_cast<T>(factor) * (x[i] - fake_quantize(grid, x[i]));
+  }
+}
+
 /// From the gradients of the ends of grids to those of the stored ends, which move by the same factors.
 template <class T>
 void pass_to_stored_ends(std::span<const Range<T>> ranges, std::span<const Affine<T>> grids, T* d_min, T* d_max) {

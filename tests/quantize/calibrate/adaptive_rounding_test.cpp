@@ -319,5 +319,32 @@ TEST(AdaptiveRounding, LeavesOutWhatItCannotRound) {
   EXPECT_EQ(round_adaptively(session, batches).rounded.size(), 1u);
 }
 
+/// Two layers; asked for the second time in the second one, it ends there.
+TEST(AdaptiveRounding, StopsInTheMiddleOfALayer) {
+  Graph graph;
+  const Output images = layers::placeholder(graph, "images", {16, 12});
+  const Output hidden =
+      layers::matmul(graph, "first/MatMul", images, layers::variable(graph, "first/weights", {12, 8}));
+  graph.set_outputs(
+      {layers::matmul(graph, "second/MatMul", hidden, layers::variable(graph, "second/weights", {8, 5}))});
+  create_eval_graph(graph, {.weight_bits = 3, .activation_bits = 8, .symmetric_weights = true});
+  Session session(graph);
+  for (const auto& [name, value] : session.variables())
+    if (name.ends_with("/weights")) session.set_variable(name, numbers(name, value.shape()));
+  const auto batches = batches_of(images, {numbers("batch", {16, 12})});
+  find_ranges(session, batches);
+  const Values second = values_of(session.variable("second/weights"));
+  bool is_in_second = false;
+  RoundingOptions options;
+  options.stops = [&] { return is_in_second; };
+  const AdaptiveRounding result =
+      round_adaptively(session, batches, options,
+                       [&](const std::string&, std::size_t number, std::size_t) { is_in_second = number == 2; });
+  ASSERT_EQ(result.rounded.size(), 1u);
+  EXPECT_EQ(result.rounded[0].layer, "first/MatMul");
+  EXPECT_GT(result.rounded[0].moved, 0);
+  EXPECT_EQ(values_of(session.variable("second/weights")), second);
+}
+
 }  // namespace
 }  // namespace miniqat::quantize::adaptive_rounding_test

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -149,6 +150,22 @@ TEST(RoundingSearch, RowsAreAloneAndThreadsDoNotMatter) {
     one.pull = part(problem.pull);
     EXPECT_NEAR(problem.error(row, together), one.error(0, one.rounded()), 1e-3) << row;
   }
+}
+
+TEST(RoundRows, AsksBetweenRowsWhetherToStop) {
+  const Problem problem = random_problem(8, 40, 3, 5);
+  std::atomic<int> asked = 0;
+  round_rows(problem.moments, 8, {.values = problem.values, .low = problem.low, .high = problem.high}, [&] {
+    ++asked;
+    return false;
+  });
+  EXPECT_GE(asked, 40) << "not once for each block of rows";
+  asked = 0;
+  round_rows(problem.moments, 8, {.values = problem.values, .low = problem.low, .high = problem.high}, [&] {
+    ++asked;
+    return true;
+  });
+  EXPECT_LE(asked, 2) << "a block each";
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Everything that the loops of one set make of a tensor.
 struct Results {
-  std::vector<float> rows, masked_forward, dx_by_mask, dx, low, high;
+  std::vector<float> rows, masked_forward, dx_by_mask, pulled, dx, low, high;
   std::vector<double> below, above, inside;
   std::vector<std::uint32_t> mask;
   bool not_a_number = false;
@@ -81,7 +81,10 @@ class FakeQuantSets : public ::testing::TestWithParam<InstructionSet> {
     loops.forward_mask(r.masked_forward.data(), r.masked_forward.data(), n, r.mask.data(), grids, place);
     loops.masked(r.dx_by_mask.data(), r.dx_by_mask.data(), n, r.mask.data());
     r.not_a_number = loops.min_max_rows(x_.data(), n, grids.width, r.low.data(), r.high.data());
-    loops.gradient_rows(x_.data(), r.dx.data(), r.dx.data(), n, grids, r.below.data(), r.above.data(), r.inside.data());
+    r.pulled = dy_;
+    loops.gradient_rows(x_.data(), r.dx.data(), r.dx.data(), n, grids, r.below.data(), r.above.data(), r.inside.data(),
+                        0);
+    loops.gradient_rows(x_.data(), r.pulled.data(), r.pulled.data(), n, grids, nullptr, nullptr, nullptr, 0.3f);
     return r;
   }
 
@@ -97,6 +100,7 @@ TEST_P(FakeQuantSets, GiveTheBitsOfTheBaseline) {
       const Results expected = run(InstructionSet::kBaseline);
       const Results results = run(GetParam());
       const std::string what = std::to_string(n) + " elements, " + std::to_string(channels) + " channels";
+      expect_same(results.pulled, expected.pulled, "dampened gradient of " + what);
       expect_same(results.rows, expected.rows, "forward of " + what);
       expect_same(results.masked_forward, expected.masked_forward, "forward with mask of " + what);
       expect_same(results.mask, expected.mask, "mask of " + what);

@@ -1,0 +1,50 @@
+// `train --dampening`: resumed as never stopped, in the graph and the checkpoint, and without effect on evaluation.
+
+#include <gtest/gtest.h>
+
+#include "core/safetensors.h"
+#include "tests/cli/run_files.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing::dampening_test {
+namespace {
+
+class DampeningTest : public TinyTaskTest {
+ protected:
+  Outcome train_dampened(const std::string& out, const std::string& dampening, const Arguments& more = {}) const {
+    Arguments all = {"--model", "norm.json", "--weight-bits", "3", "--ranges", "learned", "--dampening", dampening};
+    all.insert(all.end(), more.begin(), more.end());
+    return train(out, all);
+  }
+  NamedTensors tensors(const std::string& run) const {
+    return read_safetensors(path(run) / "checkpoint.safetensors").tensors;
+  }
+};
+
+TEST_F(DampeningTest, ResumesAsNeverStopped) {
+  for (const std::string fold : {"tf", "single"}) {
+    expect_success(train_dampened("whole-" + fold, "0.5", {"--bn-fold", fold}));
+    expect_success(train_dampened("run-" + fold, "0.5", {"--bn-fold", fold, "--stop-at", "8"}));
+    expect_success(resume("run-" + fold));
+    EXPECT_EQ(files_of(path("run-" + fold)), files_of(path("whole-" + fold)));
+  }
+  EXPECT_EQ(*tensors("run-tf").at("conv1/weights_quant/num_dampened").data<float>(), 12);
+  EXPECT_NE(bytes_of(path("run-tf/train_graph.json")).find("\"dampening\": 0.5, \"dampening_steps\": 12"),
+            std::string::npos);
+  expect_success(train_dampened("without", "0", {"--bn-fold", "tf"}));
+  EXPECT_NE(checkpoint_bytes("without"), checkpoint_bytes("whole-tf"));
+  EXPECT_FALSE(tensors("without").contains("conv1/weights_quant/num_dampened"));
+  for (const char* command : {"eval", "verify"}) {
+    Arguments line = {command, "--run", "run-tf", "--threads", "1"};
+    line.push_back(command == std::string("eval") ? "--integer" : "--no-runtimes");
+    expect_success(program(line));
+  }
+}
+
+TEST_F(DampeningTest, RefusesWhatItCannotUse) {
+  expect_error(train_dampened("run", "-1"), 2, {"--dampening must be at least 0, got -1"});
+  expect_error(train("run", {"--float", "--dampening", "1"}), 2, {"--dampening", "--float"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing::dampening_test
