@@ -20,7 +20,7 @@ class BatchNormOp final : public OpOf<BatchNorm>,
                           public SavesForBackward,
                           public ChangesLater,
                           public TakesShortcuts,
-                          public FusesWithNext {
+                          public ChainMember {
  public:
   using OpOf::OpOf;
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
@@ -28,7 +28,7 @@ class BatchNormOp final : public OpOf<BatchNorm>,
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
   std::optional<std::int64_t> freeze_delay() const override;
   std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
-  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
+  std::optional<ChainRole> chain_role() const override { return chain_role::Normalization{attributes_}; }
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
@@ -155,10 +155,6 @@ std::vector<Shortcut> BatchNormOp::shortcuts(const Node& self, const Phase& phas
   for (const int i : {1, 2})
     for (const Use& use : self.uses(i)) shortcuts.push_back({use, self.input(i + 2)});
   return shortcuts;
-}
-
-std::optional<Fusion> BatchNormOp::fuse(const Node& self, const FusionScope& scope) const {
-  return fuse_chain(self, scope);
 }
 
 void BatchNormOp::forward(const ForwardContext& context) const { as_chain(attributes_).forward(context); }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/graph/node_check.h"
-#include "core/graph/op_interfaces.h"
 #include "core/kernels/scratch.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/kernels/broadcast.h"
@@ -12,12 +11,12 @@
 
 namespace miniqat::layers {
 
-class BiasAddOp final : public OpOf<BiasAdd>, public FusesWithNext {
+class BiasAddOp final : public OpOf<BiasAdd>, public ChainMember {
  public:
   using OpOf::OpOf;
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
-  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
+  std::optional<ChainRole> chain_role() const override { return chain_role::Bias{}; }
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
@@ -71,10 +70,6 @@ OpTraits BiasAddOp::traits() const {
   traits.forward_in_place = true;
   traits.backward_in_place = true;
   return traits;
-}
-
-std::optional<Fusion> BiasAddOp::fuse(const Node& self, const FusionScope& scope) const {
-  return fuse_chain(self, scope);
 }
 
 void BiasAddOp::forward(const ForwardContext& context) const {

@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "core/graph/node_check.h"
-#include "core/graph/op_interfaces.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/kernels/broadcast.h"
 #include "layers/kernels/pointwise.h"
@@ -13,12 +12,12 @@
 namespace miniqat::layers {
 
 template <class Kind>
-class BinaryOp final : public OpOf<Kind>, public FusesWithNext {
+class BinaryOp final : public OpOf<Kind>, public ChainMember {
  public:
   using OpOf<Kind>::OpOf;
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
-  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
+  std::optional<ChainRole> chain_role() const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
@@ -181,8 +180,9 @@ OpTraits BinaryOp<Kind>::traits() const {
 }
 
 template <class Kind>
-std::optional<Fusion> BinaryOp<Kind>::fuse(const Node& self, const FusionScope& scope) const {
-  if constexpr (std::is_same_v<Kind, Add> || std::is_same_v<Kind, Mul>) return fuse_chain(self, scope);
+std::optional<ChainRole> BinaryOp<Kind>::chain_role() const {
+  if constexpr (std::is_same_v<Kind, Add>) return chain_role::Sum{};
+  if constexpr (std::is_same_v<Kind, Mul>) return chain_role::Scale{};
   return std::nullopt;
 }
 

@@ -10,15 +10,17 @@
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
+#include "layers/chain/chain_fusion.h"
 #include "layers/reference/pool.h"
 
 namespace miniqat::layers {
 
-class MaxPoolOp final : public OpOf<MaxPool>, public SavesForBackward {
+class MaxPoolOp final : public OpOf<MaxPool>, public SavesForBackward, public ChainMember {
  public:
   using OpOf::OpOf;
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
+  std::optional<ChainRole> chain_role() const override { return chain_role::MaxPooling{attributes_}; }
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;

@@ -1,31 +1,31 @@
 #include "layers/relu.h"
 
+#include "core/float_range.h"
 #include "core/graph/node_check.h"
-#include "core/graph/op_interfaces.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/relu.h"
 
 namespace miniqat::layers {
 
-class ReluOp final : public OpOf<Relu>, public FusesWithNext {
+class ReluOp final : public OpOf<Relu>, public ChainMember {
  public:
   using OpOf::OpOf;
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
-  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
+  std::optional<ChainRole> chain_role() const override { return chain_role::Clamp{.high = kInfinity}; }
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
   void reference_backward(const BackwardContext& context) const override;
 };
 
-class Relu6Op final : public OpOf<Relu6>, public FusesWithNext {
+class Relu6Op final : public OpOf<Relu6>, public ChainMember {
  public:
   using OpOf::OpOf;
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
-  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
+  std::optional<ChainRole> chain_role() const override { return chain_role::Clamp{.high = 6}; }
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
@@ -59,8 +59,6 @@ OpTraits ReluOp::traits() const { return activation_traits(); }
 
 // Comparisons are written so that NaN fails them and passes through.
 
-std::optional<Fusion> ReluOp::fuse(const Node& self, const FusionScope& scope) const { return fuse_chain(self, scope); }
-
 void ReluOp::forward(const ForwardContext& context) const {
   pointwise(context.input(0), context.output(0), [](float x) { return x < 0 ? 0 : x; });
 }
@@ -88,10 +86,6 @@ std::shared_ptr<Op> Relu6::make(const Attributes& attributes) { return std::make
 std::vector<TensorSpec> Relu6Op::infer(std::span<const TensorSpec> inputs) const { return like_input(inputs); }
 
 OpTraits Relu6Op::traits() const { return activation_traits(); }
-
-std::optional<Fusion> Relu6Op::fuse(const Node& self, const FusionScope& scope) const {
-  return fuse_chain(self, scope);
-}
 
 void Relu6Op::forward(const ForwardContext& context) const {
   pointwise(context.input(0), context.output(0), [](float x) {

@@ -12,7 +12,6 @@
 #include "core/graph/source_ops.h"
 #include "core/kernels/scratch.h"
 #include "layers/chain/chain_fusion.h"
-#include "layers/chain/chain_quantizer.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 #include "quantize/range_gradient.h"
 #include "quantize/range_update.h"
@@ -25,7 +24,7 @@ class FakeQuantOp final : public OpOf<FakeQuant>,
                           public SavesForBackward,
                           public KeepsState,
                           public ChangesLater,
-                          public FusesWithNext {
+                          public layers::ChainMember {
  public:
   using OpOf::OpOf;
   bool writes_default(std::string_view attribute) const override {
@@ -36,21 +35,24 @@ class FakeQuantOp final : public OpOf<FakeQuant>,
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
   std::vector<OpState> state() const override;
   std::optional<std::int64_t> quant_delay() const override;
-  std::optional<Fusion> fuse(const Node& self, const FusionScope& scope) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
   void reference_backward(const BackwardContext& context) const override;
 
   /// As the last part of a chain, with one range for the tensor.
+  std::optional<layers::ChainRole> chain_role() const override;
   bool observes_range() const override { return attributes_.observes_range(); }
   bool trains_range() const override { return attributes_.is_training && traits_of(attributes_.range).learned; }
-  bool adds_to_gradient() const override { return attributes_.is_training && attributes_.dampening > 0; }
   std::pair<float, float> gradients_of_range(const layers::ChainRange& range,
                                              const layers::RoundingSums& sums) const override;
   layers::ChainGrid grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const override;
   void quantize_piece(const layers::ChainGrid& grid, const float* x, float* y, std::int64_t n) const override;
   bool fits_bytes() const override { return attributes_.bits <= 8; }
+
+ private:
+  /// Dampening does.
+  bool adds_to_gradient() const { return attributes_.is_training && attributes_.dampening > 0; }
 };
 
 namespace {
@@ -311,8 +313,10 @@ void FakeQuantOp::reference_backward(const BackwardContext& context) const {
   });
 }
 
-std::optional<Fusion> FakeQuantOp::fuse(const Node& self, const FusionScope& scope) const {
-  return layers::fuse_chain(self, scope);
+std::optional<layers::ChainRole> FakeQuantOp::chain_role() const {
+  // No chain adds something of its own to the gradient.
+  if (attributes_.per_channel || adds_to_gradient()) return std::nullopt;
+  return layers::chain_role::Rounding{this};
 }
 
 layers::ChainGrid FakeQuantOp::grid(const layers::ChainRange& range, const layers::ObservedRange* observed) const {

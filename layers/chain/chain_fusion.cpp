@@ -1,10 +1,9 @@
 #include "layers/chain/chain_fusion.h"
 
-#include "layers/bias_add.h"
+#include <limits>
+
 #include "layers/chain/chain.h"
 #include "layers/chain/chain_pool.h"
-#include "layers/elementwise.h"
-#include "layers/relu.h"
 
 namespace miniqat::layers {
 namespace {
@@ -51,17 +50,9 @@ class Builder {
 
  private:
   bool absorb(const Node& node, Output flow) {
-    if (node.as<Mul>() != nullptr) return absorb_scale(node, flow);
-    if (node.as<Add>() != nullptr) return absorb_add(node, flow);
-    if (scope_.inputs(node)[0] != flow) return false;
-    if (node.as<BatchNorm>() != nullptr) return absorb_batch_norm(node);
-    if (node.as<BiasAdd>() != nullptr) return absorb_bias(scope_.inputs(node)[1]);
-    if (node.as<Relu>() != nullptr) return absorb_clamp(std::numeric_limits<float>::infinity());
-    if (node.as<Relu6>() != nullptr) return absorb_clamp(6);
-    if (node.as<MaxPool>() != nullptr) return absorb_pool(node);
-    if (const auto* quantizer = dynamic_cast<const ChainQuantizer*>(&node.op()))
-      return absorb_quantizer(node, *quantizer);
-    return false;
+    const auto* member = as<ChainMember>(node.op());
+    const std::optional<ChainRole> role = member != nullptr ? member->chain_role() : std::nullopt;
+    return role && std::visit([&](const auto& part) { return join(part, node, flow); }, *role);
   }
 
   /// What reads a batch norm's statistics might be what a later part takes beside the chain's own tensor: the chain
@@ -82,6 +73,8 @@ class Builder {
     return static_cast<int>(inputs_.size()) - 1;
   }
 
+  bool flows_into(const Node& node, Output flow) const { return scope_.inputs(node)[0] == flow; }
+
   /// The operand of a two-operand op that is not the chain's own tensor; null when both are.
   std::optional<Output> other_operand(const Node& node, Output flow) const {
     const std::span<const Output> inputs = scope_.inputs(node);
@@ -89,7 +82,7 @@ class Builder {
     return inputs[inputs[0] == flow ? 1 : 0];
   }
 
-  bool absorb_scale(const Node& node, Output flow) {
+  bool join(const chain_role::Scale&, const Node& node, Output flow) {
     const std::optional<Output> vector = other_operand(node, flow);
     if (!vector || !is_vector_for(*vector, flow)) return false;
     if (reach(Stage::kScaled)) {
@@ -101,12 +94,13 @@ class Builder {
     return true;
   }
 
-  bool absorb_batch_norm(const Node& node) {
+  bool join(const chain_role::Normalization& norm, const Node& node, Output flow) {
+    if (!flows_into(node, flow)) return false;
     const bool trained_scale = parts_.scale_input >= 0 && !is_without_gradient(inputs_[parts_.scale_input]);
     // For the statistics alone BatchNorm itself does less.
     if (trained_scale || parts_.second_scale_input >= 0 || !scope_.is_read(node.output()) || !reach(Stage::kShifted))
       return false;
-    parts_.batch_norm = *node.as<BatchNorm>();
+    parts_.batch_norm = norm.attributes;
     const std::span<const Output> inputs = scope_.inputs(node);
     parts_.batch_norm_input = static_cast<int>(inputs_.size());
     inputs_.insert(inputs_.end(), inputs.begin() + 1, inputs.end());
@@ -120,7 +114,11 @@ class Builder {
     return true;
   }
 
-  bool absorb_add(const Node& node, Output flow) {
+  bool join(const chain_role::Bias&, const Node& node, Output flow) {
+    return flows_into(node, flow) && absorb_bias(scope_.inputs(node)[1]);
+  }
+
+  bool join(const chain_role::Sum&, const Node& node, Output flow) {
     const std::optional<Output> other = other_operand(node, flow);
     if (!other) return false;
     if (is_vector_for(*other, flow)) return absorb_bias(*other);
@@ -129,17 +127,18 @@ class Builder {
     return true;
   }
 
-  bool absorb_clamp(float high) {
-    if (!reach(Stage::kClamped)) return false;
+  bool join(const chain_role::Clamp& clamp, const Node& node, Output flow) {
+    if (!flows_into(node, flow) || !reach(Stage::kClamped)) return false;
     parts_.clamps = true;
     parts_.low = 0;
-    parts_.high = high;
+    parts_.high = clamp.high;
     return true;
   }
 
-  bool absorb_quantizer(const Node& node, const ChainQuantizer& quantizer) {
+  bool join(const chain_role::Rounding& rounding, const Node& node, Output flow) {
+    if (!flows_into(node, flow)) return false;
     const std::span<const Output> inputs = scope_.inputs(node);
-    if (inputs[1].shape().rank() != 0 || quantizer.adds_to_gradient()) return false;
+    const ChainQuantizer& quantizer = *rounding.quantizer;
     // A range that is taken as it is has a gradient, for which a mask is not enough.
     const bool leaves_gradients = quantizer.observes_range() || quantizer.trains_range() || !scope_.differentiates();
     if (!leaves_gradients || (gives_statistics() && !quantizer.observes_range())) return false;
@@ -147,14 +146,15 @@ class Builder {
     parts_.range_input = static_cast<int>(inputs_.size());
     inputs_.insert(inputs_.end(), {inputs[1], inputs[2]});
     parts_.quantizer_op = node.shared_op();
-    parts_.quantizer = dynamic_cast<const ChainQuantizer*>(parts_.quantizer_op.get());
+    parts_.quantizer = rounding.quantizer;
     quantizer_ = &node;
     return true;
   }
 
-  bool absorb_pool(const Node& node) {
-    const PoolAttributes& pool = *node.as<MaxPool>();
-    const Shape& x = scope_.inputs(node)[0].shape();
+  bool join(const chain_role::MaxPooling& pooling, const Node& node, Output flow) {
+    if (!flows_into(node, flow)) return false;
+    const PoolAttributes& pool = pooling.attributes;
+    const Shape& x = flow.shape();
     const bool apart = pool.strides == std::array<std::int64_t, 2>{0, 0} || pool.strides == pool.window;
     const bool inside = pool.padding == Padding::kValid || (x[1] % pool.window[0] == 0 && x[2] % pool.window[1] == 0);
     if (!apart || !inside || pool.window[0] * pool.window[1] > kMostTaps || parts_.needs_input() ||
@@ -182,7 +182,7 @@ Output flow_into(const Node& node, const FusionScope& scope) {
 
 }  // namespace
 
-std::optional<Fusion> fuse_chain(const Node& self, const FusionScope& scope) {
+std::optional<Fusion> ChainMember::fuse(const Node& self, const FusionScope& scope) const {
   Builder builder(scope);
   const Output x = flow_into(self, scope);
   builder.begin(x);

@@ -47,8 +47,6 @@ class ChainQuantizer {
   virtual bool observes_range() const = 0;
   /// Min and max are trained: backward asks for their gradients.
   virtual bool trains_range() const = 0;
-  /// Backward adds something of its own to the gradient of x, which no chain does.
-  virtual bool adds_to_gradient() const { return false; }
   /// d_min and d_max.
   virtual std::pair<float, float> gradients_of_range(const ChainRange& range, const RoundingSums& sums) const = 0;
   /// The grid of this run. `observed` is null where the stored range is to be used.
