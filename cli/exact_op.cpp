@@ -126,7 +126,8 @@ ForwardContext ExactOp::context_of(Run& run) const {
   ForwardContext context;
   for (const Tensor& input : run.inputs) context.inputs.push_back(&input);
   for (Tensor& output : run.outputs) context.outputs.push_back(&output);
-  for (Tensor& update : run.updates) context.updates.push_back(&update);
+  if (!run.updates.empty()) context.updates.resize(run.inputs.size());
+  for (std::size_t k = 0; k < run.updates.size(); ++k) context.updates[settings_.updated[k]] = &run.updates[k];
   for (Tensor& state : run.state) context.state.push_back(&state);
   context.training = settings_.training;
   context.quantizing = settings_.quantizing;

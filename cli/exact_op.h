@@ -39,9 +39,12 @@ class ExactOp {
     bool quantizing = true;
     bool frozen = false;
     std::uint64_t random_key = 0;
+    /// The inputs that forward updates.
+    std::vector<int> updated = {};
   };
 
-  /// `updates` and `state` are what ForwardContext has before forward, float64; `op` must outlive this.
+  /// `updates` (by position in Settings::updated) and `state` are what ForwardContext has before forward, float64; `op`
+  /// must outlive this.
   ExactOp(const Op& op, std::vector<Bounded> inputs, const Settings& settings, std::vector<Tensor> updates,
           std::vector<Tensor> state);
 

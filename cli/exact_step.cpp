@@ -13,15 +13,6 @@ bool holds(const std::vector<int>& list, std::size_t i) {
   return std::ranges::find(list, static_cast<int>(i)) != list.end();
 }
 
-/// The inputs that forward updates: those that are frozen left out.
-std::vector<std::size_t> updated_inputs(const OpTraits& traits, bool frozen) {
-  std::vector<std::size_t> result;
-  for (const int k : traits.updated_inputs)
-    if (!frozen || std::ranges::find(traits.freezing_inputs, k) == traits.freezing_inputs.end())
-      result.push_back(static_cast<std::size_t>(k));
-  return result;
-}
-
 void add_to(Bounded& sum, const Bounded& part) {
   if (!sum.value.defined()) {
     sum = part;
@@ -64,36 +55,31 @@ Bounded ExactStep::input_of(std::size_t m, std::size_t i) const {
   return {.value = inputs_[position], .error = {}, .disorder = {}};
 }
 
-/// The inputs that the step's updates are for, in their order.
-std::vector<std::size_t> ExactStep::updated_positions() const {
-  return step_.context.updates.empty() ? std::vector<std::size_t>()
-                                       : updated_inputs(step_.op->traits(), step_.context.frozen);
-}
-
 void ExactStep::run_member(std::size_t m) {
   const Node& node = *step_.members[m];
   const ForwardContext& context = step_.context;
-  const bool frozen = context.frozen && freeze_delay_of(node.op()).has_value();
   std::vector<Bounded> inputs;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) inputs.push_back(input_of(m, i));
-  std::vector<std::size_t> update_places, state_places;
-  const std::vector<std::size_t> updated = updated_positions();
-  if (!updated.empty())
-    for (const std::size_t i : updated_inputs(node.op().traits(), frozen)) {
-      const std::size_t position = static_cast<std::size_t>(position_of(step_.member_inputs[m][i]));
-      update_places.push_back(static_cast<std::size_t>(std::ranges::find(updated, position) - updated.begin()));
+  ExactOp::Settings settings = {.training = context.training,
+                                .quantizing = !quant_delay_of(node.op()) || context.quantizing,
+                                .frozen = context.frozen && freeze_delay_of(node.op()).has_value(),
+                                .random_key = context.random_key};
+  std::vector<int> update_places;
+  if (!context.updates.empty())
+    for (const int i : node.op().traits().updated_inputs) {
+      const int position = position_of(step_.member_inputs[m][i]);
+      if (context.update_of(position) == nullptr) continue;
+      settings.updated.push_back(i);
+      update_places.push_back(position);
     }
+  std::vector<std::size_t> state_places;
   const std::vector<OpState> states = state_of(*step_.op);
   for (const OpState& state : state_of(node.op()))
     for (std::size_t k = 0; k < states.size(); ++k)
       if (states[k].name == state.name) state_places.push_back(k);
   std::vector<Tensor> updates, state;
-  for (const std::size_t k : update_places) updates.push_back(wide_copy(*context.updates.at(k)));
+  for (const int i : update_places) updates.push_back(wide_copy(*context.update_of(i)));
   for (const std::size_t k : state_places) state.push_back(wide_copy(*context.state.at(k)));
-  const ExactOp::Settings settings = {.training = context.training,
-                                      .quantizing = !quant_delay_of(node.op()) || context.quantizing,
-                                      .frozen = frozen,
-                                      .random_key = context.random_key};
   members_.push_back(std::make_unique<ExactOp>(node.op(), std::move(inputs), settings, updates, state));
   const ExactOp& exact = *members_.back();
   for (std::size_t k = 0; k < exact.outputs().size(); ++k) inside_[{&node, static_cast<int>(k)}] = exact.outputs()[k];

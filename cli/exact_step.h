@@ -16,7 +16,7 @@ class ExactStep {
   /// `step` is about to run, and must outlive this.
   explicit ExactStep(const Plan::ForwardStep& step);
 
-  /// By position in the step's context: what it should have computed.
+  /// By position in the step's context (updates: by input): what it should have computed.
   Bounded output(std::size_t k) const;
   Bounded update(std::size_t k) const;
   Bounded state(std::size_t k) const;
@@ -37,7 +37,6 @@ class ExactStep {
   Bounded input_of(std::size_t m, std::size_t i) const;
   int position_of(const Output& input) const;
   bool is_inside(const Output& input) const { return inside_.contains(key(input)); }
-  std::vector<std::size_t> updated_positions() const;
   std::vector<bool> wanted_of(std::size_t m, const std::vector<bool>& wanted) const;
 
   const Plan::ForwardStep& step_;

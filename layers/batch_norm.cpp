@@ -83,9 +83,10 @@ void copy_moving_statistics(const ForwardContext& context) {
 
 template <class T>
 void update_moving_statistics(const ForwardContext& context, std::int64_t rows, double decay) {
-  if (context.updates.empty()) return;
+  if (context.update_of(3) == nullptr) return;
   reference::update_moving(rows, context.output(1).elements(), decay, context.output(1).data<T>(),
-                           context.output(2).data<T>(), context.updates[0]->data<T>(), context.updates[1]->data<T>());
+                           context.output(2).data<T>(), context.update_of(3)->data<T>(),
+                           context.update_of(4)->data<T>());
 }
 
 /// On the fast backend a batch norm is a chain of one.

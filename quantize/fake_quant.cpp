@@ -71,13 +71,13 @@ std::span<Range<T>> ranges_in(const Tensor& min, const Tensor& max, ScratchScope
   return ranges;
 }
 
-/// The ranges of this step, stored (context.updates) with the count of observations (context.state).
+/// The ranges of this step, stored (as updates) with the count of observations (context.state).
 template <class T>
 std::span<Range<T>> learn(const FakeQuantAttributes& attributes, const ForwardContext& context,
                           Observation<T> observation) {
   update_ranges(attributes, observation,
-                {.min = context.updates[0]->values<T>(),
-                 .max = context.updates[1]->values<T>(),
+                {.min = context.update_of(1)->values<T>(),
+                 .max = context.update_of(2)->values<T>(),
                  .num_updates = context.state.empty() ? nullptr : context.state[0]->data<T>()});
   return observation.ranges;
 }
@@ -104,7 +104,7 @@ std::span<const Range<T>> ranges_used(const FakeQuantAttributes& attributes, con
   Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels, scope);
   // Nothing was stored then.
   if (!widen(observation, attributes.grid_options())) return observation.ranges;
-  return ranges_in<T>(*context.updates[0], *context.updates[1], scope);
+  return ranges_in<T>(*context.update_of(1), *context.update_of(2), scope);
 }
 
 /// Counts the steps in which dampening acts.

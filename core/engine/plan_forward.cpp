@@ -121,14 +121,15 @@ class ForwardLayout {
         fail(describe(*node), " updates \"", name, "\", which another node updates already");
       return &plan_.staged.emplace_back(Plan::Staged{.variable = name, .tensor = Tensor(spec)}).tensor;
     };
-    if (draft_.request.training)
-      for (const int k : nodes_[i].updated_inputs()) {
-        const Node* source = nodes_[i].inputs[k].node;
-        if (source->as<Variable>() == nullptr)
-          fail(describe(*node), " updates input ", k,
-               " while training, so it must come straight from a Variable, not from ", describe(*source));
-        context.updates.push_back(stage(source->name(), draft_.planned(source->output_specs()[0])));
-      }
+    const std::vector<int> updated = draft_.request.training ? nodes_[i].updated_inputs() : std::vector<int>();
+    if (!updated.empty()) context.updates.resize(nodes_[i].inputs.size());
+    for (const int k : updated) {
+      const Node* source = nodes_[i].inputs[k].node;
+      if (source->as<Variable>() == nullptr)
+        fail(describe(*node), " updates input ", k,
+             " while training, so it must come straight from a Variable, not from ", describe(*source));
+      context.updates[k] = stage(source->name(), draft_.planned(source->output_specs()[0]));
+    }
     for (const OpState& state : state_of(*nodes_[i].op))
       context.state.push_back(stage(state_name(*node, state), draft_.planned({state.shape})));
   }

@@ -55,9 +55,7 @@ struct ForwardContext {
   std::vector<Tensor*> outputs;
   /// The tensors that SavesForBackward asked for; empty when no backward follows (and always in the reference backend).
   std::vector<Tensor*> saved;
-  /// By position in OpTraits::updated_inputs (those that are frozen left out): the staged new value, which holds the
-  /// current one when forward starts. The session commits it after a training step. Empty unless the run trains. Inputs
-  /// keep the old value meanwhile.
+  /// By input: see update_of. Empty where the run updates none.
   std::vector<Tensor*> updates;
   /// Where forward also leaves output 0 in the form of PacksOutput; null unless the plan wants it.
   Tensor* packed = nullptr;
@@ -75,6 +73,9 @@ struct ForwardContext {
 
   const Tensor& input(int i) const { return *inputs[i]; }
   Tensor& output(int i) const { return *outputs[i]; }
+  /// The staged new value of one of OpTraits::updated_inputs, which holds the current one when forward starts. The
+  /// session commits it after a training step; the input keeps the old value meanwhile. Null unless the run updates it.
+  Tensor* update_of(int input) const { return updates.empty() ? nullptr : updates[input]; }
 };
 
 /// What backward sees: the forward context (values that traits() did not ask for may hold anything by now) and the

@@ -117,7 +117,7 @@ class Forward {
     if (!context_.saved.empty()) vector_of<float>(*context_.saved.back()) << shift, inverse_sigma;
     if (context_.outputs[1] != nullptr) vector_of<float>(*context_.outputs[1]) = mean;
     if (context_.outputs[2] != nullptr) vector_of<float>(*context_.outputs[2]) = variance;
-    if (from_batch_ && !context_.updates.empty()) update_moving(mean, variance);
+    if (from_batch_ && context_.update_of(at + 2) != nullptr) update_moving(mean, variance);
   }
 
   /// moving = decay * moving + (1 - decay) * value, the variance made unbiased: times n / (n - 1).
@@ -126,8 +126,8 @@ class Forward {
     const auto keep = static_cast<float>(parts_.batch_norm.decay),
                take = static_cast<float>(1 - parts_.batch_norm.decay);
     const float unbias = static_cast<float>(n) / static_cast<float>(std::max<std::int64_t>(n - 1, 1));
-    VectorMap<float> moving_mean = vector_of<float>(*context_.updates[0]);
-    VectorMap<float> moving_variance = vector_of<float>(*context_.updates[1]);
+    VectorMap<float> moving_mean = vector_of<float>(*context_.update_of(parts_.batch_norm_input + 2));
+    VectorMap<float> moving_variance = vector_of<float>(*context_.update_of(parts_.batch_norm_input + 3));
     moving_mean = keep * moving_mean + take * mean;
     moving_variance = keep * moving_variance + take * variance * unbias;
   }
@@ -148,9 +148,8 @@ class Forward {
     const int at = parts_.range_input;
     ChainRange range{.min = input_vector(at)[0], .max = input_vector(at + 1)[0]};
     if (observes_) {
-      const std::size_t updates = context_.updates.size();
-      range.new_min = context_.updates[updates - 2]->data<float>();
-      range.new_max = context_.updates[updates - 1]->data<float>();
+      range.new_min = context_.update_of(at)->data<float>();
+      range.new_max = context_.update_of(at + 1)->data<float>();
     }
     if (!context_.state.empty()) range.state = context_.state[0]->data<float>();
     grid_ = parts_.quantizer->grid(range, observes_ ? &observed : nullptr);

@@ -36,7 +36,7 @@ class ObserverOp final : public Op, public KeepsState, public ChangesLater {
     const float sign = context.quantizing ? -1 : 1;
     std::ranges::transform(x, context.output(0).data<float>(), [=](float value) { return sign * value; });
     if (!context.training) return;
-    *context.updates[0]->data<float>() += std::accumulate(x.begin(), x.end(), 0.0f);
+    *context.update_of(1)->data<float>() += std::accumulate(x.begin(), x.end(), 0.0f);
     *context.state[0]->data<float>() += 1;
   }
 

@@ -45,7 +45,9 @@ inline OpResult run_op(const std::shared_ptr<const Op>& op, const std::vector<Te
   for (Tensor& output : result.outputs) forward.outputs.push_back(&output);
   if (training)
     for (const int i : traits.updated_inputs) result.updates.push_back(inputs[i].clone());
-  for (Tensor& update : result.updates) forward.updates.push_back(&update);
+  if (!result.updates.empty()) forward.updates.resize(inputs.size());
+  for (std::size_t k = 0; k < result.updates.size(); ++k)
+    forward.updates[traits.updated_inputs[k]] = &result.updates[k];
   std::vector<Tensor> saved;
   if (backend == Backend::kFast && !d_outputs.empty())
     for (const TensorSpec& spec : saved_by(*op, specs)) saved.emplace_back(spec);

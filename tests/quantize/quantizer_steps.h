@@ -51,7 +51,7 @@ class Quantizer {
     forward.outputs = {&y_};
     if (fast_)
       for (Tensor& saved : saved_) forward.saved.push_back(&saved);
-    if (training && !op_->traits().updated_inputs.empty()) forward.updates = {&new_min, &new_max};
+    if (training && !op_->traits().updated_inputs.empty()) forward.updates = {nullptr, &new_min, &new_max};
     if (!state_of(*op_).empty()) forward.state = {&new_count};
     forward.training = training;
     forward.quantizing = quantizing;
