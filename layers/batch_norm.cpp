@@ -10,8 +10,9 @@
 #include "core/graph/node_check.h"
 #include "core/graph/op_interfaces.h"
 #include "core/window.h"
-#include "layers/chain/chain.h"
+#include "layers/chain/chain_batch_norm.h"
 #include "layers/chain/chain_fusion.h"
+#include "layers/kernels/column_statistics.h"
 #include "layers/reference/batch_norm.h"
 
 namespace miniqat::layers {
@@ -89,14 +90,6 @@ void update_moving_statistics(const ForwardContext& context, std::int64_t rows, 
                            context.update_of(4)->data<T>());
 }
 
-/// On the fast backend a batch norm is a chain of one.
-Chain as_chain(const BatchNormAttributes& attributes) {
-  ChainParts parts;
-  parts.batch_norm_input = 1;
-  parts.batch_norm = attributes;
-  return Chain(std::move(parts), {});
-}
-
 }  // namespace
 
 void BatchNormAttributes::visit(AttributeVisitor& visitor) {
@@ -131,15 +124,16 @@ std::vector<TensorSpec> BatchNormOp::infer(std::span<const TensorSpec> inputs) c
 OpTraits BatchNormOp::traits() const {
   OpTraits traits;
   traits.backward_inputs = {0, 1};
+  traits.backward_in_place = true;
   traits.gradient_over_input = 0;
   traits.no_gradient = {3, 4};
   if (attributes_.is_training) traits.updated_inputs = traits.freezing_inputs = {3, 4};
-  traits.optional_outputs = {0};
+  traits.optional_outputs = {0, 1, 2};
   return traits;
 }
 
 std::vector<TensorSpec> BatchNormOp::saved(std::span<const TensorSpec> inputs) const {
-  return as_chain(attributes_).saved(inputs);
+  return {{Shape{2, inputs[0].shape.channels()}}};
 }
 
 std::optional<std::int64_t> BatchNormOp::freeze_delay() const {
@@ -158,9 +152,31 @@ std::vector<Shortcut> BatchNormOp::shortcuts(const Node& self, const Phase& phas
   return shortcuts;
 }
 
-void BatchNormOp::forward(const ForwardContext& context) const { as_chain(attributes_).forward(context); }
+void BatchNormOp::forward(const ForwardContext& context) const {
+  const Tensor& x = context.input(0);
+  const auto [rows, channels] = Extents(x.shape());
+  ScratchScope scope;
+  ChannelMoments batch;
+  if (uses_batch(context)) {
+    batch = {scope.take<float>(channels), scope.take<float>(channels)};
+    column_moments(x.data<float>(), rows, channels, batch.mean.data(), batch.variance.data(), nullptr, nullptr);
+  }
+  const ChainMap map = normalisation({attributes_}, context, batch, scope);
+  if (Tensor* y = context.outputs[0])
+    chain_forward({.x = x.data<float>(), .y = y->data<float>(), .n = x.elements(), .map = map});
+}
 
-void BatchNormOp::backward(const BackwardContext& context) const { as_chain(attributes_).backward(context); }
+void BatchNormOp::backward(const BackwardContext& context) const {
+  const Tensor& x = context.forward->input(0);
+  Tensor* d_x = context.d_inputs[0];
+  ScratchScope scope;
+  normalisation_backward({attributes_}, context,
+                         {.d_y = data_or_null<float>(context.d_outputs[0]),
+                          .n = x.elements(),
+                          .width = ChannelRow::width(x.shape().channels()),
+                          .d_x = d_x == nullptr ? nullptr : d_x->data<float>()},
+                         scope);
+}
 
 void BatchNormOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);

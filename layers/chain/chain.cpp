@@ -27,16 +27,16 @@ std::vector<TensorSpec> Chain::infer(std::span<const TensorSpec> inputs) const {
 
 OpTraits Chain::traits() const {
   OpTraits traits;
-  const int norm = parts_.batch_norm_input;
   traits.forward_in_place = !parts_.pool && !parts_.needs_input();
   traits.backward_in_place = !parts_.pool;
   if (parts_.needs_input()) traits.backward_inputs = {0};
   for (const int i : {parts_.scale_input, parts_.second_scale_input})
     if (i >= 0) traits.backward_inputs.push_back(i);
   if (parts_.normalises()) {
-    traits.backward_inputs.push_back(norm);
-    traits.no_gradient = {norm + 2, norm + 3};
-    if (parts_.batch_norm.is_training) traits.updated_inputs = traits.freezing_inputs = {norm + 2, norm + 3};
+    const int at = parts_.norm->input;
+    traits.backward_inputs.push_back(at);
+    traits.no_gradient = {at + 2, at + 3};
+    if (parts_.norm->attributes.is_training) traits.updated_inputs = traits.freezing_inputs = {at + 2, at + 3};
     traits.optional_outputs = {1, 2};
   }
   if (parts_.quantizer != nullptr)
@@ -88,7 +88,7 @@ std::optional<std::int64_t> Chain::quant_delay() const {
 }
 
 std::optional<std::int64_t> Chain::freeze_delay() const {
-  return parts_.normalises() ? freeze_delay_of(*BatchNorm::make(parts_.batch_norm)) : std::nullopt;
+  return parts_.normalises() ? freeze_delay_of(*BatchNorm::make(parts_.norm->attributes)) : std::nullopt;
 }
 
 }  // namespace miniqat::layers

@@ -8,7 +8,7 @@
 
 #include "core/graph/fusion.h"
 #include "core/graph/op_interfaces.h"
-#include "layers/batch_norm.h"
+#include "layers/chain/chain_batch_norm.h"
 #include "layers/chain/chain_quantizer.h"
 #include "layers/pool.h"
 
@@ -20,9 +20,7 @@ struct ChainParts {
   /// x * vector, and that by another.
   int scale_input = -1;
   int second_scale_input = -1;
-  /// BatchNorm with inputs gamma, beta, moving_mean, moving_variance from this one on.
-  int batch_norm_input = -1;
-  BatchNormAttributes batch_norm = {};
+  std::optional<ChainNorm> norm = std::nullopt;
   /// + vector.
   int bias_input = -1;
   /// + a tensor like x.
@@ -38,7 +36,7 @@ struct ChainParts {
   /// Max pooling with windows that neither overlap nor leave x.
   std::optional<PoolAttributes> pool = std::nullopt;
 
-  bool normalises() const { return batch_norm_input >= 0; }
+  bool normalises() const { return norm.has_value(); }
   bool has_vectors() const { return scale_input >= 0 || normalises() || bias_input >= 0; }
   bool observes_range() const { return quantizer != nullptr && quantizer->observes_range(); }
   bool trains_range() const { return quantizer != nullptr && quantizer->trains_range(); }

@@ -16,7 +16,6 @@ namespace {
 
 /// Blocks that are computed and then rounded while they are in the first cache.
 constexpr std::int64_t kPieceBlocks = 8;
-constexpr std::int64_t kGrainBlocks = kPointwiseGrain / kMaskBlock;
 
 /// One forward pass of a chain.
 class Forward {
@@ -26,7 +25,7 @@ class Forward {
         context_(context),
         x_(context.input(0)),
         channels_(parts.has_vectors() ? x_.shape().channels() : 1),
-        from_batch_(parts.normalises() && parts.batch_norm.is_training && context.training && !context.frozen),
+        from_batch_(parts.normalises() && parts.norm->uses_batch(context)),
         observes_(parts.observes_range() && context.training),
         quantizes_(parts.quantizer != nullptr && context.quantizing) {}
 
@@ -70,10 +69,16 @@ class Forward {
   }
 
   void make_map() {
+    if (parts_.normalises())
+      map_ = normalisation(*parts_.norm, context_, {mean_, variance_}, scope_);
+    else
+      make_vector_map();
     map_.low = parts_.low;
     map_.high = parts_.high;
+  }
+
+  void make_vector_map() {
     map_.width = ChannelRow::width(channels_);
-    if (parts_.normalises()) return make_norm_map();
     if (parts_.scale_input >= 0) {
       map_.shift = row(Eigen::ArrayXf::Zero(channels_));
       map_.scale = row(factor(parts_.scale_input) * factor(parts_.second_scale_input));
@@ -92,44 +97,6 @@ class Forward {
     VectorMap<float> values = vector();
     values = formula;
     return ChannelRow(scope_, {values.data(), static_cast<std::size_t>(channels_)}).data();
-  }
-
-  /// With z = factor * x the batch norm's input: mean(z) = factor * mean(x), variance(z) = factor^2 * variance(x), and
-  /// gamma * (z - mean(z)) / sigma(z) + beta = (x - mean(x)) * (gamma * factor / sigma(z)) + beta.
-  void make_norm_map() {
-    const int at = parts_.batch_norm_input;
-    const auto gamma = input_vector(at), beta = input_vector(at + 1);
-    const auto f = factor(parts_.scale_input);
-    VectorMap<float> mean = vector(), variance = vector(), shift = vector(), inverse_sigma = vector();
-    if (from_batch_) {
-      mean = f * vector_of(mean_);
-      variance = f * f * vector_of(variance_);
-      shift = vector_of(mean_);
-    } else {
-      mean = input_vector(at + 2);
-      variance = input_vector(at + 3);
-      shift = mean / f;
-    }
-    inverse_sigma = 1 / (variance + static_cast<float>(parts_.batch_norm.epsilon)).sqrt();
-    map_.shift = row(shift);
-    map_.scale = row(gamma * (f * inverse_sigma));
-    map_.offset = row(beta);
-    if (!context_.saved.empty()) vector_of<float>(*context_.saved.back()) << shift, inverse_sigma;
-    if (context_.outputs[1] != nullptr) vector_of<float>(*context_.outputs[1]) = mean;
-    if (context_.outputs[2] != nullptr) vector_of<float>(*context_.outputs[2]) = variance;
-    if (from_batch_ && context_.update_of(at + 2) != nullptr) update_moving(mean, variance);
-  }
-
-  /// moving = decay * moving + (1 - decay) * value, the variance made unbiased: times n / (n - 1).
-  void update_moving(const VectorMap<float>& mean, const VectorMap<float>& variance) {
-    const std::int64_t n = x_.elements() / channels_;
-    const auto keep = static_cast<float>(parts_.batch_norm.decay),
-               take = static_cast<float>(1 - parts_.batch_norm.decay);
-    const float unbias = static_cast<float>(n) / static_cast<float>(std::max<std::int64_t>(n - 1, 1));
-    VectorMap<float> moving_mean = vector_of<float>(*context_.update_of(parts_.batch_norm_input + 2));
-    VectorMap<float> moving_variance = vector_of<float>(*context_.update_of(parts_.batch_norm_input + 3));
-    moving_mean = keep * moving_mean + take * mean;
-    moving_variance = keep * moving_variance + take * variance * unbias;
   }
 
   /// What the map makes of x: it is monotone in each channel, also as rounded.
@@ -182,7 +149,7 @@ class Forward {
         std::ranges::fill(mask, -1);
       }
     }
-    parallel_for(mask_blocks(work.n), kGrainBlocks, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(mask_blocks(work.n), kPointwiseGrain / kMaskBlock, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t block = begin; block < end; block += kPieceBlocks) {
         const std::int64_t last = std::min(end, block + kPieceBlocks);
         chain_forward(work, block, last);

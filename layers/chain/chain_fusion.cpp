@@ -35,7 +35,8 @@ class Builder {
   }
 
   void begin(Output x) { inputs_ = {x}; }
-  bool pays() const { return nodes_.size() > 1 || stage_ == Stage::kScaled || stage_ == Stage::kShifted; }
+  /// Ops that do as well alone need not be chains: BatchNorm and BiasAdd have these kernels themselves.
+  bool pays() const { return nodes_.size() > 1 || gains_alone_; }
 
   Fusion finish() {
     std::vector<Output> outputs = {const_cast<Node*>(nodes_.back())->output()};
@@ -87,6 +88,7 @@ class Builder {
     if (!vector || !is_vector_for(*vector, flow)) return false;
     if (reach(Stage::kScaled)) {
       parts_.scale_input = add_input(*vector);
+      gains_alone_ = true;
       return true;
     }
     if (stage_ != Stage::kScaled || parts_.second_scale_input >= 0) return false;
@@ -100,9 +102,9 @@ class Builder {
     // For the statistics alone BatchNorm itself does less.
     if (trained_scale || parts_.second_scale_input >= 0 || !scope_.is_read(node.output()) || !reach(Stage::kShifted))
       return false;
-    parts_.batch_norm = norm.attributes;
     const std::span<const Output> inputs = scope_.inputs(node);
-    parts_.batch_norm_input = static_cast<int>(inputs_.size());
+    parts_.norm = {
+        .attributes = norm.attributes, .input = static_cast<int>(inputs_.size()), .factor_input = parts_.scale_input};
     inputs_.insert(inputs_.end(), inputs.begin() + 1, inputs.end());
     norm_ = &node;
     return true;
@@ -121,7 +123,7 @@ class Builder {
   bool join(const chain_role::Sum&, const Node& node, Output flow) {
     const std::optional<Output> other = other_operand(node, flow);
     if (!other) return false;
-    if (is_vector_for(*other, flow)) return absorb_bias(*other);
+    if (is_vector_for(*other, flow)) return gains_alone_ = absorb_bias(*other);
     if (other->shape() != flow.shape() || gives_statistics() || !reach(Stage::kAdded)) return false;
     parts_.addend_input = add_input(*other);
     return true;
@@ -172,6 +174,7 @@ class Builder {
   const Node* norm_ = nullptr;
   const Node* quantizer_ = nullptr;
   Stage stage_ = Stage::kStart;
+  bool gains_alone_ = false;
 };
 
 /// The tensor that a chain beginning with this node would flow from: of two operands the one that is no vector.

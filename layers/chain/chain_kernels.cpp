@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "core/kernels/instruction_set.h"
+#include "core/parallel.h"
+#include "layers/chain/channel_sums.h"
 
 namespace miniqat::layers {
 namespace {
@@ -45,9 +48,35 @@ void unpack_bytes(const std::uint8_t* codes, std::int64_t n, float scale, float 
   loop(codes, n, scale, zero_point, y);
 }
 
-void chain_backward(const ChainBackward& work, float* sums, float* products, std::int64_t first, std::int64_t last) {
+void chain_forward(const ChainForward& work) {
+  parallel_for(mask_blocks(work.n), kPointwiseGrain / kMaskBlock,
+               [&](std::int64_t begin, std::int64_t end) { chain_forward(work, begin, end); });
+}
+
+ChainTotals chain_backward(const ChainBackward& work, std::int64_t channels, bool sums, bool products,
+                           ScratchScope& scope) {
   static const auto loops = MINIQAT_PICK(backward);
-  loops(work, sums, products, first, last);
+  const ChainTotals totals = {scope.filled<float>(channels, 0.0f), scope.filled<float>(channels, 0.0f)};
+  const std::int64_t blocks = mask_blocks(work.n);
+  const int parts = parallel_parts(blocks, kPointwiseGrain / kMaskBlock);
+  ScratchScope own;
+  std::optional<ChannelSums> of_sums, of_products;
+  if (sums) of_sums.emplace(own, channels, parts);
+  if (products) of_products.emplace(own, channels, parts);
+  const std::int64_t chunk = std::max<std::int64_t>(1, ChannelSums::kFlushRows * work.width / kMaskBlock);
+  parallel_shares(blocks, parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    ScratchScope of_part;
+    float* sum = sums ? of_part.filled<float>(work.width, 0.0f).data() : nullptr;
+    float* product = products ? of_part.filled<float>(work.width, 0.0f).data() : nullptr;
+    for (std::int64_t block = begin; block < end; block += chunk) {
+      loops(work, sum, product, block, std::min(end, block + chunk));
+      if (sums) of_sums->flush(part, sum);
+      if (products) of_products->flush(part, product);
+    }
+  });
+  if (sums) of_sums->store(totals.sums.data());
+  if (products) of_products->store(totals.products.data());
+  return totals;
 }
 
 }  // namespace miniqat::layers

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "core/kernels/scratch.h"
@@ -33,8 +34,8 @@ struct ChainMap {
   const float* scale = nullptr;
   const float* offset = nullptr;
   std::int64_t width = 16;
-  float low = 0;
-  float high = 0;
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
 
   /// v of one element, in the very arithmetic of the loops: what they make of the smallest and the largest x of a
   /// channel bounds, to the bit, what they make of all.
@@ -56,6 +57,8 @@ struct ChainForward {
 
 /// Blocks first..last of kMaskBlock elements.
 void chain_forward(const ChainForward& work, std::int64_t first, std::int64_t last);
+/// All blocks, shared between the threads.
+void chain_forward(const ChainForward& work);
 
 /// codes = y / scale + zero_point for numbers y = (code - zero_point) * scale on a grid, and back to the very same
 /// bits. NaN, and any y of a NaN scale, becomes some code (and NaN again by the scale).
@@ -63,7 +66,7 @@ void pack_bytes(const float* y, std::int64_t n, float scale, float zero_point, s
 void unpack_bytes(const std::uint8_t* codes, std::int64_t n, float scale, float zero_point, float* y);
 
 /// With g = d_y where the mask has a 1 (everywhere without mask), else 0:
-///   sums[j] += g and products[j] += g * (x - shift), by column j of the row (null: left out; products need sums);
+///   sums += g and products += g * (x - shift), by column of the row (where asked for; products need sums);
 ///   d_x = slope * g + curve * (x - shift) + constant; null vectors leave their term out, and slope then is 1;
 ///   d_addend = g.
 /// x is read only where products or curve are there. d_x may be d_y or x. d_y may be null, for 0, where all that is
@@ -82,7 +85,14 @@ struct ChainBackward {
   float* d_addend = nullptr;
 };
 
-/// Blocks first..last. `sums` and `products` have `width` elements each.
-void chain_backward(const ChainBackward& work, float* sums, float* products, std::int64_t first, std::int64_t last);
+/// Sums over the rows by channel, [channels] each; zeros where nobody asked for them.
+struct ChainTotals {
+  std::span<float> sums;
+  std::span<float> products;
+};
+
+/// All blocks, shared between the threads. The totals live in `scope`.
+ChainTotals chain_backward(const ChainBackward& work, std::int64_t channels, bool sums, bool products,
+                           ScratchScope& scope);
 
 }  // namespace miniqat::layers
