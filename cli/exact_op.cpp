@@ -129,9 +129,7 @@ ForwardContext ExactOp::context_of(Run& run) const {
   if (!run.updates.empty()) context.updates.resize(run.inputs.size());
   for (std::size_t k = 0; k < run.updates.size(); ++k) context.updates[settings_.updated[k]] = &run.updates[k];
   for (Tensor& state : run.state) context.state.push_back(&state);
-  context.training = settings_.training;
-  context.quantizing = settings_.quantizing;
-  context.frozen = settings_.frozen;
+  static_cast<Phase&>(context) = settings_.phase;
   context.random_key = settings_.random_key;
   return context;
 }
@@ -227,8 +225,7 @@ double ExactOp::terms_inside() const {
 /// inputs; the roundings of its terms stay.
 void ExactOp::add_statistics_rounding(Bounded& d_x, const Bounded& d_y) const {
   const auto& attributes = *op_.as<layers::BatchNorm>();
-  const bool of_batch = settings_.training && attributes.is_training && !settings_.frozen;
-  if (!of_batch || !d_x.value.defined() || !d_y.value.defined()) return;
+  if (!attributes.uses_batch(settings_.phase) || !d_x.value.defined() || !d_y.value.defined()) return;
   const std::int64_t channels = d_x.value.shape().channels(), elements = d_x.value.elements();
   const double *x = inputs_[0].value.data<double>(), *gamma = inputs_[1].value.data<double>();
   const double *mean = exact_.outputs[1].data<double>(), *variance = exact_.outputs[2].data<double>();

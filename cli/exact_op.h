@@ -35,9 +35,7 @@ struct Bounded {
 class ExactOp {
  public:
   struct Settings {
-    bool training = false;
-    bool quantizing = true;
-    bool frozen = false;
+    Phase phase = {};
     std::uint64_t random_key = 0;
     /// The inputs that forward updates.
     std::vector<int> updated = {};

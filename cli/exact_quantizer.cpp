@@ -83,7 +83,7 @@ void ExactOp::bound_quantizer() {
       updates_[k].error = magnitude_of(updates_[k].value, {});
       for (double& e : updates_[k].error.values<double>()) e = 4 * kRounding * e + range_error + kTiny;
     }
-  if (!settings_.quantizing) {
+  if (!attributes.quantizes(settings_.phase.quantization_step)) {
     outputs_[0].error = x.error;
     outputs_[0].disorder = x.disorder;
     return;
@@ -116,11 +116,11 @@ std::vector<Bounded> ExactOp::quantizer_backward(const std::vector<Bounded>& d_o
   const std::vector<Tensor> exact = backward(exact_, {d_y.value}, wanted);
   std::vector<Bounded> result(exact.size());
   for (std::size_t k = 0; k < exact.size(); ++k) result[k].value = exact[k];
-  if (!settings_.quantizing) {
+  const auto& attributes = *op_.as<quantize::FakeQuant>();
+  if (!attributes.quantizes(settings_.phase.quantization_step)) {
     if (wanted[0]) result[0].error = d_y.error;
     return result;
   }
-  const auto& attributes = *op_.as<quantize::FakeQuant>();
   const quantize::GridOptions options = attributes.grid_options();
   const bool observes = !exact_.updates.empty();
   const Tensor& min = observes ? exact_.updates[0] : inputs_[1].value;

@@ -60,10 +60,7 @@ void ExactStep::run_member(std::size_t m) {
   const ForwardContext& context = step_.context;
   std::vector<Bounded> inputs;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) inputs.push_back(input_of(m, i));
-  ExactOp::Settings settings = {.training = context.training,
-                                .quantizing = !quant_delay_of(node.op()) || context.quantizing,
-                                .frozen = context.frozen && freeze_delay_of(node.op()).has_value(),
-                                .random_key = context.random_key};
+  ExactOp::Settings settings = {.phase = context, .random_key = context.random_key};
   std::vector<int> update_places;
   if (!context.updates.empty())
     for (const int i : node.op().traits().updated_inputs) {

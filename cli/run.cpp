@@ -18,10 +18,10 @@
 #include "core/counted.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
-#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/parallel.h"
 #include "core/quote.h"
+#include "quantize/delays.h"
 #include "training/memory.h"
 #include "training/run_source.h"
 #include "training/threads_help.h"
@@ -115,8 +115,8 @@ NamedTensors run_once(Session& session, const RunRequest& request, const Feeds& 
 void require_step_counts(const Graph& graph, const RunArguments& arguments) {
   bool freezes = false;
   for (const Node* node : graph.nodes()) {
-    freezes = freezes || freeze_delay_of(node->op());
-    if (quant_delay_of(node->op()) || (freezes && arguments.train)) return;
+    freezes = freezes || quantize::freeze_delay_of(*node);
+    if (quantize::quant_delay_of(*node) || (freezes && arguments.train)) return;
   }
   refuse_ignored(
       concat("--step ", *arguments.step),

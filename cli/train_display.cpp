@@ -89,14 +89,14 @@ bool TrainDisplay::wants_to_stop() { return InterruptGuard::requested(); }
 
 /// At the first step and whenever a delay has passed, since another plan runs from then on.
 void TrainDisplay::describe_plan(std::int64_t step) {
-  const PassedDelays passed = task_->delays.passed(task_->session.quantization_step());
+  const quantize::PassedDelays passed = task_->delays.passed(task_->session.quantization_step());
   if (described_ == passed) return;
   described_ = passed;
   say(concat("plan from step ", step, ", ", phase_text(passed), ": ",
              training::memory_text(task_->session.plan_memory())));
 }
 
-std::string TrainDisplay::phase_text(const PassedDelays& passed) const {
+std::string TrainDisplay::phase_text(const quantize::PassedDelays& passed) const {
   if (task_->quantization.is_float()) return "float";
   const bool waits = passed.quantization == 0 && !task_->delays.quantization.empty();
   const char* quantizing = waits ? "ranges observed, not yet quantizing" : "quantizing";

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/progress_line.h"
-#include "core/engine/delays.h"
+#include "quantize/delays.h"
 #include "training/run_observer.h"
 
 namespace miniqat::cli {
@@ -29,14 +29,14 @@ class TrainDisplay : public training::RunObserver {
 
   void show_step(const training::StepReport& report);
   void describe_plan(std::int64_t step);
-  std::string phase_text(const PassedDelays& passed) const;
+  std::string phase_text(const quantize::PassedDelays& passed) const;
 
   const bool verbose_;
   const training::TrainingTask* task_ = nullptr;
   ProgressLine bar_{stdout};
   Clock::time_point drawn_{};
   /// Of the plan that was described last.
-  std::optional<PassedDelays> described_;
+  std::optional<quantize::PassedDelays> described_;
 };
 
 }  // namespace miniqat::cli

@@ -27,18 +27,14 @@ class BatchNormOp final : public OpOf<BatchNorm>,
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
-  std::optional<std::int64_t> freeze_delay() const override;
+  std::vector<std::int64_t> delays() const override;
+  bool updates(int, const Phase& phase) const override { return attributes_.uses_batch(phase); }
   std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
   std::optional<ChainRole> chain_role() const override { return chain_role::Normalization{attributes_}; }
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
   void reference_backward(const BackwardContext& context) const override;
-
- private:
-  bool uses_batch(const ForwardContext& context) const {
-    return context.training && attributes_.is_training && !context.frozen;
-  }
 };
 
 namespace {
@@ -92,6 +88,11 @@ void update_moving_statistics(const ForwardContext& context, std::int64_t rows, 
 
 }  // namespace
 
+bool BatchNormAttributes::uses_batch(const Phase& phase) const {
+  const bool frozen = freeze_delay >= 0 && phase.quantization_step >= freeze_delay;
+  return phase.training && is_training && !frozen;
+}
+
 void BatchNormAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("epsilon", epsilon);
   visitor.field("decay", decay);
@@ -127,7 +128,7 @@ OpTraits BatchNormOp::traits() const {
   traits.backward_in_place = true;
   traits.gradient_over_input = 0;
   traits.no_gradient = {3, 4};
-  if (attributes_.is_training) traits.updated_inputs = traits.freezing_inputs = {3, 4};
+  if (attributes_.is_training) traits.updated_inputs = {3, 4};
   traits.optional_outputs = {0, 1, 2};
   return traits;
 }
@@ -136,16 +137,15 @@ std::vector<TensorSpec> BatchNormOp::saved(std::span<const TensorSpec> inputs) c
   return {{Shape{2, inputs[0].shape.channels()}}};
 }
 
-std::optional<std::int64_t> BatchNormOp::freeze_delay() const {
+std::vector<std::int64_t> BatchNormOp::delays() const {
   const bool freezes = attributes_.is_training && attributes_.freeze_delay >= 0;
-  return freezes ? std::optional(attributes_.freeze_delay) : std::nullopt;
+  return freezes ? std::vector{attributes_.freeze_delay} : std::vector<std::int64_t>{};
 }
 
 /// Outputs 1 and 2 are copies of the moving statistics unless they come from the batch: whoever reads only these needs
 /// neither this op nor its x.
 std::vector<Shortcut> BatchNormOp::shortcuts(const Node& self, const Phase& phase) const {
-  const std::optional<std::int64_t> freeze = freeze_delay();
-  if (phase.training && attributes_.is_training && !(freeze && phase.quantization_step >= *freeze)) return {};
+  if (attributes_.uses_batch(phase)) return {};
   std::vector<Shortcut> shortcuts;
   for (const int i : {1, 2})
     for (const Use& use : self.uses(i)) shortcuts.push_back({use, self.input(i + 2)});
@@ -157,7 +157,7 @@ void BatchNormOp::forward(const ForwardContext& context) const {
   const auto [rows, channels] = Extents(x.shape());
   ScratchScope scope;
   ChannelMoments batch;
-  if (uses_batch(context)) {
+  if (attributes_.uses_batch(context)) {
     batch = {scope.take<float>(channels), scope.take<float>(channels)};
     column_moments(x.data<float>(), rows, channels, batch.mean.data(), batch.variance.data(), nullptr, nullptr);
   }
@@ -184,7 +184,7 @@ void BatchNormOp::reference_forward(const ForwardContext& context) const {
   with_float_type(x, [&]<class T>(T) {
     T* mean = context.output(1).data<T>();
     T* variance = context.output(2).data<T>();
-    if (uses_batch(context)) {
+    if (attributes_.uses_batch(context)) {
       reference::batch_statistics(rows, channels, x.data<T>(), mean, variance);
       update_moving_statistics<T>(context, rows, attributes_.decay);
     } else {
@@ -209,8 +209,8 @@ void BatchNormOp::reference_backward(const BackwardContext& context) const {
     if (context.d_inputs[1] != nullptr) std::ranges::copy(d_gamma, context.d_inputs[1]->data<T>());
     if (context.d_inputs[2] != nullptr) std::ranges::copy(d_beta, context.d_inputs[2]->data<T>());
     if (context.d_inputs[0] == nullptr) return;
-    const auto gradient =
-        input_gradient(context, uses_batch(*context.forward), rows, attributes_.epsilon, d_gamma.data(), d_beta.data());
+    const auto gradient = input_gradient(context, attributes_.uses_batch(*context.forward), rows, attributes_.epsilon,
+                                         d_gamma.data(), d_beta.data());
     reference::batch_norm_backward_input(rows, channels, x.data<T>(), mean, d_y.data<T>(), gradient.data(),
                                          context.d_inputs[0]->data<T>());
   });

@@ -5,6 +5,12 @@
 
 #include "core/graph/graph.h"
 
+namespace miniqat {
+
+struct Phase;
+
+}  // namespace miniqat
+
 namespace miniqat::layers {
 
 struct BatchNormAttributes {
@@ -20,6 +26,8 @@ struct BatchNormAttributes {
   /// when integers are made (quantize/fold/fold_pass.h). Changes nothing that this op computes.
   bool folds_late = false;
 
+  /// Whether the statistics of the batch normalise.
+  bool uses_batch(const Phase& phase) const;
   void visit(AttributeVisitor& visitor);
 };
 

@@ -34,7 +34,7 @@ class FakeQuantOp final : public OpOf<FakeQuant>,
   OpTraits traits() const override;
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
   std::vector<OpState> state() const override;
-  std::optional<std::int64_t> quant_delay() const override;
+  std::vector<std::int64_t> delays() const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
@@ -42,6 +42,7 @@ class FakeQuantOp final : public OpOf<FakeQuant>,
 
   /// As the last part of a chain, with one range for the tensor.
   std::optional<layers::ChainRole> chain_role() const override;
+  bool quantizes(const Phase& phase) const override { return attributes_.quantizes(phase.quantization_step); }
   bool observes_range() const override { return attributes_.observes_range(); }
   bool trains_range() const override { return attributes_.is_training && traits_of(attributes_.range).learned; }
   std::pair<float, float> gradients_of_range(const layers::ChainRange& range,
@@ -110,7 +111,8 @@ std::span<const Range<T>> ranges_used(const FakeQuantAttributes& attributes, con
 /// Counts the steps in which dampening acts.
 template <class T>
 void count_dampened(const FakeQuantAttributes& attributes, const ForwardContext& context) {
-  if (attributes.dampening > 0 && context.training && context.quantizing) ++*context.state.back()->template data<T>();
+  if (attributes.dampening > 0 && context.training && attributes.quantizes(context.quantization_step))
+    ++*context.state.back()->template data<T>();
 }
 
 /// The coefficient of a step that forward has counted.
@@ -224,8 +226,8 @@ std::vector<OpState> FakeQuantOp::state() const {
   return states;
 }
 
-std::optional<std::int64_t> FakeQuantOp::quant_delay() const {
-  return attributes_.is_training ? std::optional(attributes_.delay) : std::nullopt;
+std::vector<std::int64_t> FakeQuantOp::delays() const {
+  return attributes_.is_training ? std::vector{attributes_.delay} : std::vector<std::int64_t>{};
 }
 
 void FakeQuantOp::forward(const ForwardContext& context) const {
@@ -237,7 +239,7 @@ void FakeQuantOp::forward(const ForwardContext& context) const {
   const std::span<const Range<float>> ranges =
       observes(attributes_, context) ? learn(attributes_, context, observe(elements<float>(x), channels, scope))
                                      : ranges_in<float>(context.input(1), context.input(2), scope);
-  if (!context.quantizing) return copy_floats(x.data<float>(), y, x.elements());
+  if (!quantizes(context)) return copy_floats(x.data<float>(), y, x.elements());
   std::uint32_t* mask = nullptr;
   if (!context.saved.empty()) mask = reinterpret_cast<std::uint32_t*>(context.saved[0]->data<std::int32_t>());
   const ChannelGrids grids = channel_grids(grids_of(ranges, attributes_, scope), scope);
@@ -248,7 +250,7 @@ void FakeQuantOp::backward(const BackwardContext& context) const {
   const ForwardContext& forward = *context.forward;
   const Tensor& dy = *context.d_outputs[0];
   float* dx = data_or_null<float>(context.d_inputs[0]);
-  if (!forward.quantizing) {
+  if (!quantizes(forward)) {
     if (dx) copy_floats(dy.data<float>(), dx, dy.elements());
     return clear_range_gradients<float>(context);
   }
@@ -259,9 +261,9 @@ void FakeQuantOp::backward(const BackwardContext& context) const {
     return;
   }
   ScratchScope scope;
-  const std::span<const Range<float>> ranges = observes(attributes_, forward)
-                                                   ? ranges_in<float>(*forward.updates[0], *forward.updates[1], scope)
-                                                   : ranges_in<float>(forward.input(1), forward.input(2), scope);
+  const std::span<const Range<float>> ranges =
+      observes(attributes_, forward) ? ranges_in<float>(*forward.update_of(1), *forward.update_of(2), scope)
+                                     : ranges_in<float>(forward.input(1), forward.input(2), scope);
   const ChannelGrids grids = channel_grids(grids_of(ranges, attributes_, scope), scope);
   float* d_min = data_or_null<float>(context.d_inputs[1]);
   float* d_max = data_or_null<float>(context.d_inputs[2]);
@@ -281,7 +283,7 @@ void FakeQuantOp::reference_forward(const ForwardContext& context) const {
     const std::span<const Range<T>> ranges = observes(attributes_, context)
                                                  ? learn(attributes_, context, reference::observe(x, channels, scope))
                                                  : ranges_in<T>(context.input(1), context.input(2), scope);
-    if (!context.quantizing) {
+    if (!quantizes(context)) {
       std::ranges::copy(x, y);
       return;
     }
@@ -294,7 +296,7 @@ void FakeQuantOp::reference_backward(const BackwardContext& context) const {
   const Tensor& dy = *context.d_outputs[0];
   with_float_type(dy, [&]<class T>(T) {
     T* dx = data_or_null<T>(context.d_inputs[0]);
-    if (!forward.quantizing) {
+    if (!quantizes(forward)) {
       if (dx) std::ranges::copy(elements<T>(dy), dx);
       return clear_range_gradients<T>(context);
     }

@@ -39,6 +39,8 @@ struct FakeQuantAttributes {
   bool observes_range() const { return is_training && traits_of(range).observes; }
   /// The coefficient in the step that is the `step`-th to quantize, 1 the first.
   double dampening_in(std::int64_t step) const;
+  /// At that value of the quantization step counter.
+  bool quantizes(std::int64_t quantization_step) const { return !is_training || quantization_step >= delay; }
   GridOptions grid_options() const { return {static_cast<int>(bits), narrow_range, symmetric, power_of_two}; }
   void visit(AttributeVisitor& visitor);
 };

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
+#include "quantize/delays.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
@@ -69,7 +70,7 @@ Quantization quantization_of(const Graph& graph) {
     found.per_channel = found.per_channel || attributes.per_channel;
     found.power_of_two = attributes.power_of_two && (found.power_of_two || found.quantizers == 1);
     found.learned = found.learned || traits_of(attributes.range).learned;
-    const std::int64_t delay = quant_delay_of(node->op()).value_or(0);
+    const std::int64_t delay = quant_delay_of(*node).value_or(0);
     found.delay = found.quantizers == 1 ? delay : std::min(found.delay, delay);
   }
   found.symmetric_weights = weights.all();

@@ -8,6 +8,7 @@
 #include "core/kernels/finite.h"
 #include "datasets/loader.h"
 #include "layers/batch_norm.h"
+#include "quantize/delays.h"
 #include "quantize/fake_quant.h"
 
 namespace miniqat::training {
@@ -114,7 +115,7 @@ std::vector<Node*> updating_batch_norms(const Graph& graph, std::int64_t quantiz
   for (Node* node : graph.nodes()) {
     const auto* norm = node->as<layers::BatchNorm>();
     if (norm == nullptr || !norm->is_training) continue;
-    const std::optional<std::int64_t> freeze = freeze_delay_of(node->op());
+    const std::optional<std::int64_t> freeze = quantize::freeze_delay_of(*node);
     if (!freeze || quantization_step < *freeze) norms.push_back(node);
   }
   return norms;

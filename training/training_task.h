@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/engine/delays.h"
 #include "core/engine/optimizer.h"
 #include "core/engine/session.h"
 #include "datasets/dataset.h"
+#include "quantize/delays.h"
 #include "quantize/quantization.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/evaluator.h"
@@ -37,7 +37,7 @@ struct TrainingTask {
   TrainingEnds ends;
   quantize::RewriteReport report;
   quantize::Quantization quantization;
-  Delays delays;
+  quantize::Delays delays;
   Session session;
   Session test_session;
   std::int64_t steps_per_epoch;

@@ -31,9 +31,7 @@ class ForwardLayout {
     for (std::size_t k = 0; k < selected.outputs.size(); ++k)
       step.context.outputs.push_back(left_out(i, static_cast<int>(k)) ? nullptr
                                                                       : draft_.value(selected.outputs[k]).tensor);
-    step.context.training = draft_.request.training;
-    step.context.quantizing = selected.quantizing;
-    step.context.frozen = selected.frozen;
+    static_cast<Phase&>(step.context) = phase_of(draft_.request);
     stage_updates(i, step.context);
     if (bind(i)) return;
     place_outputs(i);
@@ -108,7 +106,7 @@ class ForwardLayout {
   void place_packed(int i, ForwardContext& context) {
     const PlannedValue& out = draft_.value(nodes_[i].outputs[0]);
     if (out.unpacked_buffer == PlannedValue::kNone) return;
-    const TensorSpec spec = *packed_output_of(*nodes_[i].op, nodes_[i].input_specs());
+    const TensorSpec spec = *packed_output_of(*nodes_[i].op, nodes_[i].input_specs(), phase_of(draft_.request));
     const int unpacked_in = draft_.buffers[out.unpacked_buffer].first;
     context.packed = draft_.add_loose(spec, i, unpacked_in);
     draft_.packed_by_step[unpacked_in].push_back(i);
@@ -121,7 +119,7 @@ class ForwardLayout {
         fail(describe(*node), " updates \"", name, "\", which another node updates already");
       return &plan_.staged.emplace_back(Plan::Staged{.variable = name, .tensor = Tensor(spec)}).tensor;
     };
-    const std::vector<int> updated = draft_.request.training ? nodes_[i].updated_inputs() : std::vector<int>();
+    const std::vector<int> updated = nodes_[i].updated_inputs(phase_of(draft_.request));
     if (!updated.empty()) context.updates.resize(nodes_[i].inputs.size());
     for (const int k : updated) {
       const Node* source = nodes_[i].inputs[k].node;

@@ -88,7 +88,6 @@ class Fuser final : public FusionScope {
                           .member_inputs = {},
                           .fused = std::move(fusion.op)};
     for (const Node* member : selected.members) selected.member_inputs.push_back(by_node_.at(member)->inputs);
-    set_phase(selected, request_);
     return selected;
   }
 

@@ -11,8 +11,7 @@ std::string plan_key(const Graph& graph, const PlanRequest& request) {
   // No node's name holds a comma, so that nothing here can be taken for a fetch.
   if (request.gradients_of) text += ",d " + request.gradients_of->name();
   for (const Output& target : request.gradient_targets) text += ",/ " + target.name();
-  const auto [quantization, freeze] = Delays(graph).passed(request.quantization_step);
-  return text + concat(",after ", quantization, " delays, ", freeze, " freezes");
+  return text + concat(",after ", Delays(graph).passed(request.quantization_step), " delays");
 }
 
 }  // namespace miniqat

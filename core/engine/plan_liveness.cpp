@@ -49,8 +49,8 @@ void choose_packing(PlanDraft& draft) {
   for (const SelectedNode& selected : draft.nodes) {
     PlannedValue& out = draft.value(selected.outputs[0]);
     const bool rests = out.first_backward_read != PlannedValue::kNone && out.last_read < draft.end();
-    if (!rests || !selected.quantizing || out.spec.bytes() < kWorthPacking || is_viewed(draft, selected.outputs[0]) ||
-        !packed_output_of(*selected.op, selected.input_specs()))
+    if (!rests || out.spec.bytes() < kWorthPacking || is_viewed(draft, selected.outputs[0]) ||
+        !packed_output_of(*selected.op, selected.input_specs(), phase_of(draft.request)))
       continue;
     out.unpacked_buffer = draft.new_buffer(out.spec.bytes(), out.first_backward_read, out.last_read);
     out.last_read = out.last_forward_read;

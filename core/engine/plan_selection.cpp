@@ -14,12 +14,10 @@
 namespace miniqat {
 namespace {
 
-bool has_passed(std::optional<std::int64_t> delay, std::int64_t step) { return delay && step >= *delay; }
-
 class Selector {
  public:
   Selector(const Graph& graph, const PlanRequest& request)
-      : request_(request), phase_{request.training, request.quantization_step}, order_(graph.topological_order()) {
+      : request_(request), phase_(phase_of(request)), order_(graph.topological_order()) {
     for (std::size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
     for (const Output& fetch : request.fetches) asked_for_.insert(fetch.node);
     if (request.gradients_of) asked_for_.insert(request.gradients_of->node);
@@ -33,7 +31,7 @@ class Selector {
         if (const auto* spares = as<TakesShortcuts>(node->op()); spares != nullptr && without_shortcuts.contains(node))
           for (const Shortcut& shortcut : spares->shortcuts(*node, phase_)) take(shortcut);
       for (const Node* node : without_shortcuts)
-        if (selected(*node).updates(request_)) roots.insert(node);
+        if (changes_variables(selected(*node))) roots.insert(node);
     }
     const std::unordered_set<const Node*> needed = above(roots);
     std::vector<SelectedNode> nodes;
@@ -83,8 +81,11 @@ class Selector {
                           .fused = {}};
     for (std::size_t k = 0; k < node.output_specs().size(); ++k)
       selected.outputs.push_back(node.output(static_cast<int>(k)));
-    set_phase(selected, request_);
     return selected;
+  }
+
+  bool changes_variables(const SelectedNode& selected) const {
+    return !selected.updated_inputs(phase_).empty() || (phase_.training && !state_of(*selected.op).empty());
   }
 
   const PlanRequest& request_;
@@ -119,18 +120,15 @@ std::vector<TensorSpec> SelectedNode::input_specs() const {
   return specs;
 }
 
-std::vector<int> SelectedNode::updated_inputs() const {
-  std::vector<int> updated;
-  for (const int k : traits.updated_inputs)
-    if (!frozen || std::ranges::find(traits.freezing_inputs, k) == traits.freezing_inputs.end()) updated.push_back(k);
+std::vector<int> SelectedNode::updated_inputs(const Phase& phase) const {
+  if (!phase.training) return {};
+  std::vector<int> updated = traits.updated_inputs;
+  if (const auto* changes = as<ChangesLater>(*op))
+    std::erase_if(updated, [&](int input) { return !changes->updates(input, phase); });
   return updated;
 }
 
-void set_phase(SelectedNode& selected, const PlanRequest& request) {
-  const std::optional<std::int64_t> delay = quant_delay_of(*selected.op);
-  selected.quantizing = !delay || has_passed(delay, request.quantization_step);
-  selected.frozen = request.training && has_passed(freeze_delay_of(*selected.op), request.quantization_step);
-}
+Phase phase_of(const PlanRequest& request) { return {request.training, request.quantization_step}; }
 
 std::vector<SelectedNode> select_nodes(const Graph& graph, const PlanRequest& request) {
   check_request(graph, request);

@@ -19,8 +19,6 @@ struct SelectedNode {
   /// What it takes: the node's own inputs, or what a shortcut puts in their place.
   std::vector<Output> inputs;
   std::vector<Output> outputs;
-  bool quantizing = true;
-  bool frozen = false;
   /// All nodes that run here, producers first: more than one where they are fused.
   std::vector<const Node*> members;
   /// What each of them takes.
@@ -29,17 +27,11 @@ struct SelectedNode {
   std::shared_ptr<const Op> fused;
 
   std::vector<TensorSpec> input_specs() const;
-
-  /// The inputs that a training run updates through this node.
-  std::vector<int> updated_inputs() const;
-  /// Whether a run of the request changes variables through this node.
-  bool updates(const PlanRequest& request) const {
-    return request.training && !(updated_inputs().empty() && (frozen || state_of(*op).empty()));
-  }
+  /// The inputs that a run in this phase updates through this node.
+  std::vector<int> updated_inputs(const Phase& phase) const;
 };
 
-/// Sets quantizing and frozen by what the op's delays say.
-void set_phase(SelectedNode& selected, const PlanRequest& request);
+Phase phase_of(const PlanRequest& request);
 
 /// The nodes that the request's fetches and gradient need, producers first. On the fast backend shortcuts are taken,
 /// which spares the nodes that then nobody needs (a node that updates variables runs all the same), and ops are fused.

@@ -93,7 +93,6 @@ void Session::refresh() {
   const FlushDenormals flushed;
   names_.clear();
   trainable_.clear();
-  counts_steps_ = false;
   const auto ensure = [this](const std::string& name, const Shape& shape, const Initializer& initializer) {
     names_.push_back(name);
     const auto found = values_.find(name);
@@ -109,7 +108,6 @@ void Session::refresh() {
     }
     for (const OpState& state : state_of(node->op()))
       ensure(state_name(*node, state), state.shape, Initializer::constant(state.initial));
-    counts_steps_ = counts_steps_ || quant_delay_of(node->op()) || freeze_delay_of(node->op());
   }
   delays_ = Delays(graph_);
   plans_.clear();
@@ -123,7 +121,7 @@ PlanRequest Session::plan_request(const RunRequest& request) const {
           .gradients_of = request.gradients_of,
           .gradient_targets = request.gradient_targets,
           .training = request.training,
-          .quantization_step = quantization_step_ + (request.training && counts_steps_ ? 1 : 0),
+          .quantization_step = quantization_step_ + (request.training && counts_steps() ? 1 : 0),
           .backend = options_.backend,
           .precision = options_.precision};
 }
@@ -204,7 +202,7 @@ void Session::commit(const Plan& plan) {
   const ProfileScope timed(profile_, kOther, "updated variables", "(copy)");
   for (const Plan::Staged& staged : plan.staged) staged.value->assign(staged.tensor);
   ++step_;
-  if (counts_steps_) ++quantization_step_;
+  if (counts_steps()) ++quantization_step_;
 }
 
 RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
@@ -248,13 +246,14 @@ float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& 
 
 /// Looked up in the first step of a phase, then found again without an allocation.
 TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
-  const PassedDelays passed = delays_.passed(quantization_step_ + (counts_steps_ ? 1 : 0));
+  const std::int64_t passed = delays_.passed(quantization_step_ + (counts_steps() ? 1 : 0));
   const std::span<const std::string_view> slot_names = optimizer.slot_names();
   const Optimizer* multiplicative = optimizer.multiplicative();
   const std::span<const std::string_view> multiplicative_slot_names =
       multiplicative == nullptr ? std::span<const std::string_view>() : multiplicative->slot_names();
   for (TrainingPlan& training : training_plans_)
-    if (training.loss == loss && training.passed == passed && std::ranges::equal(training.slot_names, slot_names) &&
+    if (training.loss == loss && training.delays_passed == passed &&
+        std::ranges::equal(training.slot_names, slot_names) &&
         std::ranges::equal(training.multiplicative_slot_names, multiplicative_slot_names)) {
       last_plan_ = training.plan;
       return training;
@@ -262,7 +261,7 @@ TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
   const PlanRequest request =
       plan_request({.fetches = {loss}, .gradients_of = loss, .gradient_targets = trainable_, .training = true});
   TrainingPlan training{.loss = loss,
-                        .passed = passed,
+                        .delays_passed = passed,
                         .plan = &plan_for(request),
                         .slot_names = slot_names,
                         .multiplicative_slot_names = multiplicative_slot_names,

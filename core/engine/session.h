@@ -82,8 +82,7 @@ class Session {
 
   /// Completed training steps.
   std::int64_t step() const { return step_; }
-  /// Completed training steps since the graph first had a quantizer (or a batch norm that freezes): what quant_delay
-  /// and freeze_bn_delay are compared with.
+  /// Completed training steps since the graph first had an op with a delay: a quantizer, or a batch norm that freezes.
   std::int64_t quantization_step() const { return quantization_step_; }
   void set_quantization_step(std::int64_t step) { quantization_step_ = step; }
 
@@ -140,6 +139,8 @@ class Session {
   std::string first_non_finite(Output loss, const Feeds& feeds);
   void require_finite_updates(const TrainingPlan& training, double loss) const;
   Tensor& slot(std::string_view kind, const std::string& variable);
+  /// Whether some op waits for a quantization step.
+  bool counts_steps() const { return !delays_.empty(); }
 
   Graph& graph_;
   SessionOptions options_;
@@ -160,8 +161,6 @@ class Session {
   std::vector<std::string> names_;
   std::vector<Output> trainable_;
   Delays delays_;
-  /// Some op waits for a quantization step.
-  bool counts_steps_ = false;
 };
 
 }  // namespace miniqat

@@ -21,7 +21,8 @@ struct TrainingPlan {
   };
 
   Output loss;
-  PassedDelays passed;
+  /// Delays::passed.
+  std::int64_t delays_passed = 0;
   Plan* plan = nullptr;
   /// Optimizer::slot_names of the optimizer that the updates are for, and of its multiplicative().
   std::span<const std::string_view> slot_names;

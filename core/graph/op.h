@@ -15,11 +15,12 @@ namespace miniqat {
 
 class Node;
 
-/// What a plan is compiled for, as far as ops care.
+/// Where a run stands, as far as ops care.
 struct Phase {
-  /// Of a training step (or of one that acts like it).
+  /// In a training step, or a run that acts like one: batch statistics are used, observers observe, dropout drops.
   bool training = false;
-  /// The value of the quantization step counter.
+  /// A counter of training steps (Session::quantization_step), for ops to compare with the delays that they state
+  /// (ChangesLater): a plan is compiled for one value of it and serves for all values up to the next delay.
   std::int64_t quantization_step = 0;
 };
 
@@ -41,15 +42,13 @@ struct OpTraits {
   std::vector<int> no_gradient = {};
   /// Inputs that must come straight from a Variable and that forward updates while training (moving statistics).
   std::vector<int> updated_inputs = {};
-  /// Those of the updated inputs that stay as they are once ForwardContext::frozen holds.
-  std::vector<int> freezing_inputs = {};
   /// Outputs that the fast forward leaves out when nobody reads them: their tensors are then null.
   std::vector<int> optional_outputs = {};
 };
 
 /// What forward sees. Tensors belong to the plan, or for variables and feeds to the session, and must not outlive the
 /// call. Pointers are never null unless a member says so.
-struct ForwardContext {
+struct ForwardContext : Phase {
   std::vector<const Tensor*> inputs;
   /// Null for OpTraits::optional_outputs that nobody reads (fast backend only).
   std::vector<Tensor*> outputs;
@@ -62,12 +61,6 @@ struct ForwardContext {
   /// By position in KeepsState::state: staged in the same way, but present in every run (not committed unless
   /// training).
   std::vector<Tensor*> state;
-  /// A training step: batch statistics are used, observers observe, dropout drops.
-  bool training = false;
-  /// False before this op's quant_delay has passed.
-  bool quantizing = true;
-  /// True in a training step once this op's freeze_delay has passed.
-  bool frozen = false;
   /// Differs by session seed, node name and step; the same in forward and backward of one step.
   std::uint64_t random_key = 0;
 

@@ -36,13 +36,13 @@ class KeepsState {
   ~KeepsState() = default;
 };
 
-/// It does something else after so many quantization steps. None: never.
+/// It does something else from some value of Phase::quantization_step on.
 class ChangesLater {
  public:
-  /// The quantization step from which on ForwardContext::quantizing holds.
-  virtual std::optional<std::int64_t> quant_delay() const { return std::nullopt; }
-  /// The one from which on ForwardContext::frozen holds in training.
-  virtual std::optional<std::int64_t> freeze_delay() const { return std::nullopt; }
+  /// These values, in any order.
+  virtual std::vector<std::int64_t> delays() const = 0;
+  /// Whether a training run in this phase updates this one of OpTraits::updated_inputs.
+  virtual bool updates(int /*input*/, const Phase& /*phase*/) const { return true; }
 
  protected:
   ~ChangesLater() = default;
@@ -52,8 +52,8 @@ class ChangesLater {
 /// output's memory for other things until backward reads it.
 class PacksOutput {
  public:
-  /// What the small form takes; none where there is none.
-  virtual std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs) const = 0;
+  /// What the small form takes; none where there is none in this phase.
+  virtual std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const = 0;
   /// Writes output 0 again, from what forward left in ForwardContext::packed. Inputs may hold anything by now.
   virtual void unpack(const ForwardContext& context) const = 0;
 

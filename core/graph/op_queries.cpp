@@ -17,19 +17,14 @@ std::vector<OpState> state_of(const Op& op) {
 
 std::string state_name(const Node& node, const OpState& state) { return node.name() + "/" + state.name; }
 
-std::optional<std::int64_t> quant_delay_of(const Op& op) {
+std::vector<std::int64_t> delays_of(const Op& op) {
   const auto* changes = as<ChangesLater>(op);
-  return changes != nullptr ? changes->quant_delay() : std::nullopt;
+  return changes != nullptr ? changes->delays() : std::vector<std::int64_t>{};
 }
 
-std::optional<std::int64_t> freeze_delay_of(const Op& op) {
-  const auto* changes = as<ChangesLater>(op);
-  return changes != nullptr ? changes->freeze_delay() : std::nullopt;
-}
-
-std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs) {
+std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs, const Phase& phase) {
   const auto* packs = as<PacksOutput>(op);
-  return packs != nullptr ? packs->packed_output(inputs) : std::nullopt;
+  return packs != nullptr ? packs->packed_output(inputs, phase) : std::nullopt;
 }
 
 std::int64_t multiply_adds_of(const Op& op, std::span<const TensorSpec> inputs) {

@@ -14,6 +14,7 @@ namespace miniqat {
 
 class Node;
 class Op;
+struct Phase;
 
 /// A value of its own that an op keeps from step to step, float32, stored by the session as variable "<node>/<name>".
 struct OpState {
@@ -26,9 +27,8 @@ std::vector<TensorSpec> saved_by(const Op& op, std::span<const TensorSpec> input
 std::vector<OpState> state_of(const Op& op);
 /// "<node>/<state>", the name under which an op's own state is stored.
 std::string state_name(const Node& node, const OpState& state);
-std::optional<std::int64_t> quant_delay_of(const Op& op);
-std::optional<std::int64_t> freeze_delay_of(const Op& op);
-std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs);
+std::vector<std::int64_t> delays_of(const Op& op);
+std::optional<TensorSpec> packed_output_of(const Op& op, std::span<const TensorSpec> inputs, const Phase& phase);
 /// 0 for everything but layers.
 std::int64_t multiply_adds_of(const Op& op, std::span<const TensorSpec> inputs);
 /// OpTraits::no_gradient.

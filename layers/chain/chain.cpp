@@ -36,7 +36,7 @@ OpTraits Chain::traits() const {
     const int at = parts_.norm->input;
     traits.backward_inputs.push_back(at);
     traits.no_gradient = {at + 2, at + 3};
-    if (parts_.norm->attributes.is_training) traits.updated_inputs = traits.freezing_inputs = {at + 2, at + 3};
+    if (parts_.norm->attributes.is_training) traits.updated_inputs = {at + 2, at + 3};
     traits.optional_outputs = {1, 2};
   }
   if (parts_.quantizer != nullptr)
@@ -67,8 +67,8 @@ std::vector<OpState> Chain::state() const {
 }
 
 /// The bytes, and then scale and zero point.
-std::optional<TensorSpec> Chain::packed_output(std::span<const TensorSpec> inputs) const {
-  if (parts_.quantizer == nullptr || !parts_.quantizer->fits_bytes()) return std::nullopt;
+std::optional<TensorSpec> Chain::packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const {
+  if (!parts_.quantizes(phase) || !parts_.quantizer->fits_bytes()) return std::nullopt;
   return TensorSpec{Shape{infer(inputs)[0].shape.elements() + static_cast<std::int64_t>(sizeof(PackedGrid))},
                     DType::kUInt8};
 }
@@ -83,12 +83,9 @@ void Chain::unpack(const ForwardContext& context) const {
   });
 }
 
-std::optional<std::int64_t> Chain::quant_delay() const {
-  return parts_.quantizer != nullptr ? quant_delay_of(*parts_.quantizer_op) : std::nullopt;
-}
-
-std::optional<std::int64_t> Chain::freeze_delay() const {
-  return parts_.normalises() ? freeze_delay_of(*BatchNorm::make(parts_.norm->attributes)) : std::nullopt;
+bool Chain::updates(int input, const Phase& phase) const {
+  const bool of_norm = parts_.normalises() && (input == parts_.norm->input + 2 || input == parts_.norm->input + 3);
+  return !of_norm || parts_.norm->attributes.uses_batch(phase);
 }
 
 }  // namespace miniqat::layers

@@ -33,12 +33,15 @@ struct ChainParts {
   int range_input = -1;
   std::shared_ptr<const Op> quantizer_op = nullptr;
   const ChainQuantizer* quantizer = nullptr;
+  /// Of all parts.
+  std::vector<std::int64_t> delays = {};
   /// Max pooling with windows that neither overlap nor leave x.
   std::optional<PoolAttributes> pool = std::nullopt;
 
   bool normalises() const { return norm.has_value(); }
   bool has_vectors() const { return scale_input >= 0 || normalises() || bias_input >= 0; }
   bool observes_range() const { return quantizer != nullptr && quantizer->observes_range(); }
+  bool quantizes(const Phase& phase) const { return quantizer != nullptr && quantizer->quantizes(phase); }
   bool trains_range() const { return quantizer != nullptr && quantizer->trains_range(); }
   /// Whether backward reads x.
   bool needs_input() const { return scale_input >= 0 || normalises(); }
@@ -82,9 +85,9 @@ class Chain final : public FusedOp,
   OpTraits traits() const override;
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
   std::vector<OpState> state() const override;
-  std::optional<std::int64_t> quant_delay() const override;
-  std::optional<std::int64_t> freeze_delay() const override;
-  std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs) const override;
+  std::vector<std::int64_t> delays() const override { return parts_.delays; }
+  bool updates(int input, const Phase& phase) const override;
+  std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const override;
   void unpack(const ForwardContext& context) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;

@@ -31,7 +31,7 @@ class Backward {
              .width = width_,
              .d_x = gradient(0),
              .d_addend = parts_.addend_input < 0 ? nullptr : gradient(parts_.addend_input)};
-    if (parts_.clamps || (parts_.quantizer != nullptr && forward_.quantizing))
+    if (parts_.clamps || parts_.quantizes(forward_))
       work_.mask = reinterpret_cast<const std::uint32_t*>(forward_.saved[0]->data<std::int32_t>());
     if (parts_.normalises())
       normalisation_backward(*parts_.norm, context_, work_, scope_);
@@ -67,7 +67,7 @@ class Backward {
     const int at = parts_.range_input;
     float* const ends[] = {gradient(at), gradient(at + 1)};
     std::pair<float, float> gradients = {0, 0};
-    if (forward_.quantizing && d_y_ != nullptr) {
+    if (parts_.quantizes(forward_) && d_y_ != nullptr) {
       const auto* codes = reinterpret_cast<const std::int16_t*>(forward_.saved[1]->data<std::uint8_t>());
       const ChainRange range = {.min = *forward_.input(at).data<float>(), .max = *forward_.input(at + 1).data<float>()};
       gradients =

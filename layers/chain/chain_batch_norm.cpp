@@ -53,10 +53,6 @@ void update_moving(const ChainNorm& norm, const ForwardContext& context, const V
 
 }  // namespace
 
-bool ChainNorm::uses_batch(const ForwardContext& context) const {
-  return attributes.is_training && context.training && !context.frozen;
-}
-
 /// mean(z) = factor * mean(x), variance(z) = factor^2 * variance(x), and
 /// gamma * (z - mean(z)) / sigma(z) + beta = (x - mean(x)) * (gamma * factor / sigma(z)) + beta.
 ChainMap normalisation(const ChainNorm& norm, const ForwardContext& context, const ChannelMoments& batch,
@@ -97,7 +93,8 @@ void normalisation_backward(const ChainNorm& norm, const BackwardContext& contex
   work.shift = v.row(shift);
   work.slope = v.row(gamma * (f * inverse_sigma));
   Tensor *const d_gamma_out = context.d_inputs[norm.input], *const d_beta_out = context.d_inputs[norm.input + 1];
-  const bool from_batch = norm.uses_batch(forward), parameters = d_gamma_out != nullptr || d_beta_out != nullptr;
+  const bool from_batch = norm.attributes.uses_batch(forward),
+             parameters = d_gamma_out != nullptr || d_beta_out != nullptr;
   const bool y_has_gradient = work.d_y != nullptr;
   ChainTotals totals = {scope.filled<float>(channels, 0.0f), scope.filled<float>(channels, 0.0f)};
   if (!from_batch) {

@@ -25,9 +25,6 @@ struct ChainNorm {
   int input = 1;
   /// [c]; -1 for z = x.
   int factor_input = -1;
-
-  /// Whether the statistics of the batch normalise.
-  bool uses_batch(const ForwardContext& context) const;
 };
 
 /// Of x by channel, [c] each: column_moments.
@@ -36,9 +33,9 @@ struct ChannelMoments {
   std::span<float> variance;
 };
 
-/// y as a map of x, with the moments of x if uses_batch (else `batch` is empty). Writes the statistics where somebody
-/// reads them, the moving ones where the run updates them, and what backward needs, shift and 1 / sigma, into the last
-/// of ForwardContext::saved, [2, c]. The map's vectors live in `scope`.
+/// y as a map of x, with the moments of x if the batch normalises (else `batch` is empty). Writes the statistics where
+/// somebody reads them, the moving ones where the run updates them, and what backward needs, shift and 1 / sigma, into
+/// the last of ForwardContext::saved, [2, c]. The map's vectors live in `scope`.
 ChainMap normalisation(const ChainNorm& norm, const ForwardContext& context, const ChannelMoments& batch,
                        ScratchScope& scope);
 

@@ -25,9 +25,9 @@ class Forward {
         context_(context),
         x_(context.input(0)),
         channels_(parts.has_vectors() ? x_.shape().channels() : 1),
-        from_batch_(parts.normalises() && parts.norm->uses_batch(context)),
+        from_batch_(parts.normalises() && parts.norm->attributes.uses_batch(context)),
         observes_(parts.observes_range() && context.training),
-        quantizes_(parts.quantizer != nullptr && context.quantizing) {}
+        quantizes_(parts.quantizes(context)) {}
 
   void run() {
     if (x_.elements() == 0) return;

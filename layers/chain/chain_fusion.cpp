@@ -30,6 +30,7 @@ class Builder {
   bool take(const Node& node, Output flow) {
     if (!absorb(node, flow)) return false;
     nodes_.push_back(&node);
+    for (const std::int64_t delay : delays_of(node.op())) parts_.delays.push_back(delay);
     type_ += (type_.empty() ? "" : "+") + std::string(node.type());
     return true;
   }

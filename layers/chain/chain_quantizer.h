@@ -5,6 +5,12 @@
 
 #include "layers/chain/chain_rounding.h"
 
+namespace miniqat {
+
+struct Phase;
+
+}  // namespace miniqat
+
 namespace miniqat::layers {
 
 /// What a tensor says about the range of a quantizer that observes it.
@@ -45,6 +51,8 @@ class ChainQuantizer {
 
   /// A training run takes the range from x and stages it: min and max are updated inputs and have no gradient.
   virtual bool observes_range() const = 0;
+  /// Whether it rounds; where it does not, y is x.
+  virtual bool quantizes(const Phase& phase) const = 0;
   /// Min and max are trained: backward asks for their gradients.
   virtual bool trains_range() const = 0;
   /// d_min and d_max.

@@ -30,7 +30,7 @@ class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>, public Cha
   using OpOf::OpOf;
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
-  std::optional<std::int64_t> freeze_delay() const override;
+  std::vector<std::int64_t> delays() const override;
   /// In a folded layer (see folded_layer.h) two of the three phases need only one of its two convolutions:
   /// - while the weights' quantizer is off, the BatchNorm's own output is what add_fold computes;
   /// - where the moving statistics normalise, recip is 1 and offset 0: the layer's output needs no correction (and
@@ -180,6 +180,10 @@ void BatchNormFoldOp::reference_backward(const BackwardContext& context) const {
   });
 }
 
+bool BatchNormCorrectionAttributes::is_frozen(const Phase& phase) const {
+  return phase.training && freeze_delay >= 0 && phase.quantization_step >= freeze_delay;
+}
+
 void BatchNormCorrectionAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("epsilon", epsilon);
   visitor.field("freeze_delay", freeze_delay);
@@ -203,8 +207,8 @@ OpTraits BatchNormCorrectionOp::traits() const {
   return traits;
 }
 
-std::optional<std::int64_t> BatchNormCorrectionOp::freeze_delay() const {
-  return attributes_.freeze_delay < 0 ? std::nullopt : std::optional(attributes_.freeze_delay);
+std::vector<std::int64_t> BatchNormCorrectionOp::delays() const {
+  return attributes_.freeze_delay < 0 ? std::vector<std::int64_t>{} : std::vector{attributes_.freeze_delay};
 }
 
 std::vector<Shortcut> BatchNormCorrectionOp::shortcuts(const Node& self, const Phase& phase) const {
@@ -214,8 +218,7 @@ std::vector<Shortcut> BatchNormCorrectionOp::shortcuts(const Node& self, const P
   const auto replace = [&](const Node& node, Output taken) {
     for (const Use& use : node.uses()) shortcuts.push_back({use, taken});
   };
-  const bool frozen = attributes_.freeze_delay >= 0 && phase.quantization_step >= attributes_.freeze_delay;
-  if (!phase.training || frozen)
+  if (!phase.training || attributes_.is_frozen(phase))
     replace(*folded->correction_add, folded->layer_output);
   else if (!quantizes_weights(*folded, phase.quantization_step))
     replace(*folded->add_fold, folded->batch_norm->output());
@@ -229,7 +232,7 @@ void BatchNormCorrectionOp::forward(const ForwardContext& context) const {
   const auto sigma_b = sigma(input(context, 2), attributes_.epsilon);
   const auto sigma_m = sigma(input(context, 4), attributes_.epsilon);
   store(context.outputs[0], sigma_b / sigma_m);
-  if (context.frozen) {
+  if (attributes_.is_frozen(context)) {
     store(context.outputs[1], Eigen::ArrayXf::Ones(gamma.size()));
     store(context.outputs[2], gamma * (mean / sigma_b - moving_mean / sigma_m));
   } else {
@@ -247,7 +250,7 @@ void BatchNormCorrectionOp::backward(const BackwardContext& context) const {
   const auto d_scale = gradient(context, 0, scope), d_recip = gradient(context, 1, scope),
              d_offset = gradient(context, 2, scope);
   // d_variance = d_sigma_b / (2 sigma_b).
-  if (forward.frozen) {
+  if (attributes_.is_frozen(forward)) {
     store(context.d_inputs[0], d_offset * (mean / sigma_b - moving_mean / sigma_m));
     store(context.d_inputs[1], d_offset * gamma / sigma_b);
     store(context.d_inputs[2], (d_scale / sigma_m - d_offset * gamma * mean / (sigma_b * sigma_b)) / (2 * sigma_b));
@@ -262,8 +265,8 @@ void BatchNormCorrectionOp::reference_forward(const ForwardContext& context) con
   with_float_type(context.input(0), [&]<class T>(T) {
     const auto at = [&](int i, std::int64_t c) { return value_at<T>(context.input(i), c); };
     for (std::int64_t c = 0; c < context.input(0).elements(); ++c) {
-      const auto corrected =
-          reference::correct(at(0, c), at(1, c), at(2, c), at(3, c), at(4, c), attributes_.epsilon, context.frozen);
+      const auto corrected = reference::correct(at(0, c), at(1, c), at(2, c), at(3, c), at(4, c), attributes_.epsilon,
+                                                attributes_.is_frozen(context));
       put(context.outputs[0], c, corrected.scale);
       put(context.outputs[1], c, corrected.recip);
       put(context.outputs[2], c, corrected.offset);
@@ -280,7 +283,7 @@ void BatchNormCorrectionOp::reference_backward(const BackwardContext& context) c
                                                        gradient_at<T>(context.d_outputs[1], c),
                                                        gradient_at<T>(context.d_outputs[2], c)};
       const auto d = reference::correct_backward(at(0, c), at(1, c), at(2, c), at(3, c), at(4, c), attributes_.epsilon,
-                                                 forward.frozen, arriving);
+                                                 attributes_.is_frozen(forward), arriving);
       put(context.d_inputs[0], c, d.d_gamma);
       put(context.d_inputs[1], c, d.d_mean);
       put(context.d_inputs[2], c, d.d_variance);

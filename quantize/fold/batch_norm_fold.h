@@ -9,6 +9,12 @@
 // derived in docs/rewrite.md. Throughout, sigma = sqrt(variance + epsilon); "batch" is what the BatchNorm node hands
 // out as the statistics that normalise, in training those of the batch and otherwise the moving ones.
 
+namespace miniqat {
+
+struct Phase;
+
+}  // namespace miniqat
+
 namespace miniqat::quantize {
 
 struct BatchNormFoldAttributes {
@@ -31,6 +37,7 @@ struct BatchNormCorrectionAttributes {
   /// The quantization step from which on the moving statistics normalise; -1 for never. As of the BatchNorm node.
   std::int64_t freeze_delay = -1;
 
+  bool is_frozen(const Phase& phase) const;
   void visit(AttributeVisitor& visitor);
 };
 

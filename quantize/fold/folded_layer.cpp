@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/graph/op_queries.h"
 #include "layers/layers.h"
+#include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
@@ -103,9 +103,8 @@ std::optional<FoldedLayer> find_folded_layer(const Node& correction) {
 bool quantizes_weights(const FoldedLayer& folded, std::int64_t quantization_step) {
   Output tensor = folded.layer->input(1);
   for (; is_one_of(tensor.node->type(), kQuantizerOrIdentity); tensor = tensor.node->input(0)) {
-    if (!is_quantizer(*tensor.node)) continue;
-    const std::optional<std::int64_t> delay = quant_delay_of(tensor.node->op());
-    if (!delay || quantization_step >= *delay) return true;
+    const auto* quantizer = tensor.node->as<FakeQuant>();
+    if (quantizer != nullptr && quantizer->quantizes(quantization_step)) return true;
   }
   return false;
 }

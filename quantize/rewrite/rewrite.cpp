@@ -10,6 +10,7 @@
 #include "core/graph/op_queries.h"
 #include "core/quote.h"
 #include "layers/batch_norm.h"
+#include "quantize/delays.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/fold_pass.h"
 #include "quantize/fold/folded_layer.h"
@@ -71,7 +72,7 @@ std::vector<std::string> remarks_on(const Graph& graph, const LayerSearch& layer
   const auto nodes = graph.nodes();
   if (options.freeze_bn_delay) {
     const bool freezes =
-        std::ranges::any_of(nodes, [](const Node* node) { return freeze_delay_of(node->op()).has_value(); });
+        std::ranges::any_of(nodes, [](const Node* node) { return freeze_delay_of(*node).has_value(); });
     const bool trains = std::ranges::any_of(nodes, [](const Node* node) {
       const auto* norm = node->as<layers::BatchNorm>();
       return norm && norm->is_training;

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "layers/batch_norm.h"
+#include "quantize/delays.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
@@ -146,7 +147,7 @@ class QuantizerComparison {
   }
 
   void compare_delay(const Node& quantizer) {
-    const std::optional<std::int64_t> own = quant_delay_of(quantizer.op());
+    const std::optional<std::int64_t> own = quant_delay_of(quantizer);
     if (is_training_ && own && *own != options_.quant_delay)
       add(quantizer, false, "quant_delay", concat("a delay of ", *own), concat(options_.quant_delay));
   }

@@ -22,7 +22,7 @@ class ObserverOp final : public Op, public KeepsState, public ChangesLater {
   std::string_view type() const override { return "Observer"; }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override { return {inputs[0]}; }
   std::vector<OpState> state() const override { return {{"calls", Shape{}, 0}}; }
-  std::optional<std::int64_t> quant_delay() const override { return attributes_.delay; }
+  std::vector<std::int64_t> delays() const override { return {attributes_.delay}; }
 
   OpTraits traits() const override {
     OpTraits traits;
@@ -33,7 +33,7 @@ class ObserverOp final : public Op, public KeepsState, public ChangesLater {
 
   void forward(const ForwardContext& context) const override {
     const auto x = context.input(0).values<float>();
-    const float sign = context.quantizing ? -1 : 1;
+    const float sign = negates(context) ? -1 : 1;
     std::ranges::transform(x, context.output(0).data<float>(), [=](float value) { return sign * value; });
     if (!context.training) return;
     *context.update_of(1)->data<float>() += std::accumulate(x.begin(), x.end(), 0.0f);
@@ -41,7 +41,7 @@ class ObserverOp final : public Op, public KeepsState, public ChangesLater {
   }
 
   void backward(const BackwardContext& context) const override {
-    const float sign = context.forward->quantizing ? -1 : 1;
+    const float sign = negates(*context.forward) ? -1 : 1;
     if (Tensor* d_x = context.d_inputs[0])
       std::ranges::transform(context.d_outputs[0]->values<float>(), d_x->data<float>(),
                              [=](float value) { return sign * value; });
@@ -51,6 +51,8 @@ class ObserverOp final : public Op, public KeepsState, public ChangesLater {
   void reference_backward(const BackwardContext& context) const override { backward(context); }
 
  private:
+  bool negates(const Phase& phase) const { return phase.quantization_step >= attributes_.delay; }
+
   ObserverAttributes attributes_;
 };
 

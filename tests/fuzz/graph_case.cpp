@@ -14,6 +14,7 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "layers/layers.h"
+#include "quantize/delays.h"
 
 namespace miniqat::fuzz {
 namespace {
@@ -239,7 +240,7 @@ std::string save(const GraphCase& test, const std::filesystem::path& directory, 
   const std::string stem = (directory / name).string();
   const auto nodes = graph.nodes();
   const bool counts_steps = std::ranges::any_of(nodes, [&](const Node* node) {
-    return quant_delay_of(node->op()) || (test.training && freeze_delay_of(node->op()));
+    return quantize::quant_delay_of(*node) || (test.training && quantize::freeze_delay_of(*node));
   });
   write_graph(stem + ".json", graph);
   write_safetensors(stem + ".feeds.safetensors", feeds);

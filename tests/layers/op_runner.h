@@ -29,7 +29,7 @@ struct OpResult {
 /// computes in the inputs' own type.
 inline OpResult run_op(const std::shared_ptr<const Op>& op, const std::vector<Tensor>& inputs,
                        const std::vector<Tensor>& d_outputs = {}, Backend backend = Backend::kFast,
-                       bool training = true, bool frozen = false) {
+                       bool training = true, std::int64_t quantization_step = 0) {
   const ComputeScope computing;
   std::vector<TensorSpec> specs;
   for (const Tensor& input : inputs) specs.push_back({input.shape()});
@@ -39,7 +39,7 @@ inline OpResult run_op(const std::shared_ptr<const Op>& op, const std::vector<Te
   OpResult result;
   ForwardContext forward;
   forward.training = training;
-  forward.frozen = frozen;
+  forward.quantization_step = quantization_step;
   for (const Tensor& input : inputs) forward.inputs.push_back(&input);
   for (const TensorSpec& spec : op->infer(specs)) result.outputs.emplace_back(spec.shape, dtype);
   for (Tensor& output : result.outputs) forward.outputs.push_back(&output);

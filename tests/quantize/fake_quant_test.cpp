@@ -233,8 +233,8 @@ TEST(FakeQuant, DeclaresWhatBackwardReadsAndWhatItUpdates) {
   EXPECT_EQ(traits(RangeKind::kFixed, true).backward_inputs, (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(traits(RangeKind::kMovingAverage, false).backward_inputs, (std::vector<int>{0, 1, 2}));
   EXPECT_TRUE(traits(RangeKind::kMovingAverage, false).no_gradient.empty()) << "the range is an input like any other";
-  EXPECT_EQ(quant_delay_of(*FakeQuant::make({.delay = 7})), 7);
-  EXPECT_EQ(quant_delay_of(*FakeQuant::make({.delay = 7, .is_training = false})), std::nullopt);
+  EXPECT_EQ(delays_of(*FakeQuant::make({.delay = 7})), std::vector<std::int64_t>{7});
+  EXPECT_TRUE(delays_of(*FakeQuant::make({.delay = 7, .is_training = false})).empty());
   EXPECT_EQ(state_of(*FakeQuant::make({.range = RangeKind::kMovingAverage})).size(), 1u);
   EXPECT_EQ(state_of(*FakeQuant::make({.range = RangeKind::kMovingAverage, .is_training = false})).size(), 1u)
       << "as in checkpoints";

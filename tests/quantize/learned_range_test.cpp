@@ -327,7 +327,7 @@ TEST(LearnedRange, DeclaresItsEndsAsInputsWithGradientsAndKeepsNoState) {
     EXPECT_EQ(op->traits().backward_inputs, (std::vector<int>{0, 1, 2}));
     EXPECT_TRUE(state_of(*op).empty());
     EXPECT_FALSE(attributes.observes_range());
-    EXPECT_EQ(quant_delay_of(*op), is_training ? std::optional<std::int64_t>(3) : std::nullopt);
+    EXPECT_EQ(delays_of(*op), is_training ? std::vector<std::int64_t>{3} : std::vector<std::int64_t>{});
   }
 }
 

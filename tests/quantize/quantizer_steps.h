@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "core/graph/op.h"
@@ -54,7 +55,7 @@ class Quantizer {
     if (training && !op_->traits().updated_inputs.empty()) forward.updates = {nullptr, &new_min, &new_max};
     if (!state_of(*op_).empty()) forward.state = {&new_count};
     forward.training = training;
-    forward.quantizing = quantizing;
+    forward.quantization_step = quantizing ? std::numeric_limits<std::int64_t>::max() : -1;
     fast_ ? op_->forward(forward) : op_->reference_forward(forward);
     if (!dy.empty()) backward(forward, dy);
     if (!training) return;

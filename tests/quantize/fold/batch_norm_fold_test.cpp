@@ -30,12 +30,12 @@ TEST(BatchNormFold, ByHand) {
 TEST(BatchNormCorrection, ByHandBeforeAndAfterTheFreeze) {
   const std::vector<Tensor> inputs = {vector({2}), vector({9}), vector({12}), vector({12}), vector({60})};
   const auto op = BatchNormCorrection::make({.epsilon = kEpsilon, .freeze_delay = 3});
-  EXPECT_EQ(freeze_delay_of(*op), 3);
-  const auto before = run_op(op, inputs);
+  EXPECT_EQ(delays_of(*op), std::vector<std::int64_t>{3});
+  const auto before = run_op(op, inputs, {}, Backend::kFast, true, 2);
   expect_values(before.outputs[0], {0.5f}, "scale");
   expect_values(before.outputs[1], {2}, "recip");
   expect_values(before.outputs[2], {0}, "offset");
-  const auto after = run_op(op, inputs, {}, Backend::kFast, true, true);
+  const auto after = run_op(op, inputs, {}, Backend::kFast, true, 3);
   expect_values(after.outputs[0], {0.5f}, "scale once frozen");
   expect_values(after.outputs[1], {1}, "recip once frozen");
   expect_values(after.outputs[2], {1.5f}, "offset once frozen");
@@ -80,7 +80,7 @@ void expect_same_bits(const std::vector<Tensor>& fast, const std::vector<Tensor>
 
 /// Over vectors of all lengths that vector instructions may cut differently, with any of the outputs' gradients.
 void expect_fast_has_the_references_bits(const std::shared_ptr<const Op>& op, std::size_t inputs, std::size_t outputs,
-                                         bool frozen = false) {
+                                         std::int64_t quantization_step = 0) {
   const bool differentiable = op->traits().no_gradient.size() < inputs;
   std::uint64_t key = 0;
   for (std::int64_t n = 1; n <= 67; ++n)
@@ -89,8 +89,8 @@ void expect_fast_has_the_references_bits(const std::shared_ptr<const Op>& op, st
       for (std::size_t i = 0; i < inputs; ++i) x.push_back(drawn(n, ++key));
       for (std::size_t k = 0; differentiable && k < outputs; ++k)
         d_y.push_back(arriving >> k & 1 ? drawn(n, ++key) : Tensor());
-      const auto fast = run_op(op, x, d_y, Backend::kFast, true, frozen);
-      const auto reference = run_op(op, x, d_y, Backend::kReference, true, frozen);
+      const auto fast = run_op(op, x, d_y, Backend::kFast, true, quantization_step);
+      const auto reference = run_op(op, x, d_y, Backend::kReference, true, quantization_step);
       expect_same_bits(fast.outputs, reference.outputs, "output");
       expect_same_bits(fast.d_inputs, reference.d_inputs, "gradient of input");
     }
@@ -104,7 +104,8 @@ TEST(BatchNormFold, FastHasTheReferencesBits) {
 TEST(BatchNormCorrection, FastHasTheReferencesBits) {
   for (const double epsilon : {0.0, 1e-3})
     for (const bool frozen : {false, true})
-      expect_fast_has_the_references_bits(BatchNormCorrection::make({.epsilon = epsilon}), 5, 3, frozen);
+      expect_fast_has_the_references_bits(BatchNormCorrection::make({.epsilon = epsilon, .freeze_delay = 0}), 5, 3,
+                                          frozen ? 0 : -1);
 }
 
 TEST(BatchNormScale, FastHasTheReferencesBits) {

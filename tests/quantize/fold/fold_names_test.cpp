@@ -6,6 +6,7 @@
 
 #include "core/graph/op_queries.h"
 #include "layers/batch_norm.h"
+#include "quantize/delays.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/fold_pass.h"
@@ -174,10 +175,10 @@ TEST(FoldFreeze, ADelayOfItsOwnStays) {
     for (const std::optional<std::int64_t> asked : {std::optional<std::int64_t>(), std::optional<std::int64_t>(7)}) {
       FoldingNet net({.freeze_delay = 3});
       fold_batch_norms(net.graph, {.freeze_bn_delay = asked, .bn_fold = mode}, true);
-      EXPECT_EQ(freeze_delay_of(net.graph.at("net/block/BatchNorm").op()), 3);
+      EXPECT_EQ(freeze_delay_of(net.graph.at("net/block/BatchNorm")), 3);
       const Node* correction = net.graph.find("net/block/batch_norm_correction");
       EXPECT_EQ(correction != nullptr, mode == BnFold::kTf);
-      EXPECT_TRUE(correction == nullptr || freeze_delay_of(correction->op()) == 3);
+      EXPECT_TRUE(correction == nullptr || freeze_delay_of(*correction) == 3);
     }
 }
 
@@ -187,7 +188,7 @@ TEST(FoldFreeze, ReachesBatchNormsThatAreNotFolded) {
   net.graph.set_outputs({net.graph.outputs()[0], x});
   fold_batch_norms(net.graph, {.freeze_bn_delay = 7}, true);
   EXPECT_EQ(net.graph.find("net/block/mul_fold"), nullptr);
-  EXPECT_EQ(freeze_delay_of(net.graph.at("net/block/BatchNorm").op()), 7);
+  EXPECT_EQ(freeze_delay_of(net.graph.at("net/block/BatchNorm")), 7);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op_queries.h"
+#include "quantize/delays.h"
 #include "quantize/quantize.h"
 #include "tests/quantize/toy_graph.h"
 
@@ -336,7 +337,7 @@ TEST(Rewrite, FreezingReachesBatchNormsThatAreNotFoldedToo) {
   ToyGraph normed;
   normed.batch_norm("a", normed.conv("a", normed.images()));
   EXPECT_FALSE(contains(create_training_graph(normed.graph, {.freeze_bn_delay = 3}).text(), "freeze_bn_delay"));
-  EXPECT_EQ(freeze_delay_of(normed.graph.at("a/BatchNorm").op()), 3);
+  EXPECT_EQ(freeze_delay_of(normed.graph.at("a/BatchNorm")), 3);
 }
 
 TEST(Rewrite, NamesDoNotMatter) {
