@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,9 @@ struct OpSample {
   /// Inputs that are Variables instead of Placeholders (those which the op updates).
   std::vector<int> variables = {};
   bool training = true;
-  /// Inputs whose gradient a finite difference cannot check (straight-through estimators: say why in the table); these
-  /// are compared fast against reference only.
-  std::vector<int> skip_gradient_check = {};
+  /// Inputs whose gradient a finite difference cannot check, with the reason; these are compared fast against reference
+  /// only.
+  std::map<int, std::string> unchecked_gradients = {};
 };
 
 /// What the tables are written with.

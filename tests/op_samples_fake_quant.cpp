@@ -3,9 +3,9 @@
 namespace miniqat::testing {
 namespace {
 
-// The straight-through gradient is no derivative of the staircase that forward computes: finite differences see 0 or a
-// whole step. So only pass-through samples (a delay that no test reaches) are checked against them.
-const std::vector<int> kStraightThrough = {0, 1, 2};
+// Only pass-through samples (a delay that no test reaches) are checked against finite differences.
+const std::string kStraightThrough =
+    "no derivative of the staircase that forward computes: finite differences see 0 or a whole step";
 
 OpSample sample(std::string label, std::string attributes, Shape x, Shape range) {
   OpSample sample{.type = "FakeQuant",
@@ -14,7 +14,7 @@ OpSample sample(std::string label, std::string attributes, Shape x, Shape range)
                   .inputs = {{x}, {range}, {range}},
                   .low = -2,
                   .high = 2,
-                  .skip_gradient_check = kStraightThrough};
+                  .unchecked_gradients = {{0, kStraightThrough}, {1, kStraightThrough}, {2, kStraightThrough}}};
   const std::size_t channels = static_cast<std::size_t>(range.elements());
   sample.values = {{}, std::vector<double>(channels, -0.7), std::vector<double>(channels, 1.1)};
   return sample;
@@ -27,7 +27,7 @@ OpSample observing(OpSample sample) {
 }
 
 OpSample passing_through(OpSample sample) {
-  sample.skip_gradient_check = {};
+  sample.unchecked_gradients = {};
   return sample;
 }
 
