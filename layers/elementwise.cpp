@@ -3,10 +3,9 @@
 #include <cmath>
 #include <type_traits>
 
-#include "core/graph/node_check.h"
 #include "layers/chain/chain_fusion.h"
 #include "layers/kernels/broadcast.h"
-#include "layers/kernels/pointwise.h"
+#include "layers/kernels/unary_op.h"
 #include "layers/reference/elementwise.h"
 
 namespace miniqat::layers {
@@ -18,18 +17,6 @@ class BinaryOp final : public OpOf<Kind>, public ChainMember {
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   std::optional<ChainRole> chain_role() const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
-template <class Kind>
-class UnaryOp final : public OpOf<Kind> {
- public:
-  using OpOf<Kind>::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
@@ -77,27 +64,21 @@ struct BinaryRule<Div> {
   static float d_b(float d, float, float b, float y) { return -d * y / b; }
 };
 
-template <class Kind>
-struct UnaryRule;
-
-template <>
-struct UnaryRule<Rsqrt> {
+struct RsqrtRule {
   using Reference = reference::RsqrtRule;
   static constexpr bool kReadsOutput = true;
   static float value(float x) { return 1 / std::sqrt(x); }
   static float d_x(float d, float y) { return -0.5f * d * y * y * y; }
 };
 
-template <>
-struct UnaryRule<Reciprocal> {
+struct ReciprocalRule {
   using Reference = reference::ReciprocalRule;
   static constexpr bool kReadsOutput = true;
   static float value(float x) { return 1 / x; }
   static float d_x(float d, float y) { return -d * y * y; }
 };
 
-template <>
-struct UnaryRule<Square> {
+struct SquareRule {
   using Reference = reference::SquareRule;
   static constexpr bool kReadsOutput = false;
   static float value(float x) { return x * x; }
@@ -129,7 +110,7 @@ void gradient(const BroadcastLoop& loop, const GradientSource& from, float* d_x,
 /// The gradient of a stretched operand: the sum of the terms of all places that looked at an element. `of_a` tells
 /// which operand it is.
 template <class Term>
-void stretched_gradient(const BroadcastLoop& loop, const GradientSource& from, const Tensor& d_x, bool of_a,
+void stretched_gradient(const BroadcastLoop& loop, const GradientSource& from, Tensor& d_x, bool of_a,
                         const Term& term) {
   float* to = d_x.data<float>();
   loop.with_steps([&](auto a_step, auto b_step) {
@@ -210,7 +191,7 @@ void BinaryOp<Kind>::backward(const BackwardContext& context) const {
   const BroadcastLoop loop(forward.input(0).shape(), forward.input(1).shape());
   const GradientSource from = {context.d_outputs[0]->data<float>(), forward.input(0).data<float>(),
                                forward.input(1).data<float>(), forward.output(0).data<float>()};
-  const auto compute = [&](const Tensor& d_x, bool of_a, const auto& term) {
+  const auto compute = [&](Tensor& d_x, bool of_a, const auto& term) {
     if (d_x.elements() == loop.elements())
       gradient(loop, from, d_x.data<float>(), term);
     else
@@ -226,7 +207,7 @@ void BinaryOp<Kind>::backward(const BackwardContext& context) const {
 template <class Kind>
 void BinaryOp<Kind>::reference_forward(const ForwardContext& context) const {
   using Rule = typename BinaryRule<Kind>::Reference;
-  const Tensor& y = context.output(0);
+  Tensor& y = context.output(0);
   with_float_type(y, [&](auto zero) {
     using T = decltype(zero);
     const auto a = reference::stretched(context.input(0).data<T>(), context.input(0).shape(), y.shape());
@@ -256,57 +237,6 @@ void BinaryOp<Kind>::reference_backward(const BackwardContext& context) const {
   });
 }
 
-template <class Kind>
-std::vector<TensorSpec> UnaryOp<Kind>::infer(std::span<const TensorSpec> inputs) const {
-  require_inputs(inputs, 1);
-  require_float(inputs);
-  return {inputs[0]};
-}
-
-template <class Kind>
-OpTraits UnaryOp<Kind>::traits() const {
-  OpTraits traits;
-  traits.forward_in_place = true;
-  traits.backward_in_place = true;
-  (UnaryRule<Kind>::kReadsOutput ? traits.backward_outputs : traits.backward_inputs) = {0};
-  return traits;
-}
-
-template <class Kind>
-void UnaryOp<Kind>::forward(const ForwardContext& context) const {
-  pointwise(context.input(0), context.output(0), [](float x) { return UnaryRule<Kind>::value(x); });
-}
-
-template <class Kind>
-void UnaryOp<Kind>::backward(const BackwardContext& context) const {
-  using Rule = UnaryRule<Kind>;
-  if (!context.d_inputs[0]) return;
-  const Tensor& value = Rule::kReadsOutput ? context.forward->output(0) : context.forward->input(0);
-  pointwise(*context.d_outputs[0], value, *context.d_inputs[0], [](float d, float v) { return Rule::d_x(d, v); });
-}
-
-template <class Kind>
-void UnaryOp<Kind>::reference_forward(const ForwardContext& context) const {
-  with_float_type(context.input(0), [&](auto zero) {
-    using T = decltype(zero);
-    const std::span<const T> x = context.input(0).values<T>();
-    T* y = context.output(0).data<T>();
-    for (std::size_t i = 0; i < x.size(); ++i) y[i] = UnaryRule<Kind>::Reference::value(x[i]);
-  });
-}
-
-template <class Kind>
-void UnaryOp<Kind>::reference_backward(const BackwardContext& context) const {
-  if (!context.d_inputs[0]) return;
-  with_float_type(*context.d_outputs[0], [&](auto zero) {
-    using T = decltype(zero);
-    const std::span<const T> x = context.forward->input(0).values<T>();
-    const T* d_y = context.d_outputs[0]->data<T>();
-    T* d_x = context.d_inputs[0]->data<T>();
-    for (std::size_t i = 0; i < x.size(); ++i) d_x[i] = UnaryRule<Kind>::Reference::d_x(d_y[i], x[i]);
-  });
-}
-
 std::shared_ptr<Op> Add::make(const Attributes& attributes) { return std::make_shared<BinaryOp<Add>>(attributes); }
 
 Output add(Graph& graph, const std::string& name, Output a, Output b) {
@@ -331,19 +261,23 @@ Output div(Graph& graph, const std::string& name, Output a, Output b) {
   return graph.add(name, Div::make(), {a, b}).output();
 }
 
-std::shared_ptr<Op> Rsqrt::make(const Attributes& attributes) { return std::make_shared<UnaryOp<Rsqrt>>(attributes); }
+std::shared_ptr<Op> Rsqrt::make(const Attributes& attributes) {
+  return std::make_shared<UnaryOp<Rsqrt, RsqrtRule>>(attributes);
+}
 
 Output rsqrt(Graph& graph, const std::string& name, Output x) { return graph.add(name, Rsqrt::make(), {x}).output(); }
 
 std::shared_ptr<Op> Reciprocal::make(const Attributes& attributes) {
-  return std::make_shared<UnaryOp<Reciprocal>>(attributes);
+  return std::make_shared<UnaryOp<Reciprocal, ReciprocalRule>>(attributes);
 }
 
 Output reciprocal(Graph& graph, const std::string& name, Output x) {
   return graph.add(name, Reciprocal::make(), {x}).output();
 }
 
-std::shared_ptr<Op> Square::make(const Attributes& attributes) { return std::make_shared<UnaryOp<Square>>(attributes); }
+std::shared_ptr<Op> Square::make(const Attributes& attributes) {
+  return std::make_shared<UnaryOp<Square, SquareRule>>(attributes);
+}
 
 Output square(Graph& graph, const std::string& name, Output x) { return graph.add(name, Square::make(), {x}).output(); }
 

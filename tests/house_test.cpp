@@ -27,7 +27,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"core/engine", {"core/"}},
     {"layers", {"core", "core/graph", "core/kernels", "layers/"}},
     {"layers/chain", {"core/", "layers", "layers/chain", "layers/kernels"}},
-    {"layers/kernels", {"core", "core/kernels", "layers/kernels"}},
+    {"layers/kernels", {"core", "core/graph", "core/kernels", "layers/kernels"}},
     {"layers/reference", {"core", "layers/reference"}},
     {"integer", {"core/", "integer/"}},
     {"integer/format", {"core", "integer/"}},

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <vector>
+
+#include "core/graph/node_check.h"
+#include "core/graph/op.h"
+#include "layers/kernels/pointwise.h"
+
+namespace miniqat::layers {
+
+/// An elementwise function: one float tensor of any shape, output like it. `Rule` is the function in float32:
+///   static float value(float x)             y
+///   static float d_x(float d, float v)      y' times d, the gradient that arrives, from y if kReadsOutput, else from x
+///   static constexpr bool kReadsOutput
+///   Reference                               what specifies it: value(x) and d_x(d, x), for float and double
+template <class Kind, class Rule>
+class UnaryOp : public OpOf<Kind> {
+ public:
+  using OpOf<Kind>::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const final {
+    require_inputs(inputs, 1);
+    require_float(inputs);
+    return {inputs[0]};
+  }
+
+  /// An output that gives the gradient lets forward write over the input.
+  OpTraits traits() const final {
+    OpTraits traits;
+    traits.forward_in_place = true;
+    traits.backward_in_place = true;
+    (Rule::kReadsOutput ? traits.backward_outputs : traits.backward_inputs) = {0};
+    return traits;
+  }
+
+  void forward(const ForwardContext& context) const final {
+    pointwise(context.input(0), context.output(0), [](float x) { return Rule::value(x); });
+  }
+
+  void backward(const BackwardContext& context) const final {
+    const ForwardContext& forward = *context.forward;
+    const Tensor& v = Rule::kReadsOutput ? forward.output(0) : forward.input(0);
+    if (Tensor* d_x = context.d_inputs[0])
+      pointwise(*context.d_outputs[0], v, *d_x, [](float d, float v) { return Rule::d_x(d, v); });
+  }
+
+  void reference_forward(const ForwardContext& context) const final {
+    with_float_type(context.input(0), [&]<class T>(T) {
+      const std::span<const T> x = context.input(0).values<T>();
+      T* y = context.output(0).data<T>();
+      for (std::size_t i = 0; i < x.size(); ++i) y[i] = Rule::Reference::value(x[i]);
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const final {
+    if (context.d_inputs[0] == nullptr) return;
+    with_float_type(*context.d_outputs[0], [&]<class T>(T) {
+      const std::span<const T> x = context.forward->input(0).values<T>();
+      const T* d_y = context.d_outputs[0]->data<T>();
+      T* d_x = context.d_inputs[0]->data<T>();
+      for (std::size_t i = 0; i < x.size(); ++i) d_x[i] = Rule::Reference::d_x(d_y[i], x[i]);
+    });
+  }
+};
+
+}  // namespace miniqat::layers
