@@ -297,7 +297,8 @@ void add_others() {
 void add_optimizer(const std::string& name, const std::shared_ptr<const Optimizer>& optimizer, std::int64_t elements) {
   add(concat(name, "/n:", elements), [=](benchmark::State& state) {
     const TensorSpec spec{Shape{elements, 1}};
-    const Tensor value = drawn(spec, 1), gradient = drawn(spec, 2), before = value.clone();
+    Tensor value = drawn(spec, 1);
+    const Tensor gradient = drawn(spec, 2), before = value.clone();
     std::vector<Tensor> slots;
     std::vector<Tensor*> pointers;
     for (std::size_t k = 0; k < optimizer->slot_names().size(); ++k) slots.emplace_back(spec);

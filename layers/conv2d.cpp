@@ -156,7 +156,7 @@ void convolution_forward(const ForwardContext& context, const Conv2dAttributes& 
 }
 
 void convolution_backward_input(const BackwardContext& context, const Conv2dAttributes& attributes, bool depthwise) {
-  const Tensor* d_x = context.d_inputs[0];
+  Tensor* d_x = context.d_inputs[0];
   if (d_x == nullptr) return;
   const Tensor& filter = context.forward->input(1);
   const float* d_y = context.d_outputs[0]->data<float>();
@@ -172,7 +172,7 @@ void convolution_backward_input(const BackwardContext& context, const Conv2dAttr
 }
 
 void convolution_backward_filter(const BackwardContext& context, const Conv2dAttributes& attributes, bool depthwise) {
-  const Tensor* d_filter = context.d_inputs[1];
+  Tensor* d_filter = context.d_inputs[1];
   if (d_filter == nullptr) return;
   const Tensor& x = context.forward->input(0);
   const float* d_y = context.d_outputs[0]->data<float>();
@@ -215,7 +215,7 @@ void Conv2dOp::backward(const BackwardContext& context) const {
 void Conv2dOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   const Tensor& filter = context.input(1);
-  const Tensor& y = context.output(0);
+  Tensor& y = context.output(0);
   with_float_type(x, [&]<class T>(T) {
     reference::conv2d(window_of(x.shape(), filter.shape(), attributes_), x.shape(), filter.shape(), y.shape(),
                       x.data<T>(), filter.data<T>(), y.data<T>());
@@ -228,10 +228,10 @@ void Conv2dOp::reference_backward(const BackwardContext& context) const {
   const Tensor& d_y = *context.d_outputs[0];
   const Window2d window = window_of(x.shape(), filter.shape(), attributes_);
   with_float_type(x, [&]<class T>(T) {
-    if (const Tensor* d_x = context.d_inputs[0])
+    if (Tensor* d_x = context.d_inputs[0])
       reference::conv2d_backward_input(window, x.shape(), filter.shape(), d_y.data<T>(), filter.data<T>(),
                                        d_x->data<T>());
-    if (const Tensor* d_filter = context.d_inputs[1])
+    if (Tensor* d_filter = context.d_inputs[1])
       reference::conv2d_backward_filter(window, x.shape(), filter.shape(), x.data<T>(), d_y.data<T>(),
                                         d_filter->data<T>());
   });

@@ -71,12 +71,12 @@ void DepthwiseConv2dOp::backward(const BackwardContext& context) const {
   const Tensor& filter = context.forward->input(1);
   const Window2d window = window_of(x.shape(), filter.shape(), attributes_);
   const float* d_y = context.d_outputs[0]->data<float>();
-  const Tensor* d_x = context.d_inputs[0];
+  Tensor* d_x = context.d_inputs[0];
   if (d_x && has_faster_input_gradient(x.shape(), filter.shape(), attributes_))
     depthwise_backward_input(window, x.shape()[0], x.shape()[3], d_y, filter.data<float>(), d_x->data<float>());
   else
     convolution_backward_input(context, attributes_, true);
-  const Tensor* d_filter = context.d_inputs[1];
+  Tensor* d_filter = context.d_inputs[1];
   if (d_filter && has_faster_filter_gradient(filter.shape(), window))
     depthwise_backward_filter(window, x.shape()[0], x.shape()[3], x.data<float>(), d_y, d_filter->data<float>());
   else
@@ -86,7 +86,7 @@ void DepthwiseConv2dOp::backward(const BackwardContext& context) const {
 void DepthwiseConv2dOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
   const Tensor& filter = context.input(1);
-  const Tensor& y = context.output(0);
+  Tensor& y = context.output(0);
   with_float_type(x, [&]<class T>(T) {
     reference::depthwise_conv2d(window_of(x.shape(), filter.shape(), attributes_), x.shape(), filter.shape(), y.shape(),
                                 x.data<T>(), filter.data<T>(), y.data<T>());
@@ -99,10 +99,10 @@ void DepthwiseConv2dOp::reference_backward(const BackwardContext& context) const
   const Tensor& d_y = *context.d_outputs[0];
   const Window2d window = window_of(x.shape(), filter.shape(), attributes_);
   with_float_type(x, [&]<class T>(T) {
-    if (const Tensor* d_x = context.d_inputs[0])
+    if (Tensor* d_x = context.d_inputs[0])
       reference::depthwise_conv2d_backward_input(window, x.shape(), filter.shape(), d_y.data<T>(), filter.data<T>(),
                                                  d_x->data<T>());
-    if (const Tensor* d_filter = context.d_inputs[1])
+    if (Tensor* d_filter = context.d_inputs[1])
       reference::depthwise_conv2d_backward_filter(window, x.shape(), filter.shape(), x.data<T>(), d_y.data<T>(),
                                                   d_filter->data<T>());
   });

@@ -36,7 +36,7 @@ struct Drop {
 #include "core/kernels/per_instruction_set.h"
 
 /// y = x * mask / (1 - rate). The mask is drawn again in backward: cheaper than keeping it. y may be x.
-void drop(const Tensor& from, double rate, std::uint64_t key, const Tensor& to) {
+void drop(const Tensor& from, double rate, std::uint64_t key, Tensor& to) {
   const Drop settings = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32),
                          static_cast<std::uint32_t>(std::ldexp(rate, 32)), static_cast<float>(1 / (1 - rate))};
   const std::int64_t n = to.elements();

@@ -88,10 +88,10 @@ void MatMulOp::backward(const BackwardContext& context) const {
   const onednn::Matrix a = fast_view(context.forward->input(0), transpose_a);
   const onednn::Matrix b = fast_view(context.forward->input(1), transpose_b);
   const onednn::Matrix d_y = fast_view(*context.d_outputs[0], false);
-  if (const Tensor* d_a = context.d_inputs[0])
+  if (Tensor* d_a = context.d_inputs[0])
     transpose_a ? onednn::multiply(b, d_y.transposed(), d_a->data<float>())
                 : onednn::multiply(d_y, b.transposed(), d_a->data<float>());
-  if (const Tensor* d_b = context.d_inputs[1])
+  if (Tensor* d_b = context.d_inputs[1])
     transpose_b ? onednn::multiply(d_y.transposed(), a, d_b->data<float>())
                 : onednn::multiply(a.transposed(), d_y, d_b->data<float>());
 }
@@ -110,10 +110,8 @@ void MatMulOp::reference_backward(const BackwardContext& context) const {
     const auto a = reference_view<T>(context.forward->input(0), transpose_a);
     const auto b = reference_view<T>(context.forward->input(1), transpose_b);
     const auto d_y = reference_view<T>(*context.d_outputs[0], false);
-    if (const Tensor* d_a = context.d_inputs[0])
-      reference::matmul(d_y, b.transposed(), reference_view<T>(*d_a, transpose_a));
-    if (const Tensor* d_b = context.d_inputs[1])
-      reference::matmul(a.transposed(), d_y, reference_view<T>(*d_b, transpose_b));
+    if (Tensor* d_a = context.d_inputs[0]) reference::matmul(d_y, b.transposed(), reference_view<T>(*d_a, transpose_a));
+    if (Tensor* d_b = context.d_inputs[1]) reference::matmul(a.transposed(), d_y, reference_view<T>(*d_b, transpose_b));
   });
 }
 

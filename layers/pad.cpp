@@ -72,7 +72,7 @@ std::vector<TensorSpec> PadOp::infer(std::span<const TensorSpec> inputs) const {
 
 void PadOp::forward(const ForwardContext& context) const {
   const Tensor& input = context.input(0);
-  const Tensor& output = context.output(0);
+  Tensor& output = context.output(0);
   const float* x = input.data<float>();
   float* y = output.data<float>();
   parallel_for(output.elements(), kPointwiseGrain,
@@ -92,7 +92,7 @@ void PadOp::backward(const BackwardContext& context) const {
 
 void PadOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
-  const Tensor& y = context.output(0);
+  Tensor& y = context.output(0);
   with_float_type(
       x, [&]<class T>(T) { reference::pad<T>(x.shape(), y.shape(), attributes_.paddings, x.data<T>(), y.data<T>()); });
 }

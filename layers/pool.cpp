@@ -133,7 +133,7 @@ void MaxPoolOp::forward(const ForwardContext& context) const {
     for_rows(shape[0] * rows.output, columns.output, shape[3],
              [&](std::int64_t begin, std::int64_t end) { loop(geometry, x, y, winners, begin, end); });
   };
-  const Tensor* saved = context.saved.empty() ? nullptr : context.saved[0];
+  Tensor* saved = context.saved.empty() ? nullptr : context.saved[0];
   if (index_type(attributes_) == DType::kUInt8)
     run(MINIQAT_PICK(max_rows_bytes), saved ? saved->data<std::uint8_t>() : nullptr);
   else
@@ -141,7 +141,7 @@ void MaxPoolOp::forward(const ForwardContext& context) const {
 }
 
 void MaxPoolOp::backward(const BackwardContext& context) const {
-  const Tensor* d_x = context.d_inputs[0];
+  Tensor* d_x = context.d_inputs[0];
   if (d_x == nullptr) return;
   const Shape& shape = d_x->shape();
   ScratchScope scope;
@@ -161,7 +161,7 @@ void MaxPoolOp::backward(const BackwardContext& context) const {
 
 void MaxPoolOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
-  const Tensor& y = context.output(0);
+  Tensor& y = context.output(0);
   with_float_type(x, [&]<class T>(T) {
     std::vector<std::int64_t> source;
     reference::max_pool(window_of(x.shape(), attributes_), x.shape(), y.shape(), x.data<T>(), y.data<T>(), source);
@@ -169,7 +169,7 @@ void MaxPoolOp::reference_forward(const ForwardContext& context) const {
 }
 
 void MaxPoolOp::reference_backward(const BackwardContext& context) const {
-  const Tensor* d_x = context.d_inputs[0];
+  Tensor* d_x = context.d_inputs[0];
   if (d_x == nullptr) return;
   const Tensor& x = context.forward->input(0);
   const Tensor& d_y = *context.d_outputs[0];
@@ -199,7 +199,7 @@ void AvgPoolOp::forward(const ForwardContext& context) const {
 }
 
 void AvgPoolOp::backward(const BackwardContext& context) const {
-  const Tensor* d_x = context.d_inputs[0];
+  Tensor* d_x = context.d_inputs[0];
   if (d_x == nullptr) return;
   const Shape& shape = d_x->shape();
   ScratchScope scope;
@@ -213,14 +213,14 @@ void AvgPoolOp::backward(const BackwardContext& context) const {
 
 void AvgPoolOp::reference_forward(const ForwardContext& context) const {
   const Tensor& x = context.input(0);
-  const Tensor& y = context.output(0);
+  Tensor& y = context.output(0);
   with_float_type(x, [&]<class T>(T) {
     reference::avg_pool(window_of(x.shape(), attributes_), x.shape(), y.shape(), x.data<T>(), y.data<T>());
   });
 }
 
 void AvgPoolOp::reference_backward(const BackwardContext& context) const {
-  const Tensor* d_x = context.d_inputs[0];
+  Tensor* d_x = context.d_inputs[0];
   if (d_x == nullptr) return;
   with_float_type(*d_x, [&]<class T>(T) {
     reference::avg_pool_backward(window_of(d_x->shape(), attributes_), d_x->shape(), context.d_outputs[0]->data<T>(),

@@ -107,8 +107,7 @@ struct Layout {
   std::vector<Axis> axes;
 };
 
-void deal_out(const Tensor& image, const Tensor& blocks, const std::vector<std::int64_t>& block_shape,
-              const Pairs& around) {
+void deal_out(const Tensor& image, Tensor& blocks, const std::vector<std::int64_t>& block_shape, const Pairs& around) {
   const float* from = image.data<float>();
   float* to = blocks.data<float>();
   Layout(image.shape(), blocks.shape(), block_shape, around)
@@ -120,8 +119,7 @@ void deal_out(const Tensor& image, const Tensor& blocks, const std::vector<std::
       });
 }
 
-void collect(const Tensor& blocks, const Tensor& image, const std::vector<std::int64_t>& block_shape,
-             const Pairs& around) {
+void collect(const Tensor& blocks, Tensor& image, const std::vector<std::int64_t>& block_shape, const Pairs& around) {
   const float* from = blocks.data<float>();
   float* to = image.data<float>();
   Layout(image.shape(), blocks.shape(), block_shape, around)
@@ -130,14 +128,14 @@ void collect(const Tensor& blocks, const Tensor& image, const std::vector<std::i
       });
 }
 
-void reference_deal_out(const Tensor& image, const Tensor& blocks, const std::vector<std::int64_t>& block_shape,
+void reference_deal_out(const Tensor& image, Tensor& blocks, const std::vector<std::int64_t>& block_shape,
                         const Pairs& around) {
   with_float_type(image, [&]<class T>(T) {
     reference::space_to_batch<T>(image.shape(), blocks.shape(), block_shape, around, image.data<T>(), blocks.data<T>());
   });
 }
 
-void reference_collect(const Tensor& blocks, const Tensor& image, const std::vector<std::int64_t>& block_shape,
+void reference_collect(const Tensor& blocks, Tensor& image, const std::vector<std::int64_t>& block_shape,
                        const Pairs& around) {
   with_float_type(image, [&]<class T>(T) {
     reference::batch_to_space<T>(image.shape(), blocks.shape(), block_shape, around, blocks.data<T>(), image.data<T>());
@@ -183,7 +181,7 @@ void SpaceToBatchNdOp::forward(const ForwardContext& context) const {
 }
 
 void SpaceToBatchNdOp::backward(const BackwardContext& context) const {
-  if (const Tensor* d_x = context.d_inputs[0])
+  if (Tensor* d_x = context.d_inputs[0])
     collect(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.paddings);
 }
 
@@ -192,7 +190,7 @@ void SpaceToBatchNdOp::reference_forward(const ForwardContext& context) const {
 }
 
 void SpaceToBatchNdOp::reference_backward(const BackwardContext& context) const {
-  if (const Tensor* d_x = context.d_inputs[0])
+  if (Tensor* d_x = context.d_inputs[0])
     reference_collect(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.paddings);
 }
 
@@ -224,7 +222,7 @@ void BatchToSpaceNdOp::forward(const ForwardContext& context) const {
 }
 
 void BatchToSpaceNdOp::backward(const BackwardContext& context) const {
-  if (const Tensor* d_x = context.d_inputs[0])
+  if (Tensor* d_x = context.d_inputs[0])
     deal_out(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.crops);
 }
 
@@ -233,7 +231,7 @@ void BatchToSpaceNdOp::reference_forward(const ForwardContext& context) const {
 }
 
 void BatchToSpaceNdOp::reference_backward(const BackwardContext& context) const {
-  if (const Tensor* d_x = context.d_inputs[0])
+  if (Tensor* d_x = context.d_inputs[0])
     reference_deal_out(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.crops);
 }
 

@@ -123,7 +123,7 @@ double dampening_of(const FakeQuantAttributes& attributes, const ForwardContext&
 }
 
 template <class T>
-T* data_or_null(const Tensor* tensor) {
+T* data_or_null(Tensor* tensor) {
   return tensor ? tensor->data<T>() : nullptr;
 }
 

@@ -12,7 +12,7 @@ namespace miniqat {
 struct VariableUpdate {
   std::string_view name;
   /// float32; read and overwritten.
-  const Tensor* value = nullptr;
+  Tensor* value = nullptr;
   const Tensor* gradient = nullptr;
   /// One per slot_names(), the variable's shape, zeros before the first step; read and overwritten.
   std::span<Tensor* const> slots;

@@ -33,7 +33,7 @@ struct Plan {
   };
   /// A tensor with several consumers gets its gradient in parts: total += part after the step.
   struct Sum {
-    const Tensor* total = nullptr;
+    Tensor* total = nullptr;
     const Tensor* part = nullptr;
   };
   /// An output that backward reads and that forward leaves packed, so that its memory serves others in between.
@@ -69,7 +69,7 @@ struct Plan {
     std::string variable;
     Tensor tensor = {};
     /// The current value; the session's.
-    const Tensor* value = nullptr;
+    Tensor* value = nullptr;
   };
 
   std::vector<ForwardStep> forward;
@@ -81,7 +81,7 @@ struct Plan {
   std::deque<Packed> packed;
   std::vector<const Tensor*> fetches;
   /// Where backward starts: filled with ones. Null without gradients.
-  const Tensor* seed = nullptr;
+  Tensor* seed = nullptr;
   /// One per gradient target; null where the gradient does not reach it.
   std::vector<const Tensor*> gradients;
   PlanMemory memory;

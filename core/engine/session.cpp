@@ -26,7 +26,7 @@ void add_to(std::span<T> total, std::span<const T> part) {
   });
 }
 
-void add_to(const Tensor& total, const Tensor& part) {
+void add_to(Tensor& total, const Tensor& part) {
   with_float_type(total, [&]<class T>(T) { add_to<T>(total.values<T>(), part.values<T>()); });
 }
 

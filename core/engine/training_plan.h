@@ -15,7 +15,7 @@ struct TrainingPlan {
     const std::string* name = nullptr;
     /// Optimizer::multiplicative() changes it.
     bool is_multiplicative = false;
-    const Tensor* value = nullptr;
+    Tensor* value = nullptr;
     const Tensor* gradient = nullptr;
     std::vector<Tensor*> slots;
   };

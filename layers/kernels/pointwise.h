@@ -21,7 +21,7 @@ inline std::int64_t row_grain(std::int64_t length) {
 
 /// y[i] = f(x[i]), over threads.
 template <class F>
-void pointwise(const Tensor& x, const Tensor& y, const F& f) {
+void pointwise(const Tensor& x, Tensor& y, const F& f) {
   const float* from = x.data<float>();
   float* to = y.data<float>();
   parallel_for(y.elements(), kPointwiseGrain, [=](std::int64_t begin, std::int64_t end) {
@@ -32,7 +32,7 @@ void pointwise(const Tensor& x, const Tensor& y, const F& f) {
 
 /// y[i] = f(a[i], b[i]), over threads.
 template <class F>
-void pointwise(const Tensor& a, const Tensor& b, const Tensor& y, const F& f) {
+void pointwise(const Tensor& a, const Tensor& b, Tensor& y, const F& f) {
   const float* left = a.data<float>();
   const float* right = b.data<float>();
   float* to = y.data<float>();
@@ -43,7 +43,7 @@ void pointwise(const Tensor& a, const Tensor& b, const Tensor& y, const F& f) {
 }
 
 /// Copies the elements, of any dtype, unless both tensors are the same memory. The shapes may differ.
-inline void copy_elements(const Tensor& from, const Tensor& to) {
+inline void copy_elements(const Tensor& from, Tensor& to) {
   if (from.raw() == to.raw()) return;
   const auto* source = static_cast<const char*>(from.raw());
   auto* target = static_cast<char*>(to.raw());

@@ -168,7 +168,7 @@ struct Run {
 };
 
 /// One step; what differs first.
-std::string judge_step(Run& run, const Tensor& value, std::int64_t step) {
+std::string judge_step(Run& run, Tensor& value, std::int64_t step) {
   const Tensor gradient = run.numbers(value.shape());
   const Tensor before = value.clone();
   std::vector<Tensor> slots_before;
@@ -201,7 +201,7 @@ std::string judge_optimizer(std::uint64_t seed, std::int64_t& compared) {
   Run run{.random = Random(seed)};
   set_thread_count(1 + static_cast<int>(run.random.below(8)));
   run.make();
-  const Tensor value = run.numbers(run.shape());
+  Tensor value = run.numbers(run.shape());
   for (std::size_t k = 0; k < run.optimizer->slot_names().size(); ++k) run.slots.emplace_back(value.shape());
   const auto first = static_cast<std::int64_t>(1 + run.random.below(run.chance(2) ? 1 : 1000));
   for (std::int64_t step = first; step < first + 3; ++step) {

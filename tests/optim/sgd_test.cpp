@@ -134,8 +134,8 @@ TEST(Sgd, AnEmptyVariableIsFine) {
 TEST(Sgd, ExactlyTheFormulaInFloats) {
   constexpr std::int64_t kCount = 1003;
   for (const bool nesterov : {false, true}) {
-    const Tensor w(Shape{kCount, 1}), gradient(w.shape()), before(w.shape());
-    Tensor velocity(w.shape());
+    Tensor w(Shape{kCount, 1}), velocity(w.shape());
+    const Tensor gradient(w.shape()), before(w.shape());
     for (std::int64_t i = 0; i < kCount; ++i) {
       before.data<float>()[i] = w.data<float>()[i] = std::sin(static_cast<float>(i));
       velocity.data<float>()[i] = std::sin(3 * static_cast<float>(i));
