@@ -16,27 +16,6 @@
 #include "layers/reference/batch_norm.h"
 
 namespace miniqat::layers {
-
-class BatchNormOp final : public OpOf<BatchNorm>,
-                          public SavesForBackward,
-                          public ChangesLater,
-                          public TakesShortcuts,
-                          public ChainMember {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
-  std::vector<std::int64_t> delays() const override;
-  bool updates(int, const Phase& phase) const override { return attributes_.uses_batch(phase); }
-  std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
-  std::optional<ChainRole> chain_role() const override { return chain_role::Normalization{attributes_}; }
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
 namespace {
 
 /// x seen as [rows, channels].
@@ -86,6 +65,132 @@ void update_moving_statistics(const ForwardContext& context, std::int64_t rows, 
                            context.update_of(4)->data<T>());
 }
 
+class BatchNormOp final : public OpOf<BatchNorm>,
+                          public SavesForBackward,
+                          public ChangesLater,
+                          public TakesShortcuts,
+                          public ChainMember {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    require_inputs(inputs, 5);
+    require_float(inputs);
+    require_elements(inputs);
+    const auto [epsilon, decay, is_training, freeze_delay, folds_late] = attributes_;
+    if (!(epsilon >= 0 && std::isfinite(epsilon))) fail("epsilon must be at least 0 and finite, is ", epsilon);
+    require_float32(epsilon, "epsilon");
+    if (!(decay >= 0 && decay <= 1)) fail("decay must be in 0..1, is ", decay);
+    if (freeze_delay < -1) fail("freeze_delay must be a step or -1 for never, is ", freeze_delay);
+    const Shape& x = inputs[0].shape;
+    if (x.rank() < 1) fail("input must have a channel axis; input ", x);
+    constexpr std::array<std::string_view, 5> kRoles = {"input", "gamma", "beta", "moving_mean", "moving_variance"};
+    for (std::size_t i = 1; i < inputs.size(); ++i)
+      if (inputs[i].shape != Shape{x.channels()})
+        fail(kRoles[i], " must have the shape [", x.channels(), "] of the input's channels; input ", x, ", ", kRoles[i],
+             " ", inputs[i].shape);
+    return {{x}, {Shape{x.channels()}}, {Shape{x.channels()}}};
+  }
+
+  OpTraits traits() const override {
+    OpTraits traits;
+    traits.backward_inputs = {0, 1};
+    traits.backward_in_place = true;
+    traits.gradient_over_input = 0;
+    traits.no_gradient = {3, 4};
+    if (attributes_.is_training) traits.updated_inputs = {3, 4};
+    traits.optional_outputs = {0, 1, 2};
+    return traits;
+  }
+
+  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override {
+    return {{Shape{2, inputs[0].shape.channels()}}};
+  }
+
+  std::vector<std::int64_t> delays() const override {
+    const bool freezes = attributes_.is_training && attributes_.freeze_delay >= 0;
+    return freezes ? std::vector{attributes_.freeze_delay} : std::vector<std::int64_t>{};
+  }
+
+  bool updates(int, const Phase& phase) const override { return attributes_.uses_batch(phase); }
+
+  /// Outputs 1 and 2 are copies of the moving statistics unless they come from the batch: whoever reads only these
+  /// needs neither this op nor its x.
+  std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override {
+    if (attributes_.uses_batch(phase)) return {};
+    std::vector<Shortcut> shortcuts;
+    for (const int i : {1, 2})
+      for (const Use& use : self.uses(i)) shortcuts.push_back({use, self.input(i + 2)});
+    return shortcuts;
+  }
+
+  std::optional<ChainRole> chain_role() const override { return chain_role::Normalization{attributes_}; }
+
+  void forward(const ForwardContext& context) const override {
+    const Tensor& x = context.input(0);
+    const auto [rows, channels] = Extents(x.shape());
+    ScratchScope scope;
+    ChannelMoments batch;
+    if (attributes_.uses_batch(context)) {
+      batch = {scope.take<float>(channels), scope.take<float>(channels)};
+      column_moments(x.data<float>(), rows, channels, batch.mean.data(), batch.variance.data(), nullptr, nullptr);
+    }
+    const ChainMap map = normalisation({attributes_}, context, batch, scope);
+    if (Tensor* y = context.outputs[0])
+      chain_forward({.x = x.data<float>(), .y = y->data<float>(), .n = x.elements(), .map = map});
+  }
+
+  void backward(const BackwardContext& context) const override {
+    const Tensor& x = context.forward->input(0);
+    Tensor* d_x = context.d_inputs[0];
+    ScratchScope scope;
+    normalisation_backward({attributes_}, context,
+                           {.d_y = data_or_null<float>(context.d_outputs[0]),
+                            .n = x.elements(),
+                            .width = ChannelRow::width(x.shape().channels()),
+                            .d_x = d_x == nullptr ? nullptr : d_x->data<float>()},
+                           scope);
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    const Tensor& x = context.input(0);
+    const auto [rows, channels] = Extents(x.shape());
+    with_float_type(x, [&]<class T>(T) {
+      T* mean = context.output(1).data<T>();
+      T* variance = context.output(2).data<T>();
+      if (attributes_.uses_batch(context)) {
+        reference::batch_statistics(rows, channels, x.data<T>(), mean, variance);
+        update_moving_statistics<T>(context, rows, attributes_.decay);
+      } else {
+        copy_moving_statistics(context);
+      }
+      reference::batch_norm(rows, channels, attributes_.epsilon, x.data<T>(), context.input(1).data<T>(),
+                            context.input(2).data<T>(), mean, variance, context.output(0).data<T>());
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    const Tensor& x = context.forward->input(0);
+    const auto [rows, channels] = Extents(x.shape());
+    const Tensor d_y = context.d_outputs[0] != nullptr ? *context.d_outputs[0] : Tensor(x.spec());
+    with_float_type(x, [&]<class T>(T) {
+      const T* mean = context.forward->output(1).data<T>();
+      const T* variance = context.forward->output(2).data<T>();
+      std::vector<T> d_gamma(channels);
+      std::vector<T> d_beta(channels);
+      reference::batch_norm_backward_parameters(rows, channels, attributes_.epsilon, x.data<T>(), d_y.data<T>(), mean,
+                                                variance, d_gamma.data(), d_beta.data());
+      if (context.d_inputs[1] != nullptr) std::ranges::copy(d_gamma, context.d_inputs[1]->data<T>());
+      if (context.d_inputs[2] != nullptr) std::ranges::copy(d_beta, context.d_inputs[2]->data<T>());
+      if (context.d_inputs[0] == nullptr) return;
+      const auto gradient = input_gradient(context, attributes_.uses_batch(*context.forward), rows, attributes_.epsilon,
+                                           d_gamma.data(), d_beta.data());
+      reference::batch_norm_backward_input(rows, channels, x.data<T>(), mean, d_y.data<T>(), gradient.data(),
+                                           context.d_inputs[0]->data<T>());
+    });
+  }
+};
+
 }  // namespace
 
 bool BatchNormAttributes::uses_batch(const Phase& phase) const {
@@ -102,119 +207,6 @@ void BatchNormAttributes::visit(AttributeVisitor& visitor) {
 }
 
 std::shared_ptr<Op> BatchNorm::make(const Attributes& attributes) { return std::make_shared<BatchNormOp>(attributes); }
-
-std::vector<TensorSpec> BatchNormOp::infer(std::span<const TensorSpec> inputs) const {
-  require_inputs(inputs, 5);
-  require_float(inputs);
-  require_elements(inputs);
-  const auto [epsilon, decay, is_training, freeze_delay, folds_late] = attributes_;
-  if (!(epsilon >= 0 && std::isfinite(epsilon))) fail("epsilon must be at least 0 and finite, is ", epsilon);
-  require_float32(epsilon, "epsilon");
-  if (!(decay >= 0 && decay <= 1)) fail("decay must be in 0..1, is ", decay);
-  if (freeze_delay < -1) fail("freeze_delay must be a step or -1 for never, is ", freeze_delay);
-  const Shape& x = inputs[0].shape;
-  if (x.rank() < 1) fail("input must have a channel axis; input ", x);
-  constexpr std::array<std::string_view, 5> kRoles = {"input", "gamma", "beta", "moving_mean", "moving_variance"};
-  for (std::size_t i = 1; i < inputs.size(); ++i)
-    if (inputs[i].shape != Shape{x.channels()})
-      fail(kRoles[i], " must have the shape [", x.channels(), "] of the input's channels; input ", x, ", ", kRoles[i],
-           " ", inputs[i].shape);
-  return {{x}, {Shape{x.channels()}}, {Shape{x.channels()}}};
-}
-
-OpTraits BatchNormOp::traits() const {
-  OpTraits traits;
-  traits.backward_inputs = {0, 1};
-  traits.backward_in_place = true;
-  traits.gradient_over_input = 0;
-  traits.no_gradient = {3, 4};
-  if (attributes_.is_training) traits.updated_inputs = {3, 4};
-  traits.optional_outputs = {0, 1, 2};
-  return traits;
-}
-
-std::vector<TensorSpec> BatchNormOp::saved(std::span<const TensorSpec> inputs) const {
-  return {{Shape{2, inputs[0].shape.channels()}}};
-}
-
-std::vector<std::int64_t> BatchNormOp::delays() const {
-  const bool freezes = attributes_.is_training && attributes_.freeze_delay >= 0;
-  return freezes ? std::vector{attributes_.freeze_delay} : std::vector<std::int64_t>{};
-}
-
-/// Outputs 1 and 2 are copies of the moving statistics unless they come from the batch: whoever reads only these needs
-/// neither this op nor its x.
-std::vector<Shortcut> BatchNormOp::shortcuts(const Node& self, const Phase& phase) const {
-  if (attributes_.uses_batch(phase)) return {};
-  std::vector<Shortcut> shortcuts;
-  for (const int i : {1, 2})
-    for (const Use& use : self.uses(i)) shortcuts.push_back({use, self.input(i + 2)});
-  return shortcuts;
-}
-
-void BatchNormOp::forward(const ForwardContext& context) const {
-  const Tensor& x = context.input(0);
-  const auto [rows, channels] = Extents(x.shape());
-  ScratchScope scope;
-  ChannelMoments batch;
-  if (attributes_.uses_batch(context)) {
-    batch = {scope.take<float>(channels), scope.take<float>(channels)};
-    column_moments(x.data<float>(), rows, channels, batch.mean.data(), batch.variance.data(), nullptr, nullptr);
-  }
-  const ChainMap map = normalisation({attributes_}, context, batch, scope);
-  if (Tensor* y = context.outputs[0])
-    chain_forward({.x = x.data<float>(), .y = y->data<float>(), .n = x.elements(), .map = map});
-}
-
-void BatchNormOp::backward(const BackwardContext& context) const {
-  const Tensor& x = context.forward->input(0);
-  Tensor* d_x = context.d_inputs[0];
-  ScratchScope scope;
-  normalisation_backward({attributes_}, context,
-                         {.d_y = data_or_null<float>(context.d_outputs[0]),
-                          .n = x.elements(),
-                          .width = ChannelRow::width(x.shape().channels()),
-                          .d_x = d_x == nullptr ? nullptr : d_x->data<float>()},
-                         scope);
-}
-
-void BatchNormOp::reference_forward(const ForwardContext& context) const {
-  const Tensor& x = context.input(0);
-  const auto [rows, channels] = Extents(x.shape());
-  with_float_type(x, [&]<class T>(T) {
-    T* mean = context.output(1).data<T>();
-    T* variance = context.output(2).data<T>();
-    if (attributes_.uses_batch(context)) {
-      reference::batch_statistics(rows, channels, x.data<T>(), mean, variance);
-      update_moving_statistics<T>(context, rows, attributes_.decay);
-    } else {
-      copy_moving_statistics(context);
-    }
-    reference::batch_norm(rows, channels, attributes_.epsilon, x.data<T>(), context.input(1).data<T>(),
-                          context.input(2).data<T>(), mean, variance, context.output(0).data<T>());
-  });
-}
-
-void BatchNormOp::reference_backward(const BackwardContext& context) const {
-  const Tensor& x = context.forward->input(0);
-  const auto [rows, channels] = Extents(x.shape());
-  const Tensor d_y = context.d_outputs[0] != nullptr ? *context.d_outputs[0] : Tensor(x.spec());
-  with_float_type(x, [&]<class T>(T) {
-    const T* mean = context.forward->output(1).data<T>();
-    const T* variance = context.forward->output(2).data<T>();
-    std::vector<T> d_gamma(channels);
-    std::vector<T> d_beta(channels);
-    reference::batch_norm_backward_parameters(rows, channels, attributes_.epsilon, x.data<T>(), d_y.data<T>(), mean,
-                                              variance, d_gamma.data(), d_beta.data());
-    if (context.d_inputs[1] != nullptr) std::ranges::copy(d_gamma, context.d_inputs[1]->data<T>());
-    if (context.d_inputs[2] != nullptr) std::ranges::copy(d_beta, context.d_inputs[2]->data<T>());
-    if (context.d_inputs[0] == nullptr) return;
-    const auto gradient = input_gradient(context, attributes_.uses_batch(*context.forward), rows, attributes_.epsilon,
-                                         d_gamma.data(), d_beta.data());
-    reference::batch_norm_backward_input(rows, channels, x.data<T>(), mean, d_y.data<T>(), gradient.data(),
-                                         context.d_inputs[0]->data<T>());
-  });
-}
 
 Output batch_norm(Graph& graph, const std::string& name, Output x, Output gamma, Output beta, Output moving_mean,
                   Output moving_variance, const BatchNormAttributes& attributes) {

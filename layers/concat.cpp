@@ -8,17 +8,6 @@
 #include "layers/reference/concat.h"
 
 namespace miniqat::layers {
-
-class ConcatOp final : public OpOf<Concat> {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
 namespace {
 
 using reference::ConcatPart;
@@ -58,70 +47,76 @@ void for_each_run(const ConcatPart& part, const Body& body) {
   });
 }
 
+class ConcatOp final : public OpOf<Concat> {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    if (inputs.empty()) fail("takes at least one input, none is given");
+    require_float(inputs);
+    const Shape& first = inputs[0].shape;
+    const std::int64_t rank = first.rank();
+    if (attributes_.axis < -rank || attributes_.axis >= rank)
+      fail("axis ", attributes_.axis, " does not exist in input 0 ", first);
+    const std::int64_t axis = attributes_.axis < 0 ? attributes_.axis + rank : attributes_.axis;
+    std::vector<std::int64_t> extents = first.to_vector();
+    for (std::size_t i = 1; i < inputs.size(); ++i) {
+      const Shape& other = inputs[i].shape;
+      bool fits = other.rank() == rank;
+      for (int k = 0; fits && k < rank; ++k) fits = k == axis || other[k] == first[k];
+      if (!fits) fail("inputs must agree in all axes but ", axis, "; input 0 ", first, ", input ", i, " ", other);
+      extents[axis] += other[static_cast<int>(axis)];
+    }
+    return {{Shape(extents), DType::kFloat32}};
+  }
+
+  void forward(const ForwardContext& context) const override {
+    Parts parts(context.output(0).shape(), attributes_.axis);
+    float* y = context.output(0).data<float>();
+    for (const Tensor* input : context.inputs) {
+      const float* x = input->data<float>();
+      for_each_run(parts.next(input->shape()), [=](std::int64_t i, std::int64_t j, std::int64_t length) {
+        std::copy(x + i, x + i + length, y + j);
+      });
+    }
+  }
+
+  void backward(const BackwardContext& context) const override {
+    Parts parts(context.d_outputs[0]->shape(), attributes_.axis);
+    const float* d_y = context.d_outputs[0]->data<float>();
+    for (std::size_t k = 0; k < context.d_inputs.size(); ++k) {
+      const ConcatPart part = parts.next(context.forward->input(static_cast<int>(k)).shape());
+      if (!context.d_inputs[k]) continue;
+      float* d_x = context.d_inputs[k]->data<float>();
+      for_each_run(part, [=](std::int64_t i, std::int64_t j, std::int64_t length) {
+        std::copy(d_y + j, d_y + j + length, d_x + i);
+      });
+    }
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    Tensor& y = context.output(0);
+    Parts parts(y.shape(), attributes_.axis);
+    for (const Tensor* x : context.inputs)
+      with_float_type(y, [&]<class T>(T) { reference::concat(parts.next(x->shape()), x->data<T>(), y.data<T>()); });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    const Tensor& d_y = *context.d_outputs[0];
+    Parts parts(d_y.shape(), attributes_.axis);
+    for (std::size_t k = 0; k < context.d_inputs.size(); ++k) {
+      const ConcatPart part = parts.next(context.forward->input(static_cast<int>(k)).shape());
+      if (Tensor* d_x = context.d_inputs[k])
+        with_float_type(d_y, [&]<class T>(T) { reference::concat_d_x(part, d_y.data<T>(), d_x->data<T>()); });
+    }
+  }
+};
+
 }  // namespace
 
 void ConcatAttributes::visit(AttributeVisitor& visitor) { visitor.field("axis", axis); }
 
 std::shared_ptr<Op> Concat::make(const Attributes& attributes) { return std::make_shared<ConcatOp>(attributes); }
-
-std::vector<TensorSpec> ConcatOp::infer(std::span<const TensorSpec> inputs) const {
-  if (inputs.empty()) fail("takes at least one input, none is given");
-  require_float(inputs);
-  const Shape& first = inputs[0].shape;
-  const std::int64_t rank = first.rank();
-  if (attributes_.axis < -rank || attributes_.axis >= rank)
-    fail("axis ", attributes_.axis, " does not exist in input 0 ", first);
-  const std::int64_t axis = attributes_.axis < 0 ? attributes_.axis + rank : attributes_.axis;
-  std::vector<std::int64_t> extents = first.to_vector();
-  for (std::size_t i = 1; i < inputs.size(); ++i) {
-    const Shape& other = inputs[i].shape;
-    bool fits = other.rank() == rank;
-    for (int k = 0; fits && k < rank; ++k) fits = k == axis || other[k] == first[k];
-    if (!fits) fail("inputs must agree in all axes but ", axis, "; input 0 ", first, ", input ", i, " ", other);
-    extents[axis] += other[static_cast<int>(axis)];
-  }
-  return {{Shape(extents), DType::kFloat32}};
-}
-
-void ConcatOp::forward(const ForwardContext& context) const {
-  Parts parts(context.output(0).shape(), attributes_.axis);
-  float* y = context.output(0).data<float>();
-  for (const Tensor* input : context.inputs) {
-    const float* x = input->data<float>();
-    for_each_run(parts.next(input->shape()),
-                 [=](std::int64_t i, std::int64_t j, std::int64_t length) { std::copy(x + i, x + i + length, y + j); });
-  }
-}
-
-void ConcatOp::backward(const BackwardContext& context) const {
-  Parts parts(context.d_outputs[0]->shape(), attributes_.axis);
-  const float* d_y = context.d_outputs[0]->data<float>();
-  for (std::size_t k = 0; k < context.d_inputs.size(); ++k) {
-    const ConcatPart part = parts.next(context.forward->input(static_cast<int>(k)).shape());
-    if (!context.d_inputs[k]) continue;
-    float* d_x = context.d_inputs[k]->data<float>();
-    for_each_run(part, [=](std::int64_t i, std::int64_t j, std::int64_t length) {
-      std::copy(d_y + j, d_y + j + length, d_x + i);
-    });
-  }
-}
-
-void ConcatOp::reference_forward(const ForwardContext& context) const {
-  Tensor& y = context.output(0);
-  Parts parts(y.shape(), attributes_.axis);
-  for (const Tensor* x : context.inputs)
-    with_float_type(y, [&]<class T>(T) { reference::concat(parts.next(x->shape()), x->data<T>(), y.data<T>()); });
-}
-
-void ConcatOp::reference_backward(const BackwardContext& context) const {
-  const Tensor& d_y = *context.d_outputs[0];
-  Parts parts(d_y.shape(), attributes_.axis);
-  for (std::size_t k = 0; k < context.d_inputs.size(); ++k) {
-    const ConcatPart part = parts.next(context.forward->input(static_cast<int>(k)).shape());
-    if (Tensor* d_x = context.d_inputs[k])
-      with_float_type(d_y, [&]<class T>(T) { reference::concat_d_x(part, d_y.data<T>(), d_x->data<T>()); });
-  }
-}
 
 Output concat(Graph& graph, const std::string& name, std::vector<Output> inputs, const ConcatAttributes& attributes) {
   return graph.add(name, Concat::make(attributes), std::move(inputs)).output();

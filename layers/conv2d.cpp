@@ -12,18 +12,6 @@
 
 namespace miniqat::layers {
 
-class Conv2dOp final : public OpOf<Conv2d>, public MultipliesAndAdds {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
 void Conv2dAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("strides", strides);
   visitor.choice("padding", padding, kPaddingNames);
@@ -125,6 +113,59 @@ DirectConvolution direct(const onednn::Convolution& c, const Window2d& window) {
   return {.window = window, .batch = c.input[0], .in = c.filter[2], .out = c.filter[3]};
 }
 
+class Conv2dOp final : public OpOf<Conv2d>, public MultipliesAndAdds {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    return infer_convolution(inputs, attributes_, false);
+  }
+
+  OpTraits traits() const override {
+    OpTraits traits;
+    traits.backward_inputs = {0, 1};
+    traits.gradient_over_input = 1;
+    return traits;
+  }
+
+  std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const override {
+    const Shape& filter = inputs[1].shape;
+    return infer(inputs)[0].shape.elements() * filter[0] * filter[1] * filter[2];
+  }
+
+  void forward(const ForwardContext& context) const override { convolution_forward(context, attributes_, false); }
+
+  void backward(const BackwardContext& context) const override {
+    convolution_backward_input(context, attributes_, false);
+    convolution_backward_filter(context, attributes_, false);
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    const Tensor& x = context.input(0);
+    const Tensor& filter = context.input(1);
+    Tensor& y = context.output(0);
+    with_float_type(x, [&]<class T>(T) {
+      reference::conv2d(window_of(x.shape(), filter.shape(), attributes_), x.shape(), filter.shape(), y.shape(),
+                        x.data<T>(), filter.data<T>(), y.data<T>());
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    const Tensor& x = context.forward->input(0);
+    const Tensor& filter = context.forward->input(1);
+    const Tensor& d_y = *context.d_outputs[0];
+    const Window2d window = window_of(x.shape(), filter.shape(), attributes_);
+    with_float_type(x, [&]<class T>(T) {
+      if (Tensor* d_x = context.d_inputs[0])
+        reference::conv2d_backward_input(window, x.shape(), filter.shape(), d_y.data<T>(), filter.data<T>(),
+                                         d_x->data<T>());
+      if (Tensor* d_filter = context.d_inputs[1])
+        reference::conv2d_backward_filter(window, x.shape(), filter.shape(), x.data<T>(), d_y.data<T>(),
+                                          d_filter->data<T>());
+    });
+  }
+};
+
 }  // namespace
 
 std::vector<TensorSpec> infer_convolution(std::span<const TensorSpec> inputs, const Conv2dAttributes& attributes,
@@ -188,54 +229,6 @@ void convolution_backward_filter(const BackwardContext& context, const Conv2dAtt
 }
 
 std::shared_ptr<Op> Conv2d::make(const Attributes& attributes) { return std::make_shared<Conv2dOp>(attributes); }
-
-std::vector<TensorSpec> Conv2dOp::infer(std::span<const TensorSpec> inputs) const {
-  return infer_convolution(inputs, attributes_, false);
-}
-
-OpTraits Conv2dOp::traits() const {
-  OpTraits traits;
-  traits.backward_inputs = {0, 1};
-  traits.gradient_over_input = 1;
-  return traits;
-}
-
-std::int64_t Conv2dOp::multiply_adds(std::span<const TensorSpec> inputs) const {
-  const Shape& filter = inputs[1].shape;
-  return infer(inputs)[0].shape.elements() * filter[0] * filter[1] * filter[2];
-}
-
-void Conv2dOp::forward(const ForwardContext& context) const { convolution_forward(context, attributes_, false); }
-
-void Conv2dOp::backward(const BackwardContext& context) const {
-  convolution_backward_input(context, attributes_, false);
-  convolution_backward_filter(context, attributes_, false);
-}
-
-void Conv2dOp::reference_forward(const ForwardContext& context) const {
-  const Tensor& x = context.input(0);
-  const Tensor& filter = context.input(1);
-  Tensor& y = context.output(0);
-  with_float_type(x, [&]<class T>(T) {
-    reference::conv2d(window_of(x.shape(), filter.shape(), attributes_), x.shape(), filter.shape(), y.shape(),
-                      x.data<T>(), filter.data<T>(), y.data<T>());
-  });
-}
-
-void Conv2dOp::reference_backward(const BackwardContext& context) const {
-  const Tensor& x = context.forward->input(0);
-  const Tensor& filter = context.forward->input(1);
-  const Tensor& d_y = *context.d_outputs[0];
-  const Window2d window = window_of(x.shape(), filter.shape(), attributes_);
-  with_float_type(x, [&]<class T>(T) {
-    if (Tensor* d_x = context.d_inputs[0])
-      reference::conv2d_backward_input(window, x.shape(), filter.shape(), d_y.data<T>(), filter.data<T>(),
-                                       d_x->data<T>());
-    if (Tensor* d_filter = context.d_inputs[1])
-      reference::conv2d_backward_filter(window, x.shape(), filter.shape(), x.data<T>(), d_y.data<T>(),
-                                        d_filter->data<T>());
-  });
-}
 
 Output conv2d(Graph& graph, const std::string& name, Output x, Output filter, const Conv2dAttributes& attributes) {
   return graph.add(name, Conv2d::make(attributes), {x, filter}).output();

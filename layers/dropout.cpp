@@ -9,18 +9,6 @@
 #include "layers/reference/dropout.h"
 
 namespace miniqat::layers {
-
-class DropoutOp final : public OpOf<Dropout> {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
 namespace {
 
 /// What becomes of an element: its random word below the threshold drops it, else it is multiplied by `scale`.
@@ -48,57 +36,62 @@ void drop(const Tensor& from, double rate, std::uint64_t key, Tensor& to) {
   });
 }
 
+class DropoutOp final : public OpOf<Dropout> {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    require_inputs(inputs, 1);
+    require_float(inputs);
+    if (!(attributes_.rate >= 0 && attributes_.rate < 1)) fail("rate must be in [0, 1), is ", attributes_.rate);
+    return {inputs[0]};
+  }
+
+  OpTraits traits() const override {
+    OpTraits traits;
+    traits.forward_in_place = true;
+    traits.backward_in_place = true;
+    return traits;
+  }
+
+  void forward(const ForwardContext& context) const override {
+    if (context.training)
+      drop(context.input(0), attributes_.rate, context.random_key, context.output(0));
+    else
+      copy_elements(context.input(0), context.output(0));
+  }
+
+  void backward(const BackwardContext& context) const override {
+    if (!context.d_inputs[0]) return;
+    if (context.forward->training)
+      drop(*context.d_outputs[0], attributes_.rate, context.forward->random_key, *context.d_inputs[0]);
+    else
+      copy_elements(*context.d_outputs[0], *context.d_inputs[0]);
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    const Tensor& x = context.input(0);
+    const double rate = context.training ? attributes_.rate : 0;
+    with_float_type(x, [&]<class T>(T) {
+      reference::dropout(x.elements(), rate, context.random_key, x.data<T>(), context.output(0).data<T>());
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    const Tensor& d_y = *context.d_outputs[0];
+    const double rate = context.forward->training ? attributes_.rate : 0;
+    if (Tensor* d_x = context.d_inputs[0])
+      with_float_type(d_y, [&]<class T>(T) {
+        reference::dropout(d_y.elements(), rate, context.forward->random_key, d_y.data<T>(), d_x->data<T>());
+      });
+  }
+};
+
 }  // namespace
 
 void DropoutAttributes::visit(AttributeVisitor& visitor) { visitor.field("rate", rate); }
 
 std::shared_ptr<Op> Dropout::make(const Attributes& attributes) { return std::make_shared<DropoutOp>(attributes); }
-
-std::vector<TensorSpec> DropoutOp::infer(std::span<const TensorSpec> inputs) const {
-  require_inputs(inputs, 1);
-  require_float(inputs);
-  if (!(attributes_.rate >= 0 && attributes_.rate < 1)) fail("rate must be in [0, 1), is ", attributes_.rate);
-  return {inputs[0]};
-}
-
-OpTraits DropoutOp::traits() const {
-  OpTraits traits;
-  traits.forward_in_place = true;
-  traits.backward_in_place = true;
-  return traits;
-}
-
-void DropoutOp::forward(const ForwardContext& context) const {
-  if (context.training)
-    drop(context.input(0), attributes_.rate, context.random_key, context.output(0));
-  else
-    copy_elements(context.input(0), context.output(0));
-}
-
-void DropoutOp::backward(const BackwardContext& context) const {
-  if (!context.d_inputs[0]) return;
-  if (context.forward->training)
-    drop(*context.d_outputs[0], attributes_.rate, context.forward->random_key, *context.d_inputs[0]);
-  else
-    copy_elements(*context.d_outputs[0], *context.d_inputs[0]);
-}
-
-void DropoutOp::reference_forward(const ForwardContext& context) const {
-  const Tensor& x = context.input(0);
-  const double rate = context.training ? attributes_.rate : 0;
-  with_float_type(x, [&]<class T>(T) {
-    reference::dropout(x.elements(), rate, context.random_key, x.data<T>(), context.output(0).data<T>());
-  });
-}
-
-void DropoutOp::reference_backward(const BackwardContext& context) const {
-  const Tensor& d_y = *context.d_outputs[0];
-  const double rate = context.forward->training ? attributes_.rate : 0;
-  if (Tensor* d_x = context.d_inputs[0])
-    with_float_type(d_y, [&]<class T>(T) {
-      reference::dropout(d_y.elements(), rate, context.forward->random_key, d_y.data<T>(), d_x->data<T>());
-    });
-}
 
 Output dropout(Graph& graph, const std::string& name, Output x, const DropoutAttributes& attributes) {
   return graph.add(name, Dropout::make(attributes), {x}).output();

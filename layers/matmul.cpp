@@ -8,19 +8,6 @@
 #include "layers/reference/matmul.h"
 
 namespace miniqat::layers {
-
-class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
 namespace {
 
 /// The matrix that an input stands for: as stored, or transposed.
@@ -41,6 +28,78 @@ void require_matrix(const TensorSpec& input, std::string_view role) {
          "; ", role, " ", input.shape);
 }
 
+class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    require_inputs(inputs, 2);
+    require_float(inputs);
+    require_matrix(inputs[0], "a");
+    require_matrix(inputs[1], "b");
+    require_elements(inputs);
+    const Shape& a = inputs[0].shape;
+    const Shape& b = inputs[1].shape;
+    const std::int64_t a_columns = a[attributes_.transpose_a ? 0 : 1];
+    const std::int64_t b_rows = b[attributes_.transpose_b ? 1 : 0];
+    if (a_columns != b_rows)
+      fail("a", attributes_.transpose_a ? " transposed" : "", " has ", a_columns, " columns, b",
+           attributes_.transpose_b ? " transposed" : "", " has ", b_rows, " rows; a ", a, ", b ", b);
+    return {{Shape{a[attributes_.transpose_a ? 1 : 0], b[attributes_.transpose_b ? 0 : 1]}}};
+  }
+
+  OpTraits traits() const override {
+    OpTraits traits;
+    traits.backward_inputs = {0, 1};
+    traits.gradient_over_input = 1;
+    return traits;
+  }
+
+  std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const override {
+    return infer(inputs)[0].shape.elements() * inputs[0].shape[attributes_.transpose_a ? 0 : 1];
+  }
+
+  void forward(const ForwardContext& context) const override {
+    onednn::multiply(fast_view(context.input(0), attributes_.transpose_a),
+                     fast_view(context.input(1), attributes_.transpose_b), context.output(0).data<float>());
+  }
+
+  // With y = a b: d_a = d_y b^T and d_b = a^T d_y. Where a is stored transposed, so is its gradient: d_a^T = b d_y^T.
+  void backward(const BackwardContext& context) const override {
+    const auto [transpose_a, transpose_b] = attributes_;
+    const onednn::Matrix a = fast_view(context.forward->input(0), transpose_a);
+    const onednn::Matrix b = fast_view(context.forward->input(1), transpose_b);
+    const onednn::Matrix d_y = fast_view(*context.d_outputs[0], false);
+    if (Tensor* d_a = context.d_inputs[0])
+      transpose_a ? onednn::multiply(b, d_y.transposed(), d_a->data<float>())
+                  : onednn::multiply(d_y, b.transposed(), d_a->data<float>());
+    if (Tensor* d_b = context.d_inputs[1])
+      transpose_b ? onednn::multiply(d_y.transposed(), a, d_b->data<float>())
+                  : onednn::multiply(a.transposed(), d_y, d_b->data<float>());
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    with_float_type(context.input(0), [&]<class T>(T) {
+      reference::matmul(reference_view<T>(context.input(0), attributes_.transpose_a),
+                        reference_view<T>(context.input(1), attributes_.transpose_b),
+                        reference_view<T>(context.output(0), false));
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    const auto [transpose_a, transpose_b] = attributes_;
+    with_float_type(context.forward->input(0), [&]<class T>(T) {
+      const auto a = reference_view<T>(context.forward->input(0), transpose_a);
+      const auto b = reference_view<T>(context.forward->input(1), transpose_b);
+      const auto d_y = reference_view<T>(*context.d_outputs[0], false);
+      if (Tensor* d_a = context.d_inputs[0])
+        reference::matmul(d_y, b.transposed(), reference_view<T>(*d_a, transpose_a));
+      if (Tensor* d_b = context.d_inputs[1])
+        reference::matmul(a.transposed(), d_y, reference_view<T>(*d_b, transpose_b));
+    });
+  }
+};
+
 }  // namespace
 
 void MatMulAttributes::visit(AttributeVisitor& visitor) {
@@ -49,71 +108,6 @@ void MatMulAttributes::visit(AttributeVisitor& visitor) {
 }
 
 std::shared_ptr<Op> MatMul::make(const Attributes& attributes) { return std::make_shared<MatMulOp>(attributes); }
-
-std::vector<TensorSpec> MatMulOp::infer(std::span<const TensorSpec> inputs) const {
-  require_inputs(inputs, 2);
-  require_float(inputs);
-  require_matrix(inputs[0], "a");
-  require_matrix(inputs[1], "b");
-  require_elements(inputs);
-  const Shape& a = inputs[0].shape;
-  const Shape& b = inputs[1].shape;
-  const std::int64_t a_columns = a[attributes_.transpose_a ? 0 : 1];
-  const std::int64_t b_rows = b[attributes_.transpose_b ? 1 : 0];
-  if (a_columns != b_rows)
-    fail("a", attributes_.transpose_a ? " transposed" : "", " has ", a_columns, " columns, b",
-         attributes_.transpose_b ? " transposed" : "", " has ", b_rows, " rows; a ", a, ", b ", b);
-  return {{Shape{a[attributes_.transpose_a ? 1 : 0], b[attributes_.transpose_b ? 0 : 1]}}};
-}
-
-OpTraits MatMulOp::traits() const {
-  OpTraits traits;
-  traits.backward_inputs = {0, 1};
-  traits.gradient_over_input = 1;
-  return traits;
-}
-
-std::int64_t MatMulOp::multiply_adds(std::span<const TensorSpec> inputs) const {
-  return infer(inputs)[0].shape.elements() * inputs[0].shape[attributes_.transpose_a ? 0 : 1];
-}
-
-void MatMulOp::forward(const ForwardContext& context) const {
-  onednn::multiply(fast_view(context.input(0), attributes_.transpose_a),
-                   fast_view(context.input(1), attributes_.transpose_b), context.output(0).data<float>());
-}
-
-// With y = a b: d_a = d_y b^T and d_b = a^T d_y. Where a is stored transposed, so is its gradient: d_a^T = b d_y^T.
-void MatMulOp::backward(const BackwardContext& context) const {
-  const auto [transpose_a, transpose_b] = attributes_;
-  const onednn::Matrix a = fast_view(context.forward->input(0), transpose_a);
-  const onednn::Matrix b = fast_view(context.forward->input(1), transpose_b);
-  const onednn::Matrix d_y = fast_view(*context.d_outputs[0], false);
-  if (Tensor* d_a = context.d_inputs[0])
-    transpose_a ? onednn::multiply(b, d_y.transposed(), d_a->data<float>())
-                : onednn::multiply(d_y, b.transposed(), d_a->data<float>());
-  if (Tensor* d_b = context.d_inputs[1])
-    transpose_b ? onednn::multiply(d_y.transposed(), a, d_b->data<float>())
-                : onednn::multiply(a.transposed(), d_y, d_b->data<float>());
-}
-
-void MatMulOp::reference_forward(const ForwardContext& context) const {
-  with_float_type(context.input(0), [&]<class T>(T) {
-    reference::matmul(reference_view<T>(context.input(0), attributes_.transpose_a),
-                      reference_view<T>(context.input(1), attributes_.transpose_b),
-                      reference_view<T>(context.output(0), false));
-  });
-}
-
-void MatMulOp::reference_backward(const BackwardContext& context) const {
-  const auto [transpose_a, transpose_b] = attributes_;
-  with_float_type(context.forward->input(0), [&]<class T>(T) {
-    const auto a = reference_view<T>(context.forward->input(0), transpose_a);
-    const auto b = reference_view<T>(context.forward->input(1), transpose_b);
-    const auto d_y = reference_view<T>(*context.d_outputs[0], false);
-    if (Tensor* d_a = context.d_inputs[0]) reference::matmul(d_y, b.transposed(), reference_view<T>(*d_a, transpose_a));
-    if (Tensor* d_b = context.d_inputs[1]) reference::matmul(a.transposed(), d_y, reference_view<T>(*d_b, transpose_b));
-  });
-}
 
 Output matmul(Graph& graph, const std::string& name, Output a, Output b, const MatMulAttributes& attributes) {
   return graph.add(name, MatMul::make(attributes), {a, b}).output();

@@ -12,17 +12,6 @@
 #include "layers/reference/mean.h"
 
 namespace miniqat::layers {
-
-class MeanOp final : public OpOf<Mean> {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
 namespace {
 
 /// Of at most this many channels the sums are in registers at once.
@@ -101,6 +90,80 @@ void average_middle(const MiddleMean& mean, const float* x, double scale, float*
   });
 }
 
+class MeanOp final : public OpOf<Mean> {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    require_inputs(inputs, 1);
+    require_float(inputs);
+    const Shape& x = inputs[0].shape;
+    if (x.elements() == 0) fail("the mean of no elements is undefined; x ", x);
+    return {{(attributes_.keep_dims ? kept_shape : dropped_shape)(x, attributes_.axes), DType::kFloat32}};
+  }
+
+  void forward(const ForwardContext& context) const override {
+    const Tensor& input = context.input(0);
+    const Shape kept = kept_shape(input.shape(), attributes_.axes);
+    const double scale = static_cast<double>(kept.elements()) / static_cast<double>(input.elements());
+    const float* x = input.data<float>();
+    float* y = context.output(0).data<float>();
+    if (const auto middle = middle_mean(input.shape(), kept)) return average_middle(*middle, x, scale, y);
+    const BroadcastLoop loop(kept, input.shape());
+    const auto add = [&](std::int64_t begin, std::int64_t end, double* sums) {
+      loop.with_steps([&](auto kept_step, auto) {
+        loop.stretches(begin, end, [&](std::int64_t i, std::int64_t j, std::int64_t, std::int64_t length) {
+          double* sum = sums + j;
+          if (kept_step == 0) {
+            double total = 0;
+#pragma omp simd reduction(+ : total)
+            for (std::int64_t k = 0; k < length; ++k) total += x[i + k];
+            *sum += total;
+          } else {
+#pragma omp simd
+            for (std::int64_t k = 0; k < length; ++k) sum[k] += x[i + k];
+          }
+        });
+      });
+    };
+    sum_in_parts(input.elements(), kPointwiseGrain, kept.elements(), add,
+                 [=](std::int64_t j, double total) { y[j] = static_cast<float>(total * scale); });
+  }
+
+  void backward(const BackwardContext& context) const override {
+    if (!context.d_inputs[0]) return;
+    const Shape& x = context.d_inputs[0]->shape();
+    const Shape kept = kept_shape(x, attributes_.axes);
+    const BroadcastLoop loop(kept, x);
+    const float scale = static_cast<float>(static_cast<double>(kept.elements()) / static_cast<double>(x.elements()));
+    const float* d_y = context.d_outputs[0]->data<float>();
+    float* d_x = context.d_inputs[0]->data<float>();
+    loop.with_steps([&](auto kept_step, auto) {
+      parallel_for(loop.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+        loop.stretches(begin, end, [&](std::int64_t i, std::int64_t j, std::int64_t, std::int64_t length) {
+#pragma omp simd
+          for (std::int64_t k = 0; k < length; ++k) d_x[i + k] = d_y[j + k * kept_step] * scale;
+        });
+      });
+    });
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    const Tensor& x = context.input(0);
+    with_float_type(x, [&]<class T>(T) {
+      reference::mean(x.shape(), kept_shape(x.shape(), attributes_.axes), x.data<T>(), context.output(0).data<T>());
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    if (Tensor* d_x = context.d_inputs[0])
+      with_float_type(*d_x, [&]<class T>(T) {
+        reference::mean_d_x(d_x->shape(), kept_shape(d_x->shape(), attributes_.axes), context.d_outputs[0]->data<T>(),
+                            d_x->data<T>());
+      });
+  }
+};
+
 }  // namespace
 
 void MeanAttributes::visit(AttributeVisitor& visitor) {
@@ -109,75 +172,6 @@ void MeanAttributes::visit(AttributeVisitor& visitor) {
 }
 
 std::shared_ptr<Op> Mean::make(const Attributes& attributes) { return std::make_shared<MeanOp>(attributes); }
-
-std::vector<TensorSpec> MeanOp::infer(std::span<const TensorSpec> inputs) const {
-  require_inputs(inputs, 1);
-  require_float(inputs);
-  const Shape& x = inputs[0].shape;
-  if (x.elements() == 0) fail("the mean of no elements is undefined; x ", x);
-  return {{(attributes_.keep_dims ? kept_shape : dropped_shape)(x, attributes_.axes), DType::kFloat32}};
-}
-
-void MeanOp::forward(const ForwardContext& context) const {
-  const Tensor& input = context.input(0);
-  const Shape kept = kept_shape(input.shape(), attributes_.axes);
-  const double scale = static_cast<double>(kept.elements()) / static_cast<double>(input.elements());
-  const float* x = input.data<float>();
-  float* y = context.output(0).data<float>();
-  if (const auto middle = middle_mean(input.shape(), kept)) return average_middle(*middle, x, scale, y);
-  const BroadcastLoop loop(kept, input.shape());
-  const auto add = [&](std::int64_t begin, std::int64_t end, double* sums) {
-    loop.with_steps([&](auto kept_step, auto) {
-      loop.stretches(begin, end, [&](std::int64_t i, std::int64_t j, std::int64_t, std::int64_t length) {
-        double* sum = sums + j;
-        if (kept_step == 0) {
-          double total = 0;
-#pragma omp simd reduction(+ : total)
-          for (std::int64_t k = 0; k < length; ++k) total += x[i + k];
-          *sum += total;
-        } else {
-#pragma omp simd
-          for (std::int64_t k = 0; k < length; ++k) sum[k] += x[i + k];
-        }
-      });
-    });
-  };
-  sum_in_parts(input.elements(), kPointwiseGrain, kept.elements(), add,
-               [=](std::int64_t j, double total) { y[j] = static_cast<float>(total * scale); });
-}
-
-void MeanOp::backward(const BackwardContext& context) const {
-  if (!context.d_inputs[0]) return;
-  const Shape& x = context.d_inputs[0]->shape();
-  const Shape kept = kept_shape(x, attributes_.axes);
-  const BroadcastLoop loop(kept, x);
-  const float scale = static_cast<float>(static_cast<double>(kept.elements()) / static_cast<double>(x.elements()));
-  const float* d_y = context.d_outputs[0]->data<float>();
-  float* d_x = context.d_inputs[0]->data<float>();
-  loop.with_steps([&](auto kept_step, auto) {
-    parallel_for(loop.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-      loop.stretches(begin, end, [&](std::int64_t i, std::int64_t j, std::int64_t, std::int64_t length) {
-#pragma omp simd
-        for (std::int64_t k = 0; k < length; ++k) d_x[i + k] = d_y[j + k * kept_step] * scale;
-      });
-    });
-  });
-}
-
-void MeanOp::reference_forward(const ForwardContext& context) const {
-  const Tensor& x = context.input(0);
-  with_float_type(x, [&]<class T>(T) {
-    reference::mean(x.shape(), kept_shape(x.shape(), attributes_.axes), x.data<T>(), context.output(0).data<T>());
-  });
-}
-
-void MeanOp::reference_backward(const BackwardContext& context) const {
-  if (Tensor* d_x = context.d_inputs[0])
-    with_float_type(*d_x, [&]<class T>(T) {
-      reference::mean_d_x(d_x->shape(), kept_shape(d_x->shape(), attributes_.axes), context.d_outputs[0]->data<T>(),
-                          d_x->data<T>());
-    });
-}
 
 Output mean(Graph& graph, const std::string& name, Output x, const MeanAttributes& attributes) {
   return graph.add(name, Mean::make(attributes), {x}).output();

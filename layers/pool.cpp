@@ -15,28 +15,6 @@
 
 namespace miniqat::layers {
 
-class MaxPoolOp final : public OpOf<MaxPool>, public SavesForBackward, public ChainMember {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
-  std::optional<ChainRole> chain_role() const override { return chain_role::MaxPooling{attributes_}; }
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
-class AvgPoolOp final : public OpOf<AvgPool> {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
 Window2d window_of(const Shape& images, const PoolAttributes& attributes) {
   const bool strides_left_out = attributes.strides == std::array<std::int64_t, 2>{0, 0};
   return slide(images, {.window = attributes.window,
@@ -104,6 +82,130 @@ DType index_type(const PoolAttributes& attributes) {
   return attributes.window[0] * attributes.window[1] <= 256 ? DType::kUInt8 : DType::kInt32;
 }
 
+class MaxPoolOp final : public OpOf<MaxPool>, public SavesForBackward, public ChainMember {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    return infer_pool(inputs, attributes_);
+  }
+
+  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override {
+    return {{infer(inputs)[0].shape, index_type(attributes_)}};
+  }
+
+  std::optional<ChainRole> chain_role() const override { return chain_role::MaxPooling{attributes_}; }
+
+  void forward(const ForwardContext& context) const override {
+    const Shape& shape = context.input(0).shape();
+    const PoolGeometry geometry = {window_of(shape, attributes_), shape[3], {}};
+    const WindowAxis& rows = geometry.window.rows;
+    const WindowAxis& columns = geometry.window.columns;
+    const float* x = context.input(0).data<float>();
+    float* y = context.output(0).data<float>();
+    const auto run = [&](auto loop, auto* winners) {
+      for_rows(shape[0] * rows.output, columns.output, shape[3],
+               [&](std::int64_t begin, std::int64_t end) { loop(geometry, x, y, winners, begin, end); });
+    };
+    Tensor* saved = context.saved.empty() ? nullptr : context.saved[0];
+    if (index_type(attributes_) == DType::kUInt8)
+      run(MINIQAT_PICK(max_rows_bytes), saved ? saved->data<std::uint8_t>() : nullptr);
+    else
+      run(MINIQAT_PICK(max_rows_words), saved ? saved->data<std::int32_t>() : nullptr);
+  }
+
+  void backward(const BackwardContext& context) const override {
+    Tensor* d_x = context.d_inputs[0];
+    if (d_x == nullptr) return;
+    const Shape& shape = d_x->shape();
+    ScratchScope scope;
+    const PoolGeometry geometry = backward_geometry(scope, shape, attributes_);
+    const float* from = context.d_outputs[0]->data<float>();
+    float* to = d_x->data<float>();
+    const Tensor& saved = *context.forward->saved[0];
+    const auto run = [&](auto loop, const auto* winners) {
+      for_rows(shape[0] * shape[1], shape[2], shape[3],
+               [&](std::int64_t begin, std::int64_t end) { loop(geometry, winners, from, to, begin, end); });
+    };
+    if (saved.dtype() == DType::kUInt8)
+      run(MINIQAT_PICK(max_backward_rows_bytes), saved.data<std::uint8_t>());
+    else
+      run(MINIQAT_PICK(max_backward_rows_words), saved.data<std::int32_t>());
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    const Tensor& x = context.input(0);
+    Tensor& y = context.output(0);
+    with_float_type(x, [&]<class T>(T) {
+      std::vector<std::int64_t> source;
+      reference::max_pool(window_of(x.shape(), attributes_), x.shape(), y.shape(), x.data<T>(), y.data<T>(), source);
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    Tensor* d_x = context.d_inputs[0];
+    if (d_x == nullptr) return;
+    const Tensor& x = context.forward->input(0);
+    const Tensor& d_y = *context.d_outputs[0];
+    with_float_type(x, [&]<class T>(T) {
+      std::vector<std::int64_t> source;
+      std::vector<T> y(static_cast<std::size_t>(d_y.elements()));
+      reference::max_pool(window_of(x.shape(), attributes_), x.shape(), d_y.shape(), x.data<T>(), y.data(), source);
+      reference::max_pool_backward(x.shape(), source, d_y.data<T>(), d_x->data<T>());
+    });
+  }
+};
+
+class AvgPoolOp final : public OpOf<AvgPool> {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    return infer_pool(inputs, attributes_);
+  }
+
+  void forward(const ForwardContext& context) const override {
+    const Shape& shape = context.input(0).shape();
+    const PoolGeometry geometry = {window_of(shape, attributes_), shape[3], {}};
+    const auto& [rows, columns] = geometry.window;
+    const float* x = context.input(0).data<float>();
+    float* y = context.output(0).data<float>();
+    const auto loop = MINIQAT_PICK(average_rows);
+    for_rows(shape[0] * rows.output, columns.output, shape[3],
+             [&](std::int64_t begin, std::int64_t end) { loop(geometry, x, y, begin, end); });
+  }
+
+  void backward(const BackwardContext& context) const override {
+    Tensor* d_x = context.d_inputs[0];
+    if (d_x == nullptr) return;
+    const Shape& shape = d_x->shape();
+    ScratchScope scope;
+    const PoolGeometry geometry = backward_geometry(scope, shape, attributes_);
+    const float* from = context.d_outputs[0]->data<float>();
+    float* to = d_x->data<float>();
+    const auto loop = MINIQAT_PICK(average_backward_rows);
+    for_rows(shape[0] * shape[1], shape[2], shape[3],
+             [&](std::int64_t begin, std::int64_t end) { loop(geometry, from, to, begin, end); });
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    const Tensor& x = context.input(0);
+    Tensor& y = context.output(0);
+    with_float_type(x, [&]<class T>(T) {
+      reference::avg_pool(window_of(x.shape(), attributes_), x.shape(), y.shape(), x.data<T>(), y.data<T>());
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    Tensor* d_x = context.d_inputs[0];
+    if (d_x == nullptr) return;
+    with_float_type(*d_x, [&]<class T>(T) {
+      reference::avg_pool_backward(window_of(d_x->shape(), attributes_), d_x->shape(), context.d_outputs[0]->data<T>(),
+                                   d_x->data<T>());
+    });
+  }
+};
+
 }  // namespace
 
 void PoolAttributes::visit(AttributeVisitor& visitor) {
@@ -114,119 +216,7 @@ void PoolAttributes::visit(AttributeVisitor& visitor) {
 
 std::shared_ptr<Op> MaxPool::make(const Attributes& attributes) { return std::make_shared<MaxPoolOp>(attributes); }
 
-std::vector<TensorSpec> MaxPoolOp::infer(std::span<const TensorSpec> inputs) const {
-  return infer_pool(inputs, attributes_);
-}
-
-std::vector<TensorSpec> MaxPoolOp::saved(std::span<const TensorSpec> inputs) const {
-  return {{infer(inputs)[0].shape, index_type(attributes_)}};
-}
-
-void MaxPoolOp::forward(const ForwardContext& context) const {
-  const Shape& shape = context.input(0).shape();
-  const PoolGeometry geometry = {window_of(shape, attributes_), shape[3], {}};
-  const WindowAxis& rows = geometry.window.rows;
-  const WindowAxis& columns = geometry.window.columns;
-  const float* x = context.input(0).data<float>();
-  float* y = context.output(0).data<float>();
-  const auto run = [&](auto loop, auto* winners) {
-    for_rows(shape[0] * rows.output, columns.output, shape[3],
-             [&](std::int64_t begin, std::int64_t end) { loop(geometry, x, y, winners, begin, end); });
-  };
-  Tensor* saved = context.saved.empty() ? nullptr : context.saved[0];
-  if (index_type(attributes_) == DType::kUInt8)
-    run(MINIQAT_PICK(max_rows_bytes), saved ? saved->data<std::uint8_t>() : nullptr);
-  else
-    run(MINIQAT_PICK(max_rows_words), saved ? saved->data<std::int32_t>() : nullptr);
-}
-
-void MaxPoolOp::backward(const BackwardContext& context) const {
-  Tensor* d_x = context.d_inputs[0];
-  if (d_x == nullptr) return;
-  const Shape& shape = d_x->shape();
-  ScratchScope scope;
-  const PoolGeometry geometry = backward_geometry(scope, shape, attributes_);
-  const float* from = context.d_outputs[0]->data<float>();
-  float* to = d_x->data<float>();
-  const Tensor& saved = *context.forward->saved[0];
-  const auto run = [&](auto loop, const auto* winners) {
-    for_rows(shape[0] * shape[1], shape[2], shape[3],
-             [&](std::int64_t begin, std::int64_t end) { loop(geometry, winners, from, to, begin, end); });
-  };
-  if (saved.dtype() == DType::kUInt8)
-    run(MINIQAT_PICK(max_backward_rows_bytes), saved.data<std::uint8_t>());
-  else
-    run(MINIQAT_PICK(max_backward_rows_words), saved.data<std::int32_t>());
-}
-
-void MaxPoolOp::reference_forward(const ForwardContext& context) const {
-  const Tensor& x = context.input(0);
-  Tensor& y = context.output(0);
-  with_float_type(x, [&]<class T>(T) {
-    std::vector<std::int64_t> source;
-    reference::max_pool(window_of(x.shape(), attributes_), x.shape(), y.shape(), x.data<T>(), y.data<T>(), source);
-  });
-}
-
-void MaxPoolOp::reference_backward(const BackwardContext& context) const {
-  Tensor* d_x = context.d_inputs[0];
-  if (d_x == nullptr) return;
-  const Tensor& x = context.forward->input(0);
-  const Tensor& d_y = *context.d_outputs[0];
-  with_float_type(x, [&]<class T>(T) {
-    std::vector<std::int64_t> source;
-    std::vector<T> y(static_cast<std::size_t>(d_y.elements()));
-    reference::max_pool(window_of(x.shape(), attributes_), x.shape(), d_y.shape(), x.data<T>(), y.data(), source);
-    reference::max_pool_backward(x.shape(), source, d_y.data<T>(), d_x->data<T>());
-  });
-}
-
 std::shared_ptr<Op> AvgPool::make(const Attributes& attributes) { return std::make_shared<AvgPoolOp>(attributes); }
-
-std::vector<TensorSpec> AvgPoolOp::infer(std::span<const TensorSpec> inputs) const {
-  return infer_pool(inputs, attributes_);
-}
-
-void AvgPoolOp::forward(const ForwardContext& context) const {
-  const Shape& shape = context.input(0).shape();
-  const PoolGeometry geometry = {window_of(shape, attributes_), shape[3], {}};
-  const auto& [rows, columns] = geometry.window;
-  const float* x = context.input(0).data<float>();
-  float* y = context.output(0).data<float>();
-  const auto loop = MINIQAT_PICK(average_rows);
-  for_rows(shape[0] * rows.output, columns.output, shape[3],
-           [&](std::int64_t begin, std::int64_t end) { loop(geometry, x, y, begin, end); });
-}
-
-void AvgPoolOp::backward(const BackwardContext& context) const {
-  Tensor* d_x = context.d_inputs[0];
-  if (d_x == nullptr) return;
-  const Shape& shape = d_x->shape();
-  ScratchScope scope;
-  const PoolGeometry geometry = backward_geometry(scope, shape, attributes_);
-  const float* from = context.d_outputs[0]->data<float>();
-  float* to = d_x->data<float>();
-  const auto loop = MINIQAT_PICK(average_backward_rows);
-  for_rows(shape[0] * shape[1], shape[2], shape[3],
-           [&](std::int64_t begin, std::int64_t end) { loop(geometry, from, to, begin, end); });
-}
-
-void AvgPoolOp::reference_forward(const ForwardContext& context) const {
-  const Tensor& x = context.input(0);
-  Tensor& y = context.output(0);
-  with_float_type(x, [&]<class T>(T) {
-    reference::avg_pool(window_of(x.shape(), attributes_), x.shape(), y.shape(), x.data<T>(), y.data<T>());
-  });
-}
-
-void AvgPoolOp::reference_backward(const BackwardContext& context) const {
-  Tensor* d_x = context.d_inputs[0];
-  if (d_x == nullptr) return;
-  with_float_type(*d_x, [&]<class T>(T) {
-    reference::avg_pool_backward(window_of(d_x->shape(), attributes_), d_x->shape(), context.d_outputs[0]->data<T>(),
-                                 d_x->data<T>());
-  });
-}
 
 Output max_pool(Graph& graph, const std::string& name, Output x, const PoolAttributes& attributes) {
   return graph.add(name, MaxPool::make(attributes), {x}).output();

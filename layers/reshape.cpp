@@ -7,58 +7,55 @@
 #include "layers/kernels/pointwise.h"
 
 namespace miniqat::layers {
+namespace {
 
 class ReshapeOp final : public OpOf<Reshape> {
  public:
   using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    require_inputs(inputs, 1);
+    const Shape& from = inputs[0].shape;
+    std::vector<std::int64_t> extents = attributes_.shape;
+    const auto open = std::find(extents.begin(), extents.end(), -1);
+    if (open == extents.end()) {
+      const Shape to(extents);
+      if (to.elements() != from.elements())
+        fail("shape ", to, " has ", to.elements(), " elements, input ", from, " has ", from.elements());
+      return {{to, inputs[0].dtype}};
+    }
+    if (std::find(open + 1, extents.end(), -1) != extents.end()) fail("only one extent of the new shape may be -1");
+    *open = 1;
+    const std::int64_t others = Shape(extents).elements();
+    if (others == 0 || from.elements() % others != 0)
+      fail("no extent for -1 fits: the others of the new shape make ", others, " elements, input ", from, " has ",
+           from.elements());
+    *open = from.elements() / others;
+    return {{Shape(extents), inputs[0].dtype}};
+  }
+
+  OpTraits traits() const override {
+    OpTraits traits;
+    traits.view = true;
+    return traits;
+  }
+
+  void forward(const ForwardContext& context) const override { copy_elements(context.input(0), context.output(0)); }
+
+  void backward(const BackwardContext& context) const override {
+    if (Tensor* d_x = context.d_inputs[0]) copy_elements(*context.d_outputs[0], *d_x);
+  }
+
+  void reference_forward(const ForwardContext& context) const override { forward(context); }
+
+  void reference_backward(const BackwardContext& context) const override { backward(context); }
 };
+
+}  // namespace
 
 void ReshapeAttributes::visit(AttributeVisitor& visitor) { visitor.field("shape", shape); }
 
 std::shared_ptr<Op> Reshape::make(const Attributes& attributes) { return std::make_shared<ReshapeOp>(attributes); }
-
-std::vector<TensorSpec> ReshapeOp::infer(std::span<const TensorSpec> inputs) const {
-  require_inputs(inputs, 1);
-  const Shape& from = inputs[0].shape;
-  std::vector<std::int64_t> extents = attributes_.shape;
-  const auto open = std::find(extents.begin(), extents.end(), -1);
-  if (open == extents.end()) {
-    const Shape to(extents);
-    if (to.elements() != from.elements())
-      fail("shape ", to, " has ", to.elements(), " elements, input ", from, " has ", from.elements());
-    return {{to, inputs[0].dtype}};
-  }
-  if (std::find(open + 1, extents.end(), -1) != extents.end()) fail("only one extent of the new shape may be -1");
-  *open = 1;
-  const std::int64_t others = Shape(extents).elements();
-  if (others == 0 || from.elements() % others != 0)
-    fail("no extent for -1 fits: the others of the new shape make ", others, " elements, input ", from, " has ",
-         from.elements());
-  *open = from.elements() / others;
-  return {{Shape(extents), inputs[0].dtype}};
-}
-
-OpTraits ReshapeOp::traits() const {
-  OpTraits traits;
-  traits.view = true;
-  return traits;
-}
-
-void ReshapeOp::forward(const ForwardContext& context) const { copy_elements(context.input(0), context.output(0)); }
-
-void ReshapeOp::backward(const BackwardContext& context) const {
-  if (Tensor* d_x = context.d_inputs[0]) copy_elements(*context.d_outputs[0], *d_x);
-}
-
-void ReshapeOp::reference_forward(const ForwardContext& context) const { forward(context); }
-
-void ReshapeOp::reference_backward(const BackwardContext& context) const { backward(context); }
 
 Output reshape(Graph& graph, const std::string& name, Output x, const ReshapeAttributes& attributes) {
   return graph.add(name, Reshape::make(attributes), {x}).output();

@@ -10,19 +10,6 @@
 #include "layers/reference/softmax_cross_entropy.h"
 
 namespace miniqat::layers {
-
-class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public SavesForBackward {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
 namespace {
 
 void check_labels(const Tensor& labels, std::int64_t classes) {
@@ -54,6 +41,99 @@ double row_loss(const float* logits, std::int64_t classes, std::int32_t label, f
   return std::log(sum) + (static_cast<double>(largest) - logits[label]);
 }
 
+class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public SavesForBackward {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    const double smoothing = attributes_.label_smoothing;
+    if (!(smoothing >= 0 && smoothing < 1)) fail("label_smoothing must be in [0, 1), got ", smoothing);
+    require_inputs(inputs, 2);
+    require_float(inputs[0], "logits");
+    require_rank(inputs, 0, 2, "logits");
+    require_rank(inputs, 1, 1, "labels");
+    const Shape& logits = inputs[0].shape;
+    const Shape& labels = inputs[1].shape;
+    if (inputs[1].dtype != DType::kInt32)
+      fail("labels must be int32, are ", name_of(inputs[1].dtype), "; labels ", labels);
+    if (labels[0] != logits[0])
+      fail("logits have ", logits[0], " rows, labels ", labels[0], "; logits ", logits, ", labels ", labels);
+    if (logits.elements() == 0) fail("logits need at least one row and one class; logits ", logits);
+    return {{Shape{}, DType::kFloat32}};
+  }
+
+  OpTraits traits() const override {
+    OpTraits traits;
+    traits.backward_inputs = {1};
+    traits.no_gradient = {1};
+    return traits;
+  }
+
+  std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override { return {inputs[0]}; }
+
+  void forward(const ForwardContext& context) const override {
+    const std::int64_t rows = context.input(0).shape()[0];
+    const std::int64_t classes = context.input(0).shape()[1];
+    check_labels(context.input(1), classes);
+    const float* logits = context.input(0).data<float>();
+    const std::int32_t* labels = context.input(1).data<std::int32_t>();
+    float* probabilities = context.saved.empty() ? nullptr : context.saved[0]->data<float>();
+    const double smoothing = attributes_.label_smoothing;
+    ScratchScope scope;
+    const std::span<double> losses = scope.take<double>(rows);
+    parallel_for(rows, row_grain(classes), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const float* row = logits + r * classes;
+        losses[r] = row_loss(row, classes, labels[r], probabilities ? probabilities + r * classes : nullptr);
+        if (smoothing > 0) losses[r] += smoothing * lead(row, classes, labels[r]);
+      }
+    });
+    const double total = std::accumulate(losses.begin(), losses.end(), 0.0);
+    *context.output(0).data<float>() = static_cast<float>(total / static_cast<double>(rows));
+  }
+
+  void backward(const BackwardContext& context) const override {
+    if (!context.d_inputs[0]) return;
+    const Tensor& saved = *context.forward->saved[0];
+    const std::int64_t rows = saved.shape()[0];
+    const std::int64_t classes = saved.shape()[1];
+    const float* probabilities = saved.data<float>();
+    const std::int32_t* labels = context.forward->input(1).data<std::int32_t>();
+    const float scale = *context.d_outputs[0]->data<float>() / static_cast<float>(rows);
+    const auto kept = static_cast<float>(1 - attributes_.label_smoothing);
+    const auto spread = static_cast<float>(attributes_.label_smoothing / static_cast<double>(classes));
+    float* d_logits = context.d_inputs[0]->data<float>();
+    parallel_for(rows, row_grain(classes), [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const float* p = probabilities + r * classes;
+        float* d = d_logits + r * classes;
+        for (std::int64_t c = 0; c < classes; ++c) d[c] = (p[c] - spread) * scale;
+        d[labels[r]] = (p[labels[r]] - spread - kept) * scale;
+      }
+    });
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    const Tensor& logits = context.input(0);
+    check_labels(context.input(1), logits.shape()[1]);
+    with_float_type(logits, [&]<class T>(T) {
+      *context.output(0).data<T>() =
+          reference::softmax_cross_entropy(logits.shape()[0], logits.shape()[1], logits.data<T>(),
+                                           context.input(1).data<std::int32_t>(), attributes_.label_smoothing);
+    });
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    const Tensor& logits = context.forward->input(0);
+    if (Tensor* d_logits = context.d_inputs[0])
+      with_float_type(logits, [&]<class T>(T) {
+        reference::softmax_cross_entropy_d_logits(
+            logits.shape()[0], logits.shape()[1], logits.data<T>(), context.forward->input(1).data<std::int32_t>(),
+            attributes_.label_smoothing, *context.d_outputs[0]->data<T>(), d_logits->data<T>());
+      });
+  }
+};
+
 }  // namespace
 
 void SoftmaxCrossEntropyAttributes::visit(AttributeVisitor& visitor) {
@@ -62,94 +142,6 @@ void SoftmaxCrossEntropyAttributes::visit(AttributeVisitor& visitor) {
 
 std::shared_ptr<Op> SoftmaxCrossEntropy::make(const Attributes& attributes) {
   return std::make_shared<SoftmaxCrossEntropyOp>(attributes);
-}
-
-std::vector<TensorSpec> SoftmaxCrossEntropyOp::infer(std::span<const TensorSpec> inputs) const {
-  const double smoothing = attributes_.label_smoothing;
-  if (!(smoothing >= 0 && smoothing < 1)) fail("label_smoothing must be in [0, 1), got ", smoothing);
-  require_inputs(inputs, 2);
-  require_float(inputs[0], "logits");
-  require_rank(inputs, 0, 2, "logits");
-  require_rank(inputs, 1, 1, "labels");
-  const Shape& logits = inputs[0].shape;
-  const Shape& labels = inputs[1].shape;
-  if (inputs[1].dtype != DType::kInt32)
-    fail("labels must be int32, are ", name_of(inputs[1].dtype), "; labels ", labels);
-  if (labels[0] != logits[0])
-    fail("logits have ", logits[0], " rows, labels ", labels[0], "; logits ", logits, ", labels ", labels);
-  if (logits.elements() == 0) fail("logits need at least one row and one class; logits ", logits);
-  return {{Shape{}, DType::kFloat32}};
-}
-
-OpTraits SoftmaxCrossEntropyOp::traits() const {
-  OpTraits traits;
-  traits.backward_inputs = {1};
-  traits.no_gradient = {1};
-  return traits;
-}
-
-std::vector<TensorSpec> SoftmaxCrossEntropyOp::saved(std::span<const TensorSpec> inputs) const { return {inputs[0]}; }
-
-void SoftmaxCrossEntropyOp::forward(const ForwardContext& context) const {
-  const std::int64_t rows = context.input(0).shape()[0];
-  const std::int64_t classes = context.input(0).shape()[1];
-  check_labels(context.input(1), classes);
-  const float* logits = context.input(0).data<float>();
-  const std::int32_t* labels = context.input(1).data<std::int32_t>();
-  float* probabilities = context.saved.empty() ? nullptr : context.saved[0]->data<float>();
-  const double smoothing = attributes_.label_smoothing;
-  ScratchScope scope;
-  const std::span<double> losses = scope.take<double>(rows);
-  parallel_for(rows, row_grain(classes), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      const float* row = logits + r * classes;
-      losses[r] = row_loss(row, classes, labels[r], probabilities ? probabilities + r * classes : nullptr);
-      if (smoothing > 0) losses[r] += smoothing * lead(row, classes, labels[r]);
-    }
-  });
-  const double total = std::accumulate(losses.begin(), losses.end(), 0.0);
-  *context.output(0).data<float>() = static_cast<float>(total / static_cast<double>(rows));
-}
-
-void SoftmaxCrossEntropyOp::backward(const BackwardContext& context) const {
-  if (!context.d_inputs[0]) return;
-  const Tensor& saved = *context.forward->saved[0];
-  const std::int64_t rows = saved.shape()[0];
-  const std::int64_t classes = saved.shape()[1];
-  const float* probabilities = saved.data<float>();
-  const std::int32_t* labels = context.forward->input(1).data<std::int32_t>();
-  const float scale = *context.d_outputs[0]->data<float>() / static_cast<float>(rows);
-  const auto kept = static_cast<float>(1 - attributes_.label_smoothing);
-  const auto spread = static_cast<float>(attributes_.label_smoothing / static_cast<double>(classes));
-  float* d_logits = context.d_inputs[0]->data<float>();
-  parallel_for(rows, row_grain(classes), [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      const float* p = probabilities + r * classes;
-      float* d = d_logits + r * classes;
-      for (std::int64_t c = 0; c < classes; ++c) d[c] = (p[c] - spread) * scale;
-      d[labels[r]] = (p[labels[r]] - spread - kept) * scale;
-    }
-  });
-}
-
-void SoftmaxCrossEntropyOp::reference_forward(const ForwardContext& context) const {
-  const Tensor& logits = context.input(0);
-  check_labels(context.input(1), logits.shape()[1]);
-  with_float_type(logits, [&]<class T>(T) {
-    *context.output(0).data<T>() =
-        reference::softmax_cross_entropy(logits.shape()[0], logits.shape()[1], logits.data<T>(),
-                                         context.input(1).data<std::int32_t>(), attributes_.label_smoothing);
-  });
-}
-
-void SoftmaxCrossEntropyOp::reference_backward(const BackwardContext& context) const {
-  const Tensor& logits = context.forward->input(0);
-  if (Tensor* d_logits = context.d_inputs[0])
-    with_float_type(logits, [&]<class T>(T) {
-      reference::softmax_cross_entropy_d_logits(
-          logits.shape()[0], logits.shape()[1], logits.data<T>(), context.forward->input(1).data<std::int32_t>(),
-          attributes_.label_smoothing, *context.d_outputs[0]->data<T>(), d_logits->data<T>());
-    });
 }
 
 Output softmax_cross_entropy(Graph& graph, Output logits, Output labels, const std::string& name,

@@ -8,27 +8,6 @@
 #include "layers/reference/space_to_batch.h"
 
 namespace miniqat::layers {
-
-class SpaceToBatchNdOp final : public OpOf<SpaceToBatchNd> {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
-class BatchToSpaceNdOp final : public OpOf<BatchToSpaceNd> {
- public:
-  using OpOf::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
 namespace {
 
 using Pairs = std::vector<std::array<std::int64_t, 2>>;
@@ -142,6 +121,91 @@ void reference_collect(const Tensor& blocks, Tensor& image, const std::vector<st
   });
 }
 
+class SpaceToBatchNdOp final : public OpOf<SpaceToBatchNd> {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    require_inputs(inputs, 1);
+    require_float(inputs);
+    const auto& [block_shape, paddings] = attributes_;
+    const Shape& x = inputs[0].shape;
+    check_blocks(x, block_shape, paddings, "paddings");
+    std::vector<std::int64_t> extents = x.to_vector();
+    for (std::size_t k = 0; k < block_shape.size(); ++k) {
+      const std::int64_t padded = extents[k + 1] + total(paddings, k);
+      if (padded % block_shape[k] != 0)
+        fail("block_shape entry ", block_shape[k], " does not divide axis ", k + 1, ", padded to ", padded, "; x ", x);
+      extents[k + 1] = padded / block_shape[k];
+      extents[0] *= block_shape[k];
+      if (extents[0] > Shape::kMaxElements)
+        fail("the blocks make a batch of more than ", Shape::kMaxElements, "; x ", x);
+    }
+    return {{Shape(extents), DType::kFloat32}};
+  }
+
+  void forward(const ForwardContext& context) const override {
+    deal_out(context.input(0), context.output(0), attributes_.block_shape, attributes_.paddings);
+  }
+
+  void backward(const BackwardContext& context) const override {
+    if (Tensor* d_x = context.d_inputs[0])
+      collect(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.paddings);
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    reference_deal_out(context.input(0), context.output(0), attributes_.block_shape, attributes_.paddings);
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    if (Tensor* d_x = context.d_inputs[0])
+      reference_collect(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.paddings);
+  }
+};
+
+class BatchToSpaceNdOp final : public OpOf<BatchToSpaceNd> {
+ public:
+  using OpOf::OpOf;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    require_inputs(inputs, 1);
+    require_float(inputs);
+    const auto& [block_shape, crops] = attributes_;
+    const Shape& x = inputs[0].shape;
+    check_blocks(x, block_shape, crops, "crops");
+    std::vector<std::int64_t> extents = x.to_vector();
+    for (std::size_t k = 0; k < block_shape.size(); ++k) {
+      if (extents[0] % block_shape[k] != 0)
+        fail("the entries of block_shape do not divide the batch ", x[0], "; x ", x);
+      extents[0] /= block_shape[k];
+      const std::int64_t uncropped = extents[k + 1] * block_shape[k];
+      if (total(crops, k) > uncropped)
+        fail("crops ", crops[k][0], " and ", crops[k][1], " exceed axis ", k + 1, " of the result, ", uncropped, "; x ",
+             x);
+      extents[k + 1] = uncropped - total(crops, k);
+    }
+    return {{Shape(extents), DType::kFloat32}};
+  }
+
+  void forward(const ForwardContext& context) const override {
+    collect(context.input(0), context.output(0), attributes_.block_shape, attributes_.crops);
+  }
+
+  void backward(const BackwardContext& context) const override {
+    if (Tensor* d_x = context.d_inputs[0])
+      deal_out(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.crops);
+  }
+
+  void reference_forward(const ForwardContext& context) const override {
+    reference_collect(context.input(0), context.output(0), attributes_.block_shape, attributes_.crops);
+  }
+
+  void reference_backward(const BackwardContext& context) const override {
+    if (Tensor* d_x = context.d_inputs[0])
+      reference_deal_out(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.crops);
+  }
+};
+
 }  // namespace
 
 void SpaceToBatchAttributes::visit(AttributeVisitor& visitor) {
@@ -158,81 +222,8 @@ std::shared_ptr<Op> SpaceToBatchNd::make(const Attributes& attributes) {
   return std::make_shared<SpaceToBatchNdOp>(attributes);
 }
 
-std::vector<TensorSpec> SpaceToBatchNdOp::infer(std::span<const TensorSpec> inputs) const {
-  require_inputs(inputs, 1);
-  require_float(inputs);
-  const auto& [block_shape, paddings] = attributes_;
-  const Shape& x = inputs[0].shape;
-  check_blocks(x, block_shape, paddings, "paddings");
-  std::vector<std::int64_t> extents = x.to_vector();
-  for (std::size_t k = 0; k < block_shape.size(); ++k) {
-    const std::int64_t padded = extents[k + 1] + total(paddings, k);
-    if (padded % block_shape[k] != 0)
-      fail("block_shape entry ", block_shape[k], " does not divide axis ", k + 1, ", padded to ", padded, "; x ", x);
-    extents[k + 1] = padded / block_shape[k];
-    extents[0] *= block_shape[k];
-    if (extents[0] > Shape::kMaxElements) fail("the blocks make a batch of more than ", Shape::kMaxElements, "; x ", x);
-  }
-  return {{Shape(extents), DType::kFloat32}};
-}
-
-void SpaceToBatchNdOp::forward(const ForwardContext& context) const {
-  deal_out(context.input(0), context.output(0), attributes_.block_shape, attributes_.paddings);
-}
-
-void SpaceToBatchNdOp::backward(const BackwardContext& context) const {
-  if (Tensor* d_x = context.d_inputs[0])
-    collect(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.paddings);
-}
-
-void SpaceToBatchNdOp::reference_forward(const ForwardContext& context) const {
-  reference_deal_out(context.input(0), context.output(0), attributes_.block_shape, attributes_.paddings);
-}
-
-void SpaceToBatchNdOp::reference_backward(const BackwardContext& context) const {
-  if (Tensor* d_x = context.d_inputs[0])
-    reference_collect(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.paddings);
-}
-
 std::shared_ptr<Op> BatchToSpaceNd::make(const Attributes& attributes) {
   return std::make_shared<BatchToSpaceNdOp>(attributes);
-}
-
-std::vector<TensorSpec> BatchToSpaceNdOp::infer(std::span<const TensorSpec> inputs) const {
-  require_inputs(inputs, 1);
-  require_float(inputs);
-  const auto& [block_shape, crops] = attributes_;
-  const Shape& x = inputs[0].shape;
-  check_blocks(x, block_shape, crops, "crops");
-  std::vector<std::int64_t> extents = x.to_vector();
-  for (std::size_t k = 0; k < block_shape.size(); ++k) {
-    if (extents[0] % block_shape[k] != 0) fail("the entries of block_shape do not divide the batch ", x[0], "; x ", x);
-    extents[0] /= block_shape[k];
-    const std::int64_t uncropped = extents[k + 1] * block_shape[k];
-    if (total(crops, k) > uncropped)
-      fail("crops ", crops[k][0], " and ", crops[k][1], " exceed axis ", k + 1, " of the result, ", uncropped, "; x ",
-           x);
-    extents[k + 1] = uncropped - total(crops, k);
-  }
-  return {{Shape(extents), DType::kFloat32}};
-}
-
-void BatchToSpaceNdOp::forward(const ForwardContext& context) const {
-  collect(context.input(0), context.output(0), attributes_.block_shape, attributes_.crops);
-}
-
-void BatchToSpaceNdOp::backward(const BackwardContext& context) const {
-  if (Tensor* d_x = context.d_inputs[0])
-    deal_out(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.crops);
-}
-
-void BatchToSpaceNdOp::reference_forward(const ForwardContext& context) const {
-  reference_collect(context.input(0), context.output(0), attributes_.block_shape, attributes_.crops);
-}
-
-void BatchToSpaceNdOp::reference_backward(const BackwardContext& context) const {
-  if (Tensor* d_x = context.d_inputs[0])
-    reference_deal_out(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.crops);
 }
 
 Output space_to_batch(Graph& graph, const std::string& name, Output x, const SpaceToBatchAttributes& attributes) {
