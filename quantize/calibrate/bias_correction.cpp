@@ -5,7 +5,10 @@
 
 #include "core/counted.h"
 #include "core/graph/source_ops.h"
+#include "layers/batch_norm.h"
+#include "layers/identity.h"
 #include "quantize/calibrate/float_network.h"
+#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/layer_patterns.h"
@@ -23,10 +26,10 @@ struct BiasedLayer {
 
 /// The vector that a layer's bias adds: of a folded batch norm, beta.
 Output added_by(const Node& bias) {
-  if (bias.type() == "BatchNorm") return bias.input(2);
+  if (bias.as<layers::BatchNorm>()) return bias.input(2);
   for (const int k : {1, 0}) {
     const Output operand = bias.input(k);
-    if (operand.node->type() == "BatchNormFold") return operand.node->input(1);
+    if (operand.node->as<BatchNormFold>()) return operand.node->input(1);
     if (operand.shape().rank() == 1) return operand;
   }
   return {};
@@ -37,7 +40,7 @@ const Node* own_bias(Output tensor) {
   for (; tensor.node != nullptr; tensor = tensor.node->input(0)) {
     if (tensor.node->uses(tensor.index).size() != 1) return nullptr;
     if (tensor.node->as<Variable>() != nullptr) return tensor.node;
-    if (tensor.node->type() != "Identity") return nullptr;
+    if (!tensor.node->as<layers::Identity>()) return nullptr;
   }
   return nullptr;
 }

@@ -8,6 +8,8 @@
 
 #include "core/counted.h"
 #include "layers/batch_norm.h"
+#include "layers/depthwise_conv2d.h"
+#include "layers/identity.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -44,7 +46,7 @@ struct ScaledLayer {
   ScaledLayer(const ChannelLayer& of, Session& session) : layer(&of) {
     const std::vector<double> factors = folded_factors(of, session);
     const Tensor weights = session.variable(of.weights->name());
-    const bool depthwise = of.layer->type() == "DepthwiseConv2d";
+    const bool depthwise = of.layer->as<layers::DepthwiseConv2d>();
     const std::int64_t cells = of.outputs() * (depthwise ? 1 : of.inputs());
     magnitudes.resize(static_cast<std::size_t>(cells));
     for (std::int64_t cell = 0; cell < cells; ++cell) places.push_back(place_of(of, cell));
@@ -107,7 +109,7 @@ void scale(Session& session, const std::string& name, const auto& factor) {
 }
 
 const Node* variable_of(Output tensor) {
-  while (tensor.node->type() == "Identity") tensor = tensor.node->input(0);
+  while (tensor.node->as<layers::Identity>()) tensor = tensor.node->input(0);
   return tensor.node;
 }
 

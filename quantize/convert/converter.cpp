@@ -6,7 +6,23 @@
 
 #include "core/error.h"
 #include "core/graph/source_ops.h"
+#include "layers/batch_norm.h"
+#include "layers/bias_add.h"
+#include "layers/concat.h"
+#include "layers/conv2d.h"
+#include "layers/depthwise_conv2d.h"
+#include "layers/dropout.h"
+#include "layers/elementwise.h"
+#include "layers/identity.h"
 #include "layers/layers.h"
+#include "layers/matmul.h"
+#include "layers/mean.h"
+#include "layers/pad.h"
+#include "layers/pool.h"
+#include "layers/relu.h"
+#include "layers/reshape.h"
+#include "layers/softmax.h"
+#include "layers/space_to_batch.h"
 #include "quantize/convert/integer_batch_norm.h"
 #include "quantize/convert/integer_layer.h"
 #include "quantize/convert/integer_lookup.h"
@@ -37,9 +53,9 @@ template <class... Parts>
 }
 
 [[noreturn]] void fail_unsupported(const Node& node) {
-  if (node.type() == "BatchNorm")
+  if (node.as<layers::BatchNorm>())
     fail_not_quantized(describe(node), " was not folded into a layer: integer models have no such");
-  if (node.type() == "Softmax") fail(describe(node), " can only be left out at the end of an integer model");
+  if (node.as<layers::Softmax>()) fail(describe(node), " can only be left out at the end of an integer model");
   fail(describe(node), " cannot be part of an integer model");
 }
 
@@ -58,31 +74,31 @@ void Converter::visit(Node& node) { made_.emplace(std::pair(&node, 0), value_of(
 Converter::Value Converter::value_of(Node& node) {
   using Make = Value (*)(Converter&, const Node&);
   static const std::unordered_map<std::string_view, Make> kMakers = {
-      {"Placeholder", [](Converter& c, const Node& n) { return c.input(n); }},
-      {"FakeQuant", [](Converter& c, const Node& n) { return c.quantizer(n); }},
-      {"Conv2D", [](Converter& c, const Node& n) { return c.layer(n); }},
-      {"DepthwiseConv2d", [](Converter& c, const Node& n) { return c.layer(n); }},
-      {"MatMul", [](Converter& c, const Node& n) { return c.layer(n); }},
-      {"BiasAdd", [](Converter& c, const Node& n) { return c.biased(n, n.input(0), n.input(1)); }},
-      {"BatchNorm", [](Converter& c, const Node& n) { return c.normalised(n); }},
-      {"Add", [](Converter& c, const Node& n) { return c.two_operands(n); }},
-      {"Mul", [](Converter& c, const Node& n) { return c.two_operands(n); }},
-      {"Relu", [](Converter& c, const Node& n) { return c.clamped(n, kNone); }},
-      {"Relu6", [](Converter& c, const Node& n) { return c.clamped(n, 6); }},
-      {"Concat", [](Converter& c, const Node& n) { return c.joined(n); }},
-      {"AvgPool",
+      {Placeholder::kType, [](Converter& c, const Node& n) { return c.input(n); }},
+      {FakeQuant::kType, [](Converter& c, const Node& n) { return c.quantizer(n); }},
+      {layers::Conv2d::kType, [](Converter& c, const Node& n) { return c.layer(n); }},
+      {layers::DepthwiseConv2d::kType, [](Converter& c, const Node& n) { return c.layer(n); }},
+      {layers::MatMul::kType, [](Converter& c, const Node& n) { return c.layer(n); }},
+      {layers::BiasAdd::kType, [](Converter& c, const Node& n) { return c.biased(n, n.input(0), n.input(1)); }},
+      {layers::BatchNorm::kType, [](Converter& c, const Node& n) { return c.normalised(n); }},
+      {layers::Add::kType, [](Converter& c, const Node& n) { return c.two_operands(n); }},
+      {layers::Mul::kType, [](Converter& c, const Node& n) { return c.two_operands(n); }},
+      {layers::Relu::kType, [](Converter& c, const Node& n) { return c.clamped(n, kNone); }},
+      {layers::Relu6::kType, [](Converter& c, const Node& n) { return c.clamped(n, 6); }},
+      {layers::Concat::kType, [](Converter& c, const Node& n) { return c.joined(n); }},
+      {layers::AvgPool::kType,
        [](Converter& c, const Node& n) {
          const layers::PoolAttributes& attributes = *n.as<layers::AvgPool>();
          return c.average(n, layers::window_of(n.input(0).shape(), attributes));
        }},
-      {"Mean", [](Converter& c, const Node& n) { return c.mean(n); }},
-      {"MaxPool", [](Converter& c, const Node& n) { return c.max_pool(n); }},
-      {"Reshape", [](Converter& c, const Node& n) { return c.reshaped(n); }},
-      {"Pad", [](Converter& c, const Node& n) { return c.padded(n); }},
-      {"SpaceToBatchND", [](Converter& c, const Node& n) { return c.to_batch(n); }},
-      {"BatchToSpaceND", [](Converter& c, const Node& n) { return c.to_space(n); }},
-      {"Identity", [](Converter& c, const Node& n) { return c.at(n.input(0)); }},
-      {"Dropout", [](Converter& c, const Node& n) { return c.at(n.input(0)); }},
+      {layers::Mean::kType, [](Converter& c, const Node& n) { return c.mean(n); }},
+      {layers::MaxPool::kType, [](Converter& c, const Node& n) { return c.max_pool(n); }},
+      {layers::Reshape::kType, [](Converter& c, const Node& n) { return c.reshaped(n); }},
+      {layers::Pad::kType, [](Converter& c, const Node& n) { return c.padded(n); }},
+      {layers::SpaceToBatchNd::kType, [](Converter& c, const Node& n) { return c.to_batch(n); }},
+      {layers::BatchToSpaceNd::kType, [](Converter& c, const Node& n) { return c.to_space(n); }},
+      {layers::Identity::kType, [](Converter& c, const Node& n) { return c.at(n.input(0)); }},
+      {layers::Dropout::kType, [](Converter& c, const Node& n) { return c.at(n.input(0)); }},
   };
   const auto maker = kMakers.find(node.type());
   if (maker != kMakers.end()) return maker->second(*this, node);
@@ -252,11 +268,11 @@ Converter::Value Converter::normalised(const Node& node) {
 Converter::Value Converter::two_operands(const Node& node) {
   const bool first = values_.moves(node.input(0).node);
   const bool second = values_.moves(node.input(1).node);
-  if (node.type() == "Add" && first != second)
+  if (node.as<layers::Add>() && first != second)
     return biased(node, node.input(first ? 0 : 1), node.input(first ? 1 : 0));
   Pending pending = {
       .operation = node.name(), .action = integer::Add{}, .inputs = {}, .shape = {}, .tensor = node.name()};
-  if (node.type() == "Mul") pending.action = integer::Mul{};
+  if (node.as<layers::Mul>()) pending.action = integer::Mul{};
   for (const int i : {0, 1}) {
     if (node.input(i).shape() != node.output().shape())
       fail(describe(node), " stretches ", node.input(i).name(), " ", node.input(i).shape(), " to ",

@@ -11,6 +11,7 @@
 #include "core/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/fold_pass.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/op_roles.h"
@@ -82,7 +83,7 @@ std::vector<std::string> remarks_on(const Graph& graph, const std::vector<LayerS
     return std::ranges::none_of(nodes, [&](const Node* node) { return wanted(*node); });
   };
   if (options.bn_fold == BnFold::kSingle && is_training &&
-      none_is([](const Node& node) { return node.type() == "BatchNormScale"; }))
+      none_is([](const Node& node) { return node.as<BatchNormScale>(); }))
     remarks.emplace_back("--bn-fold single has no effect: there is no batch norm to fold for training");
   if (options.bn_fold == BnFold::kLate && none_is(is_folded_late))
     remarks.emplace_back("--bn-fold late has no effect: there is no batch norm to fold");

@@ -9,9 +9,16 @@
 
 #include "core/counted.h"
 #include "core/error.h"
+#include "core/graph/source_ops.h"
 #include "core/quote.h"
 #include "layers/batch_norm.h"
+#include "layers/concat.h"
+#include "layers/elementwise.h"
+#include "layers/identity.h"
+#include "layers/reshape.h"
+#include "layers/softmax_cross_entropy.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
@@ -21,8 +28,10 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kStatusNames = {"quantized", "fused",      "passed through",
                                                           "input",     "statistics", "left float"};
-constexpr std::array<std::string_view, 3> kFoldOps = {"BatchNormFold", "BatchNormCorrection", "BatchNormScale"};
-constexpr std::array<std::string_view, 4> kWeightPath = {"Identity", "Concat", "Mul", "Reshape"};
+constexpr std::array<std::string_view, 3> kFoldOps = {BatchNormFold::kType, BatchNormCorrection::kType,
+                                                      BatchNormScale::kType};
+constexpr std::array<std::string_view, 4> kWeightPath = {layers::Identity::kType, layers::Concat::kType,
+                                                         layers::Mul::kType, layers::Reshape::kType};
 
 /// Says of every edge what became of it.
 class EdgeClassifier {
@@ -65,7 +74,7 @@ EdgeClassifier::EdgeClassifier(const Graph& graph, const LayerSearch& layers, co
 
 void EdgeClassifier::add_statistics(const Node& layer) {
   const Node* node = &layer;
-  while (statistics_.insert(node).second && node->type() != "BatchNorm" && !node->uses().empty())
+  while (statistics_.insert(node).second && !node->as<layers::BatchNorm>() && !node->uses().empty())
     node = node->uses().front().node;
 }
 
@@ -77,7 +86,7 @@ void EdgeClassifier::add_match(const LayerMatch& match) {
   }
   if (match.bias)
     for (const Output& operand : match.bias->inputs())
-      if (is_parameter(*origin_of(operand).node) || match.bias->type() == "BatchNorm")
+      if (is_parameter(*origin_of(operand).node) || match.bias->as<layers::BatchNorm>())
         fused_.emplace(std::pair(operand.node, match.bias), "bias of " + match.layer->name());
   add_weight_path(match);
 }
@@ -120,7 +129,7 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
       skipped != skipped_.end() && input == 1 && !is_quantizer(*origin.node))
     return report(EdgeStatus::kLeftFloat, skipped->second);
   if (is_quantizer(*origin.node)) return report(EdgeStatus::kPassedThrough, "range of " + origin.node->name());
-  if (origin.node->type() == "Placeholder") {
+  if (origin.node->as<Placeholder>()) {
     if (origin.spec().dtype != DType::kFloat32)
       return report(EdgeStatus::kInput, concat(name_of(origin.spec().dtype), ", nothing to quantize"));
     const std::string through = origin == tensor ? "" : concat(origin.name(), ": ");
@@ -131,8 +140,8 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
 
 std::string EdgeClassifier::why_float(Output tensor, const Node& consumer) const {
   const Node& origin = *origin_of(tensor).node;
-  if (consumer.type() == "SoftmaxCrossEntropy") return "the loss is computed in float";
-  if (consumer.type() == "BatchNorm")
+  if (consumer.as<layers::SoftmaxCrossEntropy>()) return "the loss is computed in float";
+  if (consumer.as<layers::BatchNorm>())
     return is_parameter(origin) ? "a parameter of a batch norm that is not folded" : "the batch norm is not folded";
   const std::string through = &origin == tensor.node ? "" : concat("passes on ", origin.name(), ": ");
   return through + why_float_origin(origin);
@@ -140,8 +149,8 @@ std::string EdgeClassifier::why_float(Output tensor, const Node& consumer) const
 
 std::string EdgeClassifier::why_float_origin(const Node& origin) const {
   if (is_parameter(origin)) return "a parameter, but no layer's weights";
-  if (origin.type() == "SoftmaxCrossEntropy") return "the loss is computed in float";
-  if (origin.type() == "BatchNorm") return "the batch norm is not folded";
+  if (origin.as<layers::SoftmaxCrossEntropy>()) return "the loss is computed in float";
+  if (origin.as<layers::BatchNorm>()) return "the batch norm is not folded";
   if (const auto skipped = skipped_.find(&origin); skipped != skipped_.end()) return skipped->second;
   if (!in_scope(origin.name(), options_.scope)) return concat("outside scope ", quote(options_.scope));
   if (const Node* quantizer = quantizer_after(origin.output()))
