@@ -27,10 +27,6 @@ std::unordered_set<const Node*> before_layers(const std::vector<Node*>& order) {
   return found;
 }
 
-RangeKind range_of(RangeChoice ranges, std::int64_t bits, RangeKind observed) {
-  return learns(ranges, static_cast<int>(bits)) ? RangeKind::kLearned : observed;
-}
-
 }  // namespace
 
 LayerSettings::LayerSettings(const RewriteOptions& options, const LayerBits* own, LayerPlace place) : bits(own) {
@@ -51,7 +47,7 @@ void LayerSettings::ask_of_weights(const RewriteOptions& options, const LayerBit
     width = *layer.weight_bits;
     weights.of_bits = "bits_config";
   }
-  const RangeKind range = range_of(layer.ranges.value_or(options.ranges), width, RangeKind::kLastValue);
+  const RangeKind range = weight_range(layer.ranges.value_or(options.ranges), width);
   const bool learned = traits_of(range).learned;
   const bool all_symmetric = layer.symmetric.value_or(options.symmetric);
   const bool symmetric = layer.symmetric_weights.value_or(options.symmetric_weights);
@@ -84,12 +80,11 @@ void LayerSettings::ask_of_output(const RewriteOptions& options, const LayerBits
   if (layer.sums_bits) sums_bits = *layer.sums_bits;
   widens_sums = sums_bits.value_or(width) > width;
   const auto activation = [&](std::int64_t bits) {
-    return FakeQuantAttributes{
-        .bits = bits,
-        .symmetric = layer.symmetric.value_or(options.symmetric),
-        .power_of_two = options.scales == ScaleChoice::kPowerOfTwo,
-        .range = range_of(layer.ranges.value_or(options.ranges), bits, RangeKind::kMovingAverage),
-        .ema_decay = layer.ema_decay.value_or(options.ema_decay)};
+    return FakeQuantAttributes{.bits = bits,
+                               .symmetric = layer.symmetric.value_or(options.symmetric),
+                               .power_of_two = options.scales == ScaleChoice::kPowerOfTwo,
+                               .range = activation_range(layer.ranges.value_or(options.ranges), bits),
+                               .ema_decay = layer.ema_decay.value_or(options.ema_decay)};
   };
   output.attributes = activation(width);
   sums =

@@ -196,7 +196,7 @@ void RewriteOptions::check() const {
 std::optional<int> RewriteOptions::logits_width() const {
   constexpr int kUsual = 8;
   std::int64_t bits = logits_bits.value_or(ends_bits.value_or(activation_bits));
-  if (!logits_bits && !ends_bits && learns(ranges, activation_bits)) bits = std::max(bits, std::int64_t{kUsual});
+  if (!logits_bits && !ends_bits && traits_of(activation_range()).learned) bits = std::max(bits, std::int64_t{kUsual});
   return bits == activation_bits ? std::nullopt : std::optional(static_cast<int>(bits));
 }
 
