@@ -3,22 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/graph/source_ops.h"
-#include "layers/concat.h"
-#include "layers/conv2d.h"
-#include "layers/depthwise_conv2d.h"
-#include "layers/dropout.h"
-#include "layers/elementwise.h"
-#include "layers/hard_swish.h"
-#include "layers/identity.h"
-#include "layers/matmul.h"
-#include "layers/mean.h"
-#include "layers/pad.h"
-#include "layers/pool.h"
-#include "layers/relu.h"
-#include "layers/reshape.h"
-#include "layers/sigmoid.h"
-#include "layers/space_to_batch.h"
+#include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/graph_matcher.h"
 

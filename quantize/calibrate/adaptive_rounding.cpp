@@ -7,8 +7,6 @@
 
 #include "core/counted.h"
 #include "core/eigen.h"
-#include "layers/elementwise.h"
-#include "layers/identity.h"
 #include "layers/layers.h"
 #include "quantize/calibrate/float_network.h"
 #include "quantize/calibrate/layer_moments.h"

@@ -4,15 +4,7 @@
 #include <map>
 
 #include "core/counted.h"
-#include "layers/batch_norm.h"
-#include "layers/bias_add.h"
-#include "layers/depthwise_conv2d.h"
-#include "layers/elementwise.h"
-#include "layers/identity.h"
 #include "layers/layers.h"
-#include "layers/mean.h"
-#include "layers/pool.h"
-#include "layers/relu.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 

@@ -4,9 +4,7 @@
 
 #include "core/eigen.h"
 #include "core/kernels/onednn.h"
-#include "layers/depthwise_conv2d.h"
 #include "layers/layers.h"
-#include "layers/matmul.h"
 
 namespace miniqat::quantize {
 namespace {

@@ -8,7 +8,7 @@
 #include "layers/dropout.h"
 #include "layers/identity.h"
 #include "layers/softmax.h"
-#include "quantize/convert/converter.h"
+#include "quantize/convert/graph_walk.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 
@@ -54,7 +54,7 @@ integer::Model convert(const Graph& graph, const NamedTensors& variables, const 
   require_quantizers(own);
   const StaticValues values(own, output, variables);
   require_one_input(values.moving(), output);
-  return Converter(values, output, options).convert();
+  return GraphWalk(values, output, options).convert();
 }
 
 }  // namespace miniqat::quantize

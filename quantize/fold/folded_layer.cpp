@@ -4,10 +4,7 @@
 #include <array>
 
 #include "core/graph/op_queries.h"
-#include "layers/batch_norm.h"
-#include "layers/elementwise.h"
 #include "layers/layers.h"
-#include "layers/reshape.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"

@@ -16,7 +16,7 @@
 #include "quantize/fold/folded_layer.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
-#include "quantize/rewrite/layer_bits_report.h"
+#include "quantize/rewrite/layer_bits_notes.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "quantize/rewrite/rewrite_conflicts.h"
 #include "quantize/rewrite/rewrite_report.h"

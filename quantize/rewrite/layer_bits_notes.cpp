@@ -1,4 +1,4 @@
-#include "quantize/rewrite/layer_bits_report.h"
+#include "quantize/rewrite/layer_bits_notes.h"
 
 #include <algorithm>
 #include <set>
