@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/counted.h"
+#include "core/eigen.h"
 #include "layers/batch_norm.h"
 #include "layers/depthwise_conv2d.h"
 #include "layers/identity.h"
@@ -28,8 +29,8 @@ std::vector<double> folded_factors(const ChannelLayer& layer, Session& session) 
   };
   const Tensor gamma = value(1), variance = value(4);
   const double epsilon = layer.batch_norm->as<layers::BatchNorm>()->epsilon;
-  for (std::size_t c = 0; c < factors.size(); ++c)
-    factors[c] = gamma.values<float>()[c] / std::sqrt(variance.values<float>()[c] + epsilon);
+  vector_of(std::span(factors)) =
+      vector_of<float>(gamma).cast<double>() / (vector_of<float>(variance).cast<double>() + epsilon).sqrt();
   return factors;
 }
 
