@@ -41,7 +41,8 @@ struct UncertainGrid {
   /// How far a value near `value` may end from y.
   double distance(double y, double value, double reach) const {
     const auto on = [&](const Affine<double>& one) {
-      return std::max(std::abs(fake_quantize(one, value + reach) - y), std::abs(y - fake_quantize(one, value - reach)));
+      return std::max(std::abs(quantize::fake_quantize(one, value + reach) - y),
+                      std::abs(y - quantize::fake_quantize(one, value - reach)));
     };
     return other ? std::max(on(grid), on(*other)) : on(grid);
   }
@@ -134,7 +135,7 @@ std::vector<Bounded> ExactOp::quantizer_backward(const std::vector<Bounded>& d_o
     const double x = inputs_[0].value.data<double>()[i], reach = reach_.data<double>()[i];
     const double arriving = std::abs(d_y.value.data<double>()[i]) + error_at(d_y.error, i);
     const bool uncertain = std::abs(x - grid.nudged_min) <= reach || std::abs(x - grid.nudged_max) <= reach;
-    const bool passes = gradient_passes(grid, x);
+    const bool passes = quantize::gradient_passes(grid, x);
     if (result[0].error.defined())
       result[0].error.data<double>()[i] = uncertain ? arriving : passes ? error_at(d_y.error, i) : 0;
     const double terms = static_cast<double>(d_y.value.elements() / channels);

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/affine.h"
+
 namespace miniqat::quantize {
 
 // The arithmetic that the trainer, the evaluation graph and the integer engine share: real = scale * (q - zero_point),
@@ -32,21 +34,7 @@ struct GridOptions {
   bool power_of_two = false;
 };
 
-/// A grid of equidistant real numbers. All members are NaN when the range was not finite or too wide for T. The
-/// integers are kept as T, which holds them exactly.
-template <class T>
-struct Affine {
-  T scale = 1;
-  T zero_point = 0;
-  T quant_min = 0;
-  T quant_max = 0;
-  /// The smallest and the largest number on the grid.
-  T nudged_min = 0;
-  T nudged_max = 0;
-
-  /// The range was [0, 0], or so small that its scale is no normal number: all that is left of the grid is 0.
-  bool empty() const { return nudged_min == nudged_max; }
-};
+using miniqat::Affine;
 
 /// The smallest range that contains `range` and 0. What is left of an inverted range (min > max) is in order, too:
 /// [2, 1] becomes [0, 1] and [1, -1] becomes [0, 0]. NaN stays NaN.

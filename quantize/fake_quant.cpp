@@ -327,12 +327,7 @@ layers::ChainGrid FakeQuantOp::grid(const layers::ChainRange& range, const layer
   const Affine<float> grid = grid_of(used, attributes_.grid_options());
   return {.lowest = grid.empty() ? -kInfinity : grid.nudged_min,
           .highest = grid.empty() ? kInfinity : grid.nudged_max,
-          .scale = grid.scale,
-          .zero_point = grid.zero_point,
-          .quant_min = grid.quant_min,
-          .quant_max = grid.quant_max,
-          .nudged_min = grid.nudged_min,
-          .nudged_max = grid.nudged_max};
+          .affine = grid};
 }
 
 std::pair<float, float> FakeQuantOp::gradients_of_range(const layers::ChainRange& range,
@@ -346,7 +341,7 @@ std::pair<float, float> FakeQuantOp::gradients_of_range(const layers::ChainRange
 }
 
 void FakeQuantOp::quantize_piece(const layers::ChainGrid& g, const float* x, float* y, std::int64_t n) const {
-  fake_quant_piece(x, y, n, Affine<float>{g.scale, g.zero_point, g.quant_min, g.quant_max, g.nudged_min, g.nudged_max});
+  fake_quant_piece(x, y, n, g.affine);
 }
 
 Output fake_quant(Graph& graph, const std::string& name, Output x, FakeQuantAttributes attributes, InitialRange initial,

@@ -7,25 +7,21 @@ namespace {
 
 PatternRef share(Pattern pattern) { return std::make_shared<const Pattern>(std::move(pattern)); }
 
-bool contains(const std::vector<std::string>& types, std::string_view type) {
-  return std::ranges::find(types, type) != types.end();
-}
-
 }  // namespace
 
 PatternRef anything() { return share({}); }
 
-PatternRef op(std::vector<std::string> types) { return share({.types = std::move(types)}); }
+PatternRef op(std::vector<std::string_view> types) { return share({.types = std::move(types)}); }
 
-PatternRef op(std::vector<std::string> types, std::vector<PatternRef> inputs) {
+PatternRef op(std::vector<std::string_view> types, std::vector<PatternRef> inputs) {
   return share({.types = std::move(types), .order = Pattern::Inputs::kOrdered, .inputs = std::move(inputs)});
 }
 
-PatternRef op_unordered(std::vector<std::string> types, std::vector<PatternRef> inputs) {
+PatternRef op_unordered(std::vector<std::string_view> types, std::vector<PatternRef> inputs) {
   return share({.types = std::move(types), .order = Pattern::Inputs::kUnordered, .inputs = std::move(inputs)});
 }
 
-PatternRef op_over_all(std::vector<std::string> types, PatternRef every_input) {
+PatternRef op_over_all(std::vector<std::string_view> types, PatternRef every_input) {
   return share({.types = std::move(types), .order = Pattern::Inputs::kAll, .inputs = {std::move(every_input)}});
 }
 
@@ -42,26 +38,26 @@ Output Match::tensor(const PatternRef& pattern) const {
   return found == tensors_.end() ? Output{} : found->second;
 }
 
-GraphMatcher::GraphMatcher(const Graph& graph, std::vector<std::string> transparent)
+GraphMatcher::GraphMatcher(const Graph& graph, std::vector<std::string_view> transparent)
     : order_(graph.topological_order()), transparent_(std::move(transparent)) {}
 
 std::vector<Match> GraphMatcher::find(const PatternRef& pattern) const {
   std::vector<Match> matches;
   for (Node* node : order_)
-    if (!contains(transparent_, node->type()))
+    if (!is_one_of(node->type(), transparent_))
       std::ranges::move(match(pattern, node->output()), back_inserter(matches));
   return matches;
 }
 
 std::vector<Match> GraphMatcher::match(const PatternRef& pattern, Output tensor) const {
-  while (contains(transparent_, tensor.node->type())) tensor = tensor.node->input(0);
+  while (is_one_of(tensor.node->type(), transparent_)) tensor = tensor.node->input(0);
 
   std::vector<Match> matches;
   if (!pattern->alternatives.empty()) {
     for (const PatternRef& alternative : pattern->alternatives)
       std::ranges::move(match(alternative, tensor), back_inserter(matches));
   } else {
-    const bool fits = (pattern->types.empty() || contains(pattern->types, tensor.node->type())) &&
+    const bool fits = (pattern->types.empty() || is_one_of(tensor.node->type(), pattern->types)) &&
                       tensor.shape().rank() <= pattern->max_rank;
     if (fits) matches = match_inputs(*pattern, *tensor.node);
   }

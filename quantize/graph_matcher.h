@@ -4,11 +4,12 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "layers/identity.h"
+#include "quantize/fake_quant.h"
 
 namespace miniqat::quantize {
 
@@ -17,7 +18,7 @@ struct Pattern;
 using PatternRef = std::shared_ptr<const Pattern>;
 
 /// What a piece of graph must look like, seen from a tensor upwards: which op produces it, from what. Plain data; knows
-/// structure only, never names.
+/// structure only, never names. Types are those of kinds (Kind::kType) or others that live as long.
 struct Pattern {
   enum class Inputs {
     kUnspecified,
@@ -30,7 +31,7 @@ struct Pattern {
   };
 
   /// The producer's type is one of these; empty for any.
-  std::vector<std::string> types = {};
+  std::vector<std::string_view> types = {};
   Inputs order = Inputs::kUnspecified;
   std::vector<PatternRef> inputs = {};
   int max_rank = Shape::kMaxRank;
@@ -39,10 +40,10 @@ struct Pattern {
 };
 
 PatternRef anything();
-PatternRef op(std::vector<std::string> types);
-PatternRef op(std::vector<std::string> types, std::vector<PatternRef> inputs);
-PatternRef op_unordered(std::vector<std::string> types, std::vector<PatternRef> inputs);
-PatternRef op_over_all(std::vector<std::string> types, PatternRef every_input);
+PatternRef op(std::vector<std::string_view> types);
+PatternRef op(std::vector<std::string_view> types, std::vector<PatternRef> inputs);
+PatternRef op_unordered(std::vector<std::string_view> types, std::vector<PatternRef> inputs);
+PatternRef op_over_all(std::vector<std::string_view> types, PatternRef every_input);
 PatternRef one_of(std::vector<PatternRef> alternatives);
 /// The same pattern, but only for tensors of at most that rank.
 PatternRef rank_up_to(int max_rank, const PatternRef& pattern);
@@ -64,7 +65,7 @@ class Match {
 /// a graph that has quantizers already matches as it did without. The graph may not change while this is used.
 class GraphMatcher {
  public:
-  explicit GraphMatcher(const Graph& graph, std::vector<std::string> transparent = {});
+  explicit GraphMatcher(const Graph& graph, std::vector<std::string_view> transparent = {});
   /// All matches: by their last node in topological order, then by the order of alternatives.
   std::vector<Match> find(const PatternRef& pattern) const;
 
@@ -73,14 +74,14 @@ class GraphMatcher {
   std::vector<Match> match_inputs(const Pattern& pattern, const Node& node) const;
 
   std::vector<Node*> order_;
-  std::vector<std::string> transparent_;
+  std::vector<std::string_view> transparent_;
 };
 
 /// Whether the type is in the list.
 bool is_one_of(std::string_view type, std::span<const std::string_view> types);
 /// What to look through.
-inline constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
-inline constexpr std::array<std::string_view, 2> kQuantizerOrIdentity = {"FakeQuant", "Identity"};
+inline constexpr std::array<std::string_view, 1> kIdentity = {layers::Identity::kType};
+inline constexpr std::array<std::string_view, 2> kQuantizerOrIdentity = {FakeQuant::kType, layers::Identity::kType};
 /// The first tensor upwards, by input 0, whose producer is of none of these types.
 Output source_through(Output tensor, std::span<const std::string_view> types);
 /// The uses of a tensor, where nodes of these types that take it as input 0 are followed (after their own use) by the

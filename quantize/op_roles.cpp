@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "layers/layers.h"
+#include "quantize/fake_quant.h"
 #include "quantize/graph_matcher.h"
 
 namespace miniqat::quantize {
@@ -17,28 +19,28 @@ struct Row {
 constexpr auto kRows = [] {
   using enum OpRole;
   return std::to_array<Row>({
-      {"FakeQuant", kQuantizer},
-      {"Variable", kParameter},
-      {"Constant", kParameter},
-      {"Conv2D", kLayer},
-      {"DepthwiseConv2d", kLayer},
-      {"MatMul", kLayer},
-      {"Relu", kClamp | kRequantized},
-      {"Relu6", kClamp | kRequantized},
-      {"Add", kRequantized},
-      {"Mul", kRequantized},
-      {"AvgPool", kPool | kRequantized},
-      {"Mean", kPool | kRequantized},
-      {"Concat", kPool | kRequantized},
-      {"Sigmoid", kTable | kRequantized, OutputRange{0, 1}},
-      {"HardSwish", kTable | kRequantized},
-      {"MaxPool", kKeepsRange},
-      {"Dropout", kKeepsRange},
-      {"Pad", kKeepsRange},
-      {"SpaceToBatchND", kKeepsRange},
-      {"Identity", kKeepsRange | kBeforeBatchNorm},
-      {"Reshape", kKeepsRange | kBeforeBatchNorm},
-      {"BatchToSpaceND", kKeepsRange | kBeforeBatchNorm},
+      {FakeQuant::kType, kQuantizer},
+      {Variable::kType, kParameter},
+      {Constant::kType, kParameter},
+      {layers::Conv2d::kType, kLayer},
+      {layers::DepthwiseConv2d::kType, kLayer},
+      {layers::MatMul::kType, kLayer},
+      {layers::Relu::kType, kClamp | kRequantized},
+      {layers::Relu6::kType, kClamp | kRequantized},
+      {layers::Add::kType, kRequantized},
+      {layers::Mul::kType, kRequantized},
+      {layers::AvgPool::kType, kPool | kRequantized},
+      {layers::Mean::kType, kPool | kRequantized},
+      {layers::Concat::kType, kPool | kRequantized},
+      {layers::Sigmoid::kType, kTable | kRequantized, OutputRange{0, 1}},
+      {layers::HardSwish::kType, kTable | kRequantized},
+      {layers::MaxPool::kType, kKeepsRange},
+      {layers::Dropout::kType, kKeepsRange},
+      {layers::Pad::kType, kKeepsRange},
+      {layers::SpaceToBatchNd::kType, kKeepsRange},
+      {layers::Identity::kType, kKeepsRange | kBeforeBatchNorm},
+      {layers::Reshape::kType, kKeepsRange | kBeforeBatchNorm},
+      {layers::BatchToSpaceNd::kType, kKeepsRange | kBeforeBatchNorm},
   });
 }();
 

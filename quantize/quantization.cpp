@@ -6,8 +6,10 @@
 #include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
+#include "layers/matmul.h"
 #include "quantize/delays.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
@@ -43,7 +45,7 @@ bool quantizes_weights(const Node& quantizer) {
   const RangeKindTraits& kind = traits_of(quantizer.as<FakeQuant>()->range);
   return std::ranges::any_of(uses_through(quantizer.output(), kIdentity), [&](const Use& use) {
     if (!is_layer(*use.node)) return false;
-    if (use.node->type() != "MatMul") return use.input == 1;
+    if (!use.node->as<layers::MatMul>()) return use.input == 1;
     return kind.follows_tensor() || (use.input == 1 && !kind.observes);
   });
 }
@@ -58,7 +60,7 @@ Quantization quantization_of(const Graph& graph) {
   Quantization found;
   Symmetry weights, activations;
   for (const Node* node : graph.nodes()) {
-    found.single = found.single || node->type() == "BatchNormScale";
+    found.single = found.single || node->as<BatchNormScale>();
     found.late = found.late || is_folded_late(*node);
     const auto* quantizer = node->as<FakeQuant>();
     if (!quantizer) continue;

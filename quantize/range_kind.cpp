@@ -20,6 +20,10 @@ constexpr auto kNames = [] {
   return names;
 }();
 
+bool learns(RangeChoice choice, std::int64_t bits) {
+  return choice == RangeChoice::kLearned || (choice == RangeChoice::kAuto && bits <= kMostLearnedBits);
+}
+
 }  // namespace
 
 const RangeKindTraits& traits_of(RangeKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
@@ -36,8 +40,12 @@ std::span<const std::string_view> names_of(ScaleChoice) {
   return kScales;
 }
 
-bool learns(RangeChoice choice, int bits) {
-  return choice == RangeChoice::kLearned || (choice == RangeChoice::kAuto && bits <= kMostLearnedBits);
+RangeKind weight_range(RangeChoice choice, std::int64_t bits) {
+  return learns(choice, bits) ? RangeKind::kLearned : RangeKind::kLastValue;
+}
+
+RangeKind activation_range(RangeChoice choice, std::int64_t bits) {
+  return learns(choice, bits) ? RangeKind::kLearned : RangeKind::kMovingAverage;
 }
 
 }  // namespace miniqat::quantize

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -65,7 +66,8 @@ std::span<const std::string_view> names_of(ScaleChoice);
 /// "observed", "learned" and "auto", in this order.
 std::span<const std::string_view> names_of(RangeChoice);
 
-/// Whether that gives a quantizer of so many bits a learned range.
-bool learns(RangeChoice choice, int bits);
+/// The kind that this gives to a quantizer of weights, or of activations, of so many bits.
+RangeKind weight_range(RangeChoice choice, std::int64_t bits);
+RangeKind activation_range(RangeChoice choice, std::int64_t bits);
 
 }  // namespace miniqat::quantize

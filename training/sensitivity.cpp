@@ -12,7 +12,7 @@
 #include "datasets/loader.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/fake_quant.h"
-#include "quantize/rewrite/layer_quantizers.h"
+#include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/float_run.h"
 #include "training/percent.h"
@@ -142,11 +142,11 @@ class SensitivityMeasurement {
       }
     };
     const RewriteSettings rewrite = rewrite_at(result_.bits.front());
-    for (const auto& layer : quantize::layer_quantizers(source_.evaluation.graph, rewrite)) {
+    Graph graph = source_.evaluation.graph.clone();
+    for (const auto& layer : quantize::create_eval_graph(graph, rewrite).quantizers) {
       add(layer.layer, layer.weights, true);
       add(layer.layer, layer.output, false);
     }
-    const Graph graph = rewritten(rewrite);
     require_quantizers(graph, rewrite.scope, result_.model);
     for (const Node* node : graph.topological_order())
       if (node->as<quantize::FakeQuant>() != nullptr && !working_.contains(node->name()))

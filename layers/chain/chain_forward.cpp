@@ -120,7 +120,7 @@ class Forward {
     }
     if (!context_.state.empty()) range.state = context_.state[0]->data<float>();
     grid_ = parts_.quantizer->grid(range, observes_ ? &observed : nullptr);
-    const PackedGrid packed = {grid_.scale, grid_.zero_point};
+    const PackedGrid packed = {grid_.affine.scale, grid_.affine.zero_point};
     if (context_.packed != nullptr)
       std::memcpy(context_.packed->data<std::uint8_t>() + context_.output(0).elements(), &packed, sizeof packed);
   }
@@ -184,13 +184,14 @@ class Forward {
 
   /// What y keeps of the numbers that it was rounded from.
   void encode(const float* unrounded, std::int64_t first, std::int64_t n) const {
-    rounding_codes(unrounded, y() + first, n, grid_.scale, grid_.lowest, grid_.highest, rounding_ + first);
+    rounding_codes(unrounded, y() + first, n, grid_.affine.scale, grid_.lowest, grid_.highest, rounding_ + first);
   }
 
   /// n elements of y from `first` on, if the plan wants that.
   void pack(std::int64_t first, std::int64_t n) const {
     if (context_.packed != nullptr)
-      pack_bytes(y() + first, n, grid_.scale, grid_.zero_point, context_.packed->data<std::uint8_t>() + first);
+      pack_bytes(y() + first, n, grid_.affine.scale, grid_.affine.zero_point,
+                 context_.packed->data<std::uint8_t>() + first);
   }
 
   void add_then_round() {

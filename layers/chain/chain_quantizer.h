@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/affine.h"
 #include "layers/chain/chain_rounding.h"
 
 namespace miniqat {
@@ -25,12 +26,7 @@ struct ObservedRange {
 struct ChainGrid {
   float lowest = 0;
   float highest = 0;
-  float scale = 1;
-  float zero_point = 0;
-  float quant_min = 0;
-  float quant_max = 0;
-  float nudged_min = 0;
-  float nudged_max = 0;
+  Affine<float> affine = {};
 };
 
 /// Where a quantizer's range is stored.

@@ -37,9 +37,9 @@ const Node* own_weights(Output tensor) {
   while (tensor.node->uses(tensor.index).size() == 1) {
     const Node& node = *tensor.node;
     if (node.as<Variable>() != nullptr) return &node;
-    if (node.type() == "Mul")
+    if (node.as<layers::Mul>())
       tensor = node.input(node.input(0).shape() == tensor.shape() ? 0 : 1);
-    else if (node.type() == "Identity" || is_quantizer(node))
+    else if (node.as<layers::Identity>() || is_quantizer(node))
       tensor = node.input(0);
     else
       return nullptr;

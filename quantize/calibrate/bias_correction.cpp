@@ -4,8 +4,12 @@
 #include <cmath>
 
 #include "core/counted.h"
+#include "core/eigen.h"
 #include "core/graph/source_ops.h"
+#include "layers/batch_norm.h"
+#include "layers/identity.h"
 #include "quantize/calibrate/float_network.h"
+#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/layer_patterns.h"
@@ -23,10 +27,10 @@ struct BiasedLayer {
 
 /// The vector that a layer's bias adds: of a folded batch norm, beta.
 Output added_by(const Node& bias) {
-  if (bias.type() == "BatchNorm") return bias.input(2);
+  if (bias.as<layers::BatchNorm>()) return bias.input(2);
   for (const int k : {1, 0}) {
     const Output operand = bias.input(k);
-    if (operand.node->type() == "BatchNormFold") return operand.node->input(1);
+    if (operand.node->as<BatchNormFold>()) return operand.node->input(1);
     if (operand.shape().rank() == 1) return operand;
   }
   return {};
@@ -37,7 +41,7 @@ const Node* own_bias(Output tensor) {
   for (; tensor.node != nullptr; tensor = tensor.node->input(0)) {
     if (tensor.node->uses(tensor.index).size() != 1) return nullptr;
     if (tensor.node->as<Variable>() != nullptr) return tensor.node;
-    if (tensor.node->type() != "Identity") return nullptr;
+    if (!tensor.node->as<layers::Identity>()) return nullptr;
   }
   return nullptr;
 }
@@ -51,27 +55,24 @@ bool has_quantized_weights(const LayerMatch& match) {
 class ChannelMeans {
  public:
   void add(const Tensor& values) {
-    sums_.resize(static_cast<std::size_t>(values.shape().channels()));
-    std::size_t channel = 0;
-    for (const float value : values.values<float>()) {
-      sums_[channel] += value;
-      if (++channel == sums_.size()) channel = 0;
-    }
-    rows_ += values.elements() / values.shape().channels();
+    const ConstMatrixMap<float> rows = matrix_of<float>(values);
+    if (rows_ == 0) sums_.setZero(rows.cols());
+    for (Eigen::Index row = 0; row < rows.rows(); ++row) sums_ += rows.row(row).transpose().array().cast<double>();
+    rows_ += rows.rows();
   }
   /// Minus the other's.
   std::vector<double> minus(const ChannelMeans& other, const BiasedLayer& layer) const {
-    std::vector<double> differences(sums_.size());
-    for (std::size_t c = 0; c < sums_.size(); ++c) {
-      differences[c] = sums_[c] / static_cast<double>(rows_) - other.sums_[c] / static_cast<double>(other.rows_);
-      if (!std::isfinite(differences[c])) fail(describe(*layer.biased.node), " has values that are not finite");
-    }
+    std::vector<double> differences(static_cast<std::size_t>(sums_.size()));
+    vector_of(std::span(differences)) =
+        sums_ / static_cast<double>(rows_) - other.sums_ / static_cast<double>(other.rows_);
+    if (!std::ranges::all_of(differences, [](double each) { return std::isfinite(each); }))
+      fail(describe(*layer.biased.node), " has values that are not finite");
     return differences;
   }
   bool empty() const { return rows_ == 0; }
 
  private:
-  std::vector<double> sums_;
+  Eigen::ArrayXd sums_;
   std::int64_t rows_ = 0;
 };
 
@@ -89,8 +90,8 @@ std::vector<ChannelMeans> float_means(FloatNetwork& network, const std::vector<B
 
 void subtract(Session& session, const std::string& variable, const std::vector<double>& errors) {
   const Tensor values = session.variable(variable).clone();
-  for (std::size_t c = 0; c < errors.size(); ++c)
-    values.data<float>()[c] = static_cast<float>(values.data<float>()[c] - errors[c]);
+  VectorMap<float> biases = vector_of<float>(values);
+  biases = (biases.cast<double>() - Eigen::Map<const Eigen::ArrayXd>(errors.data(), std::ssize(errors))).cast<float>();
   session.set_variable(variable, values);
 }
 

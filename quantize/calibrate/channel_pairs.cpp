@@ -25,7 +25,7 @@ Use sole_use(const Graph& graph, Output tensor) {
 const Node* own_variable(const Graph& graph, Output tensor) {
   for (; sole_use(graph, tensor).node != nullptr; tensor = tensor.node->input(0)) {
     if (tensor.node->as<Variable>() != nullptr) return tensor.node;
-    if (tensor.node->type() != "Identity") return nullptr;
+    if (!tensor.node->as<layers::Identity>()) return nullptr;
   }
   return nullptr;
 }
@@ -50,14 +50,14 @@ bool keeps_channels(const Node& node, std::int64_t channels) {
 
 /// Whether f(s x) = s f(x) for s > 0, channel by channel; Relu6 below 6.
 bool is_homogeneous(const Node& node) {
-  return is_clamp(node) || keeps_range(node) || node.type() == "AvgPool" || node.type() == "Mean";
+  return is_clamp(node) || keeps_range(node) || node.as<layers::AvgPool>() || node.as<layers::Mean>();
 }
 
 /// The vector that a BiasAdd, or an Add of a layer's result and a parameter, adds; a null node for anything else.
 Output added_vector(const Use& use) {
   const Node& node = *use.node;
-  if (node.type() != "BiasAdd" && node.type() != "Add") return {};
-  if (node.type() == "BiasAdd" && use.input != 0) return {};
+  if (!node.as<layers::BiasAdd>() && !node.as<layers::Add>()) return {};
+  if (node.as<layers::BiasAdd>() && use.input != 0) return {};
   const Output other = node.input(1 - use.input);
   return other.shape().rank() == 1 && is_parameter(*source_through(other, kIdentity).node) ? other : Output{};
 }
@@ -68,7 +68,7 @@ void find_normalisation(const Graph& graph, ChannelLayer& found) {
   for (;;) {
     const Use use = sole_use(graph, found.linear);
     if (use.node == nullptr) return;
-    if (use.node->type() == "BatchNorm" && use.input == 0) {
+    if (use.node->as<layers::BatchNorm>() && use.input == 0) {
       found.linear = use.node->output();
       found.batch_norm = use.node;
       for (const int k : {1, 2})
@@ -121,7 +121,7 @@ ChannelPair follow(const Graph& graph, const ChannelLayer& first) {
       why_not = concat(describe(*use.node), " moves the channels");
     if (!why_not.empty()) return pair;
     if (is_clamp(*use.node) && pair.activation == nullptr) pair.activation = use.node;
-    if (use.node->type() == "Relu6" && !pair.has_relu6) {
+    if (use.node->as<layers::Relu6>() && !pair.has_relu6) {
       pair.has_relu6 = true;
       pair.before_clamp = tensor;
     }
@@ -141,7 +141,7 @@ std::int64_t ChannelLayer::outputs() const { return layer->output().shape().chan
 
 WeightPlace place_of(const ChannelLayer& layer, std::int64_t element) {
   const std::int64_t inputs = layer.inputs(), outputs = layer.outputs();
-  if (layer.layer->type() == "DepthwiseConv2d")
+  if (layer.layer->as<layers::DepthwiseConv2d>())
     return {.input = element % outputs / (outputs / inputs), .output = element % outputs};
   const auto* product = layer.layer->as<layers::MatMul>();
   if (product != nullptr && product->transpose_b) return {.input = element % inputs, .output = element / inputs};

@@ -7,7 +7,10 @@
 #include <set>
 
 #include "core/counted.h"
+#include "core/eigen.h"
 #include "layers/batch_norm.h"
+#include "layers/depthwise_conv2d.h"
+#include "layers/identity.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -26,8 +29,8 @@ std::vector<double> folded_factors(const ChannelLayer& layer, Session& session) 
   };
   const Tensor gamma = value(1), variance = value(4);
   const double epsilon = layer.batch_norm->as<layers::BatchNorm>()->epsilon;
-  for (std::size_t c = 0; c < factors.size(); ++c)
-    factors[c] = gamma.values<float>()[c] / std::sqrt(variance.values<float>()[c] + epsilon);
+  vector_of(std::span(factors)) =
+      vector_of<float>(gamma).cast<double>() / (vector_of<float>(variance).cast<double>() + epsilon).sqrt();
   return factors;
 }
 
@@ -44,7 +47,7 @@ struct ScaledLayer {
   ScaledLayer(const ChannelLayer& of, Session& session) : layer(&of) {
     const std::vector<double> factors = folded_factors(of, session);
     const Tensor weights = session.variable(of.weights->name());
-    const bool depthwise = of.layer->type() == "DepthwiseConv2d";
+    const bool depthwise = of.layer->as<layers::DepthwiseConv2d>();
     const std::int64_t cells = of.outputs() * (depthwise ? 1 : of.inputs());
     magnitudes.resize(static_cast<std::size_t>(cells));
     for (std::int64_t cell = 0; cell < cells; ++cell) places.push_back(place_of(of, cell));
@@ -107,7 +110,7 @@ void scale(Session& session, const std::string& name, const auto& factor) {
 }
 
 const Node* variable_of(Output tensor) {
-  while (tensor.node->type() == "Identity") tensor = tensor.node->input(0);
+  while (tensor.node->as<layers::Identity>()) tensor = tensor.node->input(0);
   return tensor.node;
 }
 

@@ -38,7 +38,7 @@ WeightLayout layout_of(const Node& layer) {
     const bool transposed = product->transpose_b;
     return {.inputs = weights[transposed ? 1 : 0], .outputs = weights[transposed ? 0 : 1], .outputs_first = transposed};
   }
-  if (layer.type() == "DepthwiseConv2d")
+  if (layer.as<layers::DepthwiseConv2d>())
     return {.groups = weights[2], .inputs = weights[0] * weights[1], .outputs = weights[3]};
   return {.inputs = weights[0] * weights[1] * weights[2], .outputs = weights[3]};
 }
@@ -64,7 +64,7 @@ std::vector<float> LayerMoments::patches_at(const std::vector<std::int64_t>& pos
   const std::int64_t channels = input.shape().channels();
   std::vector<float> patches(positions.size() * static_cast<std::size_t>(layout_.groups * layout_.inputs));
   float* to = patches.data();
-  if (layer_.type() == "MatMul") {
+  if (layer_.as<layers::MatMul>()) {
     for (const std::int64_t row : positions) to = std::copy_n(input.data<float>() + row * channels, channels, to);
     return patches;
   }

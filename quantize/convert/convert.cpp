@@ -5,7 +5,10 @@
 
 #include "core/error.h"
 #include "core/graph/source_ops.h"
-#include "quantize/convert/converter.h"
+#include "layers/dropout.h"
+#include "layers/identity.h"
+#include "layers/softmax.h"
+#include "quantize/convert/graph_walk.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 
@@ -13,7 +16,8 @@ namespace miniqat::quantize {
 namespace {
 
 /// What may stand behind the logits and changes neither them nor their order.
-constexpr std::array<std::string_view, 3> kAtTheEnd = {"Softmax", "Identity", "Dropout"};
+constexpr std::array<std::string_view, 3> kAtTheEnd = {layers::Softmax::kType, layers::Identity::kType,
+                                                       layers::Dropout::kType};
 
 Output only_output(const Graph& graph) {
   if (graph.outputs().empty()) fail("the graph names no output to convert");
@@ -50,7 +54,7 @@ integer::Model convert(const Graph& graph, const NamedTensors& variables, const 
   require_quantizers(own);
   const StaticValues values(own, output, variables);
   require_one_input(values.moving(), output);
-  return Converter(values, output, options).convert();
+  return GraphWalk(values, output, options).convert();
 }
 
 }  // namespace miniqat::quantize

@@ -35,7 +35,7 @@ void StaticValues::part(const Graph& graph, Output output) {
   const std::unordered_set<const Node*> needed = all_above(output);
   for (Node* node : graph.topological_order()) {
     if (!needed.contains(node)) continue;
-    const bool moves = node->type() == "Placeholder" || std::ranges::any_of(node->inputs(), [&](const Output& input) {
+    const bool moves = node->as<Placeholder>() || std::ranges::any_of(node->inputs(), [&](const Output& input) {
                          return moving_set_.contains(input.node);
                        });
     (moves ? moving_ : still_).push_back(node);

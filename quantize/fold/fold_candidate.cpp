@@ -8,7 +8,12 @@
 #include "core/graph/source_ops.h"
 #include "core/quote.h"
 #include "layers/batch_norm.h"
+#include "layers/bias_add.h"
+#include "layers/concat.h"
+#include "layers/elementwise.h"
+#include "layers/identity.h"
 #include "layers/space_to_batch.h"
+#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
@@ -35,7 +40,7 @@ bool keeps_channels(const Node& node) {
   return before.rank() > 0 && after.rank() > 0 && before.channels() == after.channels();
 }
 
-bool is_rearrangement(const Node* node) { return node->type() != "Identity"; }
+bool is_rearrangement(const Node* node) { return !node->as<layers::Identity>(); }
 
 /// What stands above a batch norm up to the first node that is neither Identity, Reshape nor BatchToSpaceND.
 struct Above {
@@ -68,7 +73,7 @@ Above look_above(const Graph& graph, Output tensor, std::unordered_set<const Nod
 }
 
 bool adds_bias_to_layer(const Node& node) {
-  if (node.type() != "BiasAdd" && node.type() != "Add") return false;
+  if (!node.as<layers::BiasAdd>() && !node.as<layers::Add>()) return false;
   return std::ranges::any_of(
       std::array{0, 1}, [&](int i) { return is_layer(*node.input(i).node) && node.input(1 - i).shape().rank() <= 1; });
 }
@@ -86,7 +91,7 @@ std::string why_no_weights(const Node& layer) {
   const auto from_variable = [](const Output& part) {
     return source_through(part, kIdentity).node->as<Variable>() != nullptr;
   };
-  if (source.type() == "Concat" && std::ranges::all_of(source.inputs(), from_variable)) return "";
+  if (source.as<layers::Concat>() && std::ranges::all_of(source.inputs(), from_variable)) return "";
   if (is_quantizer(source)) return concat("the weights of ", describe(layer), " are quantized already");
   return concat("the weights of ", describe(layer), " come from ", describe(source), ", not from a Variable");
 }
@@ -96,7 +101,7 @@ std::string why_no_weights(const Node& layer) {
 std::string why_not_statistic(Output statistic, const Node* norm) {
   if (!statistic.node) return "";
   for (const Use& use : statistic.node->uses(statistic.index))
-    if (use.node != norm && use.node->type() == "BatchNorm" && use.input >= 3)
+    if (use.node != norm && use.node->as<layers::BatchNorm>() && use.input >= 3)
       return concat("its moving statistics belong to ", describe(*use.node), " as well");
   return "";
 }
@@ -126,10 +131,10 @@ std::string folded_layer_name(const Node& batch_norm) {
   const Node* product = find_weight_scale(batch_norm) ? batch_norm.input(0).node : nullptr;
   if (!product)
     for (const Use& use : batch_norm.uses(2))
-      if (use.node->type() == "BatchNormCorrection")
+      if (use.node->as<BatchNormCorrection>())
         if (const auto folded = find_folded_layer(*use.node)) return folded->layer->name();
   if (!product) return "a layer";
-  const bool first = product->input(0).node->type() == "BatchNormScale";
+  const bool first = product->input(0).node->as<BatchNormScale>();
   return source_through(product->input(first ? 1 : 0), OpRole::kBeforeBatchNorm).node->name();
 }
 

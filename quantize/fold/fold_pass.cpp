@@ -12,7 +12,9 @@
 
 #include "core/error.h"
 #include "layers/batch_norm.h"
+#include "layers/depthwise_conv2d.h"
 #include "layers/elementwise.h"
+#include "layers/identity.h"
 #include "layers/matmul.h"
 #include "layers/reshape.h"
 #include "quantize/fold/batch_norm_fold.h"
@@ -105,7 +107,7 @@ class Folder {
     attributes.folds_late = true;
     graph_.replace_op(*found_.batch_norm, layers::BatchNorm::make(attributes));
     for (Node* node : found_.between) {
-      if (node->type() != "Identity") continue;
+      if (!node->as<layers::Identity>()) continue;
       graph_.reroute(node->output(), node->input(0));
       graph_.erase(*node);
     }
@@ -138,7 +140,7 @@ class Folder {
   Output weight_factor(const std::string& name, Output factor) {
     const Shape& weights = weights_.shape();
     std::vector<std::int64_t> shape;
-    if (found_.layer->type() == "DepthwiseConv2d")
+    if (found_.layer->as<layers::DepthwiseConv2d>())
       shape = {weights[2], weights[3]};
     else if (const auto* matmul = found_.layer->as<layers::MatMul>(); matmul && matmul->transpose_b)
       shape = {weights[0], 1};
@@ -152,7 +154,7 @@ class Folder {
     Output y = clone(*found_.layer, {found_.layer->input(0), weights});
     layer_name_ = y.node->name();
     for (const Node* node : found_.between)
-      if (node->type() != "Identity") y = clone(*node, {y});
+      if (!node->as<layers::Identity>()) y = clone(*node, {y});
     return y;
   }
   Output clone(const Node& node, std::vector<Output> inputs) {
@@ -282,7 +284,7 @@ std::vector<BatchNormReport> fold_batch_norms(Graph& graph, const FoldOptions& o
   std::vector<BatchNormReport> lines = fuse_foldable(graph, options, fresh);
   AddedNodes added(graph);
   for (Node* node : graph.topological_order()) {
-    if (node->type() != "BatchNorm") continue;
+    if (!node->as<layers::BatchNorm>()) continue;
     const std::string name = node->name();
     const FoldingVerdict verdict = examine_batch_norm(graph, *node, options.scope);
     if (!verdict.foldable) {

@@ -12,12 +12,12 @@
 namespace miniqat::quantize {
 namespace {
 
-constexpr std::array<std::string_view, 1> kReshape = {"Reshape"};
+constexpr std::array<std::string_view, 1> kReshape = {layers::Reshape::kType};
 
 /// The only reader of a tensor, looking through Reshape, if it is of that type; null otherwise.
 Node* only_reader(Output tensor, std::string_view type) {
   std::span<const Use> uses = tensor.node->uses(tensor.index);
-  while (uses.size() == 1 && uses.front().node->type() == "Reshape") uses = uses.front().node->uses();
+  while (uses.size() == 1 && uses.front().node->as<layers::Reshape>()) uses = uses.front().node->uses();
   return uses.size() == 1 && uses.front().node->type() == type ? uses.front().node : nullptr;
 }
 
@@ -71,16 +71,16 @@ bool agrees(const FoldedLayer& folded) {
 std::optional<FoldedLayer> find_folded_layer(const Node& correction) {
   FoldedLayer folded;
   folded.correction = correction.output().node;
-  if (correction.type() != "BatchNormCorrection") return std::nullopt;
+  if (!correction.as<BatchNormCorrection>()) return std::nullopt;
   folded.batch_norm = correction.input(2).node;
-  folded.fold = find_reader(correction.input(2), "BatchNormFold");
-  if (folded.batch_norm->type() != "BatchNorm" || folded.fold == nullptr) return std::nullopt;
+  folded.fold = find_reader(correction.input(2), BatchNormFold::kType);
+  if (!folded.batch_norm->as<layers::BatchNorm>() || folded.fold == nullptr) return std::nullopt;
 
-  folded.correction_mult = only_reader(correction.output(0), "Mul");
-  folded.mul_fold = only_reader(folded.fold->output(0), "Mul");
-  folded.post_conv_mul = only_reader(correction.output(1), "Mul");
-  folded.correction_add = only_reader(correction.output(2), "Add");
-  folded.add_fold = only_reader(folded.fold->output(1), "Add");
+  folded.correction_mult = only_reader(correction.output(0), layers::Mul::kType);
+  folded.mul_fold = only_reader(folded.fold->output(0), layers::Mul::kType);
+  folded.post_conv_mul = only_reader(correction.output(1), layers::Mul::kType);
+  folded.correction_add = only_reader(correction.output(2), layers::Add::kType);
+  folded.add_fold = only_reader(folded.fold->output(1), layers::Add::kType);
   for (const Node* node :
        {folded.correction_mult, folded.mul_fold, folded.post_conv_mul, folded.correction_add, folded.add_fold})
     if (node == nullptr) return std::nullopt;
@@ -110,17 +110,17 @@ bool quantizes_weights(const FoldedLayer& folded, std::int64_t quantization_step
 }
 
 Node* find_weight_scale(const Node& batch_norm) {
-  if (batch_norm.type() != "BatchNorm") return nullptr;
+  if (!batch_norm.as<layers::BatchNorm>()) return nullptr;
   const Node& product = *batch_norm.input(0).node;
-  if (product.type() != "Mul") return nullptr;
+  if (!product.as<layers::Mul>()) return nullptr;
   for (const Output& factor : product.inputs())
-    if (factor.node->type() == "BatchNormScale" && factor.index == 1) return factor.node;
+    if (factor.node->as<BatchNormScale>() && factor.index == 1) return factor.node;
   return nullptr;
 }
 
 bool gives_statistics_only(const Node& batch_norm) {
-  return batch_norm.type() == "BatchNorm" && batch_norm.uses(0).empty() &&
-         find_reader(batch_norm.output(2), "BatchNormFold") != nullptr;
+  return batch_norm.as<layers::BatchNorm>() && batch_norm.uses(0).empty() &&
+         find_reader(batch_norm.output(2), BatchNormFold::kType) != nullptr;
 }
 
 bool is_folded_late(const Node& node) {

@@ -8,6 +8,9 @@
 
 #include "core/graph/source_ops.h"
 #include "layers/batch_norm.h"
+#include "layers/bias_add.h"
+#include "layers/elementwise.h"
+#include "layers/identity.h"
 #include "layers/mean.h"
 #include "quantize/graph_matcher.h"
 
@@ -17,17 +20,17 @@ namespace {
 /// Of statistics that start anew in the middle of training: forgets its start within some hundred steps.
 constexpr double kDecay = 0.99;
 
-PatternRef product(const PatternRef& a, const PatternRef& b) { return op_unordered({"Mul"}, {a, b}); }
+PatternRef product(const PatternRef& a, const PatternRef& b) { return op_unordered({layers::Mul::kType}, {a, b}); }
 
 PatternRef sum(const PatternRef& a, const PatternRef& b) {
-  return one_of({op_unordered({"Add"}, {a, b}), op({"BiasAdd"}, {a, b})});
+  return one_of({op_unordered({layers::Add::kType}, {a, b}), op({layers::BiasAdd::kType}, {a, b})});
 }
 
 /// value * rsqrt [* gamma], bracketed in any way.
 struct ScaledPattern {
   PatternRef value;
   PatternRef rsqrt;
-  PatternRef gamma = op({"Variable", "Constant"});
+  PatternRef gamma = op({Variable::kType, Constant::kType});
   PatternRef whole = one_of({product(value, one_of({rsqrt, product(rsqrt, gamma)})),
                              product(product(value, rsqrt), gamma), product(product(value, gamma), rsqrt)});
 };
@@ -36,14 +39,15 @@ struct BatchNormPatterns {
   PatternRef x = anything();
   PatternRef mean = anything();
   PatternRef variance = anything();
-  PatternRef epsilon = op({"Constant"});
-  PatternRef beta = op({"Variable", "Constant"});
-  PatternRef rsqrt = op({"Rsqrt"}, {op_unordered({"Add"}, {variance, epsilon})});
+  PatternRef epsilon = op({Constant::kType});
+  PatternRef beta = op({Variable::kType, Constant::kType});
+  PatternRef rsqrt = op({layers::Rsqrt::kType}, {op_unordered({layers::Add::kType}, {variance, epsilon})});
 
-  ScaledPattern deviation = {op({"Sub"}, {x, mean}), rsqrt};
+  ScaledPattern deviation = {op({layers::Sub::kType}, {x, mean}), rsqrt};
   ScaledPattern scaled_x = {x, rsqrt};
-  ScaledPattern scaled_mean = {mean, op({"Rsqrt"})};
-  PatternRef whole = one_of({sum(deviation.whole, beta), sum(scaled_x.whole, op({"Sub"}, {beta, scaled_mean.whole}))});
+  ScaledPattern scaled_mean = {mean, op({layers::Rsqrt::kType})};
+  PatternRef whole =
+      one_of({sum(deviation.whole, beta), sum(scaled_x.whole, op({layers::Sub::kType}, {beta, scaled_mean.whole}))});
 
   std::optional<UnfusedBatchNorm> read(const Match& match) const;
 };
@@ -67,13 +71,13 @@ Output averaged_over_rows(Output tensor) {
 
 /// The tensor of which this one is the square, or a null node.
 Output root(Output tensor) {
-  if (tensor.node->type() == "Square") return operand(tensor);
-  const bool squares = tensor.node->type() == "Mul" && operand(tensor, 0) == operand(tensor, 1);
+  if (tensor.node->as<layers::Square>()) return operand(tensor);
+  const bool squares = tensor.node->as<layers::Mul>() && operand(tensor, 0) == operand(tensor, 1);
   return squares ? operand(tensor) : Output{};
 }
 
 bool is_difference(Output tensor, Output a, Output b) {
-  return tensor.node && tensor.node->type() == "Sub" && operand(tensor, 0) == a && operand(tensor, 1) == b;
+  return tensor.node && tensor.node->as<layers::Sub>() && operand(tensor, 0) == a && operand(tensor, 1) == b;
 }
 
 bool is_variance_of(Output variance, Output x, Output mean) {
@@ -81,7 +85,7 @@ bool is_variance_of(Output variance, Output x, Output mean) {
     const Output deviation = root(squares);
     return is_difference(deviation, x, mean) || is_difference(deviation, mean, x);
   }
-  if (variance.node->type() != "Sub") return false;
+  if (!variance.node->as<layers::Sub>()) return false;
   const Output squares = averaged_over_rows(operand(variance, 0));
   return squares.node && root(squares) == x && root(operand(variance, 1)) == mean;
 }
@@ -157,7 +161,7 @@ class Interior {
 std::vector<UnfusedBatchNorm> find_unfused_batch_norms(const Graph& graph) {
   const BatchNormPatterns patterns;
   std::vector<UnfusedBatchNorm> all;
-  for (const Match& match : GraphMatcher(graph, {"Identity"}).find(patterns.whole)) {
+  for (const Match& match : GraphMatcher(graph, {layers::Identity::kType}).find(patterns.whole)) {
     // Where operands may be exchanged, one op matches in several ways.
     if (!all.empty() && all.back().result == match.node(patterns.whole)) continue;
     if (const auto found = patterns.read(match)) all.push_back(*found);

@@ -2,23 +2,28 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
+#include "core/graph/source_ops.h"
+#include "layers/batch_norm.h"
+#include "layers/conv2d.h"
+#include "layers/depthwise_conv2d.h"
+#include "layers/identity.h"
 #include "layers/matmul.h"
+#include "layers/reshape.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
-#include "quantize/rewrite/layer_options.h"
-#include "quantize/rewrite/residual_sums.h"
 
 namespace miniqat::quantize {
 namespace {
 
-constexpr std::array<std::string_view, 2> kReshapeOrIdentity = {"Reshape", "Identity"};
+constexpr std::array<std::string_view, 2> kReshapeOrIdentity = {layers::Reshape::kType, layers::Identity::kType};
 /// Where ranges start, as in tf.contrib.quantize: the output of a whole layer is taken for that of a Relu6.
 constexpr InitialRange kNotNegative = {.min = 0, .max = 6};
 constexpr InitialRange kAroundZero = {.min = -6, .max = 6};
@@ -33,48 +38,75 @@ Node* quantizer_through(Output tensor, std::span<const std::string_view> types) 
   return nullptr;
 }
 
-std::pair<const Node*, int> weights_key(const LayerMatch& match) {
-  const Output origin = source_through(match.weights, kIdentity);
-  return {origin.node, origin.index};
+/// How many of the last axes of the layer's weights are its output channel; 0 when it is another axis.
+int weight_channel_axes(const LayerMatch& match) {
+  if (match.layer->as<layers::DepthwiseConv2d>()) return 2;
+  if (match.layer->as<layers::Conv2d>()) return 1;
+  const auto* matmul = match.layer->as<layers::MatMul>();
+  return match.weight_input == 1 && matmul && !matmul->transpose_b ? 1 : 0;
 }
+
+/// The same for layers that may share their weights: 0 where these differ.
+class WeightChannelAxes {
+ public:
+  explicit WeightChannelAxes(std::span<const LayerMatch> matches) {
+    for (const LayerMatch& match : matches) {
+      const int axes = weight_channel_axes(match);
+      const auto [known, fresh] = axes_.try_emplace(weights_key(match), axes);
+      if (!fresh && known->second != axes) known->second = 0;
+    }
+  }
+
+  int of(const LayerMatch& match) const { return axes_.at(weights_key(match)); }
+
+ private:
+  static std::pair<const Node*, int> weights_key(const LayerMatch& match) {
+    const Output origin = source_through(match.weights, kIdentity);
+    return {origin.node, origin.index};
+  }
+
+  std::map<std::pair<const Node*, int>, int> axes_;
+};
 
 class Inserter {
  public:
   Inserter(Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options, bool is_training)
       : graph_(graph),
         options_(options),
-        layer_options_(graph, matches, options),
+        settings_(graph, matches, options),
         channel_axes_(matches),
-        sums_(graph),
-        is_training_(is_training) {}
+        is_training_(is_training),
+        verdicts_{.others = LayerSettings(options), .sums = ResidualSums(graph)} {}
 
   void quantize_inputs();
   void quantize_layer(const LayerMatch& match);
   void requantize_between_layers();
-
-  std::vector<std::string> inserted;
+  /// What was decided, once all is inserted: a quantizer of one tensor may serve others.
+  Verdicts verdicts();
 
  private:
-  void quantize_weights(const LayerMatch& match, const std::string& scope, const RewriteOptions& options);
+  TensorVerdict asked_of(const Node& producer, const LayerSettings& settings) const;
+  void quantize_weights(const LayerVerdict& verdict, const std::string& scope);
   /// Does nothing out of scope or where a quantizer is already.
-  void quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options,
-                           InitialRange initial = kAroundZero);
+  TensorVerdict quantize_activation(Node& producer, const std::string& name, const LayerSettings& settings,
+                                    InitialRange initial = kAroundZero);
   /// Gives the layers that read a residual sum a quantizer of fewer bits.
-  void narrow_for_layers(Output sum, const RewriteOptions& options, InitialRange initial);
+  void narrow_for_layers(Output sum, const QuantizerSettings& asked, InitialRange initial);
   /// For the given uses; for all consumers where there are none. The output of a Relu or Relu6 starts with
   /// kNotNegative, whatever `initial` is; one of a known range has that.
-  Output add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options,
+  Output add_activation_quantizer(Output tensor, const std::string& name, const QuantizerSettings& asked,
                                   InitialRange initial = kAroundZero, std::span<const Use> uses = {});
   Output add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
              int channel_axes);
   std::string free_name(const std::string& name);
+  static void find_quantizers(TensorVerdict& verdict);
 
   Graph& graph_;
   const RewriteOptions& options_;
-  const LayerOptions layer_options_;
+  const LayerSettingsIndex settings_;
   const WeightChannelAxes channel_axes_;
-  const ResidualSums sums_;
   const bool is_training_;
+  Verdicts verdicts_;
   /// For names that are numbered: no smaller number is free.
   std::unordered_map<std::string, int> next_number_;
 };
@@ -88,8 +120,8 @@ void Inserter::quantize_inputs() {
   for (std::size_t i = 0; i < pending.size(); ++i) {
     const Output tensor = pending[i];
     if (!seen.insert(tensor.node).second) continue;
-    if (tensor.node->type() == "Placeholder" && !quantizer_after(tensor))
-      add_activation_quantizer(tensor, tensor.node->name() + "/input_quant", options_);
+    if (tensor.node->as<Placeholder>() && !quantizer_after(tensor))
+      add_activation_quantizer(tensor, tensor.node->name() + "/input_quant", verdicts_.others.output);
     else if (keeps_range(*tensor.node))
       pending.push_back(tensor.node->input(0));
     else if (is_requantized(*tensor.node))
@@ -98,25 +130,30 @@ void Inserter::quantize_inputs() {
 }
 
 void Inserter::quantize_layer(const LayerMatch& match) {
+  LayerVerdict& verdict = verdicts_.layers.emplace_back(LayerVerdict{.match = &match, .settings = settings_.of(match)});
+  const LayerSettings& settings = verdict.settings;
   const std::string scope = scope_of(match.layer->name());
-  const RewriteOptions options = layer_options_.of(match).options;
-  quantize_weights(match, scope, options);
+  verdict.weights = {.producer = match.weights.node, .asked = settings.weights};
+  verdict.weights.asked.attributes.per_channel &= channel_axes_.of(match) > 0;
+  quantize_weights(verdict, scope);
   if (match.bypass) {
-    quantize_activation(*match.before_bypass(), join_scope(scope, "conv_quant"), options);
+    verdict.before_bypass = quantize_activation(*match.before_bypass(), join_scope(scope, "conv_quant"), settings);
     const std::string outer = scope_of(scope);
-    if (match.activation)
-      quantize_activation(*match.last(), join_scope(outer, "act_quant"), options, kNotNegative);
-    else
-      quantize_activation(*match.last(), join_scope(outer, "add_quant"), options);
+    verdict.output = match.activation
+                         ? quantize_activation(*match.last(), join_scope(outer, "act_quant"), settings, kNotNegative)
+                         : quantize_activation(*match.last(), join_scope(outer, "add_quant"), settings);
   } else {
-    quantize_activation(*match.last(), join_scope(scope, "act_quant"), options, kNotNegative);
+    verdict.output = quantize_activation(*match.last(), join_scope(scope, "act_quant"), settings, kNotNegative);
   }
-  if (Node* add = match.post_activation_bypass)
-    if (!is_clamped_by_a_reader(*add))
-      quantize_activation(*add, join_scope(scope_of(add->name()), "post_activation_bypass_quant"), options);
+  if (Node* add = match.post_activation_bypass) {
+    const std::string name = join_scope(scope_of(add->name()), "post_activation_bypass_quant");
+    verdict.after_bypass =
+        is_clamped_by_a_reader(*add) ? asked_of(*add, settings) : quantize_activation(*add, name, settings);
+  }
 }
 
-void Inserter::quantize_weights(const LayerMatch& match, const std::string& scope, const RewriteOptions& options) {
+void Inserter::quantize_weights(const LayerVerdict& verdict, const std::string& scope) {
+  const LayerMatch& match = *verdict.match;
   const Output origin = source_through(match.layer->input(match.weight_input), kIdentity);
   if (is_quantizer(*origin.node)) return;
 
@@ -127,54 +164,68 @@ void Inserter::quantize_weights(const LayerMatch& match, const std::string& scop
     return;
   }
   if (quantizer_after(origin)) return;
-  const FakeQuantAttributes attributes = {.bits = options.weight_bits,
-                                          .narrow_range = !options.full_range_weights,
-                                          .symmetric = options.has_symmetric_weights(),
-                                          .power_of_two = options.scales == ScaleChoice::kPowerOfTwo,
-                                          .range = options.weight_range(),
-                                          .ema_decay = options.ema_decay,
-                                          .delay = is_training_ ? options.quant_delay : 0,
-                                          .is_training = is_training_};
+  const FakeQuantAttributes& attributes = verdict.weights.asked.attributes;
   const Output quantized = add(join_scope(scope, "weights_quant"), taken, attributes, kAroundZero,
-                               options.per_channel ? channel_axes_.of(match) : 0);
+                               attributes.per_channel ? channel_axes_.of(match) : 0);
   graph_.reroute(taken, quantized, std::span(&use, 1));
 }
 
 void Inserter::requantize_between_layers() {
-  std::unordered_set<const Node*> quantized;
+  // Those whose output has a quantizer's range, and those whose output has the input's.
+  std::unordered_set<const Node*> quantized, of_input;
   std::unordered_set<const Node*> normalising;
   for (const UnfusedBatchNorm& norm : find_unfused_batch_norms(graph_))
     for (const Node* node : interior_of(norm)) normalising.insert(node);
   for (Node* node : graph_.topological_order()) {
-    if (normalising.contains(node)) continue;
     const auto carries_quantized = [&](const Output& input) {
       return is_quantizer(*input.node) || quantized.contains(input.node);
     };
-    if (keeps_range(*node) && carries_quantized(node->input(0))) quantized.insert(node);
-    if (!is_requantized(*node) || !std::ranges::any_of(node->inputs(), carries_quantized)) continue;
-    if (options_.float_pools && is_pool(*node)) continue;
+    const auto carries_input = [&](const Output& input) { return of_input.contains(input.node); };
+    if (node->as<Placeholder>() || (keeps_range(*node) && carries_input(node->input(0)))) of_input.insert(node);
+    const bool is_left = normalising.contains(node);
+    if (!is_left && keeps_range(*node) && carries_quantized(node->input(0))) quantized.insert(node);
+    if (!is_requantized(*node)) continue;
+    if (options_.float_pools && is_pool(*node)) {
+      verdicts_.left_float[node] = "left without a quantizer, as asked (--float-pools)";
+      continue;
+    }
+    if (is_left || !std::ranges::any_of(node->inputs(), carries_quantized)) {
+      verdicts_.left_float[node] = std::ranges::any_of(node->inputs(), carries_input)
+                                       ? "computed from an input without quantizer (--quantize-input)"
+                                       : "none of its inputs is quantized";
+      continue;
+    }
     quantized.insert(node);
     const bool only_a_clamp_follows = node->uses().size() == 1 && is_clamp(*node->uses().front().node) &&
                                       !std::ranges::count(graph_.outputs(), node->output());
-    if (!only_a_clamp_follows)
-      quantize_activation(*node, concat(node->name(), "/activation_", node->type(), "_quant"), options_);
+    if (only_a_clamp_follows)
+      verdicts_.left_float[node] = concat("left to ", node->uses().front().node->name(), ", which follows");
+    else
+      quantize_activation(*node, concat(node->name(), "/activation_", node->type(), "_quant"), verdicts_.others);
   }
 }
 
-void Inserter::quantize_activation(Node& producer, const std::string& name, const RewriteOptions& options,
-                                   InitialRange initial) {
-  // A BatchNorm is folded into its layer and belongs to the layer's scope, wherever its name is.
-  const bool inside = producer.type() == "BatchNorm" || in_scope(producer.name(), options_.scope);
-  if (!inside) return;
-  const bool is_wide = options.widens_sums() && sums_.keep(producer);
-  const Node* quantizer = quantizer_after(producer.output());
-  if (!quantizer)
-    quantizer = add_activation_quantizer(producer.output(), name, is_wide ? options.for_sums() : options, initial).node;
-  if (is_wide && quantizer->as<FakeQuant>()->bits > options.activation_bits)
-    narrow_for_layers(quantizer->output(), options, initial);
+TensorVerdict Inserter::asked_of(const Node& producer, const LayerSettings& settings) const {
+  const bool is_wide = settings.widens_sums && verdicts_.sums.keep(producer);
+  return {.producer = &producer, .asked = is_wide ? settings.sums : settings.output, .is_wide = is_wide};
 }
 
-void Inserter::narrow_for_layers(Output sum, const RewriteOptions& options, InitialRange initial) {
+TensorVerdict Inserter::quantize_activation(Node& producer, const std::string& name, const LayerSettings& settings,
+                                            InitialRange initial) {
+  TensorVerdict verdict = asked_of(producer, settings);
+  // A BatchNorm is folded into its layer and belongs to the layer's scope, wherever its name is.
+  if (!producer.as<layers::BatchNorm>() && !in_scope(producer.name(), options_.scope)) {
+    verdict.why = "outside the scope";
+    return verdict;
+  }
+  const Node* quantizer = quantizer_after(producer.output());
+  if (!quantizer) quantizer = add_activation_quantizer(producer.output(), name, verdict.asked, initial).node;
+  if (verdict.is_wide && quantizer->as<FakeQuant>()->bits > settings.output.attributes.bits)
+    narrow_for_layers(quantizer->output(), settings.output, initial);
+  return verdict;
+}
+
+void Inserter::narrow_for_layers(Output sum, const QuantizerSettings& asked, InitialRange initial) {
   const std::string name = join_scope(scope_of(sum.node->name()), "edge_quant");
   std::vector<Output> pending = {sum};
   for (std::size_t i = 0; i < pending.size(); ++i) {
@@ -184,32 +235,28 @@ void Inserter::narrow_for_layers(Output sum, const RewriteOptions& options, Init
     for (const Use& use : wide.node->uses(wide.index)) {
       if (is_quantizer(*use.node))
         narrow = use.node->output();
-      else if (sums_.ends_in_layers(use))
+      else if (verdicts_.sums.ends_in_layers(use))
         of_layers.push_back(use);
       else if (keeps_range(*use.node))
         pending.push_back(use.node->output());
     }
     if (of_layers.empty()) continue;
     if (!narrow.node)
-      narrow = add_activation_quantizer(wide, name, options, initial, of_layers);
+      narrow = add_activation_quantizer(wide, name, asked, initial, of_layers);
     else
       graph_.reroute(wide, narrow, of_layers);
   }
 }
 
-Output Inserter::add_activation_quantizer(Output tensor, const std::string& name, const RewriteOptions& options,
+Output Inserter::add_activation_quantizer(Output tensor, const std::string& name, const QuantizerSettings& asked,
                                           InitialRange initial, std::span<const Use> uses) {
   const Node& origin = *source_through(tensor, OpRole::kQuantizer | OpRole::kKeepsRange).node;
-  const std::optional<OutputRange> known = output_range(origin.type());
-  const FakeQuantAttributes attributes = {.bits = options.activation_bits,
-                                          .symmetric = options.symmetric,
-                                          .power_of_two = options.scales == ScaleChoice::kPowerOfTwo,
-                                          .range = known ? RangeKind::kFixed : options.activation_range(),
-                                          .ema_decay = options.ema_decay,
-                                          .delay = is_training_ ? options.quant_delay : 0,
-                                          .is_training = is_training_};
+  FakeQuantAttributes attributes = asked.attributes;
   if (is_clamp(origin)) initial = kNotNegative;
-  if (known) initial = {.min = known->low, .max = known->last(options.activation_bits)};
+  if (const std::optional<OutputRange> known = output_range(origin.type())) {
+    attributes.range = RangeKind::kFixed;
+    initial = {.min = known->low, .max = known->last(static_cast<int>(attributes.bits))};
+  }
   const Output quantized = add(name, tensor, attributes, initial, 0);
   uses.empty() ? graph_.reroute(tensor, quantized) : graph_.reroute(tensor, quantized, uses);
   return quantized;
@@ -217,8 +264,10 @@ Output Inserter::add_activation_quantizer(Output tensor, const std::string& name
 
 Output Inserter::add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
                      int channel_axes) {
+  attributes.delay = is_training_ ? options_.quant_delay : 0;
+  attributes.is_training = is_training_;
   const std::string free = free_name(name);
-  inserted.push_back(free);
+  verdicts_.inserted.push_back(free);
   return fake_quant(graph_, free, tensor, attributes, initial, channel_axes);
 }
 
@@ -232,33 +281,39 @@ std::string Inserter::free_name(const std::string& name) {
     if (candidate = concat(name, "_", number); !taken(candidate)) return candidate;
 }
 
+Verdicts Inserter::verdicts() {
+  for (LayerVerdict& layer : verdicts_.layers) {
+    const LayerMatch& match = *layer.match;
+    Node* taken = source_through(match.layer->input(match.weight_input), kIdentity).node;
+    if (is_quantizer(*taken)) layer.weights.quantizer = taken;
+    if (layer.settings.weights.attributes.per_channel && is_quantizer(*taken) && !taken->as<FakeQuant>()->per_channel)
+      layer.weights.why = weight_channel_axes(match) == 0
+                              ? "per tensor: the last axis is not the output channel"
+                              : "per tensor: shared with other channels, or quantized before";
+    find_quantizers(layer.output);
+    if (layer.before_bypass) find_quantizers(*layer.before_bypass);
+    if (!layer.after_bypass) continue;
+    find_quantizers(*layer.after_bypass);
+    layer.after_bypass->is_clamped = is_clamped_by_a_reader(*layer.after_bypass->producer);
+  }
+  return std::move(verdicts_);
+}
+
+void Inserter::find_quantizers(TensorVerdict& verdict) {
+  verdict.quantizer = quantizer_after(verdict.producer->output());
+  if (verdict.quantizer) verdict.for_layers = quantizers_for_layers(*verdict.quantizer);
+}
+
 }  // namespace
 
-std::vector<std::string> insert_fake_quants(Graph& graph, const std::vector<LayerMatch>& matches,
-                                            const RewriteOptions& options, bool is_training) {
+Verdicts insert_fake_quants(Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options,
+                            bool is_training) {
   Inserter inserter(graph, matches, options, is_training);
   if (options.quantize_input) inserter.quantize_inputs();
   for (const LayerMatch& match : matches) inserter.quantize_layer(match);
   inserter.requantize_between_layers();
-  return inserter.inserted;
+  return inserter.verdicts();
 }
-
-int weight_channel_axes(const LayerMatch& match) {
-  if (match.layer->type() == "DepthwiseConv2d") return 2;
-  if (match.layer->type() == "Conv2D") return 1;
-  const auto* matmul = match.layer->as<layers::MatMul>();
-  return match.weight_input == 1 && matmul && !matmul->transpose_b ? 1 : 0;
-}
-
-WeightChannelAxes::WeightChannelAxes(std::span<const LayerMatch> matches) {
-  for (const LayerMatch& match : matches) {
-    const int axes = weight_channel_axes(match);
-    const auto [known, fresh] = axes_.try_emplace(weights_key(match), axes);
-    if (!fresh && known->second != axes) known->second = 0;
-  }
-}
-
-int WeightChannelAxes::of(const LayerMatch& match) const { return axes_.at(weights_key(match)); }
 
 Node* quantizer_after(Output tensor) { return quantizer_through(tensor, kReshapeOrIdentity); }
 

@@ -1,19 +1,16 @@
 #pragma once
 
-#include <map>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/graph/graph.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "quantize/rewrite/rewrite.h"
+#include "quantize/rewrite/verdicts.h"
 
 namespace miniqat::quantize {
 
-/// Inserts the quantizers of the matched layers and of what happens between them; returns their names in order.
+/// Inserts the quantizers of the matched layers and of what happens between them; returns what was decided about each
+/// tensor. The matches must outlive it.
 ///
 /// A layer in scope ctx gets `ctx/weights_quant` and, after its last part, `ctx/act_quant`. With a bypass there is
 /// `ctx/conv_quant` on what the Add adds to, and one scope up `act_quant`, or `add_quant` after the Add when no
@@ -33,27 +30,13 @@ namespace miniqat::quantize {
 /// penalty, say, or a graph output keeps the float weights, and so do layers outside the scope. Layers that share a
 /// weight share its quantizer, which is named after the first of them.
 ///
-/// RewriteOptions::for_layer decides about a layer's weights and the quantizers on its output; what layers share is
+/// LayerSettings decide about a layer's weights and the quantizers on its output; what layers share is
 /// quantized as the first of them asks. The other quantizers are as the options say.
 ///
 /// Per-channel ranges are for weights whose last axis (depthwise filters: two) is the output channel; a MatMul with
 /// transpose_b or with its weights on the left keeps one range per tensor, as does a weight whose users differ.
-std::vector<std::string> insert_fake_quants(Graph& graph, const std::vector<LayerMatch>& matches,
-                                            const RewriteOptions& options, bool is_training);
-
-/// How many of the last axes of the layer's weights are its output channel; 0 when it is another axis.
-int weight_channel_axes(const LayerMatch& match);
-
-/// The same for layers that may share their weights: 0 where these differ.
-class WeightChannelAxes {
- public:
-  explicit WeightChannelAxes(std::span<const LayerMatch> matches);
-  /// Of one of the matches.
-  int of(const LayerMatch& match) const;
-
- private:
-  std::map<std::pair<const Node*, int>, int> axes_;
-};
+Verdicts insert_fake_quants(Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options,
+                            bool is_training);
 
 /// The quantizer that reads the tensor, directly or through Reshape and Identity, or null.
 Node* quantizer_after(Output tensor);

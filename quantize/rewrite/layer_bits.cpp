@@ -17,6 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr std::string_view kFolded = "_Fold";
+/// What has a meaning of its own in a glob.
+constexpr std::string_view kSpecial = "*?[\\";
 constexpr int kFewestBits = 2;
 constexpr int kMostBits = 16;
 
@@ -141,12 +143,26 @@ class ReachableCheck {
 
 std::vector<std::string> names_of_layer(std::string_view layer) {
   std::vector<std::string> names = {std::string(layer)};
-  if (layer.ends_with(kFolded)) names.emplace_back(layer.substr(0, layer.size() - kFolded.size()));
+  if (layer.ends_with(kFolded)) names.push_back(unfolded_name(layer));
   for (std::string scope = scope_of(layer); !scope.empty(); scope = scope_of(scope)) names.push_back(scope);
   return names;
 }
 
-bool is_literal(std::string_view pattern) { return pattern.find_first_of("*?[\\") == std::string_view::npos; }
+std::string unfolded_name(std::string_view layer) {
+  if (layer.ends_with(kFolded)) layer.remove_suffix(kFolded.size());
+  return std::string(layer);
+}
+
+std::string pattern_of_layer(std::string_view layer) {
+  std::string pattern;
+  for (const char c : unfolded_name(layer)) {
+    if (kSpecial.find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern;
+}
+
+bool is_literal(std::string_view pattern) { return pattern.find_first_of(kSpecial) == std::string_view::npos; }
 
 bool fits_name(const std::string& pattern, const std::string& name) {
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;

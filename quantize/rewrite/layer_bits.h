@@ -43,6 +43,10 @@ bool matches_layer(const std::string& pattern, std::string_view layer);
 bool fits_name(const std::string& pattern, const std::string& name);
 /// The names that a pattern may fit to match the layer: its own, that without "_Fold", and the scopes it is in.
 std::vector<std::string> names_of_layer(std::string_view layer);
+/// "x" of "x_Fold": a layer by the name that it has before and after its batch norm is folded.
+std::string unfolded_name(std::string_view layer);
+/// A pattern that fits this very layer: its unfolded name, with marks before wildcards.
+std::string pattern_of_layer(std::string_view layer);
 /// Whether a pattern fits no name but itself.
 bool is_literal(std::string_view pattern);
 

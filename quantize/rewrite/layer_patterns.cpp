@@ -7,7 +7,18 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/graph/source_ops.h"
 #include "core/quote.h"
+#include "layers/batch_norm.h"
+#include "layers/bias_add.h"
+#include "layers/concat.h"
+#include "layers/elementwise.h"
+#include "layers/identity.h"
+#include "layers/matmul.h"
+#include "layers/relu.h"
+#include "layers/reshape.h"
+#include "layers/space_to_batch.h"
+#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/fold_candidate.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
@@ -17,56 +28,52 @@
 namespace miniqat::quantize {
 namespace {
 
-std::vector<std::string> names_with(OpRole roles) {
-  const std::vector<std::string_view> types = types_with(roles);
-  return {types.begin(), types.end()};
-}
-
 /// What may stand between a layer and its batch norm once the layer is quantized.
 constexpr OpRole kBeforeBatchNorm = OpRole::kQuantizer | OpRole::kBeforeBatchNorm;
 
 /// What a layer may look like, from the weights to the last Add.
 struct LayerPatterns {
-  PatternRef variable = op({"Variable"});
-  PatternRef parameter = one_of({variable, op({"Identity"}, {variable})});
-  PatternRef partitioned = op_over_all({"Concat"}, parameter);
-  PatternRef stored = one_of({parameter, partitioned, op({"Identity"}, {one_of({parameter, partitioned})})});
-  PatternRef corrected = op_unordered({"Mul"}, {stored, anything()});
-  PatternRef folded = op_unordered({"Mul"}, {one_of({stored, corrected}), anything()});
+  PatternRef variable = op({Variable::kType});
+  PatternRef parameter = one_of({variable, op({layers::Identity::kType}, {variable})});
+  PatternRef partitioned = op_over_all({layers::Concat::kType}, parameter);
+  PatternRef stored =
+      one_of({parameter, partitioned, op({layers::Identity::kType}, {one_of({parameter, partitioned})})});
+  PatternRef corrected = op_unordered({layers::Mul::kType}, {stored, anything()});
+  PatternRef folded = op_unordered({layers::Mul::kType}, {one_of({stored, corrected}), anything()});
   PatternRef weights = one_of({stored, folded});
 
-  PatternRef layer_right = op(names_with(OpRole::kLayer), {anything(), weights});
-  PatternRef layer_left = op({"MatMul"}, {weights, anything()});
+  PatternRef layer_right = op(types_with(OpRole::kLayer), {anything(), weights});
+  PatternRef layer_left = op({layers::MatMul::kType}, {weights, anything()});
   PatternRef layer = one_of({layer_right, layer_left});
-  PatternRef batch_to_space = op({"BatchToSpaceND"}, {layer});
+  PatternRef batch_to_space = op({layers::BatchToSpaceNd::kType}, {layer});
   PatternRef layer_output = one_of({batch_to_space, layer});
-  PatternRef reshape = op({"Reshape"}, {layer});
+  PatternRef reshape = op({layers::Reshape::kType}, {layer});
   PatternRef rearranged = one_of({layer_output, reshape});
 
   // What a folded batch norm leaves behind the layer.
   PatternRef per_channel = rank_up_to(1, anything());
-  PatternRef correction_mul = op_unordered({"Mul"}, {rearranged, per_channel});
-  PatternRef correction_add = op_unordered({"Add"}, {correction_mul, per_channel});
-  PatternRef rescaling = op_unordered({"Mul"}, {rearranged, op({"BatchNormScale"})});
+  PatternRef correction_mul = op_unordered({layers::Mul::kType}, {rearranged, per_channel});
+  PatternRef correction_add = op_unordered({layers::Add::kType}, {correction_mul, per_channel});
+  PatternRef rescaling = op_unordered({layers::Mul::kType}, {rearranged, op({BatchNormScale::kType})});
   /// Of those that read a layer itself, only those that are folded late belong to it.
   PatternRef batch_norm =
-      op({"BatchNorm"}, {one_of({rescaling, rearranged}), anything(), anything(), anything(), anything()});
+      op({layers::BatchNorm::kType}, {one_of({rescaling, rearranged}), anything(), anything(), anything(), anything()});
 
-  PatternRef vector = rank_up_to(1, op(names_with(OpRole::kParameter)));
-  PatternRef bias_vector = one_of({vector, rank_up_to(1, op({"Identity"}, {vector}))});
-  PatternRef bias =
-      one_of({op({"BiasAdd"}, {layer_output, anything()}), op_unordered({"Add"}, {layer_output, bias_vector}),
-              op_unordered({"Add"}, {rearranged, op({"BatchNormFold"})}),
-              op_unordered({"Add"}, {correction_add, per_channel}), batch_norm});
-  PatternRef copy = op({"Identity"}, {one_of({bias, layer_output})});
+  PatternRef vector = rank_up_to(1, op(types_with(OpRole::kParameter)));
+  PatternRef bias_vector = one_of({vector, rank_up_to(1, op({layers::Identity::kType}, {vector}))});
+  PatternRef bias = one_of({op({layers::BiasAdd::kType}, {layer_output, anything()}),
+                            op_unordered({layers::Add::kType}, {layer_output, bias_vector}),
+                            op_unordered({layers::Add::kType}, {rearranged, op({BatchNormFold::kType})}),
+                            op_unordered({layers::Add::kType}, {correction_add, per_channel}), batch_norm});
+  PatternRef copy = op({layers::Identity::kType}, {one_of({bias, layer_output})});
 
   // Apart, because only their place among the alternatives keeps a bias Add from passing as a bypass.
-  PatternRef bypass_of_bias = op_unordered({"Add"}, {one_of({bias, copy}), anything()});
-  PatternRef bypass_of_layer = op_unordered({"Add"}, {layer_output, anything()});
+  PatternRef bypass_of_bias = op_unordered({layers::Add::kType}, {one_of({bias, copy}), anything()});
+  PatternRef bypass_of_layer = op_unordered({layers::Add::kType}, {layer_output, anything()});
   PatternRef linear = one_of({bypass_of_bias, copy, bias, bypass_of_layer, layer_output});
 
-  PatternRef activation = op({"Relu", "Relu6", "Identity"}, {linear});
-  PatternRef post_activation_bypass = op_unordered({"Add"}, {anything(), activation});
+  PatternRef activation = op({layers::Relu::kType, layers::Relu6::kType, layers::Identity::kType}, {linear});
+  PatternRef post_activation_bypass = op_unordered({layers::Add::kType}, {anything(), activation});
 
   PatternRef whole =
       one_of({post_activation_bypass, activation, one_of({bypass_of_bias, bias, bypass_of_layer, layer_output})});
@@ -95,7 +102,7 @@ std::size_t size_of(const LayerMatch& match) { return match.chain().size() + (ma
 /// False for an Identity that is one reader among several: it is a copy then, not a part of the layer, and the
 /// quantizer must come before it to serve the others too.
 bool is_only_reader(const Graph& graph, const Node* identity) {
-  if (!identity || identity->type() != "Identity") return true;
+  if (!identity || !identity->as<layers::Identity>()) return true;
   const Output before = source_through(identity->input(0), OpRole::kQuantizer);
   const std::vector<Use> uses = uses_through(before, OpRole::kQuantizer);
   const auto readers = std::ranges::count_if(uses, [](const Use& use) { return !is_quantizer(*use.node); });
@@ -106,7 +113,7 @@ bool is_only_reader(const Graph& graph, const Node* identity) {
 
 /// False for a BatchNorm that only follows the layer.
 bool is_part_of_layer(const Node* bias) {
-  return !bias || bias->type() != "BatchNorm" || is_folded_late(*bias) || find_weight_scale(*bias);
+  return !bias || !bias->as<layers::BatchNorm>() || is_folded_late(*bias) || find_weight_scale(*bias);
 }
 
 bool is_read(const Graph& graph, const Node& node) {
@@ -120,8 +127,8 @@ bool is_read(const Graph& graph, const Node& node) {
 /// as it would that of a layer without one, and does not keep it from being quantized.
 bool is_folded(const LayerMatch& match) {
   if (!match.bias) return false;
-  const auto is_fold = [](const Output& operand) { return operand.node->type() == "BatchNormFold"; };
-  return match.bias->type() == "BatchNorm" || std::ranges::any_of(match.bias->inputs(), is_fold);
+  const auto is_fold = [](const Output& operand) { return operand.node->as<BatchNormFold>(); };
+  return match.bias->as<layers::BatchNorm>() || std::ranges::any_of(match.bias->inputs(), is_fold);
 }
 
 /// Where a batch norm would have the layer stay as it is.
@@ -136,7 +143,7 @@ std::vector<const Node*> parts_to_normalise(const LayerMatch& match) {
 Node* batch_norm_after(const Graph& graph, const LayerMatch& match) {
   for (const Node* node : parts_to_normalise(match)) {
     for (const Use& use : uses_through(node->output(), kBeforeBatchNorm))
-      if (use.node->type() == "BatchNorm" && use.input == 0 && use.node != match.bias && is_read(graph, *use.node))
+      if (use.node->as<layers::BatchNorm>() && use.input == 0 && use.node != match.bias && is_read(graph, *use.node))
         return use.node;
   }
   return nullptr;
@@ -170,14 +177,14 @@ LayerSkip skip_before(const Graph& graph, Node& batch_norm, Node* layer, std::st
 }
 
 std::string why_no_match(const Node& layer) {
-  if (layer.type() == "MatMul") return "neither operand comes from a Variable";
+  if (layer.as<layers::MatMul>()) return "neither operand comes from a Variable";
   const Node& producer = *source_through(layer.input(1), kQuantizerOrIdentity).node;
   return concat("its weights come from ", describe(producer), ", not from a Variable");
 }
 
 std::unordered_map<const Node*, LayerMatch> largest_matches(const Graph& graph) {
   const LayerPatterns patterns;
-  const GraphMatcher matcher(graph, names_with(OpRole::kQuantizer));
+  const GraphMatcher matcher(graph, types_with(OpRole::kQuantizer));
   std::unordered_map<const Node*, LayerMatch> largest;
   for (const PatternRef& root : patterns.whole->alternatives)
     for (const Match& found : matcher.find(root)) {
@@ -210,7 +217,7 @@ std::string LayerMatch::text() const {
   std::string text = "layer";
   if (rearrangement) text += concat(" + ", rearrangement->type());
   if (correction_mul) text += " + correction";
-  if (bias) text += bias->type() == "BatchNorm" ? " + BatchNorm" : " + bias";
+  if (bias) text += bias->as<layers::BatchNorm>() ? " + BatchNorm" : " + bias";
   if (copy) text += " + Identity";
   if (bypass) text += " + bypass";
   if (activation) text += concat(" + ", activation->type());

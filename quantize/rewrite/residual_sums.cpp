@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ranges>
 
+#include "layers/elementwise.h"
+#include "layers/identity.h"
 #include "quantize/fake_quant.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
@@ -18,7 +20,7 @@ bool is_operand(Output tensor, const Node& sum) {
 }
 
 bool is_residual_sum(const Node& node) {
-  return node.type() == "Add" &&
+  return node.as<layers::Add>() &&
          std::ranges::all_of(node.inputs(), [&](const Output& input) { return is_operand(input, node); });
 }
 
@@ -62,7 +64,7 @@ void ResidualSums::add_operand(Output operand) {
 void ResidualSums::add_result(const Node& node) {
   if (!read_by_layers_.contains(&node)) kept_.insert(&node);
   for (const Use& use : uses_through(node.output(), kQuantizerOrIdentity))
-    if ((is_clamp(*use.node) || use.node->type() == "Identity") && !read_by_layers_.contains(use.node))
+    if ((is_clamp(*use.node) || use.node->as<layers::Identity>()) && !read_by_layers_.contains(use.node))
       kept_.insert(use.node);
 }
 

@@ -12,14 +12,13 @@
 #include "layers/batch_norm.h"
 #include "quantize/delays.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/fold_pass.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
-#include "quantize/rewrite/layer_bits_index.h"
-#include "quantize/rewrite/layer_bits_report.h"
+#include "quantize/rewrite/layer_bits_notes.h"
 #include "quantize/rewrite/layer_patterns.h"
-#include "quantize/rewrite/residual_sums.h"
 #include "quantize/rewrite/rewrite_conflicts.h"
 #include "quantize/rewrite/rewrite_report.h"
 
@@ -58,16 +57,16 @@ bool no_layer_is_in(std::string_view scope, const Graph& graph) {
                               [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), scope); });
 }
 
-std::string remark_on_sums(const Graph& graph, const RewriteOptions& options) {
+std::string remark_on_sums(const Verdicts& verdicts, const RewriteOptions& options) {
   if (!options.sums_bits) return "";
-  if (ResidualSums(graph).empty()) return "--sums-bits has no effect: there is no residual sum";
+  if (verdicts.sums.empty()) return "--sums-bits has no effect: there is no residual sum";
   if (options.widens_sums() || !options.layer_bits.empty()) return "";
   return concat("--sums-bits has no effect: all activations have ", *options.sums_bits, " bits");
 }
 
 /// What the options asked for in vain.
-std::vector<std::string> remarks_on(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
-                                    bool is_training) {
+std::vector<std::string> remarks_on(const Graph& graph, const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
+                                    const RewriteOptions& options, bool is_training) {
   std::vector<std::string> remarks;
   const auto nodes = graph.nodes();
   if (options.freeze_bn_delay) {
@@ -85,16 +84,16 @@ std::vector<std::string> remarks_on(const Graph& graph, const LayerSearch& layer
     return std::ranges::none_of(nodes, [&](const Node* node) { return wanted(*node); });
   };
   if (options.bn_fold == BnFold::kSingle && is_training &&
-      none_is([](const Node& node) { return node.type() == "BatchNormScale"; }))
+      none_is([](const Node& node) { return node.as<BatchNormScale>(); }))
     remarks.emplace_back("--bn-fold single has no effect: there is no batch norm to fold for training");
   if (options.bn_fold == BnFold::kLate && none_is(is_folded_late))
     remarks.emplace_back("--bn-fold late has no effect: there is no batch norm to fold");
   if (options.float_pools && none_is(is_pool))
     remarks.emplace_back("--float-pools has no effect: there is no AvgPool, Mean or Concat");
-  if (std::string remark = remark_on_sums(graph, options); !remark.empty()) remarks.push_back(std::move(remark));
-  if (no_layer_is_in(options.scope, graph) && !layers.skips.empty())
+  if (std::string remark = remark_on_sums(verdicts, options); !remark.empty()) remarks.push_back(std::move(remark));
+  if (no_layer_is_in(options.scope, graph) && !skips.empty())
     remarks.emplace_back(concat("no layer is in scope ", quote(options.scope)));
-  for (std::string& note : notes_on_layer_bits(layers, options)) remarks.push_back(std::move(note));
+  for (std::string& note : notes_on_layer_bits(skips, verdicts, options)) remarks.push_back(std::move(note));
   return remarks;
 }
 
@@ -115,23 +114,23 @@ std::vector<std::string> warnings_about(const RewriteOptions& options, const std
   return warnings;
 }
 
-void require_quantized(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
-                       const RewriteReport& report) {
+void require_quantized(const Graph& graph, const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
+                       const RewriteOptions& options, const RewriteReport& report) {
   if (!options.scope.empty() && no_layer_is_in(options.scope, graph))
     fail("--strict: no layer is in scope ", quote(options.scope));
   std::string refused;
-  for (const std::string& edge : unquantized_edges(graph, layers, options, report))
+  for (const std::string& edge : unquantized_edges(graph, skips, verdicts, options, report))
     refused += (refused.empty() ? "" : "; ") + edge;
   if (!refused.empty()) fail("--strict: left float: ", refused);
 }
 
 /// A batch norm has a factor for each channel, which takes a scale for each.
-void require_channel_scales(const LayerSearch& layers, const RewriteOptions& options) {
+void require_channel_scales(const Verdicts& verdicts, const RewriteOptions& options) {
   if (options.bn_fold != BnFold::kLate) return;
-  const LayerBitsIndex index(options.layer_bits);
-  for (const LayerMatch& match : layers.matches)
-    if (match.bias && is_folded_late(*match.bias) && !options.with(index.first_match(match.layer->name())).per_channel)
-      fail(describe(*match.layer), " has one range for all channels (bits_config), but ", describe(*match.bias),
+  for (const LayerVerdict& layer : verdicts.layers)
+    if (const Node* bias = layer.match->bias;
+        bias && is_folded_late(*bias) && !layer.settings.weights.attributes.per_channel)
+      fail(describe(*layer.match->layer), " has one range for all channels (bits_config), but ", describe(*bias),
            ", which is folded late, needs one for each");
 }
 
@@ -147,20 +146,19 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   }
   std::vector<BatchNormReport> batch_norms = fold_batch_norms(graph, options.folding(), is_training);
   const LayerSearch layers = find_layers(graph, options.scope);
-  require_channel_scales(layers, options);
-  std::vector<std::string> inserted = insert_fake_quants(graph, layers.matches, options, is_training);
-  const bool has_inserted = !inserted.empty();
+  const Verdicts verdicts = insert_fake_quants(graph, layers.matches, options, is_training);
+  require_channel_scales(verdicts, options);
   graph.verify();
 
-  RewriteReport report = report_rewrite(graph, layers, options, std::move(inserted));
-  report.conflicts = before.conflicts(graph, layers, options, is_training, has_inserted);
+  RewriteReport report = report_rewrite(graph, layers, verdicts, options);
+  report.conflicts = before.conflicts(graph, verdicts, options, is_training);
   report.warnings = warnings_about(options, batch_norms, is_training);
   report.batch_norms = std::move(batch_norms);
   if (std::string note = note_on_float_edges(graph, report); !note.empty()) report.remarks.push_back(std::move(note));
   if (!still.empty()) report.remarks.push_back(still);
-  for (std::string& remark : remarks_on(graph, layers, options, is_training))
+  for (std::string& remark : remarks_on(graph, layers.skips, verdicts, options, is_training))
     report.remarks.push_back(std::move(remark));
-  if (options.strict) require_quantized(graph, layers, options, report);
+  if (options.strict) require_quantized(graph, layers.skips, verdicts, options, report);
   rollback.commit();
   return report;
 }
@@ -199,52 +197,8 @@ void RewriteOptions::check() const {
 std::optional<int> RewriteOptions::logits_width() const {
   constexpr int kUsual = 8;
   std::int64_t bits = logits_bits.value_or(ends_bits.value_or(activation_bits));
-  if (!logits_bits && !ends_bits && learns(ranges, activation_bits)) bits = std::max(bits, std::int64_t{kUsual});
+  if (!logits_bits && !ends_bits && traits_of(activation_range()).learned) bits = std::max(bits, std::int64_t{kUsual});
   return bits == activation_bits ? std::nullopt : std::optional(static_cast<int>(bits));
-}
-
-RewriteOptions RewriteOptions::with(const LayerBits* bits) const {
-  RewriteOptions options = {.weight_bits = weight_bits,
-                            .activation_bits = activation_bits,
-                            .symmetric = symmetric,
-                            .symmetric_weights = symmetric_weights,
-                            .ranges = ranges,
-                            .asymmetric_weights = asymmetric_weights,
-                            .full_range_weights = full_range_weights,
-                            .scales = scales,
-                            .logits_bits = logits_bits,
-                            .ends_bits = ends_bits,
-                            .sums_bits = sums_bits,
-                            .per_channel = per_channel,
-                            .quant_delay = quant_delay,
-                            .freeze_bn_delay = freeze_bn_delay,
-                            .bn_fold = bn_fold,
-                            .ema_decay = ema_decay,
-                            .scope = scope,
-                            .quantize_input = quantize_input,
-                            .float_pools = float_pools,
-                            .strict = strict};
-  if (!bits) return options;
-  options.weight_bits = bits->weight_bits.value_or(weight_bits);
-  options.activation_bits = bits->activation_bits.value_or(activation_bits);
-  if (bits->sums_bits) options.sums_bits = *bits->sums_bits;
-  options.ema_decay = bits->ema_decay.value_or(ema_decay);
-  options.symmetric = bits->symmetric.value_or(symmetric);
-  options.symmetric_weights = bits->symmetric_weights.value_or(symmetric_weights);
-  options.asymmetric_weights = !bits->symmetric_weights.value_or(!asymmetric_weights);
-  options.ranges = bits->ranges.value_or(ranges);
-  options.per_channel = bits->per_channel.value_or(per_channel);
-  return options;
-}
-
-RewriteOptions RewriteOptions::for_sums() const {
-  RewriteOptions options = with(nullptr);
-  if (widens_sums()) options.activation_bits = static_cast<int>(*sums_bits);
-  return options;
-}
-
-RewriteOptions RewriteOptions::for_layer(std::string_view layer) const {
-  return with(LayerBitsIndex(layer_bits).first_match(layer));
 }
 
 void require_observing(const Graph& graph, const std::string& source) {

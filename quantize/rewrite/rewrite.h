@@ -58,29 +58,19 @@ struct RewriteOptions {
   /// Layers that are quantized otherwise: the first that matches a layer decides about its weights and its output.
   std::vector<LayerBits> layer_bits = {};
 
-  RangeKind weight_range() const { return learns(ranges, weight_bits) ? RangeKind::kLearned : RangeKind::kLastValue; }
-  RangeKind activation_range() const {
-    return learns(ranges, activation_bits) ? RangeKind::kLearned : RangeKind::kMovingAverage;
-  }
-  bool has_symmetric_weights() const {
-    return symmetric || symmetric_weights || (traits_of(weight_range()).learned && !asymmetric_weights);
-  }
+  /// What these ask of quantizers in general (rewrite/layer_settings.h): the kinds of ranges, whether weights are
+  /// symmetric, whether residual sums have more bits than activations.
+  RangeKind weight_range() const;
+  RangeKind activation_range() const;
+  bool has_symmetric_weights() const;
+  bool widens_sums() const;
   /// Of the logits, where it is not activation_bits.
   std::optional<int> logits_width() const;
-  /// Whether residual sums have more bits than activations.
-  bool widens_sums() const { return sums_bits.value_or(activation_bits) > activation_bits; }
-  /// For the tensors that keep sums_bits.
-  RewriteOptions for_sums() const;
   FoldOptions folding() const { return {.freeze_bn_delay = freeze_bn_delay, .bn_fold = bn_fold, .scope = scope}; }
 
   /// Throws Error naming the option that is out of range, or the pattern of layer_bits that asks for asymmetric weights
   /// where all ranges are symmetric.
   void check() const;
-  /// These, but for layer_bits, and changed by one of these (null for none).
-  RewriteOptions with(const LayerBits* bits) const;
-  /// The options that hold for one layer: these, changed by the first of layer_bits that matches its name. Looks at all
-  /// of these; whoever asks for many layers uses a LayerBitsIndex.
-  RewriteOptions for_layer(std::string_view layer) const;
 };
 
 /// What became of one edge (a tensor into a consumer) or of one candidate layer.
@@ -116,6 +106,22 @@ struct MatchReport {
   bool statistics = false;
 };
 
+/// A quantizer by its name, and how many numbers it quantizes: of an activation, those of a whole batch.
+struct QuantizedTensor {
+  std::string quantizer;
+  std::int64_t elements = 0;
+};
+
+/// The quantizers that the bits of one layer (RewriteOptions::layer_bits) decide about. A tensor that several layers
+/// share belongs to the first of them.
+struct LayerQuantizers {
+  std::string layer;
+  /// None or one.
+  std::vector<QuantizedTensor> weights = {};
+  /// Those on the layer's output, none to three, and with sums_bits those that layers read behind them.
+  std::vector<QuantizedTensor> output = {};
+};
+
 /// Something that was rewritten before with another setting than the options have; it stays as it is.
 struct SettingConflict {
   /// As in RewriteOptions, "bits_config" for layer_bits.
@@ -128,6 +134,8 @@ struct RewriteReport {
   std::vector<BatchNormReport> batch_norms;
   std::vector<MatchReport> matches;
   std::vector<EdgeReport> edges;
+  /// Of the matched layers, in the topological order that the graph has without quantizers.
+  std::vector<LayerQuantizers> quantizers;
   /// Names of the FakeQuants that this call inserted, in order; empty when rewriting again.
   std::vector<std::string> inserted;
   /// What was asked for in vain, and what stays float or still.

@@ -2,16 +2,13 @@
 
 #include "core/error.h"
 #include "core/graph/op_queries.h"
+#include "core/graph/source_ops.h"
 #include "layers/batch_norm.h"
 #include "quantize/delays.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
-#include "quantize/rewrite/insert_fake_quant.h"
-#include "quantize/rewrite/layer_bits.h"
-#include "quantize/rewrite/layer_options.h"
-#include "quantize/rewrite/residual_sums.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -19,31 +16,26 @@ namespace {
 /// Compares quantizers with what the options would have made of them: of several layers that share one, the first's.
 class QuantizerComparison {
  public:
-  QuantizerComparison(const std::unordered_set<std::string>& names, const Graph& graph, const LayerSearch& layers,
+  QuantizerComparison(const std::unordered_set<std::string>& names, const Verdicts& verdicts,
                       const RewriteOptions& options, bool is_training)
-      : names_(names),
-        options_(options),
-        layer_options_(graph, layers.matches, options),
-        axes_(layers.matches),
-        sums_(graph),
-        is_training_(is_training) {}
+      : names_(names), verdicts_(verdicts), options_(options), is_training_(is_training) {}
 
-  void compare_layer(const LayerMatch& match) {
-    const LayerSettings settings = layer_options_.of(match);
-    const Node* weights = source_through(match.layer->input(match.weight_input), kIdentity).node;
-    if (is_new(weights)) compare_weights(*weights, match, settings);
-    if (match.bypass) compare_output(*match.before_bypass(), settings);
-    compare_output(*match.last(), settings);
-    if (match.post_activation_bypass) compare_output(*match.post_activation_bypass, settings);
+  void compare_layer(const LayerVerdict& layer) {
+    if (is_new(layer.weights.quantizer)) compare_weights(layer);
+    for (const TensorVerdict* tensor : layer.outputs()) {
+      if (is_new(tensor->quantizer)) compare_activations(*tensor->quantizer, tensor->asked, layer.settings.bits);
+      if (!tensor->is_wide) continue;
+      for (const Node* narrow : tensor->for_layers)
+        if (is_new(narrow)) compare_activations(*narrow, layer.settings.output, layer.settings.bits);
+    }
   }
 
   void compare_other(const Node& quantizer) {
     if (!is_new(&quantizer) || !in_scope(quantizer.name(), options_.scope)) return;
-    const LayerSettings settings = {.options = options_.with(nullptr)};
     const Output tensor = quantizer.input(0);
     const bool is_for_layers = is_quantizer(*source_through(tensor, OpRole::kKeepsRange).node);
-    const bool is_wide = sums_.keep(*tensor.node) && !is_for_layers && !of_input(quantizer);
-    compare_activations(quantizer, is_wide ? settings.for_sums() : settings);
+    const bool is_sum = verdicts_.sums.keep(*tensor.node) && !is_for_layers && !of_input(quantizer);
+    compare_activations(quantizer, is_sum ? verdicts_.others.sums : verdicts_.others.output, nullptr);
   }
 
   /// After all layers in scope: what none of them claims is another scope's.
@@ -65,10 +57,11 @@ class QuantizerComparison {
     return output_range(quantizer.input(0).node->type()).has_value();
   }
 
-  static bool of_input(const Node& quantizer) { return quantizer.input(0).node->type() == "Placeholder"; }
+  static bool of_input(const Node& quantizer) { return quantizer.input(0).node->as<Placeholder>() != nullptr; }
 
   bool is_new(const Node* node) {
-    return node->as<FakeQuant>() != nullptr && names_.contains(node->name()) && seen_.insert(node).second;
+    return node != nullptr && node->as<FakeQuant>() != nullptr && names_.contains(node->name()) &&
+           seen_.insert(node).second;
   }
 
   void add(const Node& quantizer, bool from_layer_bits, const char* setting, const std::string& has,
@@ -77,73 +70,63 @@ class QuantizerComparison {
         {from_layer_bits ? "bits_config" : setting, concat(quantizer.name(), " has ", has, ", not ", asked)});
   }
 
-  void compare_output(const Node& producer, const LayerSettings& settings) {
-    const Node* quantizer = quantizer_after(producer.output());
-    if (!quantizer) return;
-    const bool is_wide = sums_.keep(producer) && settings.options.widens_sums();
-    if (is_new(quantizer)) compare_activations(*quantizer, is_wide ? settings.for_sums() : settings);
-    if (!is_wide) return;
-    for (const Node* narrow : quantizers_for_layers(*quantizer))
-      if (is_new(narrow)) compare_activations(*narrow, settings);
-  }
-
-  void compare_weights(const Node& quantizer, const LayerMatch& match, const LayerSettings& settings) {
-    const RewriteOptions& options = settings.options;
-    const LayerBits* bits = settings.bits;
+  void compare_weights(const LayerVerdict& layer) {
+    const Node& quantizer = *layer.weights.quantizer;
+    const LayerBits* bits = layer.settings.bits;
+    const FakeQuantAttributes& asked = layer.weights.asked.attributes;
     const FakeQuantAttributes& own = *quantizer.as<FakeQuant>();
     const RangeKindTraits& kind = traits_of(own.range);
     if (!kind.follows_tensor() && !kind.learned) return;
-    if (own.narrow_range == options.full_range_weights)
-      add(quantizer, false, "full_range_weights", own.narrow_range ? "a narrow range" : "all integers",
-          own.narrow_range ? "all integers" : "a narrow range");
-    compare_bits(quantizer, settings.of_weight_bits, options.weight_bits);
-    if (own.symmetric != options.has_symmetric_weights())
-      add(quantizer, bits && (bits->symmetric || bits->symmetric_weights || bits->ranges), symmetry_setting(options),
-          symmetry(own.symmetric), symmetry(!own.symmetric));
-    compare_scales(quantizer);
-    compare_kind(quantizer, bits, options.weight_range());
-    const bool per_channel = options.per_channel && axes_.of(match) > 0;
-    if (own.per_channel != per_channel)
-      add(quantizer, bits && bits->per_channel, "per_channel", ranges(own.per_channel), ranges(per_channel));
+    const auto integers = [](bool narrow) { return narrow ? "a narrow range" : "all integers"; };
+    if (own.narrow_range != asked.narrow_range)
+      add(quantizer, false, "full_range_weights", integers(own.narrow_range), integers(asked.narrow_range));
+    compare_bits(quantizer, layer.weights.asked);
+    if (own.symmetric != asked.symmetric)
+      add(quantizer, bits && (bits->symmetric || bits->symmetric_weights || bits->ranges),
+          layer.settings.of_symmetric_weights, symmetry(own.symmetric), symmetry(asked.symmetric));
+    compare_scales(quantizer, asked);
+    compare_kind(quantizer, asked, bits);
+    if (own.per_channel != asked.per_channel)
+      add(quantizer, bits && bits->per_channel, "per_channel", ranges(own.per_channel), ranges(asked.per_channel));
     compare_delay(quantizer);
   }
 
-  void compare_activations(const Node& quantizer, const LayerSettings& settings) {
-    const RewriteOptions& options = settings.options;
-    const LayerBits* bits = settings.bits;
+  void compare_activations(const Node& quantizer, const QuantizerSettings& settings, const LayerBits* bits) {
+    const FakeQuantAttributes& asked = settings.attributes;
     const FakeQuantAttributes& own = *quantizer.as<FakeQuant>();
     const RangeKindTraits& kind = traits_of(own.range);
     if (!kind.averages && !kind.learned && (kind.observes || !is_of_known_range(quantizer))) return;
     const std::string& of = quantizer.input(0).node->name();
-    if (!options.quantize_input && of_input(quantizer))
+    if (!options_.quantize_input && of_input(quantizer))
       conflicts.push_back({"quantize_input", concat(of, " has the quantizer ", quantizer.name())});
-    if (options.float_pools && is_pool(*quantizer.input(0).node))
+    if (options_.float_pools && is_pool(*quantizer.input(0).node))
       conflicts.push_back({"float_pools", concat(of, " has the quantizer ", quantizer.name())});
-    compare_bits(quantizer, settings.of_activation_bits, options.activation_bits);
-    if (own.symmetric != options.symmetric)
-      add(quantizer, bits && bits->symmetric, "symmetric", symmetry(own.symmetric), symmetry(options.symmetric));
-    compare_scales(quantizer);
-    if (kind.changes()) compare_kind(quantizer, bits, options.activation_range());
-    if (kind.averages && own.ema_decay != options.ema_decay)
-      add(quantizer, bits && bits->ema_decay, "ema_decay", concat("decay ", own.ema_decay), concat(options.ema_decay));
+    compare_bits(quantizer, settings);
+    if (own.symmetric != asked.symmetric)
+      add(quantizer, bits && bits->symmetric, "symmetric", symmetry(own.symmetric), symmetry(asked.symmetric));
+    compare_scales(quantizer, asked);
+    if (kind.changes()) compare_kind(quantizer, asked, bits);
+    if (kind.averages && own.ema_decay != asked.ema_decay)
+      add(quantizer, bits && bits->ema_decay, "ema_decay", concat("decay ", own.ema_decay), concat(asked.ema_decay));
     compare_delay(quantizer);
   }
 
-  void compare_bits(const Node& quantizer, const char* setting, int asked) {
+  void compare_bits(const Node& quantizer, const QuantizerSettings& asked) {
     const std::int64_t own = quantizer.as<FakeQuant>()->bits;
-    if (own != asked) add(quantizer, false, setting, concat(own, " bits"), concat(asked));
+    if (own != asked.attributes.bits)
+      add(quantizer, false, asked.of_bits, concat(own, " bits"), concat(asked.attributes.bits));
   }
 
-  void compare_kind(const Node& quantizer, const LayerBits* bits, RangeKind asked) {
+  void compare_kind(const Node& quantizer, const FakeQuantAttributes& asked, const LayerBits* bits) {
     const bool own = traits_of(quantizer.as<FakeQuant>()->range).learned;
     const auto text = [](bool learned) { return learned ? "a learned range" : "an observed one"; };
-    if (own != traits_of(asked).learned) add(quantizer, bits && bits->ranges, "ranges", text(own), text(!own));
+    if (own != traits_of(asked.range).learned) add(quantizer, bits && bits->ranges, "ranges", text(own), text(!own));
   }
 
-  void compare_scales(const Node& quantizer) {
+  void compare_scales(const Node& quantizer, const FakeQuantAttributes& asked) {
     const bool own = quantizer.as<FakeQuant>()->power_of_two;
     const auto text = [](bool power) { return power ? "a scale that is a power of two" : "any scale"; };
-    if (own != (options_.scales == ScaleChoice::kPowerOfTwo)) add(quantizer, false, "scales", text(own), text(!own));
+    if (own != asked.power_of_two) add(quantizer, false, "scales", text(own), text(!own));
   }
 
   void compare_delay(const Node& quantizer) {
@@ -152,21 +135,12 @@ class QuantizerComparison {
       add(quantizer, false, "quant_delay", concat("a delay of ", *own), concat(options_.quant_delay));
   }
 
-  /// What decides about the symmetry of weights.
-  static const char* symmetry_setting(const RewriteOptions& options) {
-    if (options.symmetric) return "symmetric";
-    const bool is_by_default = traits_of(options.weight_range()).learned && !options.symmetric_weights;
-    return is_by_default ? "asymmetric_weights" : "symmetric_weights";
-  }
-
   static std::string symmetry(bool symmetric) { return symmetric ? "a symmetric range" : "an asymmetric one"; }
   static std::string ranges(bool per_channel) { return per_channel ? "a range per channel" : "one range"; }
 
   const std::unordered_set<std::string>& names_;
+  const Verdicts& verdicts_;
   const RewriteOptions& options_;
-  const LayerOptions layer_options_;
-  const WeightChannelAxes axes_;
-  const ResidualSums sums_;
   const bool is_training_;
   std::unordered_set<const Node*> seen_;
 };
@@ -199,14 +173,13 @@ DoneBefore::DoneBefore(const Graph& graph) {
   }
 }
 
-std::vector<SettingConflict> DoneBefore::conflicts(const Graph& graph, const LayerSearch& layers,
-                                                   const RewriteOptions& options, bool is_training,
-                                                   bool inserted) const {
+std::vector<SettingConflict> DoneBefore::conflicts(const Graph& graph, const Verdicts& verdicts,
+                                                   const RewriteOptions& options, bool is_training) const {
   if (quantizers_.empty() && batch_norms_.empty()) return {};
-  QuantizerComparison comparison(quantizers_, graph, layers, options, is_training);
-  for (const LayerMatch& match : layers.matches) comparison.compare_layer(match);
+  QuantizerComparison comparison(quantizers_, verdicts, options, is_training);
+  for (const LayerVerdict& layer : verdicts.layers) comparison.compare_layer(layer);
   for (const Node* node : graph.nodes()) {
-    if (node->as<FakeQuant>() && !inserted) comparison.compare_scope(*node);
+    if (node->as<FakeQuant>() && verdicts.inserted.empty()) comparison.compare_scope(*node);
     if (node->as<FakeQuant>()) comparison.compare_other(*node);
   }
   for (const auto& [name, folding] : batch_norms_) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "quantize/rewrite/layer_patterns.h"
 #include "quantize/rewrite/rewrite.h"
+#include "quantize/rewrite/verdicts.h"
 
 namespace miniqat::quantize {
 
@@ -18,10 +18,10 @@ class DoneBefore {
 
   /// Where the rewritten graph has, from before, what the options would have made otherwise. What nobody but a user
   /// makes (a quantizer with a range of another kind than the rewrite's) is not compared; nor is what `is_training`
-  /// gives no meaning. A scope is contradicted by quantizers outside of it when this rewrite has `inserted` none: scope
+  /// gives no meaning. A scope is contradicted by quantizers outside of it when this rewrite has inserted none: scope
   /// after scope may be rewritten with settings of its own.
-  std::vector<SettingConflict> conflicts(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
-                                         bool is_training, bool inserted) const;
+  std::vector<SettingConflict> conflicts(const Graph& graph, const Verdicts& verdicts, const RewriteOptions& options,
+                                         bool is_training) const;
 
  private:
   std::unordered_set<std::string> quantizers_;

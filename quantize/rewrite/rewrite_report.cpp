@@ -9,27 +9,35 @@
 
 #include "core/counted.h"
 #include "core/error.h"
+#include "core/graph/source_ops.h"
 #include "core/quote.h"
 #include "layers/batch_norm.h"
+#include "layers/concat.h"
+#include "layers/elementwise.h"
+#include "layers/identity.h"
+#include "layers/reshape.h"
+#include "layers/softmax_cross_entropy.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
-#include "quantize/rewrite/layer_bits_index.h"
-#include "quantize/rewrite/residual_sums.h"
 
 namespace miniqat::quantize {
 namespace {
 
 constexpr std::array<std::string_view, 6> kStatusNames = {"quantized", "fused",      "passed through",
                                                           "input",     "statistics", "left float"};
-constexpr std::array<std::string_view, 3> kFoldOps = {"BatchNormFold", "BatchNormCorrection", "BatchNormScale"};
-constexpr std::array<std::string_view, 4> kWeightPath = {"Identity", "Concat", "Mul", "Reshape"};
+constexpr std::array<std::string_view, 3> kFoldOps = {BatchNormFold::kType, BatchNormCorrection::kType,
+                                                      BatchNormScale::kType};
+constexpr std::array<std::string_view, 4> kWeightPath = {layers::Identity::kType, layers::Concat::kType,
+                                                         layers::Mul::kType, layers::Reshape::kType};
 
 /// Says of every edge what became of it.
 class EdgeClassifier {
  public:
-  EdgeClassifier(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options);
+  EdgeClassifier(const Graph& graph, const LayerSearch& layers, const Verdicts& verdicts,
+                 const RewriteOptions& options);
   EdgeReport classify(const Node& consumer, int input) const;
 
  private:
@@ -40,6 +48,7 @@ class EdgeClassifier {
   std::string why_float(Output tensor, const Node& consumer) const;
   std::string why_float_origin(const Node& origin) const;
 
+  const Verdicts& verdicts_;
   const RewriteOptions& options_;
   /// The op that made the range of each op that only keeps one.
   std::unordered_map<const Node*, Output> origins_;
@@ -51,8 +60,9 @@ class EdgeClassifier {
   std::unordered_set<const Node*> statistics_;
 };
 
-EdgeClassifier::EdgeClassifier(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options)
-    : options_(options) {
+EdgeClassifier::EdgeClassifier(const Graph& graph, const LayerSearch& layers, const Verdicts& verdicts,
+                               const RewriteOptions& options)
+    : verdicts_(verdicts), options_(options) {
   for (const Node* node : graph.topological_order())
     if (keeps_range(*node)) origins_[node] = origin_of(node->input(0));
   for (const LayerMatch& match : layers.matches) add_match(match);
@@ -64,7 +74,7 @@ EdgeClassifier::EdgeClassifier(const Graph& graph, const LayerSearch& layers, co
 
 void EdgeClassifier::add_statistics(const Node& layer) {
   const Node* node = &layer;
-  while (statistics_.insert(node).second && node->type() != "BatchNorm" && !node->uses().empty())
+  while (statistics_.insert(node).second && !node->as<layers::BatchNorm>() && !node->uses().empty())
     node = node->uses().front().node;
 }
 
@@ -76,7 +86,7 @@ void EdgeClassifier::add_match(const LayerMatch& match) {
   }
   if (match.bias)
     for (const Output& operand : match.bias->inputs())
-      if (is_parameter(*origin_of(operand).node) || match.bias->type() == "BatchNorm")
+      if (is_parameter(*origin_of(operand).node) || match.bias->as<layers::BatchNorm>())
         fused_.emplace(std::pair(operand.node, match.bias), "bias of " + match.layer->name());
   add_weight_path(match);
 }
@@ -119,7 +129,7 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
       skipped != skipped_.end() && input == 1 && !is_quantizer(*origin.node))
     return report(EdgeStatus::kLeftFloat, skipped->second);
   if (is_quantizer(*origin.node)) return report(EdgeStatus::kPassedThrough, "range of " + origin.node->name());
-  if (origin.node->type() == "Placeholder") {
+  if (origin.node->as<Placeholder>()) {
     if (origin.spec().dtype != DType::kFloat32)
       return report(EdgeStatus::kInput, concat(name_of(origin.spec().dtype), ", nothing to quantize"));
     const std::string through = origin == tensor ? "" : concat(origin.name(), ": ");
@@ -130,8 +140,8 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
 
 std::string EdgeClassifier::why_float(Output tensor, const Node& consumer) const {
   const Node& origin = *origin_of(tensor).node;
-  if (consumer.type() == "SoftmaxCrossEntropy") return "the loss is computed in float";
-  if (consumer.type() == "BatchNorm")
+  if (consumer.as<layers::SoftmaxCrossEntropy>()) return "the loss is computed in float";
+  if (consumer.as<layers::BatchNorm>())
     return is_parameter(origin) ? "a parameter of a batch norm that is not folded" : "the batch norm is not folded";
   const std::string through = &origin == tensor.node ? "" : concat("passes on ", origin.name(), ": ");
   return through + why_float_origin(origin);
@@ -139,21 +149,15 @@ std::string EdgeClassifier::why_float(Output tensor, const Node& consumer) const
 
 std::string EdgeClassifier::why_float_origin(const Node& origin) const {
   if (is_parameter(origin)) return "a parameter, but no layer's weights";
-  if (origin.type() == "SoftmaxCrossEntropy") return "the loss is computed in float";
-  if (origin.type() == "BatchNorm") return "the batch norm is not folded";
+  if (origin.as<layers::SoftmaxCrossEntropy>()) return "the loss is computed in float";
+  if (origin.as<layers::BatchNorm>()) return "the batch norm is not folded";
   if (const auto skipped = skipped_.find(&origin); skipped != skipped_.end()) return skipped->second;
   if (!in_scope(origin.name(), options_.scope)) return concat("outside scope ", quote(options_.scope));
   if (const Node* quantizer = quantizer_after(origin.output()))
     return concat("read beside its quantizer ", quantizer->name());
   if (const auto match = matched_.find(&origin); match != matched_.end())
     return concat("read inside ", match->second->layer->name(), "'s match, before the quantizer");
-  if (is_requantized(origin)) {
-    if (options_.float_pools && is_pool(origin)) return "left without a quantizer, as asked (--float-pools)";
-    const bool reads_input = std::ranges::any_of(
-        origin.inputs(), [&](const Output& input) { return origin_of(input).node->type() == "Placeholder"; });
-    return reads_input ? "computed from an input without quantizer (--quantize-input)"
-                       : "none of its inputs is quantized";
-  }
+  if (const auto left = verdicts_.left_float.find(&origin); left != verdicts_.left_float.end()) return left->second;
   return concat(origin.type(), " outside of any match stays float");
 }
 
@@ -172,50 +176,33 @@ std::string own_settings(const FakeQuantAttributes& own, const FakeQuantAttribut
   return text.empty() ? "" : text + ")";
 }
 
-std::string quantizer_text(const Node& node, const RewriteOptions& options) {
-  const Node* quantizer = quantizer_after(node.output());
-  if (!quantizer) return arrow(node, "left float");
-  const FakeQuantAttributes& own = *quantizer->as<FakeQuant>();
-  const FakeQuantAttributes usual = {.bits = options.activation_bits,
-                                     .symmetric = options.symmetric,
-                                     .range = options.activation_range(),
-                                     .ema_decay = options.ema_decay};
-  std::string text = arrow(node, quantizer->name()) + own_settings(own, usual);
-  for (const Node* narrow : quantizers_for_layers(*quantizer))
-    text += concat(", for layers ", narrow->name(), own_settings(*narrow->as<FakeQuant>(), usual));
+std::string quantizer_text(const TensorVerdict& verdict, const LayerSettings& usual) {
+  if (!verdict.quantizer) return arrow(*verdict.producer, "left float");
+  const auto own = [&](const Node& node) {
+    return node.name() + own_settings(*node.as<FakeQuant>(), usual.output.attributes);
+  };
+  std::string text = arrow(*verdict.producer, own(*verdict.quantizer));
+  for (const Node* narrow : verdict.for_layers) text += ", for layers " + own(*narrow);
   return text;
 }
 
-std::string weights_text(const LayerMatch& match, const RewriteOptions& options, const LayerBitsIndex& layer_bits) {
-  Output taken = match.layer->input(match.weight_input);
-  while (taken.node->type() == "Identity") taken = taken.node->input(0);
-  const auto* quantizer = taken.node->as<FakeQuant>();
-  if (!quantizer) return arrow(*match.weights.node, "left float");
-  const FakeQuantAttributes& own = *quantizer;
-  const bool per_channel = options.with(layer_bits.first_match(match.layer->name())).per_channel;
-  const bool refused = per_channel && !own.per_channel;
-  std::string text = arrow(*match.weights.node, taken.node->name()) +
-                     own_settings(own, {.bits = options.weight_bits,
-                                        .symmetric = options.has_symmetric_weights(),
-                                        .per_channel = options.per_channel && !refused,
-                                        .range = options.weight_range(),
-                                        .ema_decay = options.ema_decay});
-  if (refused)
-    text += weight_channel_axes(match) == 0 ? " (per tensor: the last axis is not the output channel)"
-                                            : " (per tensor: shared with other channels, or quantized before)";
-  return text;
+std::string weights_text(const TensorVerdict& verdict, const LayerSettings& usual) {
+  if (!verdict.quantizer) return arrow(*verdict.producer, "left float");
+  FakeQuantAttributes wanted = usual.weights.attributes;
+  if (!verdict.why.empty()) wanted.per_channel = false;
+  return arrow(*verdict.producer, verdict.quantizer->name()) +
+         own_settings(*verdict.quantizer->as<FakeQuant>(), wanted) +
+         (verdict.why.empty() ? "" : concat(" (", verdict.why, ")"));
 }
 
-MatchReport describe_match(const LayerMatch& match, const RewriteOptions& options, const LayerBitsIndex& layer_bits) {
-  std::string text = concat(match.text(), ": weights ", weights_text(match, options, layer_bits));
-  if (match.bypass) text += ", before the bypass " + quantizer_text(*match.before_bypass(), options);
-  text += ", output " + quantizer_text(*match.last(), options);
-  if (const Node* add = match.post_activation_bypass) {
-    const bool relu_follows = std::ranges::any_of(add->uses(), [](const Use& use) { return is_clamp(*use.node); });
-    text += ", after the bypass " +
-            (relu_follows ? arrow(*add, "no quantizer, a Relu follows") : quantizer_text(*add, options));
-  }
-  return {match.layer->name(), true, text, false};
+MatchReport describe_match(const LayerVerdict& layer, const LayerSettings& usual) {
+  std::string text = concat(layer.match->text(), ": weights ", weights_text(layer.weights, usual));
+  if (layer.before_bypass) text += ", before the bypass " + quantizer_text(*layer.before_bypass, usual);
+  text += ", output " + quantizer_text(layer.output, usual);
+  if (const auto& after = layer.after_bypass)
+    text += ", after the bypass " + (after->is_clamped ? arrow(*after->producer, "no quantizer, a Relu follows")
+                                                       : quantizer_text(*after, usual));
+  return {layer.match->layer->name(), true, text, false};
 }
 
 /// A converter finds the range of what never changes by itself; weights that are left float have no such excuse.
@@ -242,16 +229,17 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string_view name_of(EdgeStatus status) { return kStatusNames[static_cast<std::size_t>(status)]; }
 
-RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
-                             std::vector<std::string> inserted) {
+RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, const Verdicts& verdicts,
+                             const RewriteOptions& options) {
   RewriteReport report;
-  report.inserted = std::move(inserted);
+  report.inserted = verdicts.inserted;
+  report.quantizers = quantizers_by_layer(verdicts);
   std::unordered_map<const Node*, MatchReport> of_layer;
-  const LayerBitsIndex layer_bits(options.layer_bits);
-  for (const LayerMatch& match : layers.matches) of_layer[match.layer] = describe_match(match, options, layer_bits);
+  for (const LayerVerdict& layer : verdicts.layers)
+    of_layer[layer.match->layer] = describe_match(layer, verdicts.others);
   for (const LayerSkip& skip : layers.skips)
     of_layer[skip.layer] = {skip.layer->name(), false, skip.reason, skip.statistics};
-  const EdgeClassifier classifier(graph, layers, options);
+  const EdgeClassifier classifier(graph, layers, verdicts, options);
   for (const Node* node : graph.topological_order()) {
     if (is_quantizer(*node)) continue;
     if (const auto layer = of_layer.find(node); layer != of_layer.end()) report.matches.push_back(layer->second);
@@ -261,11 +249,13 @@ RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, cons
   return report;
 }
 
-std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+std::vector<std::string> unquantized_edges(const Graph& graph, const std::vector<LayerSkip>& skips,
+                                           const Verdicts& verdicts, const RewriteOptions& options,
                                            const RewriteReport& report) {
   std::vector<std::string> texts;
   std::unordered_set<const Node*> bypasses;
-  for (const LayerMatch& match : layers.matches) bypasses.insert({match.bypass, match.post_activation_bypass});
+  for (const LayerVerdict& layer : verdicts.layers)
+    bypasses.insert({layer.match->bypass, layer.match->post_activation_bypass});
   const auto computes_in_integers = [&](const Node& node) {
     return is_layer(node) || bypasses.contains(&node) || (is_requantized(node) && quantizer_after(node.output()));
   };
@@ -276,15 +266,14 @@ std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch
   std::unordered_set<std::string_view> listed;
   for (const EdgeReport& edge : report.edges)
     if (edge.status == EdgeStatus::kLeftFloat) listed.insert(edge.consumer);
-  for (const LayerSkip& skip : layers.skips) {
+  for (const LayerSkip& skip : skips) {
     if (!listed.contains(skip.layer->name()) && !skip.statistics && in_scope(skip.layer->name(), options.scope))
       texts.push_back(concat(skip.layer->name(), " (", skip.reason, ")"));
   }
-  for (const LayerMatch& match : layers.matches)
-    if (!quantizer_after(match.last()->output()))
-      texts.push_back(concat(match.last()->name(), ", the output of ", match.layer->name(), " (",
-                             in_scope(match.last()->name(), options.scope) ? "no quantizer" : "outside the scope",
-                             ")"));
+  for (const LayerVerdict& layer : verdicts.layers)
+    if (!layer.output.quantizer)
+      texts.push_back(concat(layer.output.producer->name(), ", the output of ", layer.match->layer->name(), " (",
+                             layer.output.why, ")"));
   return texts;
 }
 

@@ -7,6 +7,7 @@
 #include "core/graph/graph.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "quantize/rewrite/rewrite.h"
+#include "quantize/rewrite/verdicts.h"
 
 namespace miniqat::quantize {
 
@@ -16,8 +17,8 @@ std::string_view name_of(EdgeStatus status);
 /// Describes a rewritten graph, consumers in topological order. Every edge is listed but those into FakeQuants: an edge
 /// that carries a quantizer's output bears the name of the tensor before it. A MatchReport without a layer is a note on
 /// the whole.
-RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
-                             std::vector<std::string> inserted);
+RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, const Verdicts& verdicts,
+                             const RewriteOptions& options);
 
 /// A sentence on the edges into layers that are left float; "" when there is none.
 std::string note_on_float_edges(const Graph& graph, const RewriteReport& report);
@@ -29,7 +30,8 @@ std::string note_on_still_batch_norms(const Graph& graph);
 /// What `strict` refuses, one text each: float edges into what computes in integers (layers in scope, the Adds of their
 /// bypasses, and other ops whose output is quantized; parameters are no such edges) and matched layers without a
 /// quantizer on their output.
-std::vector<std::string> unquantized_edges(const Graph& graph, const LayerSearch& layers, const RewriteOptions& options,
+std::vector<std::string> unquantized_edges(const Graph& graph, const std::vector<LayerSkip>& skips,
+                                           const Verdicts& verdicts, const RewriteOptions& options,
                                            const RewriteReport& report);
 
 }  // namespace miniqat::quantize

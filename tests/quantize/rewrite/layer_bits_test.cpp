@@ -10,6 +10,7 @@
 
 #include "core/random.h"
 #include "quantize/rewrite/layer_bits_index.h"
+#include "quantize/rewrite/layer_settings.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/errors.h"
 
@@ -252,14 +253,15 @@ TEST(LayerBits, OptionsForALayer) {
       .ema_decay = 0.5,
       .layer_bits = {{.pattern = "a", .weight_bits = 2, .symmetric = true, .per_channel = false},
                      {.pattern = "?", .activation_bits = 3, .ema_decay = 0.9}}};
-  const RewriteOptions a = options.for_layer("a/Conv2D");
-  EXPECT_EQ(std::tuple(a.weight_bits, a.activation_bits, a.symmetric, a.per_channel, a.ema_decay),
-            std::tuple(2, 6, true, false, 0.5));
-  const RewriteOptions b = options.for_layer("b/Conv2D");
-  EXPECT_EQ(std::tuple(b.weight_bits, b.activation_bits, b.symmetric, b.per_channel, b.ema_decay),
-            std::tuple(5, 3, false, true, 0.9));
-  const RewriteOptions other = options.for_layer("other/Conv2D");
-  EXPECT_EQ(std::tuple(other.weight_bits, other.activation_bits), std::tuple(5, 6));
+  const LayerBitsIndex index(options.layer_bits);
+  const auto of = [&](const char* layer) { return LayerSettings(options, index.first_match(layer)); };
+  const auto asked = [&](const char* layer) {
+    const FakeQuantAttributes weights = of(layer).weights.attributes, output = of(layer).output.attributes;
+    return std::tuple(weights.bits, output.bits, output.symmetric, weights.per_channel, output.ema_decay);
+  };
+  EXPECT_EQ(asked("a/Conv2D"), std::tuple(2, 6, true, false, 0.5));
+  EXPECT_EQ(asked("b/Conv2D"), std::tuple(5, 3, false, true, 0.9));
+  EXPECT_EQ(asked("other/Conv2D"), std::tuple(5, 6, false, true, 0.5));
 }
 
 TEST(LayerBits, SymmetryForALayer) {
@@ -268,8 +270,8 @@ TEST(LayerBits, SymmetryForALayer) {
                                                  {.pattern = "neither", .symmetric_weights = false},
                                                  {.pattern = "output_no", .symmetric = false}}};
   const auto symmetry = [&](const char* layer) {
-    const RewriteOptions own = options.for_layer(layer);
-    return std::pair(own.has_symmetric_weights(), own.symmetric);
+    const LayerSettings own(options, LayerBitsIndex(options.layer_bits).first_match(layer));
+    return std::pair(own.weights.attributes.symmetric, own.output.attributes.symmetric);
   };
   EXPECT_EQ(symmetry("both"), std::pair(true, true));
   EXPECT_EQ(symmetry("neither"), std::pair(false, false));

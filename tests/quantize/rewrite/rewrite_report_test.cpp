@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "quantize/rewrite/insert_fake_quant.h"
 #include "tests/quantize/toy_graph.h"
 
 namespace miniqat::quantize::rewrite_report_test {
@@ -178,9 +179,10 @@ TEST(RewriteReport, TensorThatFeedsAQuantizerBesideItsReaders) {
 TEST(RewriteReport, UnquantizedEdgesAreWhatStrictRefuses) {
   ToyGraph toy;
   toy.conv("b", layers::softmax(toy.graph, "softmax", toy.conv("a", toy.images())));
-  const RewriteReport report = create_training_graph(toy.graph);
   const LayerSearch layers = find_layers(toy.graph, "");
-  EXPECT_EQ(unquantized_edges(toy.graph, layers, {}, report),
+  const Verdicts verdicts = insert_fake_quants(toy.graph, layers.matches, {}, true);
+  const RewriteReport report = report_rewrite(toy.graph, layers, verdicts, {});
+  EXPECT_EQ(unquantized_edges(toy.graph, layers.skips, verdicts, {}, report),
             (testing::Names{"softmax -> b/Conv2D (Softmax outside of any match stays float)"}));
 }
 

@@ -1,4 +1,4 @@
-#include "quantize/rewrite/layer_options.h"
+#include "quantize/rewrite/layer_settings.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "tests/errors.h"
 #include "tests/quantize/toy_graph.h"
 
-namespace miniqat::quantize::layer_options_test {
+namespace miniqat::quantize::layer_settings_test {
 namespace {
 
 using testing::error_of;
@@ -42,13 +42,13 @@ std::map<std::string, std::int64_t> rewritten(const RewriteOptions& options) {
 
 using Bits = std::map<std::string, std::int64_t>;
 
-TEST(LayerOptions, ObservedRangesTreatTheLogitsLikeAllOthers) {
+TEST(LayerSettings, ObservedRangesTreatTheLogitsLikeAllOthers) {
   const Bits four = {{"a/weights_quant", 4}, {"a/act_quant", 4},     {"b/weights_quant", 4},
                      {"b/act_quant", 4},     {"c/weights_quant", 4}, {"c/act_quant", 4}};
   EXPECT_EQ(rewritten({.weight_bits = 4, .activation_bits = 4}), four);
 }
 
-TEST(LayerOptions, LearnedRangesGiveTheLogits8Bits) {
+TEST(LayerSettings, LearnedRangesGiveTheLogits8Bits) {
   const Bits expected = {{"a/weights_quant", 2}, {"a/act_quant", 3},     {"b/weights_quant", 2},
                          {"b/act_quant", 3},     {"c/weights_quant", 2}, {"c/act_quant", 8}};
   EXPECT_EQ(rewritten({.weight_bits = 2, .activation_bits = 3, .ranges = RangeChoice::kAuto}), expected);
@@ -58,7 +58,7 @@ TEST(LayerOptions, LearnedRangesGiveTheLogits8Bits) {
   EXPECT_EQ(rewritten({.activation_bits = 5, .ranges = RangeChoice::kAuto}).at("c/act_quant"), 5) << "observed";
 }
 
-TEST(LayerOptions, LogitsBits) {
+TEST(LayerSettings, LogitsBits) {
   for (const RangeChoice ranges : {RangeChoice::kObserved, RangeChoice::kLearned}) {
     const Bits bits = rewritten({.weight_bits = 2, .activation_bits = 2, .ranges = ranges, .logits_bits = 5});
     EXPECT_EQ(bits.at("c/act_quant"), 5);
@@ -67,7 +67,7 @@ TEST(LayerOptions, LogitsBits) {
   }
 }
 
-TEST(LayerOptions, EndsBitsAreThoseOfFirstAndLastWeightsAndOfLogits) {
+TEST(LayerSettings, EndsBitsAreThoseOfFirstAndLastWeightsAndOfLogits) {
   const Bits expected = {{"a/weights_quant", 7}, {"a/act_quant", 2},     {"b/weights_quant", 2},
                          {"b/act_quant", 2},     {"c/weights_quant", 7}, {"c/act_quant", 7}};
   EXPECT_EQ(rewritten({.weight_bits = 2, .activation_bits = 2, .ends_bits = 7}), expected);
@@ -76,7 +76,7 @@ TEST(LayerOptions, EndsBitsAreThoseOfFirstAndLastWeightsAndOfLogits) {
   EXPECT_EQ(rewritten(both).at("c/weights_quant"), 7);
 }
 
-TEST(LayerOptions, APatternHasTheLastWord) {
+TEST(LayerSettings, APatternHasTheLastWord) {
   const RewriteOptions options = {.weight_bits = 2,
                                   .activation_bits = 2,
                                   .logits_bits = 6,
@@ -86,14 +86,14 @@ TEST(LayerOptions, APatternHasTheLastWord) {
   EXPECT_EQ(rewritten(options).at("c/weights_quant"), 7);
 }
 
-TEST(LayerOptions, OneLayerIsFirstAndLast) {
+TEST(LayerSettings, OneLayerIsFirstAndLast) {
   ToyGraph toy;
   toy.graph.set_outputs({toy.conv_relu("only", toy.images())});
   create_training_graph(toy.graph, {.weight_bits = 2, .activation_bits = 2, .ends_bits = 8});
   EXPECT_EQ(bits_of(toy.graph), (Bits{{"only/weights_quant", 8}, {"only/act_quant", 8}}));
 }
 
-TEST(LayerOptions, BranchesHaveTheirOwnEnds) {
+TEST(LayerSettings, BranchesHaveTheirOwnEnds) {
   ToyGraph toy;
   const Output images = toy.images();
   const Output left = toy.conv_relu("left", images), right = toy.conv_relu("right", images);
@@ -108,7 +108,7 @@ TEST(LayerOptions, BranchesHaveTheirOwnEnds) {
 }
 
 /// A batch norm that is folded for training brings a convolution for its statistics, which is nobody's neighbour.
-TEST(LayerOptions, FoldedBatchNormsChangeNothingAboutTheEnds) {
+TEST(LayerSettings, FoldedBatchNormsChangeNothingAboutTheEnds) {
   for (const BnFold fold : {BnFold::kTf, BnFold::kSingle}) {
     ToyGraph toy;
     const auto block = [&](const std::string& scope, Output x) {
@@ -125,7 +125,7 @@ TEST(LayerOptions, FoldedBatchNormsChangeNothingAboutTheEnds) {
   }
 }
 
-TEST(LayerOptions, AnotherWidthIsAConflictThatNamesItsSetting) {
+TEST(LayerSettings, AnotherWidthIsAConflictThatNamesItsSetting) {
   ToyGraph toy = three_layers();
   create_training_graph(toy.graph, {.weight_bits = 4, .activation_bits = 4, .logits_bits = 6, .ends_bits = 8});
   const RewriteReport again =
@@ -137,7 +137,7 @@ TEST(LayerOptions, AnotherWidthIsAConflictThatNamesItsSetting) {
                                    "logits_bits: c/act_quant has 6 bits, not 5"}));
 }
 
-TEST(LayerOptions, BitsOutOfRange) {
+TEST(LayerSettings, BitsOutOfRange) {
   Graph graph;
   EXPECT_TRUE(mentions(error_of([&] { create_training_graph(graph, {.logits_bits = 1}); }),
                        {"logits_bits must be 2 to 16, not 1"}));
@@ -145,7 +145,7 @@ TEST(LayerOptions, BitsOutOfRange) {
                        {"ends_bits must be 2 to 16, not 17"}));
 }
 
-TEST(LayerOptions, FullRangeWeights) {
+TEST(LayerSettings, FullRangeWeights) {
   ToyGraph toy = three_layers();
   create_training_graph(toy.graph, {.weight_bits = 2, .full_range_weights = true});
   EXPECT_FALSE(toy.quantizer("a/weights_quant").narrow_range);
@@ -157,4 +157,4 @@ TEST(LayerOptions, FullRangeWeights) {
 }
 
 }  // namespace
-}  // namespace miniqat::quantize::layer_options_test
+}  // namespace miniqat::quantize::layer_settings_test

@@ -16,10 +16,10 @@ namespace miniqat::quantize {
 /// is one of three things: a tensor of the model; one whose pixels SpaceToBatchND has dealt out to the batch; or the
 /// real-valued result of an operation that waits for a quantizer to give it a grid, and meanwhile absorbs biases and
 /// activations.
-class Converter {
+class GraphWalk {
  public:
   /// The output without the Softmax at the end. The values must be of what it needs.
-  Converter(const StaticValues& values, Output output, const ConvertOptions& options);
+  GraphWalk(const StaticValues& values, Output output, const ConvertOptions& options);
   integer::Model convert();
 
  private:

@@ -1,4 +1,4 @@
-#include "quantize/rewrite/layer_bits_report.h"
+#include "quantize/rewrite/layer_bits_notes.h"
 
 #include <algorithm>
 #include <set>
@@ -10,7 +10,6 @@
 #include "core/quote.h"
 #include "core/suggest.h"
 #include "quantize/graph_matcher.h"
-#include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/layer_bits_index.h"
 
@@ -21,13 +20,13 @@ namespace {
 constexpr std::string_view kSource = "bits of layers (--bits-config): ";
 
 /// The names that patterns may have meant: all layers and the scopes they are in.
-std::vector<std::string> names_of(const LayerSearch& layers) {
+std::vector<std::string> names_of(const std::vector<LayerSkip>& skips, const Verdicts& verdicts) {
   std::set<std::string> names;
   const auto add = [&](const Node& layer) {
     for (std::string name = layer.name(); !name.empty(); name = scope_of(name)) names.insert(name);
   };
-  for (const LayerMatch& match : layers.matches) add(*match.layer);
-  for (const LayerSkip& skip : layers.skips) add(*skip.layer);
+  for (const LayerVerdict& layer : verdicts.layers) add(*layer.match->layer);
+  for (const LayerSkip& skip : skips) add(*skip.layer);
   return {names.begin(), names.end()};
 }
 
@@ -37,12 +36,13 @@ constexpr int kMostSuggestions = 50;
 /// Says of each pattern whether it decides about a layer.
 class PatternUse {
  public:
-  PatternUse(const LayerSearch& layers, const LayerBitsIndex& index) : index_(index), names_(names_of(layers)) {
-    for (const LayerMatch& match : layers.matches) {
-      matched_.push_back(match.layer->name());
-      winners_.insert(index.first_match(match.layer->name()));
+  PatternUse(const std::vector<LayerSkip>& skips, const Verdicts& verdicts, const LayerBitsIndex& index)
+      : index_(index), names_(names_of(skips, verdicts)) {
+    for (const LayerVerdict& layer : verdicts.layers) {
+      matched_.push_back(layer.match->layer->name());
+      winners_.insert(layer.settings.bits);
     }
-    for (const LayerSkip& skip : layers.skips) {
+    for (const LayerSkip& skip : skips) {
       skipped_.push_back(skip.layer->name());
       reasons_.push_back(skip.reason);
     }
@@ -73,59 +73,60 @@ class PatternUse {
   int suggestions_ = 0;
 };
 
-auto weight_settings(const RewriteOptions& options) {
-  return std::tuple(options.weight_bits, options.has_symmetric_weights(), options.per_channel, options.weight_range());
+auto weight_settings(const LayerSettings& settings) {
+  const FakeQuantAttributes& asked = settings.weights.attributes;
+  return std::tuple(asked.bits, asked.symmetric, asked.per_channel, asked.range);
 }
 
-auto output_settings(const RewriteOptions& options) {
-  return std::tuple(options.activation_bits, options.sums_bits, options.symmetric, options.ema_decay,
-                    options.activation_range());
+auto output_settings(const LayerSettings& settings) {
+  const FakeQuantAttributes& asked = settings.output.attributes;
+  return std::tuple(asked.bits, settings.sums_bits, asked.symmetric, asked.ema_decay, asked.range);
 }
 
 /// Finds the tensors that several layers share; the first of them has decided.
 class Disagreements {
  public:
-  Disagreements(const RewriteOptions& options, const LayerBitsIndex& index) : options_(options), index_(index) {}
+  explicit Disagreements(const RewriteOptions& options) : options_(options) {}
 
-  void add(const LayerMatch& match) {
-    compare(source_through(match.weights, kIdentity).node, *match.layer, weight_settings);
-    if (match.bypass) compare(match.before_bypass(), *match.layer, output_settings);
-    compare(match.last(), *match.layer, output_settings);
-    if (match.post_activation_bypass) compare(match.post_activation_bypass, *match.layer, output_settings);
+  void add(const LayerVerdict& layer) {
+    if (layer.weights.quantizer) compare(source_through(layer.match->weights, kIdentity).node, layer, weight_settings);
+    for (const TensorVerdict* tensor : layer.outputs())
+      if (tensor->quantizer) compare(tensor->producer, layer, output_settings);
   }
 
   std::vector<std::string> notes;
 
  private:
-  void compare(const Node* tensor, const Node& layer, const auto& settings) {
-    if (!quantizer_after(tensor->output())) return;
-    const Node& first = *first_.try_emplace(tensor, &layer).first->second;
-    if (settings(options_of(first)) != settings(options_of(layer)))
-      notes.push_back(concat(kSource, tensor->name(), " is shared: the settings of ", first.name(), " apply, those of ",
-                             layer.name(), " are ignored"));
+  void compare(const Node* tensor, const LayerVerdict& layer, const auto& settings) {
+    const LayerVerdict& first = *first_.try_emplace(tensor, &layer).first->second;
+    // As the patterns have it: the ends of a network have settings of their own, which are no pattern's.
+    const auto by_pattern = [&](const LayerVerdict& one) {
+      return settings(LayerSettings(options_, one.settings.bits));
+    };
+    if (by_pattern(first) != by_pattern(layer))
+      notes.push_back(concat(kSource, tensor->name(), " is shared: the settings of ", first.match->layer->name(),
+                             " apply, those of ", layer.match->layer->name(), " are ignored"));
   }
 
-  RewriteOptions options_of(const Node& layer) const { return options_.with(index_.first_match(layer.name())); }
-
   const RewriteOptions& options_;
-  const LayerBitsIndex& index_;
-  std::unordered_map<const Node*, const Node*> first_;
+  std::unordered_map<const Node*, const LayerVerdict*> first_;
 };
 
 }  // namespace
 
-std::vector<std::string> notes_on_layer_bits(const LayerSearch& layers, const RewriteOptions& options) {
+std::vector<std::string> notes_on_layer_bits(const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
+                                             const RewriteOptions& options) {
   if (options.layer_bits.empty()) return {};
   std::vector<std::string> notes;
   const LayerBitsIndex index(options.layer_bits);
-  PatternUse use(layers, index);
+  PatternUse use(skips, verdicts, index);
   for (std::size_t i = 0; i < options.layer_bits.size(); ++i) {
     const LayerBits& bits = options.layer_bits[i];
     if (const std::string reason = use.why_unused(bits, i); !reason.empty())
       notes.push_back(concat(kSource, "pattern ", quote(bits.pattern), " is unused: it ", reason));
   }
-  Disagreements disagreements(options, index);
-  for (const LayerMatch& match : layers.matches) disagreements.add(match);
+  Disagreements disagreements(options);
+  for (const LayerVerdict& layer : verdicts.layers) disagreements.add(layer);
   std::ranges::move(disagreements.notes, std::back_inserter(notes));
   return notes;
 }

@@ -1,11 +1,10 @@
-#include "quantize/convert/converter.h"
+#include "quantize/convert/graph_walk.h"
 
 #include <algorithm>
 #include <array>
 #include <unordered_map>
 
 #include "core/error.h"
-#include "core/graph/source_ops.h"
 #include "layers/layers.h"
 #include "quantize/convert/integer_batch_norm.h"
 #include "quantize/convert/integer_layer.h"
@@ -37,52 +36,52 @@ template <class... Parts>
 }
 
 [[noreturn]] void fail_unsupported(const Node& node) {
-  if (node.type() == "BatchNorm")
+  if (node.as<layers::BatchNorm>())
     fail_not_quantized(describe(node), " was not folded into a layer: integer models have no such");
-  if (node.type() == "Softmax") fail(describe(node), " can only be left out at the end of an integer model");
+  if (node.as<layers::Softmax>()) fail(describe(node), " can only be left out at the end of an integer model");
   fail(describe(node), " cannot be part of an integer model");
 }
 
 }  // namespace
 
-Converter::Converter(const StaticValues& values, Output output, const ConvertOptions& options)
+GraphWalk::GraphWalk(const StaticValues& values, Output output, const ConvertOptions& options)
     : values_(values), output_(output), options_(options), builder_(options.name) {}
 
-integer::Model Converter::convert() {
+integer::Model GraphWalk::convert() {
   for (Node* node : values_.moving()) visit(*node);
   return builder_.finish(tensor(output_, "the output"));
 }
 
-void Converter::visit(Node& node) { made_.emplace(std::pair(&node, 0), value_of(node)); }
+void GraphWalk::visit(Node& node) { made_.emplace(std::pair(&node, 0), value_of(node)); }
 
-Converter::Value Converter::value_of(Node& node) {
-  using Make = Value (*)(Converter&, const Node&);
+GraphWalk::Value GraphWalk::value_of(Node& node) {
+  using Make = Value (*)(GraphWalk&, const Node&);
   static const std::unordered_map<std::string_view, Make> kMakers = {
-      {"Placeholder", [](Converter& c, const Node& n) { return c.input(n); }},
-      {"FakeQuant", [](Converter& c, const Node& n) { return c.quantizer(n); }},
-      {"Conv2D", [](Converter& c, const Node& n) { return c.layer(n); }},
-      {"DepthwiseConv2d", [](Converter& c, const Node& n) { return c.layer(n); }},
-      {"MatMul", [](Converter& c, const Node& n) { return c.layer(n); }},
-      {"BiasAdd", [](Converter& c, const Node& n) { return c.biased(n, n.input(0), n.input(1)); }},
-      {"BatchNorm", [](Converter& c, const Node& n) { return c.normalised(n); }},
-      {"Add", [](Converter& c, const Node& n) { return c.two_operands(n); }},
-      {"Mul", [](Converter& c, const Node& n) { return c.two_operands(n); }},
-      {"Relu", [](Converter& c, const Node& n) { return c.clamped(n, kNone); }},
-      {"Relu6", [](Converter& c, const Node& n) { return c.clamped(n, 6); }},
-      {"Concat", [](Converter& c, const Node& n) { return c.joined(n); }},
-      {"AvgPool",
-       [](Converter& c, const Node& n) {
+      {Placeholder::kType, [](GraphWalk& w, const Node& n) { return w.input(n); }},
+      {FakeQuant::kType, [](GraphWalk& w, const Node& n) { return w.quantizer(n); }},
+      {layers::Conv2d::kType, [](GraphWalk& w, const Node& n) { return w.layer(n); }},
+      {layers::DepthwiseConv2d::kType, [](GraphWalk& w, const Node& n) { return w.layer(n); }},
+      {layers::MatMul::kType, [](GraphWalk& w, const Node& n) { return w.layer(n); }},
+      {layers::BiasAdd::kType, [](GraphWalk& w, const Node& n) { return w.biased(n, n.input(0), n.input(1)); }},
+      {layers::BatchNorm::kType, [](GraphWalk& w, const Node& n) { return w.normalised(n); }},
+      {layers::Add::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
+      {layers::Mul::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
+      {layers::Relu::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n, kNone); }},
+      {layers::Relu6::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n, 6); }},
+      {layers::Concat::kType, [](GraphWalk& w, const Node& n) { return w.joined(n); }},
+      {layers::AvgPool::kType,
+       [](GraphWalk& w, const Node& n) {
          const layers::PoolAttributes& attributes = *n.as<layers::AvgPool>();
-         return c.average(n, layers::window_of(n.input(0).shape(), attributes));
+         return w.average(n, layers::window_of(n.input(0).shape(), attributes));
        }},
-      {"Mean", [](Converter& c, const Node& n) { return c.mean(n); }},
-      {"MaxPool", [](Converter& c, const Node& n) { return c.max_pool(n); }},
-      {"Reshape", [](Converter& c, const Node& n) { return c.reshaped(n); }},
-      {"Pad", [](Converter& c, const Node& n) { return c.padded(n); }},
-      {"SpaceToBatchND", [](Converter& c, const Node& n) { return c.to_batch(n); }},
-      {"BatchToSpaceND", [](Converter& c, const Node& n) { return c.to_space(n); }},
-      {"Identity", [](Converter& c, const Node& n) { return c.at(n.input(0)); }},
-      {"Dropout", [](Converter& c, const Node& n) { return c.at(n.input(0)); }},
+      {layers::Mean::kType, [](GraphWalk& w, const Node& n) { return w.mean(n); }},
+      {layers::MaxPool::kType, [](GraphWalk& w, const Node& n) { return w.max_pool(n); }},
+      {layers::Reshape::kType, [](GraphWalk& w, const Node& n) { return w.reshaped(n); }},
+      {layers::Pad::kType, [](GraphWalk& w, const Node& n) { return w.padded(n); }},
+      {layers::SpaceToBatchNd::kType, [](GraphWalk& w, const Node& n) { return w.to_batch(n); }},
+      {layers::BatchToSpaceNd::kType, [](GraphWalk& w, const Node& n) { return w.to_space(n); }},
+      {layers::Identity::kType, [](GraphWalk& w, const Node& n) { return w.at(n.input(0)); }},
+      {layers::Dropout::kType, [](GraphWalk& w, const Node& n) { return w.at(n.input(0)); }},
   };
   const auto maker = kMakers.find(node.type());
   if (maker != kMakers.end()) return maker->second(*this, node);
@@ -92,7 +91,7 @@ Converter::Value Converter::value_of(Node& node) {
 
 // The ends, and quantizers.
 
-Converter::Value Converter::input(const Node& placeholder) {
+GraphWalk::Value GraphWalk::input(const Node& placeholder) {
   const Shape& shape = placeholder.output().shape();
   if (placeholder.output().spec().dtype != DType::kFloat32 || shape.rank() == 0)
     fail(describe(placeholder), " feeds ", name_of(placeholder.output().spec().dtype), " ", shape,
@@ -105,7 +104,7 @@ Converter::Value Converter::input(const Node& placeholder) {
 }
 
 /// The quantizer through which alone the input is read, if that may use its whole grid.
-const Node* Converter::input_quantizer(const Node& placeholder) const {
+const Node* GraphWalk::input_quantizer(const Node& placeholder) const {
   const Node* found = nullptr;
   for (const Use& use : placeholder.uses()) {
     if (!values_.moves(use.node)) continue;
@@ -115,11 +114,11 @@ const Node* Converter::input_quantizer(const Node& placeholder) const {
   return found && target_of(*found).is_whole() ? found : nullptr;
 }
 
-Target Converter::target_of(const Node& quantizer) const {
+Target GraphWalk::target_of(const Node& quantizer) const {
   return activation_target(quantizer, values_.value(quantizer.input(1)), values_.value(quantizer.input(2)));
 }
 
-Converter::Value Converter::quantizer(const Node& node) {
+GraphWalk::Value GraphWalk::quantizer(const Node& node) {
   const Target target = target_of(node);
   Value& value = at(node.input(0));
   if (const int* x = std::get_if<int>(&value)) {
@@ -136,19 +135,19 @@ Converter::Value Converter::quantizer(const Node& node) {
   return builder_.add(*pending, target, node.name());
 }
 
-bool Converter::has_grid(const Pending& pending) const {
+bool GraphWalk::has_grid(const Pending& pending) const {
   const auto same = [&](int i) { return builder_.tensor(i).grid == builder_.tensor(pending.inputs.front()).grid; };
   return std::holds_alternative<integer::Rescale>(pending.action) ||
          (std::holds_alternative<integer::Concat>(pending.action) && std::ranges::all_of(pending.inputs, same));
 }
 
 /// An op that gets its range from a quantized input had none.
-bool Converter::reads_plain_picture(const Pending& pending) const {
+bool GraphWalk::reads_plain_picture(const Pending& pending) const {
   const auto is_picture = [&](int tensor) { return tensor == 0; };
   return !pending.is_layer() && !picture_is_quantized_ && std::ranges::any_of(pending.inputs, is_picture);
 }
 
-int Converter::tensor(Output read, const std::string& reader) {
+int GraphWalk::tensor(Output read, const std::string& reader) {
   if (!values_.moves(read.node)) fail(reader, " reads ", read.name(), ", which is the same for every input");
   Value& value = at(read);
   const auto* pending = std::get_if<Pending>(&value);
@@ -166,11 +165,11 @@ int Converter::tensor(Output read, const std::string& reader) {
   return std::get<int>(value);
 }
 
-int Converter::input_tensor(const Node& node, int i) { return tensor(node.input(i), describe(node)); }
+int GraphWalk::input_tensor(const Node& node, int i) { return tensor(node.input(i), describe(node)); }
 
 // Layers.
 
-Converter::Value Converter::layer(const Node& node) {
+GraphWalk::Value GraphWalk::layer(const Node& node) {
   Pending pending = {
       .operation = node.name(), .action = weights(node), .inputs = {}, .shape = {}, .tensor = node.name()};
   auto& layer = std::get<integer::Layer>(pending.action);
@@ -188,7 +187,7 @@ Converter::Value Converter::layer(const Node& node) {
   return pending;
 }
 
-integer::Layer Converter::weights(const Node& node) {
+integer::Layer GraphWalk::weights(const Node& node) {
   for (const int i : {0, 1})
     if (values_.moves(node.input(i).node) != (i == 0))
       fail(describe(node), " must read the network's tensors as input 0 and weights as input 1, reads ",
@@ -210,7 +209,7 @@ integer::Layer Converter::weights(const Node& node) {
   return layer;
 }
 
-Converter::Value Converter::biased(const Node& node, Output summand, Output bias) {
+GraphWalk::Value GraphWalk::biased(const Node& node, Output summand, Output bias) {
   if (!values_.moves(summand.node) || values_.moves(bias.node))
     fail(describe(node), " must add the same numbers for every input, adds ", bias.name());
   if (!std::holds_alternative<Pending>(at(summand)))
@@ -229,7 +228,7 @@ Converter::Value Converter::biased(const Node& node, Output summand, Output bias
   return pending;
 }
 
-const Pending& Converter::layer_sum(const Node& node, Output sum) {
+const Pending& GraphWalk::layer_sum(const Node& node, Output sum) {
   const auto* pending = std::get_if<Pending>(&at(sum));
   if (!pending || !pending->is_layer() || pending->is_clamped()) fail_without_range(sum, describe(node));
   const bool rearranges_channels = std::ranges::any_of(pending->rearrangements, [&](const Rearrangement& step) {
@@ -239,7 +238,7 @@ const Pending& Converter::layer_sum(const Node& node, Output sum) {
   return *pending;
 }
 
-Converter::Value Converter::normalised(const Node& node) {
+GraphWalk::Value GraphWalk::normalised(const Node& node) {
   if (!is_folded_late(node) || !values_.moves(node.input(0).node)) fail_unsupported(node);
   Pending pending = layer_sum(node, node.input(0));
   fold_into_layer(pending, node, values_);
@@ -249,14 +248,14 @@ Converter::Value Converter::normalised(const Node& node) {
 
 // Operations on tensors that have their grids.
 
-Converter::Value Converter::two_operands(const Node& node) {
+GraphWalk::Value GraphWalk::two_operands(const Node& node) {
   const bool first = values_.moves(node.input(0).node);
   const bool second = values_.moves(node.input(1).node);
-  if (node.type() == "Add" && first != second)
+  if (node.as<layers::Add>() && first != second)
     return biased(node, node.input(first ? 0 : 1), node.input(first ? 1 : 0));
   Pending pending = {
       .operation = node.name(), .action = integer::Add{}, .inputs = {}, .shape = {}, .tensor = node.name()};
-  if (node.type() == "Mul") pending.action = integer::Mul{};
+  if (node.as<layers::Mul>()) pending.action = integer::Mul{};
   for (const int i : {0, 1}) {
     if (node.input(i).shape() != node.output().shape())
       fail(describe(node), " stretches ", node.input(i).name(), " ", node.input(i).shape(), " to ",
@@ -267,7 +266,7 @@ Converter::Value Converter::two_operands(const Node& node) {
   return pending;
 }
 
-Converter::Value Converter::clamped(const Node& node, float highest) {
+GraphWalk::Value GraphWalk::clamped(const Node& node, float highest) {
   Value value = at(node.input(0));
   if (const auto* blocks = std::get_if<Blocks>(&value); blocks) input_tensor(node);
   if (const int* x = std::get_if<int>(&value)) {
@@ -282,7 +281,7 @@ Converter::Value Converter::clamped(const Node& node, float highest) {
   return value;
 }
 
-Converter::Value Converter::joined(const Node& node) {
+GraphWalk::Value GraphWalk::joined(const Node& node) {
   const int rank = node.output().shape().rank();
   const auto axis = static_cast<int>(node.as<layers::Concat>()->axis);
   integer::Concat concat = {.axis = (axis < 0 ? axis + rank : axis) - 1, .multipliers = {}};
@@ -296,7 +295,7 @@ Converter::Value Converter::joined(const Node& node) {
   return pending;
 }
 
-Converter::Value Converter::looked_up(const Node& node) {
+GraphWalk::Value GraphWalk::looked_up(const Node& node) {
   const int input = input_tensor(node);
   const integer::TensorInfo& x = builder_.tensor(input);
   return Pending{.operation = node.name(),
@@ -307,7 +306,7 @@ Converter::Value Converter::looked_up(const Node& node) {
                  .values = lookup_values(node, x.grid)};
 }
 
-Converter::Value Converter::average(const Node& node, const Window2d& window) {
+GraphWalk::Value GraphWalk::average(const Node& node, const Window2d& window) {
   if (window.rows.window * window.columns.window > kMostPixels)
     fail(describe(node), " averages over more than ", kMostPixels, " pixels");
   return Pending{.operation = node.name(),
@@ -317,7 +316,7 @@ Converter::Value Converter::average(const Node& node, const Window2d& window) {
                  .tensor = node.name()};
 }
 
-Converter::Value Converter::mean(const Node& node) {
+GraphWalk::Value GraphWalk::mean(const Node& node) {
   const Shape& images = node.input(0).shape();
   std::vector<std::int64_t> axes = node.as<layers::Mean>()->axes;
   for (std::int64_t& axis : axes) axis += axis < 0 ? images.rank() : 0;
@@ -329,7 +328,7 @@ Converter::Value Converter::mean(const Node& node) {
 
 // Rearrangements, which may also wait for their grid.
 
-Converter::Value Converter::rearranged(const Node& node, integer::Action action) {
+GraphWalk::Value GraphWalk::rearranged(const Node& node, integer::Action action) {
   Rearrangement step = {.operation = node.name(),
                         .tensor = node.name(),
                         .action = std::move(action),
@@ -341,12 +340,12 @@ Converter::Value Converter::rearranged(const Node& node, integer::Action action)
   return value;
 }
 
-Converter::Value Converter::max_pool(const Node& node) {
+GraphWalk::Value GraphWalk::max_pool(const Node& node) {
   const layers::PoolAttributes& attributes = *node.as<layers::MaxPool>();
   return rearranged(node, integer::MaxPool{layers::window_of(node.input(0).shape(), attributes)});
 }
 
-Converter::Value Converter::reshaped(const Node& node) {
+GraphWalk::Value GraphWalk::reshaped(const Node& node) {
   const Shape& from = node.input(0).shape();
   const Shape& to = node.output().shape();
   if (to.rank() == 0 || to[0] != from[0])
@@ -354,21 +353,21 @@ Converter::Value Converter::reshaped(const Node& node) {
   return rearranged(node, integer::Reshape{});
 }
 
-Converter::Value Converter::padded(const Node& node) {
+GraphWalk::Value GraphWalk::padded(const Node& node) {
   const auto& paddings = node.as<layers::Pad>()->paddings;
   if (paddings.front() != std::array<std::int64_t, 2>{0, 0})
     fail(describe(node), " pads the batch; an integer model knows single examples only");
   return rearranged(node, integer::Pad{{paddings.begin() + 1, paddings.end()}});
 }
 
-Converter::Value Converter::to_batch(const Node& node) {
+GraphWalk::Value GraphWalk::to_batch(const Node& node) {
   const layers::SpaceToBatchAttributes& attributes = *node.as<layers::SpaceToBatchNd>();
   if (node.input(0).shape().rank() != 4 || attributes.block_shape.size() != 2)
     fail(describe(node), " must deal out images [n, h, w, c] by height and width");
   return Blocks{.tensor = input_tensor(node), .atrous = {.images = node.input(0).shape(), .to_batch = attributes}};
 }
 
-Converter::Value Converter::to_space(const Node& node) {
+GraphWalk::Value GraphWalk::to_space(const Node& node) {
   Value value = at(node.input(0));
   auto* pending = std::get_if<Pending>(&value);
   if (!pending || !pending->atrous) fail(describe(node), " does not follow a convolution of SpaceToBatchND's blocks");

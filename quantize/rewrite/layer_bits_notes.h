@@ -5,11 +5,13 @@
 
 #include "quantize/rewrite/layer_patterns.h"
 #include "quantize/rewrite/rewrite.h"
+#include "quantize/rewrite/verdicts.h"
 
 namespace miniqat::quantize {
 
 /// What options.layer_bits asks for in vain, in a graph that has its quantizers: a text for every pattern that decides
 /// about no layer, with the reason, and for every tensor that several layers would have quantized differently.
-std::vector<std::string> notes_on_layer_bits(const LayerSearch& layers, const RewriteOptions& options);
+std::vector<std::string> notes_on_layer_bits(const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
+                                             const RewriteOptions& options);
 
 }  // namespace miniqat::quantize

@@ -1,0 +1,117 @@
+#include "quantize/rewrite/layer_settings.h"
+
+#include <algorithm>
+
+#include "quantize/op_roles.h"
+
+namespace miniqat::quantize {
+namespace {
+
+/// Nodes whose value some layer has had a part in, but no layer that reads such.
+std::unordered_set<const Node*> behind_layers(const std::vector<Node*>& order) {
+  std::unordered_set<const Node*> found;
+  for (const Node* node : order)
+    if (std::ranges::any_of(node->inputs(),
+                            [&](const Output& input) { return is_layer(*input.node) || found.contains(input.node); }))
+      found.insert(node);
+  return found;
+}
+
+/// Nodes that some layer reads, directly or through others.
+std::unordered_set<const Node*> before_layers(const std::vector<Node*>& order) {
+  std::unordered_set<const Node*> found;
+  for (auto node = order.rbegin(); node != order.rend(); ++node) {
+    if (!is_layer(**node) && !found.contains(*node)) continue;
+    for (const Output& input : (*node)->inputs()) found.insert(input.node);
+  }
+  return found;
+}
+
+}  // namespace
+
+LayerSettings::LayerSettings(const RewriteOptions& options, const LayerBits* own, LayerPlace place) : bits(own) {
+  static const LayerBits kNone;
+  const LayerBits& layer = own ? *own : kNone;
+  ask_of_weights(options, layer, place);
+  ask_of_output(options, layer, place);
+}
+
+void LayerSettings::ask_of_weights(const RewriteOptions& options, const LayerBits& layer, LayerPlace place) {
+  std::int64_t width = options.weight_bits;
+  weights.of_bits = "weight_bits";
+  if (options.ends_bits && (place.is_first || place.is_last)) {
+    width = *options.ends_bits;
+    weights.of_bits = "ends_bits";
+  }
+  if (layer.weight_bits) {
+    width = *layer.weight_bits;
+    weights.of_bits = "bits_config";
+  }
+  const RangeKind range = weight_range(layer.ranges.value_or(options.ranges), width);
+  const bool learned = traits_of(range).learned;
+  const bool all_symmetric = layer.symmetric.value_or(options.symmetric);
+  const bool symmetric = layer.symmetric_weights.value_or(options.symmetric_weights);
+  const bool asymmetric = !layer.symmetric_weights.value_or(!options.asymmetric_weights);
+  weights.attributes = {.bits = width,
+                        .narrow_range = !options.full_range_weights,
+                        .symmetric = all_symmetric || symmetric || (learned && !asymmetric),
+                        .power_of_two = options.scales == ScaleChoice::kPowerOfTwo,
+                        .per_channel = layer.per_channel.value_or(options.per_channel),
+                        .range = range,
+                        .ema_decay = layer.ema_decay.value_or(options.ema_decay)};
+  of_symmetric_weights = all_symmetric           ? "symmetric"
+                         : learned && !symmetric ? "asymmetric_weights"
+                                                 : "symmetric_weights";
+}
+
+void LayerSettings::ask_of_output(const RewriteOptions& options, const LayerBits& layer, LayerPlace place) {
+  std::int64_t width = options.activation_bits;
+  output.of_bits = "activation_bits";
+  const std::optional<int> logits = place.is_last ? options.logits_width() : std::nullopt;
+  if (logits) {
+    width = *logits;
+    output.of_bits = options.logits_bits ? "logits_bits" : options.ends_bits ? "ends_bits" : "ranges";
+  }
+  if (layer.activation_bits) {
+    width = *layer.activation_bits;
+    output.of_bits = "bits_config";
+  }
+  if (!place.is_last) sums_bits = options.sums_bits;
+  if (layer.sums_bits) sums_bits = *layer.sums_bits;
+  widens_sums = sums_bits.value_or(width) > width;
+  const auto activation = [&](std::int64_t bits) {
+    return FakeQuantAttributes{.bits = bits,
+                               .symmetric = layer.symmetric.value_or(options.symmetric),
+                               .power_of_two = options.scales == ScaleChoice::kPowerOfTwo,
+                               .range = activation_range(layer.ranges.value_or(options.ranges), bits),
+                               .ema_decay = layer.ema_decay.value_or(options.ema_decay)};
+  };
+  output.attributes = activation(width);
+  sums =
+      widens_sums ? QuantizerSettings{activation(*sums_bits), layer.sums_bits ? "bits_config" : "sums_bits"} : output;
+}
+
+RangeKind RewriteOptions::weight_range() const { return LayerSettings(*this).weights.attributes.range; }
+RangeKind RewriteOptions::activation_range() const { return LayerSettings(*this).output.attributes.range; }
+bool RewriteOptions::has_symmetric_weights() const { return LayerSettings(*this).weights.attributes.symmetric; }
+bool RewriteOptions::widens_sums() const { return LayerSettings(*this).widens_sums; }
+
+LayerSettingsIndex::LayerSettingsIndex(const Graph& graph, const std::vector<LayerMatch>& matches,
+                                       const RewriteOptions& options)
+    : options_(options), bits_(options.layer_bits) {
+  if (!options.ends_bits && !options.logits_bits && !options.logits_width()) return;
+  const std::vector<Node*> order = graph.topological_order();
+  const std::unordered_set<const Node*> behind = behind_layers(order), before = before_layers(order);
+  for (const LayerMatch& match : matches) {
+    const Node* from = match.layer->input(1 - match.weight_input).node;
+    if (!is_layer(*from) && !behind.contains(from)) first_.insert(match.layer);
+    if (!before.contains(match.last())) last_.insert(match.layer);
+  }
+}
+
+LayerSettings LayerSettingsIndex::of(const LayerMatch& match) const {
+  return LayerSettings(options_, bits_.first_match(match.layer->name()),
+                       {.is_first = first_.contains(match.layer), .is_last = last_.contains(match.layer)});
+}
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <unordered_set>
+
+#include "quantize/fake_quant.h"
+#include "quantize/rewrite/layer_bits_index.h"
+#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/rewrite/rewrite.h"
+
+namespace miniqat::quantize {
+
+/// What a rewrite asks of a quantizer, and which setting decided about its bits. The attributes lack what all
+/// quantizers of a rewrite share: delay and is_training.
+struct QuantizerSettings {
+  FakeQuantAttributes attributes;
+  const char* of_bits = "";
+};
+
+/// Where a layer stands; see LayerSettingsIndex.
+struct LayerPlace {
+  bool is_first = false;
+  bool is_last = false;
+};
+
+/// What holds for one layer: all that RewriteOptions say of single quantizers, changed by LayerBits.
+class LayerSettings {
+ public:
+  /// `bits` (null for none) has the last word.
+  explicit LayerSettings(const RewriteOptions& options, const LayerBits* bits = nullptr, LayerPlace place = {});
+
+  /// per_channel as asked; not all weights can have it.
+  QuantizerSettings weights;
+  /// Of the layer's output, and of tensors that keep sums_bits; without these the same.
+  QuantizerSettings output, sums;
+  /// Whether residual sums have more bits than activations.
+  bool widens_sums = false;
+  /// Before the bits of activations come in where there are none.
+  std::optional<std::int64_t> sums_bits;
+  const LayerBits* bits = nullptr;
+  /// Which setting decides about the symmetry of weights.
+  const char* of_symmetric_weights = "";
+
+ private:
+  void ask_of_weights(const RewriteOptions& options, const LayerBits& layer, LayerPlace place);
+  void ask_of_output(const RewriteOptions& options, const LayerBits& layer, LayerPlace place);
+};
+
+/// Finds them for the layers of a graph. A layer is a first one if its input comes from no other layer, and a last one
+/// if no other layer reads its output: these go by ends_bits and logits_bits, which for the output of a last layer come
+/// before sums_bits. The first of layer_bits that matches has the last word.
+class LayerSettingsIndex {
+ public:
+  /// `options` must stay. Looks at the graph once, here.
+  LayerSettingsIndex(const Graph& graph, const std::vector<LayerMatch>& matches, const RewriteOptions& options);
+
+  LayerSettings of(const LayerMatch& match) const;
+
+ private:
+  const RewriteOptions& options_;
+  const LayerBitsIndex bits_;
+  std::unordered_set<const Node*> first_;
+  std::unordered_set<const Node*> last_;
+};
+
+}  // namespace miniqat::quantize

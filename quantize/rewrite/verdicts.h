@@ -1,0 +1,66 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "quantize/rewrite/layer_patterns.h"
+#include "quantize/rewrite/layer_settings.h"
+#include "quantize/rewrite/residual_sums.h"
+
+namespace miniqat::quantize {
+
+// Which quantizer each tensor has got, and why, or why none. Insertion (insert_fake_quant.h) decides and writes it
+// down; the report, the conflicts with an earlier rewrite and the notes on layer_bits read it.
+
+/// About a tensor of a layer.
+struct TensorVerdict {
+  /// What gives the tensor.
+  const Node* producer = nullptr;
+  /// What its quantizer must be, had it been inserted now; one from before may differ.
+  QuantizerSettings asked;
+  /// Null: left float.
+  Node* quantizer = nullptr;
+  /// Those of fewer bits behind it, which only layers read. They are asked for where `is_wide`: the tensor keeps
+  /// sums_bits, and these are more.
+  std::vector<Node*> for_layers = {};
+  bool is_wide = false;
+  /// A Relu or Relu6 reads the tensor, and is quantized instead.
+  bool is_clamped = false;
+  /// Why there is no quantizer, or only one range where one for each channel was asked for; "" where nothing stood in
+  /// the way.
+  std::string why = {};
+};
+
+struct LayerVerdict {
+  const LayerMatch* match = nullptr;
+  LayerSettings settings;
+  TensorVerdict weights = {};
+  /// What a bypass Add adds to.
+  std::optional<TensorVerdict> before_bypass = {};
+  TensorVerdict output = {};
+  /// The post-activation Add.
+  std::optional<TensorVerdict> after_bypass = {};
+
+  /// Of the three, those that are there.
+  std::vector<const TensorVerdict*> outputs() const;
+};
+
+struct Verdicts {
+  /// As the layers were searched.
+  std::vector<LayerVerdict> layers = {};
+  /// Why ops that get a range of their own (OpRole::kRequantized) have none.
+  std::unordered_map<const Node*, std::string> left_float = {};
+  /// What holds for quantizers of no layer.
+  LayerSettings others;
+  ResidualSums sums;
+  /// Names of the quantizers that were inserted, in order.
+  std::vector<std::string> inserted = {};
+};
+
+/// What the bits of each layer decide about; see RewriteReport::quantizers.
+std::vector<LayerQuantizers> quantizers_by_layer(const Verdicts& verdicts);
+
+}  // namespace miniqat::quantize
