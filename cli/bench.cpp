@@ -17,8 +17,8 @@
 #include "core/files.h"
 #include "core/parallel.h"
 #include "core/quote.h"
-#include "training/run_directory.h"
-#include "training/usage_error.h"
+#include "training/run/run_directory.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

@@ -5,7 +5,7 @@
 #include "cli/bench_modes.h"
 #include "core/quote.h"
 #include "core/suggest.h"
-#include "training/usage_error.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
-#include "training/usage_error.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

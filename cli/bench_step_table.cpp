@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "models/models.h"
-#include "training/usage_error.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

@@ -9,10 +9,10 @@
 #include "cli/range_table.h"
 #include "cli/setting_flags.h"
 #include "core/quote.h"
-#include "training/calibration.h"
+#include "training/calibrate/calibration.h"
 #include "training/percent.h"
-#include "training/run_directory.h"
-#include "training/threads_help.h"
+#include "training/run/run_directory.h"
+#include "training/settings/threads_help.h"
 
 namespace miniqat::cli {
 

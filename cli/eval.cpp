@@ -10,13 +10,13 @@
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "integer/format/model_file.h"
-#include "training/evaluator.h"
-#include "training/integer_bits.h"
-#include "training/integer_evaluator.h"
-#include "training/integer_source.h"
-#include "training/run_source.h"
-#include "training/settings.h"
-#include "training/threads_help.h"
+#include "training/evaluate/evaluator.h"
+#include "training/evaluate/integer_evaluator.h"
+#include "training/run/integer_source.h"
+#include "training/run/run_source.h"
+#include "training/settings/settings.h"
+#include "training/settings/threads_help.h"
+#include "training/verify/integer_bits.h"
 
 namespace miniqat::cli {
 

@@ -23,9 +23,9 @@
 #include "exporters/tflite/tflite.h"
 #include "integer/batch_shape.h"
 #include "integer/format/model_file.h"
-#include "training/integer_source.h"
-#include "training/run_source.h"
-#include "training/usage_error.h"
+#include "training/run/integer_source.h"
+#include "training/run/run_source.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

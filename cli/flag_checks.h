@@ -4,9 +4,9 @@
 
 #include "core/error.h"
 #include "quantize/range_kind.h"
-#include "training/calibration.h"
-#include "training/settings.h"
-#include "training/usage_error.h"
+#include "training/calibrate/calibration.h"
+#include "training/settings/settings.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

@@ -18,8 +18,8 @@
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "quantize/quantization.h"
-#include "training/run_source.h"
-#include "training/usage_error.h"
+#include "training/run/run_source.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

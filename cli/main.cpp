@@ -19,7 +19,7 @@
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"
-#include "training/usage_error.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

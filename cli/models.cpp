@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
-#include "training/usage_error.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

@@ -12,7 +12,7 @@
 #include "cli/train_display.h"
 #include "cli/train_flags.h"
 #include "core/quote.h"
-#include "training/quantization_run.h"
+#include "training/quantize/quantization_run.h"
 
 namespace miniqat::cli {
 

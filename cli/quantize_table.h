@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "training/quantization_run.h"
+#include "training/quantize/quantization_run.h"
 
 namespace miniqat::cli {
 

@@ -7,9 +7,9 @@
 #include "cli/interrupt.h"
 #include "cli/setting_flags.h"
 #include "core/quote.h"
+#include "training/calibrate/reestimation.h"
 #include "training/percent.h"
-#include "training/reestimation.h"
-#include "training/threads_help.h"
+#include "training/settings/threads_help.h"
 
 namespace miniqat::cli {
 

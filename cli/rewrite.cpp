@@ -11,9 +11,9 @@
 #include "cli/setting_flags.h"
 #include "core/counted.h"
 #include "core/graph/graph_json.h"
-#include "training/rewrite_check.h"
-#include "training/rewrite_settings.h"
-#include "training/run_source.h"
+#include "training/run/run_source.h"
+#include "training/settings/rewrite_check.h"
+#include "training/settings/rewrite_settings.h"
 
 namespace miniqat::cli {
 

@@ -5,10 +5,10 @@
 
 #include "cli/setting_flags.h"
 #include "quantize/rewrite/rewrite.h"
-#include "training/rewrite_settings.h"
-#include "training/run_directory.h"
-#include "training/train_settings.h"
-#include "training/usage_error.h"
+#include "training/run/run_directory.h"
+#include "training/settings/rewrite_settings.h"
+#include "training/settings/train_settings.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

@@ -23,9 +23,9 @@
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "training/memory.h"
-#include "training/run_source.h"
-#include "training/threads_help.h"
-#include "training/usage_error.h"
+#include "training/run/run_source.h"
+#include "training/settings/threads_help.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

@@ -11,7 +11,7 @@
 #include "core/files.h"
 #include "core/json_text.h"
 #include "integer/batch_shape.h"
-#include "training/layer_comparison.h"
+#include "training/verify/layer_comparison.h"
 
 namespace miniqat::cli {
 

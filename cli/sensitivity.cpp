@@ -1,4 +1,4 @@
-#include "training/sensitivity.h"
+#include "training/quantize/sensitivity.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,10 +15,10 @@
 #include "cli/sensitivity_table.h"
 #include "cli/setting_flags.h"
 #include "core/quote.h"
-#include "training/run_directory.h"
-#include "training/run_lock.h"
-#include "training/sensitivity_json.h"
-#include "training/threads_help.h"
+#include "training/quantize/sensitivity_json.h"
+#include "training/run/run_directory.h"
+#include "training/run/run_lock.h"
+#include "training/settings/threads_help.h"
 
 namespace miniqat::cli {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "training/sensitivity.h"
+#include "training/quantize/sensitivity.h"
 
 namespace miniqat::cli {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "training/settings.h"
+#include "training/settings/settings.h"
 
 namespace miniqat::cli {
 

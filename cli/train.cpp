@@ -17,8 +17,8 @@
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "training/model_source.h"
-#include "training/optimizers.h"
-#include "training/trainer.h"
+#include "training/settings/optimizers.h"
+#include "training/train/trainer.h"
 
 namespace miniqat::cli {
 

@@ -10,9 +10,9 @@
 #include "core/quote.h"
 #include "models/models.h"
 #include "training/memory.h"
-#include "training/pace.h"
-#include "training/run_directory.h"
-#include "training/training_task.h"
+#include "training/run/run_directory.h"
+#include "training/train/pace.h"
+#include "training/train/training_task.h"
 
 namespace miniqat::cli {
 

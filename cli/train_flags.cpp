@@ -2,7 +2,7 @@
 
 #include "cli/flag_checks.h"
 #include "training/model_source.h"
-#include "training/optimizers.h"
+#include "training/settings/optimizers.h"
 
 namespace miniqat::cli {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/setting_flags.h"
-#include "training/train_settings.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::cli {
 

@@ -16,10 +16,10 @@
 #include "core/quote.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
-#include "training/integer_source.h"
-#include "training/run_source.h"
-#include "training/settings.h"
-#include "training/threads_help.h"
+#include "training/run/integer_source.h"
+#include "training/run/run_source.h"
+#include "training/settings/settings.h"
+#include "training/settings/threads_help.h"
 
 namespace miniqat::cli {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "training/integer_bits.h"
-#include "training/verifier.h"
+#include "training/verify/integer_bits.h"
+#include "training/verify/verifier.h"
 
 namespace miniqat::cli {
 
