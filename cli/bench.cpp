@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/suite/bench_loaded.h"
 #include "benchmarks/suite/bench_machine.h"
-#include "cli/bench_loaded.h"
-#include "cli/bench_modes.h"
-#include "cli/command_line.h"
+#include "cli/bench/bench_modes.h"
 #include "cli/commands.h"
+#include "cli/flags/command_line.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"

@@ -1,11 +1,11 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
-#include "cli/print_note.h"
-#include "cli/rewritten_graph.h"
+#include "cli/display/print_note.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
+#include "cli/flags/rewritten_graph.h"
 #include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"

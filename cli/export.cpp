@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/print_note.h"
-#include "cli/rewritten_graph.h"
+#include "cli/display/print_note.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/rewritten_graph.h"
 #include "core/counted.h"
 #include "core/files.h"
 #include "core/quote.h"

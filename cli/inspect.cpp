@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/graph_diff.h"
-#include "cli/graph_dot.h"
-#include "cli/print_note.h"
-#include "cli/quantizer_text.h"
+#include "cli/display/print_note.h"
+#include "cli/flags/command_line.h"
 #include "core/counted.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
+#include "quantize/inspect/graph_diff.h"
+#include "quantize/inspect/graph_dot.h"
+#include "quantize/inspect/quantizer_text.h"
 #include "quantize/quantization.h"
 #include "training/run/run_source.h"
 #include "training/settings/usage_error.h"

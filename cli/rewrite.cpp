@@ -3,12 +3,12 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
-#include "cli/print_note.h"
-#include "cli/rewritten_graph.h"
-#include "cli/setting_flags.h"
+#include "cli/display/print_note.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
+#include "cli/flags/rewritten_graph.h"
+#include "cli/flags/setting_flags.h"
 #include "core/counted.h"
 #include "core/graph/graph_json.h"
 #include "training/run/run_source.h"

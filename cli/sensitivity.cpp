@@ -6,14 +6,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
+#include "cli/display/print_note.h"
+#include "cli/display/progress_line.h"
+#include "cli/display/sensitivity_table.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
+#include "cli/flags/setting_flags.h"
 #include "cli/interrupt.h"
-#include "cli/print_note.h"
-#include "cli/progress_line.h"
-#include "cli/sensitivity_table.h"
-#include "cli/setting_flags.h"
 #include "core/quote.h"
 #include "training/quantize/sensitivity_json.h"
 #include "training/run/run_directory.h"

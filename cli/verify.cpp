@@ -2,14 +2,13 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/display/print_note.h"
+#include "cli/display/progress_line.h"
+#include "cli/display/verify_report.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/rewritten_graph.h"
 #include "cli/interrupt.h"
-#include "cli/print_note.h"
-#include "cli/progress_line.h"
-#include "cli/rewritten_graph.h"
-#include "cli/runtimes.h"
-#include "cli/verify_report.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/parallel.h"
@@ -20,6 +19,7 @@
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
 #include "training/settings/threads_help.h"
+#include "training/verify/runtimes.h"
 
 namespace miniqat::cli {
 

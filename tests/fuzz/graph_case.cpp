@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "cli/step_judge.h"
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/graph/graph_json.h"
@@ -14,6 +13,7 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "layers/layers.h"
+#include "quantize/judge/step_judge.h"
 
 namespace miniqat::fuzz {
 namespace {

@@ -1,0 +1,165 @@
+#include "benchmarks/suite/bench_loaded.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "benchmarks/suite/rounds.h"
+#include "cli/interrupt.h"
+#include "core/engine/session.h"
+#include "core/error.h"
+#include "core/parallel.h"
+#include "core/random.h"
+#include "layers/layers.h"
+#include "models/models.h"
+#include "optim/sgd.h"
+#include "quantize/rewrite/rewrite.h"
+
+namespace miniqat::cli {
+namespace {
+
+using benchmarks::seconds_since;
+using benchmarks::spread_of;
+
+constexpr unsigned kMostSeconds = 600;
+
+/// In a child of fork(): only what a signal handler may do.
+[[noreturn]] void be_busy(pid_t parent, bool own_session) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM}) std::signal(signal, SIG_DFL);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alarm(kMostSeconds);
+  if (getppid() != parent) _exit(0);
+  if (own_session) setsid();
+  for (std::atomic<unsigned> turns = 0;; ++turns) {
+  }
+}
+
+/// A model's training in 8 bits on one batch of noise.
+class BusyTraining {
+ public:
+  explicit BusyTraining(const models::Model& model) {
+    const Shape picture = model.image[0] > 64 ? Shape{32, 32, model.image[2]} : model.image;
+    const Output images = layers::placeholder(graph_, "images", {kBatch, picture[0], picture[1], picture[2]});
+    const Output labels = layers::placeholder(graph_, "labels", {kBatch}, DType::kInt32);
+    loss_ = layers::softmax_cross_entropy(graph_, model.build(graph_, images, {}), labels);
+    quantize::create_training_graph(graph_, {.bn_fold = quantize::BnFold::kSingle});
+    Random random(1);
+    const Tensor pixels(images.shape()), classes(labels.shape(), DType::kInt32);
+    for (float& value : pixels.values<float>()) value = random.uniform(0, 1);
+    for (std::int64_t i = 0; i < kBatch; ++i) classes.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 10);
+    feeds_ = {{images, pixels}, {labels, classes}};
+  }
+
+  /// Images/s over the given time, the waits of whole time slices included.
+  double speed(int threads, double seconds) {
+    set_thread_count(threads);
+    // May compile.
+    step();
+    const auto start = std::chrono::steady_clock::now();
+    double spent = 0;
+    std::int64_t images = 0;
+    for (; spent < seconds; spent = seconds_since(start), images += kBatch) step();
+    return static_cast<double>(images) / spent;
+  }
+
+ private:
+  static constexpr std::int64_t kBatch = 128;
+
+  void step() {
+    session_.train_step(loss_, optimizer_, feeds_);
+    InterruptGuard::check();
+  }
+
+  Graph graph_;
+  Output loss_;
+  optim::Sgd optimizer_{{.learning_rate = 0.005, .momentum = 0.9}};
+  Session session_{graph_};
+  Feeds feeds_;
+};
+
+struct Neighbourhood {
+  const char* name;
+  bool is_busy;
+  bool own_sessions;
+};
+constexpr std::array<Neighbourhood, 3> kNeighbourhoods = {
+    {{"none", false, false}, {"same session", true, false}, {"own sessions", true, true}}};
+
+/// Speeds of each round, of one kind of neighbours.
+struct Rounds {
+  std::vector<double> all_threads, one_thread, of_bar;
+};
+
+double median_of(const std::vector<double>& values) { return values.empty() ? 0 : spread_of(values).median; }
+
+}  // namespace
+
+BusyNeighbours::BusyNeighbours(bool own_sessions) {
+  const pid_t parent = getpid();
+  for (int i = 0; i < available_cores(); ++i) {
+    const pid_t process = fork();
+    if (process == 0) be_busy(parent, own_sessions);
+    if (process > 0) processes_.push_back(process);
+  }
+  if (processes_.empty()) fail("cannot start processes: ", std::strerror(errno));
+}
+
+BusyNeighbours::~BusyNeighbours() {
+  for (const pid_t process : processes_) kill(process, SIGKILL);
+  for (const pid_t process : processes_)
+    while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
+
+std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_seconds) {
+  constexpr int kRounds = 5;
+  const double seconds = budget_seconds / (kRounds * 2 * kNeighbourhoods.size());
+  const int threads = thread_count();
+  BusyTraining training(models::find_model(model));
+  std::array<Rounds, kNeighbourhoods.size()> rounds;
+  for (int round = 0; round < kRounds; ++round)
+    for (std::size_t k = 0; k < kNeighbourhoods.size(); ++k) {
+      std::optional<BusyNeighbours> neighbours;
+      if (kNeighbourhoods[k].is_busy) neighbours.emplace(kNeighbourhoods[k].own_sessions);
+      const double all = training.speed(threads, seconds), one = training.speed(1, seconds);
+      rounds[k].all_threads.push_back(all);
+      rounds[k].one_thread.push_back(one);
+      if (neighbours) rounds[k].of_bar.push_back(all / std::max(rounds[0].all_threads.back() / 2, one));
+    }
+  set_thread_count(threads);
+  std::vector<LoadedSpeed> speeds;
+  for (std::size_t k = 0; k < kNeighbourhoods.size(); ++k)
+    speeds.push_back({.model = model,
+                      .neighbours = kNeighbourhoods[k].name,
+                      .all_threads = median_of(rounds[k].all_threads),
+                      .one_thread = median_of(rounds[k].one_thread),
+                      .of_bar = median_of(rounds[k].of_bar)});
+  return speeds;
+}
+
+void print_loaded(const std::vector<std::string>& models, double seconds_a_model) {
+  const InterruptGuard interrupts;
+  std::printf("\n%-14s %-14s %10s %10s %8s\n", "training W8A8", "neighbours", "images/s", "1 thread", "of bar");
+  for (const std::string& model : models)
+    for (const LoadedSpeed& row : bench_loaded(model, seconds_a_model)) {
+      std::printf("%-14s %-14s %10.0f %10.0f", row.model.c_str(), row.neighbours.c_str(), row.all_threads,
+                  row.one_thread);
+      if (row.of_bar > 0) std::printf(" %8.2f", row.of_bar);
+      std::printf("\n");
+      std::fflush(stdout);
+    }
+  std::printf(
+      "\nneighbours: an endless loop for each core; the bar: half the speed without them, or one thread beside them,\n"
+      "whichever is more\n");
+}
+
+}  // namespace miniqat::cli
