@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/bench_loaded.h"
 #include "benchmarks/suite/bench_machine.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/commands.h"

@@ -57,7 +57,7 @@ void ask_runtimes(const VerifyArguments& arguments, const integer::Model& model,
   const InterruptGuard interrupts;
   const Runtimes runtimes(
       arguments.runtimes.empty() ? Runtimes::default_folder() : std::filesystem::path(arguments.runtimes),
-      std::chrono::seconds(arguments.runtime_timeout));
+      std::chrono::seconds(arguments.runtime_timeout), InterruptGuard::check);
   if (const std::string reason = runtimes.missing(); !reason.empty()) {
     if (!arguments.runtimes.empty()) fail(reason);
     report.left_out.push_back("other runtimes left out: " + reason);

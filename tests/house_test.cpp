@@ -38,6 +38,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"quantize/convert",
      {"core/", "layers/", "integer/", "quantize", "quantize/fold", "quantize/rewrite", "quantize/convert"}},
     {"quantize/fold", {"core/", "layers/", "quantize/"}},
+    {"quantize/inspect", {"core", "core/graph", "quantize", "quantize/inspect"}},
+    {"quantize/judge", {"core/", "layers/", "quantize", "quantize/judge"}},
     {"quantize/kernels", {"core", "core/kernels", "layers/chain", "layers/kernels", "quantize", "quantize/kernels"}},
     {"quantize/reference", {"quantize", "quantize/reference"}},
     {"quantize/rewrite", {"core/", "layers/", "quantize/"}},
@@ -61,10 +63,13 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"benchmarks",
      {"core/", "layers/", "integer/", "quantize/", "exporters/", "optim", "datasets", "models", "benchmarks/"}},
     {"benchmarks/kernels", {"benchmarks/kernels"}},
-    {"benchmarks/suite", {"core/", "quantize/", "benchmarks", "benchmarks/kernels", "benchmarks/suite"}},
+    {"benchmarks/suite",
+     {"core/", "layers", "quantize/", "optim", "models", "benchmarks", "benchmarks/kernels", "benchmarks/suite"}},
     {"cli",
-     {"core/", "layers/", "integer/", "quantize/", "exporters/", "optim", "datasets", "models", "training/",
-      "benchmarks/suite", "cli"}},
+     {"core/", "layers", "integer/", "quantize/", "exporters/", "models", "training/", "benchmarks/suite", "cli/"}},
+    {"cli/bench", {"core", "models", "training/settings", "benchmarks/suite", "cli", "cli/bench", "cli/display"}},
+    {"cli/display", {"core/", "quantize/", "models", "training/", "cli", "cli/display"}},
+    {"cli/flags", {"core", "core/graph", "quantize/", "training/", "cli/flags"}},
 };
 
 std::vector<fs::path> sources(const std::string& folder) {

@@ -7,7 +7,7 @@
 #include "core/random.h"
 #include "layers/softmax_cross_entropy.h"
 
-namespace miniqat::cli {
+namespace miniqat::training {
 namespace {
 
 /// The fewest classes that a loss with these labels tells apart; 1 where there is none.
@@ -47,4 +47,4 @@ Feeds random_feeds(const Graph& graph, const Feeds& fed, std::uint64_t seed) {
   return feeds;
 }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::training

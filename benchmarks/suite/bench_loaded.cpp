@@ -9,12 +9,10 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 
 #include "benchmarks/suite/rounds.h"
-#include "cli/interrupt.h"
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/parallel.h"
@@ -24,11 +22,8 @@
 #include "optim/sgd.h"
 #include "quantize/rewrite/rewrite.h"
 
-namespace miniqat::cli {
+namespace miniqat::benchmarks {
 namespace {
-
-using benchmarks::seconds_since;
-using benchmarks::spread_of;
 
 constexpr unsigned kMostSeconds = 600;
 
@@ -60,24 +55,25 @@ class BusyTraining {
   }
 
   /// Images/s over the given time, the waits of whole time slices included.
-  double speed(int threads, double seconds) {
+  double speed(int threads, double seconds, const std::function<void()>& check) {
     set_thread_count(threads);
     // May compile.
     step();
+    check();
     const auto start = std::chrono::steady_clock::now();
     double spent = 0;
     std::int64_t images = 0;
-    for (; spent < seconds; spent = seconds_since(start), images += kBatch) step();
+    for (; spent < seconds; spent = seconds_since(start), images += kBatch) {
+      step();
+      check();
+    }
     return static_cast<double>(images) / spent;
   }
 
  private:
   static constexpr std::int64_t kBatch = 128;
 
-  void step() {
-    session_.train_step(loss_, optimizer_, feeds_);
-    InterruptGuard::check();
-  }
+  void step() { session_.train_step(loss_, optimizer_, feeds_); }
 
   Graph graph_;
   Output loss_;
@@ -120,7 +116,8 @@ BusyNeighbours::~BusyNeighbours() {
     }
 }
 
-std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_seconds) {
+std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_seconds,
+                                      const std::function<void()>& check) {
   constexpr int kRounds = 5;
   const double seconds = budget_seconds / (kRounds * 2 * kNeighbourhoods.size());
   const int threads = thread_count();
@@ -130,7 +127,7 @@ std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_se
     for (std::size_t k = 0; k < kNeighbourhoods.size(); ++k) {
       std::optional<BusyNeighbours> neighbours;
       if (kNeighbourhoods[k].is_busy) neighbours.emplace(kNeighbourhoods[k].own_sessions);
-      const double all = training.speed(threads, seconds), one = training.speed(1, seconds);
+      const double all = training.speed(threads, seconds, check), one = training.speed(1, seconds, check);
       rounds[k].all_threads.push_back(all);
       rounds[k].one_thread.push_back(one);
       if (neighbours) rounds[k].of_bar.push_back(all / std::max(rounds[0].all_threads.back() / 2, one));
@@ -146,20 +143,4 @@ std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_se
   return speeds;
 }
 
-void print_loaded(const std::vector<std::string>& models, double seconds_a_model) {
-  const InterruptGuard interrupts;
-  std::printf("\n%-14s %-14s %10s %10s %8s\n", "training W8A8", "neighbours", "images/s", "1 thread", "of bar");
-  for (const std::string& model : models)
-    for (const LoadedSpeed& row : bench_loaded(model, seconds_a_model)) {
-      std::printf("%-14s %-14s %10.0f %10.0f", row.model.c_str(), row.neighbours.c_str(), row.all_threads,
-                  row.one_thread);
-      if (row.of_bar > 0) std::printf(" %8.2f", row.of_bar);
-      std::printf("\n");
-      std::fflush(stdout);
-    }
-  std::printf(
-      "\nneighbours: an endless loop for each core; the bar: half the speed without them, or one thread beside them,\n"
-      "whichever is more\n");
-}
-
-}  // namespace miniqat::cli
+}  // namespace miniqat::benchmarks

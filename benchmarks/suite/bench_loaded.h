@@ -1,9 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
-namespace miniqat::cli {
+namespace miniqat::benchmarks {
 
 /// Processes that do nothing but use the cores, one for each core that this process may use. They end with the object,
 /// with the thread that made it, and after some minutes in any case.
@@ -33,10 +34,8 @@ struct LoadedSpeed {
 };
 
 /// A model's W8A8 training steps on thread_count() threads and on one, without neighbours and beside both kinds of them
-/// in turns, three rounds or more. Waits for an InterruptGuard of the caller: throws Interrupted, neighbours gone.
-std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_seconds);
+/// in turns, five rounds. `check` is called after each step; what it throws passes on, neighbours gone.
+std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_seconds,
+                                      const std::function<void()>& check);
 
-/// bench_loaded() for each model, printed as a table.
-void print_loaded(const std::vector<std::string>& models, double seconds_a_model);
-
-}  // namespace miniqat::cli
+}  // namespace miniqat::benchmarks

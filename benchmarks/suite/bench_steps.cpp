@@ -15,9 +15,7 @@
 #include "quantize/judge/step_judge.h"
 #include "quantize/rewrite/rewrite.h"
 
-namespace miniqat::cli {
-
-using benchmarks::seconds_of, benchmarks::seconds_since;
+namespace miniqat::benchmarks {
 
 namespace {
 
@@ -55,7 +53,7 @@ class Training {
   /// Returns the loss; throws NonFiniteLoss.
   float step() { return session_->train_step(loss_, optimizer_, feeds_); }
   /// A step, every part of it compared with the reference loops.
-  void judged_step(StepJudge& judge) {
+  void judged_step(quantize::StepJudge& judge) {
     session_->set_observer(judge.observer());
     step();
     session_->set_observer(nullptr);
@@ -104,7 +102,7 @@ std::vector<Variant> variants_of(const models::Model& model) {
 /// (docs/performance.md).
 void require_right_steps(const models::Model& model, const Variant& variant) {
   constexpr std::int64_t kSmallBatch = 4;
-  StepJudge judge;
+  quantize::StepJudge judge;
   // The findings name its nodes.
   Training training(model, variant, kSmallBatch);
   training.judged_step(judge);
@@ -145,18 +143,18 @@ std::vector<StepTime> bench_steps(const std::string& name, std::int64_t batch, d
     for (int i = 0; i < 2; ++i) trainings.back()->step();
   }
   // No more rounds where they are not steady: a step takes long enough.
-  const benchmarks::Patience patience = {.seconds = budget_seconds - seconds_since(start), .most = 1};
-  const auto times = benchmarks::measure_in_turns(
-      variants.size(), patience, [&](std::size_t k) { return seconds_of([&] { trainings[k]->step(); }); });
+  const Patience patience = {.seconds = budget_seconds - seconds_since(start), .most = 1};
+  const auto times = measure_in_turns(variants.size(), patience,
+                                      [&](std::size_t k) { return seconds_of([&] { trainings[k]->step(); }); });
   std::vector<StepTime> results;
   for (std::size_t k = 0; k < variants.size(); ++k)
     results.push_back({.model = name,
                        .what = variants[k].what,
                        .batch = batch,
                        .rounds = times[k],
-                       .over_float = benchmarks::ratio_of(times[k], times[0]),
+                       .over_float = ratio_of(times[k], times[0]),
                        .arena = trainings[k]->arena()});
   return results;
 }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::benchmarks

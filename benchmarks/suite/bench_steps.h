@@ -7,7 +7,7 @@
 
 #include "benchmarks/suite/rounds.h"
 
-namespace miniqat::cli {
+namespace miniqat::benchmarks {
 
 struct StepTime {
   std::string model;
@@ -17,7 +17,7 @@ struct StepTime {
   /// Seconds of one training step (forward, backward, SGD with momentum), in the order of the rounds.
   std::vector<double> rounds;
   /// The time as a multiple of the float step's, taken in turns.
-  benchmarks::Spread over_float;
+  Spread over_float;
   /// Bytes of the plan's activations, gradients and saved tensors.
   std::size_t arena = 0;
 };
@@ -28,4 +28,4 @@ struct StepTime {
 /// same numbers (step_judge.h).
 std::vector<StepTime> bench_steps(const std::string& model, std::int64_t batch, double budget_seconds);
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::benchmarks

@@ -46,12 +46,12 @@ void measure_model(const BenchRun& run, const std::string& model, double seconds
   run.tell("training steps of " + model);
   const std::int64_t batch_size = run.arguments.batch_size;
   const benchmarks::QuietWatch watch;
-  const std::vector<StepTime> times = bench_steps(model, batch_size, seconds);
+  const std::vector<benchmarks::StepTime> times = benchmarks::bench_steps(model, batch_size, seconds);
   const bool quiet = watch.since().reasons().empty();
   if (times.front().batch < batch_size)
     std::fprintf(stderr, "miniqat bench: batches of %ld would take too long; %s is measured with %ld\n",
                  static_cast<long>(batch_size), model.c_str(), static_cast<long>(times.front().batch));
-  for (const StepTime& row : times) {
+  for (const benchmarks::StepTime& row : times) {
     const benchmarks::Spread step = benchmarks::spread_of(row.rounds);
     const double images_per_second = static_cast<double>(row.batch) / step.median;
     char line[200];

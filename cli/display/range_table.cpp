@@ -23,9 +23,9 @@ std::string range_table(std::span<const quantize::CalibratedRange> ranges) {
   std::vector<std::vector<std::string>> lines = {{"quantizer", "grid", "values", "range"}};
   for (const quantize::CalibratedRange& one : ranges) {
     std::vector<std::string> words = {concat(one.attributes.bits, " bits"), one.is_weights ? "weights" : "activation"};
-    std::ranges::copy(grid_words(one.attributes), std::back_inserter(words));
+    std::ranges::copy(quantize::grid_words(one.attributes), std::back_inserter(words));
     if (one.set.size() > 1) words.push_back(concat(one.set.size(), " channels"));
-    lines.push_back({one.quantizer, joined(words, ", "), interval(one.seen), interval(one.set)});
+    lines.push_back({one.quantizer, quantize::joined(words, ", "), interval(one.seen), interval(one.set)});
   }
   std::vector<std::size_t> widths(lines.front().size());
   for (const std::vector<std::string>& line : lines)

@@ -12,7 +12,7 @@
 #include "core/quote.h"
 #include "quantize/inspect/quantizer_text.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -33,7 +33,7 @@ struct OwnNodes {
         continue;
       }
       listed.push_back(node);
-      if (node->as<quantize::FakeQuant>() != nullptr) ++quantizers;
+      if (node->as<FakeQuant>() != nullptr) ++quantizers;
     }
   }
 
@@ -42,7 +42,7 @@ struct OwnNodes {
 
 /// "8 bits, last value, narrow, of conv1/weights", or the shape and the inputs of any other node.
 std::string details_of(const Node& node) {
-  if (const auto* quantizer = node.as<quantize::FakeQuant>())
+  if (const auto* quantizer = node.as<FakeQuant>())
     return concat(quantizer_text(*quantizer), ", of ", node.input(0).name());
   std::vector<std::string> inputs;
   for (const Output& input : node.inputs()) inputs.push_back(input.name());
@@ -162,4 +162,4 @@ std::string graph_diff(const Graph& before, const Graph& after) {
                 counted(outputs.size(), "output"), " changed\n");
 }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

@@ -14,11 +14,9 @@
 #include "core/graph/source_ops.h"
 #include "quantize/inspect/quantizer_text.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 namespace {
 
-using quantize::FakeQuant;
-using quantize::FakeQuantAttributes;
 
 enum class Role { kInput, kLayer, kWeights, kActivations, kInputQuantizer, kFixedRange, kParameter, kOther };
 
@@ -91,7 +89,7 @@ bool comes_from_placeholder(const Node& quantizer) {
 
 Role role_of(const Node& node) {
   if (const auto* quantizer = node.as<FakeQuant>()) {
-    const quantize::RangeKindTraits& kind = traits_of(quantizer->range);
+    const RangeKindTraits& kind = traits_of(quantizer->range);
     if (!kind.changes()) return Role::kFixedRange;
     if ((kind.follows_tensor() || kind.learned) && feeds_layer_weights(node)) return Role::kWeights;
     return comes_from_placeholder(node) ? Role::kInputQuantizer : Role::kActivations;
@@ -260,4 +258,4 @@ class Writer {
 
 std::string graph_to_dot(const Graph& graph) { return Writer(graph).write(); }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

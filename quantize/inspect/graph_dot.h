@@ -4,7 +4,7 @@
 
 #include "core/graph/graph.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 
 /// The graph as Graphviz text, which `dot -Tsvg` draws; one statement a line, every id in quotes.
 ///
@@ -19,4 +19,4 @@ namespace miniqat::cli {
 /// - A legend explains the colours that occur.
 std::string graph_to_dot(const Graph& graph);
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

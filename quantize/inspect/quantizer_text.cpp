@@ -5,9 +5,9 @@
 #include "core/error.h"
 #include "core/graph/source_ops.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 
-std::vector<std::string> grid_words(const quantize::FakeQuantAttributes& attributes) {
+std::vector<std::string> grid_words(const FakeQuantAttributes& attributes) {
   std::vector<std::string> words;
   if (attributes.per_channel) words.emplace_back("per channel");
   if (attributes.symmetric) words.emplace_back("symmetric");
@@ -15,7 +15,7 @@ std::vector<std::string> grid_words(const quantize::FakeQuantAttributes& attribu
   return words;
 }
 
-std::string quantizer_text(const quantize::FakeQuantAttributes& attributes) {
+std::string quantizer_text(const FakeQuantAttributes& attributes) {
   std::vector<std::string> words = {concat(attributes.bits, " bits"), std::string(traits_of(attributes.range).text)};
   for (const std::string& word : grid_words(attributes)) words.push_back(word);
   if (attributes.delay > 0) words.push_back(concat("delay ", attributes.delay));
@@ -39,9 +39,8 @@ bool is_range_only(const Graph& graph, const Node& node) {
                             ? !variable->trainable || variable->update == VariableUpdateKind::kMultiplicative
                             : node.as<Constant>() != nullptr;
   return of_range && !node.uses().empty() && !is_graph_output(graph, node) &&
-         std::ranges::all_of(node.uses(), [](const Use& use) {
-           return use.input > 0 && use.node->as<quantize::FakeQuant>() != nullptr;
-         });
+         std::ranges::all_of(node.uses(),
+                             [](const Use& use) { return use.input > 0 && use.node->as<FakeQuant>() != nullptr; });
 }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

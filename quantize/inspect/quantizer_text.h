@@ -6,13 +6,13 @@
 #include "core/graph/graph.h"
 #include "quantize/fake_quant.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 
 /// What sets a quantizer apart, in words: {"per channel", "symmetric", "narrow"} or some of these, in this order.
-std::vector<std::string> grid_words(const quantize::FakeQuantAttributes& attributes);
+std::vector<std::string> grid_words(const FakeQuantAttributes& attributes);
 
 /// The bits and all of these in one line: "8 bits, last value, per channel, narrow, delay 100".
-std::string quantizer_text(const quantize::FakeQuantAttributes& attributes);
+std::string quantizer_text(const FakeQuantAttributes& attributes);
 
 /// `separator` between the words.
 std::string joined(const std::vector<std::string>& words, const std::string& separator);
@@ -24,4 +24,4 @@ bool is_range_only(const Graph& graph, const Node& node);
 /// Whether the graph is about one of the node's outputs.
 bool is_graph_output(const Graph& graph, const Node& node);
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

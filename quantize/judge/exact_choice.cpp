@@ -8,7 +8,7 @@
 #include "quantize/judge/exact_math.h"
 #include "quantize/judge/exact_op.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 
 Tensor magnitude_of(const Tensor& value, const Tensor& error) {
   if (!value.defined()) return {};
@@ -113,4 +113,4 @@ std::vector<Bounded> ExactOp::choice_backward(const std::vector<Bounded>& d_outp
   return {d_x};
 }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

@@ -7,7 +7,7 @@
 
 // Small change of quantize/judge/exact_op.h.
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 
 /// float32 rounds by at most this much of a number.
 inline constexpr double kRounding = 0x1p-24;
@@ -22,4 +22,4 @@ Tensor magnitude_of(const Tensor& value, const Tensor& error);
 /// relative * sums + what `wider` exceeds them by; undefined when both are nothing.
 Tensor sum_error(const Tensor& sums, const Tensor& wider, double relative);
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

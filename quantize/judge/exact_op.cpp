@@ -11,7 +11,7 @@
 #include "quantize/judge/exact_math.h"
 #include "quantize/op_roles.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 namespace {
 
 bool is_one_of(std::string_view type, std::initializer_list<std::string_view> types) {
@@ -307,7 +307,7 @@ std::vector<Bounded> ExactOp::trial_backward(const std::vector<Bounded>& d_outpu
   for (std::size_t k = 0; k < exact.size(); ++k)
     if (exact[k].defined()) result[k] = trials.bounded(k, terms_inside(), arriving);
   const bool gives_probabilities = is_one_of(op_.type(), {"Softmax", "SoftmaxCrossEntropy"});
-  if (gives_probabilities || quantize::output_range(op_.type())) add_probability_rounding(result[0], arriving);
+  if (gives_probabilities || output_range(op_.type())) add_probability_rounding(result[0], arriving);
   if (op_.type() == "BatchNorm") add_statistics_rounding(result[0], d_outputs[0]);
   return result;
 }
@@ -321,4 +321,4 @@ void ExactOp::add_probability_rounding(Bounded& d_logits, double arriving) const
   for (double& e : d_logits.error.values<double>()) e += 4 * kRounding * arriving / rows;
 }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

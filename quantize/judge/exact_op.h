@@ -5,7 +5,7 @@
 
 #include "core/graph/op_interfaces.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 
 /// A tensor as exact arithmetic has it, and how far float32's roundings may take a right kernel from it, element by
 /// element.
@@ -86,4 +86,4 @@ class ExactOp {
   Tensor reach_;
 };
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

@@ -10,11 +10,9 @@
 #include "quantize/judge/exact_math.h"
 #include "quantize/judge/exact_op.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 namespace {
 
-using quantize::Affine;
-using quantize::Range;
 
 double largest(const Tensor& tensor) {
   double most = 0;
@@ -47,11 +45,10 @@ struct UncertainGrid {
   }
 };
 
-UncertainGrid uncertain_grid(Range<double> range, double range_error, const quantize::GridOptions& options) {
+UncertainGrid uncertain_grid(Range<double> range, double range_error, const GridOptions& options) {
   // An end at 0 is there to the bit.
   const auto grid_at = [&](double low, double high) {
-    return quantize::grid_of<double>({range.min == 0 ? 0 : range.min + low, range.max == 0 ? 0 : range.max + high},
-                                     options);
+    return grid_of<double>({range.min == 0 ? 0 : range.min + low, range.max == 0 ? 0 : range.max + high}, options);
   };
   UncertainGrid result{.grid = grid_at(0, 0)};
   const double width = result.grid.nudged_max - result.grid.nudged_min;
@@ -69,7 +66,7 @@ UncertainGrid uncertain_grid(Range<double> range, double range_error, const quan
 }  // namespace
 
 void ExactOp::bound_quantizer() {
-  const auto& attributes = *op_.as<quantize::FakeQuant>();
+  const auto& attributes = *op_.as<FakeQuant>();
   const Bounded& x = inputs_[0];
   const Tensor error(x.value.shape(), DType::kFloat64), disorder(x.value.shape(), DType::kFloat64);
   reach_ = Tensor(x.value.shape(), DType::kFloat64);
@@ -88,7 +85,7 @@ void ExactOp::bound_quantizer() {
     outputs_[0].disorder = x.disorder;
     return;
   }
-  const quantize::GridOptions options = attributes.grid_options();
+  const GridOptions options = attributes.grid_options();
   const std::int64_t channels = min.elements();
   for (std::int64_t c = 0; c < channels; ++c) {
     const Range<double> range = {min.data<double>()[c], max.data<double>()[c]};
@@ -120,8 +117,8 @@ std::vector<Bounded> ExactOp::quantizer_backward(const std::vector<Bounded>& d_o
     if (wanted[0]) result[0].error = d_y.error;
     return result;
   }
-  const auto& attributes = *op_.as<quantize::FakeQuant>();
-  const quantize::GridOptions options = attributes.grid_options();
+  const auto& attributes = *op_.as<FakeQuant>();
+  const GridOptions options = attributes.grid_options();
   const bool observes = !exact_.updates.empty();
   const Tensor& min = observes ? exact_.updates[0] : inputs_[1].value;
   const Tensor& max = observes ? exact_.updates[1] : inputs_[2].value;
@@ -130,7 +127,7 @@ std::vector<Bounded> ExactOp::quantizer_backward(const std::vector<Bounded>& d_o
   const std::int64_t channels = min.elements();
   for (std::int64_t i = 0; i < d_y.value.elements(); ++i) {
     const std::int64_t c = i % channels;
-    const Affine<double> grid = quantize::grid_of<double>({min.data<double>()[c], max.data<double>()[c]}, options);
+    const Affine<double> grid = grid_of<double>({min.data<double>()[c], max.data<double>()[c]}, options);
     const double x = inputs_[0].value.data<double>()[i], reach = reach_.data<double>()[i];
     const double arriving = std::abs(d_y.value.data<double>()[i]) + error_at(d_y.error, i);
     const bool uncertain = std::abs(x - grid.nudged_min) <= reach || std::abs(x - grid.nudged_max) <= reach;
@@ -139,7 +136,7 @@ std::vector<Bounded> ExactOp::quantizer_backward(const std::vector<Bounded>& d_o
       result[0].error.data<double>()[i] = uncertain ? arriving : passes ? error_at(d_y.error, i) : 0;
     const double terms = static_cast<double>(d_y.value.elements() / channels);
     double of_ends = (uncertain ? arriving : error_at(d_y.error, i)) + (terms + 4) * kRounding * arriving;
-    if (quantize::traits_of(attributes.range).learned && !grid.empty()) {
+    if (traits_of(attributes.range).learned && !grid.empty()) {
       // dy * (y - x) / width, with y - x at most half a step.
       const double width = grid.nudged_max - grid.nudged_min;
       // A chain keeps y - x in 16 bits.
@@ -155,4 +152,4 @@ std::vector<Bounded> ExactOp::quantizer_backward(const std::vector<Bounded>& d_o
   return result;
 }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

@@ -6,7 +6,7 @@
 #include "core/graph/op_interfaces.h"
 #include "quantize/judge/exact_math.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 namespace {
 
 bool holds(const std::vector<int>& list, std::size_t i) {
@@ -160,4 +160,4 @@ std::vector<ExactStep::Gradient> ExactStep::backward(const std::vector<Bounded>&
   return result;
 }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

@@ -7,7 +7,7 @@
 #include "core/engine/plan.h"
 #include "quantize/judge/exact_op.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 
 /// A step of a fast plan, one node or several that run as one, computed anew from the very numbers that the fast
 /// backend finds there, node by node on the reference loops in float64.
@@ -53,4 +53,4 @@ class ExactStep {
 /// A copy as float64; integers stay what they are.
 Tensor wide_copy(const Tensor& tensor);
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

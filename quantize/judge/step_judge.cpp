@@ -13,7 +13,7 @@
 #include "quantize/judge/exact_math.h"
 #include "quantize/judge/exact_step.h"
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 
 class StepJudge::Observer final : public StepObserver {
  public:
@@ -247,4 +247,4 @@ void StepJudge::Observer::end(const Plan& plan) {
   contents_.clear();
 }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

@@ -10,7 +10,7 @@ class Node;
 class StepObserver;
 }  // namespace miniqat
 
-namespace miniqat::cli {
+namespace miniqat::quantize {
 
 /// Something that the fast backend computed otherwise than it should have. Its nodes belong to the session's graph.
 struct StepFinding {
@@ -57,4 +57,4 @@ class StepJudge {
   std::unique_ptr<Observer> observer_;
 };
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::quantize

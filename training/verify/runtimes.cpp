@@ -13,9 +13,7 @@
 #include "training/verify/layer_comparison.h"
 #include "training/verify/subprocess.h"
 
-namespace miniqat::cli {
-
-using namespace training;
+namespace miniqat::training {
 
 namespace {
 
@@ -68,7 +66,7 @@ fs::path Runtimes::default_folder() { return fs::path(MINIQAT_SOURCE_DIR) / "tes
 
 std::string Runtimes::missing() const {
   if (!fs::exists(folder_ / "onnxruntime.mjs")) return concat("no onnxruntime.mjs in ", folder_.string());
-  const Finished node = run_program({"node", "--version"}, limit_);
+  const Finished node = run_program({"node", "--version"}, limit_, check_);
   if (node.timed_out) return concat("`node --version` did not end within ", limit_.count(), " s");
   if (node.status != 0) return "no Node.js (Debian's package nodejs)";
   if (!fs::exists(folder_ / "node_modules"))
@@ -88,7 +86,7 @@ RuntimeResult Runtimes::run(const std::string& format, const std::string& file, 
       "node", script.string(), model_path.string(), images_path.string(), std::to_string(n), output_path.string()};
   // LiteRT's WebAssembly build has one thread.
   if (format == "onnx") command.insert(command.end(), {"--threads", std::to_string(threads)});
-  const Finished finished = run_program(command, limit_);
+  const Finished finished = run_program(command, limit_, check_);
   if (finished.timed_out)
     fail(script.filename().string(), " did not end within ", limit_.count(),
          " s and was killed (--runtime-timeout gives it longer)");
@@ -105,4 +103,4 @@ RuntimeResult Runtimes::run(const std::string& format, const std::string& file, 
   }
 }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::training

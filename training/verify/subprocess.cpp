@@ -13,10 +13,9 @@
 #include <cstring>
 #include <thread>
 
-#include "cli/interrupt.h"
 #include "core/error.h"
 
-namespace miniqat::cli {
+namespace miniqat::training {
 namespace {
 
 struct Pipe {
@@ -45,16 +44,18 @@ constexpr std::size_t kMostOutput = std::size_t{1} << 24;
 
 using Clock = std::chrono::steady_clock;
 
-/// How long to wait for the program: until it takes too long or an interrupt comes.
+/// How long to wait for the program: until it takes too long, or `check` throws.
 class Patience {
  public:
-  explicit Patience(std::chrono::seconds limit) : limit_(limit) {}
+  Patience(std::chrono::seconds limit, const std::function<void()>& check) : limit_(limit), check_(check) {}
   bool is_over() const {
-    return InterruptGuard::requested() || (limit_.count() > 0 && Clock::now() - started_ >= limit_);
+    if (check_) check_();
+    return limit_.count() > 0 && Clock::now() - started_ >= limit_;
   }
 
  private:
   std::chrono::seconds limit_;
+  const std::function<void()>& check_;
   Clock::time_point started_ = Clock::now();
 };
 
@@ -147,7 +148,8 @@ pid_t start(const std::vector<std::string>& command, const Pipe& out, const Pipe
 
 }  // namespace
 
-Finished run_program(const std::vector<std::string>& command, std::chrono::seconds limit) {
+Finished run_program(const std::vector<std::string>& command, std::chrono::seconds limit,
+                     const std::function<void()>& check) {
   Pipe out, err;
   Finished finished;
   const pid_t process = start(command, out, err);
@@ -158,12 +160,11 @@ Finished run_program(const std::vector<std::string>& command, std::chrono::secon
   Child child(process);
   out.close_write();
   err.close_write();
-  const Patience patience(limit);
+  const Patience patience(limit, check);
   finished.timed_out = !(drain(out, err, patience, finished) && child.ends_within(patience));
   child.stop();
-  InterruptGuard::check();
   finished.status = child.status();
   return finished;
 }
 
-}  // namespace miniqat::cli
+}  // namespace miniqat::training

@@ -18,7 +18,7 @@
 #include "tests/errors.h"
 #include "tests/sanitized.h"
 
-namespace miniqat::cli::step_judge_test {
+namespace miniqat::quantize::step_judge_test {
 namespace {
 
 using testing::mentions;
@@ -238,4 +238,4 @@ TEST(StepJudge, EveryStepOfADeepNetIsRight) {
 }
 
 }  // namespace
-}  // namespace miniqat::cli::step_judge_test
+}  // namespace miniqat::quantize::step_judge_test
