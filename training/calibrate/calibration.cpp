@@ -29,7 +29,7 @@ class Calibration {
   Calibration(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer)
       : request_(request), calibrate_(request.calibrate), run_(out), observer_(observer) {
     source_ = read_float_run(request.run);
-    require_scope(source_.training, request.rewrite.scope, source_.settings.model);
+    require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
     if (request.validation) source_.settings.validation = *request.validation;
     settings_ = source_.settings;
     settings_.float_only = false;
@@ -85,12 +85,10 @@ class Calibration {
 
   void rewrite_graphs() {
     training_ = std::move(source_.training);
-    const quantize::RewriteReport report = quantize::create_training_graph(training_, settings_.rewrite);
-    require_quantizers(training_, settings_.rewrite.scope, settings_.model);
-    evaluation_ = std::move(source_.evaluation);
-    quantize::create_eval_graph(evaluation_.graph, settings_.rewrite);
-    evaluation_.logits = evaluation_.graph.outputs().front();
-    observer_.say(concat(quantize::quantization_of(training_).label(), ": ",
+    const quantize::RewriteReport report = quantize::create_training_graph(training_.graph, settings_.rewrite);
+    require_quantizers(training_.graph, settings_.rewrite.scope, settings_.model);
+    evaluation_ = evaluation_of(training_);
+    observer_.say(concat(quantize::quantization_of(training_.graph).label(), ": ",
                          counted(report.inserted.size(), "quantizer"), ", ", counted(batches_, "batch"), " of ",
                          batch_size_, " training pictures", batches_ < calibrate_.batches ? " (all there are)" : "",
                          ", method ", method_text()));
@@ -182,7 +180,7 @@ class Calibration {
   void write_files(Session& session, const Evaluation& before, const Accuracies& after) {
     if (!settings_.rewrite.layer_bits.empty())
       write_json(run_.bits(), quantize::layer_bits_to_json(settings_.rewrite.layer_bits));
-    write_graph(run_.train_graph(), training_);
+    write_graph(run_.train_graph(), training_.graph);
     write_graph(run_.eval_graph(), evaluation_.graph);
     write_safetensors(run_.checkpoint(), checkpoint(session));
     write_json(run_.summary(), summary(before, after));
@@ -191,7 +189,7 @@ class Calibration {
 
   /// That of the training graph, at the step that the float run had reached.
   Safetensors checkpoint(Session& evaluated) {
-    Session session(training_);
+    Session session(training_.graph);
     session.restore(evaluated.checkpoint(), Session::Restore::kVariables, "the calibrated graph");
     Safetensors content = session.checkpoint();
     content.tensors.at("session:step") = Tensor::scalar(steps());
@@ -219,8 +217,8 @@ class Calibration {
     Json json = {
         {"model", settings_.model},
         {"dataset", settings_.dataset},
-        {"quantization", quantize::quantization_of(training_).label()},
-        {"bits", quantize::quantization_of(training_).bits()},
+        {"quantization", quantize::quantization_of(training_.graph).label()},
+        {"bits", quantize::quantization_of(training_.graph).bits()},
         {"layer_bits", rewrite.layer_bits.empty() ? Json(nullptr) : quantize::layer_bits_to_json(rewrite.layer_bits)},
         {"calibration", calibration},
         {"steps", steps()},
@@ -251,7 +249,7 @@ class Calibration {
   datasets::Splits data_;
   std::int64_t batch_size_ = 0;
   std::int64_t batches_ = 0;
-  Graph training_;
+  Classifier training_;
   Classifier evaluation_;
   const Clock::time_point started_ = Clock::now();
 };

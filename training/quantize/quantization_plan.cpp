@@ -53,7 +53,7 @@ TrainSettings quantization_defaults(const FloatRun& run) {
   settings.warmup_steps = usual.warmup_steps;
   settings.schedule_every = usual.schedule_every;
   settings.schedule_factor = usual.schedule_factor;
-  settings.reestimate = why_none_updates(run.training, 0).empty() ? kReestimate : 0;
+  settings.reestimate = why_none_updates(run.training.graph, 0).empty() ? kReestimate : 0;
   settings.threads = 0;
   return settings;
 }
@@ -64,7 +64,7 @@ void complete(TrainSettings& settings, const FloatRun& run) {
   if (!has_seen_validation(run) && settings.validation != run.settings.validation)
     throw UsageError(concat("--validation ", settings.validation, ": the float run has a validation part of ",
                             run.settings.validation, " pictures, and has trained with the others; leave it out"));
-  if (const std::string why = why_none_updates(run.training, 0); settings.reestimate > 0 && !why.empty())
+  if (const std::string why = why_none_updates(run.training.graph, 0); settings.reestimate > 0 && !why.empty())
     throw UsageError(concat("--reestimate: the run in --run ", why));
   if (settings.validation == 0) settings.validation = default_validation(settings, run);
   if (!settings.learning_rate) settings.learning_rate = default_rate(settings, run.settings);

@@ -75,7 +75,7 @@ class SensitivityMeasurement {
  public:
   SensitivityMeasurement(const SensitivityRequest& request, RunObserver& observer)
       : request_(request), observer_(observer), source_(read_float_run(request.run)) {
-    require_scope(source_.training, request.rewrite.scope, source_.settings.model);
+    require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
     result_.model = source_.settings.model;
     result_.dataset = request.dataset.empty() ? source_.settings.dataset : request.dataset;
     check_dataset(result_.dataset, request.data_dir);

@@ -15,7 +15,7 @@ FloatRun read_float_run(const std::string& path) {
   settings_from_json(read_json(run.config()), result.settings, run.config().string());
   result.graph_name = run.eval_graph().string();
   result.evaluation = find_classifier(read_network(result.graph_name), result.graph_name);
-  result.training = read_network(run.train_graph());
+  result.training = find_classifier(read_network(run.train_graph()), run.train_graph().string());
   for (const Node* node : result.evaluation.graph.nodes())
     if (node->as<quantize::FakeQuant>() != nullptr)
       fail("the run in ", path, " is quantized already (", quantize::quantization_of(result.evaluation.graph).label(),

@@ -14,7 +14,7 @@ namespace miniqat::training {
 /// A float run as it is found.
 struct FloatRun {
   TrainSettings settings;
-  Graph training;
+  Classifier training;
   Classifier evaluation;
   /// The file of the evaluation graph, for errors.
   std::string graph_name;

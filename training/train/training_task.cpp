@@ -39,9 +39,9 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
     : settings(wanted),
       data(load_data(settings)),
       training(make_classifier(source(settings), data.train)),
-      evaluation(make_classifier(source(settings), data.test)),
       ends(add_loss(training, settings.label_smoothing)),
-      report(quantize_graphs()),
+      report(quantize_training()),
+      evaluation(settings.float_only ? without_loss(training) : evaluation_of(training)),
       quantization(quantize::quantization_of(training.graph)),
       delays(training.graph),
       session(training.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
@@ -52,14 +52,12 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
   if (settings.reestimate > 0) require_updating_batch_norms();
 }
 
-quantize::RewriteReport TrainingTask::quantize_graphs() {
+quantize::RewriteReport TrainingTask::quantize_training() {
   if (settings.float_only) return float_report();
   require_scope(training.graph, settings.rewrite.scope, settings.model);
   quantize::require_observing(training.graph, settings.model);
   quantize::RewriteReport made = quantize::create_training_graph(training.graph, settings.rewrite);
   require_quantizers(training.graph, settings.rewrite.scope, settings.model, ", --float trains without quantization");
-  quantize::create_eval_graph(evaluation.graph, settings.rewrite);
-  evaluation.logits = evaluation.graph.outputs().front();
   return made;
 }
 

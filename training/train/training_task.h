@@ -33,9 +33,9 @@ struct TrainingTask {
   const TrainSettings& settings;
   datasets::Splits data;
   Classifier training;
-  Classifier evaluation;
   TrainingEnds ends;
   quantize::RewriteReport report;
+  Classifier evaluation;
   quantize::Quantization quantization;
   Delays delays;
   Session session;
@@ -45,7 +45,7 @@ struct TrainingTask {
   std::unique_ptr<Optimizer> optimizer;
 
  private:
-  quantize::RewriteReport quantize_graphs();
+  quantize::RewriteReport quantize_training();
   quantize::RewriteReport float_report() const;
   void require_updating_batch_norms() const;
 };
