@@ -12,15 +12,10 @@
 #include <cstring>
 #include <optional>
 
+#include "benchmarks/suite/noise_training.h"
 #include "benchmarks/suite/rounds.h"
-#include "core/engine/session.h"
 #include "core/error.h"
 #include "core/parallel.h"
-#include "core/random.h"
-#include "layers/layers.h"
-#include "models/models.h"
-#include "optim/sgd.h"
-#include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::benchmarks {
 namespace {
@@ -38,49 +33,23 @@ constexpr unsigned kMostSeconds = 600;
   }
 }
 
-/// A model's training in 8 bits on one batch of noise.
-class BusyTraining {
- public:
-  explicit BusyTraining(const models::Model& model) {
-    const Shape picture = model.image[0] > 64 ? Shape{32, 32, model.image[2]} : model.image;
-    const Output images = layers::placeholder(graph_, "images", {kBatch, picture[0], picture[1], picture[2]});
-    const Output labels = layers::placeholder(graph_, "labels", {kBatch}, DType::kInt32);
-    loss_ = layers::softmax_cross_entropy(graph_, model.build(graph_, images, {}), labels);
-    quantize::create_training_graph(graph_, {.bn_fold = quantize::BnFold::kSingle});
-    Random random(1);
-    const Tensor pixels(images.shape()), classes(labels.shape(), DType::kInt32);
-    for (float& value : pixels.values<float>()) value = random.uniform(0, 1);
-    for (std::int64_t i = 0; i < kBatch; ++i) classes.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 10);
-    feeds_ = {{images, pixels}, {labels, classes}};
-  }
+constexpr std::int64_t kBatch = 128;
 
-  /// Images/s over the given time, the waits of whole time slices included.
-  double speed(int threads, double seconds, const std::function<void()>& check) {
-    set_thread_count(threads);
-    // May compile.
-    step();
+/// Images/s over the given time, the waits of whole time slices included.
+double speed(NoiseTraining& training, int threads, double seconds, const std::function<void()>& check) {
+  set_thread_count(threads);
+  const auto step = [&] {
+    training.step();
     check();
-    const auto start = std::chrono::steady_clock::now();
-    double spent = 0;
-    std::int64_t images = 0;
-    for (; spent < seconds; spent = seconds_since(start), images += kBatch) {
-      step();
-      check();
-    }
-    return static_cast<double>(images) / spent;
-  }
-
- private:
-  static constexpr std::int64_t kBatch = 128;
-
-  void step() { session_.train_step(loss_, optimizer_, feeds_); }
-
-  Graph graph_;
-  Output loss_;
-  optim::Sgd optimizer_{{.learning_rate = 0.005, .momentum = 0.9}};
-  Session session_{graph_};
-  Feeds feeds_;
-};
+  };
+  // May compile.
+  step();
+  const auto start = std::chrono::steady_clock::now();
+  double spent = 0;
+  std::int64_t images = 0;
+  for (; spent < seconds; spent = seconds_since(start), images += kBatch) step();
+  return static_cast<double>(images) / spent;
+}
 
 struct Neighbourhood {
   const char* name;
@@ -121,13 +90,14 @@ std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_se
   constexpr int kRounds = 5;
   const double seconds = budget_seconds / (kRounds * 2 * kNeighbourhoods.size());
   const int threads = thread_count();
-  BusyTraining training(models::find_model(model));
+  NoiseTraining training(models::find_model(model), quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle},
+                         kBatch);
   std::array<Rounds, kNeighbourhoods.size()> rounds;
   for (int round = 0; round < kRounds; ++round)
     for (std::size_t k = 0; k < kNeighbourhoods.size(); ++k) {
       std::optional<BusyNeighbours> neighbours;
       if (kNeighbourhoods[k].is_busy) neighbours.emplace(kNeighbourhoods[k].own_sessions);
-      const double all = training.speed(threads, seconds, check), one = training.speed(1, seconds, check);
+      const double all = speed(training, threads, seconds, check), one = speed(training, 1, seconds, check);
       rounds[k].all_threads.push_back(all);
       rounds[k].one_thread.push_back(one);
       if (neighbours) rounds[k].of_bar.push_back(all / std::max(rounds[0].all_threads.back() / 2, one));

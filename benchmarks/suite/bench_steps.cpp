@@ -5,15 +5,11 @@
 #include <memory>
 #include <optional>
 
+#include "benchmarks/suite/noise_training.h"
 #include "benchmarks/suite/rounds.h"
-#include "core/engine/session.h"
 #include "core/error.h"
-#include "core/random.h"
 #include "layers/layers.h"
 #include "models/models.h"
-#include "optim/sgd.h"
-#include "quantize/judge/step_judge.h"
-#include "quantize/rewrite/rewrite.h"
 
 namespace miniqat::benchmarks {
 
@@ -23,49 +19,6 @@ struct Variant {
   std::string what;
   /// None: float.
   std::optional<quantize::RewriteOptions> rewrite;
-};
-
-/// Pictures of CIFAR-10's size for the models that were published for larger ones, too.
-Shape picture_of(const models::Model& model) {
-  return model.image[0] > 64 ? Shape{32, 32, model.image[2]} : model.image;
-}
-
-/// A model with its loss, its optimizer and one batch of noise.
-class Training {
- public:
-  Training(const models::Model& model, const Variant& variant, std::int64_t batch) {
-    const Shape picture = picture_of(model);
-    const Output images = layers::placeholder(graph_, "images", {batch, picture[0], picture[1], picture[2]});
-    const Output labels = layers::placeholder(graph_, "labels", {batch}, DType::kInt32);
-    loss_ = layers::softmax_cross_entropy(graph_, model.build(graph_, images, {}), labels);
-    if (variant.rewrite) quantize::create_training_graph(graph_, *variant.rewrite);
-    session_.emplace(graph_);
-
-    Random random(1);
-    const Tensor pixels(images.shape());
-    for (float& value : pixels.values<float>()) value = random.uniform(0, 1);
-    const Tensor classes(labels.shape(), DType::kInt32);
-    for (std::int64_t i = 0; i < batch; ++i) classes.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 10);
-    feeds_ = {{images, pixels}, {labels, classes}};
-  }
-  Training(const Training&) = delete;
-
-  /// Returns the loss; throws NonFiniteLoss.
-  float step() { return session_->train_step(loss_, optimizer_, feeds_); }
-  /// A step, every part of it compared with the reference loops.
-  void judged_step(quantize::StepJudge& judge) {
-    session_->set_observer(judge.observer());
-    step();
-    session_->set_observer(nullptr);
-  }
-  std::size_t arena() const { return session_->plan_memory().arena; }
-
- private:
-  Graph graph_;
-  Output loss_;
-  optim::Sgd optimizer_{{.learning_rate = 0.005, .momentum = 0.9, .weight_decay = 5e-4}};
-  std::optional<Session> session_;
-  Feeds feeds_;
 };
 
 bool has_batch_norm(const models::Model& model) {
@@ -104,7 +57,7 @@ void require_right_steps(const models::Model& model, const Variant& variant) {
   constexpr std::int64_t kSmallBatch = 4;
   quantize::StepJudge judge;
   // The findings name its nodes.
-  Training training(model, variant, kSmallBatch);
+  NoiseTraining training(model, variant.rewrite, kSmallBatch);
   training.judged_step(judge);
   if (!judge.findings().empty())
     fail(std::string(model.name), ", ", variant.what, ": ", judge.findings().front().text());
@@ -117,7 +70,7 @@ std::int64_t affordable_batch(const models::Model& model, const std::vector<Vari
   // Two steps beforehand and three that count, QAT's maybe twice as long as float's.
   const double float_steps = 10 * static_cast<double>(variants.size());
   if (batch <= kProbe) return batch;
-  Training probe(model, variants.front(), kProbe);
+  NoiseTraining probe(model, variants.front().rewrite, kProbe);
   probe.step();
   const double a_picture = seconds_of([&] { probe.step(); }) / kProbe;
   const double most = seconds / (a_picture * float_steps);
@@ -135,10 +88,10 @@ std::vector<StepTime> bench_steps(const std::string& name, std::int64_t batch, d
   else
     batch = affordable_batch(model, variants, batch, budget_seconds);
 
-  std::vector<std::unique_ptr<Training>> trainings;
+  std::vector<std::unique_ptr<NoiseTraining>> trainings;
   for (const Variant& variant : variants) {
     require_right_steps(model, variant);
-    trainings.push_back(std::make_unique<Training>(model, variant, batch));
+    trainings.push_back(std::make_unique<NoiseTraining>(model, variant.rewrite, batch));
     // The first step compiles plan and kernels, the second finds all memory in place.
     for (int i = 0; i < 2; ++i) trainings.back()->step();
   }
