@@ -23,15 +23,15 @@ std::string format(const char* pattern, Arguments... arguments) {
 }
 
 /// Percent with enough digits to tell all from nearly all: 100% means every one.
-std::string percent(double share, int digits) {
+std::string percentage(double share, int digits) {
   const double scale = std::pow(10.0, digits + 2);
   const double shown = share < 1 ? std::min(share, 1 - 1 / scale) : share;
   return format("%.*f%%", digits, 100 * shown);
 }
 
 std::string score_row(const Score& score) {
-  return format("%-24s %9s %12s %14s %9d\n", score.name.c_str(), percent(score.accuracy(), 2).c_str(),
-                percent(score.agreement(), 2).c_str(), percent(score.outputs.share(), 3).c_str(),
+  return format("%-24s %9s %12s %14s %9d\n", score.name.c_str(), percentage(score.accuracy(), 2).c_str(),
+                percentage(score.agreement(), 2).c_str(), percentage(score.outputs.share(), 3).c_str(),
                 score.outputs.largest);
 }
 
@@ -96,8 +96,8 @@ std::string VerifyReport::table() const {
   text += format("%-*s %-15s %11s %7s %11s %7s\n", w, "operation", "type", "equal", "largest", "equal", "largest");
   for (const LayerComparison& layer : v.layers)
     text += format("%-*s %-15s %11s %7d %11s %7d\n", w, layer.operation.c_str(), layer.type.c_str(),
-                   percent(layer.alone.share(), 4).c_str(), layer.alone.largest,
-                   percent(layer.end_to_end.share(), 4).c_str(), layer.end_to_end.largest);
+                   percentage(layer.alone.share(), 4).c_str(), layer.alone.largest,
+                   percentage(layer.end_to_end.share(), 4).c_str(), layer.end_to_end.largest);
   text +=
       format("integers of the simulated graph beside the integer engine's; fast engine and reference loops: %s on %s\n",
              v.reference_equal ? "equal" : "NOT EQUAL", counted(v.reference_examples, "example").c_str());

@@ -14,20 +14,20 @@
 namespace miniqat::quantize {
 namespace {
 
-bool is_one_of(std::string_view type, std::initializer_list<std::string_view> types) {
+bool is_among(std::string_view type, std::initializer_list<std::string_view> types) {
   return std::ranges::find(types, type) != types.end();
 }
 
 bool only_moves(const Op& op) {
-  return is_one_of(op.type(), {"Reshape", "Concat", "Pad", "SpaceToBatchND", "BatchToSpaceND", "Identity"});
+  return is_among(op.type(), {"Reshape", "Concat", "Pad", "SpaceToBatchND", "BatchToSpaceND", "Identity"});
 }
 
 bool is_sum_of_products(const Op& op) {
-  return only_moves(op) || is_one_of(op.type(), {"Conv2D", "DepthwiseConv2d", "MatMul", "AvgPool", "Mean", "BiasAdd",
-                                                 "Add", "Sub", "Mul", "Dropout"});
+  return only_moves(op) || is_among(op.type(), {"Conv2D", "DepthwiseConv2d", "MatMul", "AvgPool", "Mean", "BiasAdd",
+                                                "Add", "Sub", "Mul", "Dropout"});
 }
 
-bool is_choice(const Op& op) { return is_one_of(op.type(), {"Relu", "Relu6", "MaxPool"}); }
+bool is_choice(const Op& op) { return is_among(op.type(), {"Relu", "Relu6", "MaxPool"}); }
 
 bool is_float(const Tensor& tensor) { return tensor.defined() && tensor.dtype() == DType::kFloat64; }
 
@@ -38,7 +38,7 @@ std::vector<Tensor> values_of(const std::vector<Bounded>& tensors) {
   return values;
 }
 
-double elements(const Tensor& tensor) { return static_cast<double>(std::max<std::int64_t>(tensor.elements(), 1)); }
+double count_in(const Tensor& tensor) { return static_cast<double>(std::max<std::int64_t>(tensor.elements(), 1)); }
 
 /// Moves every element by as much as a rounding and its own error, up or down at random.
 std::vector<Tensor> jolted(const std::vector<Bounded>& tensors, Random& random) {
@@ -188,38 +188,38 @@ std::vector<Tensor> ExactOp::magnitudes(bool with_errors) const {
 /// How many numbers are added up for an output.
 double ExactOp::terms_forward() const {
   const std::string_view type = op_.type();
-  if (is_one_of(type, {"Conv2D", "DepthwiseConv2d"})) {
+  if (is_among(type, {"Conv2D", "DepthwiseConv2d"})) {
     const Shape& filter = inputs_[1].value.shape();
     return static_cast<double>(filter[0] * filter[1] * (type == "Conv2D" ? filter[2] : 1));
   }
   if (type == "MatMul") {
     std::vector<TensorSpec> specs;
     for (const Bounded& input : inputs_) specs.push_back({input.value.shape()});
-    return static_cast<double>(multiply_adds_of(op_, specs)) / elements(exact_.outputs[0]);
+    return static_cast<double>(multiply_adds_of(op_, specs)) / count_in(exact_.outputs[0]);
   }
   if (const auto* pool = op_.as<layers::AvgPool>()) return static_cast<double>(pool->window[0] * pool->window[1]);
-  if (type == "Mean") return elements(inputs_[0].value) / elements(exact_.outputs[0]);
+  if (type == "Mean") return count_in(inputs_[0].value) / count_in(exact_.outputs[0]);
   return 1;
 }
 
 /// How many for an element of an input's gradient.
 double ExactOp::terms_backward(std::size_t input) const {
   const std::string_view type = op_.type();
-  if (is_one_of(type, {"Conv2D", "DepthwiseConv2d"})) {
+  if (is_among(type, {"Conv2D", "DepthwiseConv2d"})) {
     const Shape& filter = inputs_[1].value.shape();
     const Shape& y = exact_.outputs[0].shape();
     return static_cast<double>(input == 0 ? filter[0] * filter[1] * filter[3] : y[0] * y[1] * y[2]);
   }
-  if (type == "MatMul") return terms_forward() * elements(exact_.outputs[0]) / elements(inputs_[input].value);
+  if (type == "MatMul") return terms_forward() * count_in(exact_.outputs[0]) / count_in(inputs_[input].value);
   if (type == "AvgPool") return terms_forward();
-  return std::max(1.0, elements(exact_.outputs[0]) / elements(inputs_[input].value));
+  return std::max(1.0, count_in(exact_.outputs[0]) / count_in(inputs_[input].value));
 }
 
 /// How many numbers an op adds up on its way: a channel's for statistics, a row's for Softmax.
 double ExactOp::terms_inside() const {
   const Tensor& x = inputs_[0].value.elements() > exact_.outputs[0].elements() ? inputs_[0].value : exact_.outputs[0];
   const auto channels = static_cast<double>(std::max<std::int64_t>(x.shape().channels(), 1));
-  return is_one_of(op_.type(), {"Softmax", "SoftmaxCrossEntropy"}) ? elements(x) : elements(x) / channels;
+  return is_among(op_.type(), {"Softmax", "SoftmaxCrossEntropy"}) ? count_in(x) : count_in(x) / channels;
 }
 
 /// Of few rows, d_x = gamma / sigma * (d_y - mean(d_y) - x^ * mean(d_y * x^)) cancels nearly to nothing, whatever the
@@ -306,7 +306,7 @@ std::vector<Bounded> ExactOp::trial_backward(const std::vector<Bounded>& d_outpu
   std::vector<Bounded> result(exact.size());
   for (std::size_t k = 0; k < exact.size(); ++k)
     if (exact[k].defined()) result[k] = trials.bounded(k, terms_inside(), arriving);
-  const bool gives_probabilities = is_one_of(op_.type(), {"Softmax", "SoftmaxCrossEntropy"});
+  const bool gives_probabilities = is_among(op_.type(), {"Softmax", "SoftmaxCrossEntropy"});
   if (gives_probabilities || output_range(op_.type())) add_probability_rounding(result[0], arriving);
   if (op_.type() == "BatchNorm") add_statistics_rounding(result[0], d_outputs[0]);
   return result;

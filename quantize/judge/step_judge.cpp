@@ -49,7 +49,7 @@ class StepJudge::Observer final : public StepObserver {
 
 namespace {
 
-double value_at(const Tensor& tensor, std::int64_t i) {
+double number_at(const Tensor& tensor, std::int64_t i) {
   switch (tensor.dtype()) {
     case DType::kFloat32:
       return tensor.data<float>()[i];
@@ -134,7 +134,7 @@ void StepJudge::Observer::expect_untouched(const Plan::ForwardStep* step, const 
   }
   if (std::memcmp(found->second.raw(), tensor->raw(), tensor->bytes()) == 0 || step == nullptr) return;
   for (std::int64_t i = 0; i < tensor->elements(); ++i) {
-    const double before = value_at(found->second, i), now = value_at(*tensor, i);
+    const double before = number_at(found->second, i), now = number_at(*tensor, i);
     if (before == now || (std::isnan(before) && std::isnan(now))) continue;
     note(*step, what,
          concat("was overwritten before it was read: ", place_in(tensor->shape(), i), " is ", now, ", was ", before));
@@ -148,8 +148,8 @@ void StepJudge::Observer::compare(const Plan::ForwardStep& step, const std::stri
   double worst = 0, largest = 0;
   std::int64_t at = 0;
   for (std::int64_t i = 0; i < got.elements(); ++i) {
-    const double ratio = excess(value_at(got, i), value_at(wanted.value, i), allowed_at(wanted, i));
-    largest = std::max(largest, std::abs(value_at(wanted.value, i)));
+    const double ratio = excess(number_at(got, i), number_at(wanted.value, i), allowed_at(wanted, i));
+    largest = std::max(largest, std::abs(number_at(wanted.value, i)));
     if (ratio <= worst) continue;
     worst = ratio;
     at = i;
@@ -159,8 +159,8 @@ void StepJudge::Observer::compare(const Plan::ForwardStep& step, const std::stri
   compared += got.elements();
   if (worst <= 1) return;
   note(step, what,
-       concat(got.shape(), " is ", value_at(got, at), " at ", place_in(got.shape(), at), ", should be ",
-              value_at(wanted.value, at), "; ", allowed_at(wanted, at), " would be rounding"));
+       concat(got.shape(), " is ", number_at(got, at), " at ", place_in(got.shape(), at), ", should be ",
+              number_at(wanted.value, at), "; ", allowed_at(wanted, at), " would be rounding"));
 }
 
 void StepJudge::Observer::before(const Plan::ForwardStep& step) {
