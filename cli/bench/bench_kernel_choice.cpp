@@ -19,12 +19,9 @@ using benchmarks::OperationTraits;
 
 [[noreturn]] void refuse_name(const std::string& name, const std::vector<NamedKernel>& known) {
   std::vector<std::string> words;
-  std::string list;
   for (const OperationTraits& one : benchmarks::operations()) words.emplace_back(one.name);
   for (const NamedKernel& kernel : known) words.push_back(kernel.name);
-  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
-  throw UsageError(
-      concat("--kernel: there is no ", quote(name), did_you_mean(name, words), "; operations and kernels: ", list));
+  throw UsageError(concat("--kernel: ", unknown_name("operation or kernel", name, words)));
 }
 
 bool is_in(const std::vector<std::string>& names, const NamedKernel& kernel) {
@@ -78,8 +75,7 @@ std::string kernel_help() {
   for (const OperationTraits& one : benchmarks::operations())
     text += concat(one.name, " (", one.help, one.operation == Operation::kBackwardLearned ? "); " : "), ");
   text += "and kernels beside ours: ";
-  std::string list;
-  for (const std::string& name : benchmarks::registered_names()) list += (list.empty() ? "" : ", ") + name;
+  const std::string list = joined(benchmarks::registered_names());
   return text + (list.empty() ? "none" : list) + "; default: all operations by ours";
 }
 

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
+#include "core/suggest.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
@@ -79,8 +80,7 @@ struct Columns {
 };
 
 void say_what_disturbed(const Disturbance& disturbance, std::int64_t elements) {
-  std::string reasons;
-  for (const std::string& reason : disturbance.reasons()) reasons += (reasons.empty() ? "" : ", ") + reason;
+  const std::string reasons = joined(disturbance.reasons());
   if (!reasons.empty())
     std::fprintf(stderr, "miniqat bench: not quiet while measuring %ld elements on %d thread(s): %s\n",
                  static_cast<long>(elements), thread_count(), reasons.c_str());

@@ -10,6 +10,7 @@
 #include "cli/bench/bench_modes.h"
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/suggest.h"
 #include "models/models.h"
 #include "training/settings/usage_error.h"
 
@@ -30,12 +31,9 @@ std::vector<std::string> models_of(const BenchArguments& arguments) {
 }
 
 void require_model(const std::string& name) {
-  std::string known;
-  for (const models::Model& model : models::model_table()) {
-    if (model.name == name) return;
-    known += (known.empty() ? "" : ", ") + std::string(model.name);
-  }
-  throw UsageError(concat("--models: there is no model \"", name, "\"; there are ", known));
+  const std::vector<std::string> known = models::model_names();
+  if (std::ranges::find(known, name) == known.end())
+    throw UsageError(concat("--models: ", unknown_name("model", name, known)));
 }
 
 void prepare_steps(const BenchRun& run) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/display/text_table.h"
 #include "core/error.h"
+#include "core/suggest.h"
 #include "quantize/inspect/quantizer_text.h"
 
 namespace miniqat::cli {
@@ -20,23 +22,14 @@ std::string interval(const std::vector<quantize::Range<float>>& ranges) {
 }  // namespace
 
 std::string range_table(std::span<const quantize::CalibratedRange> ranges) {
-  std::vector<std::vector<std::string>> lines = {{"quantizer", "grid", "values", "range"}};
+  std::vector<TableLine> lines = {{"quantizer", "grid", "values", "range"}};
   for (const quantize::CalibratedRange& one : ranges) {
     std::vector<std::string> words = {concat(one.attributes.bits, " bits"), one.is_weights ? "weights" : "activation"};
     std::ranges::copy(quantize::grid_words(one.attributes), std::back_inserter(words));
     if (one.set.size() > 1) words.push_back(concat(one.set.size(), " channels"));
-    lines.push_back({one.quantizer, quantize::joined(words, ", "), interval(one.seen), interval(one.set)});
+    lines.push_back({one.quantizer, joined(words), interval(one.seen), interval(one.set)});
   }
-  std::vector<std::size_t> widths(lines.front().size());
-  for (const std::vector<std::string>& line : lines)
-    for (std::size_t i = 0; i + 1 < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size() + 2);
-  std::string text;
-  for (const std::vector<std::string>& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i)
-      text += line[i] + std::string(std::max(widths[i], line[i].size()) - line[i].size(), ' ');
-    text += '\n';
-  }
-  return text;
+  return aligned(lines, lines.front().size());
 }
 
 }  // namespace miniqat::cli

@@ -13,7 +13,9 @@ std::string aligned(const std::vector<TableLine>& lines, std::size_t left) {
   std::string text;
   for (const TableLine& line : lines) {
     for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string room(widths[i] - line[i].size(), ' ');
+      // Nothing comes after the last.
+      const bool is_last = i < left && i + 1 == line.size();
+      const std::string room(is_last ? 0 : widths[i] - line[i].size(), ' ');
       text += concat(i == 0 ? "" : "  ", i < left ? line[i] + room : room + line[i]);
     }
     text += '\n';

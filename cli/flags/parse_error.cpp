@@ -40,11 +40,7 @@ std::string in_plain_words(const std::string& text) {
   if (std::regex_match(text, match, kConversion))
     return concat(match[1].str(), " must be a ", is_number(match[2]) ? "whole number" : "number", ", got ",
                   quote(match[2].str()));
-  if (std::regex_match(text, match, kNotAmong)) {
-    const std::vector<std::string> names = parts_of(match[3]);
-    return concat(match[1].str(), " must be ", alternatives(names), ", got ", quote(match[2].str()),
-                  did_you_mean(match[2].str(), names));
-  }
+  if (std::regex_match(text, match, kNotAmong)) return wrong_choice(match[1].str(), match[2].str(), parts_of(match[3]));
   if (std::regex_match(text, match, kNotInRange))
     return concat(match[1].str(), " must be in ", match[3].str(), "..", match[4].str(), ", got ",
                   quote(match[2].str()));

@@ -10,6 +10,7 @@
 #include "core/graph/attribute_json.h"
 #include "core/graph/graph_json.h"
 #include "core/quote.h"
+#include "core/suggest.h"
 #include "quantize/inspect/quantizer_text.h"
 
 namespace miniqat::quantize {
@@ -46,7 +47,7 @@ std::string details_of(const Node& node) {
     return concat(quantizer_text(*quantizer), ", of ", node.input(0).name());
   std::vector<std::string> inputs;
   for (const Output& input : node.inputs()) inputs.push_back(input.name());
-  return concat(node.output_specs()[0].shape, inputs.empty() ? "" : " of ", joined(inputs, ", "));
+  return concat(node.output_specs()[0].shape, inputs.empty() ? "" : " of ", joined(inputs));
 }
 
 /// The nodes' lines in three columns.

@@ -12,11 +12,11 @@
 #include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
+#include "core/suggest.h"
 #include "quantize/inspect/quantizer_text.h"
 
 namespace miniqat::quantize {
 namespace {
-
 
 enum class Role { kInput, kLayer, kWeights, kActivations, kInputQuantizer, kFixedRange, kParameter, kOther };
 
@@ -59,13 +59,13 @@ std::string id_of(const Node& node) { return concat('"', escaped(node.name(), fa
 
 std::string last_part(std::string_view name) { return std::string(name.substr(name.rfind('/') + 1)); }
 
-bool is_layer(const Node& node) { return multiply_adds_of(node.op(), node.input_specs()) > 0; }
+bool multiplies(const Node& node) { return multiply_adds_of(node.op(), node.input_specs()) > 0; }
 
-bool is_parameter(const Node& node) { return node.as<Variable>() != nullptr || node.as<Constant>() != nullptr; }
+bool is_value(const Node& node) { return node.as<Variable>() != nullptr || node.as<Constant>() != nullptr; }
 
 /// Hands a tensor on: Identity, Reshape, Concat and the like, but no layer and no quantizer.
 bool passes_on(const Node& node) {
-  if (is_layer(node) || node.as<FakeQuant>() != nullptr) return false;
+  if (multiplies(node) || node.as<FakeQuant>() != nullptr) return false;
   return node.inputs().size() == 1 || node.type() == "Concat";
 }
 
@@ -74,7 +74,7 @@ bool feeds_layer_weights(const Node& quantizer) {
   std::set<const Node*> seen = {&quantizer};
   for (std::size_t next = 0; next < reached.size(); ++next) {
     for (const Use& use : reached[next]->uses()) {
-      if (is_layer(*use.node) && use.input == 1) return true;
+      if (multiplies(*use.node) && use.input == 1) return true;
       if (passes_on(*use.node) && seen.insert(use.node).second) reached.push_back(use.node);
     }
   }
@@ -95,8 +95,8 @@ Role role_of(const Node& node) {
     return comes_from_placeholder(node) ? Role::kInputQuantizer : Role::kActivations;
   }
   if (node.as<Placeholder>() != nullptr) return Role::kInput;
-  if (is_parameter(node)) return Role::kParameter;
-  return is_layer(node) ? Role::kLayer : Role::kOther;
+  if (is_value(node)) return Role::kParameter;
+  return multiplies(node) ? Role::kLayer : Role::kOther;
 }
 
 /// A batch norm's moving mean or variance: a vector that is not trained, beside other operands or without a gradient.
@@ -118,7 +118,7 @@ bool is_hidden(const Graph& graph, const Node& node) { return is_range_only(grap
 int rows_to_clear(const Node& from, const Node& to) {
   constexpr int kMost = 6;
   const std::string scope = scope_of(to.name());
-  if (!is_layer(to) || to.inputs().size() < 2 || scope_of(from.name()) == scope) return 1;
+  if (!multiplies(to) || to.inputs().size() < 2 || scope_of(from.name()) == scope) return 1;
   int rows = 1;
   const Node* node = to.input(1).node;
   for (; rows < kMost && scope_of(node->name()) == scope; ++rows) {
@@ -136,7 +136,7 @@ bool says_type(const std::string& name, std::string_view type) {
 std::string quantizer_label(const FakeQuantAttributes& attributes) {
   std::string label = concat("\\n", attributes.bits, " bits, ", traits_of(attributes.range).text);
   const std::vector<std::string> words = grid_words(attributes);
-  if (!words.empty()) label += "\\n" + joined(words, ", ");
+  if (!words.empty()) label += "\\n" + joined(words);
   return label;
 }
 
@@ -144,7 +144,7 @@ std::string label_of(const Node& node) {
   const std::string name = last_part(node.name());
   std::string label = escaped(name, true);
   if (const auto* quantizer = node.as<FakeQuant>()) return label + quantizer_label(*quantizer);
-  const bool plain = is_parameter(node) || node.as<Placeholder>() != nullptr;
+  const bool plain = is_value(node) || node.as<Placeholder>() != nullptr;
   if (!plain && !says_type(name, node.type())) label += concat("\\n", node.type());
   if (node.output_specs().empty()) return label;
   const Shape& shape = node.output_specs()[0].shape;
@@ -229,7 +229,7 @@ class Writer {
       attributes += (attributes.empty() ? " [" : ", ") + attribute;
     };
     if (from.index > 0) add(concat("label=\" :", from.index, "\""));
-    if (main_input && !is_parameter(*from.node)) {
+    if (main_input && !is_value(*from.node)) {
       add("weight=8");
       const int rows = rows_to_clear(*from.node, to);
       if (rows > 1) add(concat("minlen=", rows));

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/error.h"
 #include "core/graph/source_ops.h"
+#include "core/suggest.h"
 
 namespace miniqat::quantize {
 
@@ -20,13 +20,7 @@ std::string quantizer_text(const FakeQuantAttributes& attributes) {
   for (const std::string& word : grid_words(attributes)) words.push_back(word);
   if (attributes.delay > 0) words.push_back(concat("delay ", attributes.delay));
   if (!attributes.is_training) words.emplace_back("evaluation");
-  return joined(words, ", ");
-}
-
-std::string joined(const std::vector<std::string>& words, const std::string& separator) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
-  return text;
+  return joined(words);
 }
 
 bool is_graph_output(const Graph& graph, const Node& node) {

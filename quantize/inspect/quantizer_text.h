@@ -14,9 +14,6 @@ std::vector<std::string> grid_words(const FakeQuantAttributes& attributes);
 /// The bits and all of these in one line: "8 bits, last value, per channel, narrow, delay 100".
 std::string quantizer_text(const FakeQuantAttributes& attributes);
 
-/// `separator` between the words.
-std::string joined(const std::vector<std::string>& words, const std::string& separator);
-
 /// Whether the node is a FakeQuant's min or max and nothing else: a Variable that is not trained or a Constant, which
 /// says nothing that the quantizer does not say. False for a graph output.
 bool is_range_only(const Graph& graph, const Node& node);

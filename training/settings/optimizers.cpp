@@ -45,7 +45,7 @@ std::span<const KnownOptimizer> known_optimizers() {
 const KnownOptimizer& find_optimizer(const std::string& name) {
   for (const KnownOptimizer& optimizer : known_optimizers())
     if (optimizer.name == name) return optimizer;
-  fail(unknown_name("optimizer", name, optimizer_names()));
+  fail_unknown("optimizer", name, optimizer_names());
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps) {
@@ -67,10 +67,10 @@ const char* help_of_optimizer() {
 
 const char* help_of_learning_rate() {
   static const std::string kHelp = [] {
-    std::string rates;
+    std::vector<std::string> rates;
     for (const KnownOptimizer& optimizer : known_optimizers())
-      rates += concat(rates.empty() ? "" : ", ", optimizer.default_learning_rate, " for ", optimizer.name);
-    return "the schedule's base rate; default: " + rates;
+      rates.push_back(concat(optimizer.default_learning_rate, " for ", optimizer.name));
+    return "the schedule's base rate; default: " + joined(rates);
   }();
   return kHelp.c_str();
 }

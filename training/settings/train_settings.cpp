@@ -60,7 +60,7 @@ datasets::AugmentOptions augmentation(const TrainSettings& settings) {
   if (name == "none") return {};
   if (name == "crop-flip") return datasets::crop_and_flip();
   if (name == "shift") return datasets::shift();
-  throw UsageError(concat("--augment must be auto, none, shift or crop-flip, got ", quote(name)));
+  throw UsageError(wrong_choice("--augment", name, {"auto", "none", "shift", "crop-flip"}));
 }
 
 namespace {
