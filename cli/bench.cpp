@@ -9,16 +9,15 @@
 #include <vector>
 
 #include "benchmarks/suite/bench_machine.h"
-#include "cli/bench_loaded.h"
-#include "cli/bench_modes.h"
-#include "cli/command_line.h"
+#include "cli/bench/bench_modes.h"
 #include "cli/commands.h"
+#include "cli/flags/command_line.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
 #include "core/quote.h"
-#include "training/run_directory.h"
-#include "training/usage_error.h"
+#include "training/run/run_directory.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

@@ -1,18 +1,18 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/batch_display.h"
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
+#include "cli/display/batch_display.h"
+#include "cli/display/range_table.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
+#include "cli/flags/setting_flags.h"
 #include "cli/interrupt.h"
-#include "cli/range_table.h"
-#include "cli/setting_flags.h"
 #include "core/quote.h"
-#include "training/calibration.h"
+#include "training/calibrate/calibration.h"
 #include "training/percent.h"
-#include "training/run_directory.h"
-#include "training/threads_help.h"
+#include "training/run/run_directory.h"
+#include "training/settings/threads_help.h"
 
 namespace miniqat::cli {
 

@@ -1,22 +1,22 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
-#include "cli/print_note.h"
-#include "cli/rewritten_graph.h"
+#include "cli/display/print_note.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
+#include "cli/flags/rewritten_graph.h"
 #include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "integer/format/model_file.h"
-#include "training/evaluator.h"
-#include "training/integer_bits.h"
-#include "training/integer_evaluator.h"
-#include "training/integer_source.h"
-#include "training/run_source.h"
-#include "training/settings.h"
-#include "training/threads_help.h"
+#include "training/evaluate/evaluator.h"
+#include "training/evaluate/integer_evaluator.h"
+#include "training/run/integer_source.h"
+#include "training/run/run_source.h"
+#include "training/settings/settings.h"
+#include "training/settings/threads_help.h"
+#include "training/verify/integer_bits.h"
 
 namespace miniqat::cli {
 

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/print_note.h"
-#include "cli/rewritten_graph.h"
+#include "cli/display/print_note.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/rewritten_graph.h"
 #include "core/counted.h"
 #include "core/files.h"
 #include "core/quote.h"
@@ -23,9 +23,9 @@
 #include "exporters/tflite/tflite.h"
 #include "integer/batch_shape.h"
 #include "integer/format/model_file.h"
-#include "training/integer_source.h"
-#include "training/run_source.h"
-#include "training/usage_error.h"
+#include "training/run/integer_source.h"
+#include "training/run/run_source.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

@@ -5,21 +5,21 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/graph_diff.h"
-#include "cli/graph_dot.h"
-#include "cli/print_note.h"
-#include "cli/quantizer_text.h"
+#include "cli/display/print_note.h"
+#include "cli/flags/command_line.h"
 #include "core/counted.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
+#include "quantize/inspect/graph_diff.h"
+#include "quantize/inspect/graph_dot.h"
+#include "quantize/inspect/quantizer_text.h"
 #include "quantize/quantization.h"
-#include "training/run_source.h"
-#include "training/usage_error.h"
+#include "training/run/run_source.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 
@@ -35,7 +35,7 @@ struct InspectArguments {
 
 std::string note_of(const Node& node) {
   const auto* quantizer = node.as<quantize::FakeQuant>();
-  return quantizer == nullptr ? "" : quantizer_text(*quantizer);
+  return quantizer == nullptr ? "" : quantize::quantizer_text(*quantizer);
 }
 
 std::string count_text(std::int64_t count) { return count == 0 ? "" : std::to_string(count); }
@@ -91,13 +91,13 @@ void inspect(const InspectArguments& arguments) {
                      "\" is one too many; --diff compares two");
   const Graph graph = read_graph_or_run(arguments.graphs[0]);
   if (arguments.diff)
-    std::printf("%s", graph_diff(graph, read_graph_or_run(arguments.graphs[1])).c_str());
+    std::printf("%s", quantize::graph_diff(graph, read_graph_or_run(arguments.graphs[1])).c_str());
   else if (arguments.dot.empty())
     print_table(graph);
   else if (arguments.dot == "-")
-    std::printf("%s", graph_to_dot(graph).c_str());
+    std::printf("%s", quantize::graph_to_dot(graph).c_str());
   else
-    write_file_atomically(arguments.dot, graph_to_dot(graph));
+    write_file_atomically(arguments.dot, quantize::graph_to_dot(graph));
 }
 
 }  // namespace

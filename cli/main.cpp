@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/parse_error.h"
 #include "cli/interrupt.h"
-#include "cli/parse_error.h"
 #include "cli/standard_streams.h"
 #include "core/guarded_memory.h"
 #include "core/kernels/instruction_set.h"
@@ -19,7 +19,7 @@
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"
-#include "training/usage_error.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

@@ -5,11 +5,11 @@
 #include <memory>
 #include <optional>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/flags/command_line.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
-#include "training/usage_error.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

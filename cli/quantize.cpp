@@ -2,17 +2,17 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/batch_display.h"
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
+#include "cli/display/batch_display.h"
+#include "cli/display/quantize_table.h"
+#include "cli/display/train_display.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
+#include "cli/flags/setting_flags.h"
+#include "cli/flags/train_flags.h"
 #include "cli/interrupt.h"
-#include "cli/quantize_table.h"
-#include "cli/setting_flags.h"
-#include "cli/train_display.h"
-#include "cli/train_flags.h"
 #include "core/quote.h"
-#include "training/quantization_run.h"
+#include "training/quantize/quantization_run.h"
 
 namespace miniqat::cli {
 

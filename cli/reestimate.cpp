@@ -1,15 +1,15 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/batch_display.h"
-#include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/display/batch_display.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/setting_flags.h"
 #include "cli/interrupt.h"
-#include "cli/setting_flags.h"
 #include "core/quote.h"
+#include "training/calibrate/reestimation.h"
 #include "training/percent.h"
-#include "training/reestimation.h"
-#include "training/threads_help.h"
+#include "training/settings/threads_help.h"
 
 namespace miniqat::cli {
 

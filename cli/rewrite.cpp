@@ -3,17 +3,17 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
-#include "cli/print_note.h"
-#include "cli/rewritten_graph.h"
-#include "cli/setting_flags.h"
+#include "cli/display/print_note.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
+#include "cli/flags/rewritten_graph.h"
+#include "cli/flags/setting_flags.h"
 #include "core/counted.h"
 #include "core/graph/graph_json.h"
-#include "training/rewrite_check.h"
-#include "training/rewrite_settings.h"
-#include "training/run_source.h"
+#include "training/run/run_source.h"
+#include "training/settings/rewrite_check.h"
+#include "training/settings/rewrite_settings.h"
 
 namespace miniqat::cli {
 

@@ -10,11 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
-#include "cli/print_note.h"
-#include "cli/random_feeds.h"
+#include "cli/display/print_note.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
 #include "core/counted.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
@@ -23,9 +22,10 @@
 #include "core/quote.h"
 #include "quantize/delays.h"
 #include "training/memory.h"
-#include "training/run_source.h"
-#include "training/threads_help.h"
-#include "training/usage_error.h"
+#include "training/random_feeds.h"
+#include "training/run/run_source.h"
+#include "training/settings/threads_help.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 

@@ -1,4 +1,4 @@
-#include "training/sensitivity.h"
+#include "training/quantize/sensitivity.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -6,19 +6,19 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/flag_checks.h"
+#include "cli/display/print_note.h"
+#include "cli/display/progress_line.h"
+#include "cli/display/sensitivity_table.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
+#include "cli/flags/setting_flags.h"
 #include "cli/interrupt.h"
-#include "cli/print_note.h"
-#include "cli/progress_line.h"
-#include "cli/sensitivity_table.h"
-#include "cli/setting_flags.h"
 #include "core/quote.h"
-#include "training/run_directory.h"
-#include "training/run_lock.h"
-#include "training/sensitivity_json.h"
-#include "training/threads_help.h"
+#include "training/quantize/sensitivity_json.h"
+#include "training/run/run_directory.h"
+#include "training/run/run_lock.h"
+#include "training/settings/threads_help.h"
 
 namespace miniqat::cli {
 

@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <memory>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/display/train_display.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/rewritten_graph.h"
+#include "cli/flags/setting_flags.h"
+#include "cli/flags/train_flags.h"
 #include "cli/interrupt.h"
-#include "cli/rewritten_graph.h"
-#include "cli/setting_flags.h"
-#include "cli/train_display.h"
-#include "cli/train_flags.h"
 #include "core/counted.h"
 #include "core/engine/profile_report.h"
 #include "core/files.h"
@@ -17,8 +17,8 @@
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "training/model_source.h"
-#include "training/optimizers.h"
-#include "training/trainer.h"
+#include "training/settings/optimizers.h"
+#include "training/train/trainer.h"
 
 namespace miniqat::cli {
 

@@ -2,24 +2,24 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/display/print_note.h"
+#include "cli/display/progress_line.h"
+#include "cli/display/verify_report.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/rewritten_graph.h"
 #include "cli/interrupt.h"
-#include "cli/print_note.h"
-#include "cli/progress_line.h"
-#include "cli/rewritten_graph.h"
-#include "cli/runtimes.h"
-#include "cli/verify_report.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
-#include "training/integer_source.h"
-#include "training/run_source.h"
-#include "training/settings.h"
-#include "training/threads_help.h"
+#include "training/run/integer_source.h"
+#include "training/run/run_source.h"
+#include "training/settings/settings.h"
+#include "training/settings/threads_help.h"
+#include "training/verify/runtimes.h"
 
 namespace miniqat::cli {
 
@@ -57,7 +57,7 @@ void ask_runtimes(const VerifyArguments& arguments, const integer::Model& model,
   const InterruptGuard interrupts;
   const Runtimes runtimes(
       arguments.runtimes.empty() ? Runtimes::default_folder() : std::filesystem::path(arguments.runtimes),
-      std::chrono::seconds(arguments.runtime_timeout));
+      std::chrono::seconds(arguments.runtime_timeout), InterruptGuard::check);
   if (const std::string reason = runtimes.missing(); !reason.empty()) {
     if (!arguments.runtimes.empty()) fail(reason);
     report.left_out.push_back("other runtimes left out: " + reason);

@@ -1,9 +1,9 @@
 #include "core/dtype.h"
 
 #include <array>
+#include <vector>
 
-#include "core/error.h"
-#include "core/quote.h"
+#include "core/suggest.h"
 
 namespace miniqat {
 namespace {
@@ -29,7 +29,9 @@ std::string_view name_of(DType dtype) { return kRows[static_cast<std::size_t>(dt
 DType dtype_from_name(std::string_view name) {
   for (const Row& row : kRows)
     if (row.name == name) return row.dtype;
-  fail("unknown dtype ", quote(name), "; known are float32, float64, int64, int32, int8, uint8");
+  std::vector<std::string_view> names;
+  for (const Row& row : kRows) names.push_back(row.name);
+  fail_unknown("dtype", name, names);
 }
 
 }  // namespace miniqat

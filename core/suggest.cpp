@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <vector>
 
-#include "core/error.h"
 #include "core/quote.h"
 
 namespace miniqat {
@@ -40,14 +38,8 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
   return best == nullptr ? "" : concat("; did you mean ", quote(*best), "?");
 }
 
-std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string> known) {
-  std::string list;
-  for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
-  return concat("unknown ", kind, " ", quote(name), "; known are ", list, did_you_mean(name, known));
-}
-
-std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string_view> known) {
-  return unknown_name(kind, name, std::vector<std::string>(known.begin(), known.end()));
+std::string unknown_name(std::string_view kind, std::string_view name, const std::vector<std::string>& known) {
+  return concat("unknown ", kind, " ", quote(name), "; known are ", joined(known), did_you_mean(name, known));
 }
 
 std::string alternatives(std::span<const std::string> names) {
@@ -55,6 +47,10 @@ std::string alternatives(std::span<const std::string> names) {
   for (std::size_t i = 0; i < names.size(); ++i)
     text += concat(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
   return text;
+}
+
+std::string wrong_choice(std::string_view what, std::string_view value, const std::vector<std::string>& names) {
+  return concat(what, " must be ", alternatives(names), ", got ", quote(value), did_you_mean(value, names));
 }
 
 }  // namespace miniqat

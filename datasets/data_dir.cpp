@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "core/suggest.h"
 
 namespace miniqat::datasets {
 
@@ -35,14 +36,12 @@ std::filesystem::path resolve_data_dir(const std::string& name, const std::files
 
 std::filesystem::path find_data_file(const std::string& name, const std::filesystem::path& directory,
                                      const std::vector<std::string>& candidates) {
-  std::string tried;
   for (const std::string& candidate : candidates) {
     std::error_code ignored;
     std::filesystem::path path = directory / candidate;
     if (std::filesystem::exists(path, ignored)) return path;
-    tried += (tried.empty() ? "" : ", ") + candidate;
   }
-  fail("data set ", name, ": ", directory, " has none of ", tried, "; ", kHowToGive, kVariable);
+  fail("data set ", name, ": ", directory, " has none of ", joined(candidates), "; ", kHowToGive, kVariable);
 }
 
 }  // namespace miniqat::datasets

@@ -58,7 +58,7 @@ std::vector<std::string> dataset_names() {
 const KnownDataset& find_dataset(const std::string& name) {
   for (const KnownDataset& dataset : known_datasets())
     if (dataset.name == name) return dataset;
-  fail(unknown_name("data set", name, dataset_names()));
+  fail_unknown("data set", name, dataset_names());
 }
 
 Splits load(const std::string& name, const Path& data_dir, const LoadOptions& options) {

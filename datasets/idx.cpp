@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/suggest.h"
 #include "datasets/data_dir.h"
 #include "datasets/gzip.h"
 
@@ -24,12 +25,6 @@ std::uint32_t big_endian(std::string_view bytes, std::size_t offset) {
   std::uint32_t value = 0;
   for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<std::uint8_t>(bytes[offset + i]);
   return value;
-}
-
-std::string joined(const std::vector<std::int64_t>& extents) {
-  std::string text;
-  for (const std::int64_t extent : extents) text += concat(text.empty() ? "" : "x", extent);
-  return text;
 }
 
 std::string_view kind(std::uint32_t magic) { return magic == kImageMagic ? "image" : "label"; }
@@ -51,9 +46,9 @@ void check_magic(const std::filesystem::path& path, std::string_view head, std::
 std::size_t announced_elements(const std::filesystem::path& path, const std::vector<std::int64_t>& extents) {
   std::int64_t elements = 1;
   for (const std::int64_t extent : extents) {
-    if (extent == 0) fail(path, " holds nothing: its header announces ", joined(extents), " elements");
+    if (extent == 0) fail(path, " holds nothing: its header announces ", joined(extents, "x"), " elements");
     if (extent > Shape::kMaxElements / elements)
-      fail(path, " has an absurd header: ", joined(extents), " elements, at most ", Shape::kMaxElements,
+      fail(path, " has an absurd header: ", joined(extents, "x"), " elements, at most ", Shape::kMaxElements,
            " are possible");
     elements *= extent;
   }
@@ -82,10 +77,10 @@ class IdxFile {
     std::string bytes = compressed_ ? gunzip(stored_, size_ + 1, path_) : std::move(stored_);
     stored_ = {};
     if (bytes.size() < size_)
-      fail(path_, " is cut short: its header announces ", joined(extents_), " elements (", size_,
+      fail(path_, " is cut short: its header announces ", joined(extents_, "x"), " elements (", size_,
            " bytes with the header), it has ", bytes.size(), " bytes");
     if (bytes.size() > size_)
-      fail(path_, " has surplus bytes: its header announces ", joined(extents_), " elements (", size_,
+      fail(path_, " has surplus bytes: its header announces ", joined(extents_, "x"), " elements (", size_,
            " bytes with the header), it has ", compressed_ ? "more" : std::to_string(bytes.size()));
     return bytes.erase(0, header_bytes_);
   }

@@ -12,9 +12,9 @@
 #include "optim/sgd.h"
 #include "quantize/convert/convert.h"
 #include "quantize/rewrite/rewrite.h"
-#include "training/integer_source.h"
 #include "training/model_source.h"
-#include "training/verifier.h"
+#include "training/run/integer_source.h"
+#include "training/verify/verifier.h"
 
 using namespace miniqat;
 

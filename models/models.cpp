@@ -26,13 +26,16 @@ std::span<const Model> model_table() {
   return kModels;
 }
 
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const Model& model : model_table()) names.emplace_back(model.name);
+  return names;
+}
+
 const Model& find_model(std::string_view name) {
-  std::vector<std::string> known;
-  for (const Model& model : model_table()) {
+  for (const Model& model : model_table())
     if (model.name == name) return model;
-    known.emplace_back(model.name);
-  }
-  fail(unknown_name("model", name, known), " (a graph JSON file ends in .json)");
+  fail(unknown_name("model", name, model_names()), " (a graph JSON file ends in .json)");
 }
 
 ModelSize size_of(const Graph& graph, std::int64_t batch) {

@@ -34,6 +34,9 @@ struct Model {
 /// All models, in the order in which `miniqat models` lists them.
 std::span<const Model> model_table();
 
+/// Their names, in the same order.
+std::vector<std::string> model_names();
+
 /// Throws Error that lists the known names.
 const Model& find_model(std::string_view name);
 

@@ -58,7 +58,7 @@ std::span<const std::string_view> schedule_names() { return kNames; }
 
 Schedule make_schedule(std::string_view name, const ScheduleOptions& options) {
   const auto found = std::ranges::find(kNames, name);
-  if (found == kNames.end()) fail(unknown_name("schedule", name, kNames));
+  if (found == kNames.end()) fail_unknown("schedule", name, kNames);
   return Schedule(static_cast<ScheduleKind>(found - kNames.begin()), options);
 }
 

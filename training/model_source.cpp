@@ -1,5 +1,7 @@
 #include "training/model_source.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/graph/graph_json.h"
 #include "layers/layers.h"
@@ -78,12 +80,26 @@ void require_fit(const Classifier& classifier, const datasets::Dataset& dataset,
     fail(source, ": the logits are ", logits, ", ", dataset.name, " needs ", Shape{images[0], dataset.classes});
 }
 
+Classifier without_loss(const Classifier& training) {
+  Classifier copy{.graph = training.graph.clone(), .images = {}, .logits = {}};
+  Graph& graph = copy.graph;
+  const auto unread = [&](const Node& node) {
+    return node.uses().empty() && std::ranges::count(graph.outputs(), node.output()) == 0;
+  };
+  for (Node* node : graph.nodes()) {
+    if (node->as<layers::SoftmaxCrossEntropy>() == nullptr || !unread(*node)) continue;
+    Node& labels = *node->input(1).node;
+    graph.erase(*node);
+    if (labels.as<Placeholder>() != nullptr && unread(labels)) graph.erase(labels);
+  }
+  copy.images = graph.at(training.images.node->name()).output();
+  copy.logits = graph.outputs().front();
+  return copy;
+}
+
 Classifier evaluation_of(const Classifier& training) {
-  Classifier evaluation{.graph = training.graph.clone(), .images = {}, .logits = {}};
-  evaluation.graph.set_outputs({evaluation.graph.outputs().front()});
-  quantize::create_eval_graph(evaluation.graph);
-  evaluation.images = evaluation.graph.at(training.images.node->name()).output();
-  evaluation.logits = evaluation.graph.outputs().front();
+  Classifier evaluation = without_loss(training);
+  quantize::turn_to_evaluation(evaluation.graph);
   return evaluation;
 }
 

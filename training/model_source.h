@@ -58,9 +58,11 @@ struct TrainingEnds {
 };
 TrainingEnds add_loss(Classifier& classifier, double label_smoothing = 0);
 
-/// The evaluation graph of a classifier whose graph create_training_graph() has rewritten: one copy with stored ranges,
-/// without loss. Its variables have the names that they have in the training graph. Throws what create_eval_graph()
-/// throws.
+/// A copy of a classifier without the loss that add_loss() gave it.
+Classifier without_loss(const Classifier& training);
+
+/// The evaluation graph of a classifier whose graph create_training_graph() has rewritten: a copy without loss, turned
+/// to evaluation. Its variables have the names that they have in the training graph.
 Classifier evaluation_of(const Classifier& training);
 
 }  // namespace miniqat::training

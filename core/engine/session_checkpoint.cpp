@@ -3,6 +3,7 @@
 
 #include "core/counted.h"
 #include "core/engine/session.h"
+#include "core/engine/training_plan.h"
 #include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"

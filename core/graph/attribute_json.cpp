@@ -130,11 +130,9 @@ class Reader final : public AttributeVisitor {
     if (json == nullptr) return;
     const std::string text = require(*json, json->is_string(), name, "a string").get<std::string>();
     const auto found = std::ranges::find(names, text);
-    if (found == names.end()) {
-      std::string known;
-      for (const std::string_view one : names) known += (known.empty() ? "" : ", ") + std::string(one);
-      fail("attribute \"", levels_.back().prefix, name, "\" is ", quote(text), "; known are ", known);
-    }
+    if (found == names.end())
+      fail(wrong_choice(concat("attribute ", quote(levels_.back().prefix + std::string(name))), text,
+                        {names.begin(), names.end()}));
     index = static_cast<int>(found - names.begin());
   }
 

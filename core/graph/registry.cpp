@@ -20,7 +20,7 @@ void register_op(std::string_view type, OpFactory factory) { factories().emplace
 std::shared_ptr<Op> make_op(std::string_view type) {
   const auto found = factories().find(type);
   if (found != factories().end()) return found->second();
-  fail(unknown_name("op", type, registered_ops()));
+  fail_unknown("op", type, registered_ops());
 }
 
 std::vector<std::string> registered_ops() {

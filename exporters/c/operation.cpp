@@ -1,6 +1,7 @@
 #include "exporters/c/operation.h"
 
 #include "core/error.h"
+#include "core/suggest.h"
 #include "exporters/c/text.h"
 #include "integer/kernels/packing.h"
 
@@ -180,11 +181,6 @@ class Emitter {
     field("zero_point", output().grid.zero_point);
     end();
     call("pad", "&", named("padding"), ", ", x(), ", ", y());
-  }
-  static std::string joined(const std::vector<std::int64_t>& values) {
-    std::string text;
-    for (const std::int64_t value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
-    return text;
   }
 
   void emit(const integer::Lookup& lookup) {

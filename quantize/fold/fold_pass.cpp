@@ -239,7 +239,7 @@ class AddedNodes {
   }
 
  private:
-  const std::vector<Node*> before_;
+  std::vector<Node*> before_;
   std::unordered_set<const Node*> added_;
   std::unordered_map<const Node*, std::vector<Node*>> behind_;
 };
@@ -256,18 +256,20 @@ void unfold_layer(Graph& graph, const FoldedLayer& folded) {
 }
 
 /// The batch norm after a layer with scaled weights becomes part of these weights and a bias.
-void fold_single(Graph& graph, Node& batch_norm, Node& scale) {
+void fold_single(Graph& graph, Node& batch_norm, Node& scale, AddedNodes& added) {
   const std::string scope = scope_of(scale.name());
-  const auto add = [&](const char* name, std::shared_ptr<const Op> op, std::vector<Output> inputs) {
-    return graph.add(graph.unique_name(join_scope(scope, name)), std::move(op), std::move(inputs)).output();
+  const auto add = [&](const char* name, std::shared_ptr<const Op> op, std::vector<Output> inputs, const Node& place) {
+    Node& node = graph.add(graph.unique_name(join_scope(scope, name)), std::move(op), std::move(inputs));
+    added.add(&place, {&node});
+    return node.output();
   };
   const Node& product = *batch_norm.input(0).node;
   const Output layer_output = product.input(product.input(0) == scale.output(1) ? 1 : 0);
   const double epsilon = batch_norm.as<layers::BatchNorm>()->epsilon;
   const Output fold = add("BatchNorm_Fold", BatchNormFold::make(BatchNormFoldAttributes{epsilon}),
-                          {batch_norm.input(1), batch_norm.input(2), batch_norm.input(3), batch_norm.input(4)});
+                          {batch_norm.input(1), batch_norm.input(2), batch_norm.input(3), batch_norm.input(4)}, scale);
   graph.reroute(scale.output(0), fold);
-  const Output y = add("add_fold", layers::Add::make(), {layer_output, fold.node->output(1)});
+  const Output y = add("add_fold", layers::Add::make(), {layer_output, fold.node->output(1)}, product);
   graph.reroute(batch_norm.output(), y);
   erase_unread(graph, {&batch_norm});
 }
@@ -311,7 +313,9 @@ void unfold_corrections(Graph& graph) {
     if (Node* scale = find_weight_scale(*node)) scaled.emplace_back(node, scale);
   }
   for (const FoldedLayer& layer : folded) unfold_layer(graph, layer);
-  for (const auto& [batch_norm, scale] : scaled) fold_single(graph, *batch_norm, *scale);
+  AddedNodes added(graph);
+  for (const auto& [batch_norm, scale] : scaled) fold_single(graph, *batch_norm, *scale, added);
+  added.put_in_place(graph);
 }
 
 }  // namespace miniqat::quantize

@@ -34,7 +34,7 @@ void check_steps(const char* option, std::int64_t steps) {
   if (steps < 0 || steps > kMost) fail(option, " must be 0 to 2^40 steps, not ", steps);
 }
 
-void turn_to_evaluation(Graph& graph, Node& node) {
+void turn_node_to_evaluation(Graph& graph, Node& node) {
   if (const auto* quantizer = node.as<FakeQuant>()) {
     FakeQuantAttributes attributes = *quantizer;
     if (!attributes.is_training && attributes.delay == 0) return;
@@ -45,8 +45,7 @@ void turn_to_evaluation(Graph& graph, Node& node) {
     layers::BatchNormAttributes attributes = *batch_norm;
     if (!attributes.is_training) return;
     attributes.is_training = false;
-    // As the evaluation graph has it that comes straight from the float one.
-    if (attributes.folds_late) attributes.freeze_delay = -1;
+    attributes.freeze_delay = -1;
     graph.replace_op(node, layers::BatchNorm::make(attributes));
   }
 }
@@ -140,10 +139,7 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   GraphRollback rollback(graph);
   const std::string still = is_training ? note_on_still_batch_norms(graph) : "";
   const DoneBefore before(graph);
-  if (!is_training) {
-    unfold_corrections(graph);
-    for (Node* node : graph.nodes()) turn_to_evaluation(graph, *node);
-  }
+  if (!is_training) turn_to_evaluation(graph);
   std::vector<BatchNormReport> batch_norms = fold_batch_norms(graph, options.folding(), is_training);
   const LayerSearch layers = find_layers(graph, options.scope);
   const Verdicts verdicts = insert_fake_quants(graph, layers.matches, options, is_training);
@@ -214,6 +210,11 @@ void require_observing(const Graph& graph, const std::string& source) {
 
 RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options) {
   return rewrite(graph, options, true);
+}
+
+void turn_to_evaluation(Graph& graph) {
+  unfold_corrections(graph);
+  for (Node* node : graph.nodes()) turn_node_to_evaluation(graph, *node);
 }
 
 RewriteReport create_eval_graph(Graph& graph, const RewriteOptions& options) { return rewrite(graph, options, false); }

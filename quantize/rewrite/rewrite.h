@@ -163,8 +163,12 @@ void require_observing(const Graph& graph, const std::string& source = {});
 /// with an unquantized edge (naming each); the graph is then unchanged.
 RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options = {});
 
-/// The same for evaluation: stored ranges, no observers, no delay. Given a graph that create_training_graph has
-/// rewritten, it turns the quantizers (and BatchNorm) it finds to evaluation.
+/// Turns the quantizers and batch norms of a graph to evaluation: stored ranges and statistics, no observers, no delay.
+/// What create_training_graph() has made of a float graph becomes what create_eval_graph() makes of it with the same
+/// options.
+void turn_to_evaluation(Graph& graph);
+
+/// The same as create_training_graph() for evaluation. A graph that was rewritten before is turned first.
 RewriteReport create_eval_graph(Graph& graph, const RewriteOptions& options = {});
 
 }  // namespace miniqat::quantize

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "cli/step_judge.h"
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/graph/graph_json.h"
@@ -15,6 +14,7 @@
 #include "core/random.h"
 #include "layers/layers.h"
 #include "quantize/delays.h"
+#include "quantize/judge/step_judge.h"
 
 namespace miniqat::fuzz {
 namespace {
@@ -200,7 +200,7 @@ std::optional<Finding> judge(const GraphCase& test, Counts* counts) {
   set_variables(test, session);
   session.set_quantization_step(test.quantization_step);
   const RunRequest request = request_of(test, graph);
-  cli::StepJudge judge;
+  quantize::StepJudge judge;
   session.set_observer(judge.observer());
   std::vector<RunResult> results;
   for (int run = 0; run < test.runs && judge.findings().empty(); ++run)
@@ -214,7 +214,7 @@ std::optional<Finding> judge(const GraphCase& test, Counts* counts) {
     const std::optional<Finding> found = repeat(test, graph, results);
     return found ? found : judge_bits(test);
   }
-  const cli::StepFinding& found = judge.findings().front();
+  const quantize::StepFinding& found = judge.findings().front();
   Finding finding{.text = found.text(),
                   .kind = concat(found.node->type(), ": ", found.what.substr(0, found.what.find(" ("))),
                   .nodes = {}};

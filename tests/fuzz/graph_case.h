@@ -48,8 +48,8 @@ struct Counts {
   std::int64_t vague = 0;
 };
 
-/// Runs the case on the fast backend, judged step by step (cli/step_judge.h). Nothing when all is well. Throws Error
-/// for a case that cannot be run at all.
+/// Runs the case on the fast backend, judged step by step (quantize/judge/step_judge.h). Nothing when all is well.
+/// Throws Error for a case that cannot be run at all.
 std::optional<Finding> judge(const GraphCase& test, Counts* counts = nullptr);
 
 /// The graph with its loss, named "loss": one row of numbers.

@@ -21,10 +21,10 @@
 #include "quantize/quantize.h"
 #include "tests/cli/program.h"
 #include "tests/errors.h"
-#include "training/evaluator.h"
-#include "training/integer_source.h"
+#include "training/evaluate/evaluator.h"
 #include "training/model_source.h"
-#include "training/run_source.h"
+#include "training/run/integer_source.h"
+#include "training/run/run_source.h"
 
 namespace miniqat::golden_test {
 namespace {

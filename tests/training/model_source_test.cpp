@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/engine/session.h"
+#include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/random.h"
 #include "layers/layers.h"
@@ -55,6 +56,7 @@ TEST(ModelSource, TheEvaluationGraphComesOutOfTheTrainingGraph) {
       session.train_step(loss, optimizer, {{net.images, pictures}, {labels, data.labels}});
 
     Classifier evaluation = evaluation_of(net);
+    EXPECT_EQ(graph_to_json(evaluation.graph), graph_to_json(from_float));
     Session one(evaluation.graph), other(from_float);
     for (Session* copy : {&one, &other}) copy->restore(session.checkpoint(), Session::Restore::kVariables, "test");
     const Tensor logits = one.run({.fetches = {evaluation.logits}}, {{evaluation.images, pictures}}).fetched.front();

@@ -8,7 +8,7 @@
 #include "core/parallel.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
-#include "training/trainer.h"
+#include "training/train/trainer.h"
 
 namespace miniqat::training {
 

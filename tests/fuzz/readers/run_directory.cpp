@@ -1,9 +1,9 @@
-#include "training/run_directory.h"
+#include "training/run/run_directory.h"
 
 #include "core/files.h"
 #include "tests/fuzz/readers/reader.h"
-#include "training/run_source.h"
-#include "training/settings.h"
+#include "training/run/run_source.h"
+#include "training/settings/settings.h"
 
 namespace miniqat::fuzz::run_directory_reader {
 

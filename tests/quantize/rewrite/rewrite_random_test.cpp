@@ -47,18 +47,6 @@ void expect_all_layers_seen(const Graph& graph, const RewriteOptions& options, c
   }
 }
 
-std::set<std::string> names_of(const Graph& graph) {
-  std::set<std::string> names;
-  for (const Node* node : graph.nodes()) names.insert(node->name());
-  return names;
-}
-
-std::set<std::string> difference(const std::set<std::string>& a, const std::set<std::string>& b) {
-  std::set<std::string> left;
-  std::ranges::set_difference(a, b, std::inserter(left, left.end()));
-  return left;
-}
-
 TEST(RewriteRandom, NetsAreWrittenAndReadBack) {
   for_random_nets(random_net, [](Graph& graph, const RewriteOptions&, std::uint64_t) { expect_round_trip(graph); });
   for_random_nets(well_formed_net,
@@ -121,16 +109,10 @@ TEST(RewriteRandom, EvaluationIsTheSameOfTheTrainingGraphAsOfTheOriginal) {
       Graph evaluation = graph.clone();
       create_eval_graph(evaluation, options);
       create_training_graph(graph, options);
+      turn_to_evaluation(graph);
+      graph.verify();
+      EXPECT_EQ(graph_to_json(graph), graph_to_json(evaluation));
       EXPECT_TRUE(create_eval_graph(graph, options).inserted.empty());
-      EXPECT_EQ(difference(names_of(graph), names_of(evaluation)), std::set<std::string>());
-      EXPECT_EQ(difference(names_of(evaluation), names_of(graph)), std::set<std::string>());
-      for (const Node* node : graph.nodes()) {
-        const Node* same = evaluation.find(node->name());
-        if (!same) continue;
-        EXPECT_EQ(node->type(), same->type()) << node->name();
-        for (std::size_t i = 0; i < node->inputs().size(); ++i)
-          EXPECT_EQ(node->inputs()[i].name(), same->inputs()[i].name()) << node->name() << " input " << i;
-      }
     });
 }
 

@@ -1,0 +1,77 @@
+// `bench --compare A.json B.json`.
+
+#include <algorithm>
+#include <cstdio>
+
+#include "benchmarks/suite/comparison.h"
+#include "cli/bench/bench_modes.h"
+#include "cli/display/text_table.h"
+#include "core/error.h"
+#include "core/quote.h"
+
+namespace miniqat::cli {
+namespace {
+
+using namespace benchmarks;
+
+std::string microseconds(const Spread& seconds) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.2f (%.2f-%.2f)", 1e6 * seconds.median, 1e6 * seconds.low, 1e6 * seconds.high);
+  return text;
+}
+
+const char* word_for(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFaster:
+      return "B faster";
+    case Verdict::kSlower:
+      return "B slower";
+    case Verdict::kNoise:
+      return "";
+    case Verdict::kAsMemcpy:
+      return "as memcpy";
+    case Verdict::kNotQuiet:
+      return "not quiet";
+  }
+  return "";
+}
+
+void print_left_over(const char* file, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  std::printf("\nonly in %s:\n", file);
+  for (const std::string& name : names) std::printf("  %s\n", printable(name).c_str());
+}
+
+}  // namespace
+
+void print_comparison(const std::string& a, const std::string& b) {
+  const BenchFile file_a = read_bench_file(a), file_b = read_bench_file(b);
+  const BenchComparison comparison = compare(file_a, file_b);
+  if (comparison.cases.empty()) fail(a, " and ", b, " have no case in common");
+  std::printf("A  %s: %s\nB  %s: %s\n\n", printable(a).c_str(), printable(file_a.about).c_str(), printable(b).c_str(),
+              printable(file_b.about).c_str());
+  std::vector<TableLine> lines = {{"case", "by", "A us (quartiles)", "B us (quartiles)", "speed B/A", "p", ""}};
+  const auto count = [&](Verdict verdict) {
+    return std::ranges::count(comparison.cases, verdict, &ComparedCase::verdict);
+  };
+  for (const ComparedCase& one : comparison.cases) {
+    char speed[32], probability[32];
+    std::snprintf(speed, sizeof speed, "%.3f", one.speed);
+    std::snprintf(probability, sizeof probability, "%.3f", one.probability);
+    lines.push_back({printable(one.what), printable(one.by_a == one.by_b ? one.by_a : one.by_a + " -> " + one.by_b),
+                     microseconds(one.a), microseconds(one.b), speed, probability, word_for(one.verdict)});
+  }
+  std::printf("%s\n", aligned(lines, 2).c_str());
+  std::printf(
+      "%zu cases: B faster in %td, slower in %td, as memcpy in %td, within noise in %td, without a word in %td (not "
+      "quiet).\n",
+      comparison.cases.size(), count(Verdict::kFaster), count(Verdict::kSlower), count(Verdict::kAsMemcpy),
+      count(Verdict::kNoise), count(Verdict::kNotQuiet));
+  std::printf(
+      "Beyond noise: medians more than %.0f%% apart, ranges between quartiles apart, rank test p < %.2f, both quiet.\n",
+      100 * kRepeats, kRankLevel);
+  print_left_over("A", comparison.only_a);
+  print_left_over("B", comparison.only_b);
+}
+
+}  // namespace miniqat::cli

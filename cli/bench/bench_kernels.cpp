@@ -1,0 +1,147 @@
+// The kernels' part of `bench`.
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "benchmarks/suite/bench_json.h"
+#include "benchmarks/suite/kernel_bench.h"
+#include "benchmarks/suite/kernel_check.h"
+#include "benchmarks/suite/throughput_plot.h"
+#include "cli/bench/bench_kernel_choice.h"
+#include "cli/bench/bench_modes.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/parallel.h"
+#include "core/suggest.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+using namespace benchmarks;
+using Json = nlohmann::ordered_json;
+
+constexpr double kThoroughRow = 0.23, kQuickRow = 0.023;
+
+std::vector<std::int64_t> sizes_of(const BenchArguments& arguments) {
+  if (!arguments.elements.empty()) return arguments.elements;
+  if (arguments.plot.empty()) return {10'000, 1'000'000, 16'000'000};
+  return {1'000, 4'000, 16'000, 64'000, 256'000, 1'000'000, 4'000'000, 16'000'000};
+}
+
+void prepare_kernels(const BenchRun& run) {
+  choose_kernels(run.arguments.kernels, run.arguments.plugin);
+  if (run.arguments.plot.empty()) return;
+  std::vector<std::int64_t> sizes = sizes_of(run.arguments);
+  std::ranges::sort(sizes);
+  if (sizes.front() == sizes.back()) throw UsageError("--plot needs at least two sizes; --elements gives one");
+  as_usage([&] { require_writable(run.arguments.plot); });
+}
+
+std::string text_of(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+/// What is in the table beside the columns that are always there.
+struct Columns {
+  /// Kernels beside ours.
+  bool others = false;
+  bool counts = false;
+
+  std::string head() const {
+    char text[200];
+    std::snprintf(text, sizeof text, "\n%-16s %-11s %4s %7s %10s %8s %12s   %-24s %7s", "kernel", "layout", "bits",
+                  "threads", "elements", "GB/s", "elements/ns", "of memcpy   quartiles", "of roof");
+    return concat(text, counts ? "  instr/el  misses/el" : "", others ? "  of miniqat quartiles     by" : "", "\n");
+  }
+  std::string line(const KernelTime& row) const {
+    char text[240];
+    const std::string bits = row.what.has_grid() ? concat(row.what.bits) : "";
+    const Spread& ratio = row.of_memcpy;
+    std::snprintf(text, sizeof text, "%-16s %-11s %4s %7d %10ld %8.2f %12.3f %s %-24s %7.2f",
+                  std::string(traits_of(row.what.operation).name).c_str(), row.what.layout().c_str(), bits.c_str(),
+                  row.threads, static_cast<long>(row.what.elements), row.bytes() / row.seconds() / 1e9,
+                  row.elements_per_nanosecond(), is_steady(row.rounds) ? " " : "~",
+                  ratio_text(ratio.median, ratio.low, ratio.high, ratio.is_wide()).c_str(), row.of_roof);
+    std::string line = text;
+    if (counts && row.counts) line += text_of("%10.2f", row.counts->first) + text_of("%11.4f", row.counts->second);
+    if (!others) return line + "\n";
+    const std::string ours =
+        row.of_ours ? ratio_text(row.of_ours->median, row.of_ours->low, row.of_ours->high, row.of_ours->is_wide()) : "";
+    std::snprintf(text, sizeof text, "  %-24s %s\n", ours.c_str(), row.by.c_str());
+    return line + text;
+  }
+};
+
+void say_what_disturbed(const Disturbance& disturbance, std::int64_t elements) {
+  const std::string reasons = joined(disturbance.reasons());
+  if (!reasons.empty())
+    std::fprintf(stderr, "miniqat bench: not quiet while measuring %ld elements on %d thread(s): %s\n",
+                 static_cast<long>(elements), thread_count(), reasons.c_str());
+}
+
+/// Measures all sizes on thread_count() threads.
+void measure_sizes(const BenchRun& run, const BenchPlan& plan, const Columns& columns, Json& result,
+                   std::vector<KernelTime>& all) {
+  run.tell(concat("the limits of ", thread_count(), " threads"));
+  const Roof roof = measure_roof();
+  result["roof"].push_back(roof.json());
+  run.print("\n" + roof.text() + columns.head());
+  for (const std::int64_t elements : sizes_of(run.arguments)) {
+    run.tell(concat("fake quantization of ", elements, " elements"));
+    const SizeTimes times = bench_kernels(plan, elements, roof, run.counters);
+    for (const KernelTime& row : times.rows) {
+      run.print(columns.line(row));
+      result["kernels"].push_back(kernel_json(row, times.disturbance));
+      all.push_back(row);
+    }
+    Json disturbance = times.disturbance.json();
+    disturbance["elements"] = elements;
+    disturbance["threads"] = thread_count();
+    result["disturbances"].push_back(disturbance);
+    say_what_disturbed(times.disturbance, elements);
+  }
+}
+
+void measure_kernels(const BenchRun& run, Json& result) {
+  const BenchArguments& arguments = run.arguments;
+  const KernelChoice chosen = choose_kernels(arguments.kernels, arguments.plugin);
+  for (const NamedKernel& kernel : chosen.kernels) {
+    run.tell("comparing " + kernel.name + " with the reference");
+    require_right(kernel);
+  }
+  BenchPlan plan{.choice = {.operations = chosen.operations, .bits = {}, .channels = {1, arguments.channels}},
+                 .kernels = chosen.kernels,
+                 .seconds_a_row = arguments.quick ? kQuickRow : kThoroughRow};
+  if (arguments.per_channel) plan.choice.channels = {arguments.channels};
+  for (const std::int64_t bits : arguments.bits) plan.choice.bits.push_back(static_cast<int>(bits));
+  const Columns columns = {.others = chosen.kernels.size() > 1, .counts = run.counters.fault().empty()};
+  if (!columns.counts) run.print(concat("no instructions and cache misses: ", run.counters.fault(), "\n"));
+  std::vector<KernelTime> rows;
+  for (const int threads : run.threads) {
+    set_thread_count(threads);
+    measure_sizes(run, plan, columns, result, rows);
+  }
+  run.print(
+      "\nquartiles: the middle half of the rounds gave these ratios; ~ where they differ by more than a tenth, or "
+      "where "
+      "the\nspeed may not repeat. of roof: 1 is what memory and arithmetic of this machine allow for.\n");
+  if (arguments.plot.empty()) return;
+  const Machine machine = this_machine();
+  const std::string title =
+      concat("Fake quantization: ", machine.cpu, ", ", machine.instruction_set, ", miniqat ",
+             build_json()["version"].get<std::string>(), ", ", build_json()["date"].get<std::string>().substr(0, 10));
+  write_file_atomically(arguments.plot, throughput_svg(rows, machine.caches, title));
+}
+
+}  // namespace
+
+const BenchMode kKernelMode = {prepare_kernels, measure_kernels};
+
+}  // namespace miniqat::cli

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "benchmarks/suite/perf_counters.h"
+
+namespace miniqat::cli {
+
+/// The command line of `bench`.
+struct BenchArguments {
+  /// Numbers, 0 for the default, or "all".
+  std::vector<std::string> threads;
+  bool quick = false;
+  bool kernels_only = false;
+  bool steps_only = false;
+  bool loaded = false;
+  /// Operations and names of kernels.
+  std::vector<std::string> kernels;
+  std::string plugin;
+  std::vector<std::int64_t> bits = {8};
+  bool per_channel = false;
+  std::int64_t channels = 64;
+  std::vector<std::int64_t> elements;
+  std::vector<std::string> models;
+  std::int64_t batch_size = 0;
+  std::string out;
+  bool json = false;
+  std::string plot;
+  std::vector<std::string> compare;
+};
+
+/// What the modes share.
+struct BenchRun {
+  const BenchArguments& arguments;
+  /// One or more, each at least 1.
+  std::vector<int> threads;
+  /// Made before any thread, so that it counts for all.
+  const benchmarks::PerfCounters& counters;
+
+  /// To stdout, unless that is for JSON.
+  void print(const std::string& text) const;
+  /// For whoever waits in front of a terminal.
+  void tell(const std::string& what) const;
+};
+
+/// A part of `bench`: adds what it found to the JSON and prints its tables. What it needs of the command line it checks
+/// in `prepare`, before anything is measured; it throws UsageError.
+struct BenchMode {
+  void (*prepare)(const BenchRun& run);
+  void (*measure)(const BenchRun& run, nlohmann::ordered_json& result);
+};
+
+extern const BenchMode kKernelMode;
+extern const BenchMode kStepMode;
+
+/// The names that --kernel knows, a line each, for --help.
+std::string kernel_help();
+
+/// Prints what --compare shows of two files.
+void print_comparison(const std::string& a, const std::string& b);
+
+/// The speeds of --loaded for each model, as a table.
+void print_loaded(const std::vector<std::string>& models, double seconds_a_model);
+
+/// "1.03x  1.01-1.06", median and quartiles, with a ~ behind where these are far apart.
+std::string ratio_text(double median, double low, double high, bool is_wide);
+
+}  // namespace miniqat::cli

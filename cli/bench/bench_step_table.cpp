@@ -1,0 +1,96 @@
+// The training steps' part of `bench`.
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "benchmarks/suite/bench_json.h"
+#include "benchmarks/suite/bench_steps.h"
+#include "benchmarks/suite/quietness.h"
+#include "cli/bench/bench_modes.h"
+#include "core/error.h"
+#include "core/parallel.h"
+#include "core/suggest.h"
+#include "models/models.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kThoroughSteps = 55, kQuickSteps = 5;
+
+std::vector<std::string> models_of(const BenchArguments& arguments) {
+  if (!arguments.models.empty()) return arguments.models;
+  if (arguments.quick) return {"lenet", "lenet5"};
+  return {"lenet", "lenet5", "mobilenet_v1"};
+}
+
+void require_model(const std::string& name) {
+  const std::vector<std::string> known = models::model_names();
+  if (std::ranges::find(known, name) == known.end())
+    throw UsageError(concat("--models: ", unknown_name("model", name, known)));
+}
+
+void prepare_steps(const BenchRun& run) {
+  for (const std::string& model : models_of(run.arguments)) require_model(model);
+}
+
+void measure_model(const BenchRun& run, const std::string& model, double seconds, Json& rows) {
+  run.tell("training steps of " + model);
+  const std::int64_t batch_size = run.arguments.batch_size;
+  const benchmarks::QuietWatch watch;
+  const std::vector<benchmarks::StepTime> times = benchmarks::bench_steps(model, batch_size, seconds);
+  const bool quiet = watch.since().reasons().empty();
+  if (times.front().batch < batch_size)
+    std::fprintf(stderr, "miniqat bench: batches of %ld would take too long; %s is measured with %ld\n",
+                 static_cast<long>(batch_size), model.c_str(), static_cast<long>(times.front().batch));
+  for (const benchmarks::StepTime& row : times) {
+    const benchmarks::Spread step = benchmarks::spread_of(row.rounds);
+    const double images_per_second = static_cast<double>(row.batch) / step.median;
+    char line[200];
+    std::snprintf(
+        line, sizeof line, "%-14s %-26s %6ld %7d %10.3f %10.0f %10.1f   %s\n", row.model.c_str(), row.what.c_str(),
+        static_cast<long>(row.batch), thread_count(), 1e3 * step.median, images_per_second,
+        static_cast<double>(row.arena) / 1e6,
+        ratio_text(row.over_float.median, row.over_float.low, row.over_float.high, row.over_float.is_wide()).c_str());
+    run.print(line);
+    rows.push_back({{"model", row.model},
+                    {"what", row.what},
+                    {"batch", row.batch},
+                    {"threads", thread_count()},
+                    {"seconds", step.median},
+                    {"seconds_quartiles", benchmarks::quartiles_json(step)},
+                    {"rounds", row.rounds},
+                    {"quiet", quiet && benchmarks::is_steady(row.rounds)},
+                    {"images_per_second", images_per_second},
+                    {"over_float", row.over_float.median},
+                    {"over_float_quartiles", benchmarks::quartiles_json(row.over_float)},
+                    {"arena_bytes", row.arena}});
+  }
+  std::fflush(stdout);
+}
+
+void measure_steps(const BenchRun& run, Json& result) {
+  char head[160];
+  std::snprintf(head, sizeof head, "\n%-14s %-26s %6s %7s %10s %10s %10s  %s\n", "training step", "", "batch",
+                "threads", "ms", "images/s", "arena MB", "x float   quartiles");
+  run.print(head);
+  const std::vector<std::string> models = models_of(run.arguments);
+  const double seconds = (run.arguments.quick ? kQuickSteps : kThoroughSteps) / static_cast<double>(models.size());
+  for (const int threads : run.threads) {
+    set_thread_count(threads);
+    for (const std::string& model : models) measure_model(run, model, seconds, result["steps"]);
+  }
+  run.print("\nquartiles: the middle half of the turns gave these ratios; ~ where they differ by more than a tenth\n");
+}
+
+}  // namespace
+
+const BenchMode kStepMode = {prepare_steps, measure_steps};
+
+}  // namespace miniqat::cli

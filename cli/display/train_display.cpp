@@ -1,0 +1,106 @@
+#include "cli/display/train_display.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/display/print_note.h"
+#include "cli/interrupt.h"
+#include "core/counted.h"
+#include "core/parallel.h"
+#include "core/quote.h"
+#include "models/models.h"
+#include "training/memory.h"
+#include "training/run/run_directory.h"
+#include "training/train/pace.h"
+#include "training/train/training_task.h"
+
+namespace miniqat::cli {
+
+using training::StepReport;
+using training::TrainingTask;
+
+void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirectory& run) {
+  task_ = &task;
+  // Folding may leave a second copy of each layer in the training graph, for the statistics.
+  const models::ModelSize size = models::size_of(task.evaluation.graph, task.settings.batch_size);
+  const std::string quantizers =
+      task.quantization.is_float() ? "" : concat(", ", counted(task.quantization.quantizers, "quantizer"));
+  std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture%s\n", printable(task.settings.model).c_str(),
+              task.settings.dataset.c_str(), task.quantization.label().c_str(), static_cast<long>(size.parameters),
+              static_cast<long>(size.multiply_adds), quantizers.c_str());
+  const bool crowded = task.settings.threads > available_cores();
+  const std::string validation =
+      task.data.validation ? concat(", ", task.data.validation->size(), " validation") : std::string();
+  const std::string augmented = training::augmentation(task.settings).none()
+                                    ? std::string()
+                                    : concat(" (", training::resolved_augment(task.settings), ")");
+  std::printf("%ld training%s%s and %ld test pictures, %s of %ld, %s%s, run directory %s\n",
+              static_cast<long>(task.data.train.size()), augmented.c_str(), validation.c_str(),
+              static_cast<long>(task.data.test.size()), counted(task.total_steps, "step").c_str(),
+              static_cast<long>(task.settings.batch_size), counted(task.settings.threads, "thread").c_str(),
+              crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "",
+              printable(run.path().string()).c_str());
+  if (task.session.step() > 0) std::printf("going on after step %ld\n", static_cast<long>(task.session.step()));
+  const bool whole_report = verbose_ && !task.settings.float_only;
+  std::printf("%s", (whole_report ? task.report.text() : task.report.notes()).c_str());
+  std::fflush(stdout);
+}
+
+void TrainDisplay::on_step(const StepReport& report) {
+  show_step(report);
+  if (verbose_) describe_plan(report.step);
+}
+
+void TrainDisplay::show_step(const StepReport& report) {
+  const auto step = static_cast<long>(report.step), total = static_cast<long>(report.total_steps);
+  const std::string left = training::clock_text(report.seconds_left);
+  if (!bar_.on_terminal()) {
+    const std::int64_t lines_every = std::max<std::int64_t>(task_->steps_per_epoch / 4, 1);
+    if (step % lines_every == 0 || step == total)
+      std::printf("step %6ld/%ld  epoch %5.2f  loss %.4f  %.0f images/s  %s left\n", step, total, report.epoch,
+                  report.loss, report.images_per_second, left.c_str());
+    std::fflush(stdout);
+    return;
+  }
+  const Clock::time_point now = Clock::now();
+  if (now - drawn_ < std::chrono::milliseconds(100) && step != total) return;
+  drawn_ = now;
+  constexpr int kWidth = 24;
+  const auto filled = static_cast<int>(kWidth * step / std::max(total, 1L));
+  const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
+  char text[160];
+  std::snprintf(text, sizeof text, "[%s] %ld/%ld  epoch %.2f  loss %.4f  %.0f images/s  %s left ", bar.c_str(), step,
+                total, report.epoch, report.loss, report.images_per_second, left.c_str());
+  bar_.show(text);
+}
+
+void TrainDisplay::say(const std::string& text) {
+  bar_.clear();
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+}
+
+void TrainDisplay::warn(const std::string& text) {
+  bar_.clear();
+  print_note(text);
+}
+
+bool TrainDisplay::wants_to_stop() { return InterruptGuard::requested(); }
+
+/// At the first step and whenever a delay has passed, since another plan runs from then on.
+void TrainDisplay::describe_plan(std::int64_t step) {
+  const quantize::PassedDelays passed = task_->delays.passed(task_->session.quantization_step());
+  if (described_ == passed) return;
+  described_ = passed;
+  say(concat("plan from step ", step, ", ", phase_text(passed), ": ",
+             training::memory_text(task_->session.plan_memory())));
+}
+
+std::string TrainDisplay::phase_text(const quantize::PassedDelays& passed) const {
+  if (task_->quantization.is_float()) return "float";
+  const bool waits = passed.quantization == 0 && !task_->delays.quantization.empty();
+  const char* quantizing = waits ? "ranges observed, not yet quantizing" : "quantizing";
+  return concat(quantizing, passed.freeze > 0 ? ", batch norms frozen" : "");
+}
+
+}  // namespace miniqat::cli

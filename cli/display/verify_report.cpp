@@ -1,0 +1,174 @@
+#include "cli/display/verify_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/counted.h"
+#include "core/error.h"
+#include "core/quote.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+template <class... Arguments>
+std::string format(const char* pattern, Arguments... arguments) {
+  std::string text(static_cast<std::size_t>(std::snprintf(nullptr, 0, pattern, arguments...)), ' ');
+  std::snprintf(text.data(), text.size() + 1, pattern, arguments...);
+  return text;
+}
+
+/// Percent with enough digits to tell all from nearly all: 100% means every one.
+std::string percentage(double share, int digits) {
+  const double scale = std::pow(10.0, digits + 2);
+  const double shown = share < 1 ? std::min(share, 1 - 1 / scale) : share;
+  return format("%.*f%%", digits, 100 * shown);
+}
+
+std::string score_row(const Score& score) {
+  return format("%-24s %9s %12s %14s %9d\n", score.name.c_str(), percentage(score.accuracy(), 2).c_str(),
+                percentage(score.agreement(), 2).c_str(), percentage(score.outputs.share(), 3).c_str(),
+                score.outputs.largest);
+}
+
+nlohmann::ordered_json to_json(const Agreement& agreement) {
+  return {{"count", agreement.count},
+          {"equal", agreement.equal},
+          {"share", agreement.share()},
+          {"largest_difference", agreement.largest}};
+}
+
+nlohmann::ordered_json to_json(const Score& score) {
+  return {{"name", score.name},
+          {"examples", score.examples},
+          {"correct", score.correct},
+          {"accuracy", score.accuracy()},
+          {"top1_agreement_with_integer", score.agreement()},
+          {"outputs", to_json(score.outputs)}};
+}
+
+BoundCheck steps_check(const std::vector<LayerComparison>& layers, int bound) {
+  BoundCheck check = {"max_steps", static_cast<double>(bound), 0.0};
+  for (const LayerComparison& layer : layers) {
+    check.value = std::max(*check.value, static_cast<double>(layer.alone.largest));
+    if (layer.alone.largest > bound)
+      check.faults.push_back(
+          concat(layer.operation, ": ", counted(layer.alone.largest, "step"), " apart, more than ", bound));
+  }
+  return check;
+}
+
+nlohmann::ordered_json to_json(const std::vector<BoundCheck>& checks) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const BoundCheck& check : checks)
+    json[check.name] = {{"bound", check.bound},
+                        {"value", check.value ? nlohmann::ordered_json(*check.value) : nullptr},
+                        {"holds", check.faults.empty()}};
+  return json;
+}
+
+}  // namespace
+
+std::string VerifyReport::title() const {
+  return concat(model, " ", quantization, " on ", dataset, ": ",
+                counted(verification.integer.examples, "test picture"));
+}
+
+std::string VerifyReport::table() const {
+  const Verification& v = verification;
+  std::string text = printable(title()) + "\n\n";
+  text += format("%-24s %9s %12s %14s %9s\n", "", "accuracy", "same class", "equal outputs", "largest");
+  text += score_row(v.simulated);
+  text += score_row(v.integer);
+  for (const Score& score : runtimes) text += score_row(score);
+  for (const std::string& line : left_out) text += printable(line) + "\n";
+  for (const std::string& line : failed) text += printable(line) + "\n";
+  text += "same class, equal outputs, largest difference (steps): beside the integer engine\n\n";
+
+  std::size_t width = 9;
+  for (const LayerComparison& layer : v.layers) width = std::max(width, layer.operation.size());
+  const int w = static_cast<int>(width);
+  text += format("%-*s %-15s  %s\n", w, "", "", "given equal inputs   from the picture on");
+  text += format("%-*s %-15s %11s %7s %11s %7s\n", w, "operation", "type", "equal", "largest", "equal", "largest");
+  for (const LayerComparison& layer : v.layers)
+    text += format("%-*s %-15s %11s %7d %11s %7d\n", w, layer.operation.c_str(), layer.type.c_str(),
+                   percentage(layer.alone.share(), 4).c_str(), layer.alone.largest,
+                   percentage(layer.end_to_end.share(), 4).c_str(), layer.end_to_end.largest);
+  text +=
+      format("integers of the simulated graph beside the integer engine's; fast engine and reference loops: %s on %s\n",
+             v.reference_equal ? "equal" : "NOT EQUAL", counted(v.reference_examples, "example").c_str());
+  return text;
+}
+
+nlohmann::ordered_json VerifyReport::json() const {
+  nlohmann::ordered_json json = {{"title", title()},
+                                 {"run", run},
+                                 {"model", model},
+                                 {"quantization", quantization},
+                                 {"bits", bits.json()},
+                                 {"dataset", dataset},
+                                 {"examples", verification.integer.examples},
+                                 {"simulated", to_json(verification.simulated)},
+                                 {"integer", to_json(verification.integer)},
+                                 {"reference_examples", verification.reference_examples},
+                                 {"reference_equal", verification.reference_equal},
+                                 {"runtimes", nlohmann::ordered_json::array()},
+                                 {"left_out", left_out},
+                                 {"failed", failed},
+                                 {"bounds", to_json(checks())},
+                                 {"passed", broken().empty()},
+                                 {"layers", nlohmann::ordered_json::array()}};
+  for (const Score& score : runtimes) json["runtimes"].push_back(to_json(score));
+  for (const LayerComparison& layer : verification.layers)
+    json["layers"].push_back({{"operation", layer.operation},
+                              {"type", layer.type},
+                              {"tensor", layer.tensor},
+                              {"alone", to_json(layer.alone)},
+                              {"end_to_end", to_json(layer.end_to_end)}});
+  return json;
+}
+
+std::vector<BoundCheck> VerifyReport::checks() const {
+  const Verification& v = verification;
+  // Counts of examples, so that a bound of exactly so many points is not broken by rounding.
+  const double slack = 1e-9;
+  std::vector<BoundCheck> checks;
+  if (const std::optional<double> bound = bounds.accuracy_difference) {
+    const double difference = 100 * std::abs(v.simulated.accuracy() - v.integer.accuracy());
+    checks.push_back({"max_accuracy_difference", *bound, difference});
+    if (difference > *bound + slack)
+      checks.back().faults.push_back(format("accuracies differ by %.3f points, more than %g", difference, *bound));
+  }
+  const auto require_agreement = [&](const Score& score) {
+    BoundCheck& check = checks.back();
+    const double share = 100 * score.agreement();
+    check.value = std::min(check.value.value_or(share), share);
+    if (share < check.bound - slack)
+      check.faults.push_back(format("%s and the integer engine choose the same class for %.3f%%, less than %g%%",
+                                    score.name.c_str(), share, check.bound));
+  };
+  if (bounds.agreement) {
+    checks.push_back({"min_agreement", *bounds.agreement, {}});
+    require_agreement(v.simulated);
+  }
+  if (bounds.runtime_agreement) {
+    checks.push_back({"min_runtime_agreement", *bounds.runtime_agreement, {}, failed});
+    for (const Score& score : runtimes) require_agreement(score);
+    if (runtimes.empty()) checks.back().faults.push_back("no other runtime could be asked");
+  }
+  if (bounds.steps) checks.push_back(steps_check(v.layers, *bounds.steps));
+  return checks;
+}
+
+std::vector<std::string> VerifyReport::broken() const {
+  std::vector<std::string> lines;
+  if (!verification.reference_equal) lines.push_back("the fast engine and the reference loops differ");
+  for (const BoundCheck& check : checks()) lines.insert(lines.end(), check.faults.begin(), check.faults.end());
+  return lines;
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,77 @@
+#include "cli/flags/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+namespace miniqat::cli {
+namespace {
+
+/// Flags that exclude one another are left to the errors: lists of ten of them hide the text.
+class HelpStyle : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string text = CLI::Formatter::make_option_opts(option);
+    return text.substr(0, text.find(" " + get_label("Excludes") + ":"));
+  }
+};
+
+}  // namespace
+
+Flag& Flag::required() { return option_->required(), *this; }
+Flag& Flag::needs(const Flag& other) { return option_->needs(other.option_), *this; }
+Flag& Flag::excludes(const Flag& other) { return option_->excludes(other.option_), *this; }
+Flag& Flag::one_of(const std::vector<std::string>& values) { return option_->check(CLI::IsMember(values)), *this; }
+Flag& Flag::in_range(std::int64_t low, std::int64_t high) { return option_->check(CLI::Range(low, high)), *this; }
+Flag& Flag::in_range(double low, double high) { return option_->check(CLI::Range(low, high)), *this; }
+Flag& Flag::positive() { return option_->check(CLI::PositiveNumber), *this; }
+Flag& Flag::not_negative() { return option_->check(CLI::NonNegativeNumber), *this; }
+Flag& Flag::separated_by(char mark) { return option_->delimiter(mark), *this; }
+Flag& Flag::takes(int fewest, int most) { return option_->expected(fewest, most), *this; }
+Flag& Flag::value_name(const std::string& name) { return option_->type_name(name), *this; }
+Flag& Flag::shown_default(const std::string& text) { return option_->default_str(text), *this; }
+Flag& Flag::heading(const std::string& title) { return option_->group(title), *this; }
+Flag& Flag::last_wins() { return option_->multi_option_policy(CLI::MultiOptionPolicy::TakeLast), *this; }
+bool Flag::was_given() const { return option_->count() > 0; }
+
+Flag Command::flag(const std::string& name, bool& field, const std::string& help) {
+  return Flag(app_->add_flag(name, field, help));
+}
+
+template <class T>
+Flag Command::option(const std::string& name, T& field, const std::string& help) {
+  return Flag(app_->add_option(name, field, help));
+}
+
+template Flag Command::option(const std::string&, std::string&, const std::string&);
+template Flag Command::option(const std::string&, int&, const std::string&);
+template Flag Command::option(const std::string&, std::int64_t&, const std::string&);
+template Flag Command::option(const std::string&, double&, const std::string&);
+template Flag Command::option(const std::string&, std::optional<std::int64_t>&, const std::string&);
+template Flag Command::option(const std::string&, std::optional<int>&, const std::string&);
+template Flag Command::option(const std::string&, std::optional<float>&, const std::string&);
+template Flag Command::option(const std::string&, std::optional<double>&, const std::string&);
+template Flag Command::option(const std::string&, std::vector<std::string>&, const std::string&);
+template Flag Command::option(const std::string&, std::vector<std::int64_t>&, const std::string&);
+
+Flag Command::choice(const std::string& name, const std::vector<std::string>& names, std::size_t chosen,
+                     std::function<void(std::size_t)> set, const std::string& help) {
+  const auto take = [set = std::move(set), names](const std::string& value) {
+    set(static_cast<std::size_t>(std::ranges::find(names, value) - names.begin()));
+  };
+  Flag flag(app_->add_option_function<std::string>(name, take, help));
+  return flag.one_of(names).shown_default(names[chosen]);
+}
+
+bool Command::was_given(const std::string& name) const { return app_->count(name) > 0; }
+
+void Command::action(std::function<void()> run) { app_->callback(std::move(run)); }
+
+CommandLine::CommandLine(CLI::App& program) : program_(&program) { program.formatter(std::make_shared<HelpStyle>()); }
+
+Command CommandLine::command(const std::string& name, const std::string& help) {
+  return Command(program_->add_subcommand(name, help));
+}
+
+}  // namespace miniqat::cli

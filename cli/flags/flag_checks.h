@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+#include "core/error.h"
+#include "quantize/range_kind.h"
+#include "training/calibrate/calibration.h"
+#include "training/settings/settings.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::cli {
+
+/// Of a rewrite's flags, beside the options that they and a config.json gave.
+template <class Flags, class Options>
+void refuse_ignored_symmetry(const Flags& flags, const Options& options) {
+  if (options.symmetric && flags.was_given("symmetric_weights"))
+    training::refuse_ignored("--symmetric-weights", "--symmetric, which includes the weights");
+  if (!flags.was_given("asymmetric_weights") || !options.asymmetric_weights) return;
+  if (options.symmetric || options.symmetric_weights)
+    training::refuse_ignored("--asymmetric-weights", options.symmetric ? "--symmetric" : "--symmetric-weights");
+  if (traits_of(options.weight_range()).learned || !options.bits_config.empty()) return;
+  training::refuse_ignored("--asymmetric-weights", options.ranges == quantize::RangeChoice::kObserved
+                                                       ? "--ranges observed, whose weights are asymmetric"
+                                                       : concat("--ranges auto --weight-bits ", options.weight_bits,
+                                                                ", whose weights are observed and asymmetric"));
+}
+
+/// Throws UsageError for settings of a calibration that are out of range or without effect.
+template <class Flags>
+void check_calibration(const Flags& flags, const training::CalibrateSettings& settings) {
+  using training::UsageError;
+  training::check_options<training::CalibrateSettings>([&] {
+    quantize::CalibrationOptions{settings.method, settings.percentile}.check();
+  });
+  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
+  if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
+  if (flags.was_given("percentile") && settings.method != quantize::CalibrationMethod::kPercentile)
+    throw UsageError("--percentile goes with --method percentile");
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,54 @@
+#include "cli/flags/parse_error.h"
+
+#include <regex>
+#include <vector>
+
+#include "core/error.h"
+#include "core/quote.h"
+#include "core/suggest.h"
+
+namespace miniqat::cli {
+namespace {
+
+/// {"a", "b", "c"} of "a,b,c".
+std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> parts(1);
+  for (const char c : list) {
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+bool is_number(const std::string& text) {
+  static const std::regex kNumber(R"([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)");
+  return std::regex_match(text, kNumber);
+}
+
+}  // namespace
+
+std::string in_plain_words(const std::string& text) {
+  // Of each the name comes first: "--steps", or "graph" for a word that stands by itself.
+  static const std::regex kConversion(R"(Could not convert: (\S+) = ([^]*))");
+  static const std::regex kNotAmong(R"((\S+): ([^]*) not in \{([^{}]*)\})");
+  static const std::regex kNotInRange(R"((\S+): Value ([^]*) not in range (\S+) to (\S+))");
+  static const std::regex kTooMany(R"((\S+): At Most (\d+) required but received (\d+))");
+  static const std::regex kMissing(R"((\S+): \d+ required \S+ missing)");
+  std::smatch match;
+  if (std::regex_match(text, match, kConversion))
+    return concat(match[1].str(), " must be a ", is_number(match[2]) ? "whole number" : "number", ", got ",
+                  quote(match[2].str()));
+  if (std::regex_match(text, match, kNotAmong)) return wrong_choice(match[1].str(), match[2].str(), parts_of(match[3]));
+  if (std::regex_match(text, match, kNotInRange))
+    return concat(match[1].str(), " must be in ", match[3].str(), "..", match[4].str(), ", got ",
+                  quote(match[2].str()));
+  if (std::regex_match(text, match, kTooMany))
+    return concat(match[1].str(), " was given ", match[3].str(), " times, ",
+                  match[2].str() == "1" ? "once" : match[2].str() + " times", " is the most");
+  if (std::regex_match(text, match, kMissing)) return match[1].str() + " needs a value";
+  return text;
+}
+
+}  // namespace miniqat::cli

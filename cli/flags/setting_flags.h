@@ -1,0 +1,81 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "cli/flags/command_line.h"
+#include "training/settings/settings.h"
+
+namespace miniqat::cli {
+
+/// How the flags of one command differ from the settings that they are for, by the names of fields.
+struct FlagChanges {
+  /// Without a flag.
+  std::set<std::string> omitted = {};
+  /// With another help text.
+  std::map<std::string, std::string> help = {};
+  /// What `--help` shows as the default.
+  std::map<std::string, std::string> shown_defaults = {};
+};
+
+/// The flags of a command for one settings struct.
+template <class Settings>
+class SettingFlags {
+ public:
+  explicit SettingFlags(Command& command, const std::string& heading, const FlagChanges& changes = {},
+                        const Settings& defaults = {})
+      : given_(defaults), omitted_(changes.omitted) {
+    Settings::visit([&](const char* name, auto access, const char* help) {
+      if (omitted_.contains(name)) return;
+      const auto text = changes.help.find(name), shown = changes.shown_defaults.find(name);
+      Flag flag = add(command, training::flag_of(name), access(given_),
+                      text == changes.help.end() ? help : text->second.c_str());
+      if (shown != changes.shown_defaults.end()) flag.shown_default(shown->second);
+      // So that a flag added to a line that has it already wins.
+      flags_.emplace(name, flag.heading(heading).last_wins());
+    });
+  }
+  SettingFlags(const SettingFlags&) = delete;
+
+  bool was_given(const std::string& field) const { return !omitted_.contains(field) && flags_.at(field).was_given(); }
+  /// The fields whose flags stood on the command line, by name.
+  std::vector<std::string> given() const {
+    std::vector<std::string> names;
+    for (const auto& [name, flag] : flags_)
+      if (flag.was_given()) names.push_back(name);
+    return names;
+  }
+  /// Overwrites the fields whose flags stood on the command line.
+  void apply(Settings& settings) const {
+    Settings::visit([&](const char* name, auto access, const char*) {
+      if (was_given(name)) access(settings) = access(given_);
+    });
+  }
+
+ private:
+  template <class Field>
+  static Flag add(Command& command, const std::string& name, Field& field, const char* help) {
+    if constexpr (std::is_same_v<Field, bool>) {
+      return command.flag(name, field, help);
+    } else if constexpr (std::is_enum_v<Field>) {
+      std::vector<std::string> names;
+      for (const std::string_view value : names_of(field)) names.emplace_back(value);
+      return command.choice(
+          name, names, static_cast<std::size_t>(field), [&field](std::size_t i) { field = static_cast<Field>(i); },
+          help);
+    } else {
+      return command.option(name, field, help);
+    }
+  }
+
+  Settings given_;
+  std::set<std::string> omitted_;
+  std::map<std::string, Flag> flags_;
+};
+
+}  // namespace miniqat::cli

@@ -1,0 +1,163 @@
+// What `miniqat verify` makes of its bounds, given scores that no run would give at will.
+
+#include "cli/display/verify_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/errors.h"
+
+namespace miniqat::cli::verify_report_test {
+namespace {
+
+using testing::mentions;
+using namespace training;
+
+constexpr std::int64_t kExamples = 200;
+
+Score score(const std::string& name, std::int64_t correct, std::int64_t agreeing) {
+  return {.name = name, .examples = kExamples, .correct = correct, .agreeing = agreeing};
+}
+
+LayerComparison layer(const std::string& name, int alone, int end_to_end) {
+  return {.operation = name,
+          .type = "Conv2D",
+          .tensor = name + "/out",
+          .alone = {.count = 1000, .equal = 990, .largest = alone},
+          .end_to_end = {.count = 1000, .equal = 900, .largest = end_to_end}};
+}
+
+/// Accuracies of 90% and 89.5%, the same class for 95%, operations up to two steps apart (nine from the picture on).
+VerifyReport report() {
+  VerifyReport report;
+  report.verification.simulated = score("simulated", 180, 190);
+  report.verification.integer = score("integer", 179, kExamples);
+  report.verification.layers = {layer("conv", 0, 0), layer("depthwise", 2, 5), layer("fc", 1, 9)};
+  report.verification.reference_examples = 10;
+  report.runtimes = {score("litert 1", 179, kExamples), score("onnxruntime 2", 178, 198)};
+  return report;
+}
+
+/// One bound that was given, of the report: whether it holds, as every way to ask for that says; and its value.
+void expect_bound(const VerifyReport& report, const std::string& name, bool holds, double value) {
+  const std::vector<BoundCheck> checks = report.checks();
+  ASSERT_EQ(checks.size(), 1u);
+  EXPECT_EQ(checks[0].name, name);
+  EXPECT_EQ(checks[0].faults.empty(), holds);
+  EXPECT_EQ(report.broken(), checks[0].faults);
+  ASSERT_TRUE(checks[0].value.has_value());
+  EXPECT_NEAR(*checks[0].value, value, 1e-9);
+  const nlohmann::ordered_json json = report.json();
+  EXPECT_EQ(json["passed"], holds);
+  EXPECT_EQ(json["bounds"].size(), 1u);
+  EXPECT_EQ(json["bounds"][name]["bound"], checks[0].bound);
+  EXPECT_EQ(json["bounds"][name]["value"], *checks[0].value);
+  EXPECT_EQ(json["bounds"][name]["holds"], holds);
+}
+
+TEST(VerifyReport, WhatNobodyBoundsIsNotBroken) {
+  VerifyReport given = report();
+  given.failed = {"onnx failed: no memory"};
+  EXPECT_TRUE(given.checks().empty());
+  EXPECT_TRUE(given.broken().empty());
+  EXPECT_EQ(given.json()["passed"], true);
+}
+
+TEST(VerifyReport, MaxAccuracyDifference) {
+  VerifyReport given = report();
+  for (const bool integer_is_better : {false, true}) {
+    given.verification.integer.correct = integer_is_better ? 181 : 179;
+    for (const double bound : {100.0, 0.5}) {
+      given.bounds.accuracy_difference = bound;
+      expect_bound(given, "max_accuracy_difference", true, 0.5);
+    }
+    for (const double bound : {0.49, 0.0}) {
+      given.bounds.accuracy_difference = bound;
+      expect_bound(given, "max_accuracy_difference", false, 0.5);
+    }
+    EXPECT_EQ(given.broken(), std::vector<std::string>{"accuracies differ by 0.500 points, more than 0"});
+  }
+}
+
+TEST(VerifyReport, MinAgreement) {
+  VerifyReport given = report();
+  for (const double bound : {0.0, 95.0}) {
+    given.bounds.agreement = bound;
+    expect_bound(given, "min_agreement", true, 95);
+  }
+  for (const double bound : {95.1, 100.0}) {
+    given.bounds.agreement = bound;
+    expect_bound(given, "min_agreement", false, 95);
+  }
+  EXPECT_EQ(given.broken(), std::vector<std::string>{
+                                "simulated and the integer engine choose the same class for 95.000%, less than 100%"});
+}
+
+TEST(VerifyReport, MaxStepsIsOfOperationsGivenEqualInputs) {
+  VerifyReport given = report();
+  given.bounds.steps = 2;
+  expect_bound(given, "max_steps", true, 2);
+  given.bounds.steps = 1;
+  expect_bound(given, "max_steps", false, 2);
+  EXPECT_EQ(given.broken(), std::vector<std::string>{"depthwise: 2 steps apart, more than 1"});
+  given.bounds.steps = 0;
+  expect_bound(given, "max_steps", false, 2);
+  EXPECT_EQ(given.broken().size(), 2u) << "a line for each operation";
+}
+
+TEST(VerifyReport, MinRuntimeAgreementIsOfTheWorstRuntime) {
+  VerifyReport given = report();
+  given.bounds.runtime_agreement = 99;
+  expect_bound(given, "min_runtime_agreement", true, 99);
+  given.bounds.runtime_agreement = 99.5;
+  expect_bound(given, "min_runtime_agreement", false, 99);
+  EXPECT_TRUE(mentions(given.broken()[0], {"onnxruntime 2", "99.000%", "99.5%"}));
+  given.bounds.runtime_agreement = 0;
+  given.failed = {"onnx failed: no memory"};
+  expect_bound(given, "min_runtime_agreement", false, 99);
+  EXPECT_EQ(given.broken(), given.failed);
+}
+
+TEST(VerifyReport, MinRuntimeAgreementNeedsARuntime) {
+  VerifyReport given = report();
+  given.runtimes.clear();
+  given.bounds.runtime_agreement = 0;
+  EXPECT_EQ(given.broken(), std::vector<std::string>{"no other runtime could be asked"});
+  const nlohmann::ordered_json json = given.json();
+  EXPECT_TRUE(json["bounds"]["min_runtime_agreement"]["value"].is_null());
+  EXPECT_EQ(json["passed"], false);
+}
+
+TEST(VerifyReport, FastEngineAndReferenceLoopsMustNotDiffer) {
+  VerifyReport given = report();
+  EXPECT_NE(given.table().find("reference loops: equal on 10 examples"), std::string::npos) << given.table();
+  given.verification.reference_equal = false;
+  EXPECT_EQ(given.broken(), std::vector<std::string>{"the fast engine and the reference loops differ"});
+  EXPECT_EQ(given.json()["passed"], false);
+  EXPECT_EQ(given.json()["reference_equal"], false);
+  EXPECT_NE(given.table().find("reference loops: NOT EQUAL on 10 examples"), std::string::npos) << given.table();
+}
+
+TEST(VerifyReport, EveryBrokenBoundHasItsLine) {
+  VerifyReport given = report();
+  given.verification.reference_equal = false;
+  given.bounds = {.accuracy_difference = 0.1, .agreement = 99, .steps = 1, .runtime_agreement = 100};
+  const std::vector<std::string> broken = given.broken();
+  ASSERT_EQ(broken.size(), 5u);
+  const std::vector<std::string> parts = {"reference loops", "accuracies", "simulated", "onnxruntime 2", "depthwise"};
+  for (std::size_t i = 0; i < parts.size(); ++i) EXPECT_TRUE(mentions(broken[i], {parts[i]}));
+}
+
+TEST(VerifyReport, HundredPercentIsEveryOne) {
+  VerifyReport given = report();
+  given.verification.layers = {layer("nearly", 1, 1)};
+  given.verification.layers[0].alone = {.count = 100'000'000, .equal = 99'999'999, .largest = 1};
+  EXPECT_NE(given.table().find("99.9999%"), std::string::npos) << given.table();
+  given.verification.layers[0].alone = {.count = 100'000'000, .equal = 100'000'000, .largest = 0};
+  EXPECT_EQ(given.table().find("99.9999%"), std::string::npos) << given.table();
+  EXPECT_NE(given.table().find("100.0000%"), std::string::npos) << given.table();
+}
+
+}  // namespace
+}  // namespace miniqat::cli::verify_report_test

@@ -1,0 +1,27 @@
+#include "cli/flags/parse_error.h"
+
+#include <gtest/gtest.h>
+
+namespace miniqat::cli::parse_error_test {
+namespace {
+
+TEST(ParseError, IsToldInPlainWords) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"Could not convert: --steps = x", R"(--steps must be a number, got "x")"},
+      {"Could not convert: --epochs = 1.5", R"(--epochs must be a whole number, got "1.5")"},
+      {"Could not convert: --epochs = -1e400", R"(--epochs must be a whole number, got "-1e400")"},
+      {"Could not convert: --steps = a = b", R"(--steps must be a number, got "a = b")"},
+      {"--split: foo not in {test,train}", R"(--split must be test or train, got "foo")"},
+      {"--format: onx not in {c,onnx,json}", R"(--format must be c, onnx or json, got "onx"; did you mean "onnx"?)"},
+      {"--threads: Value 5000 not in range 0 to 1024", R"(--threads must be in 0..1024, got "5000")"},
+      {"--run: At Most 1 required but received 2", "--run was given 2 times, once is the most"},
+      {"graph: At Most 2 required but received 4", "graph was given 4 times, 2 times is the most"},
+      {"--epochs: 1 required INT missing", "--epochs needs a value"},
+      {"--run is required", "--run is required"},
+      {"", ""},
+  };
+  for (const auto& [text, wanted] : cases) EXPECT_EQ(in_plain_words(text), wanted);
+}
+
+}  // namespace
+}  // namespace miniqat::cli::parse_error_test

@@ -1,0 +1,83 @@
+#include "training/evaluate/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "layers/layers.h"
+#include "models/blocks.h"
+#include "training/model_source.h"
+
+namespace miniqat::training::evaluator_test {
+namespace {
+
+TEST(Evaluation, CountsTheFirstOfTheLargest) {
+  Evaluation evaluation;
+  evaluation.count(std::vector<float>{1, 3, 2}, 1);
+  evaluation.count(std::vector<float>{3, 3, 2}, 0);
+  evaluation.count(std::vector<float>{3, 3, 2}, 1);  // a tie goes to the lower class
+  evaluation.count(std::vector<float>{-1, -3, -2}, 2);
+  EXPECT_EQ(evaluation.correct, 2);
+  EXPECT_EQ(evaluation.examples, 4);
+  EXPECT_EQ(evaluation.accuracy(), 0.5);
+}
+
+TEST(Evaluation, ANaNIsWrongWhereverItStands) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const int place : {0, 1, 2})
+    for (const int label : {0, 1, 2}) {
+      std::vector<float> logits = {1, 1, 1};
+      logits[place] = kNan;
+      Evaluation evaluation;
+      evaluation.count(logits, label);
+      EXPECT_EQ(evaluation.correct, 0) << place << " " << label;
+      EXPECT_EQ(evaluation.examples, 1);
+    }
+}
+
+TEST(Evaluation, TheLossIsTheMeanCrossEntropyWithoutOverflow) {
+  Evaluation evaluation;
+  evaluation.count(std::vector<float>{5, 5, 5, 5}, 3);         // log 4
+  evaluation.count(std::vector<float>{1000, 1000}, 0);         // log 2
+  evaluation.count(std::vector<float>{0, std::log(3.0f)}, 1);  // -log 3/4
+  evaluation.count(std::vector<float>{-900, -100, -900}, 1);   // 0
+  evaluation.finish();
+  EXPECT_NEAR(evaluation.loss, (std::log(4.0) + std::log(2.0) - std::log(0.75)) / 4, 1e-7);
+}
+
+TEST(Evaluation, NothingHasNoAccuracy) {
+  Evaluation evaluation;
+  evaluation.finish();
+  EXPECT_EQ(evaluation.accuracy(), 0);
+  EXPECT_EQ(evaluation.loss, 0);
+}
+
+/// Seven pictures of one pixel, whose byte k says the class: of the logits 255 x k - k^2 / 2, with x = byte / 255, that
+/// of k = byte is the largest.
+TEST(Evaluate, GoesOverAllPicturesAlsoThoseOfAnIncompleteBatch) {
+  datasets::Dataset data{.name = "bytes",
+                         .images = Tensor(Shape{7, 1, 1, 1}, DType::kUInt8),
+                         .labels = Tensor(Shape{7}, DType::kInt32),
+                         .classes = 3};
+  for (int i = 0; i < 7; ++i) {
+    data.images.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(i % 3);
+    data.labels.data<std::int32_t>()[i] = i % 3;
+  }
+  // Labelled wrongly, in the last, incomplete batch.
+  data.labels.data<std::int32_t>()[6] = 1;
+  Classifier classifier;
+  classifier.images = layers::placeholder(classifier.graph, "images", {3, 1, 1, 1});
+  classifier.logits =
+      models::dense(classifier.graph, "fc", models::flatten(classifier.graph, "flat", classifier.images), 3);
+  Session session(classifier.graph);
+  session.set_variable("fc/weights", Tensor::from<float>({1, 3}, std::vector<float>{0, 255, 510}));
+  session.set_variable("fc/biases", Tensor::from<float>({3}, std::vector<float>{0, -0.5f, -2}));
+  const Evaluation result = evaluate(session, classifier, data);
+  EXPECT_EQ(result.examples, 7);
+  EXPECT_EQ(result.correct, 6);
+}
+
+}  // namespace
+}  // namespace miniqat::training::evaluator_test

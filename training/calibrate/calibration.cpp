@@ -1,0 +1,278 @@
+#include "training/calibrate/calibration.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "core/counted.h"
+#include "core/graph/graph_json.h"
+#include "core/parallel.h"
+#include "core/quote.h"
+#include "datasets/loader.h"
+#include "quantize/quantization.h"
+#include "quantize/rewrite/rewrite.h"
+#include "training/memory.h"
+#include "training/percent.h"
+#include "training/run/float_run.h"
+#include "training/run/run_source.h"
+#include "training/run/validation_part.h"
+#include "training/settings/rewrite_check.h"
+#include "training/settings/settings.h"
+
+namespace miniqat::training {
+namespace {
+
+/// From a float run to a quantized one.
+class Calibration {
+ public:
+  Calibration(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer)
+      : request_(request), calibrate_(request.calibrate), run_(out), observer_(observer) {
+    source_ = read_float_run(request.run);
+    require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
+    if (request.validation) source_.settings.validation = *request.validation;
+    settings_ = source_.settings;
+    settings_.float_only = false;
+    settings_.rewrite = request.rewrite;
+    if (!request.rewrite.bits_config.empty()) settings_.rewrite.bits_config = run_.bits().string();
+    if (!request.dataset.empty()) settings_.dataset = request.dataset;
+    if (!request.data_dir.empty()) settings_.data_dir = request.data_dir;
+    check_dataset(settings_.dataset, request.data_dir);
+    settings_.threads = request.threads == 0 ? default_thread_count() : request.threads;
+    set_thread_count(static_cast<int>(settings_.threads));
+    data_ = load_data(source_, settings_.dataset, settings_.data_dir);
+    // Other data have nothing to do with those that the run chose by.
+    if (settings_.dataset != source_.settings.dataset) settings_.validation = 0;
+    batch_size_ = source_.evaluation.images.shape()[0];
+    batches_ = std::min(calibrate_.batches, data_.train.size() / batch_size_);
+  }
+
+  Calibrated run() {
+    Calibrated result;
+    require_no_stop();
+    result.in_float = evaluate_float();
+    require_no_stop();
+    if (calibrate_.equalize) result.equalization = equalize();
+    rewrite_graphs();
+    Session session(evaluation_.graph);
+    take_over(session, source_);
+    if (!source_.note.empty()) observer_.warn(source_.note);
+    result.ranges = find_ranges(session);
+    if (calibrate_.rounding == Rounding::kAdaptive) result.rounding = round_weights(session);
+    if (calibrate_.bias_correction)
+      result.bias_correction = correct_biases(session, result.rounding ? result.rounding->before : NamedTensors());
+    if (data_.validation) result.quantized.validation = evaluate(session, evaluation_, *data_.validation);
+    result.quantized.test = evaluate(session, evaluation_, data_.test);
+    write(session, result.in_float, result.quantized);
+    result.seconds = seconds();
+    return result;
+  }
+
+ private:
+  void require_no_stop() {
+    if (observer_.wants_to_stop()) throw Stopped();
+  }
+
+  Evaluation evaluate_float() {
+    Session session(source_.evaluation.graph);
+    session.restore(source_.checkpoint, Session::Restore::kVariables, source_.checkpoint_name);
+    const JudgingPart part = judging_part(data_);
+    const Evaluation result = evaluate(session, source_.evaluation, part.pictures);
+    observer_.say(concat(printable(settings_.model), " on ", settings_.dataset, ": the float run ",
+                         printable(request_.run), " has ", part.name, " accuracy ", percent(result.accuracy())));
+    return result;
+  }
+
+  void rewrite_graphs() {
+    training_ = std::move(source_.training);
+    const quantize::RewriteReport report = quantize::create_training_graph(training_.graph, settings_.rewrite);
+    require_quantizers(training_.graph, settings_.rewrite.scope, settings_.model);
+    evaluation_ = evaluation_of(training_);
+    observer_.say(concat(quantize::quantization_of(training_.graph).label(), ": ",
+                         counted(report.inserted.size(), "quantizer"), ", ", counted(batches_, "batch"), " of ",
+                         batch_size_, " training pictures", batches_ < calibrate_.batches ? " (all there are)" : "",
+                         ", method ", method_text()));
+    observer_.on_rewrite(report);
+  }
+
+  std::string method_text() const {
+    const std::string name(names_of(calibrate_.method)[static_cast<std::size_t>(calibrate_.method)]);
+    return calibrate_.method == quantize::CalibrationMethod::kPercentile ? concat(name, " ", calibrate_.percentile)
+                                                                         : name;
+  }
+
+  /// The same ones every time.
+  void for_each_batch(Output images, const std::function<void(std::int64_t, const Feeds&)>& visit) {
+    datasets::Loader loader(data_.train,
+                            {.batch_size = batch_size_, .seed = static_cast<std::uint64_t>(calibrate_.seed)});
+    for (std::int64_t batch = 1; batch <= batches_; ++batch) {
+      visit(batch, {{images, loader.next().images}});
+      require_no_stop();
+    }
+  }
+
+  std::vector<quantize::CalibratedRange> find_ranges(Session& session) {
+    quantize::Calibrator calibrator(session, {calibrate_.method, calibrate_.percentile});
+    for_each_batch(evaluation_.images, [&](std::int64_t batch, const Feeds& feeds) {
+      calibrator.observe(feeds);
+      observer_.on_batch(batch, batches_);
+    });
+    return calibrator.finish();
+  }
+
+  /// Changes the float run's variables; nothing else sees that.
+  quantize::Equalization equalize() {
+    Session session(source_.evaluation.graph);
+    session.restore(source_.checkpoint, Session::Restore::kVariables, source_.checkpoint_name);
+    quantize::Equalizer equalizer(session);
+    for_each_batch(source_.evaluation.images, [&](std::int64_t, const Feeds& feeds) { equalizer.observe(feeds); });
+    quantize::Equalization result = equalizer.finish();
+    for (const std::string& name : equalizer.variables())
+      source_.checkpoint.tensors.insert_or_assign(name, session.variable(name));
+    observer_.say(concat("equalized ", counted(result.pairs.size(), "pair"), " of layers in ",
+                         counted(result.sweeps, "sweep"), "; ", counted(result.left_out.size(), "layer"), " left out"));
+    return result;
+  }
+
+  /// For what looks at all batches several times.
+  quantize::FeedsOfBatches batches() {
+    return [this](const auto& visit) {
+      for_each_batch(evaluation_.images, [&](std::int64_t, const Feeds& feeds) { visit(feeds); });
+    };
+  }
+
+  /// Of what goes from layer to layer.
+  quantize::OnLayer announcement(const char* doing) {
+    return [this, doing](const std::string& layer, std::size_t number, std::size_t all) {
+      observer_.say(concat(doing, " layer ", number, "/", all, ": ", printable(layer)));
+    };
+  }
+
+  quantize::AdaptiveRounding round_weights(Session& session) {
+    // Observers are asked in this thread only; the others look at what came of it.
+    std::atomic<bool> stopped = false;
+    const auto stops = [&, own = std::this_thread::get_id()] {
+      if (std::this_thread::get_id() == own && observer_.wants_to_stop()) stopped = true;
+      return stopped.load();
+    };
+    quantize::AdaptiveRounding result = quantize::round_adaptively(
+        session, batches(), {.seed = static_cast<std::uint64_t>(calibrate_.seed), .stops = stops},
+        announcement("rounding"));
+    if (stopped) throw Stopped();
+    observer_.say(concat("rounded ", counted(result.rounded.size(), "layer"), " adaptively; ",
+                         counted(result.left_out.size(), "layer"), " left out"));
+    return result;
+  }
+
+  /// `in_float` has the float network's variables where the session's are others.
+  quantize::BiasCorrection correct_biases(Session& session, const NamedTensors& in_float) {
+    quantize::BiasCorrection result =
+        quantize::correct_biases(session, batches(), in_float, announcement("correcting"));
+    observer_.say(concat("corrected ", result.corrected.size(), " biases; ", counted(result.left_out.size(), "layer"),
+                         " left out"));
+    return result;
+  }
+
+  /// config.json comes last: a directory without it is no run.
+  void write(Session& session, const Evaluation& before, const Accuracies& after) {
+    require_no_stop();
+    run_.clear();
+    try {
+      write_files(session, before, after);
+    } catch (...) {
+      run_.clear();
+      throw;
+    }
+  }
+
+  void write_files(Session& session, const Evaluation& before, const Accuracies& after) {
+    if (!settings_.rewrite.layer_bits.empty())
+      write_json(run_.bits(), quantize::layer_bits_to_json(settings_.rewrite.layer_bits));
+    write_graph(run_.train_graph(), training_.graph);
+    write_graph(run_.eval_graph(), evaluation_.graph);
+    write_safetensors(run_.checkpoint(), checkpoint(session));
+    write_json(run_.summary(), summary(before, after));
+    write_json(run_.config(), settings_to_json(settings_));
+  }
+
+  /// That of the training graph, at the step that the float run had reached.
+  Safetensors checkpoint(Session& evaluated) {
+    Session session(training_.graph);
+    session.restore(evaluated.checkpoint(), Session::Restore::kVariables, "the calibrated graph");
+    Safetensors content = session.checkpoint();
+    content.tensors.at("session:step") = Tensor::scalar(steps());
+    return content;
+  }
+
+  std::int64_t steps() const {
+    const auto found = source_.checkpoint.tensors.find("session:step");
+    return found == source_.checkpoint.tensors.end() ? 0 : *found->second.data<std::int64_t>();
+  }
+
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
+
+  Json summary(const Evaluation& before, const Accuracies& after) const {
+    const RewriteSettings& rewrite = settings_.rewrite;
+    Json calibration = settings_to_json(calibrate_);
+    if (calibrate_.method != quantize::CalibrationMethod::kPercentile) calibration.erase("percentile");
+    for (const char* option : {"equalize", "bias_correction"})
+      if (calibration[option] == false) calibration.erase(option);
+    if (calibrate_.rounding == Rounding::kNearest) calibration.erase("rounding");
+    calibration["batches"] = batches_;
+    calibration["batch_size"] = batch_size_;
+    calibration["run"] = request_.run;
+    const std::string part = judging_part(data_).name;
+    Json json = {
+        {"model", settings_.model},
+        {"dataset", settings_.dataset},
+        {"quantization", quantize::quantization_of(training_.graph).label()},
+        {"bits", quantize::quantization_of(training_.graph).bits()},
+        {"layer_bits", rewrite.layer_bits.empty() ? Json(nullptr) : quantize::layer_bits_to_json(rewrite.layer_bits)},
+        {"calibration", calibration},
+        {"steps", steps()},
+        {"complete", true},
+        {concat("float_", part, "_accuracy"), before.accuracy()},
+        {concat("float_", part, "_loss"), before.loss}};
+    after.put_into(json);
+    json.update(Json{{"train_loss", nullptr},
+                     {"images_per_second", static_cast<double>(batches_ * batch_size_) / seconds()},
+                     {"seconds", seconds()},
+                     {"peak_memory_mb", peak_megabytes()},
+                     {"seed", settings_.seed},
+                     {"threads", settings_.threads},
+                     {"input_scale", data_.train.scale},
+                     {"input_zero_point", data_.train.zero_point}});
+    return json;
+  }
+
+  using Clock = std::chrono::steady_clock;
+
+  const CalibrationRequest& request_;
+  const CalibrateSettings& calibrate_;
+  const RunDirectory& run_;
+  RunObserver& observer_;
+  FloatRun source_;
+  /// Of the new run.
+  TrainSettings settings_;
+  datasets::Splits data_;
+  std::int64_t batch_size_ = 0;
+  std::int64_t batches_ = 0;
+  Classifier training_;
+  Classifier evaluation_;
+  const Clock::time_point started_ = Clock::now();
+};
+
+}  // namespace
+
+std::span<const std::string_view> names_of(Rounding) {
+  static constexpr std::array<std::string_view, 2> kNames = {"nearest", "adaptive"};
+  return kNames;
+}
+
+Calibrated calibrate(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer) {
+  return Calibration(request, out, observer).run();
+}
+
+}  // namespace miniqat::training

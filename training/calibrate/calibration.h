@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quantize/calibrate/adaptive_rounding.h"
+#include "quantize/calibrate/bias_correction.h"
+#include "quantize/calibrate/calibrate.h"
+#include "quantize/calibrate/equalize.h"
+#include "training/evaluate/accuracies.h"
+#include "training/run/run_directory.h"
+#include "training/run_observer.h"
+#include "training/settings/rewrite_settings.h"
+
+namespace miniqat::training {
+
+/// Which integer a weight becomes.
+enum class Rounding {
+  kNearest,
+  /// One of the two next to it, for the least error of the layer's output.
+  kAdaptive,
+};
+
+/// "nearest" and "adaptive", in this order.
+std::span<const std::string_view> names_of(Rounding);
+
+/// What decides about the ranges and the weights; kept in summary.json.
+struct CalibrateSettings {
+  quantize::CalibrationMethod method = quantize::CalibrationMethod::kMse;
+  double percentile = 99.99;
+  std::int64_t batches = 32;
+  std::int64_t seed = 1;
+  bool equalize = false;
+  Rounding rounding = Rounding::kNearest;
+  bool bias_correction = false;
+
+  template <class Visitor>
+  static void visit(Visitor&& visitor) {
+    visitor(
+        "method", [](auto& s) -> auto& { return s.method; },
+        "ranges of activations: minmax; moving-average, as in training; percentile; mse, the range of least squared "
+        "error, for weights, too");
+    visitor(
+        "percentile", [](auto& s) -> auto& { return s.percentile; },
+        "with percentile: 99.99 leaves out 0.01% of the values at each end");
+    visitor(
+        "batches", [](auto& s) -> auto& { return s.batches; },
+        "batches of training pictures to look at, of the run's batch size");
+    visitor(
+        "seed", [](auto& s) -> auto& { return s.seed; }, "chooses the pictures");
+    visitor(
+        "equalize", [](auto& s) -> auto& { return s.equalize; },
+        "first give the channels between two layers the same range of weights (cross-layer equalization)");
+    visitor(
+        "rounding", [](auto& s) -> auto& { return s.rounding; },
+        "rounding of weights: nearest, to the nearest integer; adaptive, up or down, whichever keeps the output of the "
+        "layer closer");
+    visitor(
+        "bias_correction", [](auto& s) -> auto& { return s.bias_correction; },
+        "at the end subtract the mean error of each layer's output from its bias");
+  }
+};
+
+struct CalibrationRequest {
+  /// The directory of a float run.
+  std::string run;
+  CalibrateSettings calibrate = {};
+  RewriteSettings rewrite = {};
+  /// The run's own when "".
+  std::string dataset = {};
+  std::string data_dir = {};
+  /// 0: default_thread_count().
+  int threads = 0;
+  /// The run's own when none: for a float run without a validation part.
+  std::optional<std::int64_t> validation = {};
+};
+
+/// What came of it.
+struct Calibrated {
+  /// On the validation part of a run that has one, otherwise on the test pictures.
+  Evaluation in_float;
+  /// On both, where there is a validation part.
+  Accuracies quantized;
+  std::vector<quantize::CalibratedRange> ranges;
+  /// Where CalibrateSettings ask for them.
+  std::optional<quantize::Equalization> equalization;
+  std::optional<quantize::AdaptiveRounding> rounding;
+  std::optional<quantize::BiasCorrection> bias_correction;
+  double seconds = 0;
+};
+
+/// Quantizes a float run without training: rewrites its graphs, finds the ranges from some batches of training pictures
+/// and writes the result to `out`, a locked directory, as a run that is complete. Sets the number of threads. Throws
+/// UsageError and Error for what cannot be calibrated, and Stopped where the observer wants it; `out` then holds no
+/// run.
+Calibrated calibrate(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer);
+
+}  // namespace miniqat::training

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "training/evaluate/evaluator.h"
+
+namespace miniqat::training {
+
+/// What is measured of a run, for its summary.json.
+struct Accuracies {
+  /// None without a validation part.
+  std::optional<Evaluation> validation = {};
+  /// None before the end of a run with a validation part: nobody shall choose by the test pictures.
+  std::optional<Evaluation> test = {};
+
+  /// "validation accuracy 98.00% (98 of 100), test accuracy ...": those there are.
+  std::string text() const;
+  /// Sets "validation_accuracy" and "validation_loss" where there is one, "test_accuracy" and "test_loss".
+  void put_into(nlohmann::ordered_json& summary) const;
+};
+
+}  // namespace miniqat::training

@@ -1,0 +1,51 @@
+#include "training/quantize/network_cost.h"
+
+#include "core/graph/op_queries.h"
+#include "core/graph/source_ops.h"
+#include "quantize/fake_quant.h"
+#include "quantize/op_roles.h"
+#include "training/quantize/bit_allocation.h"
+
+namespace miniqat::training {
+namespace {
+
+constexpr std::int64_t kFloatBits = 32, kPictureBits = 8;
+
+/// The quantizer whose integers the tensor holds; null where there is none.
+const quantize::FakeQuantAttributes* quantizer_of(Output tensor) {
+  return quantize::source_through(tensor, quantize::OpRole::kKeepsRange).node->as<quantize::FakeQuant>();
+}
+
+bool is_picture(Output tensor) {
+  return quantize::source_through(tensor, quantize::OpRole::kKeepsRange).node->as<Placeholder>() != nullptr;
+}
+
+std::int64_t weight_bits_of(Output weights) {
+  const quantize::FakeQuantAttributes* quantizer = quantizer_of(weights);
+  return quantizer != nullptr ? quantizer->bits : kFloatBits;
+}
+
+std::int64_t input_bits_of(Output input, bool quantized_weights) {
+  if (const quantize::FakeQuantAttributes* quantizer = quantizer_of(input)) return quantizer->bits;
+  return quantized_weights && is_picture(input) ? kPictureBits : kFloatBits;
+}
+
+}  // namespace
+
+NetworkCost cost_of(const Graph& evaluation, std::int64_t batch) {
+  NetworkCost cost;
+  for (const Node* node : evaluation.nodes()) {
+    const Node& layer = *node;
+    if (!quantize::is_layer(layer)) continue;
+    // Weights are the right operand.
+    const Output input = layer.input(0), weights = layer.input(1);
+    const std::int64_t weight_bits = weight_bits_of(weights);
+    const std::int64_t input_bits = input_bits_of(input, weight_bits < kFloatBits);
+    const std::int64_t channels = layer.output_specs()[0].shape[-1];
+    cost.parameter_bytes += packed_bytes(weights.shape().elements(), weight_bits) + channels * (kFloatBits / 8);
+    cost.bit_operations += multiply_adds_of(layer.op(), layer.input_specs()) / batch * weight_bits * input_bits;
+  }
+  return cost;
+}
+
+}  // namespace miniqat::training

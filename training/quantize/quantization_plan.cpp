@@ -1,0 +1,128 @@
+#include "training/quantize/quantization_plan.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/parallel.h"
+#include "training/calibrate/batch_norm_statistics.h"
+#include "training/settings/optimizers.h"
+#include "training/settings/settings.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::training {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kReestimate = 50;
+
+bool is_there(const fs::path& file) {
+  std::error_code failure;
+  return fs::exists(file, failure);
+}
+
+double default_rate(const TrainSettings& settings, const TrainSettings& in_float) {
+  const double known = find_optimizer(settings.optimizer).default_learning_rate;
+  return kRateShare * (settings.optimizer == in_float.optimizer ? in_float.learning_rate.value_or(known) : known);
+}
+
+std::int64_t default_validation(const TrainSettings& settings, const FloatRun& run) {
+  const std::int64_t pictures = load_data(run, settings.dataset, settings.data_dir).train.size();
+  return std::max<std::int64_t>(pictures / kValidationShare, 1);
+}
+
+const Json& part_of(const Json& json, const char* key, const std::string& source) {
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  if (!json.is_object() || found == json.end()) fail(source, ": \"", key, "\" is missing");
+  return *found;
+}
+
+}  // namespace
+
+TrainSettings quantization_defaults(const FloatRun& run) {
+  const TrainSettings usual;
+  TrainSettings settings = run.settings;
+  settings.float_only = false;
+  settings.rewrite = {};
+  settings.rewrite.ranges = quantize::RangeChoice::kAuto;
+  settings.epochs = kQuantizationEpochs;
+  settings.steps = 0;
+  settings.learning_rate.reset();
+  settings.range_learning_rate = usual.range_learning_rate;
+  settings.dampening = usual.dampening;
+  settings.schedule = usual.schedule;
+  settings.warmup_steps = usual.warmup_steps;
+  settings.schedule_every = usual.schedule_every;
+  settings.schedule_factor = usual.schedule_factor;
+  settings.reestimate = why_none_updates(run.training.graph, 0).empty() ? kReestimate : 0;
+  settings.threads = 0;
+  return settings;
+}
+
+bool has_seen_validation(const FloatRun& run) { return run.settings.validation == 0; }
+
+void complete(TrainSettings& settings, const FloatRun& run) {
+  if (!has_seen_validation(run) && settings.validation != run.settings.validation)
+    throw UsageError(concat("--validation ", settings.validation, ": the float run has a validation part of ",
+                            run.settings.validation, " pictures, and has trained with the others; leave it out"));
+  if (const std::string why = why_none_updates(run.training.graph, 0); settings.reestimate > 0 && !why.empty())
+    throw UsageError(concat("--reestimate: the run in --run ", why));
+  if (settings.validation == 0) settings.validation = default_validation(settings, run);
+  if (!settings.learning_rate) settings.learning_rate = default_rate(settings, run.settings);
+  if (settings.threads == 0) settings.threads = default_thread_count();
+  settings.augment = resolved_augment(settings);
+}
+
+fs::path calibrated_in(const RunDirectory& run) { return run.path() / "calibrated"; }
+fs::path trained_in(const RunDirectory& run) { return run.path() / "trained"; }
+
+RunDirectory new_quantization(const fs::path& path, RunDirectory::Existing existing) {
+  const std::string advice = "give another --out, --resume to go on with that run, or --overwrite to delete it";
+  if (existing == RunDirectory::Existing::kRefuse)
+    for (const char* file : {"quantize.json", "calibrated/config.json", "trained/config.json"})
+      if (is_there(path / file)) fail(path.string(), " holds a run of quantize already (", file, "): ", advice);
+  return RunDirectory::fresh(path, advice, existing);
+}
+
+RunDirectory resumed_quantization(const fs::path& path) {
+  if (!is_there(path / "quantize.json"))
+    fail(path.string(), " holds no run of quantize: there is no ", (path / "quantize.json").string());
+  return RunDirectory::fresh(path, "", RunDirectory::Existing::kOverwrite);
+}
+
+void write_plan(const QuantizationPlan& plan, const RunDirectory& run) {
+  run.clear();
+  for (const fs::path& stage : {calibrated_in(run), trained_in(run)})
+    if (is_there(stage / "config.json")) RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite).clear();
+  if (!plan.training.rewrite.layer_bits.empty())
+    write_json(run.bits(), quantize::layer_bits_to_json(plan.training.rewrite.layer_bits));
+  write_json(run.quantization(), plan_to_json(plan));
+}
+
+Json plan_to_json(const QuantizationPlan& plan) {
+  return {{"run", plan.run},
+          {"calibration", settings_to_json(plan.calibrate)},
+          {"training", settings_to_json(plan.training)},
+          {"complete", false}};
+}
+
+QuantizationPlan read_plan(const RunDirectory& run) {
+  const std::string source = run.quantization().string();
+  const Json json = read_json(run.quantization());
+  QuantizationPlan plan;
+  if (!field_from_json(part_of(json, "run", source), plan.run)) fail(source, ": \"run\" is not a text");
+  settings_from_json(part_of(json, "calibration", source), plan.calibrate, source);
+  settings_from_json(part_of(json, "training", source), plan.training, source);
+  RewriteSettings& rewrite = plan.training.rewrite;
+  if (!rewrite.bits_config.empty()) rewrite.bits_config = run.bits().string();
+  load_layer_bits(rewrite);
+  return plan;
+}
+
+bool is_quantized(const RunDirectory& run) {
+  const Json json = read_json(run.quantization());
+  const auto complete = json.find("complete");
+  return complete != json.end() && *complete == true;
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "training/calibrate/calibration.h"
+#include "training/run/float_run.h"
+#include "training/run/run_directory.h"
+#include "training/settings/train_settings.h"
+
+namespace miniqat::training {
+
+/// Everything that decides what `miniqat quantize` computes; kept in quantize.json.
+struct QuantizationPlan {
+  /// The directory of a float run.
+  std::string run;
+  CalibrateSettings calibrate = {};
+  /// Settings of the training; both stages share its bits, data, validation part and threads.
+  TrainSettings training = {};
+};
+
+/// How the training goes when no flag says otherwise: 5 epochs, a cosine, --ranges auto, 50 batches for batch norms,
+/// and the rest as the float run has it. complete() sets the learning rate and the validation part.
+TrainSettings quantization_defaults(const FloatRun& run);
+
+inline constexpr std::int64_t kQuantizationEpochs = 5;
+/// The default learning rate, in shares of the float run's one or, of another optimizer, of that one's default.
+/// docs/quantize.md has the measurement.
+inline constexpr double kRateShare = 0.2;
+/// Of the training pictures, for a float run without a validation part: one in so many.
+inline constexpr std::int64_t kValidationShare = 12;
+
+/// Sets what is not decided yet: learning rate, validation part, threads, augmentation. Throws UsageError for a
+/// validation part that is not the float run's, and for estimates where there is no batch norm.
+void complete(TrainSettings& settings, const FloatRun& run);
+
+/// Whether the float run has trained with the validation part.
+bool has_seen_validation(const FloatRun& run);
+
+/// A directory for a new run of `quantize`, locked. Throws Error where it holds something, unless it is to be
+/// overwritten, and what RunDirectory::fresh() throws.
+RunDirectory new_quantization(const std::filesystem::path& path, RunDirectory::Existing existing);
+/// That of a run that goes on. Throws Error where there is none.
+RunDirectory resumed_quantization(const std::filesystem::path& path);
+
+/// The runs of the stages, in directories of their own within that of the whole.
+std::filesystem::path calibrated_in(const RunDirectory& run);
+std::filesystem::path trained_in(const RunDirectory& run);
+
+/// Removes what an earlier run has left, its stages included, then writes bits.json and quantize.json.
+void write_plan(const QuantizationPlan& plan, const RunDirectory& run);
+/// quantize.json of that plan, to which results may be added.
+nlohmann::ordered_json plan_to_json(const QuantizationPlan& plan);
+/// With its bits. Throws Error for a file that is none.
+QuantizationPlan read_plan(const RunDirectory& run);
+/// Whether the run has come to its end.
+bool is_quantized(const RunDirectory& run);
+
+}  // namespace miniqat::training

@@ -1,0 +1,260 @@
+#include "training/quantize/quantization_run.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "core/counted.h"
+#include "core/parallel.h"
+#include "core/quote.h"
+#include "training/calibrate/batch_norm_statistics.h"
+#include "training/evaluate/integer_evaluator.h"
+#include "training/model_source.h"
+#include "training/percent.h"
+#include "training/run/integer_source.h"
+#include "training/run/run_source.h"
+#include "training/settings/settings.h"
+#include "training/train/trainer.h"
+#include "training/train/training_task.h"
+
+namespace miniqat::training {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A quantized network that may become the run.
+struct Candidate {
+  const char* name;
+  /// The run of its stage.
+  RunDirectory stage;
+  Safetensors checkpoint;
+  Accuracies accuracies = {};
+  NetworkCost cost = {};
+};
+
+bool is_better(const Evaluation& a, const Evaluation& b) {
+  return std::tuple(a.correct, -a.loss) > std::tuple(b.correct, -b.loss);
+}
+
+bool has_config(const fs::path& stage) {
+  std::error_code failure;
+  return fs::exists(stage / "config.json", failure);
+}
+
+/// Locking a directory removes the temporary files of processes that died.
+void sweep(const fs::path& finished_stage) { RunDirectory::resume(finished_stage); }
+
+Json row_to_json(const QuantizedRow& row) {
+  Json json = {{"name", row.name}};
+  row.accuracies.put_into(json);
+  json["parameter_bytes"] = row.cost.parameter_bytes;
+  json["bit_operations"] = row.cost.bit_operations;
+  return json;
+}
+
+class QuantizationRun {
+ public:
+  QuantizationRun(const QuantizationPlan& plan, const RunDirectory& out, RunObserver& observer)
+      : plan_(plan), out_(out), observer_(observer), source_(read_float_run(plan.run)) {
+    // The run's own copy, which is there when the original is gone.
+    RewriteSettings& rewrite = plan_.training.rewrite;
+    if (!rewrite.bits_config.empty()) rewrite.bits_config = out.bits().string();
+  }
+
+  QuantizationResult run(bool resume) {
+    set_thread_count(static_cast<int>(plan_.training.threads));
+    if (!resume) write_plan(plan_, out_);
+    announce();
+    or_say_how_to_go_on([&] {
+      calibrate_unless_done(resume);
+      require_no_stop();
+    });
+    train_unless_done();
+    or_say_how_to_go_on([&] { measure(); });
+    Candidate& best = choose();
+    hand_out(best);
+    or_say_how_to_go_on([&] { measure_integers(best); });
+    write_result();
+    return std::move(result_);
+  }
+
+ private:
+  void require_no_stop() {
+    if (observer_.wants_to_stop()) throw Stopped();
+  }
+
+  template <class Stage>
+  void or_say_how_to_go_on(const Stage& stage) {
+    try {
+      stage();
+    } catch (const Stopped&) {
+      observer_.say(concat("stopped; go on with: ", printable(quantization_way_on(out_))));
+      throw;
+    }
+  }
+
+  void announce() {
+    const std::int64_t pictures = plan_.training.validation;
+    observer_.say(concat(counted(pictures, "training picture"), " decide", pictures == 1 ? "s" : "",
+                         " between the calibrated and the trained network, and no stage trains with them",
+                         has_seen_validation(source_) ? "; the float run has" : ""));
+  }
+
+  /// The run of a stage is complete once it has its config.json.
+  void calibrate_unless_done(bool resumed) {
+    const fs::path stage = calibrated_in(out_);
+    if (has_config(stage)) {
+      sweep(stage);
+      return;
+    }
+    CalibrationRequest request{.run = plan_.run, .calibrate = plan_.calibrate};
+    request.rewrite = plan_.training.rewrite;
+    // No steps are taken that could be counted.
+    request.rewrite.freeze_bn_delay = {};
+    request.data_dir = plan_.training.data_dir;
+    request.threads = static_cast<int>(plan_.training.threads);
+    request.validation = plan_.training.validation;
+    try {
+      // What is wrong with the settings of the training is found before the calibration.
+      { const TrainingTask task(plan_.training); }
+      calibrate(request, RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite), observer_);
+    } catch (const Stopped&) {
+      throw;
+    } catch (const Error&) {
+      // What cannot even be begun leaves nothing behind.
+      if (!resumed) out_.clear();
+      throw;
+    }
+  }
+
+  void train_unless_done() {
+    const fs::path stage = trained_in(out_);
+    const bool begun = has_config(stage);
+    if (begun && unfinished_note(RunDirectory::open(stage)).empty()) {
+      sweep(stage);
+      return;
+    }
+    const RunDirectory run =
+        begun ? RunDirectory::resume(stage) : RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite);
+    TrainExtras extras{.resume = begun, .way_on = quantization_way_on(out_)};
+    if (begun) settings_from_json(read_json(run.config()), extras.begun, run.config().string());
+    TrainSettings settings = plan_.training;
+    settings.init_checkpoint = calibrated_in(out_).string();
+    if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
+    try {
+      train(settings, run, extras, observer_);
+    } catch (const NonFiniteLoss& error) {
+      result_.training_failed = error.what();
+      observer_.warn(concat("warning: the training failed: ", result_.training_failed));
+      return;
+    }
+    // A training that was stopped says so, unless it had not even begun.
+    if (!has_config(stage)) or_say_how_to_go_on([] { throw Stopped(); });
+    if (!unfinished_note(run).empty()) throw Stopped();
+  }
+
+  Accuracies measured(Classifier& network, const Safetensors& checkpoint, const std::string& source) {
+    require_no_stop();
+    Session session(network.graph);
+    session.restore(checkpoint, Session::Restore::kVariables, source);
+    return {.validation = evaluate(session, network, *data_.validation),
+            .test = evaluate(session, network, data_.test)};
+  }
+
+  void add_candidate(const char* name, const RunDirectory& stage, const Safetensors& checkpoint) {
+    Candidate candidate{.name = name, .stage = stage, .checkpoint = checkpoint};
+    const std::string graph = stage.eval_graph().string();
+    Classifier network = find_classifier(read_network(graph), graph);
+    candidate.accuracies = measured(network, checkpoint, stage.checkpoint().string());
+    candidate.cost = cost_of(network.graph, network.images.shape()[0]);
+    result_.rows.push_back({.name = name, .accuracies = candidate.accuracies, .cost = candidate.cost});
+    candidates_.push_back(std::move(candidate));
+  }
+
+  void measure() {
+    const RunDirectory calibrated = RunDirectory::open(calibrated_in(out_));
+    data_ = load_data(open_run(calibrated.path().string(), ""), {}, plan_.training.data_dir);
+    Classifier& in_float = source_.evaluation;
+    result_.rows.push_back({.name = "float",
+                            .accuracies = measured(in_float, source_.checkpoint, source_.checkpoint_name),
+                            .cost = cost_of(in_float.graph, in_float.images.shape()[0])});
+    add_candidate("calibrated", calibrated, read_safetensors(calibrated.checkpoint()));
+    if (!result_.training_failed.empty()) return;
+    const RunSource trained = open_run(trained_in(out_).string(), "");
+    const Safetensors last = read_safetensors(trained.checkpoint);
+    Safetensors content = last;
+    const NamedTensors averages = take_trained(content);
+    put_back(content, averages);
+    add_candidate("trained", trained.directory, content);
+    if (!averages.empty()) add_candidate("re-estimated", trained.directory, last);
+  }
+
+  Candidate& choose() {
+    Candidate* best = &candidates_.front();
+    for (Candidate& candidate : candidates_)
+      if (is_better(*candidate.accuracies.validation, *best->accuracies.validation)) best = &candidate;
+    result_.chosen = best->name;
+    return *best;
+  }
+
+  /// config.json comes last: a directory without it is no run.
+  void hand_out(const Candidate& best) {
+    const RunDirectory& stage = best.stage;
+    copy_if_there(stage.init_checkpoint(), out_.init_checkpoint());
+    copy_if_there(stage.metrics().path(), out_.metrics().path());
+    copy_if_there(stage.train_graph(), out_.train_graph());
+    copy_if_there(stage.eval_graph(), out_.eval_graph());
+    write_safetensors(out_.checkpoint(), best.checkpoint);
+    Json summary = read_json(stage.summary());
+    best.accuracies.put_into(summary);
+    write_json(out_.summary(), summary);
+    Json config = read_json(stage.config());
+    if (!plan_.training.rewrite.bits_config.empty()) config["bits_config"] = out_.bits().string();
+    write_json(out_.config(), config);
+  }
+
+  void measure_integers(const Candidate& best) {
+    require_no_stop();
+    try {
+      const integer::Model model = convert_run(out_, out_.checkpoint(), grid_of(data_.test));
+      const Accuracies accuracies{.validation = evaluate_integers(model, *data_.validation),
+                                  .test = evaluate_integers(model, data_.test)};
+      result_.rows.push_back({.name = "integers", .accuracies = accuracies, .cost = best.cost});
+    } catch (const Error& error) {
+      result_.no_integers = error.what();
+    }
+  }
+
+  void write_result() const {
+    Json json = plan_to_json(plan_);
+    json["complete"] = true;
+    json["float_has_seen_validation"] = has_seen_validation(source_);
+    json["chosen"] = result_.chosen;
+    json["training_failed"] = result_.training_failed.empty() ? Json(nullptr) : Json(result_.training_failed);
+    json["rows"] = Json::array();
+    for (const QuantizedRow& row : result_.rows) json["rows"].push_back(row_to_json(row));
+    json["no_integers"] = result_.no_integers.empty() ? Json(nullptr) : Json(result_.no_integers);
+    write_json(out_.quantization(), json);
+  }
+
+  QuantizationPlan plan_;
+  const RunDirectory& out_;
+  RunObserver& observer_;
+  FloatRun source_;
+  datasets::Splits data_;
+  std::vector<Candidate> candidates_;
+  QuantizationResult result_;
+};
+
+}  // namespace
+
+std::string quantization_way_on(const RunDirectory& run) {
+  return concat("miniqat quantize --resume --out ", run.path().string());
+}
+
+QuantizationResult quantize_run(const QuantizationPlan& plan, const RunDirectory& out, bool resume,
+                                RunObserver& observer) {
+  return QuantizationRun(plan, out, observer).run(resume);
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "training/evaluate/accuracies.h"
+#include "training/quantize/network_cost.h"
+#include "training/quantize/quantization_plan.h"
+#include "training/run_observer.h"
+
+namespace miniqat::training {
+
+/// A network that `miniqat quantize` measured.
+struct QuantizedRow {
+  /// "float", "calibrated", "trained", "re-estimated" or "integers".
+  std::string name;
+  Accuracies accuracies;
+  NetworkCost cost;
+};
+
+/// What came of it.
+struct QuantizationResult {
+  /// In the order of the names above; "trained" unless the training failed, "re-estimated" where batch norms were
+  /// estimated, "integers" where there are some.
+  std::vector<QuantizedRow> rows;
+  /// The name of the row that became the run: the best of all between the first and the integers on the validation
+  /// part, by accuracy, then by loss. Among equals it is the earliest.
+  std::string chosen;
+  /// Why there is no trained network: its loss became NaN or infinite. "" where there is one.
+  std::string training_failed;
+  /// Why there is no row of integers; "" where there is one.
+  std::string no_integers;
+};
+
+/// The command line that goes on with the run.
+std::string quantization_way_on(const RunDirectory& run);
+
+/// Calibrates a float run, trains from the calibrated network, has the batch norms estimated again, and makes the best
+/// of these networks the run in `out`, a locked directory; then measures its integers. The stages are runs in
+/// directories of their own; with `resume` those that are done stay, and the training goes on from its checkpoint. A
+/// training whose loss becomes NaN or infinite leaves the calibrated network. Sets the number of threads. Throws what
+/// calibrate() and train() throw, and Stopped where the observer wants it.
+QuantizationResult quantize_run(const QuantizationPlan& plan, const RunDirectory& out, bool resume,
+                                RunObserver& observer);
+
+}  // namespace miniqat::training

@@ -1,0 +1,393 @@
+#include "training/quantize/sensitivity.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <span>
+#include <unordered_set>
+
+#include "core/counted.h"
+#include "core/parallel.h"
+#include "core/quote.h"
+#include "datasets/loader.h"
+#include "quantize/calibrate/calibrate.h"
+#include "quantize/fake_quant.h"
+#include "quantize/rewrite/layer_bits.h"
+#include "quantize/rewrite/rewrite.h"
+#include "training/percent.h"
+#include "training/run/float_run.h"
+#include "training/settings/rewrite_check.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::training {
+namespace {
+
+using QuantizerNames = std::unordered_set<std::string>;
+
+/// The rewritten evaluation graph at one width, with calibrated ranges.
+struct CalibratedWidth {
+  Graph graph;
+  NamedTensors variables = {};
+};
+
+/// What a network says to the pictures, one after the other.
+struct Answers {
+  Evaluation evaluation;
+  std::vector<float> logits;
+};
+
+std::optional<double> signal_to_noise(std::span<const float> reference, std::span<const float> logits) {
+  double signal = 0, noise = 0;
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    const double value = reference[i], error = logits[i] - value;
+    signal += value * value;
+    noise += error * error;
+  }
+  const double decibels = 10 * std::log10(signal / noise);
+  return std::isfinite(decibels) ? std::optional(decibels) : std::nullopt;
+}
+
+std::vector<WidthCosts> costs_of(std::span<const QuantizerSensitivity> quantizers, bool weights) {
+  std::vector<WidthCosts> costs;
+  for (const QuantizerSensitivity& one : quantizers) {
+    if (one.is_weights != weights) continue;
+    WidthCosts& cost = costs.emplace_back(WidthCosts{.elements = one.elements, .loss_increase = {}});
+    for (const Measurement& measurement : one.alone) cost.loss_increase.push_back(measurement.loss_increase);
+  }
+  return costs;
+}
+
+double average_bits(std::span<const WidthCosts> costs, std::span<const std::int64_t> widths) {
+  double elements = 0, bits = 0;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    elements += static_cast<double>(costs[i].elements);
+    bits += static_cast<double>(costs[i].elements * widths[i]);
+  }
+  return elements > 0 ? bits / elements : 0;
+}
+
+/// The last point keeps to every budget that was not refused.
+std::size_t first_within(std::span<const FrontPoint> front, const auto& keeps) {
+  return static_cast<std::size_t>(std::ranges::find_if(front, keeps) - front.begin());
+}
+
+class SensitivityMeasurement {
+ public:
+  SensitivityMeasurement(const SensitivityRequest& request, RunObserver& observer)
+      : request_(request), observer_(observer), source_(read_float_run(request.run)) {
+    require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
+    result_.model = source_.settings.model;
+    result_.dataset = request.dataset.empty() ? source_.settings.dataset : request.dataset;
+    check_dataset(result_.dataset, request.data_dir);
+    set_thread_count(request.threads == 0 ? default_thread_count() : request.threads);
+    result_.bits = request.bits;
+    std::ranges::sort(result_.bits, std::greater());
+    find_quantizers();
+    check_bytes();
+    data_ =
+        load_data(source_, result_.dataset, request.data_dir.empty() ? source_.settings.data_dir : request.data_dir);
+    share_pictures();
+  }
+
+  Sensitivity run() {
+    const auto started = std::chrono::steady_clock::now();
+    total_ =
+        1 + static_cast<std::int64_t>(result_.bits.size() * (2 + result_.quantizers.size())) + (is_choosing() ? 1 : 0);
+    announce();
+    for (const std::int64_t bits : result_.bits) calibrate_at(bits);
+    begin("float");
+    in_float_ = ask(widths_.front(), {});
+    result_.in_float = in_float_.evaluation;
+    if (!std::isfinite(result_.in_float.loss)) fail("the loss of the float run is NaN or infinite");
+    for (std::size_t i = 0; i < result_.bits.size(); ++i) measure_at(i);
+    result_.weight_front = greedy_front(costs_of(result_.quantizers, true), result_.bits);
+    result_.activation_front = greedy_front(costs_of(result_.quantizers, false), result_.bits);
+    if (is_choosing()) choose();
+    observer_.on_evaluation(total_, total_, "");
+    result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    return std::move(result_);
+  }
+
+ private:
+  bool is_choosing() const { return request_.budget.average_bits || request_.budget.bytes; }
+
+  /// `layer_bits` says more than `bits`.
+  RewriteSettings rewrite_at(std::int64_t bits, std::vector<quantize::LayerBits> layer_bits = {}) const {
+    RewriteSettings rewrite = request_.rewrite;
+    rewrite.weight_bits = rewrite.activation_bits = static_cast<int>(bits);
+    // Learned ranges would have 8 bits here.
+    rewrite.logits_bits = bits;
+    rewrite.ends_bits = {};
+    rewrite.layer_bits = std::move(layer_bits);
+    return rewrite;
+  }
+
+  Graph rewritten(const RewriteSettings& rewrite) const {
+    Graph graph = source_.evaluation.graph.clone();
+    quantize::create_eval_graph(graph, rewrite);
+    return graph;
+  }
+
+  void find_quantizers() {
+    const std::int64_t batch = source_.evaluation.images.shape()[0];
+    const auto add = [&](const std::string& layer, const auto& tensors, bool weights) {
+      if (tensors.empty()) return;
+      QuantizerSensitivity& one = result_.quantizers.emplace_back();
+      one.layer = quantize::unfolded_name(layer);
+      one.is_weights = weights;
+      for (const quantize::QuantizedTensor& tensor : tensors) {
+        one.quantizers.push_back(tensor.quantizer);
+        one.elements += weights ? tensor.elements : tensor.elements / batch;
+        working_.insert(tensor.quantizer);
+      }
+    };
+    const RewriteSettings rewrite = rewrite_at(result_.bits.front());
+    Graph graph = source_.evaluation.graph.clone();
+    for (const auto& layer : quantize::create_eval_graph(graph, rewrite).quantizers) {
+      add(layer.layer, layer.weights, true);
+      add(layer.layer, layer.output, false);
+    }
+    require_quantizers(graph, rewrite.scope, result_.model);
+    for (const Node* node : graph.topological_order())
+      if (node->as<quantize::FakeQuant>() != nullptr && !working_.contains(node->name()))
+        result_.others.push_back(node->name());
+  }
+
+  /// Before minutes of evaluations.
+  void check_bytes() const {
+    if (!request_.budget.bytes) return;
+    std::int64_t least = 0;
+    for (const WidthCosts& cost : costs_of(result_.quantizers, true))
+      least += packed_bytes(cost.elements, result_.bits.back());
+    if (*request_.budget.bytes < least)
+      throw UsageError(concat("--bytes ", *request_.budget.bytes, " is impossible: with ", result_.bits.back(),
+                              " bits, the fewest of --bits, the weights take ", counted(least, "byte")));
+  }
+
+  void share_pictures() {
+    result_.batch_size = source_.evaluation.images.shape()[0];
+    const std::int64_t all = data_.train.size() / result_.batch_size;
+    if (all < 2)
+      fail(result_.dataset, " has ", counted(data_.train.size(), "training picture"),
+           "; calibration and evaluation need a batch of ", result_.batch_size, " each");
+    result_.batches = std::min(request_.settings.batches, all / 2);
+    result_.pictures = std::min(request_.settings.pictures, (all - result_.batches) * result_.batch_size);
+  }
+
+  void announce() {
+    if (!source_.note.empty()) observer_.warn(source_.note);
+    observer_.say(concat(printable(result_.model), " on ", result_.dataset, ": ",
+                         counted(result_.quantizers.size(), "quantizer"), " of layers, ",
+                         counted(result_.batches, "batch"), " of ", result_.batch_size,
+                         " training pictures for calibration, ", counted(result_.pictures, "other"), " for evaluation",
+                         result_.pictures < request_.settings.pictures ? " (all there are)" : ""));
+    if (!result_.others.empty())
+      observer_.warn(concat("note: ", counted(result_.others.size(), "quantizer"), " between layers (",
+                            result_.others.front(), result_.others.size() > 1 ? ", ..." : "",
+                            ") not measured: --activation-bits decides there, not a layer's bits"));
+  }
+
+  void require_no_stop() {
+    if (observer_.wants_to_stop()) throw Stopped();
+  }
+
+  void begin(const std::string& next) {
+    require_no_stop();
+    observer_.on_evaluation(done_++, total_, next);
+  }
+
+  datasets::Loader loader(std::int64_t first_batch) const {
+    return datasets::Loader(data_.train, {.batch_size = result_.batch_size,
+                                          .seed = static_cast<std::uint64_t>(request_.settings.seed),
+                                          .first_batch = first_batch});
+  }
+
+  void calibrate_at(std::int64_t bits) {
+    begin(concat("calibration at ", bits, " bits"));
+    CalibratedWidth& width = widths_.emplace_back(CalibratedWidth{.graph = rewritten(rewrite_at(bits))});
+    Session session(width.graph);
+    take_over(session, source_);
+    quantize::Calibrator calibrator(session, {quantize::CalibrationMethod::kMse});
+    const Output images = width.graph.at(source_.evaluation.images.node->name()).output();
+    datasets::Loader batches = loader(0);
+    for (std::int64_t batch = 0; batch < result_.batches; ++batch) {
+      require_no_stop();
+      calibrator.observe({{images, batches.next().images}});
+    }
+    calibrator.finish();
+    width.variables = session.variables();
+  }
+
+  /// The network with the named quantizers at work, and all others bypassed.
+  Answers ask(const CalibratedWidth& width, const QuantizerNames& working) const {
+    Graph graph = width.graph.clone();
+    for (const Node* node : graph.topological_order())
+      if (node->as<quantize::FakeQuant>() != nullptr && !working.contains(node->name()))
+        graph.reroute(node->output(), node->input(0));
+    Session session(graph);
+    session.restore({.tensors = width.variables, .metadata = {}}, Session::Restore::kByName, "the calibrated graph");
+    const Output images = graph.at(source_.evaluation.images.node->name()).output();
+    const RunRequest request{.fetches = {graph.outputs().front()}};
+    const auto classes = static_cast<std::size_t>(graph.outputs().front().shape()[1]);
+    Answers answers;
+    // Behind the batches of calibration, in the same pass over the pictures: each picture comes once.
+    datasets::Loader batches = loader(result_.batches);
+    while (answers.evaluation.examples < result_.pictures) {
+      const datasets::Batch& batch = batches.next();
+      const Tensor logits = session.run(request, {{images, batch.images}}).fetched.front();
+      const std::int64_t valid = std::min(result_.batch_size, result_.pictures - answers.evaluation.examples);
+      const auto values = logits.values<float>().first(static_cast<std::size_t>(valid) * classes);
+      for (std::int64_t i = 0; i < valid; ++i)
+        answers.evaluation.count(values.subspan(static_cast<std::size_t>(i) * classes, classes),
+                                 batch.labels.values<std::int32_t>()[static_cast<std::size_t>(i)]);
+      answers.logits.insert(answers.logits.end(), values.begin(), values.end());
+    }
+    answers.evaluation.finish();
+    return answers;
+  }
+
+  Measurement measure(const CalibratedWidth& width, std::int64_t bits, const QuantizerNames& working) const {
+    const Answers answers = ask(width, working);
+    return {.bits = bits,
+            .evaluation = answers.evaluation,
+            .loss_increase = answers.evaluation.loss - in_float_.evaluation.loss,
+            .snr_db = signal_to_noise(in_float_.logits, answers.logits)};
+  }
+
+  void measure_at(std::size_t place) {
+    const std::int64_t bits = result_.bits[place];
+    for (QuantizerSensitivity& one : result_.quantizers) {
+      begin(concat(one.layer, " ", one.kind(), ", ", bits, " bits"));
+      one.alone.push_back(measure(widths_[place], bits, {one.quantizers.begin(), one.quantizers.end()}));
+    }
+    begin(concat("all at ", bits, " bits"));
+    result_.together.push_back(measure(widths_[place], bits, working_));
+  }
+
+  /// Widths of weights or of outputs, and the loss increase that is predicted for them.
+  struct Choice {
+    std::vector<std::int64_t> widths;
+    double average = 0;
+    double loss_increase = 0;
+  };
+
+  Choice choose_on(std::span<const FrontPoint> front, std::size_t place, bool weights) const {
+    const std::vector<WidthCosts> costs = costs_of(result_.quantizers, weights);
+    Choice choice{.widths = widths_at(front, place, costs.size()), .loss_increase = front[place].loss_increase};
+    choice.average = average_bits(costs, choice.widths);
+    return choice;
+  }
+
+  Choice within_average(std::span<const FrontPoint> front, bool weights) const {
+    double elements = 0;
+    for (const WidthCosts& cost : costs_of(result_.quantizers, weights)) elements += static_cast<double>(cost.elements);
+    const double most = elements * *request_.budget.average_bits;
+    const auto keeps = [&](const FrontPoint& point) { return static_cast<double>(point.total_bits) <= most; };
+    return choose_on(front, first_within(front, keeps), weights);
+  }
+
+  Choice activations_at(std::int64_t bits) const {
+    const std::vector<WidthCosts> costs = costs_of(result_.quantizers, false);
+    const auto place = static_cast<std::size_t>(std::ranges::find(result_.bits, bits) - result_.bits.begin());
+    Choice choice{.widths = std::vector(costs.size(), bits), .average = static_cast<double>(bits)};
+    for (const WidthCosts& cost : costs) choice.loss_increase += predicted_loss_increase(cost, place);
+    return choice;
+  }
+
+  void choose() {
+    const BitBudget& budget = request_.budget;
+    const auto fits = [&](const FrontPoint& point) { return point.bytes <= *budget.bytes; };
+    const std::vector<FrontPoint>& front = result_.weight_front;
+    const Choice weights =
+        budget.bytes ? choose_on(front, first_within(front, fits), true) : within_average(front, true);
+    const Choice activations = budget.bytes ? activations_at(budget.activation_bits.value_or(result_.bits.front()))
+                                            : within_average(result_.activation_front, false);
+    ChosenBits& choice = result_.choice.emplace();
+    choice.layers = layer_bits(weights.widths, activations.widths);
+    choice.average_weight_bits = weights.average;
+    choice.average_activation_bits = activations.average;
+    choice.predicted_loss_increase = weights.loss_increase + activations.loss_increase;
+    const std::vector<WidthCosts> costs = costs_of(result_.quantizers, true);
+    for (std::size_t i = 0; i < costs.size(); ++i)
+      choice.weight_bytes += packed_bytes(costs[i].elements, weights.widths[i]);
+    begin("the chosen widths");
+    choice.measured = measure_choice(choice.layers);
+  }
+
+  /// Of two patterns that fit a layer the first one counts, so that of an inner layer must stand before its scope's.
+  std::vector<quantize::LayerBits> layer_bits(std::span<const std::int64_t> weights,
+                                              std::span<const std::int64_t> activations) const {
+    std::vector<quantize::LayerBits> list;
+    const std::string* last = nullptr;
+    auto place = list.end();
+    auto weight = weights.begin(), activation = activations.begin();
+    for (const QuantizerSensitivity& one : result_.quantizers) {
+      if (last == nullptr || *last != one.layer) {
+        place = std::ranges::find_if(
+            list, [&](const auto& other) { return quantize::matches_layer(other.pattern, one.layer); });
+        place = list.insert(place, {.pattern = quantize::pattern_of_layer(one.layer)});
+      }
+      last = &one.layer;
+      (one.is_weights ? place->weight_bits : place->activation_bits) =
+          static_cast<int>(one.is_weights ? *weight++ : *activation++);
+    }
+    return list;
+  }
+
+  /// By way of the rewrite, as whoever uses these bits will do. Each range is that of its quantizer's width.
+  Measurement measure_choice(const std::vector<quantize::LayerBits>& layers) const {
+    CalibratedWidth chosen{.graph = rewritten(rewrite_at(result_.bits.front(), layers)),
+                           .variables = widths_.front().variables};
+    for (const std::string& name : working_) {
+      const std::int64_t bits = chosen.graph.at(name).as<quantize::FakeQuant>()->bits;
+      const auto place = static_cast<std::size_t>(std::ranges::find(result_.bits, bits) - result_.bits.begin());
+      for (const char* end : {"/min", "/max"})
+        chosen.variables.insert_or_assign(name + end, widths_.at(place).variables.at(name + end));
+    }
+    return measure(chosen, 0, working_);
+  }
+
+  const SensitivityRequest& request_;
+  RunObserver& observer_;
+  const FloatRun source_;
+  Sensitivity result_;
+  /// All quantizers of layers.
+  QuantizerNames working_;
+  datasets::Splits data_;
+  std::int64_t done_ = 0;
+  std::int64_t total_ = 0;
+  /// As result_.bits.
+  std::vector<CalibratedWidth> widths_;
+  Answers in_float_;
+};
+
+}  // namespace
+
+void SensitivityRequest::check() const {
+  if (bits.empty()) throw UsageError("--bits must name a width");
+  std::vector<std::int64_t> seen;
+  for (const std::int64_t width : bits) {
+    if (width < 2 || width > 16) throw UsageError(concat("--bits must be 2 to 16 each, not ", width));
+    if (std::ranges::count(seen, width) > 0) throw UsageError(concat("--bits names ", width, " twice"));
+    seen.push_back(width);
+  }
+  const std::int64_t fewest = std::ranges::min(bits);
+  if (settings.pictures < 1) throw UsageError(concat("--pictures must be at least 1, got ", settings.pictures));
+  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
+  if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
+  if (budget.average_bits && budget.bytes) throw UsageError("give one of --average-bits and --bytes");
+  if (budget.average_bits && !(*budget.average_bits >= static_cast<double>(fewest)))
+    throw UsageError(
+        concat("--average-bits ", *budget.average_bits, " is impossible: the fewest of --bits is ", fewest));
+  if (!budget.activation_bits) return;
+  if (!budget.bytes) throw UsageError("--activation-bits goes with --bytes");
+  if (std::ranges::count(bits, *budget.activation_bits) == 0)
+    throw UsageError(concat("--activation-bits ", *budget.activation_bits, " is not among --bits"));
+}
+
+Sensitivity measure_sensitivity(const SensitivityRequest& request, RunObserver& observer) {
+  request.check();
+  return SensitivityMeasurement(request, observer).run();
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,50 @@
+#include "training/random_feeds.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/graph/source_ops.h"
+#include "core/random.h"
+#include "layers/softmax_cross_entropy.h"
+
+namespace miniqat::training {
+namespace {
+
+/// The fewest classes that a loss with these labels tells apart; 1 where there is none.
+std::uint64_t classes_of(const Node& labels) {
+  std::optional<std::int64_t> fewest;
+  for (const Use& use : labels.uses())
+    if (use.node->as<layers::SoftmaxCrossEntropy>() != nullptr && use.input == 1) {
+      const std::int64_t classes = use.node->input(0).shape()[1];
+      fewest = std::min(fewest.value_or(classes), classes);
+    }
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(fewest.value_or(1), 1));
+}
+
+Tensor random_feed(const Node& placeholder, std::uint64_t seed) {
+  const TensorSpec& spec = placeholder.output_specs()[0];
+  Random random(mix(mix(hash_text("cli/random_feeds"), seed), hash_text(placeholder.name())));
+  Tensor tensor(spec.shape, spec.dtype);
+  if (spec.dtype == DType::kFloat32) {
+    for (float& value : tensor.values<float>()) value = random.normal();
+  } else if (spec.dtype == DType::kInt32) {
+    const std::uint64_t classes = classes_of(placeholder);
+    for (std::int32_t& value : tensor.values<std::int32_t>()) value = static_cast<std::int32_t>(random.below(classes));
+  } else {
+    fail(describe(placeholder), " is ", name_of(spec.dtype), ": random numbers are float32 or int32");
+  }
+  return tensor;
+}
+
+}  // namespace
+
+Feeds random_feeds(const Graph& graph, const Feeds& fed, std::uint64_t seed) {
+  Feeds feeds;
+  for (const Node* node : graph.nodes())
+    if (node->as<Placeholder>() != nullptr &&
+        std::ranges::find(fed, node->output(), &Feeds::value_type::first) == fed.end())
+      feeds.emplace_back(node->output(), random_feed(*node, seed));
+  return feeds;
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,54 @@
+#include "training/run/float_run.h"
+
+#include "quantize/fake_quant.h"
+#include "quantize/quantization.h"
+#include "training/run/run_directory.h"
+#include "training/run/run_source.h"
+#include "training/run/validation_part.h"
+#include "training/settings/settings.h"
+
+namespace miniqat::training {
+
+FloatRun read_float_run(const std::string& path) {
+  const RunDirectory run = RunDirectory::open(path);
+  FloatRun result;
+  settings_from_json(read_json(run.config()), result.settings, run.config().string());
+  result.graph_name = run.eval_graph().string();
+  result.evaluation = find_classifier(read_network(result.graph_name), result.graph_name);
+  result.training = find_classifier(read_network(run.train_graph()), run.train_graph().string());
+  for (const Node* node : result.evaluation.graph.nodes())
+    if (node->as<quantize::FakeQuant>() != nullptr)
+      fail("the run in ", path, " is quantized already (", quantize::quantization_of(result.evaluation.graph).label(),
+           ", by ", describe(*node), " and others): give a float run, as `miniqat train --float` makes it");
+  const TrainedVariables variables = trained_variables(path);
+  result.note = variables.note;
+  result.checkpoint_name = variables.file.string();
+  result.checkpoint = read_safetensors(variables.file);
+  return result;
+}
+
+void take_over(Session& session, const FloatRun& source) {
+  const Session::RestoreReport report =
+      session.restore(source.checkpoint, Session::Restore::kByName, source.checkpoint_name);
+  for (const std::string& name : report.fresh) {
+    const Node* owner = session.graph().find(scope_of(name));
+    if (owner == nullptr || owner->as<quantize::FakeQuant>() == nullptr)
+      fail(source.checkpoint_name, ": the rewritten graph needs \"", name,
+           "\", which this run does not have; only training can give it (train --init-checkpoint)");
+  }
+}
+
+datasets::Splits load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir) {
+  datasets::LoadOptions options;
+  options.accept = [&](const Shape& example) {
+    require_pictures_fit(run.evaluation, example, dataset, run.graph_name);
+  };
+  TrainSettings settings = run.settings;
+  // Other data have nothing to do with those that the run chose by.
+  if (dataset != settings.dataset) settings.validation = 0;
+  datasets::Splits data = with_validation_part(datasets::load(dataset, data_dir, options), settings);
+  require_fit(run.evaluation, data.train, run.graph_name);
+  return data;
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+
+#include "core/engine/session.h"
+#include "core/graph/graph.h"
+#include "core/safetensors.h"
+#include "datasets/dataset.h"
+#include "training/model_source.h"
+#include "training/settings/train_settings.h"
+
+namespace miniqat::training {
+
+/// A float run as it is found.
+struct FloatRun {
+  TrainSettings settings;
+  Classifier training;
+  Classifier evaluation;
+  /// The file of the evaluation graph, for errors.
+  std::string graph_name;
+  Safetensors checkpoint;
+  std::string checkpoint_name;
+  /// trained_variables().note: the run is unfinished, or "".
+  std::string note;
+};
+
+/// Throws Error where there is no run, where it is quantized already, and what trained_variables() throws.
+FloatRun read_float_run(const std::string& path);
+
+/// Gives the run's variables to a session of its evaluation graph, rewritten. What that graph has and the float one has
+/// not must be the quantizers' own; fresh statistics of a batch norm, say, would make any range worthless: Error.
+void take_over(Session& session, const FloatRun& source);
+
+/// A data set by name, which must fit the run's network; of the run's own, its validation part stands apart. Throws
+/// Error for what does not fit.
+datasets::Splits load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir);
+
+}  // namespace miniqat::training

@@ -1,0 +1,87 @@
+#include "training/run/integer_source.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/engine/session.h"
+#include "core/error.h"
+#include "quantize/convert/convert.h"
+#include "training/model_source.h"
+#include "training/settings/settings.h"
+#include "training/settings/train_settings.h"
+
+namespace miniqat::training {
+namespace {
+
+/// A file name may hold any bytes, a model's name takes UTF-8 without control characters.
+std::string plain_name(const std::filesystem::path& path) {
+  using Json = nlohmann::json;
+  std::string name = path.filename().string();
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '_';
+  return Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
+/// What of the run's own settings may have left a tensor in float.
+std::string advice_for(const RunDirectory& run) {
+  TrainSettings settings;
+  settings_from_json(read_json(run.config()), settings, run.config().string());
+  std::string flags;
+  if (!settings.rewrite.scope.empty()) flags = concat("--scope ", settings.rewrite.scope);
+  if (settings.rewrite.float_pools) flags += flags.empty() ? "--float-pools" : " and --float-pools";
+  if (flags.empty()) return "`miniqat rewrite --report` says why it was left as it is";
+  return concat("train, or `miniqat calibrate`, without ", flags);
+}
+
+}  // namespace
+
+integer::Grid grid_of(const datasets::Dataset& dataset) {
+  return {.scale = dataset.scale, .zero_point = dataset.zero_point, .bits = 8};
+}
+
+integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
+                           const integer::Grid& input) {
+  const std::string source = run.eval_graph().string();
+  Graph graph = read_network(source);
+  // What belongs to another network is refused in the same words as by `eval`.
+  Session session(graph);
+  session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint.string());
+  const std::filesystem::path path = run.path().has_filename() ? run.path() : run.path().parent_path();
+  try {
+    return quantize::convert(graph, session.variables(), {.input = input, .name = plain_name(path)});
+  } catch (const quantize::NotQuantized& error) {
+    fail(source, ": ", error.what(), "; ", advice_for(run));
+  } catch (const Error& error) {
+    fail(source, ": ", error.what());
+  }
+}
+
+void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {
+  require_pictures_fit(model, dataset.example_shape(), dataset.name, source);
+}
+
+void require_pictures_fit(const integer::Model& model, const Shape& example, const std::string& dataset,
+                          const std::string& source) {
+  const Shape& images = model.tensor(model.input).shape;
+  if (images != example) fail(source, ": the input is ", images, ", the pictures of ", dataset, " are ", example);
+}
+
+void require_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {
+  require_pictures_fit(model, dataset, source);
+  const Shape& logits = model.tensor(model.output).shape;
+  if (logits != Shape{dataset.classes})
+    fail(source, ": the logits are ", logits, ", ", dataset.name, " needs ", Shape{dataset.classes});
+}
+
+Tensor input_batch(const datasets::Dataset& dataset, const integer::Grid& input, std::int64_t first,
+                   std::int64_t count) {
+  const std::array<std::uint8_t, 256> integers = integer::input_table(grid_of(dataset), input);
+  const Shape example = dataset.example_shape();
+  Tensor batch(Shape{count, example[0], example[1], example[2]}, DType::kUInt8);
+  const auto bytes = dataset.images.values<std::uint8_t>().subspan(first * example.elements(), batch.elements());
+  std::ranges::transform(bytes, batch.data<std::uint8_t>(), [&](std::uint8_t byte) { return integers[byte]; });
+  return batch;
+}
+
+}  // namespace miniqat::training

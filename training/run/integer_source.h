@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "datasets/dataset.h"
+#include "integer/model.h"
+#include "training/run/run_directory.h"
+
+namespace miniqat::training {
+
+/// The grid on which a data set's bytes are the integers.
+integer::Grid grid_of(const datasets::Dataset& dataset);
+
+/// The integer model of a run, which bears its directory's name, `_` and U+FFFD for what no text may hold: its
+/// evaluation graph with the variables of a checkpoint file. `input` is the grid of the pictures where the graph has no
+/// quantizer for them. Throws what quantize::convert() throws, naming the graph's file, and Error for files that cannot
+/// be read and checkpoints that don't fit the graph.
+integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
+                           const integer::Grid& input);
+
+/// Throws Error unless the data set's pictures are what the model takes. `source` names the model.
+void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source);
+/// The same, of the shape [h, w, c] of `example`.
+void require_pictures_fit(const integer::Model& model, const Shape& example, const std::string& dataset,
+                          const std::string& source);
+
+/// Throws Error unless the model takes the data set's pictures and tells its classes apart.
+void require_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source);
+
+/// The pictures [first, first + count) of a data set as the model's input, [count, h, w, c] uint8: their bytes through
+/// integer::input_table().
+Tensor input_batch(const datasets::Dataset& dataset, const integer::Grid& input, std::int64_t first,
+                   std::int64_t count);
+
+}  // namespace miniqat::training

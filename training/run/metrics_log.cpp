@@ -1,0 +1,138 @@
+#include "training/run/metrics_log.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json_text.h"
+
+namespace miniqat::training {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The step that a line is about; nothing for what is no line of ours.
+std::optional<std::int64_t> step_of(const Json& line) {
+  if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer()) return {};
+  return line["step"].get<std::int64_t>();
+}
+
+/// No line of ours comes near to it.
+constexpr std::size_t kLongestLine = std::size_t{1} << 20;
+
+/// The lines of a file from the last to the first, in the memory of the longest.
+class LinesFromEnd {
+ public:
+  explicit LinesFromEnd(const std::filesystem::path& path) : path_(path) {
+    std::error_code failure;
+    size_ = std::filesystem::file_size(path, failure);
+    if (failure) fail("cannot read ", path.string(), ": ", failure.message());
+    begin_ = read_ = size_;
+  }
+
+  /// Goes to the line before; false where there is none.
+  bool next() {
+    if (begin_ == 0) return false;
+    end_ = begin_;
+    is_ended_ = take_newline();
+    text_.clear();
+    is_too_long_ = false;
+    while (begin_ > 0) {
+      if (begin_ == read_) read_back();
+      const std::size_t size = begin_ - read_;
+      const std::size_t newline = std::string_view(part_).substr(0, size).rfind('\n');
+      const std::size_t line = newline == std::string::npos ? 0 : newline + 1;
+      is_too_long_ = is_too_long_ || text_.size() + size - line > kLongestLine;
+      text_.insert(0, is_too_long_ ? "" : part_.substr(line, size - line));
+      begin_ = read_ + line;
+      if (line > 0) break;
+    }
+    return true;
+  }
+
+  /// Of the file.
+  std::uintmax_t size() const { return size_; }
+  /// Null for what is too long, discarded for what is no JSON.
+  Json json() const { return is_too_long_ ? Json() : Json::parse(text_, nullptr, false); }
+  /// Behind its end, the newline included.
+  std::uintmax_t end() const { return end_; }
+  /// Whether the newline is there.
+  bool is_ended() const { return is_ended_; }
+
+ private:
+  bool take_newline() {
+    if (begin_ == read_) read_back();
+    if (part_[begin_ - read_ - 1] != '\n') return false;
+    --begin_;
+    return true;
+  }
+
+  void read_back() {
+    const std::uintmax_t bytes = std::min<std::uintmax_t>(begin_, kLongestLine);
+    read_ = begin_ - bytes;
+    part_ = read_part(path_, read_, bytes);
+    if (part_.size() < bytes) fail("cannot read ", path_.string(), ": it became shorter meanwhile");
+  }
+
+  const std::filesystem::path& path_;
+  /// Of the file from `read_` on.
+  std::string part_;
+  std::uintmax_t read_ = 0;
+  std::uintmax_t size_ = 0, begin_ = 0, end_ = 0;
+  std::string text_;
+  bool is_too_long_ = false;
+  bool is_ended_ = false;
+};
+
+}  // namespace
+
+bool MetricsLog::exists() const {
+  std::error_code failure;
+  return std::filesystem::exists(path_, failure);
+}
+
+void MetricsLog::append(const Json& line) const { append_to_file(path_, dump_on_one_line(line) + "\n"); }
+
+void MetricsLog::sync() const { sync_file(path_); }
+
+void MetricsLog::forget_after(std::int64_t step) const {
+  if (!exists()) return;
+  LinesFromEnd lines(path_);
+  std::uintmax_t kept = 0;
+  bool is_ended = true;
+  while (kept == 0 && lines.next())
+    if (const std::optional<std::int64_t> own = step_of(lines.json()); own && *own <= step) {
+      kept = lines.end();
+      is_ended = lines.is_ended();
+    }
+  if (kept < lines.size()) cut_file(path_, kept);
+  if (!is_ended) append_to_file(path_, "\n");
+}
+
+Json MetricsLog::find(std::int64_t step, const std::string& key) const {
+  if (!exists()) return {};
+  for (LinesFromEnd lines(path_); lines.next();) {
+    Json json = lines.json();
+    const std::optional<std::int64_t> own = step_of(json);
+    if (own == step && json.contains(key) && json[key].is_number()) return json;
+    if (own && *own < step) break;
+  }
+  return {};
+}
+
+std::string MetricsLog::failure_after(std::int64_t step) const {
+  std::string found;
+  if (!exists()) return found;
+  std::istringstream lines(read_file(path_));
+  for (std::string line; std::getline(lines, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    const std::optional<std::int64_t> own = step_of(json);
+    if (own && *own > step && json.contains("failure") && json["failure"].is_string())
+      found = json["failure"].get<std::string>();
+  }
+  return found;
+}
+
+}  // namespace miniqat::training

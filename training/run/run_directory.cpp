@@ -1,0 +1,115 @@
+#include "training/run/run_directory.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json_text.h"
+
+namespace miniqat::training {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice, Existing existing) {
+  RunDirectory run(path);
+  run.lock(RunLock::Directory::kMake);
+  std::error_code failure;
+  if (existing == Existing::kOverwrite) {
+    run.require_own_config();
+    return run;
+  }
+  if (!fs::exists(run.config(), failure) && run.lock_->was_left_behind()) return run;
+  for (const fs::path& file : run.files())
+    if (fs::exists(file, failure))
+      fs::exists(run.config(), failure)
+          ? fail(path.string(), " holds a run already (", file.filename().string(), "): ", advice)
+          : fail(path.string(), " holds no run, but a file that a run would overwrite: ", file.filename().string(),
+                 "; move it, or give another --out or --overwrite");
+  return run;
+}
+
+/// Not every config.json is a run's.
+void RunDirectory::require_own_config() const {
+  std::error_code failure;
+  if (!fs::exists(config(), failure)) return;
+  Json json;
+  try {
+    json = read_json(config());
+  } catch (const Error&) {
+    // A run's that something else has damaged, or none: nobody knows.
+  }
+  if (!json.is_object() || !json.contains("model") || !json.contains("dataset"))
+    fail(config().string(), " does not belong to a run: --overwrite would delete a file that miniqat did not write");
+}
+
+RunDirectory RunDirectory::resume(const fs::path& path) {
+  RunDirectory run = open(path);
+  run.lock(RunLock::Directory::kMustExist);
+  // The run may have been overwritten until now.
+  open(path);
+  return run;
+}
+
+/// Under the lock nobody else writes here, so other temporary files are those of processes that died. On file systems
+/// without locks they may belong to a process that is about to rename them.
+void RunDirectory::lock(RunLock::Directory wanted) {
+  lock_ = std::make_shared<const RunLock>(path_, wanted);
+  if (!lock_->is_exclusive()) return;
+  for (const fs::path& file : files()) remove_dead_temporaries(file);
+}
+
+std::vector<fs::path> RunDirectory::files() const {
+  std::vector<fs::path> files;
+  for (const char* name : {"config.json", "checkpoint.safetensors", "summary.json", "metrics.jsonl", "train_graph.json",
+                           "eval_graph.json", "bits.json", "init_checkpoint.json", "quantize.json"})
+    files.push_back(path_ / name);
+  return files;
+}
+
+bool RunDirectory::is_calibrated() const {
+  std::error_code failure;
+  return fs::exists(summary(), failure) && read_json(summary()).contains("calibration");
+}
+
+void RunDirectory::clear() const {
+  std::error_code failure;
+  // A trace may be somebody's where there is no run.
+  if (fs::exists(config(), failure)) fs::remove(trace(), failure);
+  for (const fs::path& file : files()) fs::remove(file, failure);
+}
+
+RunDirectory RunDirectory::open(const fs::path& path) {
+  RunDirectory run(path);
+  std::error_code failure;
+  if (!fs::exists(run.config(), failure)) fail(path.string(), " holds no run: there is no ", run.config().string());
+  return run;
+}
+
+bool is_or_lies_in(const fs::path& path, const fs::path& directory) {
+  std::error_code failure;
+  const fs::path place = fs::canonical(path, failure);
+  if (failure) return false;
+  return fs::equivalent(fs::is_directory(place, failure) ? place : place.parent_path(), directory, failure);
+}
+
+Json read_json(const fs::path& path) {
+  try {
+    return parse_json(read_file(path));
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const bool named = text.find(path.string()) != std::string::npos;
+    fail(named ? "" : path.string() + ": ", text);
+  }
+}
+
+void write_json(const fs::path& path, const Json& json) {
+  write_file_atomically(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void copy_if_there(const fs::path& from, const fs::path& to) {
+  std::error_code failure;
+  if (fs::exists(from, failure)) write_file_atomically(to, read_large_file(from));
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "training/run/metrics_log.h"
+#include "training/run/run_lock.h"
+
+namespace miniqat::training {
+
+/// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json,
+/// bits.json when layers have bits of their own, trace.json after a profiled run, init_checkpoint.json where the
+/// run began with another one's variables, and quantize.json of the command of that name. docs/runs.md describes the
+/// files and their order.
+class RunDirectory {
+ public:
+  enum class Existing { kRefuse, kOverwrite };
+
+  /// For a new run: makes the directory if need be and locks it for as long as a copy of the result lives; a directory
+  /// that was made goes again if nothing has come into it by then. Throws Error, which ends in the advice, when `path`
+  /// holds a run, or any file of one, already, and may not be overwritten; and what RunLock throws. What a run left
+  /// that died before it had its config.json is no run.
+  static RunDirectory fresh(const std::filesystem::path& path, const std::string& advice,
+                            Existing existing = Existing::kRefuse);
+  /// For a run that goes on: open() with the lock.
+  static RunDirectory resume(const std::filesystem::path& path);
+  /// To read from. Throws Error when `path` holds no run.
+  static RunDirectory open(const std::filesystem::path& path);
+
+  /// Removes every file that a run makes, config.json before those without which it is nothing. No error: what cannot
+  /// be removed will not be replaced, either.
+  void clear() const;
+
+  /// Whether `calibrate` has made it, which takes no training step.
+  bool is_calibrated() const;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path config() const { return path_ / "config.json"; }
+  std::filesystem::path bits() const { return path_ / "bits.json"; }
+  std::filesystem::path checkpoint() const { return path_ / "checkpoint.safetensors"; }
+  std::filesystem::path train_graph() const { return path_ / "train_graph.json"; }
+  std::filesystem::path eval_graph() const { return path_ / "eval_graph.json"; }
+  std::filesystem::path summary() const { return path_ / "summary.json"; }
+  std::filesystem::path trace() const { return path_ / "trace.json"; }
+  std::filesystem::path init_checkpoint() const { return path_ / "init_checkpoint.json"; }
+  std::filesystem::path quantization() const { return path_ / "quantize.json"; }
+  MetricsLog metrics() const { return MetricsLog(path_ / "metrics.jsonl"); }
+
+ private:
+  explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  /// Whose presence tells a run, the settings first.
+  std::vector<std::filesystem::path> files() const;
+  void lock(RunLock::Directory wanted);
+  void require_own_config() const;
+
+  std::filesystem::path path_;
+  std::shared_ptr<const RunLock> lock_;
+};
+
+/// Whether `path` leads to the directory or to a file right in it; false for what is not there.
+bool is_or_lies_in(const std::filesystem::path& path, const std::filesystem::path& directory);
+
+/// Reads a JSON file; errors name the file and the place.
+nlohmann::ordered_json read_json(const std::filesystem::path& path);
+/// Writes it indented, atomically. Bytes of texts (paths, that is) that are no UTF-8 become U+FFFD.
+void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json);
+
+/// Copies one of a run's files, atomically; does nothing where there is none.
+void copy_if_there(const std::filesystem::path& from, const std::filesystem::path& to);
+
+}  // namespace miniqat::training

@@ -1,0 +1,120 @@
+#include "training/run/run_source.h"
+
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "core/quote.h"
+#include "core/safetensors.h"
+#include "training/model_source.h"
+#include "training/run/integer_source.h"
+#include "training/run/validation_part.h"
+#include "training/settings/settings.h"
+
+namespace miniqat::training {
+namespace {
+
+/// The step that a file of variables is of; none where it names none. (Reading it all is what the caller does next.)
+std::optional<std::int64_t> step_of(const std::filesystem::path& file) {
+  const Safetensors content = read_safetensors(file);
+  const auto step = content.tensors.find("session:step");
+  if (step == content.tensors.end() || step->second.dtype() != DType::kInt64 || step->second.elements() != 1) return {};
+  return *step->second.data<std::int64_t>();
+}
+
+/// The step that the run's checkpoint is of; none without a checkpoint.
+std::optional<std::int64_t> checkpointed_step(const RunDirectory& run) {
+  std::error_code failure;
+  if (!std::filesystem::exists(run.checkpoint(), failure)) return {};
+  const std::optional<std::int64_t> step = step_of(run.checkpoint());
+  if (!step) fail(run.checkpoint().string(), ": \"session:step\" is missing");
+  return step;
+}
+
+bool is_complete(const RunDirectory& run) {
+  std::error_code failure;
+  if (!std::filesystem::exists(run.summary(), failure)) return false;
+  const Json summary = read_json(run.summary());
+  const auto complete = summary.find("complete");
+  return complete != summary.end() && *complete == true;
+}
+
+std::string how_to_go_on(const RunDirectory& run, std::optional<std::int64_t> step) {
+  const std::string failure = run.metrics().failure_after(step.value_or(0));
+  return failure.empty() ? " (miniqat train --resume goes on)" : concat(" (", failure, "; ", kAfterNonFinite, ")");
+}
+
+std::string state_of_unfinished(const RunDirectory& run, std::optional<std::int64_t> step) {
+  const std::string place = step ? concat("its checkpoint is of step ", *step) : "it has no checkpoint yet";
+  return concat("the run in ", run.path().string(), " is unfinished: ", place, how_to_go_on(run, step));
+}
+
+std::string note_on(const RunDirectory& run, std::optional<std::int64_t> step) {
+  return "note: " + state_of_unfinished(run, step);
+}
+
+}  // namespace
+
+std::string unfinished_note(const RunDirectory& run) {
+  return is_complete(run) ? "" : note_on(run, checkpointed_step(run));
+}
+
+void require_complete(const RunDirectory& run) {
+  if (!is_complete(run)) fail(state_of_unfinished(run, checkpointed_step(run)));
+}
+
+TrainedVariables trained_variables(const std::filesystem::path& path) {
+  std::error_code failure;
+  if (!std::filesystem::is_directory(path, failure)) {
+    if (step_of(path) == 0) fail(path.string(), " is the checkpoint of step 0: nothing has been trained yet");
+    return {.file = path, .note = {}};
+  }
+  const RunDirectory run = RunDirectory::open(path);
+  if (is_complete(run)) return {.file = run.checkpoint(), .note = {}};
+  const std::optional<std::int64_t> step = checkpointed_step(run);
+  if (step.value_or(0) == 0)
+    fail("the run in ", path.string(), " has ",
+         step ? "only the checkpoint of step 0, that of its beginning"
+              : concat("no checkpoint yet: there is no ", run.checkpoint().string()),
+         how_to_go_on(run, step));
+  return {.file = run.checkpoint(), .note = note_on(run, step)};
+}
+
+quantize::Quantization quantization_of(const RunDirectory& run) {
+  return quantize::quantization_of(read_network(run.train_graph()));
+}
+
+RunSource open_run(const std::string& run, const std::string& checkpoint) {
+  RunSource source{.directory = RunDirectory::open(run), .settings = {}, .checkpoint = {}};
+  TrainedVariables variables = trained_variables(checkpoint.empty() ? run : checkpoint);
+  source.checkpoint = variables.file.string();
+  source.note = std::move(variables.note);
+  const std::filesystem::path config = source.directory.config();
+  settings_from_json(read_json(config), source.settings, config.string());
+  return source;
+}
+
+datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir) {
+  const std::string name = dataset.empty() ? run.settings.dataset : dataset;
+  check_dataset(name, data_dir);
+  datasets::LoadOptions options;
+  options.accept = [&](const Shape& example) {
+    require_pictures_fit(run.directory.eval_graph().string(), example, name);
+  };
+  const datasets::Splits data = datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
+  return name == run.settings.dataset ? with_validation_part(data, run.settings) : data;
+}
+
+integer::Grid recorded_input(const RunSource& run) {
+  if (std::filesystem::exists(run.directory.summary())) {
+    const Json summary = read_json(run.directory.summary());
+    const auto scale = summary.find("input_scale"), zero_point = summary.find("input_zero_point");
+    std::int32_t zero = 0;
+    if (scale != summary.end() && scale->is_number() && std::isfinite(scale->get<float>()) &&
+        zero_point != summary.end() && integer_from_json(*zero_point, zero))
+      return {.scale = scale->get<float>(), .zero_point = zero, .bits = 8};
+  }
+  return grid_of(load_data(run, {}, {}).test);
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <string>
+
+#include "datasets/dataset.h"
+#include "integer/arithmetic.h"
+#include "quantize/quantization.h"
+#include "training/run/run_directory.h"
+#include "training/settings/train_settings.h"
+
+namespace miniqat::training {
+
+/// How to go on after a NonFiniteLoss, which a run meets again from its last checkpoint.
+inline constexpr const char* kAfterNonFinite =
+    "--resume would come to the same: begin anew with --overwrite and, say, a lower --learning-rate";
+
+/// A run that a command takes its graph, settings and variables from.
+struct RunSource {
+  RunDirectory directory;
+  TrainSettings settings;
+  /// A .safetensors file: the run's own or another.
+  std::string checkpoint;
+  /// trained_variables().note of the run that the variables come from.
+  std::string note = {};
+};
+
+/// Variables to take over, as a path names them.
+struct TrainedVariables {
+  /// The .safetensors file.
+  std::filesystem::path file;
+  /// "note: the run in ... is unfinished: ...", with the step that its checkpoint is of and how to go on, when a run
+  /// has not come to its end: its summary.json is missing or does not say so. "" for a run that is complete, and for a
+  /// file.
+  std::string note;
+};
+
+/// Those of `path`, which is a .safetensors file or a run directory. Throws Error where there is no such thing, and for
+/// a run that has not trained a step that its checkpoint knows: its variables are those it began with.
+TrainedVariables trained_variables(const std::filesystem::path& path);
+
+/// The note on a run that is not complete, also for one without a trained step.
+std::string unfinished_note(const RunDirectory& run);
+
+/// Throws Error that says the same for a run that is not complete.
+void require_complete(const RunDirectory& run);
+
+/// `checkpoint` is a .safetensors file or run directory, "" for the run's own; an unfinished run that the variables
+/// come from is noted. Throws Error when there is no such run, and what trained_variables() throws.
+RunSource open_run(const std::string& run, const std::string& checkpoint);
+
+/// The data set that a command was told to take, or else the run's own, with the run's validation part held out.
+/// Throws UsageError for an unknown name, Error for files that are missing or malformed, or whose pictures are not of
+/// the size that the run's graph takes or fewer than its validation part needs.
+datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir);
+
+/// How a run is quantized: as its graph for training says, which shows more than that for evaluation.
+quantize::Quantization quantization_of(const RunDirectory& run);
+
+/// The grid of the run's pictures as its summary records it; of a run without summary, that of its data set, which must
+/// then be there.
+integer::Grid recorded_input(const RunSource& run);
+
+}  // namespace miniqat::training

@@ -1,0 +1,24 @@
+#include "training/run/validation_part.h"
+
+#include <algorithm>
+
+#include "core/counted.h"
+#include "core/error.h"
+#include "datasets/hold_out.h"
+
+namespace miniqat::training {
+
+datasets::Splits with_validation_part(const datasets::Splits& data, const TrainSettings& settings) {
+  const std::int64_t wanted = settings.validation, size = data.train.size();
+  if (wanted > 0 && size - wanted < settings.batch_size)
+    fail("--validation ", wanted, " leaves ", counted(std::max<std::int64_t>(size - wanted, 0), "training picture"),
+         " of ", size, ", fewer than one batch of ", settings.batch_size);
+  return datasets::hold_out(data, wanted);
+}
+
+JudgingPart judging_part(const datasets::Splits& data) {
+  if (data.validation) return {.pictures = *data.validation, .name = "validation"};
+  return {.pictures = data.test, .name = "test"};
+}
+
+}  // namespace miniqat::training

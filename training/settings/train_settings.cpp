@@ -1,0 +1,120 @@
+#include "training/settings/train_settings.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/quote.h"
+#include "core/suggest.h"
+#include "datasets/dataset.h"
+#include "training/model_source.h"
+#include "training/settings/optimizers.h"
+#include "training/settings/save_interval.h"
+#include "training/settings/settings.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::training {
+namespace {
+
+void require(bool right, const std::string& text) {
+  if (!right) throw UsageError(text);
+}
+
+const char* symmetry(const quantize::RewriteOptions& options) {
+  if (options.symmetric) return " symmetric";
+  return options.has_symmetric_weights() ? " symmetric weights" : "";
+}
+
+}  // namespace
+
+const char* help_of_dataset() {
+  static const std::string kHelp = alternatives(datasets::dataset_names());
+  return kHelp.c_str();
+}
+
+const char* help_of_augment() {
+  static const std::string kHelp = [] {
+    std::vector<std::string> mirrored;
+    for (const datasets::KnownDataset& dataset : datasets::known_datasets())
+      if (dataset.mirrors) mirrored.push_back(dataset.name);
+    return concat(
+        "none; shift: training pictures shifted by up to 2 pixels, at random; crop-flip: shifted by up to 4 and half "
+        "of them mirrored; auto: crop-flip for ",
+        alternatives(mirrored));
+  }();
+  return kHelp.c_str();
+}
+
+void check_dataset(const std::string& name, const std::string& data_dir) {
+  const bool has_files = as_usage([&] { return datasets::find_dataset(name).has_files; });
+  if (!has_files && !data_dir.empty())
+    refuse_ignored("--data-dir", concat("--dataset ", name, ", which needs no files"));
+}
+
+std::string resolved_augment(const TrainSettings& settings) {
+  if (settings.augment != "auto") return settings.augment;
+  return datasets::find_dataset(settings.dataset).mirrors ? "crop-flip" : "none";
+}
+
+datasets::AugmentOptions augmentation(const TrainSettings& settings) {
+  const std::string name = resolved_augment(settings);
+  if (name == "none") return {};
+  if (name == "crop-flip") return datasets::crop_and_flip();
+  if (name == "shift") return datasets::shift();
+  throw UsageError(wrong_choice("--augment", name, {"auto", "none", "shift", "crop-flip"}));
+}
+
+namespace {
+
+/// Under their own names these would be "every" and "factor".
+void check_schedule(const TrainSettings& settings) {
+  if (settings.schedule != "step" && settings.schedule != "exponential") return;
+  require(settings.schedule_every >= 1,
+          concat("--schedule-every must be at least 1 step, is ", settings.schedule_every));
+  require(settings.schedule_factor > 0 && settings.schedule_factor <= 1,
+          concat("--schedule-factor must be in (0, 1], is ", settings.schedule_factor));
+}
+
+}  // namespace
+
+void check(const TrainSettings& settings) {
+  as_usage([&] { check_model_name(settings.model); });
+  check_dataset(settings.dataset, "");
+  augmentation(settings);
+  require(settings.validation >= 0, concat("--validation must not be negative, got ", settings.validation));
+  require(settings.reestimate >= 0, concat("--reestimate must not be negative, got ", settings.reestimate));
+  check_options<TrainSettings>([&] { settings.rewrite.check(); });
+  constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+  require(settings.steps >= 0 && settings.steps <= kMostSteps,
+          concat("--steps must be in 0..", kMostSteps, ", got ", settings.steps));
+  require((settings.epochs >= 1 || settings.steps > 0) && settings.epochs <= 1'000'000,
+          concat("--epochs must be in 1..1000000, got ", settings.epochs));
+  require(settings.warmup_steps <= kMostSteps,
+          concat("--warmup-steps must be at most ", kMostSteps, ", got ", settings.warmup_steps));
+  require(settings.batch_size >= 1 && settings.batch_size <= 65536,
+          concat("--batch-size must be in 1..65536, got ", settings.batch_size));
+  require(settings.threads >= 0 && settings.threads <= 1024,
+          concat("--threads must be in 0..1024, got ", settings.threads));
+  require(settings.seed >= 0 && settings.seed <= kMostSteps,
+          concat("--seed must be in 0..", kMostSteps, ", got ", settings.seed));
+  require(std::isfinite(settings.width) && settings.width > 0 && settings.width <= 16,
+          concat("--width must be in (0, 16], got ", settings.width));
+  require(settings.dampening >= 0 && std::isfinite(settings.dampening),
+          concat("--dampening must be at least 0, got ", settings.dampening));
+  require(settings.label_smoothing >= 0 && settings.label_smoothing < 1,
+          concat("--label-smoothing must be in [0, 1), got ", settings.label_smoothing));
+  require(settings.log_every >= 1, concat("--log-every must be at least 1, got ", settings.log_every));
+  SaveInterval{settings.save_every};
+  check_schedule(settings);
+  check_options<TrainSettings>([&] { make_optimizer(settings, settings.warmup_steps + 1); });
+}
+
+std::string quantization_label(const TrainSettings& settings) {
+  if (settings.float_only) return "float";
+  return concat("W", settings.rewrite.weight_bits, "A", settings.rewrite.activation_bits,
+                settings.rewrite.bits_config.empty() ? "" : " mixed",
+                settings.rewrite.per_channel ? " per channel" : "", symmetry(settings.rewrite),
+                settings.rewrite.bn_fold == quantize::BnFold::kSingle ? " single" : "",
+                settings.rewrite.bn_fold == quantize::BnFold::kLate ? " late" : "");
+}
+
+}  // namespace miniqat::training

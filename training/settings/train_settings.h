@@ -1,0 +1,163 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "datasets/augment.h"
+#include "training/settings/rewrite_settings.h"
+#include "training/settings/threads_help.h"
+
+namespace miniqat::training {
+
+/// Everything that decides what a training run computes: the flags of `train` and a run's config.json.
+struct TrainSettings {
+  std::string model = "lenet";
+  double width = 1.0;
+  std::string dataset = "synthetic";
+  std::string data_dir;
+  std::string augment = "auto";
+  std::int64_t validation = 0;
+
+  bool float_only = false;
+  RewriteSettings rewrite;
+
+  std::int64_t epochs = 10;
+  std::int64_t steps = 0;
+  std::int64_t batch_size = 128;
+  bool no_shuffle = false;
+  std::string optimizer = "sgd";
+  /// None: the optimizer's default_learning_rate.
+  std::optional<double> learning_rate;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double weight_decay = 5e-4;
+  bool decay_all = false;
+  double range_learning_rate = 0.003;
+  double label_smoothing = 0;
+  double dampening = 0;
+  std::string schedule = "cosine";
+  std::int64_t warmup_steps = 0;
+  std::int64_t schedule_every = 1000;
+  double schedule_factor = 0.1;
+  std::int64_t reestimate = 0;
+  std::string init_checkpoint;
+  std::int64_t seed = 1;
+  std::int64_t threads = 0;
+  std::int64_t log_every = 50;
+  std::string save_every = "60s";
+
+  template <class Visitor>
+  static void visit(Visitor&& visitor);
+};
+
+/// Help that lists what the tables of data sets and optimizers have.
+const char* help_of_dataset();
+const char* help_of_augment();
+const char* help_of_optimizer();
+const char* help_of_learning_rate();
+
+template <class Visitor>
+// NOLINTNEXTLINE(readability-function-size): a few lines for each of the settings, in the order of --help.
+void TrainSettings::visit(Visitor&& visitor) {
+  visitor(
+      "model", [](auto& s) -> auto& { return s.model; }, "a name from `miniqat models`, or a graph JSON file");
+  visitor(
+      "width", [](auto& s) -> auto& { return s.width; }, "multiplies the model's channels");
+  visitor(
+      "dataset", [](auto& s) -> auto& { return s.dataset; }, help_of_dataset());
+  visitor(
+      "data_dir", [](auto& s) -> auto& { return s.data_dir; }, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  visitor(
+      "augment", [](auto& s) -> auto& { return s.augment; }, help_of_augment());
+  visitor(
+      "validation", [](auto& s) -> auto& { return s.validation; },
+      "training pictures held out as a validation part; the accuracy after each epoch is then measured on it; 0: on "
+      "the "
+      "test pictures");
+  visitor(
+      "float", [](auto& s) -> auto& { return s.float_only; }, "no quantization");
+  visit_rewrite_options([&](const char* name, auto access, const char* help) {
+    visitor(
+        name, [access](auto& s) -> auto& { return access(s.rewrite); }, help);
+  });
+  visitor(
+      "epochs", [](auto& s) -> auto& { return s.epochs; }, "passes over the training set");
+  visitor(
+      "steps", [](auto& s) -> auto& { return s.steps; },
+      "length of the run in steps instead of epochs; 0: epochs count");
+  visitor(
+      "batch_size", [](auto& s) -> auto& { return s.batch_size; }, "pictures a step");
+  visitor(
+      "no_shuffle", [](auto& s) -> auto& { return s.no_shuffle; }, "take the training set in its own order");
+  visitor(
+      "optimizer", [](auto& s) -> auto& { return s.optimizer; }, help_of_optimizer());
+  visitor(
+      "learning_rate", [](auto& s) -> auto& { return s.learning_rate; }, help_of_learning_rate());
+  visitor(
+      "momentum", [](auto& s) -> auto& { return s.momentum; }, "of sgd, in [0, 1)");
+  visitor(
+      "nesterov", [](auto& s) -> auto& { return s.nesterov; }, "Nesterov momentum");
+  visitor(
+      "weight_decay", [](auto& s) -> auto& { return s.weight_decay; }, "L2 decay of weights, not of biases");
+  visitor(
+      "decay_all", [](auto& s) -> auto& { return s.decay_all; }, "decay biases and batch-norm parameters, too");
+  visitor(
+      "range_learning_rate", [](auto& s) -> auto& { return s.range_learning_rate; },
+      "the schedule's base rate for learned ranges: their relative change in a step, whatever the optimizer");
+  visitor(
+      "label_smoothing", [](auto& s) -> auto& { return s.label_smoothing; },
+      "share of each label that is spread evenly over all classes, in [0, 1); affects the training loss only");
+  visitor(
+      "dampening", [](auto& s) -> auto& { return s.dampening; },
+      "pulls quantized weights towards the integers that they are rounded to, against oscillation: the coefficient at "
+      "the end of the run, to which it grows on a cosine; 0: off");
+  visitor(
+      "schedule", [](auto& s) -> auto& { return s.schedule; },
+      "constant, step, exponential or cosine (to 0 at the end)");
+  visitor(
+      "warmup_steps", [](auto& s) -> auto& { return s.warmup_steps; }, "steps in which the rate rises to its base");
+  visitor(
+      "schedule_every", [](auto& s) -> auto& { return s.schedule_every; },
+      "step, exponential: steps in which the rate changes by --schedule-factor");
+  visitor(
+      "schedule_factor", [](auto& s) -> auto& { return s.schedule_factor; },
+      "step, exponential: the factor by which the rate changes");
+  visitor(
+      "reestimate", [](auto& s) -> auto& { return s.reestimate; },
+      "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
+      "pictures; 0: keep the moving averages");
+  visitor(
+      "init_checkpoint", [](auto& s) -> auto& { return s.init_checkpoint; },
+      "start from the variables of this .safetensors file or run directory, by name");
+  visitor(
+      "seed", [](auto& s) -> auto& { return s.seed; }, "of initial weights, shuffling, augmentation and dropout");
+  visitor(
+      "threads", [](auto& s) -> auto& { return s.threads; }, kThreadsHelp);
+  visitor(
+      "log_every", [](auto& s) -> auto& { return s.log_every; }, "steps between two lines of metrics.jsonl");
+  visitor(
+      "save_every", [](auto& s) -> auto& { return s.save_every; },
+      "steps (500) or seconds (60s) between two checkpoints; each epoch also ends with one. A killed run loses at most "
+      "this much");
+}
+
+/// Throws UsageError naming the first setting that is out of range, unknown models and data sets included.
+void check(const TrainSettings& settings);
+
+/// Throws UsageError that lists the known data sets unless `name` is one, and for a `data_dir` beside one without
+/// files.
+void check_dataset(const std::string& name, const std::string& data_dir);
+
+/// `augment` with "auto" replaced by what suits the data set: mirrored digits are no digits.
+std::string resolved_augment(const TrainSettings& settings);
+
+/// What the loader of training batches is to do. Throws UsageError for an unknown `augment`.
+datasets::AugmentOptions augmentation(const TrainSettings& settings);
+
+/// "float", "W8A8", "W4A8 per channel", "W8A8 mixed" when layers have bits of their own: the settings
+/// in a word. quantization_of() tells the same of a finished graph.
+std::string quantization_label(const TrainSettings& settings);
+
+}  // namespace miniqat::training

@@ -1,0 +1,93 @@
+#include "training/train/range_start.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "core/counted.h"
+#include "core/graph/source_ops.h"
+#include "datasets/loader.h"
+#include "quantize/calibrate/calibrate.h"
+#include "quantize/fake_quant.h"
+#include "quantize/quantization.h"
+
+namespace miniqat::training {
+namespace {
+
+constexpr std::int64_t kBatches = 16;
+/// The inputs of a quantizer that are its range.
+constexpr int kMin = 1, kMax = 2;
+
+Tensor initial_values(const Node& variable) {
+  const Tensor values(variable.output_specs()[0].shape);
+  variable.as<Variable>()->initializer.fill(values, 0);
+  return values;
+}
+
+/// Gives the session one end of a calibrated range.
+void store(Session& session, const quantize::CalibratedRange& range, const Node& quantizer, int end) {
+  const Node& variable = *quantizer.input(end).node;
+  const Tensor values = initial_values(variable);
+  for (std::size_t c = 0; c < range.set.size(); ++c) {
+    const quantize::Range<float>& set = range.set[c];
+    if (set.min != set.max) values.data<float>()[c] = end == kMin ? set.min : set.max;
+  }
+  session.set_variable(variable.name(), values);
+}
+
+}  // namespace
+
+RangeStart::RangeStart(TrainingTask& task, RunObserver& observer) : task_(task), observer_(observer) {
+  for (const Node* node : task_.training.graph.nodes()) {
+    if (!quantize::has_learned_variables(*node)) continue;
+    const std::int64_t delay = node->as<quantize::FakeQuant>()->delay;
+    delay_ = quantizers_.empty() ? delay : std::min(delay_, delay);
+    quantizers_.push_back(node);
+  }
+}
+
+bool RangeStart::begins_now() const {
+  return task_.session.quantization_step() + 1 == std::max<std::int64_t>(delay_, 1);
+}
+
+std::vector<const Node*> RangeStart::at_initial_values() const {
+  std::vector<const Node*> found;
+  std::ranges::copy_if(quantizers_, std::back_inserter(found), [&](const Node* quantizer) {
+    return std::ranges::all_of(std::array{kMin, kMax}, [&](int end) {
+      const Node& variable = *quantizer->input(end).node;
+      return std::ranges::equal(task_.session.variable(variable.name()).values<float>(),
+                                initial_values(variable).values<float>());
+    });
+  });
+  return found;
+}
+
+void RangeStart::before_step() {
+  if (quantizers_.empty() || !begins_now()) return;
+  const std::vector<const Node*> starting = delay_ <= 1 ? at_initial_values() : quantizers_;
+  if (starting.empty()) return;
+  calibrate(starting);
+  observer_.say(concat(counted(static_cast<std::int64_t>(starting.size()), "learned range"), " start",
+                       starting.size() == 1 ? "s" : "", " at least squares, after step ", task_.session.step()));
+}
+
+void RangeStart::before_evaluation() {
+  if (task_.session.quantization_step() < delay_) calibrate(quantizers_);
+}
+
+void RangeStart::calibrate(const std::vector<const Node*>& quantizers) {
+  task_.test_session.restore(task_.session.checkpoint(), Session::Restore::kVariables, "the training graph");
+  datasets::Loader loader(task_.data.train, {.batch_size = task_.settings.batch_size,
+                                             .seed = static_cast<std::uint64_t>(task_.settings.seed)});
+  quantize::Calibrator calibrator(task_.test_session, {quantize::CalibrationMethod::kMse});
+  const std::int64_t batches = std::min(kBatches, task_.steps_per_epoch);
+  for (std::int64_t batch = 0; batch < batches; ++batch)
+    calibrator.observe({{task_.evaluation.images, loader.next().images}});
+  for (const quantize::CalibratedRange& range : calibrator.finish()) {
+    const auto quantizer = std::ranges::find(quantizers, range.quantizer, &Node::name);
+    if (quantizer == quantizers.end()) continue;
+    for (const int end : {kMin, kMax}) store(task_.session, range, **quantizer, end);
+  }
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "training/run_observer.h"
+#include "training/train/training_task.h"
+
+namespace miniqat::training {
+
+/// Where learned ranges start: at least squares (quantize::Calibrator), from a few batches, with the weights of that
+/// moment. That is before the first step, but for ranges that a checkpoint gave the run; with quant_delay it is when
+/// quantization begins, and before that each time that the run is evaluated, so that its accuracy and its checkpoint
+/// have ranges. A range of zeros only starts at its initializer: no factor would lead it away from 0.
+/// Decides by the session alone: a resumed run does the same.
+class RangeStart {
+ public:
+  /// Both must stay.
+  RangeStart(TrainingTask& task, RunObserver& observer);
+
+  void before_step();
+  /// Before the checkpoint of that moment is written.
+  void before_evaluation();
+
+ private:
+  std::vector<const Node*> at_initial_values() const;
+  /// The next step is the first that quantizes.
+  bool begins_now() const;
+  void calibrate(const std::vector<const Node*>& quantizers);
+
+  TrainingTask& task_;
+  RunObserver& observer_;
+  /// Those with learned ranges.
+  std::vector<const Node*> quantizers_;
+  /// The step counter from which on steps quantize.
+  std::int64_t delay_ = 0;
+};
+
+}  // namespace miniqat::training

@@ -1,0 +1,317 @@
+#include "training/train/run_life.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/counted.h"
+#include "core/files.h"
+#include "core/graph/graph_json.h"
+#include "core/quote.h"
+#include "training/calibrate/batch_norm_statistics.h"
+#include "training/memory.h"
+#include "training/percent.h"
+#include "training/run/validation_part.h"
+#include "training/settings/settings.h"
+
+namespace miniqat::training {
+namespace {
+
+/// " at step 30 (--quant-delay), the run ended at step 12": the first delay after those that have `passed`.
+std::string unreached(const std::vector<std::int64_t>& delays, std::int64_t passed, std::int64_t steps,
+                      const std::string& flag, std::optional<std::int64_t> asked) {
+  const std::int64_t next = delays[static_cast<std::size_t>(passed)];
+  return concat(" at step ", next, " (", asked == next ? flag : "the graph's delay", "), the run ended at step ",
+                steps);
+}
+
+}  // namespace
+
+RunLife::RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer)
+    : task_(task), run_(run), extras_(extras), observer_(observer), save_interval_(task.settings.save_every) {}
+
+/// A run that has metrics has had a checkpoint as well: one that is missing then was lost otherwise, and is missed.
+bool RunLife::killed_before_its_first_checkpoint() const {
+  std::error_code failure;
+  return !std::filesystem::exists(run_.checkpoint(), failure) && !run_.metrics().exists();
+}
+
+bool RunLife::is_complete() const {
+  std::error_code failure;
+  if (!std::filesystem::exists(run_.summary(), failure)) return false;
+  const Json summary = read_json(run_.summary());
+  const auto complete = summary.find("complete"), steps = summary.find("steps");
+  return task_.session.step() >= task_.total_steps && complete != summary.end() && *complete == true &&
+         steps != summary.end() && *steps == task_.session.step();
+}
+
+/// A graph file may have been edited since the run began.
+void RunLife::require_same_graph() const {
+  if (read_large_file(run_.train_graph()) != graph_to_json(task_.training.graph))
+    fail(run_.train_graph().string(), " is not what ", task_.settings.model,
+         " gives now: the model has changed since the run began");
+}
+
+void RunLife::begin() {
+  if (extras_.stop_at && *extras_.stop_at > task_.total_steps)
+    throw UsageError(concat("--stop-at ", *extras_.stop_at, ": the run ends at step ", task_.total_steps, " already"));
+  if (extras_.resume && !killed_before_its_first_checkpoint())
+    go_on();
+  else
+    begin_anew();
+}
+
+void RunLife::go_on() {
+  require_same_graph();
+  restore();
+  const std::int64_t step = task_.session.step();
+  if (extras_.stop_at && *extras_.stop_at <= step)
+    throw UsageError(concat("--stop-at ", *extras_.stop_at, ": the run in ", run_.path().string(), " has done step ",
+                            step, " already"));
+  const std::int64_t former = task_.length_of(extras_.begun);
+  if (task_.total_steps < former)
+    throw UsageError(concat("a run can be made longer, not shorter: the run in ", run_.path().string(), " has ",
+                            counted(former, "step"), ", not ", task_.total_steps));
+  note_saved();
+  const MetricsLog metrics = run_.metrics();
+  metrics.forget_after(step);
+  if (const Json line = metrics.find(step, "loss"); !line.is_null()) last_loss_ = line["loss"].get<double>();
+  if (!metrics.find(step, concat(judging_part(task_.data).name, "_accuracy")).is_null()) reported_step_ = step;
+  if (task_.total_steps > former) note_longer(former);
+  if (settings_to_json(task_.settings) != settings_to_json(extras_.begun)) write_config();
+}
+
+/// Estimated statistics are for the end of a run: one that has become longer goes on as if there had been none.
+void RunLife::restore() {
+  const std::string source = run_.checkpoint().string();
+  Safetensors content = read_safetensors(run_.checkpoint());
+  trained_ = take_trained(content);
+  task_.session.restore(content, Session::Restore::kExact, source);
+  if (trained_.empty() || task_.session.step() >= task_.total_steps) return;
+  put_back(content, trained_);
+  trained_.clear();
+  task_.session.restore(content, Session::Restore::kExact, source);
+}
+
+/// Without what a graph that was rewritten before decides otherwise: nobody asked for that, it is at its default, and
+/// summary.json and the graphs say what it is.
+void RunLife::write_config() const {
+  Json config = settings_to_json(task_.settings);
+  for (const quantize::SettingConflict& conflict : task_.report.conflicts) config.erase(conflict.setting);
+  write_json(run_.config(), config);
+}
+
+/// Whenever the run dies in here, its summary does not say that the longer run is complete.
+void RunLife::note_longer(std::int64_t former) const {
+  std::error_code failure;
+  if (std::filesystem::exists(run_.summary(), failure)) {
+    Json summary = read_json(run_.summary());
+    summary["complete"] = false;
+    write_json(run_.summary(), summary);
+  }
+  const Json line = {{"step", task_.session.step()}, {"steps_before", former}, {"steps", task_.total_steps}};
+  if (run_.metrics().find(task_.session.step(), "steps_before") != line) run_.metrics().append(line);
+  observer_.say(concat("The run had ", counted(former, "step"), " and has ", task_.total_steps,
+                       " now; learning rates go on as in a run of that length."));
+}
+
+void RunLife::begin_anew() {
+  std::optional<InitCheckpoint> start;
+  if (!task_.settings.init_checkpoint.empty()) {
+    start = start_from(task_.settings.init_checkpoint, task_.session);
+    if (!start->note.empty()) observer_.warn(start->note);
+  }
+  if (!extras_.resume) run_.clear();
+  try {
+    write_first_files(start);
+  } catch (...) {
+    // A run that has not begun leaves nothing behind.
+    if (!extras_.resume) run_.clear();
+    throw;
+  }
+}
+
+/// What config.json needs comes before it; a run that is killed after it can be resumed.
+void RunLife::write_first_files(const std::optional<InitCheckpoint>& start) {
+  if (!task_.settings.rewrite.layer_bits.empty())
+    write_json(run_.bits(), quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits));
+  write_config();
+  if (start) {
+    observer_.say(start->text(extras_.all_names));
+    write_json(run_.init_checkpoint(), start->json());
+  }
+  write_graph(run_.train_graph(), task_.training.graph);
+  write_graph(run_.eval_graph(), task_.evaluation.graph);
+  save();
+}
+
+void RunLife::catch_up(Pace& pace) {
+  const bool epoch_ended = task_.session.step() > 0 && task_.session.step() % task_.steps_per_epoch == 0;
+  if (!epoch_ended || task_.session.step() >= task_.total_steps || reported_step_ == task_.session.step()) return;
+  pace.pause();
+  report_accuracy(judge());
+  pace.resume();
+}
+
+void RunLife::log_step(const Pace& pace) const {
+  run_.metrics().append({{"step", task_.session.step()},
+                         {"epoch", task_.epochs_done()},
+                         {"loss", *last_loss_},
+                         {"learning_rate", task_.optimizer->learning_rate(task_.session.step())},
+                         {"images_per_second", pace.images_per_second()}});
+}
+
+void RunLife::after_step(Pace& pace, double loss, bool to_come) {
+  const std::int64_t step = task_.session.step();
+  last_loss_ = loss;
+  // The line first: a checkpoint knows no step that the metrics do not.
+  if (step % task_.settings.log_every == 0 || step == task_.total_steps) log_step(pace);
+  if (!to_come) return;
+  const bool epoch_ended = step % task_.steps_per_epoch == 0;
+  if (!epoch_ended && !save_interval_.is_due(step, saved_step_, saved_at_)) return;
+  pace.pause();
+  save();
+  if (epoch_ended) report_accuracy(judge());
+  pace.resume();
+}
+
+/// With the number of the step that was not done, so that --resume drops the line.
+void RunLife::note_failure(const std::string& text) const {
+  try {
+    run_.metrics().append({{"step", task_.session.step() + 1}, {"failure", text}});
+  } catch (const Error&) {
+  }
+}
+
+void RunLife::save() {
+  Safetensors content = task_.session.checkpoint();
+  keep_trained(content, trained_);
+  run_.metrics().sync();
+  write_safetensors(run_.checkpoint(), content);
+  note_saved();
+}
+
+void RunLife::note_saved() {
+  saved_step_ = task_.session.step();
+  saved_at_ = SaveInterval::Clock::now();
+}
+
+Evaluation RunLife::judge() { return task_.evaluate_now(judging_part(task_.data).pictures); }
+
+void RunLife::report_accuracy(const Evaluation& judged) {
+  const std::string part = judging_part(task_.data).name;
+  char text[96];
+  std::snprintf(text, sizeof text, "epoch %5.2f  %s accuracy %s  %s loss %.4f", task_.epochs_done(), part.c_str(),
+                percent(judged.accuracy()).c_str(), part.c_str(), judged.loss);
+  char train[32] = "";
+  if (last_loss_) std::snprintf(train, sizeof train, "  train loss %.4f", *last_loss_);
+  observer_.say(concat(text, train));
+  if (reported_step_ == task_.session.step()) return;
+  run_.metrics().append({{"step", task_.session.step()},
+                         {"epoch", task_.epochs_done()},
+                         {part + "_accuracy", judged.accuracy()},
+                         {part + "_loss", judged.loss}});
+  reported_step_ = task_.session.step();
+}
+
+/// Of the last step, as it was logged where another process took that step.
+double RunLife::images_per_second(const Pace& pace) const {
+  if (pace.images_per_second() > 0) return pace.images_per_second();
+  const Json line = run_.metrics().find(task_.session.step(), "images_per_second");
+  return line.is_null() ? 0 : line["images_per_second"].get<double>();
+}
+
+/// A delay that never passed makes another run than its settings say. Layers of a graph file may have delays of their
+/// own, of which the run has reached some.
+void RunLife::warn_of_delays() const {
+  const std::int64_t steps = task_.session.quantization_step();
+  const quantize::PassedDelays passed = task_.delays.passed(steps);
+  const quantize::Delays& delays = task_.delays;
+  const quantize::RewriteOptions& rewrite = task_.settings.rewrite;
+  if (passed.quantization < static_cast<std::int64_t>(delays.quantization.size()))
+    observer_.warn(
+        concat("warning: ",
+               passed.quantization == 0 ? "quantization was to begin" : "some quantizers were to begin later, the next",
+               unreached(delays.quantization, passed.quantization, steps, "--quant-delay", rewrite.quant_delay),
+               ": no step was trained with ", passed.quantization == 0 ? "it" : "them",
+               ", and evaluation quantizes a network that was never trained for it"));
+  if (passed.freeze < static_cast<std::int64_t>(delays.freeze.size()))
+    observer_.warn(
+        concat("warning: ",
+               passed.freeze == 0 ? "batch norms were to freeze" : "some batch norms were to freeze later, the next",
+               unreached(delays.freeze, passed.freeze, steps, "--freeze-bn-delay", rewrite.freeze_bn_delay)));
+}
+
+/// With a validation part the test pictures are looked at once, at the end of the run.
+Accuracies RunLife::final_accuracies(bool complete) {
+  const Evaluation judged = judge();
+  report_accuracy(judged);
+  if (!task_.data.validation) return {.test = judged};
+  Accuracies accuracies{.validation = judged};
+  if (complete) accuracies.test = task_.evaluate_now(task_.data.test);
+  return accuracies;
+}
+
+/// After the last step. A checkpoint of that step without estimates is of a process that was stopped in between.
+void RunLife::reestimate() {
+  Safetensors content = task_.session.checkpoint();
+  const TrainedNetwork network{
+      .training = task_.training, .checkpoint = content, .quantization_step = task_.session.quantization_step()};
+  const EstimateOptions options{.batches = task_.settings.reestimate, .seed = task_.settings.seed};
+  for (const auto& [name, value] : estimate_statistics(network, task_.data.train, options, observer_)) {
+    trained_.emplace(name, content.tensors.at(name));
+    task_.session.set_variable(name, value);
+  }
+  save();
+  const std::size_t norms = updating_batch_norms(task_.training.graph, network.quantization_step).size();
+  observer_.say(concat("re-estimated the statistics of ", counted(norms, "batch norm"), " from ",
+                       counted(batches_to_see(network, task_.data.train, options), "batch")));
+}
+
+/// False where somebody wants the run to stop before it has them.
+bool RunLife::has_its_statistics() {
+  if (task_.settings.reestimate == 0 || !trained_.empty()) return true;
+  try {
+    reestimate();
+    return true;
+  } catch (const Stopped&) {
+    return false;
+  }
+}
+
+void RunLife::finish(Pace& pace) {
+  pace.pause();
+  const bool complete = task_.session.step() >= task_.total_steps && has_its_statistics();
+  if (saved_step_ != task_.session.step()) save();
+  const Accuracies accuracies = final_accuracies(complete);
+  write_summary(pace, accuracies, complete);
+  observer_.say(complete ? concat("done in ", clock_text(pace.seconds()), ": ", accuracies.text())
+                         : concat("stopped after step ", task_.session.step(), " of ", task_.total_steps,
+                                  "; go on with: ", printable(way_on(run_, extras_))));
+  if (complete) warn_of_delays();
+}
+
+void RunLife::write_summary(const Pace& pace, const Accuracies& accuracies, bool complete) const {
+  const Json layer_bits = task_.settings.float_only || task_.settings.rewrite.layer_bits.empty()
+                              ? Json(nullptr)
+                              : quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits);
+  Json summary = {{"model", task_.settings.model},
+                  {"dataset", task_.settings.dataset},
+                  {"quantization", task_.quantization.label()},
+                  {"bits", task_.quantization.bits()},
+                  {"layer_bits", layer_bits},
+                  {"steps", task_.session.step()},
+                  {"complete", complete}};
+  accuracies.put_into(summary);
+  summary.update(Json{{"train_loss", last_loss_ ? Json(*last_loss_) : Json(nullptr)},
+                      {"images_per_second", images_per_second(pace)},
+                      {"seconds", pace.seconds()},
+                      {"peak_memory_mb", peak_megabytes()},
+                      {"seed", task_.settings.seed},
+                      {"threads", task_.settings.threads},
+                      {"input_scale", task_.data.train.scale},
+                      {"input_zero_point", task_.data.train.zero_point}});
+  write_json(run_.summary(), summary);
+}
+
+}  // namespace miniqat::training

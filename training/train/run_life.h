@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "training/evaluate/accuracies.h"
+#include "training/run/init_checkpoint.h"
+#include "training/run/run_directory.h"
+#include "training/settings/save_interval.h"
+#include "training/train/pace.h"
+#include "training/train/trainer.h"
+#include "training/train/training_task.h"
+
+namespace miniqat::training {
+
+/// What a run leaves on the disk from its first moment to its last, in an order in which death at any moment loses no
+/// more than the steps since the last checkpoint. docs/runs.md tells it in words.
+class RunLife {
+ public:
+  /// All of them must stay; the directory is locked.
+  RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer);
+
+  /// A new run's first files, or the checkpoint of the one that goes on. Throws UsageError, having changed nothing, for
+  /// a --stop-at that is over or beyond the end, and a run that would become shorter.
+  void begin();
+  /// All steps are done, and the summary says so.
+  bool is_complete() const;
+  /// The accuracy of an epoch at whose end the run died after the checkpoint.
+  void catch_up(Pace& pace);
+  /// After each step: its line of metrics.jsonl when that is due, and, if more steps are `to_come`, the checkpoint when
+  /// that is, with the accuracy at the end of an epoch.
+  void after_step(Pace& pace, double loss, bool to_come);
+  /// Tells whoever reads the run that it meets a NaN or infinity after the last checkpoint, and which. No error: the
+  /// caller has a better one.
+  void note_failure(const std::string& text) const;
+  /// The estimate of the batch norms' statistics, if the run is to make one; the last checkpoint, the accuracy, the
+  /// summary.
+  void finish(Pace& pace);
+
+  /// That of the checkpoint on the disk.
+  std::int64_t saved_step() const { return saved_step_; }
+
+ private:
+  bool killed_before_its_first_checkpoint() const;
+  void require_same_graph() const;
+  void go_on();
+  void restore();
+  bool has_its_statistics();
+  void reestimate();
+  void write_config() const;
+  void note_longer(std::int64_t former) const;
+  void begin_anew();
+  void write_first_files(const std::optional<InitCheckpoint>& start);
+  void log_step(const Pace& pace) const;
+  void save();
+  void note_saved();
+  Evaluation judge();
+  void report_accuracy(const Evaluation& judged);
+  Accuracies final_accuracies(bool complete);
+  void write_summary(const Pace& pace, const Accuracies& accuracies, bool complete) const;
+  double images_per_second(const Pace& pace) const;
+  void warn_of_delays() const;
+
+  TrainingTask& task_;
+  const RunDirectory& run_;
+  const TrainExtras& extras_;
+  RunObserver& observer_;
+  const SaveInterval save_interval_;
+  /// Of the last step; none before the first, unless metrics.jsonl has it.
+  std::optional<double> last_loss_;
+  /// After the last step: what estimates have replaced, for a longer run.
+  NamedTensors trained_;
+  std::int64_t saved_step_ = 0;
+  SaveInterval::Clock::time_point saved_at_;
+  /// The last step whose accuracy metrics.jsonl has.
+  std::int64_t reported_step_ = -1;
+};
+
+}  // namespace miniqat::training

@@ -1,0 +1,121 @@
+#include "training/train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "core/counted.h"
+#include "core/quote.h"
+#include "core/team.h"
+#include "datasets/loader.h"
+#include "training/run/run_source.h"
+#include "training/train/chance_watch.h"
+#include "training/train/core_watch.h"
+#include "training/train/pace.h"
+#include "training/train/range_start.h"
+#include "training/train/run_life.h"
+#include "training/train/training_task.h"
+
+namespace miniqat::training {
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// One training run from its settings to its summary.
+class Trainer {
+ public:
+  Trainer(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer)
+      : run_(run),
+        extras_(extras),
+        observer_(observer),
+        task_(settings),
+        life_(task_, run, extras, observer),
+        ranges_(task_, observer),
+        chance_(task_, observer) {}
+
+  void run() {
+    if (observer_.wants_to_stop()) return;
+    life_.begin();
+    observer_.on_begin(task_, run_);
+    if (life_.is_complete()) {
+      observer_.say(concat("The run in ", printable(run_.path().string()), " is complete: ", task_.session.step(),
+                           " of ", counted(task_.total_steps, "step"), " done."));
+      return;
+    }
+    Pace pace(task_.session.step(), task_.total_steps, task_.settings.batch_size);
+    if (extras_.profile != nullptr) task_.session.set_profile(extras_.profile);
+    try {
+      life_.catch_up(pace);
+      train_steps(pace);
+      life_.finish(pace);
+    } catch (const NonFiniteLoss& error) {
+      life_.note_failure(error.what());
+      throw NonFiniteLoss(concat(error.what(), "; the checkpoint of step ", life_.saved_step(), " stays in ",
+                                 run_.path().string(), ", from where ", kAfterNonFinite));
+    } catch (const Error& error) {
+      std::error_code failure;
+      if (!std::filesystem::exists(run_.checkpoint(), failure)) throw;
+      fail(error.what(), "; go on from the checkpoint of step ", life_.saved_step(), " with: ", way_on(run_, extras_));
+    }
+  }
+
+ private:
+  void train_steps(Pace& pace) {
+    if (task_.session.step() >= task_.total_steps) return;
+    datasets::Loader loader(task_.data.train, {.batch_size = task_.settings.batch_size,
+                                               .shuffle = !task_.settings.no_shuffle,
+                                               .seed = static_cast<std::uint64_t>(task_.settings.seed),
+                                               .first_batch = task_.session.step(),
+                                               .augment = augmentation(task_.settings)});
+    const std::int64_t last = std::min(task_.total_steps, extras_.stop_at.value_or(task_.total_steps));
+    CoreWatch cores(observer_, seconds_now(), seconds_without_cores());
+    bool stops = observer_.wants_to_stop();
+    while (task_.session.step() < last && !stops) {
+      ranges_.before_step();
+      const datasets::Batch& batch = next_batch(loader);
+      const float loss =
+          task_.session.train_step(task_.ends.loss, *task_.optimizer,
+                                   {{task_.training.images, batch.images}, {task_.ends.labels, batch.labels}});
+      const std::int64_t step = task_.session.step();
+      pace.step(step);
+      observer_.on_step({.step = step,
+                         .total_steps = task_.total_steps,
+                         .epoch = task_.epochs_done(),
+                         .loss = loss,
+                         .images_per_second = pace.images_per_second(),
+                         .seconds_left = pace.seconds_left()});
+      chance_.after_step(step, loss);
+      cores.after_step(seconds_now(), seconds_without_cores());
+      stops = observer_.wants_to_stop();
+      if (step % task_.steps_per_epoch == 0 || step == last || stops) ranges_.before_evaluation();
+      life_.after_step(pace, loss, step < last);
+    }
+  }
+
+  const datasets::Batch& next_batch(datasets::Loader& loader) {
+    const ProfileScope timed(extras_.profile, ProfilePhase::kLoaderWait, "next batch", "(loader)");
+    return loader.next();
+  }
+
+  const RunDirectory& run_;
+  const TrainExtras& extras_;
+  RunObserver& observer_;
+  TrainingTask task_;
+  RunLife life_;
+  RangeStart ranges_;
+  ChanceWatch chance_;
+};
+
+}  // namespace
+
+std::string way_on(const RunDirectory& run, const TrainExtras& extras) {
+  return extras.way_on.empty() ? concat("miniqat train --resume --out ", run.path().string()) : extras.way_on;
+}
+
+void train(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer) {
+  Trainer(settings, run, extras, observer).run();
+}
+
+}  // namespace miniqat::training

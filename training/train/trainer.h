@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/engine/profile.h"
+#include "training/run/run_directory.h"
+#include "training/run_observer.h"
+#include "training/settings/train_settings.h"
+
+namespace miniqat::training {
+
+struct TrainExtras {
+  /// Continue the run's checkpoint.
+  bool resume = false;
+  /// End after this step as the observer would: checkpoint written, ready to be resumed.
+  std::optional<std::int64_t> stop_at = {};
+  /// With `resume`: the settings in the run's config.json, of which those asked for now may differ where no step is
+  /// computed otherwise, and in a greater length.
+  TrainSettings begun = {};
+  /// Tell the observer every name that init_checkpoint gives, not only the first few.
+  bool all_names = false;
+  /// What goes on with the run after it was stopped or failed, for its messages; by default `miniqat train`.
+  std::string way_on = {};
+  /// Where the time of the steps goes; null: nothing is timed.
+  Profile* profile = nullptr;
+};
+
+/// The command line that goes on with the run.
+std::string way_on(const RunDirectory& run, const TrainExtras& extras);
+
+/// Trains as `settings` say and keeps the run directory, which is locked, up to date: metrics every few steps, the
+/// checkpoint every `settings.save_every`, both and the test accuracy after every epoch and at the end.
+/// `settings.threads` must be resolved. Throws NonFiniteLoss (the last good checkpoint stays) and whatever reading data
+/// and writing files throws, with how to go on.
+void train(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer);
+
+}  // namespace miniqat::training

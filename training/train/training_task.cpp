@@ -1,0 +1,104 @@
+#include "training/train/training_task.h"
+
+#include <algorithm>
+
+#include "core/counted.h"
+#include "core/error.h"
+#include "quantize/dampening.h"
+#include "quantize/rewrite/rewrite_report.h"
+#include "training/calibrate/batch_norm_statistics.h"
+#include "training/run/validation_part.h"
+#include "training/settings/optimizers.h"
+#include "training/settings/rewrite_check.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::training {
+namespace {
+
+ClassifierOptions source(const TrainSettings& settings) {
+  return {.model = settings.model, .width = settings.width, .batch_size = settings.batch_size};
+}
+
+/// A graph file is held against the pictures before they are read; the other models are made to their measure.
+datasets::Splits load_data(const TrainSettings& settings) {
+  datasets::LoadOptions options;
+  if (is_graph_file(settings.model))
+    options.accept = [&](const Shape& example) { require_pictures_fit(settings.model, example, settings.dataset); };
+  const datasets::Splits data = datasets::load(settings.dataset, settings.data_dir, options);
+  return as_usage([&] { return with_validation_part(data, settings); });
+}
+
+std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& settings) {
+  const std::int64_t batches = data.train.size() / settings.batch_size;
+  if (batches == 0)
+    fail("data set ", settings.dataset, " has ", counted(data.train.size(), "training picture"),
+         ", fewer than one batch of ", settings.batch_size);
+  return batches;
+}
+
+}  // namespace
+
+TrainingTask::TrainingTask(const TrainSettings& wanted)
+    : settings(wanted),
+      data(load_data(settings)),
+      training(make_classifier(source(settings), data.train)),
+      ends(add_loss(training, settings.label_smoothing)),
+      report(quantize_training()),
+      evaluation(settings.float_only ? without_loss(training) : evaluation_of(training)),
+      quantization(quantize::quantization_of(training.graph)),
+      delays(training.graph),
+      session(training.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
+      test_session(evaluation.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
+      steps_per_epoch(whole_batches(data, settings)),
+      total_steps(length_of(settings)),
+      optimizer(make_optimizer(settings, total_steps)) {
+  if (settings.dampening > 0 && !settings.float_only) dampen_weights();
+  if (settings.reestimate > 0) require_updating_batch_norms();
+}
+
+quantize::RewriteReport TrainingTask::quantize_training() {
+  if (settings.float_only) return float_report();
+  require_scope(training.graph, settings.rewrite.scope, settings.model);
+  quantize::require_observing(training.graph, settings.model);
+  quantize::RewriteReport made = quantize::create_training_graph(training.graph, settings.rewrite);
+  require_quantizers(training.graph, settings.rewrite.scope, settings.model, ", --float trains without quantization");
+  return made;
+}
+
+/// Over the steps that quantize.
+void TrainingTask::dampen_weights() {
+  const std::int64_t steps = std::max<std::int64_t>(total_steps - settings.rewrite.quant_delay, 1);
+  for (Graph* graph : {&training.graph, &evaluation.graph})
+    if (quantize::dampen_weights(*graph, settings.dampening, steps) == 0)
+      throw UsageError(
+          concat("--dampening has no effect: no weights of ", settings.model, " have a range that changes"));
+}
+
+/// What there is to note without a rewrite.
+quantize::RewriteReport TrainingTask::float_report() const {
+  quantize::RewriteReport report;
+  if (std::string note = quantize::note_on_still_batch_norms(training.graph); !note.empty())
+    report.remarks.push_back(std::move(note));
+  return report;
+}
+
+/// At the end of the run, when a graph that freezes has counted every step.
+void TrainingTask::require_updating_batch_norms() const {
+  const std::string why = why_none_updates(training.graph, total_steps);
+  if (!why.empty()) throw UsageError(concat("--reestimate: ", settings.model, " ", why));
+}
+
+std::int64_t TrainingTask::length_of(const TrainSettings& wanted) const {
+  return wanted.steps > 0 ? wanted.steps : wanted.epochs * steps_per_epoch;
+}
+
+double TrainingTask::epochs_done() const {
+  return static_cast<double>(session.step()) / static_cast<double>(steps_per_epoch);
+}
+
+Evaluation TrainingTask::evaluate_now(const datasets::Dataset& pictures) {
+  test_session.restore(session.checkpoint(), Session::Restore::kVariables, "the training graph");
+  return evaluate(test_session, evaluation, pictures);
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/engine/optimizer.h"
+#include "core/engine/session.h"
+#include "datasets/dataset.h"
+#include "quantize/delays.h"
+#include "quantize/quantization.h"
+#include "quantize/rewrite/rewrite.h"
+#include "training/evaluate/evaluator.h"
+#include "training/model_source.h"
+#include "training/settings/train_settings.h"
+
+namespace miniqat::training {
+
+/// What a training run computes with, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing
+/// of files.
+struct TrainingTask {
+  /// `settings` must stay. Throws what reading data and building graphs throws, UsageError for a scope without a node
+  /// and for --validation and --reestimate where they cannot be, and Error where nothing was quantized or the data set
+  /// has not even a batch.
+  explicit TrainingTask(const TrainSettings& settings);
+  TrainingTask(const TrainingTask&) = delete;
+
+  /// In steps.
+  std::int64_t length_of(const TrainSettings& settings) const;
+  double epochs_done() const;
+  /// With the training session's variables of this moment.
+  Evaluation evaluate_now(const datasets::Dataset& pictures);
+
+  const TrainSettings& settings;
+  datasets::Splits data;
+  Classifier training;
+  TrainingEnds ends;
+  quantize::RewriteReport report;
+  Classifier evaluation;
+  quantize::Quantization quantization;
+  quantize::Delays delays;
+  Session session;
+  Session test_session;
+  std::int64_t steps_per_epoch;
+  std::int64_t total_steps;
+  std::unique_ptr<Optimizer> optimizer;
+
+ private:
+  quantize::RewriteReport quantize_training();
+  quantize::RewriteReport float_report() const;
+  void dampen_weights();
+  void require_updating_batch_norms() const;
+};
+
+}  // namespace miniqat::training

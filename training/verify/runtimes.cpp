@@ -1,0 +1,106 @@
+#include "training/verify/runtimes.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json_text.h"
+#include "integer/batch_shape.h"
+#include "training/verify/layer_comparison.h"
+#include "training/verify/subprocess.h"
+
+namespace miniqat::training {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A fresh directory that goes with the object.
+class WorkingDirectory {
+ public:
+  WorkingDirectory() {
+    std::string name = (fs::temp_directory_path() / "miniqat-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) fail(name, ": cannot be made: ", std::strerror(errno));
+    path_ = name;
+  }
+  ~WorkingDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  WorkingDirectory(const WorkingDirectory&) = delete;
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// The raw output as the integers of the output's grid.
+Tensor integers_from(const std::string& raw, const std::string& dtype, std::int64_t n,
+                     const integer::TensorInfo& output) {
+  const Shape shape = integer::batch_shape(n, output.shape);
+  const bool real = dtype == "float32";
+  const std::size_t expected = static_cast<std::size_t>(shape.elements()) * (real ? sizeof(float) : 1);
+  if (raw.size() != expected) fail("the runtime wrote ", raw.size(), " bytes instead of ", expected);
+  if (real) {
+    Tensor values(shape);
+    std::memcpy(values.raw(), raw.data(), raw.size());
+    return integers_of(values, output.grid);
+  }
+  if (dtype != "uint8" && dtype != "int8") fail("the runtime wrote ", dtype);
+  Tensor integers(shape, DType::kUInt8);
+  const int offset = dtype == "int8" ? 128 : 0;
+  for (std::size_t i = 0; i < raw.size(); ++i)
+    integers.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(static_cast<std::uint8_t>(raw[i]) + offset);
+  return integers;
+}
+
+}  // namespace
+
+fs::path Runtimes::default_folder() { return fs::path(MINIQAT_SOURCE_DIR) / "tests" / "runtimes"; }
+
+std::string Runtimes::missing() const {
+  if (!fs::exists(folder_ / "onnxruntime.mjs")) return concat("no onnxruntime.mjs in ", folder_.string());
+  const Finished node = run_program({"node", "--version"}, limit_, check_);
+  if (node.timed_out) return concat("`node --version` did not end within ", limit_.count(), " s");
+  if (node.status != 0) return "no Node.js (Debian's package nodejs)";
+  if (!fs::exists(folder_ / "node_modules"))
+    return concat("no node_modules in ", folder_.string(), ": run scripts/install-runtimes");
+  return {};
+}
+
+RuntimeResult Runtimes::run(const std::string& format, const std::string& file, const integer::Model& model,
+                            const Tensor& images, int threads) const {
+  const WorkingDirectory work;
+  const fs::path model_path = work / ("model." + format), images_path = work / "images", output_path = work / "output";
+  write_file_atomically(model_path, file);
+  write_file_atomically(images_path, {static_cast<const char*>(images.raw()), images.bytes()});
+  const fs::path script = folder_ / (format == "onnx" ? "onnxruntime.mjs" : "litert.mjs");
+  const std::int64_t n = images.shape()[0];
+  std::vector<std::string> command = {
+      "node", script.string(), model_path.string(), images_path.string(), std::to_string(n), output_path.string()};
+  // LiteRT's WebAssembly build has one thread.
+  if (format == "onnx") command.insert(command.end(), {"--threads", std::to_string(threads)});
+  const Finished finished = run_program(command, limit_, check_);
+  if (finished.timed_out)
+    fail(script.filename().string(), " did not end within ", limit_.count(),
+         " s and was killed (--runtime-timeout gives it longer)");
+  if (finished.status != 0)
+    fail(script.filename().string(), " ended with status ", finished.status, finished.err.empty() ? "" : ": ",
+         first_line(finished.err));
+  try {
+    const nlohmann::ordered_json report = parse_json(first_line(finished.out));
+    const std::string raw = read_file(output_path);
+    return {.runtime = concat(report.at("runtime").get<std::string>(), " ", report.at("version").get<std::string>()),
+            .output = integers_from(raw, report.at("dtype").get<std::string>(), n, model.tensor(model.output))};
+  } catch (const nlohmann::json::exception& error) {
+    fail(script.filename().string(), " printed no report: ", error.what());
+  }
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/tensor.h"
+#include "integer/model.h"
+
+namespace miniqat::training {
+
+/// What another runtime made of an exported file.
+struct RuntimeResult {
+  /// "onnxruntime 1.30.0"
+  std::string runtime;
+  /// [n, classes] uint8: the output's integers; what comes as float32 is put on the output's grid.
+  Tensor output;
+};
+
+/// Where the runtimes are: a folder with onnxruntime.mjs, litert.mjs and their node_modules.
+class Runtimes {
+ public:
+  /// The folder of the source tree that this program was built from, when it is still there.
+  static std::filesystem::path default_folder();
+
+  /// A runtime that has not ended after `limit` (none when 0) is killed; so is one while `check` throws
+  /// (run_program()).
+  Runtimes(std::filesystem::path folder, std::chrono::seconds limit, std::function<void()> check = {})
+      : folder_(std::move(folder)), limit_(limit), check_(std::move(check)) {}
+
+  /// Why they cannot be used ("no node", "... has no node_modules: run ..."); empty when they can.
+  std::string missing() const;
+  /// Runs the file (the exporter's bytes) of `format`, "onnx" or "tflite", on images [n, ...] uint8. Throws Error with
+  /// what the runtime said when it fails, and when it takes too long; what `check` throws passes on. No file is left
+  /// in any case.
+  RuntimeResult run(const std::string& format, const std::string& file, const integer::Model& model,
+                    const Tensor& images, int threads) const;
+
+ private:
+  std::filesystem::path folder_;
+  std::chrono::seconds limit_;
+  std::function<void()> check_;
+};
+
+}  // namespace miniqat::training

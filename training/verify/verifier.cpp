@@ -1,0 +1,131 @@
+#include "training/verify/verifier.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/argmax.h"
+#include "datasets/loader.h"
+#include "integer/batch_shape.h"
+#include "integer/reference/engine.h"
+#include "training/run/integer_source.h"
+
+namespace miniqat::training {
+namespace {
+
+/// The reference loops are slow: so many examples say whether the fast engine was built right.
+constexpr std::int64_t kReferenceExamples = 4;
+
+/// The class of example i.
+std::int64_t class_of(const Tensor& output, std::int64_t i) {
+  const std::int64_t classes = output.elements() / output.shape()[0];
+  return argmax(output.values<std::uint8_t>().subspan(i * classes, classes));
+}
+
+Tensor head(const Tensor& batch, std::int64_t n) {
+  const Shape example(batch.shape().extents().subspan(1));
+  return Tensor::view(batch.raw(), {.shape = integer::batch_shape(n, example), .dtype = batch.dtype()});
+}
+
+bool equal(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
+
+/// Goes over the data set batch by batch.
+class Sweep {
+ public:
+  Sweep(Session& session, const Classifier& classifier, const integer::Model& model, const datasets::Dataset& dataset)
+      : session_(session), classifier_(classifier), dataset_(dataset), model_(model), engine_(model), comparer_(model) {
+    for (const integer::TensorInfo& tensor : model.tensors)
+      request_.fetches.push_back(session.graph().output_at(tensor.name));
+    result_.images = room(model.tensor(model.input), dataset.size());
+    result_.output = room(model.tensor(model.output), dataset.size());
+  }
+
+  void add(const datasets::EvaluationBatch& batch) {
+    const std::vector<Tensor> simulated = simulate(batch);
+    // From the bytes on, as whoever uses the model does.
+    const Tensor images = input_batch(dataset_, model_.tensor(model_.input).grid, batch.first, batch.valid);
+    const std::vector<Tensor> integers = engine_.run_all(images);
+    comparer_.add(simulated, integers, batch.valid);
+    if (batch.first == 0) compare_with_reference(images, integers, batch.valid);
+    const Tensor& expected = simulated[model_.output];
+    const Tensor& output = integers[model_.output];
+    result_.simulated.outputs.add(expected, output, batch.valid);
+    for (std::int64_t i = 0; i < batch.valid; ++i) {
+      const std::int64_t label = batch.labels.values<std::int32_t>()[i];
+      const std::int64_t simulated_class = class_of(expected, i), integer_class = class_of(output, i);
+      result_.simulated.correct += simulated_class == label ? 1 : 0;
+      result_.simulated.agreeing += simulated_class == integer_class ? 1 : 0;
+      result_.integer.correct += integer_class == label ? 1 : 0;
+    }
+    result_.simulated.examples += batch.valid;
+    result_.integer.examples += batch.valid;
+    keep(images, batch, result_.images);
+    keep(output, batch, result_.output);
+  }
+
+  Verification finish() {
+    result_.integer.agreeing = result_.integer.examples;
+    result_.integer.outputs = {.count = result_.output.elements(), .equal = result_.output.elements()};
+    result_.layers = comparer_.layers();
+    return std::move(result_);
+  }
+
+ private:
+  static Tensor room(const integer::TensorInfo& info, std::int64_t n) {
+    return Tensor(integer::batch_shape(n, info.shape), DType::kUInt8);
+  }
+
+  /// Every tensor of the model as the evaluation graph computes it, as integers.
+  std::vector<Tensor> simulate(const datasets::EvaluationBatch& batch) {
+    std::vector<Tensor> tensors = session_.run(request_, {{classifier_.images, batch.images}}).fetched;
+    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = integers_of(tensors[i], model_.tensors[i].grid);
+    return tensors;
+  }
+
+  void compare_with_reference(const Tensor& images, const std::vector<Tensor>& integers, std::int64_t valid) {
+    const std::int64_t n = std::min(valid, kReferenceExamples);
+    const std::vector<Tensor> reference = integer::reference::run(model_, head(images, n));
+    for (std::size_t i = 0; i < reference.size(); ++i)
+      result_.reference_equal = result_.reference_equal && equal(reference[i], head(integers[i], n));
+    result_.reference_examples = n;
+  }
+
+  static void keep(const Tensor& tensor, const datasets::EvaluationBatch& batch, const Tensor& all) {
+    const std::int64_t example = tensor.elements() / tensor.shape()[0];
+    std::memcpy(all.data<std::uint8_t>() + batch.first * example, tensor.raw(), batch.valid * example);
+  }
+
+  Session& session_;
+  const Classifier& classifier_;
+  const datasets::Dataset& dataset_;
+  const integer::Model& model_;
+  integer::Engine engine_;
+  LayerComparer comparer_;
+  RunRequest request_;
+  Verification result_;
+};
+
+}  // namespace
+
+Verification verify(Session& session, const Classifier& classifier, const integer::Model& model,
+                    const datasets::Dataset& dataset, const std::function<void(std::int64_t, std::int64_t)>& report) {
+  Sweep sweep(session, classifier, model, dataset);
+  datasets::for_each_batch(dataset, classifier.images.shape()[0], [&](const datasets::EvaluationBatch& batch) {
+    sweep.add(batch);
+    if (report) report(batch.first + batch.valid, dataset.size());
+  });
+  return sweep.finish();
+}
+
+Score score_of(const std::string& name, const Tensor& output, const Verification& verification,
+               const datasets::Dataset& dataset) {
+  Score score{.name = name, .examples = dataset.size()};
+  score.outputs.add(output, verification.output, dataset.size());
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    const std::int64_t chosen = class_of(output, i);
+    score.correct += chosen == dataset.labels.values<std::int32_t>()[i] ? 1 : 0;
+    score.agreeing += chosen == class_of(verification.output, i) ? 1 : 0;
+  }
+  return score;
+}
+
+}  // namespace miniqat::training

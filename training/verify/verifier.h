@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/session.h"
+#include "datasets/dataset.h"
+#include "training/model_source.h"
+#include "training/verify/layer_comparison.h"
+
+namespace miniqat::training {
+
+/// The accuracy of one way to run a model.
+struct Score {
+  /// "simulated", "integer", "onnxruntime 1.30.0", ...
+  std::string name;
+  std::int64_t examples = 0;
+  std::int64_t correct = 0;
+  /// Examples for which it chooses the class that the integer engine chooses.
+  std::int64_t agreeing = 0;
+  /// Its outputs beside the integer engine's.
+  Agreement outputs = {};
+
+  double accuracy() const { return examples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(examples); }
+  double agreement() const { return examples == 0 ? 0 : static_cast<double>(agreeing) / static_cast<double>(examples); }
+};
+
+struct Verification {
+  Score simulated{.name = "simulated"};
+  Score integer{.name = "integer"};
+  std::vector<LayerComparison> layers;
+  /// Examples on which the fast engine was compared with the reference loops, bit by bit, and whether it was equal.
+  std::int64_t reference_examples = 0;
+  bool reference_equal = true;
+  /// The input's and the output's integers of the whole data set, [n, ...] uint8: what other runtimes are given, and
+  /// what they are compared with.
+  Tensor images;
+  Tensor output;
+};
+
+/// Runs the evaluation graph and the integer model side by side over a whole data set. `report(done, total)`, if there
+/// is one, is called after every batch.
+Verification verify(Session& session, const Classifier& classifier, const integer::Model& model,
+                    const datasets::Dataset& dataset,
+                    const std::function<void(std::int64_t, std::int64_t)>& report = {});
+
+/// The score of outputs [n, classes] uint8 that something else computed for `verification.images`.
+Score score_of(const std::string& name, const Tensor& output, const Verification& verification,
+               const datasets::Dataset& dataset);
+
+}  // namespace miniqat::training
