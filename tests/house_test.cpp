@@ -34,7 +34,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"integer/kernels", {"core", "core/kernels", "integer", "integer/kernels"}},
     {"integer/reference", {"core", "integer", "integer/reference"}},
     {"quantize", {"core/", "layers/", "quantize/"}},
-    {"quantize/calibrate", {"core/", "layers/", "quantize", "quantize/rewrite", "quantize/calibrate"}},
+    {"quantize/calibrate", {"core/", "layers/", "quantize", "quantize/fold", "quantize/rewrite", "quantize/calibrate"}},
     {"quantize/convert",
      {"core/", "layers/", "integer/", "quantize", "quantize/fold", "quantize/rewrite", "quantize/convert"}},
     {"quantize/fold", {"core/", "layers/", "quantize/"}},

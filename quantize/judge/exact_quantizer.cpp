@@ -13,7 +13,6 @@
 namespace miniqat::quantize {
 namespace {
 
-
 double largest(const Tensor& tensor) {
   double most = 0;
   if (tensor.defined())
