@@ -23,6 +23,7 @@ std::uint64_t classes_of(const Node& labels) {
 
 Tensor random_feed(const Node& placeholder, std::uint64_t seed) {
   const TensorSpec& spec = placeholder.output_specs()[0];
+  // The text is part of what `run --seed` promises.
   Random random(mix(mix(hash_text("cli/random_feeds"), seed), hash_text(placeholder.name())));
   Tensor tensor(spec.shape, spec.dtype);
   if (spec.dtype == DType::kFloat32) {
