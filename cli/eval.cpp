@@ -5,17 +5,17 @@
 #include "cli/display/print_note.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
-#include "cli/flags/rewritten_graph.h"
-#include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "integer/format/model_file.h"
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/integer_evaluator.h"
+#include "training/run/evaluation_session.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
 #include "training/settings/threads_help.h"
+#include "training/settings/usage_error.h"
 #include "training/verify/integer_bits.h"
 
 namespace miniqat::cli {
@@ -45,15 +45,6 @@ struct Subject {
   Json bits;
   bool integer = false;
 };
-
-Evaluation simulate(const RunSource& run, const datasets::Dataset& split) {
-  const std::string source = run.directory.eval_graph().string();
-  Classifier classifier = find_classifier(read_graph(source), source);
-  require_fit(classifier, split, source);
-  Session session(classifier.graph);
-  session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
-  return evaluate(session, classifier, split);
-}
 
 Evaluation evaluate_in_integers(const integer::Model& model, const std::string& source,
                                 const datasets::Dataset& split) {
@@ -122,7 +113,8 @@ void evaluate_run(const EvalArguments& arguments) {
     subject.bits = bits_of(model).json();
     result = evaluate_in_integers(model, run.directory.eval_graph().string(), pictures);
   } else {
-    result = simulate(run, pictures);
+    EvaluationSession simulation(run, pictures);
+    result = evaluate(simulation.session, simulation.classifier, pictures);
   }
   print_note(run.note);
   print(arguments, subject, split, result);

@@ -11,7 +11,6 @@
 #include "cli/commands.h"
 #include "cli/display/print_note.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/rewritten_graph.h"
 #include "core/counted.h"
 #include "core/files.h"
 #include "core/quote.h"

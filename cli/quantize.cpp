@@ -53,17 +53,10 @@ FlagChanges training_changes() {
   return changes;
 }
 
-TrainSettings shown_settings() {
-  TrainSettings settings;
-  settings.epochs = kQuantizationEpochs;
-  settings.rewrite.ranges = quantize::RangeChoice::kAuto;
-  return settings;
-}
-
 struct QuantizeFlags {
   explicit QuantizeFlags(Command& command)
       : calibration(command, "Calibration", calibration_changes()),
-        training(command, "Training and quantization", training_changes(), shown_settings()) {}
+        training(command, "Training and quantization", training_changes(), usual_quantization()) {}
 
   SettingFlags<CalibrateSettings> calibration;
   SettingFlags<TrainSettings> training;

@@ -7,11 +7,11 @@
 #include "cli/display/print_note.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
-#include "cli/flags/rewritten_graph.h"
 #include "cli/flags/setting_flags.h"
 #include "core/counted.h"
 #include "core/graph/graph_json.h"
 #include "training/run/run_source.h"
+#include "training/settings/earlier_rewrite.h"
 #include "training/settings/rewrite_check.h"
 #include "training/settings/rewrite_settings.h"
 
@@ -35,8 +35,7 @@ void note_unchanged(const Graph& graph, const std::string& source) {
                       counted(found.quantizers, "quantizer"), "); nothing changed"));
 }
 
-void rewrite(const RewriteArguments& arguments, const RewriteSettings& options,
-             const std::function<bool(const std::string&)>& was_asked) {
+void rewrite(const RewriteArguments& arguments, const RewriteSettings& options, const std::vector<std::string>& given) {
   check_options<RewriteSettings>([&] { options.check(); });
   Graph graph = read_graph(arguments.graph);
   require_scope(graph, options.scope, arguments.graph);
@@ -44,7 +43,7 @@ void rewrite(const RewriteArguments& arguments, const RewriteSettings& options,
   const std::string before = graph_to_json(graph);
   const quantize::RewriteReport report = arguments.mode == "train" ? quantize::create_training_graph(graph, options)
                                                                    : quantize::create_eval_graph(graph, options);
-  require_as_asked(report, options, was_asked, arguments.graph);
+  require_as_asked(report, options, given, arguments.graph);
   if (graph_to_json(graph) == before) note_unchanged(graph, arguments.graph);
   if (!arguments.out.empty()) write_graph(arguments.out, graph);
   if (arguments.report) {
@@ -76,7 +75,7 @@ void add_rewrite(CommandLine& program) {
         refuse_ignored(flag_of(setting), "--mode eval");
     refuse_ignored_symmetry(*flags, options);
     load_layer_bits(options);
-    rewrite(*arguments, options, [&](const std::string& name) { return was_asked(name, options, *flags); });
+    rewrite(*arguments, options, flags->given());
   });
 }
 

@@ -15,9 +15,7 @@
 #include "cli/flags/setting_flags.h"
 #include "cli/interrupt.h"
 #include "core/quote.h"
-#include "training/quantize/sensitivity_json.h"
-#include "training/run/run_directory.h"
-#include "training/run/run_lock.h"
+#include "training/quantize/sensitivity_files.h"
 #include "training/settings/threads_help.h"
 
 namespace miniqat::cli {
@@ -25,8 +23,6 @@ namespace miniqat::cli {
 using namespace training;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// How quantizers are, but for their widths, and without what serves training or the tensors between layers.
 struct MeasuredRewrite : RewriteSettings {
@@ -45,36 +41,6 @@ struct SensitivityArguments {
   std::string out;
   bool overwrite = false;
   bool verbose = false;
-};
-
-/// Where the files go: locked, and known to take them before minutes of evaluations.
-class SensitivityFiles {
- public:
-  SensitivityFiles(const fs::path& path, bool overwrite)
-      : lock_(path, RunLock::Directory::kMake), table_(path / "sensitivity.json"), bits_(path / "bits.json") {
-    std::error_code failure;
-    if (fs::exists(path / "config.json", failure))
-      fail(path.string(), " holds a run (config.json): give another --out");
-    for (const fs::path& file : {table_, bits_})
-      if (!overwrite && fs::exists(file, failure))
-        fail(file.string(), " is there already: give another --out, or --overwrite to replace it");
-  }
-
-  void write(const Sensitivity& sensitivity, const SensitivityRequest& request) const {
-    // Widths of an earlier measurement must not stay beside this one.
-    std::error_code failure;
-    fs::remove(bits_, failure);
-    write_json(table_, sensitivity_to_json(sensitivity, request));
-    if (sensitivity.choice) write_json(bits_, quantize::layer_bits_to_json(sensitivity.choice->layers));
-  }
-
-  const fs::path& table() const { return table_; }
-  const fs::path& bits() const { return bits_; }
-
- private:
-  const RunLock lock_;
-  const fs::path table_;
-  const fs::path bits_;
 };
 
 class SensitivityDisplay : public RunObserver {

@@ -1,23 +1,20 @@
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <memory>
 
 #include "cli/commands.h"
 #include "cli/display/train_display.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/rewritten_graph.h"
 #include "cli/flags/setting_flags.h"
 #include "cli/flags/train_flags.h"
 #include "cli/interrupt.h"
 #include "core/counted.h"
 #include "core/engine/profile_report.h"
 #include "core/files.h"
-#include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "training/model_source.h"
-#include "training/settings/optimizers.h"
+#include "training/settings/usage_error.h"
+#include "training/train/run_settings.h"
 #include "training/train/trainer.h"
 
 namespace miniqat::cli {
@@ -36,13 +33,6 @@ struct TrainArguments {
   TrainExtras extras;
 };
 
-std::string default_directory(const TrainSettings& settings) {
-  std::string name = std::filesystem::path(settings.model).stem().string() + "-" + settings.dataset + "-" +
-                     wanted_quantization(settings) + "-seed" + std::to_string(settings.seed);
-  for (char& c : name) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return "runs/" + name;
-}
-
 /// The trace is written last; what would keep it from being written should be known before the run.
 std::string checked_trace_path(const std::string& path) {
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();
@@ -50,19 +40,6 @@ std::string checked_trace_path(const std::string& path) {
     throw UsageError(concat("--profile: there is no directory ", directory.string()));
   if (std::filesystem::is_directory(path)) throw UsageError(concat("--profile: ", path, " is a directory"));
   return path;
-}
-
-/// A graph file says itself for how many pictures it is; --batch-size need not repeat it.
-void adopt_batch_size(TrainSettings& settings) {
-  if (is_graph_file(settings.model))
-    settings.batch_size = find_classifier(read_graph(settings.model), settings.model).images.shape()[0];
-}
-
-/// For what config.json tells of a run: what it did, not what it was asked.
-void resolve(TrainSettings& settings) {
-  if (settings.threads == 0) settings.threads = default_thread_count();
-  settings.augment = resolved_augment(settings);
-  if (!settings.learning_rate) settings.learning_rate = find_optimizer(settings.optimizer).default_learning_rate;
 }
 
 RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings& settings) {
@@ -77,14 +54,6 @@ RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings&
   return RunDirectory::fresh(
       out, "give another --out, --resume to go on with that run, or --overwrite to delete it",
       arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
-}
-
-/// What was right for one optimizer is hardly so for another, and a config.json does not say whether anybody chose it.
-void require_rate_for(const std::string& former, const TrainSettings& settings,
-                      const SettingFlags<TrainSettings>& flags) {
-  if (settings.optimizer != former && settings.learning_rate && !flags.was_given("learning_rate"))
-    throw UsageError(concat("--optimizer ", settings.optimizer, ": the learning_rate ", *settings.learning_rate,
-                            " of --config was for ", former, "; give --learning-rate as well"));
 }
 
 void report_profile(const Profile& profile, const std::filesystem::path& path) {
@@ -118,35 +87,16 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   }
   const std::string former = settings.optimizer;
   apply_flags(flags, settings);
-  require_rate_for(former, settings, flags);
+  require_rate_for(former, settings, flags.was_given("learning_rate"));
   load_layer_bits(settings.rewrite);
   check(settings);
-  require_trainable_as_asked(settings,
-                             [&](const std::string& name) { return was_asked(name, settings.rewrite, flags); });
   if (!batch_size_given) adopt_batch_size(settings);
   resolve(settings);
   set_thread_count(static_cast<int>(settings.threads));
   const RunDirectory run = new_directory(arguments, settings);
-  // The run's own copy, which a config.json taken back by --config finds when the original is gone.
-  if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
-  train_and_show(settings, run, arguments, arguments.extras);
-}
-
-/// The run has a copy of its bits file, so that it is the content which must not differ.
-void adopt_same_bits(TrainSettings& wanted, const TrainSettings& settings) {
-  load_layer_bits(wanted.rewrite);
-  if (wanted.rewrite.layer_bits != settings.rewrite.layer_bits)
-    throw UsageError(concat("--bits-config: ", wanted.rewrite.bits_config, " differs from the run's own (",
-                            settings.rewrite.bits_config.empty() ? "none" : settings.rewrite.bits_config,
-                            "); leave it out to resume"));
-  wanted.rewrite.bits_config = settings.rewrite.bits_config;
-}
-
-/// Settings that may change in the middle of a run: no step is computed otherwise for them. The length is looked at
-/// when the data are there.
-bool may_differ(std::string_view setting) {
-  constexpr std::array<std::string_view, 5> kNames = {"data_dir", "log_every", "save_every", "epochs", "steps"};
-  return std::ranges::find(kNames, setting) != kNames.end();
+  TrainExtras extras = arguments.extras;
+  extras.given = flags.given();
+  train_and_show(settings, run, arguments, extras);
 }
 
 /// A run goes on with the settings it began with: other values on the command line would make it another run.
@@ -161,18 +111,10 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
                             "nothing to go on with; train --init-checkpoint ", run.path().string(),
                             " begins a training from it"));
   TrainExtras extras = arguments.extras;
-  TrainSettings& settings = extras.begun;
-  settings_from_json(read_json(run.config()), settings, run.config().string());
-  if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
-  load_layer_bits(settings.rewrite);
-  TrainSettings wanted = settings;
+  extras.begun = begun_settings(run);
+  TrainSettings wanted = extras.begun;
   apply_flags(flags, wanted);
-  adopt_same_bits(wanted, settings);
-  TrainSettings::visit([&](const char* name, auto access, const char*) {
-    if (access(wanted) != access(settings) && !may_differ(name))
-      throw UsageError(concat(flag_of(name), " differs from the run's own (", shown(field_to_json(access(settings))),
-                              "); leave it out to resume"));
-  });
+  require_same_run(wanted, extras.begun);
   check(wanted);
   set_thread_count(static_cast<int>(wanted.threads));
   train_and_show(wanted, run, arguments, extras);

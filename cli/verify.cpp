@@ -7,18 +7,18 @@
 #include "cli/display/progress_line.h"
 #include "cli/display/verify_report.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/rewritten_graph.h"
 #include "cli/interrupt.h"
 #include "core/files.h"
-#include "core/graph/graph_json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
+#include "training/run/evaluation_session.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
 #include "training/settings/threads_help.h"
+#include "training/settings/usage_error.h"
 #include "training/verify/runtimes.h"
 
 namespace miniqat::cli {
@@ -43,10 +43,9 @@ struct VerifyArguments {
   Bounds bounds = {.accuracy_difference = {}, .agreement = {}, .steps = 1, .runtime_agreement = {}};
 };
 
-Verification compare(Session& session, const Classifier& classifier, const integer::Model& model,
-                     const datasets::Dataset& split) {
+Verification compare(EvaluationSession& simulation, const integer::Model& model, const datasets::Dataset& split) {
   ProgressLine line(stderr);
-  return verify(session, classifier, model, split,
+  return verify(simulation.session, simulation.classifier, model, split,
                 [&](std::int64_t done, std::int64_t total) { line.show(concat(done, " of ", total)); });
 }
 
@@ -96,12 +95,8 @@ void verify_run(const VerifyArguments& arguments) {
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   datasets::Dataset split = load_data(run, arguments.dataset, arguments.data_dir).test;
   if (arguments.limit > 0) split = first_examples(split, arguments.limit);
-  const std::string source = run.directory.eval_graph().string();
-  Classifier classifier = find_classifier(read_graph(source), source);
-  require_fit(classifier, split, source);
+  EvaluationSession simulation(run, split);
   const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
-  Session session(classifier.graph);
-  session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
   print_note(run.note);
 
   VerifyReport report;
@@ -111,7 +106,7 @@ void verify_run(const VerifyArguments& arguments) {
   report.bits = bits_of(model);
   report.dataset = split.name;
   report.bounds = arguments.bounds;
-  report.verification = compare(session, classifier, model, split);
+  report.verification = compare(simulation, model, split);
   ask_runtimes(arguments, model, split, report);
   std::printf("%s", arguments.json ? (report.json().dump(-1, ' ', false, Json::error_handler_t::replace) + "\n").c_str()
                                    : report.table().c_str());

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/parallel.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/settings.h"
@@ -39,13 +38,19 @@ const Json& part_of(const Json& json, const char* key, const std::string& source
 
 }  // namespace
 
+TrainSettings usual_quantization() {
+  TrainSettings settings;
+  settings.epochs = 5;
+  settings.rewrite.ranges = quantize::RangeChoice::kAuto;
+  return settings;
+}
+
 TrainSettings quantization_defaults(const FloatRun& run) {
-  const TrainSettings usual;
+  const TrainSettings usual = usual_quantization();
   TrainSettings settings = run.settings;
   settings.float_only = false;
-  settings.rewrite = {};
-  settings.rewrite.ranges = quantize::RangeChoice::kAuto;
-  settings.epochs = kQuantizationEpochs;
+  settings.rewrite = usual.rewrite;
+  settings.epochs = usual.epochs;
   settings.steps = 0;
   settings.learning_rate.reset();
   settings.range_learning_rate = usual.range_learning_rate;
@@ -69,8 +74,7 @@ void complete(TrainSettings& settings, const FloatRun& run) {
     throw UsageError(concat("--reestimate: the run in --run ", why));
   if (settings.validation == 0) settings.validation = default_validation(settings, run);
   if (!settings.learning_rate) settings.learning_rate = default_rate(settings, run.settings);
-  if (settings.threads == 0) settings.threads = default_thread_count();
-  settings.augment = resolved_augment(settings);
+  resolve(settings);
 }
 
 fs::path calibrated_in(const RunDirectory& run) { return run.path() / "calibrated"; }

@@ -19,11 +19,13 @@ struct QuantizationPlan {
   TrainSettings training = {};
 };
 
-/// How the training goes when no flag says otherwise: 5 epochs, a cosine, --ranges auto, 50 batches for batch norms,
-/// and the rest as the float run has it. complete() sets the learning rate and the validation part.
+/// What every training of `quantize` begins with, whatever the float run: 5 epochs, a cosine, --ranges auto.
+TrainSettings usual_quantization();
+
+/// How the training goes when no flag says otherwise: as usual_quantization(), 50 batches for batch norms, and the rest
+/// as the float run has it. complete() sets the learning rate and the validation part.
 TrainSettings quantization_defaults(const FloatRun& run);
 
-inline constexpr std::int64_t kQuantizationEpochs = 5;
 /// The default learning rate, in shares of the float run's one or, of another optimizer, of that one's default.
 /// docs/quantize.md has the measurement.
 inline constexpr double kRateShare = 0.2;

@@ -3,9 +3,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/parallel.h"
 #include "core/quote.h"
 #include "core/suggest.h"
 #include "datasets/dataset.h"
+#include "quantize/quantization.h"
 #include "training/model_source.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/save_interval.h"
@@ -17,11 +19,6 @@ namespace {
 
 void require(bool right, const std::string& text) {
   if (!right) throw UsageError(text);
-}
-
-const char* symmetry(const quantize::RewriteOptions& options) {
-  if (options.symmetric) return " symmetric";
-  return options.has_symmetric_weights() ? " symmetric weights" : "";
 }
 
 }  // namespace
@@ -53,6 +50,17 @@ void check_dataset(const std::string& name, const std::string& data_dir) {
 std::string resolved_augment(const TrainSettings& settings) {
   if (settings.augment != "auto") return settings.augment;
   return datasets::find_dataset(settings.dataset).mirrors ? "crop-flip" : "none";
+}
+
+void resolve(TrainSettings& settings) {
+  if (settings.threads == 0) settings.threads = default_thread_count();
+  settings.augment = resolved_augment(settings);
+  if (!settings.learning_rate) settings.learning_rate = find_optimizer(settings.optimizer).default_learning_rate;
+}
+
+void adopt_batch_size(TrainSettings& settings) {
+  if (is_graph_file(settings.model))
+    settings.batch_size = find_classifier(read_network(settings.model), settings.model).images.shape()[0];
 }
 
 datasets::AugmentOptions augmentation(const TrainSettings& settings) {
@@ -109,12 +117,19 @@ void check(const TrainSettings& settings) {
 }
 
 std::string quantization_label(const TrainSettings& settings) {
-  if (settings.float_only) return "float";
-  return concat("W", settings.rewrite.weight_bits, "A", settings.rewrite.activation_bits,
-                settings.rewrite.bits_config.empty() ? "" : " mixed",
-                settings.rewrite.per_channel ? " per channel" : "", symmetry(settings.rewrite),
-                settings.rewrite.bn_fold == quantize::BnFold::kSingle ? " single" : "",
-                settings.rewrite.bn_fold == quantize::BnFold::kLate ? " late" : "");
+  if (settings.float_only) return quantize::Quantization{}.label();
+  const RewriteSettings& rewrite = settings.rewrite;
+  quantize::Quantization asked;
+  asked.quantizers = 1;
+  asked.weight_bits = {rewrite.weight_bits};
+  asked.activation_bits = {rewrite.activation_bits};
+  asked.mixed = !rewrite.bits_config.empty();
+  asked.per_channel = rewrite.per_channel;
+  asked.symmetric_weights = rewrite.symmetric || rewrite.has_symmetric_weights();
+  asked.symmetric_activations = rewrite.symmetric;
+  asked.single = rewrite.bn_fold == quantize::BnFold::kSingle;
+  asked.late = rewrite.bn_fold == quantize::BnFold::kLate;
+  return asked.label();
 }
 
 }  // namespace miniqat::training

@@ -153,11 +153,20 @@ void check_dataset(const std::string& name, const std::string& data_dir);
 /// `augment` with "auto" replaced by what suits the data set: mirrored digits are no digits.
 std::string resolved_augment(const TrainSettings& settings);
 
+/// Settles what is left open: the number of threads, the augmentation, the learning rate. A run's config.json tells
+/// what it did, not what it was asked.
+void resolve(TrainSettings& settings);
+
+/// A graph file says itself for how many pictures it is: takes that as the batch size. Throws what read_network() and
+/// find_classifier() throw.
+void adopt_batch_size(TrainSettings& settings);
+
 /// What the loader of training batches is to do. Throws UsageError for an unknown `augment`.
 datasets::AugmentOptions augmentation(const TrainSettings& settings);
 
-/// "float", "W8A8", "W4A8 per channel", "W8A8 mixed" when layers have bits of their own: the settings
-/// in a word. quantization_of() tells the same of a finished graph.
+/// quantize::Quantization::label() of what the settings ask for, but for learned ranges and power-of-two scales: the
+/// names of run directories are made of it, and those that there are say nothing of them. "mixed" when layers have bits
+/// of their own.
 std::string quantization_label(const TrainSettings& settings);
 
 }  // namespace miniqat::training

@@ -97,6 +97,8 @@ void RunLife::restore() {
 /// summary.json and the graphs say what it is.
 void RunLife::write_config() const {
   Json config = settings_to_json(task_.settings);
+  // The run's own copy, which a config.json taken back by --config finds when the original is gone.
+  if (!task_.settings.rewrite.bits_config.empty()) config["bits_config"] = run_.bits().string();
   for (const quantize::SettingConflict& conflict : task_.report.conflicts) config.erase(conflict.setting);
   write_json(run_.config(), config);
 }

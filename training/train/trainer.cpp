@@ -9,6 +9,7 @@
 #include "core/team.h"
 #include "datasets/loader.h"
 #include "training/run/run_source.h"
+#include "training/settings/earlier_rewrite.h"
 #include "training/train/chance_watch.h"
 #include "training/train/core_watch.h"
 #include "training/train/pace.h"
@@ -33,7 +34,9 @@ class Trainer {
         task_(settings),
         life_(task_, run, extras, observer),
         ranges_(task_, observer),
-        chance_(task_, observer) {}
+        chance_(task_, observer) {
+    if (!extras.resume) require_as_asked(task_.report, settings.rewrite, extras.given, settings.model);
+  }
 
   void run() {
     if (observer_.wants_to_stop()) return;

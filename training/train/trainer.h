@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/engine/profile.h"
 #include "training/run/run_directory.h"
@@ -19,6 +20,9 @@ struct TrainExtras {
   /// With `resume`: the settings in the run's config.json, of which those asked for now may differ where no step is
   /// computed otherwise, and in a greater length.
   TrainSettings begun = {};
+  /// Of a new run: the settings that somebody chose, by name, even where they are the usual ones. A graph that was
+  /// rewritten before must be as they say (require_as_asked()).
+  std::vector<std::string> given = {};
   /// Tell the observer every name that init_checkpoint gives, not only the first few.
   bool all_names = false;
   /// What goes on with the run after it was stopped or failed, for its messages; by default `miniqat train`.
@@ -32,8 +36,9 @@ std::string way_on(const RunDirectory& run, const TrainExtras& extras);
 
 /// Trains as `settings` say and keeps the run directory, which is locked, up to date: metrics every few steps, the
 /// checkpoint every `settings.save_every`, both and the test accuracy after every epoch and at the end.
-/// `settings.threads` must be resolved. Throws NonFiniteLoss (the last good checkpoint stays) and whatever reading data
-/// and writing files throws, with how to go on.
+/// `settings` must be resolved (resolve()), so that config.json tells what the run did. Throws UsageError for a graph
+/// file that is quantized otherwise than a new run's settings ask for, NonFiniteLoss (the last good checkpoint stays)
+/// and whatever reading data and writing files throws, with how to go on.
 void train(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer);
 
 }  // namespace miniqat::training

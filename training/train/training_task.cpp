@@ -57,12 +57,23 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
 }
 
 quantize::RewriteReport TrainingTask::quantize_training() {
-  if (settings.float_only) return float_report();
+  if (settings.float_only) {
+    require_float();
+    return float_report();
+  }
   require_scope(training.graph, settings.rewrite.scope, settings.model);
   quantize::require_observing(training.graph, settings.model);
   quantize::RewriteReport made = quantize::create_training_graph(training.graph, settings.rewrite);
   require_quantizers(training.graph, settings.rewrite.scope, settings.model, ", --float trains without quantization");
   return made;
+}
+
+/// Of a graph file.
+void TrainingTask::require_float() const {
+  const quantize::Quantization found = quantize::quantization_of(training.graph);
+  if (!found.is_float())
+    throw UsageError(concat("--float: ", settings.model, " is quantized already (", found.label(), ", ",
+                            counted(found.quantizers, "quantizer"), "); leave --float out, or give the float graph"));
 }
 
 /// Over the steps that quantize.

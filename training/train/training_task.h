@@ -18,9 +18,9 @@ namespace miniqat::training {
 /// What a training run computes with, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing
 /// of files.
 struct TrainingTask {
-  /// `settings` must stay. Throws what reading data and building graphs throws, UsageError for a scope without a node
-  /// and for --validation and --reestimate where they cannot be, and Error where nothing was quantized or the data set
-  /// has not even a batch.
+  /// `settings` must stay. Throws what reading data and building graphs throws, UsageError for a scope without a node,
+  /// for --float of a graph that is quantized and for --validation and --reestimate where they cannot be, and Error
+  /// where nothing was quantized or the data set has not even a batch.
   explicit TrainingTask(const TrainSettings& settings);
   TrainingTask(const TrainingTask&) = delete;
 
@@ -46,6 +46,7 @@ struct TrainingTask {
 
  private:
   quantize::RewriteReport quantize_training();
+  void require_float() const;
   quantize::RewriteReport float_report() const;
   void dampen_weights();
   void require_updating_batch_norms() const;

@@ -1,0 +1,75 @@
+#include "training/train/run_settings.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "core/quote.h"
+#include "quantize/quantization.h"
+#include "training/model_source.h"
+#include "training/settings/settings.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::training {
+namespace {
+
+std::string wanted_quantization(const TrainSettings& settings) {
+  if (is_graph_file(settings.model)) {
+    const quantize::Quantization quantization = quantize::quantization_of(read_network(settings.model));
+    if (!quantization.is_float()) return quantization.label();
+  }
+  return quantization_label(settings);
+}
+
+void adopt_same_bits(TrainSettings& wanted, const TrainSettings& begun) {
+  load_layer_bits(wanted.rewrite);
+  if (wanted.rewrite.layer_bits != begun.rewrite.layer_bits)
+    throw UsageError(concat("--bits-config: ", wanted.rewrite.bits_config, " differs from the run's own (",
+                            begun.rewrite.bits_config.empty() ? "none" : begun.rewrite.bits_config,
+                            "); leave it out to resume"));
+  wanted.rewrite.bits_config = begun.rewrite.bits_config;
+}
+
+/// Settings that may change in the middle of a run: no step is computed otherwise for them.
+bool may_differ(std::string_view setting) {
+  constexpr std::array<std::string_view, 5> kNames = {"data_dir", "log_every", "save_every", "epochs", "steps"};
+  return std::ranges::find(kNames, setting) != kNames.end();
+}
+
+}  // namespace
+
+std::string default_directory(const TrainSettings& settings) {
+  std::string name = std::filesystem::path(settings.model).stem().string() + "-" + settings.dataset + "-" +
+                     wanted_quantization(settings) + "-seed" + std::to_string(settings.seed);
+  for (char& c : name) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return "runs/" + name;
+}
+
+/// What was right for one optimizer is hardly so for another, and a config.json does not say whether anybody chose it.
+void require_rate_for(const std::string& former, const TrainSettings& settings, bool rate_given) {
+  if (settings.optimizer != former && settings.learning_rate && !rate_given)
+    throw UsageError(concat("--optimizer ", settings.optimizer, ": the learning_rate ", *settings.learning_rate,
+                            " of --config was for ", former, "; give --learning-rate as well"));
+}
+
+TrainSettings begun_settings(const RunDirectory& run) {
+  TrainSettings settings;
+  settings_from_json(read_json(run.config()), settings, run.config().string());
+  if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
+  load_layer_bits(settings.rewrite);
+  return settings;
+}
+
+void require_same_run(TrainSettings& wanted, const TrainSettings& begun) {
+  adopt_same_bits(wanted, begun);
+  TrainSettings::visit([&](const char* name, auto access, const char*) {
+    if (access(wanted) != access(begun) && !may_differ(name))
+      throw UsageError(concat(flag_of(name), " differs from the run's own (", shown(field_to_json(access(begun))),
+                              "); leave it out to resume"));
+  });
+}
+
+}  // namespace miniqat::training
