@@ -1,6 +1,6 @@
 #include "integer/model.h"
 
-#include "integer/kernels/packing.h"
+#include "integer/packing.h"
 
 namespace miniqat::integer {
 namespace {

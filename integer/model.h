@@ -164,7 +164,7 @@ struct Model {
   /// whatever the input. Engine, files and exporters rely on it.
   void check() const;
 
-  /// Bytes of all weights packed to their bits (integer/kernels/packing.h), without biases.
+  /// Bytes of all weights packed to their bits (integer/packing.h), without biases.
   std::int64_t weight_bytes() const;
   std::int64_t multiply_adds() const;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/engine/arena.h"
+#include "core/arena.h"
 #include "core/error.h"
 #include "core/guarded_memory.h"
 #include "core/parallel.h"

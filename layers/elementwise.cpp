@@ -5,8 +5,8 @@
 
 #include "layers/chain/chain_fusion.h"
 #include "layers/kernels/broadcast.h"
-#include "layers/kernels/unary_op.h"
 #include "layers/reference/elementwise.h"
+#include "layers/unary_op.h"
 
 namespace miniqat::layers {
 

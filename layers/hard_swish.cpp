@@ -1,7 +1,7 @@
 #include "layers/hard_swish.h"
 
-#include "layers/kernels/unary_op.h"
 #include "layers/reference/hard_swish.h"
+#include "layers/unary_op.h"
 
 namespace miniqat::layers {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "core/float_range.h"
 #include "layers/chain/chain_fusion.h"
-#include "layers/kernels/unary_op.h"
 #include "layers/reference/relu.h"
+#include "layers/unary_op.h"
 
 namespace miniqat::layers {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "layers/kernels/unary_op.h"
 #include "layers/reference/sigmoid.h"
+#include "layers/unary_op.h"
 
 namespace miniqat::layers {
 namespace {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/engine/arena.h"
+#include "core/arena.h"
 #include "core/engine/plan.h"
 #include "core/engine/plan_gradients.h"
 #include "core/engine/plan_selection.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/engine/arena.h"
+#include "core/arena.h"
 #include "core/error.h"
 
 namespace miniqat::exporters {

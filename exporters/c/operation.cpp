@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "core/suggest.h"
 #include "exporters/c/text.h"
-#include "integer/kernels/packing.h"
+#include "integer/packing.h"
 
 namespace miniqat::exporters {
 namespace {

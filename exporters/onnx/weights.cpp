@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "integer/kernels/packing.h"
+#include "integer/packing.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "integer/kernels/transpose.h"
+#include "integer/transpose.h"
 
 namespace miniqat::exporters {
 

@@ -11,7 +11,7 @@
 #include "core/json_text.h"
 #include "integer/format/json_fields.h"
 #include "integer/format/model_json.h"
-#include "integer/kernels/packing.h"
+#include "integer/packing.h"
 
 namespace miniqat::integer {
 namespace {

@@ -5,7 +5,7 @@
 #include "core/graph/op_interfaces.h"
 #include "core/parallel.h"
 #include "layers/chain/chain_kernels.h"
-#include "layers/chain/masks.h"
+#include "layers/kernels/masks.h"
 
 namespace miniqat::layers {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "core/kernels/scratch.h"
-#include "layers/chain/masks.h"
+#include "layers/kernels/masks.h"
 
 namespace miniqat::layers {
 

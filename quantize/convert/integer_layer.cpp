@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/error.h"
-#include "integer/kernels/transpose.h"
+#include "integer/transpose.h"
 #include "quantize/affine.h"
 #include "quantize/convert/integer_grid.h"
 #include "quantize/fake_quant.h"

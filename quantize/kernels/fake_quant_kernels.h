@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "layers/chain/masks.h"
+#include "layers/kernels/masks.h"
 #include "quantize/affine.h"
 #include "quantize/kernels/channel_grids.h"
 

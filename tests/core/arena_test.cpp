@@ -1,4 +1,4 @@
-#include "core/engine/arena.h"
+#include "core/arena.h"
 
 #include <gtest/gtest.h>
 

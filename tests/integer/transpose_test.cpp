@@ -1,4 +1,4 @@
-#include "integer/kernels/transpose.h"
+#include "integer/transpose.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "integer/kernels/packing.h"
+#include "integer/packing.h"
 
 #include "core/error.h"
 

@@ -1,4 +1,4 @@
-#include "integer/kernels/packing.h"
+#include "integer/packing.h"
 
 #include <gtest/gtest.h>
 
