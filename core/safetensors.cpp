@@ -143,7 +143,7 @@ Safetensors parse(std::string_view file) {
   }
   require_exact_cover(entries, data.size());
   for (const Entry& entry : entries) {
-    const Tensor tensor(entry.spec);
+    Tensor tensor(entry.spec);
     if (entry.end > entry.begin) std::memcpy(tensor.raw(), data.data() + entry.begin, entry.end - entry.begin);
     content.tensors.emplace(entry.name, tensor);
   }

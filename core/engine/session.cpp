@@ -97,7 +97,7 @@ void Session::refresh() {
     names_.push_back(name);
     const auto found = values_.find(name);
     if (found != values_.end() && found->second.shape() == shape) return;
-    const Tensor value(shape, options_.precision);
+    Tensor value(shape, options_.precision);
     initializer.fill(value, mix(options_.seed, hash_text(name)));
     values_[name] = value;
   };

@@ -34,21 +34,21 @@ Fans fans_of(const Shape& shape) {
 
 /// Stores draw(), a float, in every element in turn.
 template <class Draw>
-void fill_with(const Tensor& tensor, const Draw& draw) {
+void fill_with(Tensor& tensor, const Draw& draw) {
   if (tensor.dtype() == DType::kFloat64)
     for (double& element : tensor.values<double>()) element = draw();
   else
     for (float& element : tensor.values<float>()) element = draw();
 }
 
-void fill_truncated_normal(const Tensor& tensor, std::uint64_t key, double mean, double stddev) {
+void fill_truncated_normal(Tensor& tensor, std::uint64_t key, double mean, double stddev) {
   Random random(key);
   const auto center = static_cast<float>(mean);
   const auto scale = static_cast<float>(stddev);
   fill_with(tensor, [&] { return center + scale * random.truncated_normal(); });
 }
 
-void fill_uniform(const Tensor& tensor, std::uint64_t key, double limit) {
+void fill_uniform(Tensor& tensor, std::uint64_t key, double limit) {
   Random random(key);
   const auto bound = static_cast<float>(limit);
   fill_with(tensor, [&] { return random.uniform(-bound, bound); });
@@ -76,7 +76,7 @@ void Initializer::check() const {
   if (stddev < 0) fail("initializer stddev must not be negative, is ", stddev);
 }
 
-void Initializer::fill(const Tensor& tensor, std::uint64_t key) const {
+void Initializer::fill(Tensor& tensor, std::uint64_t key) const {
   if (tensor.elements() == 0) return;
   const Fans fans = fans_of(tensor.shape());
   const double glorot_limit = std::sqrt(6 / (fans.in + fans.out));

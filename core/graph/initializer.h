@@ -39,8 +39,8 @@ struct Initializer {
   void visit(AttributeVisitor& visitor);
   /// Throws Error when a number is not finite or stddev is negative.
   void check() const;
-  /// Fills float32 or float64; the same key gives the same numbers (float32 ones, widened) for either.
-  void fill(const Tensor& tensor, std::uint64_t key) const;
+  /// Fills a float32 or float64 tensor; the same key gives the same numbers (float32 ones, widened) for either.
+  void fill(Tensor& tensor, std::uint64_t key) const;
 };
 
 }  // namespace miniqat

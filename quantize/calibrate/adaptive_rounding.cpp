@@ -182,7 +182,8 @@ class GroupRounding {
 /// By how much each element of a layer's variable is multiplied before it is quantized.
 Tensor folded_factors(Session& session, const RoundableLayer& layer) {
   const std::string& name = layer.variable->name();
-  const Tensor values = session.variable(name).clone(), ones(values.shape());
+  const Tensor values = session.variable(name).clone();
+  Tensor ones(values.shape());
   std::ranges::fill(ones.values<float>(), 1.0F);
   session.set_variable(name, ones);
   const Tensor factors = session.run({.fetches = {layer.quantizer->input(0)}}, {}).fetched.front();
@@ -194,7 +195,8 @@ Tensor folded_factors(Session& session, const RoundableLayer& layer) {
 std::int64_t move_weights(Session& session, const RoundableLayer& layer, const FoldedWeights& weights) {
   const Tensor all_factors = folded_factors(session, layer);
   const std::string& name = layer.variable->name();
-  const Tensor before = session.variable(name).clone(), moved = before.clone();
+  const Tensor before = session.variable(name).clone();
+  Tensor moved = before.clone();
   const std::span<const float> factors = all_factors.values<float>(), nearest = weights.nearest.values<float>();
   const std::span<float> values = moved.values<float>();
   for (std::size_t i = 0; i < values.size(); ++i) {

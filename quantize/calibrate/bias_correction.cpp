@@ -89,7 +89,7 @@ std::vector<ChannelMeans> float_means(FloatNetwork& network, const std::vector<B
 }
 
 void subtract(Session& session, const std::string& variable, const std::vector<double>& errors) {
-  const Tensor values = session.variable(variable).clone();
+  Tensor values = session.variable(variable).clone();
   VectorMap<float> biases = vector_of<float>(values);
   biases = (biases.cast<double>() - Eigen::Map<const Eigen::ArrayXd>(errors.data(), std::ssize(errors))).cast<float>();
   session.set_variable(variable, values);

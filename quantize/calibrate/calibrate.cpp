@@ -162,7 +162,7 @@ Range<float> Calibrator::range_of(const Quantizer& quantizer, std::size_t channe
 void Calibrator::store(const CalibratedRange& range, const Quantizer& quantizer) {
   const Output ends[] = {quantizer.node->input(1), quantizer.node->input(2)};
   for (const Output& end : ends) {
-    const Tensor values(end.shape());
+    Tensor values(end.shape());
     for (std::size_t c = 0; c < range.set.size(); ++c)
       values.data<float>()[c] = &end == ends ? range.set[c].min : range.set[c].max;
     session_.set_variable(end.node->name(), values);

@@ -103,7 +103,7 @@ ScaleLimits limits_of(const ChannelPair& pair, const std::vector<double>& peaks)
 }
 
 void scale(Session& session, const std::string& name, const auto& factor) {
-  const Tensor values = session.variable(name).clone();
+  Tensor values = session.variable(name).clone();
   for (std::int64_t i = 0; i < values.elements(); ++i)
     values.data<float>()[i] = static_cast<float>(values.data<float>()[i] * factor(i));
   session.set_variable(name, values);

@@ -10,7 +10,7 @@ namespace miniqat::quantize {
 
 std::vector<double> lookup_values(const Node& node, const integer::Grid& input) {
   const TensorSpec spec = {Shape{input.quant_max() + 1}, DType::kFloat64};
-  const Tensor x(spec);
+  Tensor x(spec);
   Tensor y(spec);
   for (std::int32_t q = 0; q <= input.quant_max(); ++q) x.data<double>()[q] = integer::dequantize(input, q);
   run_reference(node.op(), x, y);

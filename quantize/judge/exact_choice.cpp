@@ -55,7 +55,7 @@ void ExactOp::bound_choice() {
   const Bounded& x = inputs_[0];
   if (x.is_exact()) return;
   if (const auto* pool = op_.as<layers::MaxPool>()) {
-    const Tensor error(outputs_[0].value.shape(), DType::kFloat64);
+    Tensor error(outputs_[0].value.shape(), DType::kFloat64);
     for_each_window(*pool, x.value.shape(), error.shape(), [&](std::int64_t i, const auto& taps) {
       for (const std::int64_t tap : taps)
         error.data<double>()[i] = std::max(error.data<double>()[i], x.error.data<double>()[tap]);
@@ -76,7 +76,7 @@ std::vector<Bounded> ExactOp::choice_backward(const std::vector<Bounded>& d_outp
   Bounded d_x{.value = exact[0], .error = {}, .disorder = {}};
   // Windows that overlap add up.
   const auto* pool = op_.as<layers::MaxPool>();
-  const Tensor error(d_x.value.shape(), DType::kFloat64);
+  Tensor error(d_x.value.shape(), DType::kFloat64);
   double* e = error.data<double>();
   if (!d_y.is_exact()) {
     const std::vector<Tensor> passed = backward(exact_, {d_y.error}, wanted);

@@ -68,7 +68,7 @@ UncertainGrid uncertain_grid(Range<double> range, double range_error, const Grid
 void ExactOp::bound_quantizer() {
   const auto& attributes = *op_.as<FakeQuant>();
   const Bounded& x = inputs_[0];
-  const Tensor error(x.value.shape(), DType::kFloat64), disorder(x.value.shape(), DType::kFloat64);
+  Tensor error(x.value.shape(), DType::kFloat64), disorder(x.value.shape(), DType::kFloat64);
   reach_ = Tensor(x.value.shape(), DType::kFloat64);
   const bool observes = !exact_.updates.empty();
   const Tensor& min = observes ? exact_.updates[0] : inputs_[1].value;

@@ -20,7 +20,7 @@ void add_to(Bounded& sum, const Bounded& part) {
   }
   const Tensor value = sum.value.clone();
   for (std::int64_t i = 0; i < value.elements(); ++i) value.data<double>()[i] += part.value.data<double>()[i];
-  const Tensor error(value.shape(), DType::kFloat64);
+  Tensor error(value.shape(), DType::kFloat64);
   for (std::int64_t i = 0; i < value.elements(); ++i)
     error.data<double>()[i] =
         error_at(sum.error, i) + error_at(part.error, i) +

@@ -113,7 +113,7 @@ void StepJudge::Observer::begin(const Plan& plan) {
   unjudged_.clear();
   for (const Plan::ForwardStep& step : plan.forward) steps_by_context_[&step.context] = &step;
   if (plan.seed != nullptr) {
-    const Tensor ones(plan.seed->shape());
+    Tensor ones(plan.seed->shape());
     std::ranges::fill(ones.values<float>(), 1.0f);
     contents_[plan.seed] = ones;
   }

@@ -19,7 +19,7 @@ constexpr std::int64_t kBatches = 16;
 constexpr int kMin = 1, kMax = 2;
 
 Tensor initial_values(const Node& variable) {
-  const Tensor values(variable.output_specs()[0].shape);
+  Tensor values(variable.output_specs()[0].shape);
   variable.as<Variable>()->initializer.fill(values, 0);
   return values;
 }
@@ -27,7 +27,7 @@ Tensor initial_values(const Node& variable) {
 /// Gives the session one end of a calibrated range.
 void store(Session& session, const quantize::CalibratedRange& range, const Node& quantizer, int end) {
   const Node& variable = *quantizer.input(end).node;
-  const Tensor values = initial_values(variable);
+  Tensor values = initial_values(variable);
   for (std::size_t c = 0; c < range.set.size(); ++c) {
     const quantize::Range<float>& set = range.set[c];
     if (set.min != set.max) values.data<float>()[c] = end == kMin ? set.min : set.max;

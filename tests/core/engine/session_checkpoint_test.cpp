@@ -41,7 +41,7 @@ struct Model {
   void train(Session& session, int steps) {
     const optim::Sgd sgd({.learning_rate = 0.1, .momentum = 0.9});
     for (int i = 0; i < steps; ++i) {
-      const Tensor batch(Shape{4, 3});
+      Tensor batch(Shape{4, 3});
       Initializer::truncated_normal(1).fill(batch, static_cast<std::uint64_t>(session.step()));
       session.train_step(loss, sgd, {{x, batch}});
     }

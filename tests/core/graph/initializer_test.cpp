@@ -34,7 +34,7 @@ Moments moments_of(const Tensor& tensor) {
 }
 
 Tensor filled(const Initializer& initializer, const Shape& shape, std::uint64_t key = 1) {
-  const Tensor tensor(shape);
+  Tensor tensor(shape);
   initializer.fill(tensor, key);
   return tensor;
 }
@@ -108,7 +108,7 @@ TEST(Initializer, Float64HoldsTheFloat32NumbersWidened) {
   for (const Initializer& initializer : {Initializer{}, Initializer::constant(0.1), Initializer::truncated_normal(0.1),
                                          Initializer::glorot_uniform(), Initializer::he_normal()}) {
     const Tensor narrow = filled(initializer, {7, 9});
-    const Tensor wide({7, 9}, DType::kFloat64);
+    Tensor wide({7, 9}, DType::kFloat64);
     initializer.fill(wide, 1);
     for (int i = 0; i < 63; ++i) EXPECT_EQ(wide.values<double>()[i], static_cast<double>(narrow.values<float>()[i]));
   }
@@ -116,7 +116,8 @@ TEST(Initializer, Float64HoldsTheFloat32NumbersWidened) {
 
 TEST(Initializer, AnEmptyTensorGetsNoNumber) {
   float beside[2] = {7, 7};
-  Initializer::he_normal().fill(Tensor::view(beside, {Shape{0, 4}}), 1);
+  Tensor empty = Tensor::view(beside, {Shape{0, 4}});
+  Initializer::he_normal().fill(empty, 1);
   EXPECT_EQ(beside[0], 7);
   EXPECT_EQ(beside[1], 7);
 }

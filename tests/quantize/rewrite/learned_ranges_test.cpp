@@ -152,7 +152,7 @@ TEST(LearnedRanges, StartAtZeroWhereNothingIsBelow) {
 void train(Graph& graph, Session& session, int steps) {
   const Output loss = graph.output_at("loss");
   for (int i = 0; i < steps; ++i) {
-    const Tensor images(Shape{1, 4, 4, 2});
+    Tensor images(Shape{1, 4, 4, 2});
     Initializer::truncated_normal(1).fill(images, static_cast<std::uint64_t>(i));
     session.train_step(loss, optim::Sgd({.learning_rate = 0.1, .ranges = {.learning_rate = 0.1}}),
                        {{graph.output_at("images"), images}});
