@@ -9,7 +9,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/setting_flags.h"
-#include "cli/flags/train_flags.h"
+#include "cli/flags/train_flag_checks.h"
 #include "cli/interrupt.h"
 #include "core/quote.h"
 #include "training/quantize/quantization_run.h"

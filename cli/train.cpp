@@ -5,7 +5,7 @@
 #include "cli/display/train_display.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
-#include "cli/flags/train_flags.h"
+#include "cli/flags/train_flag_checks.h"
 #include "cli/interrupt.h"
 #include "core/counted.h"
 #include "core/engine/profile_report.h"

@@ -8,7 +8,7 @@
 #include "core/guarded_memory.h"
 #include "core/parallel.h"
 #include "integer/kernels/convolution.h"
-#include "integer/steps.h"
+#include "integer/make_step.h"
 
 namespace miniqat::integer {
 namespace {

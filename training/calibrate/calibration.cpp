@@ -19,7 +19,7 @@
 #include "training/run/float_run.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
-#include "training/settings/rewrite_check.h"
+#include "training/settings/scope_check.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {

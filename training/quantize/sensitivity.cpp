@@ -16,7 +16,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "training/percent.h"
 #include "training/run/float_run.h"
-#include "training/settings/rewrite_check.h"
+#include "training/settings/scope_check.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {

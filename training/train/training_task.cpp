@@ -9,7 +9,7 @@
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/validation_part.h"
 #include "training/settings/optimizers.h"
-#include "training/settings/rewrite_check.h"
+#include "training/settings/scope_check.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {

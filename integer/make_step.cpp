@@ -1,4 +1,4 @@
-#include "integer/steps.h"
+#include "integer/make_step.h"
 
 #include <array>
 #include <cstring>

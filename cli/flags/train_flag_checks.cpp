@@ -1,4 +1,4 @@
-#include "cli/flags/train_flags.h"
+#include "cli/flags/train_flag_checks.h"
 
 #include "cli/flags/flag_checks.h"
 #include "training/model_source.h"

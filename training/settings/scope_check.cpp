@@ -1,4 +1,4 @@
-#include "training/settings/rewrite_check.h"
+#include "training/settings/scope_check.h"
 
 #include <algorithm>
 #include <set>
