@@ -37,7 +37,7 @@ template <class... Parts>
 
 [[noreturn]] void fail_unsupported(const Node& node) {
   if (node.as<layers::BatchNorm>())
-    fail_not_quantized(describe(node), " was not folded into a layer: integer models have no such");
+    fail_not_quantized(describe(node), " was not folded into a layer: integer models have no batch norm");
   if (node.as<layers::Softmax>()) fail(describe(node), " can only be left out at the end of an integer model");
   fail(describe(node), " cannot be part of an integer model");
 }

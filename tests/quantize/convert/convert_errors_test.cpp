@@ -57,7 +57,8 @@ TEST(ConvertErrors, OpsThatHaveNoIntegerCounterpart) {
   const auto vector = [&](const std::string& name) { return net.variable(name, {3}); };
   const Output norm = layers::batch_norm(net.graph, "norm", q, vector("gamma"), vector("beta"), vector("mean"),
                                          net.variable("variance", {3}, {1, 1, 1}), {.is_training = false});
-  EXPECT_TRUE(mentions(refused(norm), {"[BatchNorm \"norm\"]", "not folded"}));
+  EXPECT_TRUE(mentions(refused(norm),
+                       {"[BatchNorm \"norm\"]", "was not folded into a layer: integer models have no batch norm"}));
   const Output stretched = layers::mul(net.graph, "stretched", q, vector("factor"));
   EXPECT_TRUE(mentions(refused(stretched), {"stretched", "factor [3]", "[2,6,6,3]", "one shape"}));
   EXPECT_TRUE(mentions(refused(layers::add(net.graph, "moved", q, vector("offset"))),
