@@ -20,9 +20,8 @@ double cross_entropy(std::span<const float> logits, std::int32_t label) {
 }  // namespace
 
 void Evaluation::count(std::span<const float> logits, std::int32_t label) {
-  correct += argmax(logits) == label ? 1 : 0;
+  Hits::count(argmax(logits), label);
   loss += cross_entropy(logits, label);
-  ++examples;
 }
 
 void Evaluation::finish() { loss /= static_cast<double>(std::max<std::int64_t>(examples, 1)); }

@@ -5,20 +5,18 @@
 
 #include "core/engine/session.h"
 #include "datasets/dataset.h"
+#include "training/hits.h"
 #include "training/model_source.h"
 
 namespace miniqat::training {
 
-struct Evaluation {
-  std::int64_t correct = 0;
-  std::int64_t examples = 0;
+struct Evaluation : Hits {
   /// Mean cross entropy.
   double loss = 0;
   /// One more example with its logits. Ties go to the lower class; a NaN among them counts as wrong. Until finish(),
   /// `loss` is the sum.
   void count(std::span<const float> logits, std::int32_t label);
   void finish();
-  double accuracy() const { return examples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(examples); }
 };
 
 /// Runs a classifier over a whole data set in batches of its own size. Ties between logits go to the lower class; a

@@ -52,18 +52,14 @@ class Sweep {
     for (std::int64_t i = 0; i < batch.valid; ++i) {
       const std::int64_t label = batch.labels.values<std::int32_t>()[i];
       const std::int64_t simulated_class = class_of(expected, i), integer_class = class_of(output, i);
-      result_.simulated.correct += simulated_class == label ? 1 : 0;
-      result_.simulated.agreeing += simulated_class == integer_class ? 1 : 0;
-      result_.integer.correct += integer_class == label ? 1 : 0;
+      result_.simulated.count(simulated_class, label, integer_class);
+      result_.integer.count(integer_class, label, integer_class);
     }
-    result_.simulated.examples += batch.valid;
-    result_.integer.examples += batch.valid;
     keep(images, batch, result_.images);
     keep(output, batch, result_.output);
   }
 
   Verification finish() {
-    result_.integer.agreeing = result_.integer.examples;
     result_.integer.outputs = {.count = result_.output.elements(), .equal = result_.output.elements()};
     result_.layers = comparer_.layers();
     return std::move(result_);
@@ -118,12 +114,11 @@ Verification verify(Session& session, const Classifier& classifier, const intege
 
 Score score_of(const std::string& name, const Tensor& output, const Verification& verification,
                const datasets::Dataset& dataset) {
-  Score score{.name = name, .examples = dataset.size()};
+  Score score{{}, name};
   score.outputs.add(output, verification.output, dataset.size());
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    const std::int64_t chosen = class_of(output, i);
-    score.correct += chosen == dataset.labels.values<std::int32_t>()[i] ? 1 : 0;
-    score.agreeing += chosen == class_of(verification.output, i) ? 1 : 0;
+    const std::int32_t label = dataset.labels.values<std::int32_t>()[i];
+    score.count(class_of(output, i), label, class_of(verification.output, i));
   }
   return score;
 }

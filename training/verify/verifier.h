@@ -7,29 +7,32 @@
 
 #include "core/engine/session.h"
 #include "datasets/dataset.h"
+#include "training/hits.h"
 #include "training/model_source.h"
 #include "training/verify/layer_comparison.h"
 
 namespace miniqat::training {
 
 /// The accuracy of one way to run a model.
-struct Score {
+struct Score : Hits {
   /// "simulated", "integer", "onnxruntime 1.30.0", ...
   std::string name;
-  std::int64_t examples = 0;
-  std::int64_t correct = 0;
   /// Examples for which it chooses the class that the integer engine chooses.
   std::int64_t agreeing = 0;
   /// Its outputs beside the integer engine's.
   Agreement outputs = {};
 
-  double accuracy() const { return examples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(examples); }
+  /// One more example: the class that this way chooses, and the one that the integer engine chooses.
+  void count(std::int64_t chosen, std::int64_t label, std::int64_t integer_class) {
+    Hits::count(chosen, label);
+    agreeing += chosen == integer_class ? 1 : 0;
+  }
   double agreement() const { return examples == 0 ? 0 : static_cast<double>(agreeing) / static_cast<double>(examples); }
 };
 
 struct Verification {
-  Score simulated{.name = "simulated"};
-  Score integer{.name = "integer"};
+  Score simulated{{}, "simulated"};
+  Score integer{{}, "integer"};
   std::vector<LayerComparison> layers;
   /// Examples on which the fast engine was compared with the reference loops, bit by bit, and whether it was equal.
   std::int64_t reference_examples = 0;

@@ -17,7 +17,7 @@ using namespace training;
 constexpr std::int64_t kExamples = 200;
 
 Score score(const std::string& name, std::int64_t correct, std::int64_t agreeing) {
-  return {.name = name, .examples = kExamples, .correct = correct, .agreeing = agreeing};
+  return {{.correct = correct, .examples = kExamples}, name, agreeing};
 }
 
 LayerComparison layer(const std::string& name, int alone, int end_to_end) {
