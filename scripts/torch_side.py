@@ -1,0 +1,232 @@
+"""PyTorch's side of bench-peers, in a process of its own: its environment decides how its threads wait. Trains miniqat's
+models, and fake-quantizes, whenever it is told to (peer_side.py)."""
+
+import ctypes
+import math
+import pathlib
+import re
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.ao import quantization
+
+
+def serve(items, repeat, fault=lambda: None):
+    repeat()
+    print("ready", items, flush=True)
+    for line in sys.stdin:
+        if line.startswith("check"):
+            print(fault() or "ok", flush=True)
+            continue
+        start = time.perf_counter()
+        for _ in range(int(line.split()[1])):
+            repeat()
+        print(time.perf_counter() - start, flush=True)
+
+
+def work(kind, *arguments):
+    """What a worker does."""
+    # miniqat does, too: denormals make convolutions slow beyond measure.
+    torch.set_flush_denormal(True)
+    blas = Blas()
+    if kind == "train":
+        name, quantized, fused, channels_last, threads = arguments
+        use_threads(blas, int(threads))
+        step = training(name, quantized == "True", fused == "True", channels_last == "True")
+        losses = []
+        serve(MODELS[name][1], lambda: losses.append(step()), lambda: fault_of(losses))
+    else:
+        channels, what, elements = arguments
+        use_threads(blas, 1)
+        if what == "learned":
+            serve(int(elements), learned_fake_quantizer(int(elements), int(channels)))
+        else:
+            serve(int(elements), fake_quantizer(int(elements), int(channels), what == "backward"))
+
+
+# Models: as miniqat's, layer by layer. Lists of sequences, so that fuse() finds what belongs together.
+
+def conv_relu(inputs, channels, kernel, padding):
+    return nn.Sequential(nn.Conv2d(inputs, channels, kernel, padding=padding), nn.ReLU())
+
+
+def dense_relu(inputs, outputs):
+    return nn.Sequential(nn.Linear(inputs, outputs), nn.ReLU())
+
+
+def lenet(activation):
+    return nn.Sequential(conv_relu(1, 32, 5, 2), nn.MaxPool2d(2), conv_relu(32, 64, 5, 2), nn.MaxPool2d(2), nn.Flatten(),
+                         dense_relu(7 * 7 * 64, 1024), nn.Dropout(0.5), nn.Sequential(nn.Linear(1024, 10)))
+
+
+def lenet5(activation):
+    return nn.Sequential(conv_relu(1, 6, 5, 2), nn.MaxPool2d(2), conv_relu(6, 16, 5, 0), nn.MaxPool2d(2), nn.Flatten(),
+                         dense_relu(5 * 5 * 16, 120), dense_relu(120, 84), nn.Sequential(nn.Linear(84, 10)))
+
+
+def conv_norm(inputs, channels, kernel, *activation, stride=1, groups=1, eps=0.001):
+    conv = nn.Conv2d(inputs, channels, kernel, stride, padding=kernel // 2, groups=groups, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(channels, eps=eps), *activation)
+
+
+def classifier(inputs):
+    return nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Sequential(nn.Linear(inputs, 10))
+
+
+def mobilenet_v1(activation):
+    layers, inputs = [conv_norm(3, 32, 3, activation())], 32
+    for channels, repeats, stride in ((64, 1, 1), (128, 2, 2), (256, 2, 2), (512, 6, 2), (1024, 2, 2)):
+        for k in range(repeats):
+            layers.append(conv_norm(inputs, inputs, 3, activation(), stride=stride if k == 0 else 1, groups=inputs))
+            layers.append(conv_norm(inputs, channels, 1, activation()))
+            inputs = channels
+    return nn.Sequential(*layers, *classifier(inputs))
+
+
+class Residual(nn.Module):
+    """relu(convs(x) + shortcut(x)), or without the relu. The sum is quantized, too."""
+
+    def __init__(self, convs, stride=1, missing=0, with_relu=False):
+        super().__init__()
+        self.convs, self.stride, self.missing, self.with_relu = nn.Sequential(*convs), stride, missing, with_relu
+        self.sum = nn.quantized.FloatFunctional()
+
+    def forward(self, x):
+        kept = x[:, :, ::self.stride, ::self.stride] if self.stride > 1 else x
+        if self.missing:
+            kept = nn.functional.pad(kept, (0, 0, 0, 0, self.missing // 2, self.missing - self.missing // 2))
+        return (self.sum.add_relu if self.with_relu else self.sum.add)(self.convs(x), kept)
+
+
+def resnet20(activation):
+    layers, inputs = [conv_norm(3, 16, 3, nn.ReLU(), eps=1e-5)], 16
+    for channels in (16, 32, 64):
+        for k in range(3):
+            stride = 2 if channels > 16 and k == 0 else 1
+            convs = [conv_norm(inputs, channels, 3, nn.ReLU(), stride=stride, eps=1e-5),
+                     conv_norm(channels, channels, 3, eps=1e-5)]
+            layers.append(Residual(convs, stride, channels - inputs, with_relu=True))
+            inputs = channels
+    return nn.Sequential(*layers, *classifier(inputs))
+
+
+def mobilenet_v2(activation):
+    layers, inputs = [conv_norm(3, 32, 3, activation())], 32
+    for expansion, channels, repeats, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2),
+                                                 (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
+        for k in range(repeats):
+            wide, step = inputs * expansion, stride if k == 0 else 1
+            convs = [conv_norm(inputs, wide, 1, activation())] if expansion > 1 else []
+            convs += [conv_norm(wide, wide, 3, activation(), stride=step, groups=wide), conv_norm(wide, channels, 1)]
+            layers += [Residual(convs)] if step == 1 and inputs == channels else convs
+            inputs = channels
+    return nn.Sequential(*layers, conv_norm(inputs, 1280, 1, activation()), *classifier(1280))
+
+
+# model: builder, batch, side, channels, learning rate
+MODELS = {"lenet": (lenet, 128, 28, 1, 0.005), "lenet5": (lenet5, 128, 28, 1, 0.005),
+          "mobilenet_v1": (mobilenet_v1, 64, 32, 3, 0.02), "mobilenet_v2": (mobilenet_v2, 64, 32, 3, 0.02),
+          "resnet20": (resnet20, 128, 32, 3, 0.02)}
+
+
+def prepared_for_qat(model, fused):
+    """With ConvBn folding; version 1 of a qconfig has the fused observer and fake quantizer."""
+    model.train()
+    for block in list(model.modules()):
+        if isinstance(block, nn.Sequential) and isinstance(block[0], (nn.Conv2d, nn.Linear)) and len(block) > 1:
+            quantization.fuse_modules_qat(block, [str(i) for i in range(len(block))], inplace=True)
+    model.qconfig = quantization.get_default_qat_qconfig("qnnpack", version=1 if fused else 0)
+    return quantization.prepare_qat(model)
+
+
+def training(name, quantized, fused, channels_last):
+    """A function that trains for one step."""
+    builder, batch, side, channels, rate = MODELS[name]
+    torch.manual_seed(1)
+    model = builder(nn.ReLU if quantized else nn.ReLU6)
+    model = prepared_for_qat(model, fused) if quantized else model.train()
+    images, labels = torch.rand(batch, channels, side, side), torch.arange(batch) % 10
+    if channels_last:
+        model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def fake_quantizer(elements, channels, backward):
+    """The fused moving-average observer and fake quantizer, per tensor or per channel of the first axis."""
+    per_channel = channels > 1
+    rows = elements // channels
+    x = torch.rand(channels, rows) * 2 - 1
+    x.requires_grad_(backward)
+    d_y = torch.rand(channels, rows)
+    on = torch.tensor([1])
+    low, high = torch.zeros(channels), torch.zeros(channels)
+    scale, zero_point = torch.ones(channels), torch.zeros(channels, dtype=torch.int32)
+    low.fill_(float("inf")), high.fill_(float("-inf"))
+
+    def repeat():
+        y = torch.fused_moving_avg_obs_fake_quant(x, on, on, low, high, scale, zero_point, 0.001, 0, 255, 0,
+                                                  per_channel, False)
+        if backward:
+            x.grad = None
+            y.backward(d_y)
+
+    return repeat
+
+
+def learned_fake_quantizer(elements, channels):
+    """Forward and backward with the gradients of scale and zero point."""
+    per_channel = channels > 1
+    x = (torch.rand(channels, elements // channels) * 2 - 1).requires_grad_()
+    d_y = torch.rand(channels, elements // channels)
+    scale = torch.full((channels,), 1.6 / 255, requires_grad=True)
+    zero_point = torch.full((channels,), 128.0, requires_grad=True)
+
+    def repeat():
+        if per_channel:
+            y = torch._fake_quantize_learnable_per_channel_affine(x, scale, zero_point, 0, 0, 255, 1.0)
+        else:
+            y = torch._fake_quantize_learnable_per_tensor_affine(x, scale, zero_point, 0, 255, 1.0)
+        x.grad = scale.grad = zero_point.grad = None
+        y.backward(d_y)
+
+    return repeat
+
+
+def fault_of(losses):
+    learns = all(map(math.isfinite, losses)) and min(losses[1:]) < losses[0]
+    return None if learns else f"the loss does not fall: {losses[0]} to {losses[-1]}"
+
+
+class Blas:
+    """The library that PyTorch multiplies matrices with, and its thread count."""
+
+    def __init__(self):
+        torch.rand(64, 64) @ torch.rand(64, 64)
+        maps = pathlib.Path("/proc/self/maps").read_text()
+        self.libraries = sorted(set(re.findall(r"(/\S*(?:blas|mkl)\S*\.so\S*)", maps)))
+        self.set_threads = None
+        for library in self.libraries:
+            self.set_threads = self.set_threads or getattr(ctypes.CDLL(library), "openblas_set_num_threads", None)
+
+    def describe(self):
+        name = ", ".join(self.libraries) or "built in"
+        if self.set_threads or "mkl" in name:
+            return name
+        return name + " - NOT OpenBLAS: PyTorch is slower than it need be; install libopenblas0-pthread"
+
+
+def use_threads(blas, threads):
+    torch.set_num_threads(threads)
+    if blas.set_threads:
+        blas.set_threads(threads)
