@@ -30,6 +30,7 @@ extern "C" {
  *   y       = (q - zero_point) * scale                               never -0
  *
  * An empty grid has nudged_min == nudged_max == 0 and scale 1. */
+// NOLINTBEGIN(modernize-use-using): C reads this header, too.
 typedef struct fake_quant_grid {
   float scale;
   float zero_point;
@@ -82,6 +83,7 @@ typedef struct fake_quant_plugin {
   int32_t count;
   const fake_quant_kernel* kernels;
 } fake_quant_plugin;
+// NOLINTEND(modernize-use-using)
 
 const fake_quant_plugin* miniqat_fake_quant_plugin(void);
 
