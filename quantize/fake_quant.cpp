@@ -209,6 +209,7 @@ OpTraits FakeQuantOp::traits() const {
   }
   traits.no_gradient = {1, 2};
   traits.updated_inputs = {1, 2};
+  traits.updates_start_anew = true;
   if (adds_to_gradient()) traits.backward_inputs = {0, 1, 2};
   return traits;
 }
