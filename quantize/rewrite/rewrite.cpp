@@ -10,7 +10,7 @@
 #include "core/graph/op_queries.h"
 #include "core/quote.h"
 #include "layers/batch_norm.h"
-#include "quantize/delays.h"
+#include "quantize/quantization_delays.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/fold_pass.h"
