@@ -5,6 +5,7 @@
 
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"
 
 namespace miniqat::quantize {
@@ -43,6 +44,9 @@ constexpr auto kRows = [] {
       {layers::BatchToSpaceNd::kType, kKeepsRange | kBeforeBatchNorm | kMoves},
       {layers::BiasAdd::kType, kSumsProducts},
       {layers::Sub::kType, kSumsProducts},
+      {BatchNormFold::kType, kFold},
+      {BatchNormCorrection::kType, kFold},
+      {BatchNormScale::kType, kFold},
   });
 }();
 

@@ -31,6 +31,8 @@ enum class OpRole : std::uint16_t {
   kBeforeBatchNorm = 1 << 7,
   /// An elementwise function without attributes, which among integers is a table: Sigmoid, HardSwish.
   kTable = 1 << 8,
+  /// Computes what a folded batch norm multiplies and adds: BatchNormFold, BatchNormCorrection, BatchNormScale.
+  kFold = 1 << 9,
   /// How it rounds (judge/exact_op.h): it only moves numbers, sums products of them (or moves and scales), or chooses
   /// among them. A type without one of these rounds otherwise.
   kMoves = 1 << 10,
@@ -69,5 +71,6 @@ inline bool is_clamp(const Node& node) { return has_role(node, OpRole::kClamp); 
 inline bool keeps_range(const Node& node) { return has_role(node, OpRole::kKeepsRange); }
 inline bool is_requantized(const Node& node) { return has_role(node, OpRole::kRequantized); }
 inline bool is_pool(const Node& node) { return has_role(node, OpRole::kPool); }
+inline bool is_fold(const Node& node) { return has_role(node, OpRole::kFold); }
 
 }  // namespace miniqat::quantize
