@@ -28,7 +28,7 @@ quantize::RewriteOptions options_of(const Arithmetic& arithmetic) {
 
 void remove_dropout(Graph& graph) {
   for (Node* node : graph.nodes())
-    if (node->type() == "Dropout") {
+    if (node->as<layers::Dropout>()) {
       graph.reroute(node->output(), node->input(0));
       graph.erase(*node);
     }

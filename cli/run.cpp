@@ -20,7 +20,7 @@
 #include "core/graph/source_ops.h"
 #include "core/parallel.h"
 #include "core/quote.h"
-#include "quantize/delays.h"
+#include "quantize/quantization_delays.h"
 #include "training/memory.h"
 #include "training/random_feeds.h"
 #include "training/run/run_source.h"

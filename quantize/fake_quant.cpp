@@ -72,21 +72,25 @@ std::span<Range<T>> ranges_in(const Tensor& min, const Tensor& max, ScratchScope
   return ranges;
 }
 
-/// The ranges of this step, stored (as updates) with the count of observations (context.state).
+/// The count of observations, or null for ranges that do not average.
 template <class T>
-std::span<Range<T>> learn(const FakeQuantAttributes& attributes, const ForwardContext& context,
-                          Observation<T> observation) {
+T* num_updates(const FakeQuantAttributes& attributes, const ForwardContext& context) {
+  return traits_of(attributes.range).averages ? context.state[0]->data<T>() : nullptr;
+}
+
+/// The ranges of this step, stored (as updates) with the count of observations (context.state).
+std::span<Range<float>> learn(const FakeQuantAttributes& attributes, const ForwardContext& context,
+                              Observation<float> observation) {
   update_ranges(attributes, observation,
-                {.min = context.update_of(1)->values<T>(),
-                 .max = context.update_of(2)->values<T>(),
-                 .num_updates = context.state.empty() ? nullptr : context.state[0]->data<T>()});
+                {.min = context.update_of(1)->values<float>(),
+                 .max = context.update_of(2)->values<float>(),
+                 .num_updates = num_updates<float>(attributes, context)});
   return observation.ranges;
 }
 
-template <class T>
-std::span<const Affine<T>> grids_of(std::span<const Range<T>> ranges, const FakeQuantAttributes& attributes,
-                                    ScratchScope& scope) {
-  const std::span<Affine<T>> grids = scope.take<Affine<T>>(ranges.size());
+std::span<const Affine<float>> grids_of(std::span<const Range<float>> ranges, const FakeQuantAttributes& attributes,
+                                        ScratchScope& scope) {
+  const std::span<Affine<float>> grids = scope.take<Affine<float>>(ranges.size());
   for (std::size_t c = 0; c < ranges.size(); ++c) grids[c] = grid_of(ranges[c], attributes.grid_options());
   return grids;
 }
@@ -94,6 +98,18 @@ std::span<const Affine<T>> grids_of(std::span<const Range<T>> ranges, const Fake
 template <class T>
 std::span<const T> elements(const Tensor& tensor) {
   return tensor.values<T>();
+}
+
+/// The ranges of this step in the reference backend, stored likewise.
+template <class T>
+std::span<const Range<T>> reference_ranges(const FakeQuantAttributes& attributes, const ForwardContext& context,
+                                           ScratchScope& scope) {
+  const std::int64_t channels = context.input(1).elements();
+  if (!observes(attributes, context)) return ranges_in<T>(context.input(1), context.input(2), scope);
+  Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels, scope);
+  reference::learn_ranges(attributes, observation, context.update_of(1)->data<T>(), context.update_of(2)->data<T>(),
+                          num_updates<T>(attributes, context));
+  return observation.ranges;
 }
 
 /// The ranges that the reference forward used: it saves nothing, so they are found again.
@@ -104,7 +120,7 @@ std::span<const Range<T>> ranges_used(const FakeQuantAttributes& attributes, con
   if (!observes(attributes, context)) return ranges_in<T>(context.input(1), context.input(2), scope);
   Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels, scope);
   // Nothing was stored then.
-  if (!widen(observation, attributes.grid_options())) return observation.ranges;
+  if (!reference::widen_observed(observation, attributes.grid_options())) return observation.ranges;
   return ranges_in<T>(*context.update_of(1), *context.update_of(2), scope);
 }
 
@@ -115,11 +131,14 @@ void count_dampened(const FakeQuantAttributes& attributes, const ForwardContext&
     ++*context.state.back()->template data<T>();
 }
 
-/// The coefficient of a step that forward has counted.
+bool dampens(const FakeQuantAttributes& attributes, const ForwardContext& forward) {
+  return attributes.dampening > 0 && attributes.is_training && forward.training;
+}
+
+/// The steps in which dampening has acted, with this one.
 template <class T>
-double dampening_of(const FakeQuantAttributes& attributes, const ForwardContext& forward) {
-  if (attributes.dampening == 0 || !attributes.is_training || !forward.training) return 0;
-  return attributes.dampening_in(static_cast<std::int64_t>(*forward.state.back()->template data<T>()));
+std::int64_t dampened_steps(const ForwardContext& forward) {
+  return static_cast<std::int64_t>(*forward.state.back()->template data<T>());
 }
 
 template <class T>
@@ -209,6 +228,7 @@ OpTraits FakeQuantOp::traits() const {
   }
   traits.no_gradient = {1, 2};
   traits.updated_inputs = {1, 2};
+  traits.updates_start_anew = true;
   if (adds_to_gradient()) traits.backward_inputs = {0, 1, 2};
   return traits;
 }
@@ -254,7 +274,8 @@ void FakeQuantOp::backward(const BackwardContext& context) const {
     if (dx) copy_floats(dy.data<float>(), dx, dy.elements());
     return clear_range_gradients<float>(context);
   }
-  const auto pull = static_cast<float>(2 * dampening_of<float>(attributes_, forward));
+  const auto pull = static_cast<float>(
+      dampens(attributes_, forward) ? 2 * attributes_.dampening_in(dampened_steps<float>(forward)) : 0);
   if (attributes_.observes_range() && !adds_to_gradient()) {
     const auto* mask = reinterpret_cast<const std::uint32_t*>(forward.saved[0]->data<std::int32_t>());
     if (dx) fake_quant_backward(dy.data<float>(), dx, dy.elements(), mask);
@@ -278,16 +299,13 @@ void FakeQuantOp::reference_forward(const ForwardContext& context) const {
     const std::span<const T> x = elements<T>(context.input(0));
     T* y = context.output(0).data<T>();
     count_dampened<T>(attributes_, context);
-    const std::int64_t channels = context.input(1).elements();
     ScratchScope scope;
-    const std::span<const Range<T>> ranges = observes(attributes_, context)
-                                                 ? learn(attributes_, context, reference::observe(x, channels, scope))
-                                                 : ranges_in<T>(context.input(1), context.input(2), scope);
+    const std::span<const Range<T>> ranges = reference_ranges<T>(attributes_, context, scope);
     if (!quantizes(context)) {
       std::ranges::copy(x, y);
       return;
     }
-    reference::fake_quant_forward<T>(x, grids_of(ranges, attributes_, scope), y);
+    reference::fake_quant_forward<T>(x, reference::grids<T>(ranges, attributes_.grid_options(), scope), y);
   });
 }
 
@@ -302,7 +320,7 @@ void FakeQuantOp::reference_backward(const BackwardContext& context) const {
     }
     ScratchScope scope;
     const std::span<const Range<T>> ranges = ranges_used<T>(attributes_, forward, scope);
-    const std::span<const Affine<T>> grids = grids_of(ranges, attributes_, scope);
+    const std::span<const Affine<T>> grids = reference::grids<T>(ranges, attributes_.grid_options(), scope);
     T* d_min = data_or_null<T>(context.d_inputs[1]);
     T* d_max = data_or_null<T>(context.d_inputs[2]);
     const std::span<const T> x = elements<T>(forward.input(0));
@@ -311,7 +329,8 @@ void FakeQuantOp::reference_backward(const BackwardContext& context) const {
       reference::add_learned_gradients<T>(x, dy.data<T>(), grids, attributes_.symmetric, d_min, d_max);
     if (traits_of(attributes_.range).learned && attributes_.power_of_two)
       reference::pass_to_stored_ends<T>(ranges, grids, d_min, d_max);
-    if (dx) reference::add_dampening<T>(x, grids, 2 * dampening_of<T>(attributes_, forward), dx);
+    if (dx && dampens(attributes_, forward))
+      reference::add_dampening<T>(x, grids, 2 * reference::dampening_at(attributes_, dampened_steps<T>(forward)), dx);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/graph_matcher.h"
 
 namespace miniqat::quantize {
@@ -22,25 +23,30 @@ constexpr auto kRows = [] {
       {FakeQuant::kType, kQuantizer},
       {Variable::kType, kParameter},
       {Constant::kType, kParameter},
-      {layers::Conv2d::kType, kLayer},
-      {layers::DepthwiseConv2d::kType, kLayer},
-      {layers::MatMul::kType, kLayer},
-      {layers::Relu::kType, kClamp | kRequantized},
-      {layers::Relu6::kType, kClamp | kRequantized},
-      {layers::Add::kType, kRequantized},
-      {layers::Mul::kType, kRequantized},
-      {layers::AvgPool::kType, kPool | kRequantized},
-      {layers::Mean::kType, kPool | kRequantized},
-      {layers::Concat::kType, kPool | kRequantized},
+      {layers::Conv2d::kType, kLayer | kSumsProducts},
+      {layers::DepthwiseConv2d::kType, kLayer | kSumsProducts},
+      {layers::MatMul::kType, kLayer | kSumsProducts},
+      {layers::Relu::kType, kClamp | kRequantized | kChooses},
+      {layers::Relu6::kType, kClamp | kRequantized | kChooses},
+      {layers::Add::kType, kRequantized | kSumsProducts},
+      {layers::Mul::kType, kRequantized | kSumsProducts},
+      {layers::AvgPool::kType, kPool | kRequantized | kSumsProducts},
+      {layers::Mean::kType, kPool | kRequantized | kSumsProducts},
+      {layers::Concat::kType, kPool | kRequantized | kMoves},
       {layers::Sigmoid::kType, kTable | kRequantized, OutputRange{0, 1}},
       {layers::HardSwish::kType, kTable | kRequantized},
-      {layers::MaxPool::kType, kKeepsRange},
-      {layers::Dropout::kType, kKeepsRange},
-      {layers::Pad::kType, kKeepsRange},
-      {layers::SpaceToBatchNd::kType, kKeepsRange},
-      {layers::Identity::kType, kKeepsRange | kBeforeBatchNorm},
-      {layers::Reshape::kType, kKeepsRange | kBeforeBatchNorm},
-      {layers::BatchToSpaceNd::kType, kKeepsRange | kBeforeBatchNorm},
+      {layers::MaxPool::kType, kKeepsRange | kChooses},
+      {layers::Dropout::kType, kKeepsRange | kSumsProducts},
+      {layers::Pad::kType, kKeepsRange | kMoves},
+      {layers::SpaceToBatchNd::kType, kKeepsRange | kMoves},
+      {layers::Identity::kType, kKeepsRange | kBeforeBatchNorm | kMoves},
+      {layers::Reshape::kType, kKeepsRange | kBeforeBatchNorm | kMoves},
+      {layers::BatchToSpaceNd::kType, kKeepsRange | kBeforeBatchNorm | kMoves},
+      {layers::BiasAdd::kType, kSumsProducts},
+      {layers::Sub::kType, kSumsProducts},
+      {BatchNormFold::kType, kFold},
+      {BatchNormCorrection::kType, kFold},
+      {BatchNormScale::kType, kFold},
   });
 }();
 
@@ -56,8 +62,10 @@ const Row* row_of(std::string_view type) {
 
 }  // namespace
 
-bool has_role(const Node& node, OpRole roles) {
-  const Row* row = row_of(node.type());
+bool has_role(const Node& node, OpRole roles) { return has_role(node.type(), roles); }
+
+bool has_role(std::string_view type, OpRole roles) {
+  const Row* row = row_of(type);
   return row && has_one_of(row->roles, roles);
 }
 

@@ -9,8 +9,8 @@
 
 namespace miniqat::quantize {
 
-/// What an op's type means to quantization: folding, rewriting, its report and conversion ask for these, never for a
-/// type that has one. A type may have several; the table in op_roles.cpp says which. A type without any stays in float.
+/// What an op's type means to quantization: folding, rewriting, its report, conversion and the judge of training steps
+/// ask for these, never for a type that has one. A type may have several; the table in op_roles.cpp says which.
 /// Roles may be joined by `|`.
 enum class OpRole : std::uint16_t {
   /// FakeQuant.
@@ -31,6 +31,13 @@ enum class OpRole : std::uint16_t {
   kBeforeBatchNorm = 1 << 7,
   /// An elementwise function without attributes, which among integers is a table: Sigmoid, HardSwish.
   kTable = 1 << 8,
+  /// Computes what a folded batch norm multiplies and adds: BatchNormFold, BatchNormCorrection, BatchNormScale.
+  kFold = 1 << 9,
+  /// How it rounds (judge/exact_op.h): it only moves numbers, sums products of them (or moves and scales), or chooses
+  /// among them. A type without one of these rounds otherwise.
+  kMoves = 1 << 10,
+  kSumsProducts = 1 << 11,
+  kChooses = 1 << 12,
 };
 
 constexpr OpRole operator|(OpRole a, OpRole b) {
@@ -39,6 +46,7 @@ constexpr OpRole operator|(OpRole a, OpRole b) {
 
 /// Whether the node's type has one of the roles.
 bool has_role(const Node& node, OpRole roles);
+bool has_role(std::string_view type, OpRole roles);
 /// [low, high): where an op's results lie whatever it reads. Its quantizer does not observe them but takes this range,
 /// up to a step below `high`: at b bits the scale is (high - low) 2^-b, which is what TensorFlow Lite asks for.
 struct OutputRange {
@@ -63,5 +71,6 @@ inline bool is_clamp(const Node& node) { return has_role(node, OpRole::kClamp); 
 inline bool keeps_range(const Node& node) { return has_role(node, OpRole::kKeepsRange); }
 inline bool is_requantized(const Node& node) { return has_role(node, OpRole::kRequantized); }
 inline bool is_pool(const Node& node) { return has_role(node, OpRole::kPool); }
+inline bool is_fold(const Node& node) { return has_role(node, OpRole::kFold); }
 
 }  // namespace miniqat::quantize

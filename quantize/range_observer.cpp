@@ -17,18 +17,17 @@ Observation<float> observe(std::span<const float> x, std::int64_t channels, Scra
   return result;
 }
 
-template <class T>
-bool widen(Observation<T>& observation, const GridOptions& options) {
+bool widen(Observation<float>& observation, const GridOptions& options) {
   bool finite = !observation.has_nan;
-  for (Range<T>& range : observation.ranges) {
+  for (Range<float>& range : observation.ranges) {
     range = widen_to_zero(range);
     if (options.symmetric) range = widen_symmetric(range, options);
     // Whether -0 or 0 was found depends on who looked first; adding 0 makes both 0.
-    range = {range.min + T(0), range.max + T(0)};
+    range = {range.min + 0.0f, range.max + 0.0f};
     finite = finite && std::isfinite(range.min) && std::isfinite(range.max);
   }
-  constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
-  if (!finite) std::ranges::fill(observation.ranges, Range<T>{kNan, kNan});
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  if (!finite) std::ranges::fill(observation.ranges, Range<float>{kNan, kNan});
   return finite;
 }
 
@@ -43,8 +42,6 @@ T move_towards(T range, T value, double weight) {
   return static_cast<T>(from + (static_cast<double>(value) - from) * weight);
 }
 
-template bool widen(Observation<float>&, const GridOptions&);
-template bool widen(Observation<double>&, const GridOptions&);
 template float move_towards(float, float, double);
 template double move_towards(double, double, double);
 

@@ -22,8 +22,7 @@ Observation<float> observe(std::span<const float> x, std::int64_t channels, Scra
 
 /// Widens the observed ranges to contain 0 and, if asked, to be symmetric. Returns whether all of them are finite. If
 /// not, the tensor says nothing about its range, and nothing may be learned from it: all become NaN.
-template <class T>
-bool widen(Observation<T>& observation, const GridOptions& options);
+bool widen(Observation<float>& observation, const GridOptions& options);
 
 /// The most updates that a moving average counts: the last whole number up to which float32 counts without gaps. d^t is
 /// then 0 for any decay in use, and counting on would not change a thing.

@@ -8,19 +8,17 @@
 namespace miniqat::quantize {
 
 /// What a training step changes of a quantizer, per channel; it holds the last step's values when this one begins.
-template <class T>
 struct StoredRange {
-  std::span<T> min;
-  std::span<T> max;
+  std::span<float> min;
+  std::span<float> max;
   /// Null for kinds of ranges that don't average.
-  T* num_updates = nullptr;
+  float* num_updates = nullptr;
 };
 
 /// Makes the ranges of this step out of what its tensor shows, by the kind of range: stores them, and puts them in the
 /// place of what was observed. A tensor with a NaN or an infinity says nothing about its range. The step's ranges are
 /// then NaN, and so is every y, so that no later op that ignores NaNs hides the trouble; the stored ones keep their
 /// last good values, also where no loss depends on this node and a run would commit them.
-template <class T>
-void update_ranges(const FakeQuantAttributes& attributes, Observation<T>& observation, const StoredRange<T>& stored);
+void update_ranges(const FakeQuantAttributes& attributes, Observation<float>& observation, const StoredRange& stored);
 
 }  // namespace miniqat::quantize

@@ -25,7 +25,7 @@ bool has_batch_norm(const models::Model& model) {
   Graph graph;
   const Shape picture = picture_of(model);
   model.build(graph, layers::placeholder(graph, "images", {1, picture[0], picture[1], picture[2]}), {});
-  return std::ranges::any_of(graph.nodes(), [](const Node* node) { return node->type() == "BatchNorm"; });
+  return std::ranges::any_of(graph.nodes(), [](const Node* node) { return node->as<layers::BatchNorm>() != nullptr; });
 }
 
 quantize::RewriteOptions with_learned_ranges(quantize::RewriteOptions options) {

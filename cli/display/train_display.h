@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/display/progress_line.h"
-#include "quantize/delays.h"
+#include "quantize/quantization_delays.h"
 #include "training/run_observer.h"
 
 namespace miniqat::cli {

@@ -42,8 +42,8 @@ void require_shape(const std::string& name, const Tensor& tensor, const Shape& w
 std::set<std::string> observed_variables(const Graph& graph) {
   std::set<std::string> names;
   for (const Node* node : graph.nodes())
-    for (const int k : node->op().traits().updated_inputs)
-      if (node->type() != "BatchNorm") names.insert(node->input(k).node->name());
+    if (const OpTraits traits = node->op().traits(); traits.updates_start_anew)
+      for (const int k : traits.updated_inputs) names.insert(node->input(k).node->name());
   return names;
 }
 

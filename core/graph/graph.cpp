@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/graph/graph_rollback.h"
 #include "core/graph/op.h"
+#include "core/graph/source_ops.h"
 #include "core/quote.h"
 #include "core/suggest.h"
 
@@ -96,7 +97,7 @@ Graph Graph::clone() const {
 
 Node& Graph::add(const std::string& name, std::shared_ptr<const Op> op, std::vector<Output> inputs) {
   require_name(name);
-  if (name == kNoVariable && op->type() == "Variable")
+  if (name == kNoVariable && op->type() == Variable::kType)
     fail("[Variable ", quote(name), "] needs another name: a checkpoint could not hold it, .safetensors files keep ",
          quote(name), " for remarks");
   if (by_name_.contains(name)) fail("there are two nodes named ", quote(name));

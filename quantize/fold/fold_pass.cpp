@@ -21,6 +21,7 @@
 #include "quantize/fold/fold_candidate.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
+#include "quantize/quantization_delays.h"
 
 namespace miniqat::quantize {
 namespace {
@@ -206,6 +207,16 @@ void freeze_unfolded(Graph& graph, const FoldOptions& options) {
   }
 }
 
+/// What is to be said of a batch norm after folding.
+void describe_remaining(const Graph& graph, BatchNormReport& line) {
+  const Node* node = graph.find(line.batch_norm);
+  const auto* norm = node ? node->as<layers::BatchNorm>() : nullptr;
+  if (!norm) return;
+  line.folding = folding_of(*node);
+  line.trains = norm->is_training;
+  line.freezes = freeze_delay_of(*node).has_value();
+}
+
 /// Returns the new layer's name.
 std::string fold(Folder& folder, const Foldable& found, const FoldOptions& options, bool is_training) {
   const layers::BatchNormAttributes norm = *found.batch_norm->as<layers::BatchNorm>();
@@ -302,6 +313,7 @@ std::vector<BatchNormReport> fold_batch_norms(Graph& graph, const FoldOptions& o
   }
   added.put_in_place(graph);
   if (is_training) freeze_unfolded(graph, options);
+  for (BatchNormReport& line : lines) describe_remaining(graph, line);
   return lines;
 }
 

@@ -44,6 +44,10 @@ struct BatchNormReport {
   std::string text;
   /// It was spelled out in primitive ops and took the moments of its input: its moving statistics start anew.
   bool fresh_statistics = false;
+  /// Of one that is still there: how it is folded, whether it trains, whether its statistics freeze one day.
+  std::optional<BnFold> folding = {};
+  bool trains = false;
+  bool freezes = false;
 };
 
 /// Folds batch norms, also those spelled out in primitive ops (spelled_out_batch_norm.h), into the Conv2D,

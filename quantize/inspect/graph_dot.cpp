@@ -13,6 +13,7 @@
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/suggest.h"
+#include "layers/concat.h"
 #include "quantize/inspect/quantizer_text.h"
 
 namespace miniqat::quantize {
@@ -66,7 +67,7 @@ bool is_value(const Node& node) { return node.as<Variable>() != nullptr || node.
 /// Hands a tensor on: Identity, Reshape, Concat and the like, but no layer and no quantizer.
 bool passes_on(const Node& node) {
   if (multiplies(node) || node.as<FakeQuant>() != nullptr) return false;
-  return node.inputs().size() == 1 || node.type() == "Concat";
+  return node.inputs().size() == 1 || node.as<layers::Concat>() != nullptr;
 }
 
 bool feeds_layer_weights(const Node& quantizer) {

@@ -104,7 +104,7 @@ std::vector<Bounded> ExactOp::choice_backward(const std::vector<Bounded>& d_outp
     });
     return {{.value = d_x.value, .error = error, .disorder = {}}};
   }
-  const double high = op_.type() == "Relu6" ? 6 : INFINITY;
+  const double high = op_.as<layers::Relu6>() ? 6 : INFINITY;
   for (std::int64_t i = 0; i < error.elements() && !x.is_exact(); ++i) {
     const double value = x.value.data<double>()[i], reach = x.error.data<double>()[i];
     if (reach > 0 && (std::abs(value) <= reach || std::abs(value - high) <= reach)) e[i] = arriving(i);

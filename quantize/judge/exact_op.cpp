@@ -14,20 +14,12 @@
 namespace miniqat::quantize {
 namespace {
 
-bool is_among(std::string_view type, std::initializer_list<std::string_view> types) {
-  return std::ranges::find(types, type) != types.end();
-}
+bool only_moves(const Op& op) { return has_role(op.type(), OpRole::kMoves); }
+bool is_sum_of_products(const Op& op) { return has_role(op.type(), OpRole::kMoves | OpRole::kSumsProducts); }
+bool is_choice(const Op& op) { return has_role(op.type(), OpRole::kChooses); }
 
-bool only_moves(const Op& op) {
-  return is_among(op.type(), {"Reshape", "Concat", "Pad", "SpaceToBatchND", "BatchToSpaceND", "Identity"});
-}
-
-bool is_sum_of_products(const Op& op) {
-  return only_moves(op) || is_among(op.type(), {"Conv2D", "DepthwiseConv2d", "MatMul", "AvgPool", "Mean", "BiasAdd",
-                                                "Add", "Sub", "Mul", "Dropout"});
-}
-
-bool is_choice(const Op& op) { return is_among(op.type(), {"Relu", "Relu6", "MaxPool"}); }
+bool is_convolution(const Op& op) { return op.as<layers::Conv2d>() || op.as<layers::DepthwiseConv2d>(); }
+bool gives_probabilities(const Op& op) { return op.as<layers::Softmax>() || op.as<layers::SoftmaxCrossEntropy>(); }
 
 bool is_float(const Tensor& tensor) { return tensor.defined() && tensor.dtype() == DType::kFloat64; }
 
@@ -112,7 +104,7 @@ ExactOp::ExactOp(const Op& op, std::vector<Bounded> inputs, const Settings& sett
   for (const Tensor& output : exact_.outputs) outputs_.push_back({.value = output, .error = {}, .disorder = {}});
   for (const Tensor& update : exact_.updates) updates_.push_back({.value = update, .error = {}, .disorder = {}});
   for (const Tensor& state : exact_.state) state_.push_back({.value = state, .error = {}, .disorder = {}});
-  if (op.type() == "FakeQuant")
+  if (op.as<FakeQuant>())
     bound_quantizer();
   else if (is_choice(op))
     bound_choice();
@@ -162,7 +154,7 @@ std::vector<Tensor> ExactOp::backward(Run run, const std::vector<Tensor>& d_outp
 }
 
 std::vector<Bounded> ExactOp::backward(const std::vector<Bounded>& d_outputs, const std::vector<bool>& wanted) const {
-  if (op_.type() == "FakeQuant") return quantizer_backward(d_outputs, wanted);
+  if (op_.as<FakeQuant>()) return quantizer_backward(d_outputs, wanted);
   if (is_choice(op_)) return choice_backward(d_outputs, wanted);
   if (is_sum_of_products(op_)) return sums_backward(d_outputs, wanted);
   return trial_backward(d_outputs, wanted);
@@ -177,7 +169,7 @@ std::vector<Tensor> ExactOp::magnitudes(bool with_errors) const {
       continue;
     }
     const Tensor magnitude = magnitude_of(inputs_[k].value, with_errors ? inputs_[k].error : Tensor());
-    if (k == 1 && op_.type() == "Sub")
+    if (k == 1 && op_.as<layers::Sub>())
       for (double& value : magnitude.values<double>()) value = -value;
     result.push_back(magnitude);
   }
@@ -186,31 +178,29 @@ std::vector<Tensor> ExactOp::magnitudes(bool with_errors) const {
 
 /// How many numbers are added up for an output.
 double ExactOp::terms_forward() const {
-  const std::string_view type = op_.type();
-  if (is_among(type, {"Conv2D", "DepthwiseConv2d"})) {
+  if (is_convolution(op_)) {
     const Shape& filter = inputs_[1].value.shape();
-    return static_cast<double>(filter[0] * filter[1] * (type == "Conv2D" ? filter[2] : 1));
+    return static_cast<double>(filter[0] * filter[1] * (op_.as<layers::Conv2d>() ? filter[2] : 1));
   }
-  if (type == "MatMul") {
+  if (op_.as<layers::MatMul>()) {
     std::vector<TensorSpec> specs;
     for (const Bounded& input : inputs_) specs.push_back({input.value.shape()});
     return static_cast<double>(multiply_adds_of(op_, specs)) / count_in(exact_.outputs[0]);
   }
   if (const auto* pool = op_.as<layers::AvgPool>()) return static_cast<double>(pool->window[0] * pool->window[1]);
-  if (type == "Mean") return count_in(inputs_[0].value) / count_in(exact_.outputs[0]);
+  if (op_.as<layers::Mean>()) return count_in(inputs_[0].value) / count_in(exact_.outputs[0]);
   return 1;
 }
 
 /// How many for an element of an input's gradient.
 double ExactOp::terms_backward(std::size_t input) const {
-  const std::string_view type = op_.type();
-  if (is_among(type, {"Conv2D", "DepthwiseConv2d"})) {
+  if (is_convolution(op_)) {
     const Shape& filter = inputs_[1].value.shape();
     const Shape& y = exact_.outputs[0].shape();
     return static_cast<double>(input == 0 ? filter[0] * filter[1] * filter[3] : y[0] * y[1] * y[2]);
   }
-  if (type == "MatMul") return terms_forward() * count_in(exact_.outputs[0]) / count_in(inputs_[input].value);
-  if (type == "AvgPool") return terms_forward();
+  if (op_.as<layers::MatMul>()) return terms_forward() * count_in(exact_.outputs[0]) / count_in(inputs_[input].value);
+  if (op_.as<layers::AvgPool>()) return terms_forward();
   return std::max(1.0, count_in(exact_.outputs[0]) / count_in(inputs_[input].value));
 }
 
@@ -218,7 +208,7 @@ double ExactOp::terms_backward(std::size_t input) const {
 double ExactOp::terms_inside() const {
   const Tensor& x = inputs_[0].value.elements() > exact_.outputs[0].elements() ? inputs_[0].value : exact_.outputs[0];
   const auto channels = static_cast<double>(std::max<std::int64_t>(x.shape().channels(), 1));
-  return is_among(op_.type(), {"Softmax", "SoftmaxCrossEntropy"}) ? count_in(x) : count_in(x) / channels;
+  return gives_probabilities(op_) ? count_in(x) : count_in(x) / channels;
 }
 
 /// Of few rows, d_x = gamma / sigma * (d_y - mean(d_y) - x^ * mean(d_y * x^)) cancels nearly to nothing, whatever the
@@ -304,9 +294,8 @@ std::vector<Bounded> ExactOp::trial_backward(const std::vector<Bounded>& d_outpu
   std::vector<Bounded> result(exact.size());
   for (std::size_t k = 0; k < exact.size(); ++k)
     if (exact[k].defined()) result[k] = trials.bounded(k, terms_inside(), arriving);
-  const bool gives_probabilities = is_among(op_.type(), {"Softmax", "SoftmaxCrossEntropy"});
-  if (gives_probabilities || output_range(op_.type())) add_probability_rounding(result[0], arriving);
-  if (op_.type() == "BatchNorm") add_statistics_rounding(result[0], d_outputs[0]);
+  if (gives_probabilities(op_) || output_range(op_.type())) add_probability_rounding(result[0], arriving);
+  if (op_.as<layers::BatchNorm>()) add_statistics_rounding(result[0], d_outputs[0]);
   return result;
 }
 
@@ -315,7 +304,7 @@ std::vector<Bounded> ExactOp::trial_backward(const std::vector<Bounded>& d_outpu
 void ExactOp::add_probability_rounding(Bounded& d_logits, double arriving) const {
   if (!d_logits.value.defined()) return;
   const Shape& shape = d_logits.value.shape();
-  const double rows = op_.type() == "SoftmaxCrossEntropy" ? static_cast<double>(shape[0]) : 1;
+  const double rows = op_.as<layers::SoftmaxCrossEntropy>() ? static_cast<double>(shape[0]) : 1;
   for (double& e : d_logits.error.values<double>()) e += 4 * kRounding * arriving / rows;
 }
 

@@ -1,15 +1,21 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 #include <span>
+#include <type_traits>
 
 #include "quantize/affine.h"
+#include "quantize/fake_quant.h"
 #include "quantize/range_observer.h"
 
-// The specification of FakeQuant, over float and double. Element i of a tensor belongs to channel i % channels, and
-// grids[c] is the grid of channel c; per tensor there is one channel.
+// The specification of FakeQuant, over float and double, from the numbers of a tensor to its gradients. It shares with
+// the fast form the types of ranges and grids, and the rounding of one number to a grid (affine.h); the loops of
+// fake_quant_loops.h have their own. Element i of a tensor belongs to channel i % channels, and grids[c] is the grid of
+// channel c; per tensor there is one channel.
 namespace miniqat::quantize::reference {
 
 template <class T>
@@ -23,6 +29,107 @@ Observation<T> observe(std::span<const T> x, std::int64_t channels, ScratchScope
     if (x[i] > range.max) range.max = x[i];
   }
   return result;
+}
+
+/// The least range that contains `range` and 0, and with `symmetric` has its ends at the ratio of those integers that
+/// lie beside the zero point in the middle: -1 in narrow range, else -(2^bits - 2) / 2^bits. NaN stays NaN.
+template <class T>
+Range<T> widened(Range<T> range, const GridOptions& options) {
+  if (range.min > 0) range.min = 0;
+  if (range.max < 0) range.max = 0;
+  if (!options.symmetric) return range;
+  const T integers = static_cast<T>(1 << options.bits);
+  const T ratio = options.narrow_range ? T(-1) : -(integers - 2) / integers;
+  const T min_for_max = range.max / ratio, max_for_min = range.min * ratio;
+  if (min_for_max < range.min) range.min = min_for_max;
+  if (max_for_min > range.max) range.max = max_for_min;
+  return range;
+}
+
+/// Widens what a tensor shows. If it has a NaN or an infinity, all its ranges become NaN, and the result is false.
+template <class T>
+bool widen_observed(Observation<T>& observation, const GridOptions& options) {
+  bool finite = !observation.has_nan;
+  for (Range<T>& range : observation.ranges) {
+    range = widened(range, options);
+    if (range.min == 0) range.min = 0;  // of -0 and 0, always 0
+    if (range.max == 0) range.max = 0;
+    if (!std::isfinite(range.min) || !std::isfinite(range.max)) finite = false;
+  }
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  for (Range<T>& range : observation.ranges)
+    if (!finite) range = {nan, nan};
+  return finite;
+}
+
+/// The ranges of a training step, from those that its tensor shows: stored in min and max, which have the last step's,
+/// and put in the place of what was observed. A moving average with decay d is sum(d^(t-i) value_i) / sum(d^(t-i)) over
+/// the steps i = 1..t, so the newest value has the weight (1 - d) / (1 - d^t); `num_updates`, null for kinds that do
+/// not average, is t, up to 2^24. Nothing is stored of a tensor with a NaN or an infinity.
+template <class T>
+void learn_ranges(const FakeQuantAttributes& attributes, Observation<T>& observation, T* min, T* max, T* num_updates) {
+  if (!widen_observed(observation, attributes.grid_options())) return;
+  double weight = 1;
+  if (num_updates != nullptr) {
+    const double d = attributes.ema_decay;
+    const T t = *num_updates = std::clamp(*num_updates + 1, T(1), T(16777216));
+    weight = (1 - d) / (1 - std::pow(d, static_cast<double>(t)));
+  }
+  const auto average = [weight](T before, T value) {
+    return weight == 1 ? value : static_cast<T>(before + (static_cast<double>(value) - before) * weight);
+  };
+  for (std::size_t c = 0; c < observation.ranges.size(); ++c) {
+    min[c] = average(min[c], observation.ranges[c].min);
+    max[c] = average(max[c], observation.ranges[c].max);
+    observation.ranges[c] = {min[c], max[c]};
+  }
+}
+
+/// (max - min) / steps, or the least power of two whose grid, of as many steps rounded up to a power of two, is as
+/// wide.
+inline double scale_over(double width, int steps, bool power_of_two) {
+  if (!power_of_two || !(width > 0) || std::isinf(width)) return width / steps;
+  double rounded_steps = 1;
+  while (rounded_steps < steps) rounded_steps *= 2;
+  double scale = 1;
+  while (scale * rounded_steps < width) scale *= 2;
+  while (scale / 2 * rounded_steps >= width) scale /= 2;
+  return scale;
+}
+
+/// The grid of a stored range, as affine.h derives it; here for float in double, and for double in long double.
+template <class T>
+Affine<T> grid(Range<T> stored, const GridOptions& options) {
+  using Wide = std::conditional_t<std::is_same_v<T, float>, double, long double>;
+  const Range<T> range = widened(stored, options);
+  const int lowest = options.narrow_range ? 1 : 0, highest = (1 << options.bits) - 1, steps = highest - lowest;
+  const Wide min = range.min, max = range.max;
+  const double scale = scale_over(range.max - double{range.min}, steps, options.power_of_two);
+  Affine<T> grid = {.scale = 1, .zero_point = T(lowest), .quant_min = T(lowest), .quant_max = T(highest)};
+  if (scale < std::numeric_limits<T>::min()) return grid;
+  const double zero_point = std::round(lowest + static_cast<double>(-min * steps / (max - min)));
+  grid.zero_point = static_cast<T>(zero_point);
+  if (zero_point < lowest) grid.zero_point = T(lowest);
+  if (zero_point > highest) grid.zero_point = T(highest);
+  grid.scale = static_cast<T>(scale);
+  grid.nudged_min = (grid.quant_min - grid.zero_point) * grid.scale;
+  grid.nudged_max = (grid.quant_max - grid.zero_point) * grid.scale;
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  return std::isfinite(grid.nudged_max - grid.nudged_min) ? grid : Affine<T>{nan, nan, nan, nan, nan, nan};
+}
+
+template <class T>
+std::span<const Affine<T>> grids(std::span<const Range<T>> ranges, const GridOptions& options, ScratchScope& scope) {
+  const std::span<Affine<T>> result = scope.take<Affine<T>>(ranges.size());
+  for (std::size_t c = 0; c < ranges.size(); ++c) result[c] = grid(ranges[c], options);
+  return result;
+}
+
+/// The coefficient of dampening in the step that is the `step`-th to quantize: half a cosine from 0 to `dampening`.
+inline double dampening_at(const FakeQuantAttributes& attributes, std::int64_t step) {
+  if (step >= attributes.dampening_steps) return attributes.dampening;
+  const double angle = std::numbers::pi * static_cast<double>(step) / static_cast<double>(attributes.dampening_steps);
+  return attributes.dampening * (1 - std::cos(angle)) / 2;
 }
 
 /// y may be x.

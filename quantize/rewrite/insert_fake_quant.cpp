@@ -86,7 +86,11 @@ class Inserter {
 
  private:
   TensorVerdict asked_of(const Node& producer, const LayerSettings& settings) const;
-  void quantize_weights(const LayerVerdict& verdict, const std::string& scope);
+  void quantize_weights(LayerVerdict& verdict, const std::string& scope);
+  /// The quantizer of the layer's weights, which it may have to insert; null where they stay float.
+  Node* weights_quantizer(const LayerVerdict& verdict, const std::string& scope);
+  /// Why a layer that asks for a range for each channel takes its weights from a quantizer with one.
+  std::string why_per_tensor(const LayerVerdict& verdict) const;
   /// Does nothing out of scope or where a quantizer is already.
   TensorVerdict quantize_activation(Node& producer, const std::string& name, const LayerSettings& settings,
                                     InitialRange initial = kAroundZero);
@@ -152,22 +156,38 @@ void Inserter::quantize_layer(const LayerMatch& match) {
   }
 }
 
-void Inserter::quantize_weights(const LayerVerdict& verdict, const std::string& scope) {
+void Inserter::quantize_weights(LayerVerdict& verdict, const std::string& scope) {
+  Node* quantizer = verdict.weights.quantizer = weights_quantizer(verdict, scope);
+  if (quantizer && verdict.settings.weights.attributes.per_channel && !quantizer->as<FakeQuant>()->per_channel)
+    verdict.weights.why = concat("per tensor: ", why_per_tensor(verdict));
+}
+
+std::string Inserter::why_per_tensor(const LayerVerdict& verdict) const {
+  if (weight_channel_axes(*verdict.match) == 0) return "the last axis is not the output channel";
+  if (channel_axes_.of(*verdict.match) == 0) return "shared with other channels";
+  for (const LayerVerdict& other : verdicts_.layers)
+    if (other.weights.quantizer == verdict.weights.quantizer && !other.settings.weights.attributes.per_channel)
+      return concat("shared with ", other.match->layer->name());
+  return "quantized before";
+}
+
+Node* Inserter::weights_quantizer(const LayerVerdict& verdict, const std::string& scope) {
   const LayerMatch& match = *verdict.match;
   const Output origin = source_through(match.layer->input(match.weight_input), kIdentity);
-  if (is_quantizer(*origin.node)) return;
+  if (is_quantizer(*origin.node)) return origin.node;
 
   const Use use = {match.layer, match.weight_input};
   const Output taken = match.layer->input(match.weight_input);
   if (Node* shared = quantizer_through(origin, kIdentity)) {
     graph_.reroute(taken, shared->output(), std::span(&use, 1));
-    return;
+    return shared;
   }
-  if (quantizer_after(origin)) return;
+  if (quantizer_after(origin)) return nullptr;
   const FakeQuantAttributes& attributes = verdict.weights.asked.attributes;
   const Output quantized = add(join_scope(scope, "weights_quant"), taken, attributes, kAroundZero,
                                attributes.per_channel ? channel_axes_.of(match) : 0);
   graph_.reroute(taken, quantized, std::span(&use, 1));
+  return quantized.node;
 }
 
 void Inserter::requantize_between_layers() {
@@ -187,6 +207,7 @@ void Inserter::requantize_between_layers() {
     if (!is_requantized(*node)) continue;
     if (options_.float_pools && is_pool(*node)) {
       verdicts_.left_float[node] = "left without a quantizer, as asked (--float-pools)";
+      ++verdicts_.float_pools;
       continue;
     }
     if (is_left || !std::ranges::any_of(node->inputs(), carries_quantized)) {
@@ -198,11 +219,15 @@ void Inserter::requantize_between_layers() {
     quantized.insert(node);
     const bool only_a_clamp_follows = node->uses().size() == 1 && is_clamp(*node->uses().front().node) &&
                                       !std::ranges::count(graph_.outputs(), node->output());
-    if (only_a_clamp_follows)
-      verdicts_.left_float[node] = concat("left to ", node->uses().front().node->name(), ", which follows");
-    else
+    if (only_a_clamp_follows) {
+      const Node* clamp = verdicts_.left_to_clamp[node] = node->uses().front().node;
+      verdicts_.left_float[node] = concat("left to ", clamp->name(), ", which follows");
+    } else {
       quantize_activation(*node, concat(node->name(), "/activation_", node->type(), "_quant"), verdicts_.others);
+    }
   }
+  // A clamp that is outside the scope, say, stays float, too.
+  std::erase_if(verdicts_.left_to_clamp, [](const auto& left) { return !quantizer_after(left.second->output()); });
 }
 
 TensorVerdict Inserter::asked_of(const Node& producer, const LayerSettings& settings) const {
@@ -283,13 +308,6 @@ std::string Inserter::free_name(const std::string& name) {
 
 Verdicts Inserter::verdicts() {
   for (LayerVerdict& layer : verdicts_.layers) {
-    const LayerMatch& match = *layer.match;
-    Node* taken = source_through(match.layer->input(match.weight_input), kIdentity).node;
-    if (is_quantizer(*taken)) layer.weights.quantizer = taken;
-    if (layer.settings.weights.attributes.per_channel && is_quantizer(*taken) && !taken->as<FakeQuant>()->per_channel)
-      layer.weights.why = weight_channel_axes(match) == 0
-                              ? "per tensor: the last axis is not the output channel"
-                              : "per tensor: shared with other channels, or quantized before";
     find_quantizers(layer.output);
     if (layer.before_bypass) find_quantizers(*layer.before_bypass);
     if (!layer.after_bypass) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -30,6 +31,10 @@ namespace {
 
 /// What may stand between a layer and its batch norm once the layer is quantized.
 constexpr OpRole kBeforeBatchNorm = OpRole::kQuantizer | OpRole::kBeforeBatchNorm;
+
+/// What makes weights out of Variables and factors (a factor may be reshaped to fit the weights).
+constexpr std::array<std::string_view, 4> kBeforeWeights = {layers::Identity::kType, layers::Concat::kType,
+                                                            layers::Mul::kType, layers::Reshape::kType};
 
 /// What a layer may look like, from the weights to the last Add.
 struct LayerPatterns {
@@ -97,6 +102,33 @@ LayerMatch LayerPatterns::layer_match(const Match& match) const {
   return found;
 }
 
+/// The edges above the weights, each once.
+void add_fused_weights(LayerMatch& match) {
+  std::vector<const Node*> pending = {match.weights.node};
+  std::set<std::pair<const Node*, const Node*>> seen;
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
+    if (!is_one_of(node->type(), kBeforeWeights)) continue;
+    for (const Output& input : node->inputs()) {
+      const Node* producer = source_through(input, OpRole::kQuantizer).node;
+      if (!seen.insert({producer, node}).second) continue;
+      match.fused.push_back({producer, node, "weights of"});
+      pending.push_back(producer);
+    }
+  }
+}
+
+void add_fused_edges(LayerMatch& match) {
+  const std::vector<Node*> chain = match.chain();
+  for (std::size_t i = 1; i < chain.size(); ++i) match.fused.push_back({chain[i - 1], chain[i], "computed with"});
+  if (match.bias)
+    for (const Output& operand : match.bias->inputs())
+      if (match.bias->as<layers::BatchNorm>() || is_parameter(*source_through(operand, OpRole::kKeepsRange).node))
+        match.fused.push_back({operand.node, match.bias, "bias of"});
+  add_fused_weights(match);
+}
+
 std::size_t size_of(const LayerMatch& match) { return match.chain().size() + (match.post_activation_bypass ? 1 : 0); }
 
 /// False for an Identity that is one reader among several: it is a copy then, not a part of the layer, and the
@@ -132,21 +164,28 @@ bool is_folded(const LayerMatch& match) {
 }
 
 /// Where a batch norm would have the layer stay as it is.
-std::vector<const Node*> parts_to_normalise(const LayerMatch& match) {
-  std::vector<const Node*> parts;
-  for (const Node* node : {match.layer, match.rearrangement, is_folded(match) ? nullptr : match.bias})
+std::vector<Node*> parts_to_normalise(const LayerMatch& match) {
+  std::vector<Node*> parts;
+  for (Node* node : {match.layer, match.rearrangement, is_folded(match) ? nullptr : match.bias})
     if (node) parts.push_back(node);
   return parts;
 }
 
-/// The BatchNorm that normalises the layer's result and is no part of the match, or null.
-Node* batch_norm_after(const Graph& graph, const LayerMatch& match) {
-  for (const Node* node : parts_to_normalise(match)) {
-    for (const Use& use : uses_through(node->output(), kBeforeBatchNorm))
-      if (use.node->as<layers::BatchNorm>() && use.input == 0 && use.node != match.bias && is_read(graph, *use.node))
-        return use.node;
+/// From the layer to the BatchNorm that normalises its result and is no part of the match, or empty.
+std::vector<Node*> way_to_batch_norm(const Graph& graph, const LayerMatch& match) {
+  std::vector<Node*> parts;
+  for (Node* part : parts_to_normalise(match)) {
+    parts.push_back(part);
+    for (const Use& use : uses_through(part->output(), kBeforeBatchNorm)) {
+      if (!use.node->as<layers::BatchNorm>() || use.input != 0 || use.node == match.bias || !is_read(graph, *use.node))
+        continue;
+      std::vector<Node*> between;
+      for (Node* node = use.node; node != part; node = node->input(0).node) between.push_back(node);
+      parts.insert(parts.end(), between.rbegin(), between.rend());
+      return parts;
+    }
   }
-  return nullptr;
+  return {};
 }
 
 /// The last op of the batch norm in primitive ops that normalises a tensor; the first of several.
@@ -169,11 +208,14 @@ const Node* unfused_batch_norm_after(const UnfusedNorms& unfused, const LayerMat
   return nullptr;
 }
 
-LayerSkip skip_before(const Graph& graph, Node& batch_norm, Node* layer, std::string_view scope) {
+/// For a way from a layer to a batch norm.
+LayerSkip skip_before(const Graph& graph, const std::vector<Node*>& way, std::string_view scope) {
+  Node* layer = way.front();
+  Node& batch_norm = *way.back();
   if (gives_statistics_only(batch_norm))
-    return {layer, concat("kept for the statistics of ", describe(batch_norm)), true};
+    return {layer, concat("kept for the statistics of ", describe(batch_norm)), {way.begin(), way.end()}};
   const std::string why = examine_batch_norm(graph, batch_norm, scope).text;
-  return {layer, concat(describe(batch_norm), " follows, which is not folded", why.empty() ? "" : ": ", why), false};
+  return {layer, concat(describe(batch_norm), " follows, which is not folded", why.empty() ? "" : ": ", why)};
 }
 
 std::string why_no_match(const Node& layer) {
@@ -233,18 +275,18 @@ LayerSearch find_layers(const Graph& graph, std::string_view scope) {
     if (!is_layer(*node)) continue;
     const auto found = largest.find(node);
     if (!in_scope(node->name(), scope))
-      search.skips.push_back({node, concat("outside scope ", quote(scope)), false});
+      search.skips.push_back({node, concat("outside scope ", quote(scope))});
     else if (found == largest.end())
-      search.skips.push_back({node, why_no_match(*node), false});
-    else if (Node* batch_norm = batch_norm_after(graph, found->second))
-      search.skips.push_back(skip_before(graph, *batch_norm, node, scope));
+      search.skips.push_back({node, why_no_match(*node)});
+    else if (const std::vector<Node*> way = way_to_batch_norm(graph, found->second); !way.empty())
+      search.skips.push_back(skip_before(graph, way, scope));
     else if (const Node* last = unfused_batch_norm_after(unfused, found->second))
       search.skips.push_back(
-          {node, concat("a batch norm in primitive ops follows, up to ", describe(*last), ", which is not folded"),
-           false});
+          {node, concat("a batch norm in primitive ops follows, up to ", describe(*last), ", which is not folded")});
     else
       search.matches.push_back(found->second);
   }
+  for (LayerMatch& match : search.matches) add_fused_edges(match);
   return search;
 }
 

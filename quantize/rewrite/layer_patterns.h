@@ -8,6 +8,14 @@
 
 namespace miniqat::quantize {
 
+/// An edge of a layer that has no existence in integers.
+struct FusedEdge {
+  const Node* producer = nullptr;
+  const Node* consumer = nullptr;
+  /// What it is to the layer: "computed with", "bias of", "weights of".
+  std::string_view role;
+};
+
 /// A layer and what the integer engine computes together with it, in this order; null for parts that are not there.
 struct LayerMatch {
   /// Conv2D, DepthwiseConv2d or MatMul.
@@ -31,6 +39,9 @@ struct LayerMatch {
   Node* activation = nullptr;
   /// An Add of the activation and something else.
   Node* post_activation_bypass = nullptr;
+  /// Along the chain; into `bias` what is added; from Variables and factors to `weights`. Quantizers are looked
+  /// through.
+  std::vector<FusedEdge> fused = {};
 
   /// The parts from the layer to the activation.
   std::vector<Node*> chain() const;
@@ -45,8 +56,10 @@ struct LayerMatch {
 struct LayerSkip {
   Node* layer = nullptr;
   std::string reason;
-  /// It only feeds the batch statistics of its folded twin: nothing to quantize.
-  bool statistics = false;
+  /// From the layer to the BatchNorm, where it only feeds the batch statistics of its folded twin: nothing to quantize.
+  std::vector<const Node*> for_statistics = {};
+
+  bool is_for_statistics() const { return !for_statistics.empty(); }
 };
 
 /// Both in topological order; every layer of the graph is in one of them.

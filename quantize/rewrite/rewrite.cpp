@@ -10,12 +10,9 @@
 #include "core/graph/op_queries.h"
 #include "core/quote.h"
 #include "layers/batch_norm.h"
-#include "quantize/delays.h"
 #include "quantize/fake_quant.h"
-#include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/fold_pass.h"
 #include "quantize/fold/folded_layer.h"
-#include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 #include "quantize/rewrite/layer_bits_notes.h"
 #include "quantize/rewrite/layer_patterns.h"
@@ -50,10 +47,9 @@ void turn_node_to_evaluation(Graph& graph, Node& node) {
   }
 }
 
-bool no_layer_is_in(std::string_view scope, const Graph& graph) {
-  const auto nodes = graph.nodes();
-  return std::ranges::none_of(nodes,
-                              [&](const Node* node) { return is_layer(*node) && in_scope(node->name(), scope); });
+bool no_layer_is_in(std::string_view scope, const std::vector<LayerSkip>& skips, const Verdicts& verdicts) {
+  return verdicts.layers.empty() &&
+         std::ranges::none_of(skips, [&](const LayerSkip& skip) { return in_scope(skip.layer->name(), scope); });
 }
 
 std::string remark_on_sums(const Verdicts& verdicts, const RewriteOptions& options) {
@@ -63,34 +59,32 @@ std::string remark_on_sums(const Verdicts& verdicts, const RewriteOptions& optio
   return concat("--sums-bits has no effect: all activations have ", *options.sums_bits, " bits");
 }
 
-/// What the options asked for in vain.
-std::vector<std::string> remarks_on(const Graph& graph, const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
-                                    const RewriteOptions& options, bool is_training) {
+/// What options asked of batch norms in vain.
+std::vector<std::string> remarks_on_folding(const std::vector<BatchNormReport>& batch_norms,
+                                            const RewriteOptions& options, bool is_training) {
   std::vector<std::string> remarks;
-  const auto nodes = graph.nodes();
-  if (options.freeze_bn_delay) {
-    const bool freezes =
-        std::ranges::any_of(nodes, [](const Node* node) { return freeze_delay_of(*node).has_value(); });
-    const bool trains = std::ranges::any_of(nodes, [](const Node* node) {
-      const auto* norm = node->as<layers::BatchNorm>();
-      return norm && norm->is_training;
-    });
-    if (!freezes && is_training)
-      remarks.emplace_back(trains ? "--freeze-bn-delay has no effect on batch norms that were folded before"
-                                  : "--freeze-bn-delay has no effect: no batch norm trains here");
+  if (options.freeze_bn_delay && is_training && std::ranges::none_of(batch_norms, &BatchNormReport::freezes)) {
+    const bool trains = std::ranges::any_of(batch_norms, &BatchNormReport::trains);
+    remarks.emplace_back(trains ? "--freeze-bn-delay has no effect on batch norms that were folded before"
+                                : "--freeze-bn-delay has no effect: no batch norm trains here");
   }
-  const auto none_is = [&](const auto& wanted) {
-    return std::ranges::none_of(nodes, [&](const Node* node) { return wanted(*node); });
-  };
-  if (options.bn_fold == BnFold::kSingle && is_training &&
-      none_is([](const Node& node) { return node.as<BatchNormScale>(); }))
+  const bool folds_so = std::ranges::count(batch_norms, std::optional(options.bn_fold), &BatchNormReport::folding) > 0;
+  if (options.bn_fold == BnFold::kSingle && is_training && !folds_so)
     remarks.emplace_back("--bn-fold single has no effect: there is no batch norm to fold for training");
-  if (options.bn_fold == BnFold::kLate && none_is(is_folded_late))
+  if (options.bn_fold == BnFold::kLate && !folds_so)
     remarks.emplace_back("--bn-fold late has no effect: there is no batch norm to fold");
-  if (options.float_pools && none_is(is_pool))
+  return remarks;
+}
+
+/// What the options asked for in vain.
+std::vector<std::string> remarks_on(const std::vector<BatchNormReport>& batch_norms,
+                                    const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
+                                    const RewriteOptions& options, bool is_training) {
+  std::vector<std::string> remarks = remarks_on_folding(batch_norms, options, is_training);
+  if (options.float_pools && verdicts.float_pools == 0)
     remarks.emplace_back("--float-pools has no effect: there is no AvgPool, Mean or Concat");
   if (std::string remark = remark_on_sums(verdicts, options); !remark.empty()) remarks.push_back(std::move(remark));
-  if (no_layer_is_in(options.scope, graph) && !skips.empty())
+  if (no_layer_is_in(options.scope, skips, verdicts) && !skips.empty())
     remarks.emplace_back(concat("no layer is in scope ", quote(options.scope)));
   for (std::string& note : notes_on_layer_bits(skips, verdicts, options)) remarks.push_back(std::move(note));
   return remarks;
@@ -115,7 +109,7 @@ std::vector<std::string> warnings_about(const RewriteOptions& options, const std
 
 void require_quantized(const Graph& graph, const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
                        const RewriteOptions& options, const RewriteReport& report) {
-  if (!options.scope.empty() && no_layer_is_in(options.scope, graph))
+  if (!options.scope.empty() && no_layer_is_in(options.scope, skips, verdicts))
     fail("--strict: no layer is in scope ", quote(options.scope));
   std::string refused;
   for (const std::string& edge : unquantized_edges(graph, skips, verdicts, options, report))
@@ -152,7 +146,7 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   report.batch_norms = std::move(batch_norms);
   if (std::string note = note_on_float_edges(graph, report); !note.empty()) report.remarks.push_back(std::move(note));
   if (!still.empty()) report.remarks.push_back(still);
-  for (std::string& remark : remarks_on(graph, layers.skips, verdicts, options, is_training))
+  for (std::string& remark : remarks_on(report.batch_norms, layers.skips, verdicts, options, is_training))
     report.remarks.push_back(std::move(remark));
   if (options.strict) require_quantized(graph, layers.skips, verdicts, options, report);
   rollback.commit();

@@ -4,11 +4,11 @@
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "layers/batch_norm.h"
-#include "quantize/delays.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
+#include "quantize/quantization_delays.h"
 
 namespace miniqat::quantize {
 namespace {

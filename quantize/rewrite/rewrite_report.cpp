@@ -12,14 +12,8 @@
 #include "core/graph/source_ops.h"
 #include "core/quote.h"
 #include "layers/batch_norm.h"
-#include "layers/concat.h"
-#include "layers/elementwise.h"
-#include "layers/identity.h"
-#include "layers/reshape.h"
 #include "layers/softmax_cross_entropy.h"
 #include "quantize/fake_quant.h"
-#include "quantize/fold/batch_norm_fold.h"
-#include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 
@@ -28,10 +22,6 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kStatusNames = {"quantized", "fused",      "passed through",
                                                           "input",     "statistics", "left float"};
-constexpr std::array<std::string_view, 3> kFoldOps = {BatchNormFold::kType, BatchNormCorrection::kType,
-                                                      BatchNormScale::kType};
-constexpr std::array<std::string_view, 4> kWeightPath = {layers::Identity::kType, layers::Concat::kType,
-                                                         layers::Mul::kType, layers::Reshape::kType};
 
 /// Says of every edge what became of it.
 class EdgeClassifier {
@@ -42,8 +32,6 @@ class EdgeClassifier {
 
  private:
   void add_match(const LayerMatch& match);
-  void add_weight_path(const LayerMatch& match);
-  void add_statistics(const Node& layer);
   Output origin_of(Output tensor) const;
   std::string why_float(Output tensor, const Node& consumer) const;
   std::string why_float_origin(const Node& origin) const;
@@ -68,39 +56,14 @@ EdgeClassifier::EdgeClassifier(const Graph& graph, const LayerSearch& layers, co
   for (const LayerMatch& match : layers.matches) add_match(match);
   for (const LayerSkip& skip : layers.skips) {
     skipped_.emplace(skip.layer, skip.reason);
-    if (skip.statistics) add_statistics(*skip.layer);
+    statistics_.insert(skip.for_statistics.begin(), skip.for_statistics.end());
   }
-}
-
-void EdgeClassifier::add_statistics(const Node& layer) {
-  const Node* node = &layer;
-  while (statistics_.insert(node).second && !node->as<layers::BatchNorm>() && !node->uses().empty())
-    node = node->uses().front().node;
 }
 
 void EdgeClassifier::add_match(const LayerMatch& match) {
-  const std::vector<Node*> chain = match.chain();
-  for (std::size_t i = 0; i < chain.size(); ++i) {
-    matched_.emplace(chain[i], &match);
-    if (i > 0) fused_.emplace(std::pair(chain[i - 1], chain[i]), "computed with " + match.layer->name());
-  }
-  if (match.bias)
-    for (const Output& operand : match.bias->inputs())
-      if (is_parameter(*origin_of(operand).node) || match.bias->as<layers::BatchNorm>())
-        fused_.emplace(std::pair(operand.node, match.bias), "bias of " + match.layer->name());
-  add_weight_path(match);
-}
-
-void EdgeClassifier::add_weight_path(const LayerMatch& match) {
-  std::vector<const Node*> pending = {match.weights.node};
-  while (!pending.empty()) {
-    const Node* node = pending.back();
-    pending.pop_back();
-    if (!is_one_of(node->type(), kWeightPath)) continue;
-    for (const Output& input : node->inputs())
-      if (fused_.emplace(std::pair(input.node, node), "weights of " + match.layer->name()).second)
-        pending.push_back(input.node);
-  }
+  for (const Node* part : match.chain()) matched_.emplace(part, &match);
+  for (const FusedEdge& edge : match.fused)
+    fused_.emplace(std::pair(edge.producer, edge.consumer), concat(edge.role, " ", match.layer->name()));
 }
 
 Output EdgeClassifier::origin_of(Output tensor) const {
@@ -118,10 +81,9 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
   if (is_quantizer(*taken.node)) return report(EdgeStatus::kQuantized, taken.node->name());
   if (const auto fused = fused_.find({tensor.node, &consumer}); fused != fused_.end())
     return report(EdgeStatus::kFused, fused->second);
-  if (is_one_of(consumer.type(), kFoldOps) || is_one_of(tensor.node->type(), kFoldOps))
-    return report(EdgeStatus::kFused, "folded batch norm");
-  if (is_clamp(consumer) && is_requantized(*tensor.node) && quantizer_after(consumer.output()))
-    return report(EdgeStatus::kFused, "quantized after " + consumer.name());
+  if (is_fold(consumer) || is_fold(*tensor.node)) return report(EdgeStatus::kFused, "folded batch norm");
+  if (const auto left = verdicts_.left_to_clamp.find(tensor.node); left != verdicts_.left_to_clamp.end())
+    return report(EdgeStatus::kFused, "quantized after " + left->second->name());
 
   const Output origin = origin_of(tensor);
   // A placeholder may bring a layer's input, but nobody brings a range for what stands where weights should.
@@ -238,7 +200,7 @@ RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, cons
   for (const LayerVerdict& layer : verdicts.layers)
     of_layer[layer.match->layer] = describe_match(layer, verdicts.others);
   for (const LayerSkip& skip : layers.skips)
-    of_layer[skip.layer] = {skip.layer->name(), false, skip.reason, skip.statistics};
+    of_layer[skip.layer] = {skip.layer->name(), false, skip.reason, skip.is_for_statistics()};
   const EdgeClassifier classifier(graph, layers, verdicts, options);
   for (const Node* node : graph.topological_order()) {
     if (is_quantizer(*node)) continue;
@@ -267,7 +229,8 @@ std::vector<std::string> unquantized_edges(const Graph& graph, const std::vector
   for (const EdgeReport& edge : report.edges)
     if (edge.status == EdgeStatus::kLeftFloat) listed.insert(edge.consumer);
   for (const LayerSkip& skip : skips) {
-    if (!listed.contains(skip.layer->name()) && !skip.statistics && in_scope(skip.layer->name(), options.scope))
+    if (!listed.contains(skip.layer->name()) && !skip.is_for_statistics() &&
+        in_scope(skip.layer->name(), options.scope))
       texts.push_back(concat(skip.layer->name(), " (", skip.reason, ")"));
   }
   for (const LayerVerdict& layer : verdicts.layers)

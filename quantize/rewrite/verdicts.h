@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -53,6 +54,10 @@ struct Verdicts {
   std::vector<LayerVerdict> layers = {};
   /// Why ops that get a range of their own (OpRole::kRequantized) have none.
   std::unordered_map<const Node*, std::string> left_float = {};
+  /// Those of them whose only reader, a Relu or Relu6, is quantized instead, with that one.
+  std::unordered_map<const Node*, const Node*> left_to_clamp = {};
+  /// How many have none because of RewriteOptions::float_pools.
+  std::int64_t float_pools = 0;
   /// What holds for quantizers of no layer.
   LayerSettings others;
   ResidualSums sums;

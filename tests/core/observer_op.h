@@ -28,6 +28,7 @@ class ObserverOp final : public Op, public KeepsState, public ChangesLater {
     OpTraits traits;
     traits.no_gradient = {1};
     traits.updated_inputs = {1};
+    traits.updates_start_anew = true;
     return traits;
   }
 

@@ -13,8 +13,8 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "layers/layers.h"
-#include "quantize/delays.h"
 #include "quantize/judge/step_judge.h"
+#include "quantize/quantization_delays.h"
 
 namespace miniqat::fuzz {
 namespace {

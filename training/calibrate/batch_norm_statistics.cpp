@@ -8,8 +8,8 @@
 #include "core/kernels/finite.h"
 #include "datasets/loader.h"
 #include "layers/batch_norm.h"
-#include "quantize/delays.h"
 #include "quantize/fake_quant.h"
+#include "quantize/quantization_delays.h"
 
 namespace miniqat::training {
 namespace {

@@ -228,7 +228,7 @@ double RunLife::images_per_second(const Pace& pace) const {
 void RunLife::warn_of_delays() const {
   const std::int64_t steps = task_.session.quantization_step();
   const quantize::PassedDelays passed = task_.delays.passed(steps);
-  const quantize::Delays& delays = task_.delays;
+  const quantize::QuantizationDelays& delays = task_.delays;
   const quantize::RewriteOptions& rewrite = task_.settings.rewrite;
   if (passed.quantization < static_cast<std::int64_t>(delays.quantization.size()))
     observer_.warn(

@@ -6,8 +6,8 @@
 #include "core/engine/optimizer.h"
 #include "core/engine/session.h"
 #include "datasets/dataset.h"
-#include "quantize/delays.h"
 #include "quantize/quantization.h"
+#include "quantize/quantization_delays.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/evaluate/evaluator.h"
 #include "training/model_source.h"
@@ -37,7 +37,7 @@ struct TrainingTask {
   quantize::RewriteReport report;
   Classifier evaluation;
   quantize::Quantization quantization;
-  quantize::Delays delays;
+  quantize::QuantizationDelays delays;
   Session session;
   Session test_session;
   std::int64_t steps_per_epoch;

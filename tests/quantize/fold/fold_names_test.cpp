@@ -6,10 +6,10 @@
 
 #include "core/graph/op_queries.h"
 #include "layers/batch_norm.h"
-#include "quantize/delays.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"
 #include "quantize/fold/fold_pass.h"
+#include "quantize/quantization_delays.h"
 #include "quantize/rewrite/rewrite.h"
 #include "tests/quantize/fold/folding_outcome.h"
 

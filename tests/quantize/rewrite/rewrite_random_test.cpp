@@ -161,7 +161,7 @@ TEST(RewriteRandom, StrictHoldsForWellFormedNets) {
     for (const Graph* rewritten : {&graph, &evaluation}) {
       const LayerSearch layers = find_layers(*rewritten, options.scope);
       EXPECT_GE(layers.matches.size(), 3u);
-      for (const LayerSkip& skip : layers.skips) EXPECT_TRUE(skip.statistics) << skip.layer->name();
+      for (const LayerSkip& skip : layers.skips) EXPECT_TRUE(skip.is_for_statistics()) << skip.layer->name();
       for (const LayerMatch& match : layers.matches) {
         EXPECT_TRUE(is_quantized(match.layer->input(match.weight_input))) << match.layer->name();
         EXPECT_NE(quantizer_after(match.last()->output()), nullptr) << match.layer->name();

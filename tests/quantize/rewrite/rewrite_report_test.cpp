@@ -167,6 +167,46 @@ TEST(RewriteReport, MatMulOfTwoActivationsIsSkipped) {
   EXPECT_NE(report.text().find("0 layers matched, 1 skipped; 0 quantizers inserted"), std::string::npos);
 }
 
+TEST(RewriteReport, SaysWhyWeightsHaveOneRange) {
+  ToyGraph toy;
+  const Output shared = toy.filter("shared");
+  toy.conv("b", toy.conv("a", toy.images(), shared), shared);
+  RewriteOptions options{.per_channel = true};
+  options.layer_bits = {{.pattern = "a", .per_channel = false}};
+  const RewriteReport report = create_training_graph(toy.graph, options);
+  EXPECT_EQ(match(report, "b/Conv2D"),
+            "matched: layer: weights shared -> a/weights_quant (per tensor: shared with a/Conv2D), output b/Conv2D -> "
+            "b/act_quant");
+  EXPECT_EQ(match(create_training_graph(toy.graph, options), "b/Conv2D"), match(report, "b/Conv2D"));
+}
+
+TEST(RewriteReport, SaysThatWeightsWereQuantizedBefore) {
+  ToyGraph toy;
+  toy.conv("a", toy.images(), fake_quant(toy.graph, "mine", toy.filter("weights"), {}));
+  EXPECT_EQ(match(create_training_graph(toy.graph, {.per_channel = true}), "a/Conv2D"),
+            "matched: layer: weights weights -> mine (per tensor: quantized before), output a/Conv2D -> a/act_quant");
+}
+
+TEST(RewriteReport, SaysThatWeightsAreSharedWithOtherChannels) {
+  ToyGraph toy;
+  const Output x = layers::placeholder(toy.graph, "x", {2, 3}), weights = layers::variable(toy.graph, "w", {3, 3});
+  layers::matmul(toy.graph, "a/MatMul", x, weights);
+  layers::matmul(toy.graph, "b/MatMul", x, weights, {.transpose_b = true});
+  const RewriteReport report = create_training_graph(toy.graph, {.per_channel = true});
+  EXPECT_NE(match(report, "a/MatMul").find("(per tensor: shared with other channels)"), std::string::npos);
+  EXPECT_NE(match(report, "b/MatMul").find("(per tensor: the last axis is not the output channel)"), std::string::npos);
+}
+
+TEST(RewriteReport, FloatReluDoesNotTakeWhatIsBeforeIt) {
+  ToyGraph toy;
+  const Output sum =
+      layers::add(toy.graph, "in/sum", toy.conv("in/a", toy.images()), toy.conv("in/b", toy.images("more")));
+  layers::relu(toy.graph, "in/Relu", layers::max_pool(toy.graph, "pool", layers::add(toy.graph, "in/twice", sum, sum)));
+  layers::relu(toy.graph, "out/Relu", layers::add(toy.graph, "in/left", sum, sum));
+  const RewriteReport report = create_training_graph(toy.graph, {.scope = "in"});
+  EXPECT_EQ(edge(report, "in/left", "out/Relu"), "left float: left to out/Relu, which follows");
+}
+
 TEST(RewriteReport, TensorThatFeedsAQuantizerBesideItsReaders) {
   ToyGraph toy;
   const Output x = toy.conv_relu("a", toy.images());

@@ -1,4 +1,4 @@
-#include "quantize/delays.h"
+#include "quantize/quantization_delays.h"
 
 #include <algorithm>
 #include <set>
@@ -21,7 +21,7 @@ std::optional<std::int64_t> freeze_delay_of(const Node& node) {
   return delay >= 0 ? std::optional(delay) : std::nullopt;
 }
 
-Delays::Delays(const Graph& graph) {
+QuantizationDelays::QuantizationDelays(const Graph& graph) {
   std::set<std::int64_t> quantizing, freezing;
   for (const Node* node : graph.nodes()) {
     if (const auto delay = quant_delay_of(*node)) quantizing.insert(*delay);
@@ -31,7 +31,7 @@ Delays::Delays(const Graph& graph) {
   freeze.assign(freezing.begin(), freezing.end());
 }
 
-PassedDelays Delays::passed(std::int64_t quantization_step) const {
+PassedDelays QuantizationDelays::passed(std::int64_t quantization_step) const {
   const auto count = [=](const std::vector<std::int64_t>& delays) {
     return std::ranges::upper_bound(delays, quantization_step) - delays.begin();
   };

@@ -21,11 +21,11 @@ struct PassedDelays {
 };
 
 /// Every delay of a graph's quantizers and batch norms once, in order.
-struct Delays {
+struct QuantizationDelays {
   std::vector<std::int64_t> quantization;
   std::vector<std::int64_t> freeze;
 
-  explicit Delays(const Graph& graph);
+  explicit QuantizationDelays(const Graph& graph);
   PassedDelays passed(std::int64_t quantization_step) const;
 };
 
