@@ -41,7 +41,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"quantize/convert", {"core/", "layers", "integer", "quantize", "quantize/fold", "quantize/convert"}},
     {"quantize/fold",
      {"core", "core/graph", "core/kernels", "layers", "quantize", "quantize/reference", "quantize/fold"}},
-    {"quantize/inspect", {"core", "core/graph", "quantize", "quantize/inspect"}},
+    {"quantize/inspect", {"core", "core/graph", "layers", "quantize", "quantize/inspect"}},
     {"quantize/judge", {"core/", "layers", "layers/chain", "quantize", "quantize/judge"}},
     {"quantize/kernels", {"core", "core/kernels", "layers/kernels", "quantize", "quantize/kernels"}},
     {"quantize/reference", {"quantize", "quantize/reference"}},
