@@ -109,6 +109,14 @@ bool quantizes_weights(const FoldedLayer& folded, std::int64_t quantization_step
   return false;
 }
 
+bool is_scaled_by_batch_norm(Output weights) {
+  if (!weights.node->as<layers::Mul>()) return false;
+  return std::ranges::any_of(weights.node->inputs(), [](const Output& factor) {
+    const Output source = source_through(factor, kReshape);
+    return source.index == 0 && (source.node->as<BatchNormFold>() || source.node->as<BatchNormScale>());
+  });
+}
+
 Node* find_weight_scale(const Node& batch_norm) {
   if (!batch_norm.as<layers::BatchNorm>()) return nullptr;
   const Node& product = *batch_norm.input(0).node;

@@ -1,6 +1,7 @@
 #include "training/calibrate/batch_norm_statistics.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/engine/session.h"
 #include "core/error.h"
@@ -9,6 +10,8 @@
 #include "datasets/loader.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/folded_layer.h"
+#include "quantize/quantization.h"
 #include "quantize/quantization_delays.h"
 
 namespace miniqat::training {
@@ -69,25 +72,91 @@ void set_to(const TrainedNetwork& network, const Safetensors& checkpoint, Sessio
   session.set_quantization_step(std::max<std::int64_t>(network.quantization_step - 1, 0));
 }
 
-/// Adds the ranges of quantizers that follow their tensor: the scale of folded weights has changed with the variance,
-/// and a training step would observe them anew as well. In a range of the former scale, weights of the new one would
-/// lie between other integers than those that training found.
-void observe_weights(const TrainedNetwork& network, NamedTensors& estimated, Session& session, const Tensor& images) {
-  RunRequest request{.training = true};
-  std::vector<std::string> ranges;
-  for (const Node* node : network.training.graph.nodes()) {
-    const auto* quantizer = node->as<quantize::FakeQuant>();
-    if (quantizer == nullptr || !quantizer->observes_range()) continue;
-    if (!quantize::traits_of(quantizer->range).follows_tensor()) continue;
-    request.fetches.push_back(node->output());
-    for (const int bound : {1, 2}) ranges.push_back(node->input(bound).node->name());
+/// Quantizers whose ranges go with the scale of their weights.
+struct WeightRanges {
+  /// Observed: a training step would observe them anew as well.
+  std::vector<const Node*> observed;
+  /// Learned, of weights that a batch norm scales.
+  std::vector<const Node*> learned;
+
+  explicit WeightRanges(const Graph& graph) {
+    for (const Node* node : graph.nodes()) {
+      const auto* quantizer = node->as<quantize::FakeQuant>();
+      if (quantizer == nullptr) continue;
+      if (quantizer->observes_range() && quantize::traits_of(quantizer->range).follows_tensor())
+        observed.push_back(node);
+      else if (quantize::has_learned_variables(*node) && quantize::is_scaled_by_batch_norm(node->input(0)))
+        learned.push_back(node);
+    }
   }
-  if (ranges.empty()) return;
-  Safetensors checkpoint = network.checkpoint;
-  put_back(checkpoint, estimated);
-  set_to(network, checkpoint, session);
-  session.run(request, {{network.training.images, images}});
-  for (const std::string& name : ranges) estimated.emplace(name, session.variable(name).clone());
+};
+
+/// The Euclidean norm of the weights of each channel (the last axis, or the last two of depthwise weights). With one
+/// channel that of the whole tensor.
+std::vector<double> lengths_of(const Tensor& weights, std::int64_t channels) {
+  std::vector<double> lengths(static_cast<std::size_t>(channels));
+  const std::span<const float> values = weights.values<float>();
+  for (std::size_t i = 0; i < values.size(); ++i) lengths[i % lengths.size()] += double{values[i]} * double{values[i]};
+  for (double& length : lengths) length = std::sqrt(length);
+  return lengths;
+}
+
+/// The factor of each channel's range: the growth of its weights, or the power of two next to it if scales are powers
+/// of two. (The growth itself would now and then move such a scale by 2.) 1 if there is no such factor, so that no
+/// range vanishes: all weights are 0, or one is not finite.
+std::vector<double> growth_of(const Node& quantizer, const Tensor& before, const Tensor& after) {
+  const bool power_of_two = quantizer.as<quantize::FakeQuant>()->power_of_two;
+  const std::int64_t channels = quantizer.input(1).shape().elements();
+  const std::vector<double> from = lengths_of(before, channels), to = lengths_of(after, channels);
+  std::vector<double> growth(from.size());
+  std::ranges::transform(from, to, growth.begin(), [&](double old_length, double length) {
+    const double factor = length / old_length;
+    if (!(std::isfinite(factor) && factor > 0)) return 1.0;
+    return power_of_two ? std::exp2(std::round(std::log2(factor))) : factor;
+  });
+  return growth;
+}
+
+/// One end of each channel's range times its factor, which is positive: the ends keep their signs.
+Tensor scaled(const Tensor& end, const std::vector<double>& growth) {
+  Tensor result(end.shape());
+  std::ranges::transform(end.values<float>(), growth, result.data<float>(),
+                         [](float value, double factor) { return static_cast<float>(value * factor); });
+  return result;
+}
+
+/// Adds the ranges of folded weights: their scale has changed with the variance. In a range of the former scale,
+/// weights of the new one would lie between other integers than those that training found. Observed ranges are observed
+/// again. Learned ones grow as their weights do. With a range for each channel all integers stay, unless scales are
+/// powers of two. One range for all channels cannot do that: the weights of each channel grow by a factor of their own.
+void follow_weights(const TrainedNetwork& network, NamedTensors& estimated, Session& session, const Tensor& images) {
+  const WeightRanges ranges(network.training.graph);
+  if (ranges.observed.empty() && ranges.learned.empty()) return;
+  RunRequest request{.training = true};
+  for (const Node* node : ranges.learned) request.fetches.push_back(node->input(0));
+  for (const Node* node : ranges.observed) request.fetches.push_back(node->output());
+  const auto weights_with = [&](const NamedTensors& statistics) {
+    Safetensors checkpoint = network.checkpoint;
+    put_back(checkpoint, statistics);
+    set_to(network, checkpoint, session);
+    return session.run(request, {{network.training.images, images}}).fetched;
+  };
+  std::vector<Tensor> before;
+  if (!ranges.learned.empty()) before = weights_with({});
+  const std::vector<Tensor> after = weights_with(estimated);
+  for (const Node* node : ranges.observed)
+    for (const int end : {1, 2}) {
+      const std::string& name = node->input(end).node->name();
+      estimated.emplace(name, session.variable(name).clone());
+    }
+  for (std::size_t i = 0; i < ranges.learned.size(); ++i) {
+    const Node& quantizer = *ranges.learned[i];
+    const std::vector<double> growth = growth_of(quantizer, before[i], after[i]);
+    for (const int end : {1, 2}) {
+      const std::string& name = quantizer.input(end).node->name();
+      estimated.emplace(name, scaled(network.checkpoint.tensors.at(name), growth));
+    }
+  }
 }
 
 }  // namespace
@@ -165,7 +234,7 @@ NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::
     observer.on_batch(batch, batches);
   }
   NamedTensors estimated = finite_tensors(statistics, network.checkpoint.tensors);
-  observe_weights(network, estimated, session, loader.next().images);
+  follow_weights(network, estimated, session, loader.next().images);
   return estimated;
 }
 

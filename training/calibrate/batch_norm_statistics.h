@@ -59,9 +59,11 @@ std::int64_t batches_to_see(const TrainedNetwork& network, const datasets::Datas
 
 /// Runs the graph in training mode over shuffled batches of pictures, without augmentation, and returns the pooled
 /// statistics of what each updating batch norm sees, by the names of their moving mean and variance. Every batch meets
-/// the network of the checkpoint. A channel that is constant keeps its variance. Beside these the ranges of quantized
-/// weights, observed with the new statistics, which scale folded weights. Throws Error where no batch norm
-/// updates and for statistics that are not finite, and Stopped where the observer wants it.
+/// the network of the checkpoint. A channel that is constant keeps its variance. Beside these the ranges of weights,
+/// whose scale changes with the statistics if they are folded: observed ranges are observed again. A learned range of
+/// folded weights is multiplied by the growth of their Euclidean norm (of those of its channel where each has a range),
+/// or by the power of two next to it where scales are such powers. Throws Error where no batch norm updates and for
+/// statistics that are not finite, and Stopped where the observer wants it.
 NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::Dataset& train,
                                  const EstimateOptions& options, RunObserver& observer);
 

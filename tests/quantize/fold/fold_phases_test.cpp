@@ -187,6 +187,19 @@ TEST(FoldedLayer, TakesNoShortcutWhereItsPartsDisagree) {
   EXPECT_FALSE(find_folded_layer(net.graph.at("net/block/batch_norm_correction")).has_value());
 }
 
+TEST(FoldedLayer, HasWeightsThatABatchNormScales) {
+  for (const Layer layer : {Layer::kConv, Layer::kDepthwise, Layer::kMatMul, Layer::kMatMulTransposed})
+    for (const BnFold fold : {BnFold::kTf, BnFold::kSingle, BnFold::kLate}) {
+      FoldingNet net({.layer = layer, .bypass = FoldingCase::Bypass::kAfterActivation});
+      fold_batch_norms(net.graph, {.bn_fold = fold}, true);
+      std::vector<std::string> found;
+      for (const Node* node : net.graph.nodes())
+        if (is_scaled_by_batch_norm(node->output())) found.push_back(node->name());
+      const std::vector<std::string> expected = {"net/block/mul_fold"};
+      EXPECT_EQ(found, fold == BnFold::kLate ? std::vector<std::string>{} : expected) << static_cast<int>(layer);
+    }
+}
+
 /// The step in which a node runs, alone or fused with others; null when it does not.
 const Plan::ForwardStep* find_step(const Plan& plan, const Node& node) {
   const auto found = std::ranges::find_if(plan.forward, [&](const Plan::ForwardStep& step) {

@@ -1,9 +1,13 @@
 #include "training/calibrate/reestimation.h"
 
 #include <algorithm>
+#include <cmath>
+#include <variant>
 
 #include "core/safetensors.h"
 #include "tests/training/run_fixture.h"
+#include "training/run/integer_source.h"
+#include "training/run/run_source.h"
 
 namespace miniqat::training::reestimation_test {
 namespace {
@@ -70,6 +74,42 @@ TEST_F(Reestimation, SaysWhatItMeasured) {
   EXPECT_EQ(result.after.test->examples, 20);
   EXPECT_FALSE(result.after.validation);
   EXPECT_NE(result.after.test->loss, result.before.loss);
+}
+
+/// The layers of its integer model, in order.
+std::vector<integer::Layer> layers_of(const std::filesystem::path& path) {
+  const RunSource run = open_run(path.string(), "");
+  std::vector<integer::Layer> layers;
+  for (const integer::Operation& operation : convert_run(run.directory, run.checkpoint, recorded_input(run)).operations)
+    if (const auto* layer = std::get_if<integer::Layer>(&operation.action)) layers.push_back(*layer);
+  return layers;
+}
+
+TEST_F(Reestimation, LeavesTheIntegersOfWeightsWhoseRangesAreLearned) {
+  for (const quantize::BnFold fold : {quantize::BnFold::kTf, quantize::BnFold::kSingle}) {
+    SCOPED_TRACE(static_cast<int>(fold));
+    std::filesystem::remove_all(path("run"));
+    TrainSettings settings = with_batch_norm(0);
+    settings.rewrite.weight_bits = 4;
+    settings.rewrite.ranges = quantize::RangeChoice::kLearned;
+    settings.rewrite.per_channel = true;
+    settings.rewrite.bn_fold = fold;
+    Listener silent;
+    train_new("run", settings, silent);
+    const std::vector<integer::Layer> trained = layers_of(path("run"));
+    reestimate(request(), RunDirectory::resume(path("run")), silent);
+    const std::vector<integer::Layer> estimated = layers_of(path("run"));
+    ASSERT_EQ(trained.size(), 2u);
+    ASSERT_EQ(estimated.size(), 2u);
+    const integer::Layer &conv = estimated[0], &dense = estimated[1];
+    EXPECT_EQ(conv.weights, trained[0].weights);
+    for (std::size_t c = 0; c < 4; ++c)
+      EXPECT_GT(std::abs(conv.weight_scales[c] / trained[0].weight_scales[c] - 1), 0.05) << "its variance is another";
+    EXPECT_NE(conv.bias, trained[0].bias);
+    EXPECT_EQ(dense.weights, trained[1].weights);
+    EXPECT_EQ(dense.weight_scales, trained[1].weight_scales);
+    EXPECT_EQ(dense.bias, trained[1].bias);
+  }
 }
 
 }  // namespace
