@@ -61,7 +61,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"training/evaluate", {"core/", "integer/", "datasets", "training", "training/run", "training/evaluate"}},
     {"training/verify", {"core/", "integer/", "datasets", "training", "training/run", "training/verify"}},
     {"training/calibrate",
-     {"core/", "layers", "quantize", "quantize/calibrate", "quantize/rewrite", "datasets", "training",
+     {"core/", "layers", "quantize", "quantize/calibrate", "quantize/fold", "quantize/rewrite", "datasets", "training",
       "training/settings", "training/run", "training/evaluate", "training/calibrate"}},
     {"training/train",
      {"core/", "quantize", "quantize/calibrate", "quantize/rewrite", "datasets", "training", "training/settings",
