@@ -6,12 +6,13 @@ namespace miniqat::quantize {
 
 void update_ranges(const FakeQuantAttributes& attributes, Observation<float>& observation, const StoredRange& stored) {
   if (!widen(observation, attributes.grid_options())) return;
-  double weight = 1;
-  if (traits_of(attributes.range).averages) {
+  const RangeKindTraits& kind = traits_of(attributes.range);
+  if (kind.counts_steps) {
     float& t = *stored.num_updates;
     t = std::clamp<float>(t + 1, 1, static_cast<float>(kMaxUpdates));
-    weight = debiased_weight(attributes.ema_decay, static_cast<std::int64_t>(t));
   }
+  const double weight =
+      kind.averages ? debiased_weight(attributes.ema_decay, static_cast<std::int64_t>(*stored.num_updates)) : 1;
   for (std::size_t c = 0; c < observation.ranges.size(); ++c) {
     Range<float>& range = observation.ranges[c];
     stored.min[c] = range.min = move_towards(stored.min[c], range.min, weight);

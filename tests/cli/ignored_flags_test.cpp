@@ -111,7 +111,7 @@ TEST_F(IgnoredFlagsTest, NotWhereSomeRangesAreLearned) {
   expect_success(train("rewritten", {"--model", "r.json", "--range-learning-rate", "0.01"}));
   EXPECT_EQ(json_of(path("rewritten/summary.json"))["quantization"], "W8A8 learned symmetric weights");
   expect_error(train("other", {"--model", "r.json", "--ranges", "observed"}), 2,
-               {"--ranges observed: r.json was rewritten before", "a learned range, not an observed one"});
+               {"--ranges observed: r.json was rewritten before", "a learned range, not a last value"});
   expect_error(train("other", {"--model", "r.json", "--ranges", "learned", "--asymmetric-weights"}), 2,
                {"--asymmetric-weights: r.json was rewritten before", "a symmetric range, not an asymmetric one"});
   expect_success(train("same", {"--model", "r.json", "--ranges", "learned"}));

@@ -201,7 +201,7 @@ TEST(LearnedRanges, TheReportSaysWhichLayersDiffer) {
   ToyGraph other = net();
   const RewriteReport reverse = create_training_graph(
       other.graph, {.ranges = kLearn, .layer_bits = {{.pattern = "conv1", .ranges = RangeChoice::kObserved}}});
-  EXPECT_NE(reverse.text().find("observed range"), std::string::npos) << reverse.text();
+  EXPECT_NE(reverse.text().find("moving average"), std::string::npos) << reverse.text();
 }
 
 TEST(LearnedRanges, LayersThatShareATensorAreNotedWhenTheyDiffer) {
