@@ -16,6 +16,7 @@ constexpr auto kKinds = std::to_array<RangeKindTraits>({
     {.name = "last_value", .text = "last value", .observes = true},
     {.name = "moving_average", .text = "moving average", .observes = true, .counts_steps = true, .averages = true},
     {.name = "learned", .text = "learned range", .learned = true},
+    {.name = "all_values", .text = "range of all values", .observes = true, .counts_steps = true},
 });
 
 struct RangeChoiceTraits {
@@ -35,6 +36,9 @@ constexpr auto kChoices = std::to_array<RangeChoiceTraits>({
      .help = "trained by gradient, of weights symmetric",
      .most_learned_bits = std::numeric_limits<std::int64_t>::max()},
     {.name = "auto", .help = "learned at 4 bits and fewer", .most_learned_bits = kMostLearnedBits},
+    {.name = "all-values",
+     .help = "minimum and maximum, those of activations over all batches so far",
+     .activations = RangeKind::kAllValues},
 });
 
 template <class Row, std::size_t kRows>

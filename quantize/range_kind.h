@@ -16,6 +16,9 @@ enum class RangeKind {
   kMovingAverage,
   /// Trained with the weights, by the gradient of a learned step size (range_gradient.h).
   kLearned,
+  /// Minimum and maximum of all batches so far, the first one's included and the initial range not (activations). The
+  /// range never shrinks.
+  kAllValues,
 };
 
 /// A row of the table of kinds (range_kind.cpp): what FakeQuant, the rewrite and its report, calibration and `inspect`
@@ -53,6 +56,8 @@ enum class RangeChoice {
   kLearned,
   /// Learned where there are kMostLearnedBits or fewer.
   kAuto,
+  /// kLastValue for weights, kAllValues for activations.
+  kAllValues,
 };
 inline constexpr int kMostLearnedBits = 4;
 

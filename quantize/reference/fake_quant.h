@@ -65,7 +65,8 @@ bool widen_observed(Observation<T>& observation, const GridOptions& options) {
 /// The ranges of a training step, from those that its tensor shows: stored in min and max, which have the last step's,
 /// and put in the place of what was observed. A moving average with decay d is sum(d^(t-i) value_i) / sum(d^(t-i)) over
 /// the steps i = 1..t, so the newest value has the weight (1 - d) / (1 - d^t); `num_updates`, null for kinds that do
-/// not count steps, is t, up to 2^24. Nothing is stored of a tensor with a NaN or an infinity.
+/// not count steps, is t, up to 2^24. A range of all values takes the place of the stored one when t is 1, and later
+/// only widens it. Nothing is stored of a tensor with a NaN or an infinity.
 template <class T>
 void learn_ranges(const FakeQuantAttributes& attributes, Observation<T>& observation, T* min, T* max, T* num_updates) {
   if (!widen_observed(observation, attributes.grid_options())) return;
@@ -79,6 +80,11 @@ void learn_ranges(const FakeQuantAttributes& attributes, Observation<T>& observa
     return weight == 1 ? value : static_cast<T>(before + (static_cast<double>(value) - before) * weight);
   };
   for (std::size_t c = 0; c < observation.ranges.size(); ++c) {
+    Range<T>& range = observation.ranges[c];
+    if (attributes.range == RangeKind::kAllValues && *num_updates > 1) {
+      if (min[c] < range.min) range.min = min[c];
+      if (max[c] > range.max) range.max = max[c];
+    }
     min[c] = average(min[c], observation.ranges[c].min);
     max[c] = average(max[c], observation.ranges[c].max);
     observation.ranges[c] = {min[c], max[c]};

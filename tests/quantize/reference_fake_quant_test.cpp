@@ -86,7 +86,7 @@ bool equal(std::span<const float> a, std::span<const float> b) {
 }
 
 TEST(ReferenceFakeQuant, LearnsTheRangesOfUpdateRanges) {
-  for (const RangeKind kind : {RangeKind::kMovingAverage, RangeKind::kLastValue})
+  for (const RangeKind kind : {RangeKind::kMovingAverage, RangeKind::kLastValue, RangeKind::kAllValues})
     for (const GridOptions& options : all_options()) {
       const FakeQuantAttributes attributes = {.bits = options.bits,
                                               .narrow_range = options.narrow_range,

@@ -130,7 +130,8 @@ TEST(LearnedRanges, OptionsGoThroughJson) {
   for (const std::string value : {"\"fixed\"", "\"Learned\"", "\"\"", "true", "null", "4", "[\"learned\"]"})
     EXPECT_TRUE(
         mentions(error_of([&] { layer_bits_from_json(R"({"a": {"ranges": )" + value + "}}", "bits.json"); }),
-                 {"bits.json: pattern \"a\": ranges must be \"observed\", \"learned\" or \"auto\"", "not " + value}));
+                 {"bits.json: pattern \"a\": ranges must be \"observed\", \"learned\", \"auto\" or \"all-values\"",
+                  "not " + value}));
 }
 
 TEST(LearnedRanges, StartAtZeroWhereNothingIsBelow) {
