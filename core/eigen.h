@@ -35,6 +35,10 @@ VectorMap<T> vector_of(std::span<T> values) {
   return {values.data(), std::ssize(values)};
 }
 template <class T>
+Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>> vector_of(std::span<const T> values) {
+  return {values.data(), std::ssize(values)};
+}
+template <class T>
 VectorMap<T> vector_of(const Tensor& tensor) {
   return vector_of(tensor.values<T>());
 }

@@ -72,10 +72,10 @@ std::span<Range<T>> ranges_in(const Tensor& min, const Tensor& max, ScratchScope
   return ranges;
 }
 
-/// The count of observations, or null for ranges that do not average.
+/// The count of observations, or null for ranges that do not have one.
 template <class T>
 T* num_updates(const FakeQuantAttributes& attributes, const ForwardContext& context) {
-  return traits_of(attributes.range).averages ? context.state[0]->data<T>() : nullptr;
+  return traits_of(attributes.range).counts_steps ? context.state[0]->data<T>() : nullptr;
 }
 
 /// The ranges of this step, stored (as updates) with the count of observations (context.state).
@@ -241,7 +241,7 @@ std::vector<TensorSpec> FakeQuantOp::saved(std::span<const TensorSpec> inputs) c
 std::vector<OpState> FakeQuantOp::state() const {
   // Evaluation graphs keep it, too, so that a checkpoint fits both.
   std::vector<OpState> states;
-  if (traits_of(attributes_.range).averages) states.push_back({"num_updates", Shape{}, 0});
+  if (traits_of(attributes_.range).counts_steps) states.push_back({"num_updates", Shape{}, 0});
   if (attributes_.dampening > 0) states.push_back({"num_dampened", Shape{}, 0});
   return states;
 }

@@ -48,8 +48,8 @@ struct FakeQuantAttributes {
 /// Simulates quantization: y = scale * (q - zero_point), with a straight-through gradient.
 /// Inputs x [any shape] float32, min, max; output y like x. For the observing ranges min and max must come straight
 /// from Variables, which a training run updates, and have no gradient; d_min and d_max exist where the range is taken
-/// as it is: for "fixed", and for any kind when is_training is false. State "num_updates" (scalar) counts the
-/// observations that the moving average has seen; 0 means no batch yet. With dampening, "num_dampened" counts the
+/// as it is: for "fixed", and for any kind when is_training is false. State "num_updates" (scalar) of kinds that
+/// remember earlier steps counts the observations; 0 means no batch yet. With dampening, "num_dampened" counts the
 /// training steps that quantized.
 struct FakeQuant {
   static constexpr std::string_view kType = "FakeQuant";

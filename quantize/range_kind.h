@@ -16,6 +16,9 @@ enum class RangeKind {
   kMovingAverage,
   /// Trained with the weights, by the gradient of a learned step size (range_gradient.h).
   kLearned,
+  /// Minimum and maximum of all batches so far, the first one's included and the initial range not (activations). The
+  /// range never shrinks.
+  kAllValues,
 };
 
 /// A row of the table of kinds (range_kind.cpp): what FakeQuant, the rewrite and its report, calibration and `inspect`
@@ -30,11 +33,13 @@ struct RangeKindTraits {
   bool observes = false;
   /// Min and max are trainable variables, which the rounding inside the range gives gradients, too.
   bool learned = false;
-  /// What a step observes enters an average over the steps (FakeQuantAttributes::ema_decay), which are counted.
+  /// What a step observes is combined with what earlier steps observed; these are counted (state "num_updates").
+  bool counts_steps = false;
+  /// As an average that FakeQuantAttributes::ema_decay weighs.
   bool averages = false;
 
   /// The range is that of the step's own tensor and of no other: made for weights, which change with each step.
-  bool follows_tensor() const { return observes && !averages; }
+  bool follows_tensor() const { return observes && !counts_steps; }
   /// A training step changes the range.
   bool changes() const { return observes || learned; }
 };
@@ -51,6 +56,8 @@ enum class RangeChoice {
   kLearned,
   /// Learned where there are kMostLearnedBits or fewer.
   kAuto,
+  /// kLastValue for weights, kAllValues for activations.
+  kAllValues,
 };
 inline constexpr int kMostLearnedBits = 4;
 
@@ -63,8 +70,10 @@ enum class ScaleChoice {
 /// "any" and "power-of-two".
 std::span<const std::string_view> names_of(ScaleChoice);
 
-/// "observed", "learned" and "auto", in this order.
+/// The names that --ranges takes, in RangeChoice's order.
 std::span<const std::string_view> names_of(RangeChoice);
+/// What each of them means, for --help.
+const char* help_of_range_choices();
 
 /// The kind that this gives to a quantizer of weights, or of activations, of so many bits.
 RangeKind weight_range(RangeChoice choice, std::int64_t bits);

@@ -11,7 +11,7 @@ namespace miniqat::quantize {
 struct StoredRange {
   std::span<float> min;
   std::span<float> max;
-  /// Null for kinds of ranges that don't average.
+  /// Null for kinds of ranges that don't count steps.
   float* num_updates = nullptr;
 };
 

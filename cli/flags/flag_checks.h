@@ -19,10 +19,11 @@ void refuse_ignored_symmetry(const Flags& flags, const Options& options) {
   if (options.symmetric || options.symmetric_weights)
     training::refuse_ignored("--asymmetric-weights", options.symmetric ? "--symmetric" : "--symmetric-weights");
   if (traits_of(options.weight_range()).learned || !options.bits_config.empty()) return;
-  training::refuse_ignored("--asymmetric-weights", options.ranges == quantize::RangeChoice::kObserved
-                                                       ? "--ranges observed, whose weights are asymmetric"
-                                                       : concat("--ranges auto --weight-bits ", options.weight_bits,
-                                                                ", whose weights are observed and asymmetric"));
+  const std::string ranges = concat("--ranges ", names_of(options.ranges)[static_cast<std::size_t>(options.ranges)]);
+  training::refuse_ignored("--asymmetric-weights", options.ranges == quantize::RangeChoice::kAuto
+                                                       ? concat(ranges, " --weight-bits ", options.weight_bits,
+                                                                ", whose weights are observed and asymmetric")
+                                                       : concat(ranges, ", whose weights are asymmetric"));
 }
 
 /// Throws UsageError for settings of a calibration that are out of range or without effect.

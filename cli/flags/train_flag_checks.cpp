@@ -15,11 +15,13 @@ void refuse_ignored_beside_ranges(const TrainSettings& settings, const auto& ref
   const RewriteSettings& rewrite = settings.rewrite;
   if (!rewrite.bits_config.empty() || is_graph_file(settings.model)) return;
   const bool weights = traits_of(rewrite.weight_range()).learned;
-  const bool activations = traits_of(rewrite.activation_range()).learned;
+  const quantize::RangeKindTraits& activations = traits_of(rewrite.activation_range());
   const std::string ranges = concat("--ranges ", names_of(rewrite.ranges)[static_cast<std::size_t>(rewrite.ranges)]);
   const bool by_bits = rewrite.ranges == quantize::RangeChoice::kAuto;
-  refuse("range_learning_rate", !weights && !activations, by_bits ? concat(ranges, " and more than 4 bits") : ranges);
-  refuse("ema_decay", activations, by_bits ? concat(ranges, " --activation-bits ", rewrite.activation_bits) : ranges);
+  refuse("range_learning_rate", !weights && !activations.learned,
+         by_bits ? concat(ranges, " and more than 4 bits") : ranges);
+  refuse("ema_decay", !activations.averages,
+         by_bits ? concat(ranges, " --activation-bits ", rewrite.activation_bits) : ranges);
 }
 
 }  // namespace

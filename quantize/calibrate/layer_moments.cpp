@@ -25,8 +25,8 @@ void add_product(const onednn::Matrix& a, const onednn::Matrix& b, std::vector<f
 std::vector<float> mean_of_group(const std::vector<float>& sums, std::int64_t group, std::int64_t groups,
                                  std::int64_t count) {
   std::vector<float> mean(sums.size() / static_cast<std::size_t>(groups));
-  for (std::size_t i = 0; i < mean.size(); ++i)
-    mean[i] = sums[i * static_cast<std::size_t>(groups) + static_cast<std::size_t>(group)] / static_cast<float>(count);
+  const auto by_group = matrix_of(std::span(sums), groups);
+  vector_of(std::span(mean)) = by_group.col(group).array() / static_cast<float>(count);
   return mean;
 }
 

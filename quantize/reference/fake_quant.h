@@ -65,20 +65,26 @@ bool widen_observed(Observation<T>& observation, const GridOptions& options) {
 /// The ranges of a training step, from those that its tensor shows: stored in min and max, which have the last step's,
 /// and put in the place of what was observed. A moving average with decay d is sum(d^(t-i) value_i) / sum(d^(t-i)) over
 /// the steps i = 1..t, so the newest value has the weight (1 - d) / (1 - d^t); `num_updates`, null for kinds that do
-/// not average, is t, up to 2^24. Nothing is stored of a tensor with a NaN or an infinity.
+/// not count steps, is t, up to 2^24. A range of all values takes the place of the stored one when t is 1, and later
+/// only widens it. Nothing is stored of a tensor with a NaN or an infinity.
 template <class T>
 void learn_ranges(const FakeQuantAttributes& attributes, Observation<T>& observation, T* min, T* max, T* num_updates) {
   if (!widen_observed(observation, attributes.grid_options())) return;
+  if (num_updates != nullptr) *num_updates = std::clamp(*num_updates + 1, T(1), T(16777216));
   double weight = 1;
-  if (num_updates != nullptr) {
+  if (attributes.range == RangeKind::kMovingAverage) {
     const double d = attributes.ema_decay;
-    const T t = *num_updates = std::clamp(*num_updates + 1, T(1), T(16777216));
-    weight = (1 - d) / (1 - std::pow(d, static_cast<double>(t)));
+    weight = (1 - d) / (1 - std::pow(d, static_cast<double>(*num_updates)));
   }
   const auto average = [weight](T before, T value) {
     return weight == 1 ? value : static_cast<T>(before + (static_cast<double>(value) - before) * weight);
   };
   for (std::size_t c = 0; c < observation.ranges.size(); ++c) {
+    Range<T>& range = observation.ranges[c];
+    if (attributes.range == RangeKind::kAllValues && *num_updates > 1) {
+      if (min[c] < range.min) range.min = min[c];
+      if (max[c] > range.max) range.max = max[c];
+    }
     min[c] = average(min[c], observation.ranges[c].min);
     max[c] = average(max[c], observation.ranges[c].max);
     observation.ranges[c] = {min[c], max[c]};

@@ -65,7 +65,14 @@ std::string_view read(const Json& json, std::optional<bool>& flag) {
 std::string_view read(const Json& json, std::optional<RangeChoice>& ranges) {
   const std::span<const std::string_view> names = quantize::names_of(RangeChoice());
   const auto found = json.is_string() ? std::ranges::find(names, json.get<std::string>()) : names.end();
-  if (found == names.end()) return "\"observed\", \"learned\" or \"auto\"";
+  if (found == names.end()) {
+    static const std::string kWanted = [&] {
+      std::vector<std::string> quoted;
+      for (const std::string_view name : names) quoted.push_back(quote(name));
+      return alternatives(quoted);
+    }();
+    return kWanted;
+  }
   ranges = static_cast<RangeChoice>(found - names.begin());
   return {};
 }

@@ -95,7 +95,7 @@ class QuantizerComparison {
     const FakeQuantAttributes& asked = settings.attributes;
     const FakeQuantAttributes& own = *quantizer.as<FakeQuant>();
     const RangeKindTraits& kind = traits_of(own.range);
-    if (!kind.averages && !kind.learned && (kind.observes || !is_of_known_range(quantizer))) return;
+    if (kind.follows_tensor() || (!kind.changes() && !is_of_known_range(quantizer))) return;
     const std::string& of = quantizer.input(0).node->name();
     if (!options_.quantize_input && of_input(quantizer))
       conflicts.push_back({"quantize_input", concat(of, " has the quantizer ", quantizer.name())});
@@ -118,9 +118,9 @@ class QuantizerComparison {
   }
 
   void compare_kind(const Node& quantizer, const FakeQuantAttributes& asked, const LayerBits* bits) {
-    const bool own = traits_of(quantizer.as<FakeQuant>()->range).learned;
-    const auto text = [](bool learned) { return learned ? "a learned range" : "an observed one"; };
-    if (own != traits_of(asked.range).learned) add(quantizer, bits && bits->ranges, "ranges", text(own), text(!own));
+    const RangeKind own = quantizer.as<FakeQuant>()->range;
+    const auto text = [](RangeKind kind) { return concat("a ", traits_of(kind).text); };
+    if (own != asked.range) add(quantizer, bits && bits->ranges, "ranges", text(own), text(asked.range));
   }
 
   void compare_scales(const Node& quantizer, const FakeQuantAttributes& asked) {

@@ -131,10 +131,11 @@ std::string own_settings(const FakeQuantAttributes& own, const FakeQuantAttribut
   const auto say = [&](const std::string& part) { text += (text.empty() ? " (" : ", ") + part; };
   if (own.bits != usual.bits) say(concat(own.bits, " bits"));
   if (own.symmetric != usual.symmetric) say(own.symmetric ? "symmetric" : "asymmetric");
-  if (traits_of(own.range).learned != traits_of(usual.range).learned)
-    say(traits_of(own.range).learned ? "learned range" : "observed range");
+  // A fixed range belongs to the op, not to the settings.
+  const RangeKindTraits& kind = traits_of(own.range);
+  if (kind.changes() && own.range != usual.range) say(std::string(kind.text));
   if (own.per_channel != usual.per_channel) say(own.per_channel ? "per channel" : "per tensor");
-  if (traits_of(own.range).averages && own.ema_decay != usual.ema_decay) say(concat("decay ", own.ema_decay));
+  if (kind.averages && own.ema_decay != usual.ema_decay) say(concat("decay ", own.ema_decay));
   return text.empty() ? "" : text + ")";
 }
 

@@ -76,6 +76,9 @@ TEST_F(IgnoredFlagsTest, BesideRanges) {
   refuses({"train", "--ranges", "learned", "--ema-decay", "0.9"}, {"--ema-decay has no effect with --ranges learned"});
   refuses({"train", "--ranges", "auto", "--activation-bits", "3", "--ema-decay", "0.9"},
           {"--ema-decay has no effect with --ranges auto --activation-bits 3"});
+  refuses({"train", "--ranges", "all-values", "--ema-decay", "0.9"},
+          {"--ema-decay has no effect with --ranges all-values"});
+  refuses(with(rate, {"--ranges", "all-values"}), {"--range-learning-rate has no effect with --ranges all-values"});
   const Arguments commands[] = {{"train"},
                                 {"rewrite", "--graph", "tiny.json", "--mode", "train"},
                                 {"rewrite", "--graph", "tiny.json", "--mode", "eval"},
@@ -83,12 +86,14 @@ TEST_F(IgnoredFlagsTest, BesideRanges) {
   for (const Arguments& command : commands) {
     const std::string flag = "--asymmetric-weights has no effect with ";
     refuses(with(command, {"--asymmetric-weights"}), {flag + "--ranges observed, whose weights are asymmetric"});
+    refuses(with(command, {"--ranges", "all-values", "--asymmetric-weights"}),
+            {flag + "--ranges all-values, whose weights are asymmetric"});
     refuses(with(command, {"--ranges", "auto", "--asymmetric-weights"}), {flag + "--ranges auto --weight-bits 8"});
     refuses(with(command, {"--ranges", "learned", "--symmetric", "--asymmetric-weights"}), {flag + "--symmetric"});
     refuses(with(command, {"--ranges", "learned", "--symmetric-weights", "--asymmetric-weights"}),
             {flag + "--symmetric-weights"});
     refuses(with(command, {"--ranges", "lerned"}),
-            {"--ranges must be observed, learned or auto, got \"lerned\"", "did you mean \"learned\"?"});
+            {"--ranges must be observed, learned, auto or all-values, got \"lerned\"", "did you mean \"learned\"?"});
   }
   place_.write("c.json", R"({"ranges": "some"})");
   refuses({"train", "--config", "c.json"}, {"c.json", "\"ranges\"", "\"some\""});
@@ -111,7 +116,7 @@ TEST_F(IgnoredFlagsTest, NotWhereSomeRangesAreLearned) {
   expect_success(train("rewritten", {"--model", "r.json", "--range-learning-rate", "0.01"}));
   EXPECT_EQ(json_of(path("rewritten/summary.json"))["quantization"], "W8A8 learned symmetric weights");
   expect_error(train("other", {"--model", "r.json", "--ranges", "observed"}), 2,
-               {"--ranges observed: r.json was rewritten before", "a learned range, not an observed one"});
+               {"--ranges observed: r.json was rewritten before", "a learned range, not a last value"});
   expect_error(train("other", {"--model", "r.json", "--ranges", "learned", "--asymmetric-weights"}), 2,
                {"--asymmetric-weights: r.json was rewritten before", "a symmetric range, not an asymmetric one"});
   expect_success(train("same", {"--model", "r.json", "--ranges", "learned"}));

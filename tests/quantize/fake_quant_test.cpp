@@ -74,6 +74,39 @@ TEST_P(FakeQuantTest, CountSaturates) {
   EXPECT_EQ(quantizer.max(), Values{2});
 }
 
+TEST_P(FakeQuantTest, AllValuesStartWithTheFirstBatchAndOnlyWiden) {
+  Quantizer quantizer = make({.bits = 2, .range = RangeKind::kAllValues}, {4});
+  quantizer.set_range({-6}, {6});
+  quantizer.step({-1, 0, 1, 2}, true, true, {1, 1, 1, 1});
+  EXPECT_EQ(quantizer.min(), Values{-1}) << "the initial range counts for nothing";
+  EXPECT_EQ(quantizer.max(), Values{2});
+  EXPECT_EQ(quantizer.count(), 1);
+  quantizer.step({0, 0.5, 1, 0.25});
+  EXPECT_EQ(quantizer.min(), Values{-1}) << "never shrinks";
+  EXPECT_EQ(quantizer.max(), Values{2});
+  quantizer.step({-0.5, 1, 5, 5}, true, true, {1, 2, 3, 4});
+  EXPECT_EQ(quantizer.min(), Values{-1});
+  EXPECT_EQ(quantizer.max(), Values{5});
+  EXPECT_EQ(quantizer.count(), 3);
+  EXPECT_EQ(quantizer.y(), (Values{0, 2, 4, 4})) << "the grid -2, 0, 2, 4 of [-1, 5], in the same step";
+  EXPECT_EQ(quantizer.dx, (Values{1, 2, 0, 0}));
+  quantizer.step({-9, 0, 0, 9}, false);
+  EXPECT_EQ(quantizer.max(), Values{5}) << "no training step";
+}
+
+TEST_P(FakeQuantTest, AllValuesWidenARangeThatAlreadyCounts) {
+  Quantizer quantizer = make({.range = RangeKind::kAllValues}, {2});
+  quantizer.set_range({-3}, {0.5});
+  quantizer.set_count(8);
+  quantizer.step({-1, 4});
+  EXPECT_EQ(quantizer.min(), Values{-3});
+  EXPECT_EQ(quantizer.max(), Values{4});
+  quantizer.set_range({kNan}, {kNan});
+  quantizer.step({-1, 4});
+  EXPECT_EQ(quantizer.min(), Values{-1});
+  EXPECT_EQ(quantizer.max(), Values{4});
+}
+
 TEST_P(FakeQuantTest, ObservesBeforeTheDelayAndPassesThrough) {
   Quantizer quantizer = make({.range = RangeKind::kMovingAverage, .delay = 10}, {3});
   quantizer.set_range({-6}, {6});
@@ -132,7 +165,7 @@ TEST_P(FakeQuantTest, PerChannelRangesFollowTheLastAxes) {
 }
 
 TEST_P(FakeQuantTest, NanAndInfinityShowButAreNotStored) {
-  for (RangeKind kind : {RangeKind::kLastValue, RangeKind::kMovingAverage}) {
+  for (RangeKind kind : {RangeKind::kLastValue, RangeKind::kMovingAverage, RangeKind::kAllValues}) {
     for (double bad : {kNan, kInfinity, -kInfinity}) {
       Quantizer quantizer = make({.range = kind}, {3});
       quantizer.step({-1, 0.5, 1});
@@ -197,7 +230,7 @@ TEST_P(FakeQuantTest, TensorsWithoutElementsTeachNothing) {
 
 TEST(FakeQuant, FastIsTheReferenceBitForBitOverManySteps) {
   for (bool per_channel : {false, true}) {
-    for (RangeKind kind : {RangeKind::kLastValue, RangeKind::kMovingAverage}) {
+    for (RangeKind kind : {RangeKind::kLastValue, RangeKind::kMovingAverage, RangeKind::kAllValues}) {
       const FakeQuantAttributes attributes{.bits = 3, .per_channel = per_channel, .range = kind, .ema_decay = 0.9};
       const Shape x_shape{90, 33}, range = per_channel ? Shape{33} : Shape{};
       Quantizer fast(attributes, Backend::kFast, DType::kFloat32, x_shape, range);
@@ -238,6 +271,8 @@ TEST(FakeQuant, DeclaresWhatBackwardReadsAndWhatItUpdates) {
   EXPECT_EQ(state_of(*FakeQuant::make({.range = RangeKind::kMovingAverage})).size(), 1u);
   EXPECT_EQ(state_of(*FakeQuant::make({.range = RangeKind::kMovingAverage, .is_training = false})).size(), 1u)
       << "as in checkpoints";
+  EXPECT_EQ(state_of(*FakeQuant::make({.range = RangeKind::kAllValues})).size(), 1u);
+  EXPECT_EQ(traits(RangeKind::kAllValues, true).updated_inputs, ends);
   EXPECT_TRUE(state_of(*FakeQuant::make({.range = RangeKind::kLastValue})).empty());
 }
 

@@ -86,7 +86,7 @@ bool equal(std::span<const float> a, std::span<const float> b) {
 }
 
 TEST(ReferenceFakeQuant, LearnsTheRangesOfUpdateRanges) {
-  for (const RangeKind kind : {RangeKind::kMovingAverage, RangeKind::kLastValue})
+  for (const RangeKind kind : {RangeKind::kMovingAverage, RangeKind::kLastValue, RangeKind::kAllValues})
     for (const GridOptions& options : all_options()) {
       const FakeQuantAttributes attributes = {.bits = options.bits,
                                               .narrow_range = options.narrow_range,
@@ -100,10 +100,10 @@ TEST(ReferenceFakeQuant, LearnsTheRangesOfUpdateRanges) {
         if (step == 30) count = plain_count = 16777215;  // soon counted to the end
         std::vector<Range<float>> fast = shown(random, step), plain = fast;
         Observation<float> seen{fast, step % 11 == 6}, plainly_seen{plain, step % 11 == 6};
-        const bool averages = traits_of(kind).averages;
-        update_ranges(attributes, seen, {min, max, averages ? &count : nullptr});
+        const bool counts = traits_of(kind).counts_steps;
+        update_ranges(attributes, seen, {min, max, counts ? &count : nullptr});
         reference::learn_ranges(attributes, plainly_seen, plain_min.data(), plain_max.data(),
-                                averages ? &plain_count : nullptr);
+                                counts ? &plain_count : nullptr);
         ASSERT_TRUE(equal(min, plain_min) && equal(max, plain_max)) << options.bits << " bits, step " << step;
         ASSERT_EQ(count, plain_count);
         for (std::size_t c = 0; c < fast.size(); ++c) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/eigen.h"
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/graph/op_queries.h"
@@ -165,11 +166,10 @@ void PooledStatistics::add(std::int64_t rows, std::span<const float> mean, std::
   mean_.resize(mean.size());
   sum_.resize(mean.size());
   const auto before = static_cast<double>(rows_), added = static_cast<double>(rows), all = before + added;
-  for (std::size_t c = 0; c < mean.size(); ++c) {
-    const double distance = mean[c] - mean_[c];
-    mean_[c] += distance * added / all;
-    sum_[c] += variance[c] * added + distance * distance * before * added / all;
-  }
+  VectorMap<double> pooled_mean = vector_of(std::span(mean_)), pooled_sum = vector_of(std::span(sum_));
+  const Eigen::ArrayXd distance = vector_of(mean).cast<double>() - pooled_mean;
+  pooled_mean += distance * added / all;
+  pooled_sum += vector_of(variance).cast<double>() * added + distance.square() * before * added / all;
   rows_ += rows;
 }
 

@@ -49,9 +49,7 @@ void visit_rewrite_options(Visitor&& visitor) {
       "symmetric_weights", [](auto& o) -> auto& { return o.symmetric_weights; },
       "ranges of weights symmetric around 0");
   visitor(
-      "ranges", [](auto& o) -> auto& { return o.ranges; },
-      "observed: minimum and maximum, those of activations averaged; learned: trained by gradient, of weights "
-      "symmetric; auto: learned at 4 bits and fewer");
+      "ranges", [](auto& o) -> auto& { return o.ranges; }, quantize::help_of_range_choices());
   visitor(
       "asymmetric_weights", [](auto& o) -> auto& { return o.asymmetric_weights; },
       "learned ranges of weights have two ends of their own");

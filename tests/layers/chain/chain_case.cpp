@@ -284,6 +284,7 @@ const std::vector<quantize::FakeQuantAttributes>& chain_quantizers() {
       {.bits = 5, .narrow_range = true, .symmetric = true, .ema_decay = 0.5},
       {.bits = 6, .ema_decay = 0.5, .delay = 1000},
       {.bits = 7, .range = quantize::RangeKind::kLastValue},
+      {.bits = 4, .range = quantize::RangeKind::kAllValues},
       {.bits = 8, .narrow_range = true, .symmetric = true, .ema_decay = 0.999},
       {.bits = 3, .range = quantize::RangeKind::kLearned},
       {.bits = 4, .symmetric = true, .range = quantize::RangeKind::kLearned},

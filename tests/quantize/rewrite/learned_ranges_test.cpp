@@ -130,7 +130,8 @@ TEST(LearnedRanges, OptionsGoThroughJson) {
   for (const std::string value : {"\"fixed\"", "\"Learned\"", "\"\"", "true", "null", "4", "[\"learned\"]"})
     EXPECT_TRUE(
         mentions(error_of([&] { layer_bits_from_json(R"({"a": {"ranges": )" + value + "}}", "bits.json"); }),
-                 {"bits.json: pattern \"a\": ranges must be \"observed\", \"learned\" or \"auto\"", "not " + value}));
+                 {"bits.json: pattern \"a\": ranges must be \"observed\", \"learned\", \"auto\" or \"all-values\"",
+                  "not " + value}));
 }
 
 TEST(LearnedRanges, StartAtZeroWhereNothingIsBelow) {
@@ -201,7 +202,7 @@ TEST(LearnedRanges, TheReportSaysWhichLayersDiffer) {
   ToyGraph other = net();
   const RewriteReport reverse = create_training_graph(
       other.graph, {.ranges = kLearn, .layer_bits = {{.pattern = "conv1", .ranges = RangeChoice::kObserved}}});
-  EXPECT_NE(reverse.text().find("observed range"), std::string::npos) << reverse.text();
+  EXPECT_NE(reverse.text().find("moving average"), std::string::npos) << reverse.text();
 }
 
 TEST(LearnedRanges, LayersThatShareATensorAreNotedWhenTheyDiffer) {
