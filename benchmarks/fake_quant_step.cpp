@@ -40,7 +40,8 @@ FakeQuantStep::FakeQuantStep(std::int64_t elements, std::int64_t channels, bool 
 }
 
 void FakeQuantStep::observe() {
-  if (quantize::min_max(x_.data(), elements_, min_, max_)) fail("the tensor holds a NaN");
+  if (quantize::column_ranges(x_.data(), elements_, std::ssize(min_), min_.data(), max_.data()))
+    fail("the tensor holds a NaN");
   const double weight = quantize::debiased_weight(kDecay, ++updates_);
   for (std::size_t c = 0; c < ranges_.size(); ++c) {
     quantize::Range<float>& range = ranges_[c];

@@ -62,8 +62,7 @@ class BiasAddOp final : public OpOf<BiasAdd>, public ChainMember {
 
   void reference_forward(const ForwardContext& context) const override {
     const Tensor& x = context.input(0);
-    with_float_type(x, [&](auto zero) {
-      using T = decltype(zero);
+    with_float_type(x, [&]<class T>(T) {
       reference::bias_add(rows_of(x), x.shape().channels(), x.data<T>(), context.input(1).data<T>(),
                           context.output(0).data<T>());
     });
@@ -72,8 +71,7 @@ class BiasAddOp final : public OpOf<BiasAdd>, public ChainMember {
   void reference_backward(const BackwardContext& context) const override {
     const Tensor& d_y = *context.d_outputs[0];
     if (Tensor* d_bias = context.d_inputs[1]) {
-      with_float_type(d_y, [&](auto zero) {
-        using T = decltype(zero);
+      with_float_type(d_y, [&]<class T>(T) {
         reference::bias_add_d_bias(rows_of(d_y), d_bias->elements(), d_y.data<T>(), d_bias->data<T>());
       });
     }

@@ -7,11 +7,6 @@
 #include "core/graph/graph.h"
 #include "core/window.h"
 
-namespace miniqat {
-struct BackwardContext;
-struct ForwardContext;
-}  // namespace miniqat
-
 namespace miniqat::layers {
 
 /// Each pair is [h, w].
@@ -36,16 +31,6 @@ struct Conv2d {
 
 /// The window that a filter [kh, kw, ...] lays over images [n, h, w, c]. Throws what slide() throws.
 Window2d window_of(const Shape& images, const Shape& filter, const Conv2dAttributes& attributes);
-
-// What Conv2D and DepthwiseConv2d have in common: inputs are an image and a filter, and oneDNN does the fast work, or
-// layers/kernels/direct_convolution.h where that is faster.
-
-std::vector<TensorSpec> infer_convolution(std::span<const TensorSpec> inputs, const Conv2dAttributes& attributes,
-                                          bool depthwise);
-void convolution_forward(const ForwardContext& context, const Conv2dAttributes& attributes, bool depthwise);
-/// Each does nothing when nobody asks for its gradient.
-void convolution_backward_input(const BackwardContext& context, const Conv2dAttributes& attributes, bool depthwise);
-void convolution_backward_filter(const BackwardContext& context, const Conv2dAttributes& attributes, bool depthwise);
 
 Output conv2d(Graph& graph, const std::string& name, Output x, Output filter, const Conv2dAttributes& attributes = {});
 

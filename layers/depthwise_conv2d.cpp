@@ -1,9 +1,8 @@
 #include "layers/depthwise_conv2d.h"
 
-#include "core/graph/op_interfaces.h"
 #include "core/kernels/instruction_set.h"
+#include "layers/convolution_op.h"
 #include "layers/kernels/depthwise_kernels.h"
-#include "layers/reference/depthwise_conv2d.h"
 
 namespace miniqat::layers {
 namespace {
@@ -27,27 +26,9 @@ bool has_faster_filter_gradient(const Shape& filter, const Window2d& window) {
   return filter[3] == 1 && window.rows.output * window.columns.output <= kTinyImage;
 }
 
-class DepthwiseConv2dOp final : public OpOf<DepthwiseConv2d>, public MultipliesAndAdds {
+class DepthwiseConv2dOp final : public ConvolutionOp<DepthwiseConv2d, true> {
  public:
-  using OpOf::OpOf;
-
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
-    return infer_convolution(inputs, attributes_, true);
-  }
-
-  OpTraits traits() const override {
-    OpTraits traits;
-    traits.backward_inputs = {0, 1};
-    traits.gradient_over_input = 1;
-    return traits;
-  }
-
-  std::int64_t multiply_adds(std::span<const TensorSpec> inputs) const override {
-    const Shape& filter = inputs[1].shape;
-    return infer(inputs)[0].shape.elements() * filter[0] * filter[1];
-  }
-
-  void forward(const ForwardContext& context) const override { convolution_forward(context, attributes_, true); }
+  using ConvolutionOp::ConvolutionOp;
 
   void backward(const BackwardContext& context) const override {
     const Tensor& x = context.forward->input(0);
@@ -64,31 +45,6 @@ class DepthwiseConv2dOp final : public OpOf<DepthwiseConv2d>, public MultipliesA
       depthwise_backward_filter(window, x.shape()[0], x.shape()[3], x.data<float>(), d_y, d_filter->data<float>());
     else
       convolution_backward_filter(context, attributes_, true);
-  }
-
-  void reference_forward(const ForwardContext& context) const override {
-    const Tensor& x = context.input(0);
-    const Tensor& filter = context.input(1);
-    Tensor& y = context.output(0);
-    with_float_type(x, [&]<class T>(T) {
-      reference::depthwise_conv2d(window_of(x.shape(), filter.shape(), attributes_), x.shape(), filter.shape(),
-                                  y.shape(), x.data<T>(), filter.data<T>(), y.data<T>());
-    });
-  }
-
-  void reference_backward(const BackwardContext& context) const override {
-    const Tensor& x = context.forward->input(0);
-    const Tensor& filter = context.forward->input(1);
-    const Tensor& d_y = *context.d_outputs[0];
-    const Window2d window = window_of(x.shape(), filter.shape(), attributes_);
-    with_float_type(x, [&]<class T>(T) {
-      if (Tensor* d_x = context.d_inputs[0])
-        reference::depthwise_conv2d_backward_input(window, x.shape(), filter.shape(), d_y.data<T>(), filter.data<T>(),
-                                                   d_x->data<T>());
-      if (Tensor* d_filter = context.d_inputs[1])
-        reference::depthwise_conv2d_backward_filter(window, x.shape(), filter.shape(), x.data<T>(), d_y.data<T>(),
-                                                    d_filter->data<T>());
-    });
   }
 };
 

@@ -10,21 +10,7 @@
 
 namespace miniqat::layers {
 
-template <class Kind>
-class BinaryOp final : public OpOf<Kind>, public ChainMember {
- public:
-  using OpOf<Kind>::OpOf;
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
-  OpTraits traits() const override;
-  std::optional<ChainRole> chain_role() const override;
-  void forward(const ForwardContext& context) const override;
-  void backward(const BackwardContext& context) const override;
-  void reference_forward(const ForwardContext& context) const override;
-  void reference_backward(const BackwardContext& context) const override;
-};
-
-/// Named, because the templates below, which others know, are made of it.
-namespace elementwise {
+namespace {
 
 // The fast rules. Where the output y gives the gradient more cheaply than the inputs do, they read y: then the forward
 // pass may write over its input.
@@ -136,106 +122,101 @@ void stretched_gradient(const BroadcastLoop& loop, const GradientSource& from, T
   });
 }
 
-}  // namespace elementwise
-
-using namespace elementwise;
-
 template <class Kind>
-std::vector<TensorSpec> BinaryOp<Kind>::infer(std::span<const TensorSpec> inputs) const {
-  require_inputs(inputs, 2);
-  require_float(inputs);
-  return {{broadcast_shapes(inputs[0].shape, inputs[1].shape), DType::kFloat32}};
-}
+class BinaryOp final : public OpOf<Kind>, public ChainMember {
+ public:
+  using OpOf<Kind>::OpOf;
 
-template <class Kind>
-OpTraits BinaryOp<Kind>::traits() const {
-  OpTraits traits;
-  traits.forward_in_place = true;
-  traits.backward_in_place = true;
-  if constexpr (std::is_same_v<Kind, Mul>) traits.backward_inputs = {0, 1};
-  if constexpr (std::is_same_v<Kind, Div>) {
-    traits.backward_inputs = {1};
-    traits.backward_outputs = {0};
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
+    require_inputs(inputs, 2);
+    require_float(inputs);
+    return {{broadcast_shapes(inputs[0].shape, inputs[1].shape), DType::kFloat32}};
   }
-  return traits;
-}
 
-template <class Kind>
-std::optional<ChainRole> BinaryOp<Kind>::chain_role() const {
-  if constexpr (std::is_same_v<Kind, Add>) return chain_role::Sum{};
-  if constexpr (std::is_same_v<Kind, Mul>) return chain_role::Scale{};
-  return std::nullopt;
-}
+  OpTraits traits() const override {
+    OpTraits traits;
+    traits.forward_in_place = true;
+    traits.backward_in_place = true;
+    if constexpr (std::is_same_v<Kind, Mul>) traits.backward_inputs = {0, 1};
+    if constexpr (std::is_same_v<Kind, Div>) {
+      traits.backward_inputs = {1};
+      traits.backward_outputs = {0};
+    }
+    return traits;
+  }
 
-template <class Kind>
-void BinaryOp<Kind>::forward(const ForwardContext& context) const {
-  const BroadcastLoop loop(context.input(0).shape(), context.input(1).shape());
-  const float* left = context.input(0).data<float>();
-  const float* right = context.input(1).data<float>();
-  float* y = context.output(0).data<float>();
-  loop.with_steps([&](auto a_step, auto b_step) {
-    parallel_for(loop.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-      loop.stretches(begin, end, [&](std::int64_t i, std::int64_t a, std::int64_t b, std::int64_t length) {
+  std::optional<ChainRole> chain_role() const override {
+    if constexpr (std::is_same_v<Kind, Add>) return chain_role::Sum{};
+    if constexpr (std::is_same_v<Kind, Mul>) return chain_role::Scale{};
+    return std::nullopt;
+  }
+
+  void forward(const ForwardContext& context) const override {
+    const BroadcastLoop loop(context.input(0).shape(), context.input(1).shape());
+    const float* left = context.input(0).data<float>();
+    const float* right = context.input(1).data<float>();
+    float* y = context.output(0).data<float>();
+    loop.with_steps([&](auto a_step, auto b_step) {
+      parallel_for(loop.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+        loop.stretches(begin, end, [&](std::int64_t i, std::int64_t a, std::int64_t b, std::int64_t length) {
 #pragma omp simd
-        for (std::int64_t k = 0; k < length; ++k)
-          y[i + k] = BinaryRule<Kind>::value(left[a + k * a_step], right[b + k * b_step]);
+          for (std::int64_t k = 0; k < length; ++k)
+            y[i + k] = BinaryRule<Kind>::value(left[a + k * a_step], right[b + k * b_step]);
+        });
       });
     });
-  });
-}
+  }
 
-template <class Kind>
-void BinaryOp<Kind>::backward(const BackwardContext& context) const {
-  using Rule = BinaryRule<Kind>;
-  const ForwardContext& forward = *context.forward;
-  const BroadcastLoop loop(forward.input(0).shape(), forward.input(1).shape());
-  const GradientSource from = {context.d_outputs[0]->data<float>(), forward.input(0).data<float>(),
-                               forward.input(1).data<float>(), forward.output(0).data<float>()};
-  const auto compute = [&](Tensor& d_x, bool of_a, const auto& term) {
-    if (d_x.elements() == loop.elements())
-      gradient(loop, from, d_x.data<float>(), term);
-    else
-      stretched_gradient(loop, from, d_x, of_a, term);
-  };
-  // d_b comes first because d_a may be written over the arriving gradient.
-  if (Tensor* d_b = context.d_inputs[1])
-    compute(*d_b, false, [](float d, float a, float b, float y) { return Rule::d_b(d, a, b, y); });
-  if (Tensor* d_a = context.d_inputs[0])
-    compute(*d_a, true, [](float d, float a, float b, float y) { return Rule::d_a(d, a, b, y); });
-}
+  void backward(const BackwardContext& context) const override {
+    using Rule = BinaryRule<Kind>;
+    const ForwardContext& forward = *context.forward;
+    const BroadcastLoop loop(forward.input(0).shape(), forward.input(1).shape());
+    const GradientSource from = {context.d_outputs[0]->data<float>(), forward.input(0).data<float>(),
+                                 forward.input(1).data<float>(), forward.output(0).data<float>()};
+    const auto compute = [&](Tensor& d_x, bool of_a, const auto& term) {
+      if (d_x.elements() == loop.elements())
+        gradient(loop, from, d_x.data<float>(), term);
+      else
+        stretched_gradient(loop, from, d_x, of_a, term);
+    };
+    // d_b comes first because d_a may be written over the arriving gradient.
+    if (Tensor* d_b = context.d_inputs[1])
+      compute(*d_b, false, [](float d, float a, float b, float y) { return Rule::d_b(d, a, b, y); });
+    if (Tensor* d_a = context.d_inputs[0])
+      compute(*d_a, true, [](float d, float a, float b, float y) { return Rule::d_a(d, a, b, y); });
+  }
 
-template <class Kind>
-void BinaryOp<Kind>::reference_forward(const ForwardContext& context) const {
-  using Rule = typename BinaryRule<Kind>::Reference;
-  Tensor& y = context.output(0);
-  with_float_type(y, [&](auto zero) {
-    using T = decltype(zero);
-    const auto a = reference::stretched(context.input(0).data<T>(), context.input(0).shape(), y.shape());
-    const auto b = reference::stretched(context.input(1).data<T>(), context.input(1).shape(), y.shape());
-    for (std::int64_t i = 0; i < y.elements(); ++i) y.data<T>()[i] = Rule::value(a[i], b[i]);
-  });
-}
+  void reference_forward(const ForwardContext& context) const override {
+    using Rule = typename BinaryRule<Kind>::Reference;
+    Tensor& y = context.output(0);
+    with_float_type(y, [&]<class T>(T) {
+      const auto a = reference::stretched(context.input(0).data<T>(), context.input(0).shape(), y.shape());
+      const auto b = reference::stretched(context.input(1).data<T>(), context.input(1).shape(), y.shape());
+      for (std::int64_t i = 0; i < y.elements(); ++i) y.data<T>()[i] = Rule::value(a[i], b[i]);
+    });
+  }
 
-template <class Kind>
-void BinaryOp<Kind>::reference_backward(const BackwardContext& context) const {
-  using Rule = typename BinaryRule<Kind>::Reference;
-  const Tensor& left = context.forward->input(0);
-  const Tensor& right = context.forward->input(1);
-  const Tensor& d_y = *context.d_outputs[0];
-  with_float_type(d_y, [&](auto zero) {
-    using T = decltype(zero);
-    const std::span<const T> d = d_y.values<T>();
-    const auto a = reference::stretched(left.data<T>(), left.shape(), d_y.shape());
-    const auto b = reference::stretched(right.data<T>(), right.shape(), d_y.shape());
-    std::vector<T> d_a(d.size()), d_b(d.size());
-    for (std::size_t i = 0; i < d.size(); ++i) {
-      d_a[i] = Rule::d_a(d[i], a[i], b[i]);
-      d_b[i] = Rule::d_b(d[i], a[i], b[i]);
-    }
-    if (Tensor* target = context.d_inputs[0]) reference::collect(d_a, left.shape(), d_y.shape(), target->data<T>());
-    if (Tensor* target = context.d_inputs[1]) reference::collect(d_b, right.shape(), d_y.shape(), target->data<T>());
-  });
-}
+  void reference_backward(const BackwardContext& context) const override {
+    using Rule = typename BinaryRule<Kind>::Reference;
+    const Tensor& left = context.forward->input(0);
+    const Tensor& right = context.forward->input(1);
+    const Tensor& d_y = *context.d_outputs[0];
+    with_float_type(d_y, [&]<class T>(T) {
+      const std::span<const T> d = d_y.values<T>();
+      const auto a = reference::stretched(left.data<T>(), left.shape(), d_y.shape());
+      const auto b = reference::stretched(right.data<T>(), right.shape(), d_y.shape());
+      std::vector<T> d_a(d.size()), d_b(d.size());
+      for (std::size_t i = 0; i < d.size(); ++i) {
+        d_a[i] = Rule::d_a(d[i], a[i], b[i]);
+        d_b[i] = Rule::d_b(d[i], a[i], b[i]);
+      }
+      if (Tensor* target = context.d_inputs[0]) reference::collect(d_a, left.shape(), d_y.shape(), target->data<T>());
+      if (Tensor* target = context.d_inputs[1]) reference::collect(d_b, right.shape(), d_y.shape(), target->data<T>());
+    });
+  }
+};
+
+}  // namespace
 
 std::shared_ptr<Op> Add::make(const Attributes& attributes) { return std::make_shared<BinaryOp<Add>>(attributes); }
 

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 
-#include "core/graph/node_check.h"
-#include "core/graph/op.h"
-#include "layers/kernels/pointwise.h"
+#include "layers/view_op.h"
 
 namespace miniqat::layers {
 namespace {
 
-class ReshapeOp final : public OpOf<Reshape> {
+class ReshapeOp final : public ViewOp<Reshape> {
  public:
-  using OpOf::OpOf;
+  using ViewOp::ViewOp;
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
     require_inputs(inputs, 1);
@@ -33,22 +31,6 @@ class ReshapeOp final : public OpOf<Reshape> {
     *open = from.elements() / others;
     return {{Shape(extents), inputs[0].dtype}};
   }
-
-  OpTraits traits() const override {
-    OpTraits traits;
-    traits.view = true;
-    return traits;
-  }
-
-  void forward(const ForwardContext& context) const override { copy_elements(context.input(0), context.output(0)); }
-
-  void backward(const BackwardContext& context) const override {
-    if (Tensor* d_x = context.d_inputs[0]) copy_elements(*context.d_outputs[0], *d_x);
-  }
-
-  void reference_forward(const ForwardContext& context) const override { forward(context); }
-
-  void reference_backward(const BackwardContext& context) const override { backward(context); }
 };
 
 }  // namespace

@@ -86,44 +86,65 @@ struct Layout {
   std::vector<Axis> axes;
 };
 
-void deal_out(const Tensor& image, Tensor& blocks, const std::vector<std::int64_t>& block_shape, const Pairs& around) {
-  const float* from = image.data<float>();
-  float* to = blocks.data<float>();
-  Layout(image.shape(), blocks.shape(), block_shape, around)
-      .for_each_row([=](std::int64_t i, std::int64_t j, std::int64_t length) {
-        if (j < 0)
-          std::fill(to + i, to + i + length, 0.0f);
-        else
-          std::copy(from + j, from + j + length, to + i);
-      });
-}
-
-void collect(const Tensor& blocks, Tensor& image, const std::vector<std::int64_t>& block_shape, const Pairs& around) {
-  const float* from = blocks.data<float>();
-  float* to = image.data<float>();
-  Layout(image.shape(), blocks.shape(), block_shape, around)
-      .for_each_row([=](std::int64_t i, std::int64_t j, std::int64_t length) {
-        if (j >= 0) std::copy(from + i, from + i + length, to + j);
-      });
-}
-
-void reference_deal_out(const Tensor& image, Tensor& blocks, const std::vector<std::int64_t>& block_shape,
-                        const Pairs& around) {
-  with_float_type(image, [&]<class T>(T) {
-    reference::space_to_batch<T>(image.shape(), blocks.shape(), block_shape, around, image.data<T>(), blocks.data<T>());
+/// To the blocks or to the image, whichever `to` is.
+void move(bool to_blocks, const Tensor& from, Tensor& to, const std::vector<std::int64_t>& block_shape,
+          const Pairs& around) {
+  const Shape& image = (to_blocks ? from : to).shape();
+  const Shape& blocks = (to_blocks ? to : from).shape();
+  const float* source = from.data<float>();
+  float* target = to.data<float>();
+  Layout(image, blocks, block_shape, around).for_each_row([=](std::int64_t i, std::int64_t j, std::int64_t length) {
+    if (j >= 0)
+      std::copy_n(source + (to_blocks ? j : i), length, target + (to_blocks ? i : j));
+    else if (to_blocks)
+      std::fill_n(target + i, length, 0.0f);
   });
 }
 
-void reference_collect(const Tensor& blocks, Tensor& image, const std::vector<std::int64_t>& block_shape,
-                       const Pairs& around) {
-  with_float_type(image, [&]<class T>(T) {
-    reference::batch_to_space<T>(image.shape(), blocks.shape(), block_shape, around, blocks.data<T>(), image.data<T>());
+void reference_move(bool to_blocks, const Tensor& from, Tensor& to, const std::vector<std::int64_t>& block_shape,
+                    const Pairs& around) {
+  with_float_type(from, [&]<class T>(T) {
+    if (to_blocks)
+      reference::space_to_batch<T>(from.shape(), to.shape(), block_shape, around, from.data<T>(), to.data<T>());
+    else
+      reference::batch_to_space<T>(to.shape(), from.shape(), block_shape, around, from.data<T>(), to.data<T>());
   });
 }
 
-class SpaceToBatchNdOp final : public OpOf<SpaceToBatchNd> {
+const Pairs& around_of(const SpaceToBatchAttributes& attributes) { return attributes.paddings; }
+const Pairs& around_of(const BatchToSpaceAttributes& attributes) { return attributes.crops; }
+
+/// Either op: its gradient goes the other's way.
+template <class Kind, bool kToBlocks>
+class BlockOp : public OpOf<Kind> {
  public:
-  using OpOf::OpOf;
+  using OpOf<Kind>::OpOf;
+
+  void forward(const ForwardContext& context) const final {
+    move(kToBlocks, context.input(0), context.output(0), attributes_.block_shape, around_of(attributes_));
+  }
+
+  void backward(const BackwardContext& context) const final {
+    if (Tensor* d_x = context.d_inputs[0])
+      move(!kToBlocks, *context.d_outputs[0], *d_x, attributes_.block_shape, around_of(attributes_));
+  }
+
+  void reference_forward(const ForwardContext& context) const final {
+    reference_move(kToBlocks, context.input(0), context.output(0), attributes_.block_shape, around_of(attributes_));
+  }
+
+  void reference_backward(const BackwardContext& context) const final {
+    if (Tensor* d_x = context.d_inputs[0])
+      reference_move(!kToBlocks, *context.d_outputs[0], *d_x, attributes_.block_shape, around_of(attributes_));
+  }
+
+ protected:
+  using OpOf<Kind>::attributes_;
+};
+
+class SpaceToBatchNdOp final : public BlockOp<SpaceToBatchNd, true> {
+ public:
+  using BlockOp::BlockOp;
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
     require_inputs(inputs, 1);
@@ -143,29 +164,11 @@ class SpaceToBatchNdOp final : public OpOf<SpaceToBatchNd> {
     }
     return {{Shape(extents), DType::kFloat32}};
   }
-
-  void forward(const ForwardContext& context) const override {
-    deal_out(context.input(0), context.output(0), attributes_.block_shape, attributes_.paddings);
-  }
-
-  void backward(const BackwardContext& context) const override {
-    if (Tensor* d_x = context.d_inputs[0])
-      collect(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.paddings);
-  }
-
-  void reference_forward(const ForwardContext& context) const override {
-    reference_deal_out(context.input(0), context.output(0), attributes_.block_shape, attributes_.paddings);
-  }
-
-  void reference_backward(const BackwardContext& context) const override {
-    if (Tensor* d_x = context.d_inputs[0])
-      reference_collect(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.paddings);
-  }
 };
 
-class BatchToSpaceNdOp final : public OpOf<BatchToSpaceNd> {
+class BatchToSpaceNdOp final : public BlockOp<BatchToSpaceNd, false> {
  public:
-  using OpOf::OpOf;
+  using BlockOp::BlockOp;
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
     require_inputs(inputs, 1);
@@ -185,24 +188,6 @@ class BatchToSpaceNdOp final : public OpOf<BatchToSpaceNd> {
       extents[k + 1] = uncropped - total(crops, k);
     }
     return {{Shape(extents), DType::kFloat32}};
-  }
-
-  void forward(const ForwardContext& context) const override {
-    collect(context.input(0), context.output(0), attributes_.block_shape, attributes_.crops);
-  }
-
-  void backward(const BackwardContext& context) const override {
-    if (Tensor* d_x = context.d_inputs[0])
-      deal_out(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.crops);
-  }
-
-  void reference_forward(const ForwardContext& context) const override {
-    reference_collect(context.input(0), context.output(0), attributes_.block_shape, attributes_.crops);
-  }
-
-  void reference_backward(const BackwardContext& context) const override {
-    if (Tensor* d_x = context.d_inputs[0])
-      reference_deal_out(*context.d_outputs[0], *d_x, attributes_.block_shape, attributes_.crops);
   }
 };
 

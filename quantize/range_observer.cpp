@@ -12,7 +12,7 @@ Observation<float> observe(std::span<const float> x, std::int64_t channels, Scra
   const auto count = static_cast<std::size_t>(channels);
   const std::span<float> min = scope.take<float>(count), max = scope.take<float>(count);
   Observation<float> result{scope.take<Range<float>>(count)};
-  result.has_nan = min_max(x.data(), std::ssize(x), min, max);
+  result.has_nan = column_ranges(x.data(), std::ssize(x), channels, min.data(), max.data());
   for (std::size_t c = 0; c < count; ++c) result.ranges[c] = {min[c], max[c]};
   return result;
 }

@@ -31,8 +31,7 @@ void our_backward_mask(const float* dy, float* dx, std::int64_t n, const void* m
 }
 
 int our_min_max(const float* x, std::int64_t n, std::int64_t channels, float* min, float* max) {
-  const auto count = static_cast<std::size_t>(channels);
-  return quantize::min_max(x, n, {min, count}, {max, count}) ? 1 : 0;
+  return quantize::column_ranges(x, n, channels, min, max) ? 1 : 0;
 }
 
 void our_backward_learned(const float* x, const float* dy, float* dx, std::int64_t n, const fake_quant_grid* grids,

@@ -64,7 +64,7 @@ class Forward {
       column_moments(x_.data<float>(), rows, channels_, mean_.data(), variance_.data(), least_.data(), largest_.data());
       has_nan_ = std::ranges::any_of(mean_, [](float mean) { return std::isnan(mean); });
     } else if (ranged) {
-      has_nan_ = column_ranges(x_.data<float>(), rows, channels_, least_.data(), largest_.data());
+      has_nan_ = column_ranges(x_.data<float>(), x_.elements(), channels_, least_.data(), largest_.data());
     }
   }
 

@@ -1,8 +1,20 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 
 namespace miniqat::layers {
+
+/// Loops over a tensor whose element i belongs to channel i % channels go by rows of this many elements: a multiple of
+/// the channels, at least 64, with whatever repeats per row in arrays of that length. Where 1024 elements are enough
+/// for that, a multiple of 16, so that rows fill vector registers and the arrays stay aligned with them; longer arrays
+/// would push the tensor out of the first cache.
+inline std::int64_t row_width(std::int64_t channels) {
+  const auto round_up = [](std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; };
+  const std::int64_t whole_vectors = std::lcm(channels, std::int64_t{16});
+  // What is left over of the last vector then costs less than one in sixteen.
+  return whole_vectors <= 1024 ? round_up(64, whole_vectors) : round_up(256, channels);
+}
 
 /// Where several threads leave what they add up by column: a matrix [rows, width] is shared out in `parts`, column j
 /// belongs to channel j % channels (so that loops along a row are long where there are few channels), and every part

@@ -1,6 +1,7 @@
 #include "layers/kernels/column_statistics.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -83,6 +84,27 @@ void moments_of_rows(const WideRows& wide, const float* x, std::int64_t begin, s
   }
 }
 
+/// Takes one part's minima and maxima, which get lost, into those of the channels.
+void merge_ranges(float* low, float* high, const ColumnParts& columns, float* least, float* largest) {
+  const std::int64_t channels = columns.channels;
+  std::int64_t width = columns.width;
+  // By halves while there are such: a vector at a time, where channel by channel each step would wait for the last.
+  while (width / channels % 2 == 0) {
+    width /= 2;
+    for (std::int64_t i = 0; i < width; ++i) {
+      low[i] = std::min(low[i], low[width + i]);
+      high[i] = std::max(high[i], high[width + i]);
+    }
+  }
+  for (std::int64_t i = 0; i < width; i += channels) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      // -0 and 0 are the same minimum; which of them was found depends on the order. Adding 0 makes both 0.
+      least[c] = std::min(least[c], low[i + c]) + 0.0f;
+      largest[c] = std::max(largest[c], high[i + c]) + 0.0f;
+    }
+  }
+}
+
 }  // namespace
 
 void column_moments(const float* x, std::int64_t rows, std::int64_t channels, float* mean, float* variance,
@@ -117,33 +139,26 @@ void column_moments(const float* x, std::int64_t rows, std::int64_t channels, fl
   }
 }
 
-bool column_ranges(const float* x, std::int64_t rows, std::int64_t channels, float* least, float* largest) {
+bool column_ranges(const float* x, std::int64_t n, std::int64_t channels, float* least, float* largest) {
+  if (channels == 0) return false;
   static const auto add = MINIQAT_PICK(ranges);
-  const WideRows wide(rows, channels);
+  const std::int64_t width = row_width(channels), rows = (n + width - 1) / width;
+  const ColumnParts columns = {
+      .channels = channels, .width = width, .parts = parallel_parts(n, std::max(width, 2 * kPointwiseGrain))};
   ScratchScope scope;
-  float* low = scope.filled<float>(wide.size(), kInfinity).data();
-  float* high = scope.filled<float>(wide.size(), -kInfinity).data();
-  std::uint32_t* not_a_number = scope.filled<std::uint32_t>(wide.parts * 16, 0).data();
-  parallel_shares(wide.rows, wide.parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
-    const std::int64_t at = part * wide.stride();
-    not_a_number[part * 16] = add(x + begin * wide.width, end - begin, wide.width, low + at, high + at);
+  const std::span<float> low = scope.filled(columns.size(), kInfinity);
+  const std::span<float> high = scope.filled(columns.size(), -kInfinity);
+  std::atomic<bool> not_a_number = false;
+  parallel_shares(rows, columns.parts, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    const std::int64_t at = part * columns.stride(), from = begin * width;
+    if (add(x + from, std::min(n, end * width) - from, width, &low[at], &high[at]))
+      not_a_number.store(true, std::memory_order_relaxed);
   });
-  std::uint32_t found = 0;
-  for (std::int64_t part = 0; part < wide.parts; ++part) found |= not_a_number[part * 16];
-  for (std::int64_t c = 0; c < channels; ++c) {
-    least[c] = kInfinity;
-    largest[c] = -kInfinity;
-    wide.for_each(c, [&](std::int64_t i, std::int64_t) {
-      least[c] = std::min(least[c], low[i]);
-      largest[c] = std::max(largest[c], high[i]);
-    });
-    for (std::int64_t i = wide.rest() + c; i < rows * channels; i += channels) {
-      least[c] = std::min(least[c], x[i]);
-      largest[c] = std::max(largest[c], x[i]);
-      found |= std::isnan(x[i]) ? 1u : 0u;
-    }
-  }
-  return found != 0;
+  std::fill_n(least, channels, kInfinity);
+  std::fill_n(largest, channels, -kInfinity);
+  for (std::int64_t at = 0; at < columns.size(); at += columns.stride())
+    merge_ranges(&low[at], &high[at], columns, least, largest);
+  return not_a_number;
 }
 
 }  // namespace miniqat::layers

@@ -15,8 +15,9 @@ namespace miniqat::layers {
 void column_moments(const float* x, std::int64_t rows, std::int64_t channels, float* mean, float* variance,
                     float* least, float* largest);
 
-/// The smallest and the largest number of every channel, NaNs left aside; returns whether there was one. Without rows
-/// +infinity and -infinity.
-bool column_ranges(const float* x, std::int64_t rows, std::int64_t channels, float* least, float* largest);
+/// The smallest and the largest of every channel's numbers, NaNs left aside; returns whether there was one. Element i
+/// of n belongs to channel i % channels; a channel without elements gets +infinity and -infinity. A zero comes without
+/// its sign. The same for every number of threads.
+bool column_ranges(const float* x, std::int64_t n, std::int64_t channels, float* least, float* largest);
 
 }  // namespace miniqat::layers

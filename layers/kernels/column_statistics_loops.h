@@ -1,7 +1,5 @@
 // The loops of column_statistics.cpp, compiled per instruction set (see core/kernels/per_instruction_set.h).
 
-#include "layers/kernels/min_max_loops.h"
-
 /// Adds `rows` rows, `width` apart, to sums that stay in memory: kRows at a time, so that these are read and written
 /// once for several rows.
 template <int kRows, bool kRange>
@@ -40,12 +38,43 @@ static void moments(const float* x, std::int64_t rows, std::int64_t width, const
   to.least != nullptr ? moment_rows<true>(x, rows, width, to) : moment_rows<false>(x, rows, width, to);
 }
 
-static std::uint32_t ranges(const float* x, std::int64_t rows, std::int64_t width, float* least, float* largest) {
+/// Lowers low[i] and raises high[i] to the first `count` elements of kRows rows, `width` apart, which meet in registers
+/// before low and high are touched. NaNs are left aside; returns whether there was one.
+template <int kRows>
+[[gnu::always_inline]] inline std::uint32_t min_max_group(const float* x, std::int64_t width, std::int64_t count,
+                                                          float* low, float* high) {
   std::uint32_t not_a_number = 0;
-  std::int64_t r = 0;
-  for (; r + 8 <= rows; r += 8) not_a_number |= min_max_group<8>(x + r * width, width, width, least, largest);
-  for (; r < rows; ++r) not_a_number |= min_max_group<1>(x + r * width, width, width, least, largest);
+#pragma omp simd reduction(| : not_a_number)
+  for (std::int64_t i = 0; i < count; ++i) {
+    float least = low[i];
+    float most = high[i];
+    for (int row = 0; row < kRows; ++row) {
+      const float value = x[row * width + i];
+      // False for a NaN: that leaves it aside.
+      least = value < least ? value : least;
+      most = value > most ? value : most;
+      not_a_number |= value != value ? 1u : 0u;
+    }
+    low[i] = least;
+    high[i] = most;
+  }
   return not_a_number;
+}
+
+/// Of n elements: rows of `width`, of which the last may be short.
+static bool ranges(const float* x, std::int64_t n, std::int64_t width, float* low, float* high) {
+  constexpr int kRows = 4;
+  // Elements that the last cache holds; from memory, several streams are slower than one. Short rows follow one another
+  // closely enough to be one stream.
+  constexpr std::int64_t kInLastCache = 1 << 19;
+  std::uint32_t not_a_number = 0;
+  std::int64_t i = 0;
+  if (n <= kInLastCache || width <= 128) {
+    for (; i + kRows * width <= n; i += kRows * width)
+      not_a_number |= min_max_group<kRows>(x + i, width, width, low, high);
+  }
+  for (; i < n; i += width) not_a_number |= min_max_group<1>(x + i, width, std::min(width, n - i), low, high);
+  return not_a_number != 0;
 }
 
 /// total += sums over `count` rows, as merge_moments says, for `width` columns.

@@ -2,51 +2,52 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "core/shape.h"
 #include "core/window.h"
 
-/// The specification of Conv2D. x [n, h, w, in], filter [kh, kw, in, out], y [n, oh, ow, out], all row-major.
 namespace miniqat::layers::reference {
 
-template <class T>
-void conv2d(const Window2d& window, const Shape& x_shape, const Shape& filter_shape, const Shape& y_shape, const T* x,
-            const T* filter, T* y) {
-  const std::int64_t in = filter_shape[2];
-  const std::int64_t out = filter_shape[3];
-  std::fill_n(y, y_shape.elements(), T{0});
-  for_each_tap(x_shape[0], window, [&](const Tap& tap) {
-    for (std::int64_t i = 0; i < in; ++i)
-      for (std::int64_t o = 0; o < out; ++o)
-        y[tap.output * out + o] += x[tap.input * in + i] * filter[(tap.window * in + i) * out + o];
-  });
-}
+/// The specification of Conv2D and DepthwiseConv2d. x [n, h, w, in], filter [kh, kw, in, width], y [n, oh, ow, out],
+/// all row-major. A full convolution has an output channel for each `width`, a depthwise one for each pair of in and
+/// width.
+struct Convolution {
+  Window2d window;
+  Shape x;
+  Shape filter;
+  bool depthwise = false;
 
-/// Every product x * filter above passes its output's gradient on to both factors.
-template <class T>
-void conv2d_backward_input(const Window2d& window, const Shape& x_shape, const Shape& filter_shape, const T* d_y,
-                           const T* filter, T* d_x) {
-  const std::int64_t in = filter_shape[2];
-  const std::int64_t out = filter_shape[3];
-  std::fill_n(d_x, x_shape.elements(), T{0});
-  for_each_tap(x_shape[0], window, [&](const Tap& tap) {
-    for (std::int64_t i = 0; i < in; ++i)
-      for (std::int64_t o = 0; o < out; ++o)
-        d_x[tap.input * in + i] += d_y[tap.output * out + o] * filter[(tap.window * in + i) * out + o];
-  });
-}
+  /// Calls visit(o, i, f) for every product x[i] * filter[f] that y[o] sums up.
+  template <class Visit>
+  void for_each_product(const Visit& visit) const {
+    const std::int64_t in = filter[2], width = filter[3], out = depthwise ? in * width : width;
+    for_each_tap(x[0], window, [&](const Tap& tap) {
+      for (std::int64_t i = 0; i < in; ++i)
+        for (std::int64_t w = 0; w < width; ++w)
+          visit(tap.output * out + (depthwise ? i * width + w : w), tap.input * in + i,
+                (tap.window * in + i) * width + w);
+    });
+  }
+};
 
 template <class T>
-void conv2d_backward_filter(const Window2d& window, const Shape& x_shape, const Shape& filter_shape, const T* x,
-                            const T* d_y, T* d_filter) {
-  const std::int64_t in = filter_shape[2];
-  const std::int64_t out = filter_shape[3];
-  std::fill_n(d_filter, filter_shape.elements(), T{0});
-  for_each_tap(x_shape[0], window, [&](const Tap& tap) {
-    for (std::int64_t i = 0; i < in; ++i)
-      for (std::int64_t o = 0; o < out; ++o)
-        d_filter[(tap.window * in + i) * out + o] += x[tap.input * in + i] * d_y[tap.output * out + o];
-  });
+void conv2d(const Convolution& convolution, const T* x, const T* filter, std::span<T> y) {
+  std::ranges::fill(y, T{0});
+  convolution.for_each_product([&](auto o, auto i, auto f) { y[o] += x[i] * filter[f]; });
+}
+
+/// Every product passes its output's gradient on to both factors.
+template <class T>
+void conv2d_backward_input(const Convolution& convolution, const T* d_y, const T* filter, std::span<T> d_x) {
+  std::ranges::fill(d_x, T{0});
+  convolution.for_each_product([&](auto o, auto i, auto f) { d_x[i] += d_y[o] * filter[f]; });
+}
+
+template <class T>
+void conv2d_backward_filter(const Convolution& convolution, const T* x, const T* d_y, std::span<T> d_filter) {
+  std::ranges::fill(d_filter, T{0});
+  convolution.for_each_product([&](auto o, auto i, auto f) { d_filter[f] += x[i] * d_y[o]; });
 }
 
 }  // namespace miniqat::layers::reference

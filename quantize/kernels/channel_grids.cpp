@@ -1,12 +1,11 @@
 #include "quantize/kernels/channel_grids.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "layers/kernels/column_parts.h"
 
 namespace miniqat::quantize {
 namespace {
-
-std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 /// Fills the rest of an array with its first `filled` elements, over and over.
 void repeat(std::span<float> array, std::size_t filled) {
@@ -19,17 +18,10 @@ void repeat(std::span<float> array, std::size_t filled) {
 
 }  // namespace
 
-std::int64_t row_width(std::int64_t channels) {
-  const std::int64_t whole_vectors = std::lcm<std::int64_t, std::int64_t>(channels, 16);
-  if (whole_vectors <= 1024) return round_up(64, whole_vectors);
-  // What is left over of the last vector then costs less than one in sixteen.
-  return round_up(256, channels);
-}
-
 ChannelGrids channel_grids(std::span<const Affine<float>> grids, ScratchScope& scope) {
   if (grids.empty()) return {};
   const std::size_t channels = grids.size();
-  const std::int64_t width = row_width(static_cast<std::int64_t>(channels));
+  const std::int64_t width = layers::row_width(static_cast<std::int64_t>(channels));
   const std::size_t length = static_cast<std::size_t>(width + ChannelGrids::kBeyond);
   const std::span<float> scale = scope.take<float>(length);
   const std::span<float> offset = scope.take<float>(length);

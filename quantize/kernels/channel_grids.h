@@ -8,12 +8,6 @@
 
 namespace miniqat::quantize {
 
-/// Loops over a tensor whose element i belongs to channel i % channels go by rows of this many elements: a multiple of
-/// the channels, at least 64, with whatever repeats per row in arrays of that length. Where 1024 elements are enough
-/// for that, a multiple of 16, so that rows fill vector registers and the arrays stay aligned with them; longer arrays
-/// would push the tensor out of the first cache.
-std::int64_t row_width(std::int64_t channels);
-
 /// The grids of a tensor's channels as the loops read them. Plain data to be passed around; the arrays belong to a
 /// ScratchScope.
 ///
@@ -24,7 +18,7 @@ struct ChannelGrids {
   static constexpr std::int64_t kBeyond = 64;
 
   std::int64_t channels = 0;
-  /// row_width(channels)
+  /// layers::row_width(channels)
   std::int64_t width = 0;
   /// Element i is for channel i % channels, up to width + kBeyond.
   const float* scale = nullptr;

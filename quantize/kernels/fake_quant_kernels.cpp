@@ -1,11 +1,8 @@
 #include "quantize/kernels/fake_quant_kernels.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <limits>
 
-#include "core/float_range.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
 #include "layers/kernels/column_parts.h"
@@ -55,26 +52,6 @@ void for_parts(std::int64_t n, const ColumnParts& columns, const Body& body) {
                });
 }
 
-/// Takes one row's minima and maxima, which get lost, into those of the channels.
-void merge_row(float* low, float* high, std::int64_t width, std::span<float> min, std::span<float> max) {
-  const std::int64_t channels = std::ssize(min);
-  // By halves while there are such: a vector at a time, where channel by channel each step would wait for the last.
-  while (width / channels % 2 == 0) {
-    width /= 2;
-    for (std::int64_t i = 0; i < width; ++i) {
-      low[i] = std::min(low[i], low[width + i]);
-      high[i] = std::max(high[i], high[width + i]);
-    }
-  }
-  for (std::int64_t i = 0; i < width; i += channels) {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      // -0 and 0 are the same minimum; which of them was found depends on the order. Adding 0 makes both 0.
-      min[c] = std::min(min[c], low[i + c]) + 0.0f;
-      max[c] = std::max(max[c], high[i + c]) + 0.0f;
-    }
-  }
-}
-
 }  // namespace
 
 void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids) {
@@ -85,17 +62,7 @@ void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGri
 void fake_quant_piece(const float* x, float* y, std::int64_t n, const Affine<float>& grid) {
   const float offset = grid.quant_min - grid.zero_point;
   // Reads the first element of each array only.
-  loops().forward_one(x, y, n, {1, row_width(1), &grid.scale, &offset, &grid.nudged_max});
-}
-
-bool min_max_piece(const float* x, std::int64_t n, float& min, float& max) {
-  constexpr std::int64_t kWidth = 64;
-  alignas(64) float low[kWidth], high[kWidth];
-  std::ranges::fill(low, min);
-  std::ranges::fill(high, max);
-  const bool not_a_number = loops().min_max_rows(x, n, kWidth, low, high);
-  merge_row(low, high, kWidth, {&min, 1}, {&max, 1});
-  return not_a_number;
+  loops().forward_one(x, y, n, {1, layers::row_width(1), &grid.scale, &offset, &grid.nudged_max});
 }
 
 void fake_quant_forward(const float* x, float* y, std::int64_t n, const ChannelGrids& grids, std::uint32_t* mask) {
@@ -154,26 +121,6 @@ void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const 
       if (with_inside) sum.inside += inside[i];
     });
   }
-}
-
-bool min_max(const float* x, std::int64_t n, std::span<float> min, std::span<float> max) {
-  if (min.empty()) return false;
-  const std::int64_t channels = std::ssize(min), width = row_width(channels);
-  const ColumnParts columns = {
-      .channels = channels, .width = width, .parts = parallel_parts(n, std::max(width, kGrain))};
-  ScratchScope scope;
-  const std::span<float> low = scope.filled(columns.size(), kInfinity);
-  const std::span<float> high = scope.filled(columns.size(), -kInfinity);
-  std::atomic<bool> not_a_number = false;
-  for_parts(n, columns, [&](std::int64_t at, std::int64_t from, std::int64_t count) {
-    if (loops().min_max_rows(x + from, count, width, &low[at], &high[at]))
-      not_a_number.store(true, std::memory_order_relaxed);
-  });
-  std::ranges::fill(min, kInfinity);
-  std::ranges::fill(max, -kInfinity);
-  for (std::int64_t at = 0; at < columns.size(); at += columns.stride())
-    merge_row(&low[at], &high[at], width, min, max);
-  return not_a_number;
 }
 
 void copy_floats(const float* x, float* y, std::int64_t n) {

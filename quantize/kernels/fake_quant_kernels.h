@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "layers/kernels/column_statistics.h"
 #include "layers/kernels/masks.h"
 #include "quantize/affine.h"
 #include "quantize/kernels/channel_grids.h"
@@ -13,6 +14,7 @@ namespace miniqat::quantize {
 // channel meaning per tensor. Results are the same bits for every instruction set and thread count. Nothing allocates
 // once the threads' scratch memory has grown; ChannelGrids of 0 channels do nothing.
 
+using layers::column_ranges;
 using layers::kMaskBlock;
 using layers::kMaskLanes;
 using layers::mask_words;
@@ -24,9 +26,6 @@ using layers::mask_words;
 void fake_quant_piece(const float* x, float* y, std::int64_t n, const ChannelGrids& grids);
 /// The same with one grid for all.
 void fake_quant_piece(const float* x, float* y, std::int64_t n, const Affine<float>& grid);
-
-/// Lowers min and raises max to the elements of x, NaNs left aside; returns whether there was one. One channel.
-bool min_max_piece(const float* x, std::int64_t n, float& min, float& max);
 
 // Whole tensors, shared between the threads where that pays.
 
@@ -53,10 +52,6 @@ struct RangeSums {
 /// addition.
 void fake_quant_backward(const float* x, const float* dy, std::int64_t n, const ChannelGrids& grids, float* dx,
                          std::span<RangeSums> sums, bool with_inside, float pull = 0);
-
-/// Minimum and maximum of every channel (as many as min.size()), NaNs left aside; returns whether there was one. A
-/// channel without elements gets +infinity and -infinity. A zero comes without its sign.
-bool min_max(const float* x, std::int64_t n, std::span<float> min, std::span<float> max);
 
 /// y = x, nothing to do when they are the same.
 void copy_floats(const float* x, float* y, std::int64_t n);

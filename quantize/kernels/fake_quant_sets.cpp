@@ -13,7 +13,7 @@ namespace {
 #include "core/kernels/per_instruction_set.h"
 
 #define MINIQAT_TABLE(set) \
-  { &set::forward_one, &set::forward_rows, &set::forward_mask, &set::masked, &set::min_max_rows, &set::gradient_rows }
+  { &set::forward_one, &set::forward_rows, &set::forward_mask, &set::masked, &set::gradient_rows }
 
 constexpr FakeQuantLoops kBaseline = MINIQAT_TABLE(baseline);
 #if MINIQAT_HAS_INSTRUCTION_SETS

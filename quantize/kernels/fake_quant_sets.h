@@ -21,9 +21,6 @@ struct FakeQuantLoops {
                        std::int64_t place);
   /// dx = dy where the mask has a 1, else 0.
   void (*masked)(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask);
-  /// Lowers low[i] and raises high[i] to the elements at place i of their row; NaNs are left aside. Returns whether
-  /// there was one.
-  bool (*min_max_rows)(const float* x, std::int64_t n, std::int64_t width, float* low, float* high);
   /// dx = dy where the gradient passes at x, else 0; unless dx is null. Adds dy to below[i] where x at place i of its
   /// row is less than the grid's minimum, to above[i] where it is more than the maximum; unless both are null. Adds
   /// dy * (fake_quantize(x) - x) to inside[i] anywhere else, unless that is null, which it is where the others are. An

@@ -2,23 +2,6 @@
 // quantize/kernels/fake_quant_loops.h. Every place of a row has accumulators of its own, so that no sum depends on the
 // width of a vector register.
 
-#include "layers/kernels/min_max_loops.h"
-
-bool min_max_rows(const float* x, std::int64_t n, std::int64_t width, float* low, float* high) {
-  constexpr int kRows = 4;
-  // Elements that the last cache holds; from memory, several streams are slower than one. Short rows follow one another
-  // closely enough to be one stream.
-  constexpr std::int64_t kInLastCache = 1 << 19;
-  std::uint32_t not_a_number = 0;
-  std::int64_t i = 0;
-  if (n <= kInLastCache || width <= 128) {
-    for (; i + kRows * width <= n; i += kRows * width)
-      not_a_number |= min_max_group<kRows>(x + i, width, width, low, high);
-  }
-  for (; i < n; i += width) not_a_number |= min_max_group<1>(x + i, width, std::min(width, n - i), low, high);
-  return not_a_number != 0;
-}
-
 template <bool kSums, bool kInside, bool kDx, bool kPull>
 [[gnu::always_inline]] inline void gradient_loop(const float* x, const float* dy, float* dx, std::int64_t n,
                                                  std::int64_t width, const float* scales, const float* offsets,

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "layers/kernels/depthwise_kernels.h"
-#include "layers/reference/depthwise_conv2d.h"
+#include "layers/reference/conv2d.h"
 #include "tests/layers/convolution_case.h"
 #include "tests/layers/op_runner.h"
 #include "tests/thread_counts.h"
@@ -57,10 +57,11 @@ void expect_own_kernels_are_reference(const Case& c, std::int64_t channels) {
   const Tensor wide_x = x.to(DType::kFloat64), wide_filter = filter.to(DType::kFloat64);
   const Tensor wide_d_y = d_y.to(DType::kFloat64);
   const Tensor expected_d_x(x.shape(), DType::kFloat64), expected_d_filter(filter.shape(), DType::kFloat64);
-  reference::depthwise_conv2d_backward_input(window, x.shape(), filter.shape(), wide_d_y.data<double>(),
-                                             wide_filter.data<double>(), expected_d_x.data<double>());
-  reference::depthwise_conv2d_backward_filter(window, x.shape(), filter.shape(), wide_x.data<double>(),
-                                              wide_d_y.data<double>(), expected_d_filter.data<double>());
+  const reference::Convolution naive = {window, x.shape(), filter.shape(), true};
+  reference::conv2d_backward_input(naive, wide_d_y.data<double>(), wide_filter.data<double>(),
+                                   expected_d_x.values<double>());
+  reference::conv2d_backward_filter(naive, wide_x.data<double>(), wide_d_y.data<double>(),
+                                    expected_d_filter.values<double>());
   expect_close(d_x, expected_d_x, "d_x of " + c.text(channels, 1));
   expect_close(d_filter, expected_d_filter, "d_filter of " + c.text(channels, 1));
 }

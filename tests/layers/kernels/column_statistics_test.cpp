@@ -61,7 +61,7 @@ Statistics moments(const Matrix& m, bool ranged = true) {
 
 Statistics ranges(const Matrix& m) {
   Statistics s(m.channels);
-  s.has_nan = column_ranges(m.values.data(), m.rows, m.channels, s.least.data(), s.largest.data());
+  s.has_nan = column_ranges(m.values.data(), m.rows * m.channels, m.channels, s.least.data(), s.largest.data());
   return s;
 }
 

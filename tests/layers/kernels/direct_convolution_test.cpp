@@ -81,12 +81,12 @@ void expect_reference(const Case& c, std::int64_t in, std::int64_t out) {
   const Tensor wide_d_y = d_y.to(DType::kFloat64);
   const Tensor expected_y(y_shape, DType::kFloat64), expected_d_x(x.shape(), DType::kFloat64);
   const Tensor expected_d_filter(filter.shape(), DType::kFloat64);
-  reference::conv2d(window, x.shape(), filter.shape(), y_shape, wide_x.data<double>(), wide_filter.data<double>(),
-                    expected_y.data<double>());
-  reference::conv2d_backward_input(window, x.shape(), filter.shape(), wide_d_y.data<double>(),
-                                   wide_filter.data<double>(), expected_d_x.data<double>());
-  reference::conv2d_backward_filter(window, x.shape(), filter.shape(), wide_x.data<double>(), wide_d_y.data<double>(),
-                                    expected_d_filter.data<double>());
+  const reference::Convolution naive = {window, x.shape(), filter.shape()};
+  reference::conv2d(naive, wide_x.data<double>(), wide_filter.data<double>(), expected_y.values<double>());
+  reference::conv2d_backward_input(naive, wide_d_y.data<double>(), wide_filter.data<double>(),
+                                   expected_d_x.values<double>());
+  reference::conv2d_backward_filter(naive, wide_x.data<double>(), wide_d_y.data<double>(),
+                                    expected_d_filter.values<double>());
   const std::string what = c.text(in, out);
   expect_close(y.tensor(), expected_y, "y of " + what, 1e-5);
   expect_close(d_x.tensor(), expected_d_x, "d_x of " + what, 1e-5);

@@ -180,31 +180,6 @@ TEST(FakeQuantKernels, RangeSumsAreTheSameForAnyNumberOfThreads) {
   for (int threads : {2, 3, 7}) EXPECT_EQ(sums_with(threads), first) << threads;
 }
 
-TEST(FakeQuantKernels, MinMaxOfAPieceWidensWhatWasSeen) {
-  float min = kInfinity, max = -kInfinity;
-  EXPECT_FALSE(min_max_piece(nullptr, 0, min, max));
-  EXPECT_EQ(min, kInfinity);
-  EXPECT_EQ(max, -kInfinity);
-  for (std::int64_t n : {1, 63, 64, 65, 511, 512, 513, 5000}) {
-    std::vector<float> x(n, 0.5f);
-    for (std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
-      min = 0, max = 1;
-      EXPECT_FALSE(min_max_piece(x.data(), n, min, max));
-      EXPECT_EQ(min, 0) << n;
-      EXPECT_EQ(max, 1) << n;
-      x[at] = -2;
-      EXPECT_FALSE(min_max_piece(x.data(), n, min, max));
-      EXPECT_EQ(min, -2) << n << " " << at;
-      x[at] = kInfinity;
-      EXPECT_FALSE(min_max_piece(x.data(), n, min, max));
-      EXPECT_EQ(max, kInfinity) << n << " " << at;
-      x[at] = kNan;
-      EXPECT_TRUE(min_max_piece(x.data(), n, min, max));
-      x[at] = 0.5f;
-    }
-  }
-}
-
 TEST(FakeQuantKernels, BackwardGivesWhatIsAskedFor) {
   const Case c(100, 3, {.bits = 4});
   ScratchScope scope;
