@@ -45,7 +45,7 @@ FlagChanges training_changes() {
        "optimizer"},
       {"reestimate",
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
-       "pictures; 0: no estimate; default: 50 where there are batch norms"}};
+       "pictures; 0: no estimate; default: 50 if the network has batch norms"}};
   for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay",
                               "label_smoothing", "seed", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;

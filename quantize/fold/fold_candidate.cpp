@@ -80,7 +80,7 @@ bool adds_bias_to_layer(const Node& node) {
 
 std::string why_no_layer(const Node& node) {
   if (adds_bias_to_layer(node))
-    return concat("a bias stands between it and its layer, ", describe(node), "; leave it out, beta does its work");
+    return concat("a bias lies between it and its layer, ", describe(node), "; remove the bias, beta replaces it");
   return concat("its input comes from ", describe(node), ", not from a layer");
 }
 

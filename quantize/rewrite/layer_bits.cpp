@@ -127,7 +127,7 @@ bool matches_everything(const std::string& pattern) { return pattern.find_first_
 class ReachableCheck {
  public:
   void add(const std::string& pattern, std::string_view source) {
-    if (!seen_.insert(pattern).second) refuse(source, pattern, "overlaps: the same pattern stands before it");
+    if (!seen_.insert(pattern).second) refuse(source, pattern, "overlaps: the same pattern comes before it");
     if (matches_all_)
       refuse(source, pattern, "overlaps: ", quote(*matches_all_),
              " before it matches every layer, and the first match wins");
