@@ -27,8 +27,8 @@ struct BenchFile {
   std::vector<BenchRecord> records;
 };
 
-/// Throws Error naming the file, the place and what is wrong: no JSON, none of `bench`, a key that is missing or of
-/// another kind, a row that stands there twice.
+/// Throws Error naming the file, the place and the fault: no JSON, not of `bench`, a key that is missing or of another
+/// kind, a repeated row.
 BenchFile read_bench_file(const std::string& path);
 
 }  // namespace miniqat::benchmarks
