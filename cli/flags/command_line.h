@@ -48,7 +48,7 @@ class Flag {
   CLI::Option* option_;
 };
 
-/// A command of the program, "train" say. Names are "--flag", or without dashes for what stands by itself. Fields must
+/// A command of the program, "train" say. Names are "--flag", or without dashes for a positional argument. Fields must
 /// live until the command has run; their values are the defaults that `--help` shows.
 class Command {
  public:
