@@ -32,9 +32,9 @@ struct FrontPoint {
   double loss_increase = 0;
 };
 
-/// From all quantizers at the widest width to all at the narrowest, by the greedy method: the next step down (one
-/// quantizer, to the next width) is always that of least loss increase per bit saved; among equals the one that saves
-/// more bits, then the first. (Sums over layers and a Pareto front as in HAWQ-V2, Dong et al. 2020, with measured
+/// From all quantizers at the widest width to all at the narrowest, by the greedy method. The next step down (one
+/// quantizer, to the next width) is always that of least loss increase per bit saved. Among equals it is the one that
+/// saves more bits, then the first. (Sums over layers and a Pareto front as in HAWQ-V2, Dong et al. 2020, with measured
 /// losses in place of Hessian traces.) `widths` descend strictly; each of the costs has a number for each of them.
 std::vector<FrontPoint> greedy_front(std::span<const WidthCosts> costs, std::span<const std::int64_t> widths);
 

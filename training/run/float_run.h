@@ -31,8 +31,8 @@ FloatRun read_float_run(const std::string& path);
 /// not must be the quantizers' own; fresh statistics of a batch norm, say, would make any range worthless: Error.
 void take_over(Session& session, const FloatRun& source);
 
-/// A data set by name, which must fit the run's network; of the run's own, its validation part stands apart. Throws
-/// Error for what does not fit.
+/// A data set by name, which must fit the run's network; the validation part of the run's own data set is held out.
+/// Throws Error for what does not fit.
 datasets::Splits load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir);
 
 }  // namespace miniqat::training
