@@ -159,9 +159,9 @@ struct Model {
   }
   const TensorInfo& output_of(const Operation& operation) const { return tensor(operation.output); }
 
-  /// Throws Error naming the operation and the rule unless all that is said in this header holds: indices, shapes,
-  /// sizes, ranges of integers, one grid where one is asked for; and that no sum of a layer can leave 32 bits,
-  /// whatever the input. Engine, files and exporters rely on it.
+  /// Throws Error naming the operation and the rule if the model breaks a rule of this header: indices, shapes, sizes,
+  /// ranges of integers, equal grids where the header asks for one. No sum of a layer may leave 32 bits for any input.
+  /// Engine, files and exporters rely on it.
   void check() const;
 
   /// Bytes of all weights packed to their bits (integer/packing.h), without biases.

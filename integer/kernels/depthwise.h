@@ -40,8 +40,9 @@ struct DepthwiseKernel {
   /// Channels of a block.
   std::int64_t block;
   /// One row of the output, [columns.output, channels]. `rows`: four pointers a group to rows of the image, each
-  /// [columns.input, channels] (an input channel as often as there are outputs of it), those on padding to a row of the
-  /// zero point, and those beyond the window to any row. `scratch`: columns_seen(columns) * groups * 4 * block bytes.
+  /// [columns.input, channels] (an input channel as often as there are outputs of it). Pointers on padding lead to a
+  /// row of the zero point, those beyond the window to any row. `scratch`: columns_seen(columns) * groups * 4 * block
+  /// bytes.
   void (*row)(const DepthwiseView& layer, const std::uint8_t* const* rows, std::uint8_t* scratch, std::uint8_t* output);
 };
 
