@@ -13,7 +13,7 @@ namespace miniqat {
 void set_thread_count(int count);
 /// Inside a ComputeScope always the same.
 int thread_count();
-/// What thread_count() is before anyone sets it: the available cores, or fewer when a cgroup's CPU quota (rounded up;
+/// thread_count() before anyone sets it: the available cores, or fewer if a cgroup's CPU quota (rounded up;
 /// core/cpu_quota.h) or OMP_NUM_THREADS says so. A value of OMP_NUM_THREADS that is no thread count is ignored;
 /// OpenMP's library warns of it.
 int default_thread_count();

@@ -15,7 +15,7 @@ namespace miniqat {
 
 class Node;
 
-/// Where a run stands, as far as ops care.
+/// The progress of a run, as far as ops need it.
 struct Phase {
   /// In a training step, or a run that acts like one: batch statistics are used, observers observe, dropout drops.
   bool training = false;
@@ -73,9 +73,9 @@ struct ForwardContext : Phase {
   Tensor* update_of(int input) const { return updates.empty() ? nullptr : updates[input]; }
 };
 
-/// What backward sees: the forward context (values that traits() did not ask for may hold anything by now) and the
-/// gradients. backward overwrites every d_input that is not null; the plan sums up where a tensor has several
-/// consumers.
+/// The view of backward: the forward context (values that traits() did not ask for may hold anything by now) and the
+/// gradients. backward overwrites every d_input that is not null; the plan adds up the gradients of a tensor with
+/// several consumers.
 struct BackwardContext {
   const ForwardContext* forward = nullptr;
   /// Null where no gradient reaches an output; at least one is not null.

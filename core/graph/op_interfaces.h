@@ -14,8 +14,8 @@ struct Fusion;
 class FusionScope;
 struct Shortcut;
 
-// What an op may give beside what every op gives (core/graph/op.h): it inherits from Op and from these. The functions
-// of core/graph/op_queries.h ask any op, and answer for one that gives no such thing.
+// Optional interfaces of ops: an op inherits from Op (core/graph/op.h) and from these. The functions of
+// core/graph/op_queries.h ask any op, and answer for one that gives no such thing.
 
 /// Its fast forward leaves tensors (masks, workspaces) for its fast backward: ForwardContext::saved.
 class SavesForBackward {
