@@ -42,9 +42,9 @@ onednn::Convolution fast_convolution(const Shape& images, const Shape& filter, c
 }
 
 /// A 1x1 convolution without stride is a product of matrices: pixels [n * h * w, in] times the filter [in, out].
-/// oneDNN's convolutions are as fast or faster while there are many pixels; where the filter has the most elements,
-/// they spend much on bringing it into their own order. Measured: products win below these many pixels for each channel
-/// of the wider side, in the gradient of the filter by up to 1.7.
+/// oneDNN's convolutions are as fast or faster if there are many pixels. If the filter has the most elements, they
+/// spend much time on its reordering. Measured: products win below these many pixels for each channel of the wider
+/// side, in the gradient of the filter by up to 1.7.
 constexpr double kProductPixels = 0.5;
 constexpr double kFilterGradientProductPixels = 2;
 

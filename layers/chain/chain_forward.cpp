@@ -199,7 +199,7 @@ class Forward {
     ObservedRange range;
     range.has_nan = column_ranges(y(), x_.elements(), 1, &range.least, &range.largest);
     choose_grid(range);
-    // What comes now only sets the mask and rounds. (The sum has been clamped already: clamping again changes nothing.)
+    // The next loops only set the mask and round. (The sum has been clamped already: clamping again changes nothing.)
     if (quantizes_ || parts_.clamps) pass(y(), nullptr, {.low = parts_.low, .high = parts_.high}, true);
   }
 
@@ -233,7 +233,7 @@ class Forward {
         if (pool.has_room_behind(i, end)) {
           pool_window_row(pool, from, unrounded, pass_low, pass_high, to, winner, of_winners);
         } else {
-          // What lies behind the last row is not ours to write to.
+          // Numbers behind the last row must not be written.
           pool_window_row(pool, from, unrounded, pass_low, pass_high, largest, winner == nullptr ? nullptr : tap,
                           of_winners);
           std::copy_n(largest, pooled, to);

@@ -48,9 +48,9 @@ inline constexpr std::uint8_t kBlockedTap = 255;
 inline constexpr std::int64_t kMostTaps = 254;
 
 /// A window row of `pool`: `taps` are window_h rows of w pixels, one after the other, as they are pooled, `values` the
-/// same before they were rounded (may be the same memory). Writes output_w pixels to `y` and, unless null, to
-/// `winners` the tap (row-major number) that was largest, the first of equals, or kBlockedTap where its value is not
-/// within [pass_low, pass_high] (as a NaN never is); without `values` the gradient passes at every tap, a NaN's
+/// same before they were rounded (may be the same memory). Writes output_w pixels to `y`, and to `winners`, unless
+/// null, the largest tap (row-major number), the first of equals. It writes kBlockedTap instead if the value is not
+/// within [pass_low, pass_high] (as a NaN never is). Without `values` the gradient passes at every tap, a NaN's
 /// included. Where the channels are no multiple of 16, up to 16 floats (bytes) behind taps, values and y (winners) are
 /// read or overwritten. `of_winners`, like y and not null only with `winners` and `values`, gets the values at the
 /// winning taps.

@@ -4,9 +4,9 @@
 
 namespace miniqat::layers {
 
-/// Where several threads leave what they add up by column: a matrix [rows, width] is shared out in `parts`, column j
-/// belongs to channel j % channels (so that loops along a row are long where there are few channels), and every part
-/// has an accumulator a column.
+/// The sums by column of several threads. A matrix [rows, width] is shared out in `parts`, and every part has an
+/// accumulator a column. Column j belongs to channel j % channels, so that loops along a row are long even if there are
+/// few channels.
 struct ColumnParts {
   std::int64_t channels = 1;
   /// A multiple of the channels.

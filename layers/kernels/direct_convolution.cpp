@@ -136,7 +136,7 @@ struct Bands {
   std::int64_t per_image;
   /// Whether bands have to be copied, with the padding, before anything can be done with them.
   bool copied;
-  /// Pixels in a row of input, of which so many are padding on the left; floats in it.
+  /// Pixels in a row of input; those of padding on its left; floats in it.
   std::int64_t width;
   std::int64_t left;
   std::int64_t row;
