@@ -61,8 +61,8 @@ class Match {
   std::map<const Pattern*, Output> tensors_;
 };
 
-/// Finds patterns. Nodes of the transparent types are looked through (by their input 0) wherever they stand, so that
-/// a graph that has quantizers already matches as it did without. The graph may not change while this is used.
+/// Finds patterns. The matcher looks through nodes of the transparent types (by their input 0) anywhere, so a graph
+/// with quantizers matches as it did without. The graph may not change while this is used.
 class GraphMatcher {
  public:
   explicit GraphMatcher(const Graph& graph, std::vector<std::string_view> transparent = {});

@@ -30,7 +30,7 @@ struct RangeKindTraits {
   bool observes = false;
   /// Min and max are trainable variables, which the rounding inside the range gives gradients, too.
   bool learned = false;
-  /// What a step observes enters an average over the steps (FakeQuantAttributes::ema_decay), which are counted.
+  /// Observed values enter an average over the steps (FakeQuantAttributes::ema_decay), which are counted.
   bool averages = false;
 
   /// The range is that of the step's own tensor and of no other: made for weights, which change with each step.

@@ -42,7 +42,7 @@ bool keeps_channels(const Node& node) {
 
 bool is_rearrangement(const Node* node) { return !node->as<layers::Identity>(); }
 
-/// What stands above a batch norm up to the first node that is neither Identity, Reshape nor BatchToSpaceND.
+/// The nodes above a batch norm up to the first one that is neither Identity, Reshape nor BatchToSpaceND.
 struct Above {
   /// May be a layer.
   Node* layer = nullptr;

@@ -150,7 +150,7 @@ class Folder {
     return add(name, layers::Reshape::make(layers::ReshapeAttributes{shape}), {factor}).output();
   }
 
-  /// The layer and what stands between it and the batch norm once more, on other weights; copies (Identity) left out.
+  /// The layer and the ops between it and the batch norm once more, on other weights; copies (Identity) left out.
   Output clone_layer(Output weights) {
     Output y = clone(*found_.layer, {found_.layer->input(0), weights});
     layer_name_ = y.node->name();

@@ -123,7 +123,7 @@ void check_values(const LayerBits& bits, std::string_view source) {
 
 bool matches_everything(const std::string& pattern) { return pattern.find_first_not_of('*') == std::string::npos; }
 
-/// Refuses what can never win; only what can be told without knowing the layers.
+/// Refuses patterns that can never win, as far as that shows without the layers.
 class ReachableCheck {
  public:
   void add(const std::string& pattern, std::string_view source) {

@@ -30,7 +30,8 @@ std::vector<std::string> names_of(const std::vector<LayerSkip>& skips, const Ver
   return {names.begin(), names.end()};
 }
 
-/// Suggestions take time for each name that a pattern may have meant: whoever has so many wrong ones knows by then.
+/// Suggestions take time for each name that a pattern may have meant. A user with this many wrong patterns needs no
+/// more.
 constexpr int kMostSuggestions = 50;
 
 /// Says of each pattern whether it decides about a layer.

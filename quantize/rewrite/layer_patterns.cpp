@@ -29,7 +29,7 @@
 namespace miniqat::quantize {
 namespace {
 
-/// What may stand between a layer and its batch norm once the layer is quantized.
+/// The ops that may lie between a layer and its batch norm once the layer is quantized.
 constexpr OpRole kBeforeBatchNorm = OpRole::kQuantizer | OpRole::kBeforeBatchNorm;
 
 /// What makes weights out of Variables and factors (a factor may be reshaped to fit the weights).

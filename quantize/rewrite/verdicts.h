@@ -20,7 +20,7 @@ namespace miniqat::quantize {
 struct TensorVerdict {
   /// What gives the tensor.
   const Node* producer = nullptr;
-  /// What its quantizer must be, had it been inserted now; one from before may differ.
+  /// The quantizer as it would be inserted now; one from before may differ.
   QuantizerSettings asked;
   /// Null: left float.
   Node* quantizer = nullptr;
@@ -30,8 +30,7 @@ struct TensorVerdict {
   bool is_wide = false;
   /// A Relu or Relu6 reads the tensor, and is quantized instead.
   bool is_clamped = false;
-  /// Why there is no quantizer, or only one range where one for each channel was asked for; "" where nothing stood in
-  /// the way.
+  /// Why there is no quantizer, or only one range where one for each channel was asked for; "" if nothing prevented it.
   std::string why = {};
 };
 
