@@ -6,13 +6,14 @@
 #include <string_view>
 #include <vector>
 
-/// A test mode for what sanitizers cannot see: generated code (oneDNN's kernels) that writes where it must not. MINIQAT_GUARD=after
-/// or =before in the environment turns it on. Every tensor, every buffer of a plan and every piece of scratch memory is
-/// then a mapping of its own between pages that cannot be touched. It ends (after) or begins (before) right at them, as far as the alignment of 64 bytes lets it. A pattern fills the gaps on either side. The pattern is
-/// checked after each step that was given the memory or took it, at the end of each run of a graph or model, and when
-/// the memory is given back. A step that touches a page or such a pattern ends the process, and the message names the
-/// step. A pattern overwritten from afar is found at the end of the run at the latest, and the message says that. Off,
-/// all this costs a branch at each allocation.
+/// A test mode for what sanitizers cannot see: generated code (oneDNN's kernels) that writes where it must not.
+/// MINIQAT_GUARD=after or =before in the environment turns it on. Every tensor, every buffer of a plan and every piece
+/// of scratch memory is then a mapping of its own between pages that cannot be touched. It ends (after) or begins
+/// (before) right at them, as far as the alignment of 64 bytes lets it. A pattern fills the gaps on either side. The
+/// pattern is checked after each step that was given the memory or took it, at the end of each run of a graph or model,
+/// and when the memory is given back. A step that touches a page or such a pattern ends the process, and the message
+/// names the step. A pattern overwritten from afar is found at the end of the run at the latest, and the message says
+/// that. Off, all this costs a branch at each allocation.
 namespace miniqat {
 
 enum class Guard { kOff, kAfter, kBefore };

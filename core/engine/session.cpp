@@ -53,7 +53,7 @@ Addresses addresses_of(const BackwardContext& context) {
   return addresses;
 }
 
-/// Puts the node's name before an error of its op while it runs (for a label that is not a class, say).
+/// Runs `body`. Puts the node's name before an error of the op (a label that is not a class, say).
 template <class Context, class Body>
 void in_the_name_of(const Node& node, std::string_view direction, const Context& context, const Body& body) {
   const GuardedStep guarded([&] { return concat(describe(node), " (", direction, ")"); },
