@@ -18,7 +18,7 @@ namespace miniqat {
 
 enum class Guard { kOff, kAfter, kBefore };
 
-/// What MINIQAT_GUARD asks for, read at the first call. Throws Error for anything but "after", "before" or nothing.
+/// The value of MINIQAT_GUARD, read at the first call. Throws Error for anything but "after", "before" or nothing.
 Guard guard();
 inline bool is_guarding() { return guard() != Guard::kOff; }
 

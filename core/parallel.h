@@ -66,7 +66,7 @@ void parallel_for(std::int64_t n, std::int64_t grain, const Body& body) {
       &body);
 }
 
-/// How many ranges parallel_for will cut, for loops that keep one partial result a range.
+/// The number of ranges that parallel_for will cut, for loops that keep one partial result a range.
 inline int parallel_parts(std::int64_t n, std::int64_t grain) {
   return static_cast<int>(std::max<std::int64_t>(
       1, std::min<std::int64_t>(thread_count(), (n + grain - 1) / std::max<std::int64_t>(grain, 1))));

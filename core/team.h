@@ -2,7 +2,7 @@
 
 namespace miniqat {
 
-/// What computes one part of a region.
+/// The function for one part of a region.
 using TeamBody = void (*)(void* data, int part);
 
 /// Calls body(data, part) once for each part in [0, parts), on the calling thread and its workers, and returns when all
@@ -21,7 +21,7 @@ using TeamBody = void (*)(void* data, int part);
 /// to be called where in_team().
 void run_in_team(int parts, TeamBody body, void* data);
 
-/// What of a region the calling thread computes; part 0 of 1 outside.
+/// The part of a region that the calling thread computes; part 0 of 1 outside.
 struct TeamPlace {
   int part = 0;
   int parts = 1;

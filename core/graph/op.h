@@ -24,7 +24,7 @@ struct Phase {
   std::int64_t quantization_step = 0;
 };
 
-/// What the plan may do with an op's memory, and what backward needs. Plain data, read when a plan is compiled.
+/// The freedom of the plan with an op's memory, and the needs of backward. Plain data, read when a plan is compiled.
 struct OpTraits {
   /// Output 0 is input 0 under another shape: the plan lets both share memory, and forward has nothing to do when
   /// input and output have the same address (else it copies). The same holds for the gradients.
@@ -123,7 +123,7 @@ class Op {
   virtual void reference_backward(const BackwardContext& context) const;
 };
 
-/// What all ops of one kind have in common: type and attributes.
+/// The common part of all ops of one kind: type and attributes.
 template <class Kind>
 class OpOf : public Op {
  public:

@@ -52,7 +52,7 @@ class ChangesLater {
 /// output's memory for other things until backward reads it.
 class PacksOutput {
  public:
-  /// What the small form takes; none where there is none in this phase.
+  /// The shape and type of the small form; none if there is none in this phase.
   virtual std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const = 0;
   /// Writes output 0 again, from what forward left in ForwardContext::packed. Inputs may hold anything by now.
   virtual void unpack(const ForwardContext& context) const = 0;
