@@ -98,8 +98,8 @@ bool has_faster_backward_input(const onednn::Convolution& c) {
 }
 
 /// 28x1 to 6 by 5x5: 1.4 / 1.2 / 3.8; 28x6 to 8 by 5x5: 1.4 / 0.8 / 3.2; 28x1 to 32 by 5x5: 1.0 / 1.1 / 1.9; 14x6 to 16
-/// by 5x5: 0.8. Where an image of gradients exceeds the second cache, oneDNN's several passes over it cost:
-/// 224x3 to 32 by 3x3 with stride 2: 1.3 / 1.3 / 1.2; 112x3 to 32: 1.6.
+/// by 5x5: 0.8. If an image of gradients exceeds the second cache, oneDNN's several passes over it cost time: 224x3 to
+/// 32 by 3x3 with stride 2: 1.3 / 1.3 / 1.2; 112x3 to 32: 1.6.
 bool has_faster_backward_filter(const onednn::Convolution& c) {
   if (!is_direct(c)) return false;
   constexpr std::int64_t kLargeImage = (std::int64_t{1} << 20) / static_cast<std::int64_t>(sizeof(float));

@@ -37,7 +37,7 @@ struct Conv2d {
 /// The window that a filter [kh, kw, ...] lays over images [n, h, w, c]. Throws what slide() throws.
 Window2d window_of(const Shape& images, const Shape& filter, const Conv2dAttributes& attributes);
 
-// What Conv2D and DepthwiseConv2d have in common: inputs are an image and a filter, and oneDNN does the fast work, or
+// The common part of Conv2D and DepthwiseConv2d: inputs are an image and a filter, and oneDNN does the fast work, or
 // layers/kernels/direct_convolution.h where that is faster.
 
 std::vector<TensorSpec> infer_convolution(std::span<const TensorSpec> inputs, const Conv2dAttributes& attributes,

@@ -26,8 +26,8 @@ class BinaryOp final : public OpOf<Kind>, public ChainMember {
 /// Named, because the templates below, which others know, are made of it.
 namespace elementwise {
 
-// The fast rules. Where the output y gives the gradient more cheaply than the inputs do, they read y: then the forward
-// pass may write over its input.
+// The fast rules. If the output y gives the gradient more cheaply than the inputs, they read y: then the forward pass
+// may write over its input.
 
 template <class Kind>
 struct BinaryRule;

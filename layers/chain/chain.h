@@ -14,8 +14,8 @@
 
 namespace miniqat::layers {
 
-/// What a chain is made of, in this order. An index says which input of the chain belongs to a part; -1, null or none
-/// mean that the part is not there. Vectors are [c], like x's last axis.
+/// The parts of a chain, in this order. An index says which input of the chain belongs to a part; -1, null or none mean
+/// that the part is not there. Vectors are [c], like x's last axis.
 struct ChainParts {
   /// x * vector, and that by another.
   int scale_input = -1;

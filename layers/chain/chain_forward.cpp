@@ -125,8 +125,8 @@ class Forward {
       std::memcpy(context_.packed->data<std::uint8_t>() + context_.output(0).elements(), &packed, sizeof packed);
   }
 
-  /// Where gradients pass: strictly between the clamp's ends (denormals count as 0) and not outside the grid. None
-  /// where nothing stops them, not even a NaN.
+  /// The range in which gradients pass: strictly between the clamp's ends (denormals count as 0) and not outside the
+  /// grid. None where nothing stops them, not even a NaN.
   std::optional<std::pair<float, float>> passing() const {
     const bool has_grid = quantizes_ && !(std::isinf(grid_.lowest) && std::isinf(grid_.highest));
     if (!parts_.clamps && !has_grid) return std::nullopt;
@@ -182,7 +182,7 @@ class Forward {
       rounding_ = reinterpret_cast<std::int16_t*>(bytes.data());
   }
 
-  /// What y keeps of the numbers that it was rounded from.
+  /// Keeps codes of the roundings beside y, for backward.
   void encode(const float* unrounded, std::int64_t first, std::int64_t n) const {
     rounding_codes(unrounded, y() + first, n, grid_.affine.scale, grid_.lowest, grid_.highest, rounding_ + first);
   }

@@ -26,7 +26,7 @@ class ChannelRow {
   const float* data_ = nullptr;
 };
 
-/// What happens to an element x of channel c, with addend a:
+/// The change of an element x of channel c, with addend a:
 ///   v = (x - shift[c]) * scale[c] + offset[c] + a,  clamped to [low, high];
 /// NaN passes all of it. The vectors are ChannelRows of one width, null where not used: shift and scale come together.
 struct ChainMap {

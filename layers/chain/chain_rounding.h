@@ -4,8 +4,8 @@
 
 namespace miniqat::layers {
 
-// What a chain keeps for the gradients of a trained range: two bytes an element, instead of the number that was
-// rounded.
+// The data that a chain keeps for the gradients of a trained range: two bytes an element, instead of the number before
+// rounding.
 
 /// Outside of the range; any other code is (y - v) / scale in steps of 1 / kRoundingCodes.
 inline constexpr std::int16_t kBelowRange = -32768;

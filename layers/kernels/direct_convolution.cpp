@@ -113,8 +113,8 @@ std::span<const ChannelBlock> cut_channels(ScratchScope& scope, std::int64_t cha
   return blocks.first(used);
 }
 
-/// How many of a row's pixels may be written with all lanes: the spare ones fall on channels of the next pixels, which
-/// are written after them.
+/// The number of a row's pixels that may be written with all lanes: the spare ones fall on channels of the next pixels,
+/// which are written after them.
 std::int64_t spare_pixels(std::int64_t pixels, std::int64_t channels, std::span<const ChannelBlock> blocks) {
   const std::int64_t width = width_of(blocks);
   if (width == channels) return pixels;
