@@ -17,8 +17,8 @@ struct Pattern;
 /// Patterns are shared: one may be part of several, and its address is what a match is asked for.
 using PatternRef = std::shared_ptr<const Pattern>;
 
-/// What a piece of graph must look like, seen from a tensor upwards: which op produces it, from what. Plain data; knows
-/// structure only, never names. Types are those of kinds (Kind::kType) or others that live as long.
+/// The form of a piece of graph, seen from a tensor upwards: the op that produces it, and that op's inputs. Plain data;
+/// knows structure only, never names. Types are those of kinds (Kind::kType) or others that live as long.
 struct Pattern {
   enum class Inputs {
     kUnspecified,

@@ -9,9 +9,9 @@
 
 namespace miniqat::quantize {
 
-/// What an op's type means to quantization: folding, rewriting, its report, conversion and the judge of training steps
-/// ask for these, never for a type that has one. A type may have several; the table in op_roles.cpp says which.
-/// Roles may be joined by `|`.
+/// The meaning of an op's type to quantization. Folding, rewriting, its report, conversion and the judge of training
+/// steps ask for these roles, never for a type that has one. A type may have several; the table in op_roles.cpp says
+/// which. Roles may be joined by `|`.
 enum class OpRole : std::uint16_t {
   /// FakeQuant.
   kQuantizer = 1 << 0,

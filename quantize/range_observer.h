@@ -8,7 +8,7 @@
 
 namespace miniqat::quantize {
 
-/// What one step's tensor says about its range, per channel. The ranges belong to a ScratchScope.
+/// The range of one step's tensor, per channel. The ranges belong to a ScratchScope.
 template <class T>
 struct Observation {
   std::span<Range<T>> ranges;

@@ -7,7 +7,8 @@
 
 namespace miniqat::quantize {
 
-/// What a training step changes of a quantizer, per channel; it holds the last step's values when this one begins.
+/// The values of a quantizer that a training step changes, per channel; it holds the last step's values when this one
+/// begins.
 struct StoredRange {
   std::span<float> min;
   std::span<float> max;

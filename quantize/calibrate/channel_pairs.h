@@ -42,7 +42,7 @@ WeightPlace place_of(const ChannelLayer& layer, std::int64_t element);
 struct ChannelPair {
   ChannelLayer first;
   ChannelLayer second;
-  /// What the Relu6 reads, or first.linear without one.
+  /// The input of the Relu6, or first.linear without one.
   Output before_clamp = {};
   /// The first activation in between, or null.
   const Node* activation = nullptr;

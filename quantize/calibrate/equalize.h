@@ -9,7 +9,7 @@
 
 namespace miniqat::quantize {
 
-/// What became of two layers in a row.
+/// The result for two layers in a row.
 struct EqualizedPair {
   std::string first;
   std::string second;

@@ -25,7 +25,7 @@ bool is_output(const Graph& graph, Output tensor) {
   return std::ranges::find(graph.outputs(), tensor) != graph.outputs().end();
 }
 
-/// Who reads the tensor beside `readers`; empty for nobody.
+/// A reader of the tensor beside `readers`; empty if there is none.
 std::string other_reader(const Graph& graph, Output tensor, const std::unordered_set<const Node*>& readers) {
   for (const Use& use : tensor.node->uses(tensor.index))
     if (!readers.contains(use.node)) return describe(*use.node);

@@ -226,7 +226,7 @@ std::string fold(Folder& folder, const Foldable& found, const FoldOptions& optio
   return options.bn_fold == BnFold::kTf ? folder.with_corrections(freeze) : folder.with_single_convolution(freeze);
 }
 
-/// Where the nodes go that folding adds: to where the batch norm, which may be gone, was before. So layers come in the
+/// The place of the nodes that folding adds: that of the batch norm, which may be gone by now. So layers come in the
 /// same order however they are folded: the first of those that share a bypass names and sets its quantizer.
 class AddedNodes {
  public:

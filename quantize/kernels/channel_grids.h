@@ -9,8 +9,8 @@
 namespace miniqat::quantize {
 
 /// Loops over a tensor whose element i belongs to channel i % channels go by rows of this many elements: a multiple of
-/// the channels, at least 64, with whatever repeats per row in arrays of that length. Where 1024 elements are enough
-/// for that, a multiple of 16, so that rows fill vector registers and the arrays stay aligned with them; longer arrays
+/// the channels, at least 64, with whatever repeats per row in arrays of that length. If 1024 elements are enough for
+/// that, a multiple of 16, so that rows fill vector registers and the arrays stay aligned with them; longer arrays
 /// would push the tensor out of the first cache.
 std::int64_t row_width(std::int64_t channels);
 

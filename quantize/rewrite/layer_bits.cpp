@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr std::string_view kFolded = "_Fold";
-/// What has a meaning of its own in a glob.
+/// The characters with a meaning of their own in a glob.
 constexpr std::string_view kSpecial = "*?[\\";
 constexpr int kFewestBits = 2;
 constexpr int kMostBits = 16;

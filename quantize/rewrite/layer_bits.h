@@ -63,7 +63,7 @@ void check_layer_bits(std::span<const LayerBits> list, std::string_view source);
 /// malformed JSON, unknown keys, wrong types, an empty object, and what check_layer_bits refuses.
 std::vector<LayerBits> layer_bits_from_json(std::string_view text, const std::string& source);
 
-/// What layer_bits_from_json reads back to the same list.
+/// The JSON that layer_bits_from_json reads back to the same list.
 nlohmann::ordered_json layer_bits_to_json(std::span<const LayerBits> list);
 
 }  // namespace miniqat::quantize

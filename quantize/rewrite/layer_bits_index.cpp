@@ -6,8 +6,8 @@
 namespace miniqat::quantize {
 namespace {
 
-/// Behind the bracket expression that begins at `open`. Where its end is hard to tell (brackets, backslashes or classes
-/// in it), behind the last bracket that may end it. Without an end the bracket matches itself.
+/// Behind the bracket expression that begins at `open`. If its end is hard to find (brackets, backslashes or classes in
+/// it), behind the last bracket that may end it. Without an end the bracket matches itself.
 std::size_t end_of_bracket(std::string_view pattern, std::size_t open) {
   std::size_t first = open + 1;
   if (first < pattern.size() && (pattern[first] == '!' || pattern[first] == '^')) ++first;

@@ -16,7 +16,7 @@
 namespace miniqat::quantize {
 namespace {
 
-/// Where the settings came from, for users of the program and of RewriteOptions.
+/// The source of the settings, for users of the program and of RewriteOptions.
 constexpr std::string_view kSource = "bits of layers (--bits-config): ";
 
 /// The names that patterns may have meant: all layers and the scopes they are in.

@@ -9,8 +9,8 @@
 
 namespace miniqat::quantize {
 
-/// What a rewrite asks of a quantizer, and which setting decided about its bits. The attributes lack what all
-/// quantizers of a rewrite share: delay and is_training.
+/// The attributes that a rewrite gives a quantizer, and the setting that decided about its bits. The attributes lack
+/// what all quantizers of a rewrite share: delay and is_training.
 struct QuantizerSettings {
   FakeQuantAttributes attributes;
   const char* of_bits = "";
@@ -22,7 +22,7 @@ struct LayerPlace {
   bool is_last = false;
 };
 
-/// What holds for one layer: all that RewriteOptions say of single quantizers, changed by LayerBits.
+/// The settings of one layer: those of RewriteOptions for single quantizers, changed by LayerBits.
 class LayerSettings {
  public:
   /// `bits` (null for none) has the last word.

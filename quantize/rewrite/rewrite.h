@@ -58,7 +58,7 @@ struct RewriteOptions {
   /// Layers that are quantized otherwise: the first that matches a layer decides about its weights and its output.
   std::vector<LayerBits> layer_bits = {};
 
-  /// What these ask of quantizers in general (rewrite/layer_settings.h): the kinds of ranges, whether weights are
+  /// Their general settings of quantizers (rewrite/layer_settings.h): the kinds of ranges, whether weights are
   /// symmetric, whether residual sums have more bits than activations.
   RangeKind weight_range() const;
   RangeKind activation_range() const;

@@ -11,7 +11,7 @@
 
 namespace miniqat::quantize {
 
-/// What a rewrite finds done already: the names of quantizers and of batch norms that are folded and still there.
+/// The work that a rewrite finds done: the names of quantizers and of batch norms that are folded and still there.
 class DoneBefore {
  public:
   explicit DoneBefore(const Graph& graph);

@@ -57,14 +57,14 @@ struct Verdicts {
   std::unordered_map<const Node*, const Node*> left_to_clamp = {};
   /// How many have none because of RewriteOptions::float_pools.
   std::int64_t float_pools = 0;
-  /// What holds for quantizers of no layer.
+  /// The settings of quantizers without a layer.
   LayerSettings others;
   ResidualSums sums;
   /// Names of the quantizers that were inserted, in order.
   std::vector<std::string> inserted = {};
 };
 
-/// What the bits of each layer decide about; see RewriteReport::quantizers.
+/// The quantizers that the bits of each layer decide about; see RewriteReport::quantizers.
 std::vector<LayerQuantizers> quantizers_by_layer(const Verdicts& verdicts);
 
 }  // namespace miniqat::quantize
