@@ -9,7 +9,7 @@
 
 namespace miniqat::training {
 
-/// What decides about the statistics; kept in summary.json.
+/// The settings behind the statistics; kept in summary.json.
 struct ReestimateSettings {
   std::int64_t batches = 50;
   std::int64_t seed = 1;

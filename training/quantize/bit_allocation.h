@@ -11,11 +11,11 @@ namespace miniqat::training {
 /// A quantizer whose width is to be chosen.
 struct WidthCosts {
   std::int64_t elements = 0;
-  /// What the loss gains at each width with this quantizer alone, widest width first.
+  /// The loss increase at each width with this quantizer alone, widest width first.
   std::vector<double> loss_increase;
 };
 
-/// What predictions add up: the loss increase at a width, but at least 0 and at least that of the next wider one, since
+/// The term of predictions: the loss increase at a width, but at least 0 and at least that of the next wider one, since
 /// a gain by fewer bits is noise.
 double predicted_loss_increase(const WidthCosts& costs, std::size_t width);
 

@@ -15,8 +15,8 @@
 
 namespace miniqat::training {
 
-/// What a training run computes with, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing
-/// of files.
+/// The parts of a training run, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing of
+/// files.
 struct TrainingTask {
   /// `settings` must stay. Throws the errors of reading data and building graphs. Throws UsageError for a scope without
   /// a node, for --float of a graph that is quantized, and for impossible --validation and --reestimate. Throws Error
