@@ -92,7 +92,7 @@ QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFla
   return plan;
 }
 
-/// Where the data are may have changed; everything else would make it another run.
+/// The place of the data may have changed; other settings would make it another run.
 QuantizationPlan plan_of(const RunDirectory& out, const QuantizeArguments& arguments, const QuantizeFlags& flags) {
   const auto refuse = [](const std::string& flag) {
     throw UsageError(concat(flag, ": --resume takes the settings in quantize.json; leave it out"));

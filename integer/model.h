@@ -121,7 +121,8 @@ struct Pad {
 /// y = table[x]: a function of one real number, element by element, between the grids of input and output. (An integer
 /// beyond the input's grid, which no model makes, counts as its last.)
 struct Lookup {
-  /// What the table holds ("Sigmoid"), as names of tensors are. A format with an operator for it may write that.
+  /// The name of the table's function ("Sigmoid"), by the rules for names of tensors. A format with an operator for it
+  /// may write that.
   std::string function;
   /// One for each integer of the input's grid, 2^bits, each within the operation's clamp.
   std::vector<std::uint8_t> table = {};

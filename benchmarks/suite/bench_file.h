@@ -7,8 +7,7 @@ namespace miniqat::benchmarks {
 
 /// A row of the JSON of `bench`, as far as a comparison needs it.
 struct BenchRecord {
-  /// What was measured: "forward, per tensor, 8 bits, 1000000 elements, 2 threads", or "lenet5, W8A8, batch 128, 2
-  /// threads".
+  /// The case: "forward, per tensor, 8 bits, 1000000 elements, 2 threads", or "lenet5, W8A8, batch 128, 2 threads".
   std::string what;
   /// By whom: "miniqat", the name of a kernel.
   std::string by;

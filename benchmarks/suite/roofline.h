@@ -19,7 +19,7 @@ struct CopySpeed {
   double bytes_per_second = 0;
 };
 
-/// What this machine can do at most with thread_count() threads.
+/// The limits of this machine with thread_count() threads.
 struct Roof {
   int threads = 1;
   /// Products and sums in registers, in our largest vectors.

@@ -63,7 +63,7 @@ class Command {
   Flag choice(const std::string& name, const std::vector<std::string>& names, std::size_t chosen,
               std::function<void(std::size_t)> set, const std::string& help);
   bool was_given(const std::string& name) const;
-  /// What the command does, called once the whole line is parsed.
+  /// The command's action, called once the whole line is parsed.
   void action(std::function<void()> run);
 
  private:

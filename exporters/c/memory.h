@@ -8,7 +8,7 @@
 
 namespace miniqat::exporters {
 
-/// Where generated C keeps a model's tensors.
+/// The places of a model's tensors in generated C.
 struct CMemory {
   /// For each tensor a C expression that points at it: "input", "output" or "arena + 128". The output of a Reshape lies
   /// in the place of its input, unless it is the model's output.

@@ -41,7 +41,7 @@ bool is_image(const Shape& example) { return example.rank() == 3; }
 const std::vector<std::int64_t> kToChannelsFirst = {0, 3, 1, 2};
 const std::vector<std::int64_t> kToChannelsLast = {0, 2, 3, 1};
 
-/// Where an example's axis is in ONNX's tensor.
+/// The place of an example's axis in ONNX's tensor.
 std::int64_t onnx_axis(const Shape& example, int axis) {
   if (!is_image(example)) return axis + 1;
   return axis == 2 ? 1 : axis + 2;

@@ -10,7 +10,7 @@
 
 namespace miniqat::exporters {
 
-// What TensorFlow Lite derives from a model by rules of its own, and how they meet ours.
+// TensorFlow Lite's own rules for numbers that it derives from a model, and their relation to ours.
 
 inline constexpr std::int32_t kByteMax = 255;
 

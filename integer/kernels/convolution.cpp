@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kGrain = 500'000;
 /// Images of at most this number of output pixels are taken whole.
 constexpr std::int64_t kSmallImage = 64;
-/// What a strip may take: copied strips stay in the first cache, others in the second.
+/// The size limit of a strip: copied strips stay in the first cache, others in the second.
 constexpr std::int64_t kCopiedBytes = 24 * 1024;
 constexpr std::int64_t kReadBytes = 128 * 1024;
 constexpr std::int64_t kStripPixels = 768;

@@ -37,8 +37,8 @@ class PackedWeights {
   PackedWeights(const Layer& layer, const Grid& input, const Grid& output, const Clamp& clamp, std::int64_t segment,
                 const PanelShape& shape);
 
-  /// What loops see; valid as long as this. The arrays of one element a column go on to a whole number of vectors: what
-  /// is beyond the last column is 0.
+  /// The view for loops; valid as long as this. The arrays of one element a column go on to a whole number of vectors:
+  /// what is beyond the last column is 0.
   struct View {
     /// [panel][group][column of the panel][4]: w.
     const std::int8_t* weights;
