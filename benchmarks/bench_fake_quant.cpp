@@ -1,14 +1,14 @@
 // Fake quantization: forward, backward and forward with observer, each beside its limit, which takes turns with it
-// because machines drift. `vs_limit` is the limit's median time over the kernel's, so more is better; the label says
-// what the limit is, and `target` what vs_limit should reach at least:
+// because machines drift. `vs_limit` is the limit's median time over the kernel's, so more is better. `target` is
+// the least vs_limit that the kernel should reach. The label names the limit:
 //   memcpy             of as many elements; a kernel in place, which writes where it has read, can be faster than that
 //   read pass + memcpy for kernels that read a second tensor, or the first one twice
 //   per tensor         the same kernel with one range for the tensor
 //   one thread         the same kernel on one thread
 //   1 element/ns       (vs_limit is then elements/ns)
 // The time of a small tensor is that of several calls, whose number the label has.
-// Results are compared with the reference bit for bit before anything is timed. Without --all, what the targets are
-// about; with it, every kernel at every width, number of channels, size and number of threads.
+// Results are compared with the reference bit for bit before anything is timed. Without --all, only the kernels with
+// a target; with it, every kernel at every width, number of channels, size and number of threads.
 
 #include <benchmark/benchmark.h>
 

@@ -1,7 +1,7 @@
-// What work on a graph costs against its size: rewrites, plans, sessions, checkpoints, conversion and exports of chains
-// of 250 to 2,000 layers, each a 1x1 convolution, batch norm and Relu, and bits files of 1,000 to 8,000
-// patterns with wildcards of several kinds. `us/item` is the time for one layer or pattern: what is linear keeps it
-// from size to size; at 2,000 layers, what is quadratic has eight times that of 250.
+// The cost of work on a graph against its size: rewrites, plans, sessions, checkpoints, conversion and exports. The
+// graphs are chains of 250 to 2,000 layers, each a 1x1 convolution, batch norm and Relu. Also bits files of 1,000 to
+// 8,000 patterns with wildcards of several kinds. `us/item` is the time for one layer or pattern: what is linear keeps
+// it from size to size; at 2,000 layers, what is quadratic has eight times that of 250.
 //
 // Before anything is timed, the chains are rewritten, converted and counted. A piece of work that costs more than
 // kMostGrowth times as much for each item at the largest size as at the smallest fails its benchmark: far more than
@@ -189,7 +189,7 @@ double bits_seconds(int patterns, const std::vector<std::string>& kinds) {
   });
 }
 
-/// Where the wildcards of bits files stand.
+/// The places of wildcards in bits files.
 const std::map<std::string, std::vector<std::string>>& bits_work() {
   static const std::map<std::string, std::vector<std::string>> all = {
       {"bits_file", {"block#"}},

@@ -1,8 +1,9 @@
 // Layers one by one, forward and both directions of backward, in the shapes that the models give them; and optimizers.
 //
-// `roofline` is the share of what this machine could do at most: the time that the multiply-adds would take at the
-// speed of oneDNN's 512x512x512 matrix product, or the operands at the speed of memcpy over as many bytes - whichever
-// is longer - divided by the time taken. Both limits are measured in turns with the layer, because machines drift.
+// `roofline` is the share of the machine's limit: the least possible time divided by the time taken. The least time is
+// that of the multiply-adds at the speed of oneDNN's 512x512x512 matrix product, or that of the operands at the speed
+// of memcpy over as many bytes, whichever is longer. Both limits are measured in turns with the layer, because machines
+// drift.
 
 #include <benchmark/benchmark.h>
 

@@ -67,7 +67,7 @@ double seconds_of_batch(datasets::Loader& loader) {
          kCounted;
 }
 
-/// How many times the training step's speed the loader's is.
+/// The loader's speed as a multiple of the training step's.
 double speed_over_training(datasets::Loader& loader, const char* model) {
   constexpr int kTurns = 15;
   Training training({.model = model, .batch = kBatch}, kFloatArithmetic, std::min(2, available_cores()));

@@ -1,5 +1,5 @@
-// What this machine can do at most: copying, in and out of cache, and oneDNN's matrix product. docs/performance.md
-// derives from these two how long a training step must take at least.
+// The limits of this machine: copying, in and out of cache, and oneDNN's matrix product. docs/performance.md derives
+// from these two how long a training step must take at least.
 
 #include <benchmark/benchmark.h>
 

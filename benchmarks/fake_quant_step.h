@@ -8,10 +8,9 @@
 
 namespace miniqat::benchmarks {
 
-/// What FakeQuant does to an activation in a training step, on a tensor of its own: observes, moves the average,
-/// quantizes to 8 bits out of place, keeping the mask that backward goes by;
-/// backward works in place, as in a step's plan. With a learned range nothing is observed, and backward also sums up
-/// the gradients of both ends, from x.
+/// The work of FakeQuant on an activation in a training step, on a tensor of its own. Forward observes, moves the
+/// average, quantizes to 8 bits out of place, and keeps the mask for backward. Backward works in place, as in a step's
+/// plan. With a learned range nothing is observed, and backward also sums up the gradients of both ends, from x.
 class FakeQuantStep {
  public:
   /// `elements` is rounded down to whole rows of `channels`, 1 of which means per tensor. Throws Error when the first

@@ -15,7 +15,7 @@ struct Extents {
   std::int64_t elements() const { return n * h * w * c; }
 };
 
-/// What flows from one stage to the next: values, and the gradient that the next one leaves.
+/// The data between two stages: values, and the gradient from the next stage.
 struct Flow {
   explicit Flow(const Extents& extents) : extents(extents), y(extents.elements()), d(extents.elements()) {}
   Extents extents;

@@ -1,5 +1,5 @@
-// Our side of scripts/bench-integer: inference with the integer engine, or in float, whenever it is told to, so that it
-// can take turns with another program on the same machine; and the same model as an ONNX file for that one.
+// Our side of scripts/bench-integer: inference with the integer engine, or in float, on demand, so that it can take
+// turns with another program on the same machine. It also writes the same model as an ONNX file for that program.
 //
 //   peer_inference integer|float MODEL SIDE BATCH THREADS
 //   peer_inference export MODEL SIDE FILE

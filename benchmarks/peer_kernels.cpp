@@ -1,4 +1,4 @@
-// Our side of scripts/bench-kernels: one case of fake quantization, done whenever it is told to.
+// Our side of scripts/bench-kernels: one case of fake quantization, on demand.
 //
 //   peer_kernels OPERATION BITS CHANNELS ELEMENTS THREADS
 //

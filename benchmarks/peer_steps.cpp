@@ -1,5 +1,5 @@
-// Our side of scripts/bench-peers: gets something ready, says so, and then does it whenever it is told to, so that it
-// can take turns with another program on the same machine. Started by that script.
+// Our side of scripts/bench-peers: prepares a case, says so, and then runs it on demand, so that it can take turns with
+// another program on the same machine. Started by that script.
 //
 //   peer_steps train MODEL BATCH SIDE float|tf|single THREADS
 //   peer_steps fake_quant forward|backward|learned CHANNELS ELEMENTS THREADS

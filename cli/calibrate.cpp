@@ -97,7 +97,7 @@ void add_calibrate(CommandLine& program) {
   command.option("--threads", arguments->request.threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out");
   command.flag("--verbose", arguments->verbose,
-               "print the rewrite's report, what was equalized, rounded and corrected, and every quantizer's range");
+               "print the rewrite's report, the equalized, rounded and corrected layers, and every quantizer's range");
   const auto flags = std::make_shared<SettingFlags<CalibrateSettings>>(command, "Calibration");
   const auto rewrite_flags = std::make_shared<SettingFlags<CalibratedRewrite>>(command, "Quantization");
   command.action([arguments, flags, rewrite_flags] {

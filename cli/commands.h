@@ -4,8 +4,8 @@ namespace miniqat::cli {
 
 class CommandLine;
 
-// One function a command: adds the subcommand with its flags to the program. What the command does runs from its
-// action, after the whole line is parsed; it throws UsageError (exit status 2) or Error (1).
+// One function a command: adds the subcommand with its flags to the program. The command's action runs after the whole
+// line is parsed; it throws UsageError (exit status 2) or Error (1).
 
 void add_train(CommandLine& program);
 void add_eval(CommandLine& program);

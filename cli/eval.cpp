@@ -163,7 +163,7 @@ void add_eval(CommandLine& program) {
                  "use the variables of this .safetensors file or run directory instead of the run's own");
   command
       .option("--split", arguments->split,
-              "test, train, or validation: what `train --validation` held out of the training pictures")
+              "test, train, or validation: the training pictures that `train --validation` held out")
       .one_of({"test", "train", "validation"});
   command.option("--examples", arguments->limit, "number of pictures, from the first of the split on; 0: all")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);

@@ -68,7 +68,7 @@ Tensor test_images(const ExportArguments& arguments, const RunSource& run, const
   return images;
 }
 
-/// What a format writes: a run as integers. `bytes` is the grid of the pictures' bytes.
+/// The input of a format: a run as integers. `bytes` is the grid of the pictures' bytes.
 struct ExportedRun {
   const ExportArguments& arguments;
   const RunSource& run;

@@ -51,10 +51,10 @@ constexpr const char* kEnvironment =
     "  MINIQAT_TEAM                own or openmp: whose threads compute; openmp's are slow beside other programs\n"
     "  OMP_NUM_THREADS             the threads without --threads, at most one a core";
 
-/// The text with long words of the command line shortened, which stand in it by themselves or as part of a path.
+/// The text with long words of the command line shortened, alone or as part of a path.
 std::string with_short_words(std::string text, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
-    // A value may stand behind its flag: --model=NAME.
+    // A value may follow its flag: --model=NAME.
     const std::string value = word.substr(word.starts_with("--") ? word.find('=') + 1 : 0), brief = shortened(value);
     if (brief == value) continue;
     for (std::size_t place = text.find(value); place != std::string::npos; place = text.find(value, place))
@@ -84,8 +84,8 @@ std::string explanation(const CLI::App& program, const CLI::ParseError& error, c
   return concat(text, " (see ", who, " --help)");
 }
 
-/// An empty word, as an unset variable of a shell gives it, would otherwise mean the default; and where it stands
-/// behind a `=`, the next flag would be taken for the value. No flag has a use for one.
+/// An empty word, as an unset variable of a shell gives it, would otherwise mean the default; and behind a `=`, the
+/// next flag would be taken for the value. No flag has a use for one.
 void refuse_empty_words(const std::vector<std::string>& words) {
   const auto require = [](const std::string& what, std::string_view value) {
     if (value.find_first_not_of(',') == std::string_view::npos) throw UsageError(what + " must not be empty");
@@ -101,7 +101,8 @@ void refuse_empty_words(const std::vector<std::string>& words) {
   }
 }
 
-/// Before any command begins: none may fail half way through for these, or pass over them since it runs no fast loop.
+/// Before any command begins: none may fail half way through because of these, or ignore them because it runs no fast
+/// loop.
 void check_environment() {
   as_usage(instruction_set);
   as_usage(guard);

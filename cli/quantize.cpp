@@ -45,7 +45,7 @@ FlagChanges training_changes() {
        "optimizer"},
       {"reestimate",
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
-       "pictures; 0: no estimate; default: 50 where there are batch norms"}};
+       "pictures; 0: no estimate; default: 50 if the network has batch norms"}};
   for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay",
                               "label_smoothing", "seed", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;
@@ -92,7 +92,7 @@ QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFla
   return plan;
 }
 
-/// Where the data are may have changed; everything else would make it another run.
+/// The place of the data may have changed; other settings would make it another run.
 QuantizationPlan plan_of(const RunDirectory& out, const QuantizeArguments& arguments, const QuantizeFlags& flags) {
   const auto refuse = [](const std::string& flag) {
     throw UsageError(concat(flag, ": --resume takes the settings in quantize.json; leave it out"));

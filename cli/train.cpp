@@ -28,7 +28,7 @@ struct TrainArguments {
   std::string config;
   bool overwrite = false;
   bool verbose = false;
-  /// Where the trace of the profile goes; "" is the run directory's trace.json. None: nothing is timed.
+  /// The file for the trace of the profile; "" is the run directory's trace.json. None: nothing is timed.
   std::optional<std::string> profile;
   TrainExtras extras;
 };
@@ -44,7 +44,7 @@ std::string checked_trace_path(const std::string& path) {
 
 RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings& settings) {
   const std::filesystem::path out = arguments.out.empty() ? default_directory(settings) : arguments.out;
-  // What --config and --bits-config read is read by now, and the new run has its own copy.
+  // The files of --config and --bits-config have been read by now, and the new run has its own copy.
   const auto require_elsewhere = [&](const char* flag, const std::string& source) {
     if (arguments.overwrite && is_or_lies_in(source, out))
       throw UsageError(concat("--overwrite would delete ", source, ", which ", flag, " reads: give another --out"));

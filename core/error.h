@@ -6,7 +6,7 @@
 
 namespace miniqat {
 
-/// What went wrong, in one line that names the thing (node, file, option) and both sides of a mismatch.
+/// One line about a failure, which names the thing (node, file, option) and both sides of a mismatch.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

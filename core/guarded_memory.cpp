@@ -50,9 +50,9 @@ Blocks& blocks() {
   return instance;
 }
 
-/// Up to so many blocks all are checked after each step.
+/// Up to this number of blocks all are checked after each step.
 constexpr std::size_t kFewBlocks = 256;
-/// Else so many of those that are not the step's own.
+/// Otherwise this number of those that are not the step's own.
 constexpr int kCheckedInTurn = 64;
 
 /// All of these under the mutex of the blocks.

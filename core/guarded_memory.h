@@ -6,19 +6,19 @@
 #include <string_view>
 #include <vector>
 
-/// A test mode for what sanitizers cannot see: generated code (oneDNN's kernels) that writes where it must not. With
-/// MINIQAT_GUARD=after or =before in the environment every tensor, every buffer of a plan and every piece of scratch
-/// memory is a mapping of its own between pages that cannot be touched, and ends (after) or begins (before) right at
-/// them, as far as the alignment of 64 bytes lets it. What that leaves on either side is filled with a pattern, which
-/// is checked after each step that was given the memory or took it, at the end of each run of a graph or model, and
-/// when the memory is given back. A step that touches a page or such a pattern ends the process, and says which step it
-/// was; a pattern that was overwritten from afar does so at the latest at the end of the run, where it says that much.
-/// Off, all this costs a branch at each allocation.
+/// A test mode for what sanitizers cannot see: generated code (oneDNN's kernels) that writes where it must not.
+/// MINIQAT_GUARD=after or =before in the environment turns it on. Every tensor, every buffer of a plan and every piece
+/// of scratch memory is then a mapping of its own between pages that cannot be touched. It ends (after) or begins
+/// (before) right at them, as far as the alignment of 64 bytes lets it. A pattern fills the gaps on either side. The
+/// pattern is checked after each step that was given the memory or took it, at the end of each run of a graph or model,
+/// and when the memory is given back. A step that touches a page or such a pattern ends the process, and the message
+/// names the step. A pattern overwritten from afar is found at the end of the run at the latest, and the message says
+/// that. Off, all this costs a branch at each allocation.
 namespace miniqat {
 
 enum class Guard { kOff, kAfter, kBefore };
 
-/// What MINIQAT_GUARD asks for, read at the first call. Throws Error for anything but "after", "before" or nothing.
+/// The value of MINIQAT_GUARD, read at the first call. Throws Error for anything but "after", "before" or nothing.
 Guard guard();
 inline bool is_guarding() { return guard() != Guard::kOff; }
 
@@ -31,10 +31,10 @@ void release_guarded(void* memory) noexcept;
 /// shows.
 void poison(std::span<std::byte> memory);
 
-/// While one lives, what is reported is said of this step; at its end patterns are checked: those around the memory
-/// that the step was given and around what was taken in it, and a share of the others, in turns; all, where there are
-/// few. So a step costs the same whatever memory others have. Does nothing unless is_guarding(). `describe` gives the
-/// text, `given` a std::vector<const void*> of addresses in guarded memory (others, and null, are ignored).
+/// While one lives, reports name this step. At its end it checks the patterns around the memory that the step was given
+/// and that it took, and a share of the others, in turns; all, if there are few. So a step costs the same whatever
+/// memory others have. Does nothing unless is_guarding(). `describe` gives the text, `given` a std::vector<const void*>
+/// of addresses in guarded memory (others, and null, are ignored).
 class GuardedStep {
  public:
   template <class Describe>

@@ -58,7 +58,7 @@ class JsonBuilder final : public nlohmann::json_sax<Json> {
 
   bool key(string_t& name) override {
     Level& level = levels_.back();
-    if (!level.keys.insert(name).second) fail("the key ", quote(name), " stands twice in one object");
+    if (!level.keys.insert(name).second) fail("the key ", quote(name), " occurs twice in one object");
     level.key = std::move(name);
     return true;
   }

@@ -37,8 +37,8 @@ unsigned switch_denormals(unsigned wanted) {
 #endif
 }
 
-/// What OMP_NUM_THREADS asks for; "4,2" asks for 4 threads in the outermost region, which is ours. `otherwise` when it
-/// is not set, or is no thread count.
+/// The number of threads in OMP_NUM_THREADS; "4,2" asks for 4 threads in the outermost region, which is ours.
+/// `otherwise` when it is not set, or is no thread count.
 int wanted_count(int otherwise) {
   const char* variable = std::getenv("OMP_NUM_THREADS");
   if (variable == nullptr) return otherwise;

@@ -13,7 +13,7 @@ namespace miniqat {
 void set_thread_count(int count);
 /// Inside a ComputeScope always the same.
 int thread_count();
-/// What thread_count() is before anyone sets it: the available cores, or fewer when a cgroup's CPU quota (rounded up;
+/// thread_count() before anyone sets it: the available cores, or fewer if a cgroup's CPU quota (rounded up;
 /// core/cpu_quota.h) or OMP_NUM_THREADS says so. A value of OMP_NUM_THREADS that is no thread count is ignored;
 /// OpenMP's library warns of it.
 int default_thread_count();
@@ -66,7 +66,7 @@ void parallel_for(std::int64_t n, std::int64_t grain, const Body& body) {
       &body);
 }
 
-/// How many ranges parallel_for will cut, for loops that keep one partial result a range.
+/// The number of ranges that parallel_for will cut, for loops that keep one partial result a range.
 inline int parallel_parts(std::int64_t n, std::int64_t grain) {
   return static_cast<int>(std::max<std::int64_t>(
       1, std::min<std::int64_t>(thread_count(), (n + grain - 1) / std::max<std::int64_t>(grain, 1))));

@@ -7,9 +7,8 @@ namespace miniqat {
 
 // Texts from files and from the command line go through here before an error shows them: they may hold anything.
 
-/// One line of UTF-8 that a terminal shows and does nothing else with: control characters (line breaks, those of
-/// Unicode and marks that turn the direction of writing), and bytes that are no UTF-8 become escapes as in C: \n, \x1b,
-/// \u202e.
+/// One line of UTF-8 without effects on a terminal. Control characters (line breaks, those of Unicode and marks that
+/// turn the direction of writing) and bytes that are not UTF-8 become escapes as in C: \n, \x1b, \u202e.
 std::string printable(std::string_view text);
 
 /// The same in double quotes, with quotes and backslashes escaped. Of a text longer than 200 bytes the beginning and

@@ -10,7 +10,7 @@ namespace miniqat {
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-/// What a .safetensors file holds: tensors and free text, both by name.
+/// The content of a .safetensors file: tensors and free text, both by name.
 struct Safetensors {
   NamedTensors tensors;
   std::map<std::string, std::string> metadata;

@@ -29,7 +29,7 @@ std::string alternatives(std::span<const std::string> names);
 /// is none of `names`.
 std::string wrong_choice(std::string_view what, std::string_view value, const std::vector<std::string>& names);
 
-/// What the list holds, texts or numbers, with `separator` between them.
+/// The items of the list, texts or numbers, with `separator` between them.
 template <class List>
 std::string joined(const List& list, std::string_view separator = ", ") {
   std::string text;

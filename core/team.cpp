@@ -324,7 +324,7 @@ void Team::wait_for_parts(int parts) {
   caller_sleeps_ = 1;
   for (std::uint32_t seen = ended_; static_cast<int>(seen) != parts; seen = ended_) futex(ended_, FUTEX_WAIT, seen);
   caller_sleeps_ = 0;
-  // Whoever was waited for has used this much of the time, at most.
+  // The awaited thread has used at most this much of the time.
   double used = 0;
   for (const auto& worker : workers_here())
     used = std::max(used, cpu_seconds_of(worker->thread.native_handle()) - worker->cpu_seconds_before_wait);

@@ -2,7 +2,7 @@
 
 namespace miniqat {
 
-/// What computes one part of a region.
+/// The function for one part of a region.
 using TeamBody = void (*)(void* data, int part);
 
 /// Calls body(data, part) once for each part in [0, parts), on the calling thread and its workers, and returns when all
@@ -11,16 +11,17 @@ using TeamBody = void (*)(void* data, int part);
 ///
 /// A part belongs to no thread: the calling thread and each worker begin with their own (so that the same numbers meet
 /// the same cache), then take over those that nobody has begun. So a thread that gets no core, since other programs use
-/// them, keeps nobody waiting unless it had begun. Who computes a part never changes what it computes.
+/// them, keeps nobody waiting unless it had begun. The result of a part does not depend on its thread.
 ///
-/// At most one part runs in a thread at a time, and there are as many threads as parts: parts may wait for one another
-/// (team_barrier(), or barriers of their own), since whoever waits leaves those to the others that are not begun.
+/// At most one part runs in a thread at a time, and there are as many threads as parts. So parts may wait for one
+/// another (team_barrier(), or barriers of their own): a waiting thread leaves the parts that are not begun to the
+/// others.
 ///
 /// Throws what a part has thrown, that of the lowest part, after all have ended; Error if no thread can be started. Not
 /// to be called where in_team().
 void run_in_team(int parts, TeamBody body, void* data);
 
-/// What of a region the calling thread computes; part 0 of 1 outside.
+/// The part of a region that the calling thread computes; part 0 of 1 outside.
 struct TeamPlace {
   int part = 0;
   int parts = 1;

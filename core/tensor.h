@@ -11,7 +11,7 @@
 
 namespace miniqat {
 
-/// What shape inference knows of a tensor before it exists.
+/// Type and shape of a tensor, known before it exists.
 struct TensorSpec {
   Shape shape;
   DType dtype = DType::kFloat32;

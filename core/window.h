@@ -10,8 +10,8 @@
 
 namespace miniqat {
 
-/// What a sliding window does at the border, as in TensorFlow. With an effective window e = (window - 1) * dilation +
-/// 1:
+/// The behaviour of a sliding window at the border, as in TensorFlow. With an effective window e = (window - 1) *
+/// dilation + 1:
 ///   SAME   output = ceil(input / stride); the image is padded by max((output - 1) * stride + e - input, 0) in all, the
 ///          smaller half before it and the larger after.
 ///   VALID  output = ceil((input - e + 1) / stride); no padding.

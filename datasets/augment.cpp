@@ -28,7 +28,7 @@ void augment(const Augmentation& augmentation, const Shape& shape, std::span<con
              std::uint8_t ground, std::span<std::uint8_t> result) {
   const std::int64_t height = shape[0], width = shape[1], channels = shape[2];
   const auto [top, left, mirrored] = augmentation;
-  // What of the picture is seen: rows [first_y, end_y), columns [first_x, end_x).
+  // The visible part of the picture: rows [first_y, end_y), columns [first_x, end_x).
   const std::int64_t first_y = std::max<std::int64_t>(top, 0), end_y = std::min(height, height + top);
   const std::int64_t first_x = std::max<std::int64_t>(left, 0), end_x = std::min(width, width + left);
   if (top != 0 || left != 0) std::ranges::fill(result, ground);

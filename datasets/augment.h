@@ -32,7 +32,7 @@ struct Augmentation {
   bool mirrored = false;
 };
 
-/// What happens to the picture at `position` of a batch: a pure function of the arguments, uniform over the crops and
+/// The change of the picture at `position` of a batch: a pure function of the arguments, uniform over the crops and
 /// flips that `options` allow.
 Augmentation draw_augmentation(const AugmentOptions& options, std::uint64_t seed, std::int64_t batch,
                                std::int64_t position);

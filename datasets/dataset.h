@@ -42,7 +42,7 @@ struct Splits {
 };
 
 struct LoadOptions {
-  // What the synthetic digits are drawn from; data sets read from files have their own sizes and ignore it.
+  // The seed and size of the synthetic digits; data sets read from files have their own sizes and ignore these.
 
   /// Chooses the handwriting. Not the seed of a training run: runs with several seeds share one data set.
   std::uint64_t seed = 1;

@@ -42,7 +42,7 @@ void check_magic(const std::filesystem::path& path, std::string_view head, std::
     fail(path, " is cut short: ", head.size(), " bytes, an IDX ", kind(magic), " header alone has ", header_bytes);
 }
 
-/// How many elements the header announces; throws when that is none or more than any tensor may have.
+/// The number of elements in the header; throws if it is 0 or more than any tensor may have.
 std::size_t announced_elements(const std::filesystem::path& path, const std::vector<std::int64_t>& extents) {
   std::int64_t elements = 1;
   for (const std::int64_t extent : extents) {

@@ -22,10 +22,10 @@ Tensor read_idx_images(const std::filesystem::path& path);
 Tensor read_idx_labels(const std::filesystem::path& path, int classes);
 
 /// Both splits, ten classes, scale 1/255: train-images-idx3-ubyte, train-labels-idx1-ubyte and the same for t10k, or
-/// with a dot before "idx", each with or without .gz (raw preferred). `data_dir` as in load(). Throws also when images
-/// and labels differ in number, or the splits in the size of their images, which the headers tell before anything is
-/// expanded, what `accept` throws then (see LoadOptions), and when the files of `mnist` are Fashion-MNIST's or the
-/// other way round.
+/// with a dot before "idx", each with or without .gz (raw preferred). `data_dir` as in load(). Also throws if images
+/// and labels differ in number, if the splits differ in the size of their images, and whatever `accept` throws (see
+/// LoadOptions). The headers show these before anything is expanded. Throws for files of Fashion-MNIST as `mnist`, and
+/// the other way round.
 Splits load_idx(const std::string& name, const std::filesystem::path& data_dir,
                 const std::function<void(const Shape& example)>& accept = {});
 

@@ -48,7 +48,7 @@ void require_augmentable(const Dataset& dataset, const AugmentOptions& options) 
   if (options.pad < 0 || options.pad >= std::min(example[0], example[1]))
     fail("data set ", dataset.name, ": pictures ", example, " cannot be padded by ", options.pad, " pixels");
   if (options.pad > 0 && !std::in_range<std::uint8_t>(dataset.zero_point))
-    fail("data set ", dataset.name, ": no byte stands for real 0 to pad with, the zero point is ", dataset.zero_point);
+    fail("data set ", dataset.name, ": padding needs a byte for real 0, but the zero point is ", dataset.zero_point);
 }
 
 Dataset checked(const Dataset& dataset, const Loader::Options& options) {

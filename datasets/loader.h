@@ -42,8 +42,8 @@ class Loader {
   };
 
   /// Shares the data set's elements. Throws Error for a malformed data set, one smaller than a batch, a batch size
-  /// below 1, a negative first batch, a pad that is negative or reaches a picture's height or width, and a pad where
-  /// the zero point is no byte.
+  /// below 1, and a negative first batch. Also for a pad that is negative or reaches a picture's height or width, and
+  /// for any pad if the zero point is not a byte.
   Loader(const Dataset& dataset, const Options& options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

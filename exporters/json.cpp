@@ -22,8 +22,8 @@ class NumberWriter final : public integer::ListWriter {
   static Json list(const auto& values) { return Json(Json::array_t(values.begin(), values.end())); }
 };
 
-/// JSON for people: what fits a line stands on one, lists of numbers fill lines, every key of a larger object and every
-/// item of a larger list begins one.
+/// JSON for people: a short value takes one line, lists of numbers fill lines, and every key of a larger object and
+/// every item of a larger list begins a line.
 class Layout {
  public:
   std::string write(const Json& json) {

@@ -11,7 +11,7 @@ namespace miniqat::integer {
 // The integer engine's arithmetic; docs/integer-arithmetic.md derives it. real = scale * (q - zero_point), as in
 // quantize/affine.h, with q an integer in [0, 2^bits - 1].
 
-/// How a tensor's integers stand for real numbers.
+/// The real numbers of a tensor's integers.
 struct Grid {
   float scale = 1;
   /// In [0, quant_max()].
@@ -94,8 +94,8 @@ inline float dequantize(const Grid& grid, std::int32_t q) {
   return static_cast<float>(q - grid.zero_point) * grid.scale;
 }
 
-/// For each byte of a picture, the integer that stands for the same number on the input's grid. `bytes` is the grid
-/// of 8 bits on which the pictures' bytes are the integers; where it is the input's, each byte stays what it is.
+/// For each byte of a picture, the integer of the same number on the input's grid. `bytes` is the grid of 8 bits on
+/// which the pictures' bytes are the integers; where it is the input's, each byte stays what it is.
 std::array<std::uint8_t, 256> input_table(const Grid& bytes, const Grid& input);
 
 }  // namespace miniqat::integer

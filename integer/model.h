@@ -121,7 +121,8 @@ struct Pad {
 /// y = table[x]: a function of one real number, element by element, between the grids of input and output. (An integer
 /// beyond the input's grid, which no model makes, counts as its last.)
 struct Lookup {
-  /// What the table holds ("Sigmoid"), as names of tensors are. A format with an operator for it may write that.
+  /// The name of the table's function ("Sigmoid"), by the rules for names of tensors. A format with an operator for it
+  /// may write that.
   std::string function;
   /// One for each integer of the input's grid, 2^bits, each within the operation's clamp.
   std::vector<std::uint8_t> table = {};
@@ -159,9 +160,9 @@ struct Model {
   }
   const TensorInfo& output_of(const Operation& operation) const { return tensor(operation.output); }
 
-  /// Throws Error naming the operation and the rule unless all that is said in this header holds: indices, shapes,
-  /// sizes, ranges of integers, one grid where one is asked for; and that no sum of a layer can leave 32 bits,
-  /// whatever the input. Engine, files and exporters rely on it.
+  /// Throws Error naming the operation and the rule if the model breaks a rule of this header: indices, shapes, sizes,
+  /// ranges of integers, equal grids where the header asks for one. No sum of a layer may leave 32 bits for any input.
+  /// Engine, files and exporters rely on it.
   void check() const;
 
   /// Bytes of all weights packed to their bits (integer/packing.h), without biases.

@@ -146,7 +146,7 @@ class OperationCheck {
     require(static_cast<std::int64_t>(pool.multipliers.size()) == rows.window * columns.window,
             "takes one multiplier for each number of pixels in a window");
     for (const Multiplier& multiplier : pool.multipliers) require_multiplier(multiplier);
-    require(rows.window * columns.window <= INT32_MAX / farthest(), "may sum up to more than 32 bits hold");
+    require(rows.window * columns.window <= INT32_MAX / farthest(), "may have a sum that does not fit 32 bits");
     require_pixels(pool.window);
   }
   void check(const MaxPool& pool) const {
@@ -252,7 +252,7 @@ void OperationCheck::require_sums_fit(const Layer& layer) const {
     sums[i % channels] += std::abs(layer.weight_units(i)) * farthest();
   for (std::int64_t o = 0; o < channels; ++o)
     require(sums[o] + std::abs(std::int64_t{layer.bias[o]}) <= INT32_MAX, "channel ", o,
-            " may sum up to more than 32 bits hold: ", sums[o], " and a bias of ", layer.bias[o]);
+            " may have a sum that does not fit 32 bits: ", sums[o], " and a bias of ", layer.bias[o]);
 }
 
 /// Messages quote names, and whoever reads the model may print them.

@@ -13,7 +13,7 @@
 namespace miniqat::integer {
 namespace {
 
-/// What the activations of a part may take: much less than a third-level cache, but enough for many examples of a small
+/// The size limit of a part's activations: much less than a third-level cache, but enough for many examples of a small
 /// network, so that weights are read seldom.
 constexpr std::int64_t kPartBytes = std::int64_t{1} << 20;
 

@@ -34,9 +34,9 @@ struct BatchNormAttributes {
 /// Batch normalisation over all axes but the last (Ioffe and Szegedy 2015, algorithm 1):
 ///   y = gamma * (x - mean) / sqrt(variance + epsilon) + beta.
 /// Inputs x [..., c], gamma, beta, moving_mean, moving_variance [c], all float32; the moving ones must be Variables
-/// where the op trains. Outputs 0 y like x, 1 mean [c], 2 variance [c]: in a training step those of the batch (the
-/// variance biased, divided by n), which also go into the moving statistics (the variance unbiased, divided by n - 1);
-/// otherwise (evaluation, or frozen) the moving ones. All three outputs have gradients.
+/// where the op trains. Outputs 0 y like x, 1 mean [c], 2 variance [c]. In a training step mean and variance are those
+/// of the batch (the variance biased, divided by n). They also go into the moving statistics (the variance unbiased,
+/// divided by n - 1). Otherwise (evaluation, or frozen) they are the moving ones. All three outputs have gradients.
 struct BatchNorm {
   static constexpr std::string_view kType = "BatchNorm";
   using Attributes = BatchNormAttributes;

@@ -7,11 +7,11 @@
 namespace miniqat::layers {
 namespace {
 
-// Which kernels are faster was measured, ours or oneDNN's (whose grouped convolutions also take several filters a
-// channel), in turns: the latter are good at most shapes. With AVX-512 (with less they win) they lose where the
-// gradient of the input has few channels (1.15 to 1.35 at 16 to 64, 1.0 at 128, 0.9 at 256), or is strided and too
-// large for the caches (1.15 to 1.4 from 4 MiB on, 0.75 to 0.9 below); and in the gradient of the filter of tiny
-// images, by 20 (from 3x3 pixels on ours would take twice as long).
+// Our kernels were measured in turns with oneDNN's (whose grouped convolutions also take several filters a channel).
+// Below AVX-512 oneDNN's win. With AVX-512 they win for most shapes, and lose (time of oneDNN's over ours)
+// - in the gradient of the input with few channels: 1.15 to 1.35 at 16 to 64, 1.0 at 128, 0.9 at 256;
+// - in the same gradient if it is strided and too large for the caches: 1.15 to 1.4 from 4 MiB on, 0.75 to 0.9 below;
+// - in the gradient of the filter of tiny images: 20 (from 3x3 pixels on ours would take twice as long).
 
 bool has_faster_input_gradient(const Shape& images, const Shape& filter, const DepthwiseConv2dAttributes& attributes) {
   constexpr std::int64_t kFewChannels = 64;

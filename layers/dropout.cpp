@@ -11,7 +11,7 @@
 namespace miniqat::layers {
 namespace {
 
-/// What becomes of an element: its random word below the threshold drops it, else it is multiplied by `scale`.
+/// The result for an element: its random word below the threshold drops it, else it is multiplied by `scale`.
 struct Drop {
   /// The halves of the key.
   std::uint32_t low;

@@ -12,8 +12,8 @@ namespace miniqat::layers {
 
 namespace {
 
-// The fast rules. Where the output y gives the gradient more cheaply than the inputs do, they read y: then the forward
-// pass may write over its input.
+// The fast rules. If the output y gives the gradient more cheaply than the inputs, they read y: then the forward pass
+// may write over its input.
 
 template <class Kind>
 struct BinaryRule;

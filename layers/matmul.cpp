@@ -64,7 +64,7 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds {
                      fast_view(context.input(1), attributes_.transpose_b), context.output(0).data<float>());
   }
 
-  // With y = a b: d_a = d_y b^T and d_b = a^T d_y. Where a is stored transposed, so is its gradient: d_a^T = b d_y^T.
+  // With y = a b: d_a = d_y b^T and d_b = a^T d_y. If a is stored transposed, so is its gradient: d_a^T = b d_y^T.
   void backward(const BackwardContext& context) const override {
     const auto [transpose_a, transpose_b] = attributes_;
     const onednn::Matrix a = fast_view(context.forward->input(0), transpose_a);

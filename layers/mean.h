@@ -9,7 +9,7 @@
 namespace miniqat::layers {
 
 struct MeanAttributes {
-  /// Which axes to average over; negative ones count from the end; none stands for all.
+  /// Which axes to average over; negative ones count from the end; none means all.
   std::vector<std::int64_t> axes;
   /// Keep the axes with extent 1 instead of dropping them.
   bool keep_dims = false;

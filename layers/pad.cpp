@@ -10,7 +10,7 @@
 namespace miniqat::layers {
 namespace {
 
-/// Where row r of x, along its last axis, begins in y.
+/// The beginning in y of row r of x, along its last axis.
 std::int64_t row_start(std::int64_t r, const Shape& x, const Shape& y,
                        std::span<const std::array<std::int64_t, 2>> paddings) {
   if (x.rank() == 0) return 0;

@@ -12,7 +12,7 @@ namespace miniqat::layers {
 /// Each pair is [h, w].
 struct PoolAttributes {
   std::array<std::int64_t, 2> window = {2, 2};
-  /// [0, 0], the default, stands for strides equal to the window.
+  /// [0, 0], the default, means strides equal to the window.
   std::array<std::int64_t, 2> strides = {0, 0};
   /// Unlike convolutions, pools default to VALID: no padding.
   Padding padding = Padding::kValid;

@@ -12,7 +12,7 @@ namespace {
 
 using Pairs = std::vector<std::array<std::int64_t, 2>>;
 
-/// What both ops ask of their attributes; `role` is "paddings" or "crops".
+/// The rules of both ops for their attributes; `role` is "paddings" or "crops".
 void check_blocks(const Shape& x, const std::vector<std::int64_t>& block_shape, const Pairs& around,
                   std::string_view role) {
   if (block_shape.empty() || static_cast<int>(block_shape.size()) >= x.rank())

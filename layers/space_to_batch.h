@@ -18,9 +18,9 @@ struct SpaceToBatchAttributes {
   void visit(AttributeVisitor& visitor);
 };
 
-/// Deals the pixels of x, float32, out to the batch, as tf.space_to_batch_nd does: with strides block_shape from each
-/// of its offsets, so that neighbours in an output image are block_shape apart in x and an ordinary convolution of the
-/// output is an atrous one of x. For x [n, h, w, c] and block_shape [bh, bw] the output is
+/// Deals the pixels of x, float32, out to the batch, as tf.space_to_batch_nd does, with strides block_shape from each
+/// of its offsets. Neighbours in an output image are block_shape apart in x. So an ordinary convolution of the output
+/// is an atrous one of x. For x [n, h, w, c] and block_shape [bh, bw] the output is
 /// [bh*bw*n, (top + h + bottom)/bh, (left + w + right)/bw, c]:
 ///   y[(oy*bw + ox)*n + i, v, u, c] = padded x[i, v*bh + oy, u*bw + ox, c].
 /// Throws Error while building unless the blocks divide the padded extents.

@@ -25,7 +25,7 @@ using Builder = Output (*)(Graph& graph, Output images, const ModelOptions& opti
 struct Model {
   std::string_view name;
   std::string_view summary;
-  /// The input for which the model was published, [h, w, c], and how many classes it told apart.
+  /// The published input, [h, w, c], and number of classes.
   Shape image;
   std::int64_t classes;
   Builder build;

@@ -12,7 +12,7 @@ namespace miniqat::optim {
 
 struct AdamOptions {
   double learning_rate = 0.001;
-  /// How much of the mean gradient, and of the mean squared gradient, a step keeps. In [0, 1).
+  /// The share of the mean gradient, and of the mean squared gradient, that a step keeps. In [0, 1).
   double beta1 = 0.9;
   double beta2 = 0.999;
   /// Above 0.

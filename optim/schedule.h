@@ -31,8 +31,8 @@ struct ScheduleOptions {
   double floor = 0;
 };
 
-/// What the base learning rate is multiplied by in each step. Step numbers start at 1; t above is
-/// step - 1 - warmup_steps, so the first step after warm-up has the factor 1.
+/// The factor on the base learning rate in each step. Step numbers start at 1; t above is step - 1 - warmup_steps, so
+/// the first step after warm-up has the factor 1.
 class Schedule {
  public:
   /// Constant, without warm-up.

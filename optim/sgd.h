@@ -26,8 +26,8 @@ struct SgdOptions {
   LogAdamOptions ranges = {};
 };
 
-/// Stochastic gradient descent with momentum (Polyak 1964; Sutskever et al. 2013), the rate outside the velocity as in
-/// PyTorch: a change of rate acts on the whole velocity at once.
+/// Stochastic gradient descent with momentum (Polyak 1964; Sutskever et al. 2013). The rate is outside the velocity, as
+/// in PyTorch: a change of rate acts on the whole velocity at once.
 ///   g' = g + weight_decay * w,  v = momentum * v + g',  w -= rate * v   (Nesterov: w -= rate * (g' + momentum * v))
 class Sgd final : public Optimizer {
  public:

@@ -9,8 +9,8 @@
 namespace miniqat::quantize {
 namespace {
 
-/// Holds the product of a T and an integer of 16 bits without rounding it to one of the neighbours of a tie: exactly
-/// for float; for double with bits to spare, which rounding the quotient to double takes off again.
+/// Holds the product of a T and an integer of 16 bits without rounding it to one of the neighbours of a tie. For float
+/// it is exact. For double it has bits to spare, and rounding the quotient to double removes these again.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, float>, double, long double>;
 

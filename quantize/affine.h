@@ -10,10 +10,10 @@ namespace miniqat::quantize {
 // The arithmetic that the trainer, the evaluation graph and the integer engine share: real = scale * (q - zero_point),
 // with real 0 always on the grid.
 //
-// Every path must give the same bits: reference and fast loops, baseline, AVX2 and AVX-512 code. Two decisions see to
-// that. The integer comes from a true division, not from a product with 1/scale: a product followed by + 0.5 is what a
-// compiler may contract into a fused multiply-add where the machine has one (AVX-512) and cannot where it has none,
-// and out of cache, division is hidden behind memory anyway. And no other product here is followed by a sum.
+// Every path must give the same bits: reference and fast loops, baseline, AVX2 and AVX-512 code. Two decisions ensure
+// that. First, the integer comes from a true division, not from a product with 1/scale. A compiler may contract a
+// product followed by + 0.5 into a fused multiply-add if the machine has one (AVX-512), and cannot otherwise. Out of
+// cache, memory hides the cost of the division anyway. Second, no other product here is followed by a sum.
 
 /// The ends of a range of real numbers.
 template <class T>

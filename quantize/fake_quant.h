@@ -29,7 +29,8 @@ struct FakeQuantAttributes {
   /// 2 dampening (x - y) is added to d_x inside the range, nothing outside, nothing to the range. Neither y nor the
   /// loss that is reported changes.
   double dampening = 0;
-  /// The coefficient grows to that from 0, on a cosine, over so many steps that quantize; 0: it is there at once.
+  /// The coefficient grows to its value from 0, on a cosine, over this number of quantizing steps; 0: it has its value
+  /// at once.
   std::int64_t dampening_steps = 0;
   /// False in evaluation graphs: never observes, always quantizes.
   bool is_training = true;
@@ -47,10 +48,10 @@ struct FakeQuantAttributes {
 
 /// Simulates quantization: y = scale * (q - zero_point), with a straight-through gradient.
 /// Inputs x [any shape] float32, min, max; output y like x. For the observing ranges min and max must come straight
-/// from Variables, which a training run updates, and have no gradient; d_min and d_max exist where the range is taken
-/// as it is: for "fixed", and for any kind when is_training is false. State "num_updates" (scalar) of kinds that
-/// remember earlier steps counts the observations; 0 means no batch yet. With dampening, "num_dampened" counts the
-/// training steps that quantized.
+/// from Variables, which a training run updates, and have no gradient. d_min and d_max exist if the range is taken as
+/// it is: for "fixed", and for any kind if is_training is false. State "num_updates" (scalar) of kinds that remember
+/// earlier steps counts the observations; 0 means no batch yet. With dampening, "num_dampened" counts the training
+/// steps that quantized.
 struct FakeQuant {
   static constexpr std::string_view kType = "FakeQuant";
   using Attributes = FakeQuantAttributes;

@@ -17,8 +17,8 @@ struct Pattern;
 /// Patterns are shared: one may be part of several, and its address is what a match is asked for.
 using PatternRef = std::shared_ptr<const Pattern>;
 
-/// What a piece of graph must look like, seen from a tensor upwards: which op produces it, from what. Plain data; knows
-/// structure only, never names. Types are those of kinds (Kind::kType) or others that live as long.
+/// The form of a piece of graph, seen from a tensor upwards: the op that produces it, and that op's inputs. Plain data;
+/// knows structure only, never names. Types are those of kinds (Kind::kType) or others that live as long.
 struct Pattern {
   enum class Inputs {
     kUnspecified,
@@ -61,8 +61,8 @@ class Match {
   std::map<const Pattern*, Output> tensors_;
 };
 
-/// Finds patterns. Nodes of the transparent types are looked through (by their input 0) wherever they stand, so that
-/// a graph that has quantizers already matches as it did without. The graph may not change while this is used.
+/// Finds patterns. The matcher looks through nodes of the transparent types (by their input 0) anywhere, so a graph
+/// with quantizers matches as it did without. The graph may not change while this is used.
 class GraphMatcher {
  public:
   explicit GraphMatcher(const Graph& graph, std::vector<std::string_view> transparent = {});

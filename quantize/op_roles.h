@@ -9,9 +9,9 @@
 
 namespace miniqat::quantize {
 
-/// What an op's type means to quantization: folding, rewriting, its report, conversion and the judge of training steps
-/// ask for these, never for a type that has one. A type may have several; the table in op_roles.cpp says which.
-/// Roles may be joined by `|`.
+/// The meaning of an op's type to quantization. Folding, rewriting, its report, conversion and the judge of training
+/// steps ask for these roles, never for a type that has one. A type may have several; the table in op_roles.cpp says
+/// which. Roles may be joined by `|`.
 enum class OpRole : std::uint16_t {
   /// FakeQuant.
   kQuantizer = 1 << 0,
@@ -27,7 +27,7 @@ enum class OpRole : std::uint16_t {
   kRequantized = 1 << 5,
   /// Those of them that RewriteOptions::float_pools leaves alone: AvgPool, Mean, Concat.
   kPool = 1 << 6,
-  /// May stand between a layer and the batch norm that is folded into it: Identity, Reshape, BatchToSpaceND.
+  /// May lie between a layer and the batch norm that is folded into it: Identity, Reshape, BatchToSpaceND.
   kBeforeBatchNorm = 1 << 7,
   /// An elementwise function without attributes, which among integers is a table: Sigmoid, HardSwish.
   kTable = 1 << 8,
@@ -53,7 +53,7 @@ struct OutputRange {
   double low = 0;
   double high = 1;
 
-  /// The last number at so many bits.
+  /// The last number at this number of bits.
   double last(int bits) const { return high - (high - low) / static_cast<double>(1 << bits); }
 };
 std::optional<OutputRange> output_range(std::string_view type);

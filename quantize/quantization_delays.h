@@ -13,7 +13,7 @@ std::optional<std::int64_t> quant_delay_of(const Node& node);
 /// The one from which on a BatchNorm or BatchNormCorrection is frozen.
 std::optional<std::int64_t> freeze_delay_of(const Node& node);
 
-/// How many of the graph's delays have passed.
+/// The number of the graph's delays that have passed.
 struct PassedDelays {
   std::int64_t quantization = 0;
   std::int64_t freeze = 0;

@@ -16,8 +16,8 @@ namespace miniqat::quantize {
 /// takes the zero point for an unrounded number:
 ///   dy/ds = r = (y - x) / s,  so  d_max += sum of dy * (y - x) / (N * s)  and  d_min -= the same.
 ///
-/// A symmetric range has one parameter, its width, of which each end bears half: with D the derivative after the
-/// logarithm of the width, D = min * d_min + max * d_max of the above, d_min becomes D / (2 * min) and d_max
+/// A symmetric range has one parameter, its width, and each end takes half of its gradient. D = min * d_min + max *
+/// d_max (of the above) is the derivative after the logarithm of the width. d_min becomes D / (2 * min), d_max becomes
 /// D / (2 * max). A scale that is a power of two passes its gradient straight through the rounding of its logarithm
 /// (Jain et al. 2020, eq. 5): the above holds for the ends of the grid, which move by the factor of the stored ends.
 /// Steps that multiply the ends (optim/log_adam.h) then move both by the same factor.

@@ -33,9 +33,9 @@ struct RangeKindTraits {
   bool observes = false;
   /// Min and max are trainable variables, which the rounding inside the range gives gradients, too.
   bool learned = false;
-  /// What a step observes is combined with what earlier steps observed; these are counted (state "num_updates").
+  /// Observed values are combined with those of earlier steps, which are counted (state "num_updates").
   bool counts_steps = false;
-  /// As an average that FakeQuantAttributes::ema_decay weighs.
+  /// Into an average that FakeQuantAttributes::ema_decay weighs.
   bool averages = false;
 
   /// The range is that of the step's own tensor and of no other: made for weights, which change with each step.

@@ -8,7 +8,7 @@
 
 namespace miniqat::quantize {
 
-/// What one step's tensor says about its range, per channel. The ranges belong to a ScratchScope.
+/// The range of one step's tensor, per channel. The ranges belong to a ScratchScope.
 template <class T>
 struct Observation {
   std::span<Range<T>> ranges;
@@ -33,11 +33,11 @@ inline constexpr std::int64_t kMaxUpdates = std::int64_t{1} << 24;
 ///   range_t = range_{t-1} + (value_t - range_{t-1}) * weight_t,   weight_t = (1 - d) / (1 - d^t).
 ///
 /// This is Adam's bias correction (Kingma and Ba 2015, section 3) written so that the corrected average itself is all
-/// the state there is. With biased_t = d * biased_{t-1} + (1 - d) * value_t, biased_0 = 0, range_t = biased_t / c_t and
-/// c_t = 1 - d^t:
+/// the state there is. Let biased_t = d * biased_{t-1} + (1 - d) * value_t, biased_0 = 0, range_t = biased_t / c_t and
+/// c_t = 1 - d^t. Then
 ///   c_t * range_t = d * c_{t-1} * range_{t-1} + (1 - d) * value_t,
-/// and d * c_{t-1} = d - d^t = c_t - (1 - d); dividing by c_t gives the line above. weight_1 is 1: the first value
-/// replaces whatever the range was before.
+/// and d * c_{t-1} = d - d^t = c_t - (1 - d). Division by c_t gives the line above. weight_1 is 1: the first value
+/// replaces any range before it.
 double debiased_weight(double decay, std::int64_t t);
 
 /// One step of the average, in double, rounded to T. Weight 1 gives exactly `value`.

@@ -31,7 +31,7 @@ struct CaseChoice {
   std::vector<std::int64_t> channels = {1, 64};
 };
 
-/// The limits first, then each operation per tensor, then each one per channel; one without a grid stands there once.
+/// The limits first, then each operation per tensor, then each one per channel; one without a grid comes once.
 std::vector<BenchCase> cases_of(const CaseChoice& choice, std::int64_t elements);
 
 }  // namespace miniqat::benchmarks

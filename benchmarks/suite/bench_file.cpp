@@ -46,7 +46,7 @@ class BenchObject {
     if (!list.is_array() || list.empty() || !std::ranges::all_of(list, is_time)) refuse(key, "a list of seconds");
     return list.get<std::vector<double>>();
   }
-  /// What stands in a list of objects.
+  /// The objects of a list.
   template <class Read>
   void each(const char* key, const Read& read) const {
     if (!at(key).is_array()) refuse(key, "a list");

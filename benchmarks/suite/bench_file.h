@@ -7,8 +7,7 @@ namespace miniqat::benchmarks {
 
 /// A row of the JSON of `bench`, as far as a comparison needs it.
 struct BenchRecord {
-  /// What was measured: "forward, per tensor, 8 bits, 1000000 elements, 2 threads", or "lenet5, W8A8, batch 128, 2
-  /// threads".
+  /// The case: "forward, per tensor, 8 bits, 1000000 elements, 2 threads", or "lenet5, W8A8, batch 128, 2 threads".
   std::string what;
   /// By whom: "miniqat", the name of a kernel.
   std::string by;
@@ -27,8 +26,8 @@ struct BenchFile {
   std::vector<BenchRecord> records;
 };
 
-/// Throws Error naming the file, the place and what is wrong: no JSON, none of `bench`, a key that is missing or of
-/// another kind, a row that stands there twice.
+/// Throws Error naming the file, the place and the fault: no JSON, not of `bench`, a key that is missing or of another
+/// kind, a repeated row.
 BenchFile read_bench_file(const std::string& path);
 
 }  // namespace miniqat::benchmarks

@@ -13,7 +13,7 @@ struct Cache {
   std::int64_t bytes = 0;
 };
 
-/// What a measurement depends on beside the command line.
+/// The conditions of a measurement beside the command line.
 struct Machine {
   std::string cpu;
   int cores = 0;
@@ -34,7 +34,7 @@ struct Machine {
 
 Machine this_machine();
 
-/// What every JSON file of `bench` begins with: "version" of miniqat, "date" (UTC), "compiler" with its "flags".
+/// The beginning of every JSON file of `bench`: "version" of miniqat, "date" (UTC), "compiler" with its "flags".
 nlohmann::ordered_json build_json();
 
 }  // namespace miniqat::benchmarks

@@ -10,7 +10,7 @@
 
 namespace miniqat::benchmarks {
 
-/// What `miniqat bench` times on a tensor.
+/// An operation that `miniqat bench` times on a tensor.
 enum class Operation {
   /// The limits: a copy, and a pass that only reads.
   kMemcpy,
@@ -27,7 +27,7 @@ enum class Operation {
   kBackwardLearned,
 };
 
-/// What an operation needs at least, an element.
+/// The least work of an operation, an element.
 struct OperationCost {
   /// Read in one place and written in another (or the same).
   double copied_bytes = 0;

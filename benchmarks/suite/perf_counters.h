@@ -13,8 +13,8 @@ struct CountedEvent {
   std::uint64_t number = 0;
 };
 
-/// Counts two events of this process, also in threads that it starts later: so make one before any threads. Where the
-/// system does not allow for that (containers, virtual machines, kernel.perf_event_paranoid), it counts nothing.
+/// Counts two events of this process, also in threads that it starts later: so make one before any threads. If the
+/// system does not allow that (containers, virtual machines, kernel.perf_event_paranoid), it counts nothing.
 class PerfCounters {
  public:
   struct Counts {

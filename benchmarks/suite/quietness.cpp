@@ -18,7 +18,7 @@ double seconds_of_timeval(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-/// What all cores worked, from the first line of /proc/stat: "cpu user nice system idle iowait irq softirq steal ...".
+/// The work of all cores, from the first line of /proc/stat: "cpu user nice system idle iowait irq softirq steal ...".
 double busy_seconds() {
   std::ifstream file("/proc/stat");
   std::string name;

@@ -7,7 +7,7 @@
 
 namespace miniqat::benchmarks {
 
-/// What else happened on the machine during a measurement.
+/// Other load of the machine during a measurement.
 struct Disturbance {
   double seconds = 0;
   /// Cores that others were using, the hypervisor's other guests too, on average; negative where the system does not

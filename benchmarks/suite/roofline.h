@@ -19,7 +19,7 @@ struct CopySpeed {
   double bytes_per_second = 0;
 };
 
-/// What this machine can do at most with thread_count() threads.
+/// The limits of this machine with thread_count() threads.
 struct Roof {
   int threads = 1;
   /// Products and sums in registers, in our largest vectors.
@@ -35,9 +35,10 @@ struct Roof {
 /// Takes a quarter of a second.
 Roof measure_roof();
 
-/// The least time of an operation on as many elements as the copy and the reading pass took: for what it copies the
-/// bytes at the copy's speed, for what it reads beside at that of reading; or the arithmetic at the roof's, whichever
-/// is longer. An operation in place can take less than that: it fetches no line only to write it.
+/// The least time of an operation, on as many elements as the copy and the reading pass took. It is the time of its
+/// memory or of its arithmetic, whichever is longer: copied bytes at the copy's speed, bytes only read at that of
+/// reading, arithmetic at the roof's. An operation in place can take less than that: it fetches no line only to write
+/// it.
 double least_seconds(const OperationCost& cost, std::int64_t elements, double copy_seconds, double read_seconds,
                      const Roof& roof);
 

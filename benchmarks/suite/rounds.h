@@ -44,7 +44,7 @@ inline Spread ratio_of(const std::vector<double>& values, const std::vector<doub
   return spread_of(ratios);
 }
 
-/// What a repetition on a quiet machine stays within, and what a difference must exceed to be one.
+/// Repetitions on a quiet machine stay within this share; a difference must exceed it.
 inline constexpr double kRepeats = 0.05;
 
 /// How far the median of the later half of the rounds is from that of the earlier half, as a part of it.

@@ -51,7 +51,7 @@ void note_fault(int, siginfo_t* info, void*) {
   action.sa_flags = SA_SIGINFO | SA_RESETHAND;
   ::sigaction(SIGSEGV, &action, nullptr);
   ::sigaction(SIGBUS, &action, nullptr);
-  // What a sanitizer, or who called us, has made of these.
+  // The handlers of a sanitizer, or of our caller.
   for (const int signal : {SIGALRM, SIGFPE, SIGILL, SIGABRT}) ::signal(signal, SIG_DFL);
   ::alarm(static_cast<unsigned>(limit_seconds));
   try {

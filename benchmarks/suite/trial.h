@@ -5,8 +5,8 @@
 
 namespace miniqat::benchmarks {
 
-/// Runs the code of somebody else in a process of its own, so that its crash is an error and not ours. Returns what
-/// `work` returns; where it throws, the text; where the process ends otherwise, what is known of that: "forward of 17
+/// Runs the code of somebody else in a process of its own, so that its crash is an error and not ours. Returns the
+/// result of `work`, or the text that it throws. If the process ends otherwise, returns the cause: "forward of 17
 /// elements: touched 0 bytes after the end of y", "... ended by signal 8 (Floating point exception)", "... did not end
 /// within 60 seconds". At most 4,000 bytes. `work` runs on one thread, and may start no others. Throws Error when there
 /// can be no process.

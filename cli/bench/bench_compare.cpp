@@ -63,7 +63,7 @@ void print_comparison(const std::string& a, const std::string& b) {
   }
   std::printf("%s\n", aligned(lines, 2).c_str());
   std::printf(
-      "%zu cases: B faster in %td, slower in %td, as memcpy in %td, within noise in %td, without a word in %td (not "
+      "%zu cases: B faster in %td, slower in %td, as memcpy in %td, within noise in %td, undecided in %td (not "
       "quiet).\n",
       comparison.cases.size(), count(Verdict::kFaster), count(Verdict::kSlower), count(Verdict::kAsMemcpy),
       count(Verdict::kNoise), count(Verdict::kNotQuiet));

@@ -46,8 +46,8 @@ struct BenchRun {
   void tell(const std::string& what) const;
 };
 
-/// A part of `bench`: adds what it found to the JSON and prints its tables. What it needs of the command line it checks
-/// in `prepare`, before anything is measured; it throws UsageError.
+/// A part of `bench`: adds what it found to the JSON and prints its tables. It checks its flags in `prepare`, before
+/// any measurement, and throws UsageError.
 struct BenchMode {
   void (*prepare)(const BenchRun& run);
   void (*measure)(const BenchRun& run, nlohmann::ordered_json& result);

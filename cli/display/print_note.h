@@ -7,8 +7,8 @@
 
 namespace miniqat::cli {
 
-/// Prints a note on stderr, unless it is "". Whoever fails prints nothing but the error: notes come after what may
-/// fail.
+/// Prints a note on stderr, unless it is "". A command that fails prints only the error: notes come after the steps
+/// that may fail.
 inline void print_note(const std::string& note) {
   if (!note.empty()) std::fprintf(stderr, "%s\n", printable(note).c_str());
 }

@@ -10,8 +10,8 @@ namespace miniqat::cli {
 /// operations. An asterisk marks the one that became the run.
 std::string quantize_table(const training::QuantizationResult& result);
 
-/// What the run holds, and why: "the run holds the trained network, the best on the validation part", and why there are
-/// no integers, where there are none.
+/// The network of the run, and the reason: "the run holds the trained network, the best on the validation part". Also
+/// the reason for missing integers.
 std::string quantize_conclusion(const training::QuantizationResult& result);
 
 }  // namespace miniqat::cli

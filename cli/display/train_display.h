@@ -11,7 +11,7 @@
 
 namespace miniqat::cli {
 
-/// What `miniqat train` prints: a description of the run, then how it gets on, as a bar on a terminal and as a line now
+/// The output of `miniqat train`: a description of the run, then its progress, as a bar on a terminal and as a line now
 /// and then elsewhere. Ctrl-C ends the run; that needs an InterruptGuard.
 class TrainDisplay : public training::RunObserver {
  public:

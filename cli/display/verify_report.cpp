@@ -158,7 +158,7 @@ std::vector<BoundCheck> VerifyReport::checks() const {
   if (bounds.runtime_agreement) {
     checks.push_back({"min_runtime_agreement", *bounds.runtime_agreement, {}, failed});
     for (const Score& score : runtimes) require_agreement(score);
-    if (runtimes.empty()) checks.back().faults.push_back("no other runtime could be asked");
+    if (runtimes.empty()) checks.back().faults.push_back("no other runtime could run");
   }
   if (bounds.steps) checks.push_back(steps_check(v.layers, *bounds.steps));
   return checks;

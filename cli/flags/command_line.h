@@ -48,7 +48,7 @@ class Flag {
   CLI::Option* option_;
 };
 
-/// A command of the program, "train" say. Names are "--flag", or without dashes for what stands by itself. Fields must
+/// A command of the program, "train" say. Names are "--flag", or without dashes for a positional argument. Fields must
 /// live until the command has run; their values are the defaults that `--help` shows.
 class Command {
  public:
@@ -63,7 +63,7 @@ class Command {
   Flag choice(const std::string& name, const std::vector<std::string>& names, std::size_t chosen,
               std::function<void(std::size_t)> set, const std::string& help);
   bool was_given(const std::string& name) const;
-  /// What the command does, called once the whole line is parsed.
+  /// The command's action, called once the whole line is parsed.
   void action(std::function<void()> run);
 
  private:

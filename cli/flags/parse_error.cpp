@@ -30,7 +30,7 @@ bool is_number(const std::string& text) {
 }  // namespace
 
 std::string in_plain_words(const std::string& text) {
-  // Of each the name comes first: "--steps", or "graph" for a word that stands by itself.
+  // The name comes first in each: "--steps", or "graph" for a positional argument.
   static const std::regex kConversion(R"(Could not convert: (\S+) = ([^]*))");
   static const std::regex kNotAmong(R"((\S+): ([^]*) not in \{([^{}]*)\})");
   static const std::regex kNotInRange(R"((\S+): Value ([^]*) not in range (\S+) to (\S+))");

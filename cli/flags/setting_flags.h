@@ -43,14 +43,14 @@ class SettingFlags {
   SettingFlags(const SettingFlags&) = delete;
 
   bool was_given(const std::string& field) const { return !omitted_.contains(field) && flags_.at(field).was_given(); }
-  /// The fields whose flags stood on the command line, by name.
+  /// The fields whose flags are on the command line, by name.
   std::vector<std::string> given() const {
     std::vector<std::string> names;
     for (const auto& [name, flag] : flags_)
       if (flag.was_given()) names.push_back(name);
     return names;
   }
-  /// Overwrites the fields whose flags stood on the command line.
+  /// Overwrites the fields whose flags are on the command line.
   void apply(Settings& settings) const {
     Settings::visit([&](const char* name, auto access, const char*) {
       if (was_given(name)) access(settings) = access(given_);

@@ -14,7 +14,7 @@ class Delays {
   Delays() = default;
 
   bool empty() const { return steps_.empty(); }
-  /// How many have passed: requests that differ in nothing else may share a plan when they agree.
+  /// The number of passed delays. Requests that are equal in it and in all else may share a plan.
   std::int64_t passed(std::int64_t quantization_step) const;
 
  private:

@@ -98,7 +98,7 @@ struct Plan {
 /// Variable nor Placeholder, an op that wants to update something else than a Variable, or one that two ops update.
 std::unique_ptr<Plan> compile_plan(const Graph& graph, const PlanRequest& request);
 
-/// Equal for requests that may share a plan, as long as the graph's revision stands.
+/// Equal for requests that may share a plan, as long as the graph's revision stays.
 std::string plan_key(const Graph& graph, const PlanRequest& request);
 
 }  // namespace miniqat

@@ -35,7 +35,7 @@ struct PlanDraft {
   std::vector<Lifetime> buffers;
   /// Tensors that some node, fetch or gradient takes.
   std::set<TensorKey> read;
-  /// Where node i stands in plan->forward, and the node of each step of plan->backward.
+  /// The place of node i in plan->forward, and the node of each step of plan->backward.
   std::unordered_map<int, int> forward_of;
   std::vector<int> backward_node;
   /// The nodes whose output 0 has to be unpacked before a step.

@@ -20,7 +20,7 @@ struct PlanRequest {
   /// The value of the quantization step counter; only which delays it has passed matters.
   std::int64_t quantization_step = 0;
   Backend backend = Backend::kFast;
-  /// What float32 tensors of the graph become: kFloat64 is for the reference backend.
+  /// The type of the graph's float32 tensors in the plan: kFloat64 is for the reference backend.
   DType precision = DType::kFloat32;
 };
 
@@ -28,7 +28,7 @@ struct PlanRequest {
 struct PlanMemory {
   /// The arena: all activations, gradients and saved tensors, overlaid by liveness.
   std::size_t arena = 0;
-  /// What they would take if none shared memory with another.
+  /// Their size if none shared memory with another.
   std::size_t unshared = 0;
   /// Nodes that run, and the steps they run in: fused nodes are one.
   int nodes = 0;

@@ -16,7 +16,7 @@ struct SelectedNode {
   /// The node's own, or the fused one.
   const Op* op = nullptr;
   OpTraits traits;
-  /// What it takes: the node's own inputs, or what a shortcut puts in their place.
+  /// Its inputs: the node's own, or those that a shortcut puts in their place.
   std::vector<Output> inputs;
   std::vector<Output> outputs;
   /// All nodes that run here, producers first: more than one where they are fused.

@@ -12,7 +12,7 @@
 
 namespace miniqat {
 
-/// What a stretch of a training step's time was for.
+/// The purpose of a stretch of a training step's time.
 enum class ProfilePhase { kForward, kBackward, kOptimizer, kLoaderWait, kOther };
 inline constexpr std::size_t kProfilePhases = 5;
 std::string_view name_of(ProfilePhase phase);
@@ -63,7 +63,7 @@ class Profile {
   void record(ProfilePhase phase, std::string_view name, std::string_view type, Time begin, Time end);
   void end_step(std::int64_t number, Time begin, Time end);
 
-  /// How many steps the sums below are over: all but the first kWarmUpSteps, or all when there are no others.
+  /// The number of steps in the sums below: all but the first kWarmUpSteps, or all if there are no others.
   std::int64_t steps() const { return steps_; }
   /// The time of these steps, with what was recorded before each began.
   Duration total() const { return total_; }

@@ -53,7 +53,7 @@ Addresses addresses_of(const BackwardContext& context) {
   return addresses;
 }
 
-/// What an op finds wrong while it runs (a label that is no class, say) gets its node's name before it.
+/// Runs `body`. Puts the node's name before an error of the op (a label that is not a class, say).
 template <class Context, class Body>
 void in_the_name_of(const Node& node, std::string_view direction, const Context& context, const Body& body) {
   const GuardedStep guarded([&] { return concat(describe(node), " (", direction, ")"); },
@@ -141,7 +141,8 @@ void Session::bind(Plan& plan, const Feeds& feeds) {
   const ProfileScope timed(profile_, kOther, "feeds and variables", "(bind)");
   for (const auto& [output, tensor] : feeds) {
     if (!graph_.owns(output.node)) fail("a fed tensor is not of this graph");
-    if (output.node->as<Placeholder>() == nullptr) fail(describe(*output.node), " cannot be fed: it is no Placeholder");
+    if (output.node->as<Placeholder>() == nullptr)
+      fail(describe(*output.node), " cannot be fed: it is not a Placeholder");
     if (!tensor.defined()) fail(describe(*output.node), " was fed an empty tensor");
     if (tensor.spec() != output.spec())
       fail(describe(*output.node), " wants ", name_of(output.spec().dtype), " ", output.shape(), ", was fed ",
@@ -272,7 +273,7 @@ TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
     const std::string& name = variable.name();
     const bool is_multiplicative = variable.as<Variable>()->update == VariableUpdateKind::kMultiplicative;
     if (is_multiplicative && multiplicative == nullptr)
-      fail(describe(variable), " has multiplicative updates, which this optimizer does not do");
+      fail(describe(variable), " needs multiplicative updates, which this optimizer does not support");
     TrainingPlan::Update update{.name = &name,
                                 .is_multiplicative = is_multiplicative,
                                 .value = &values_.at(name),

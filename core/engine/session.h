@@ -98,7 +98,7 @@ class Session {
   /// "session:step" and "session:quantization_step". (No node's name holds a colon.) Throws NonFiniteUpdate for values
   /// that restore() would refuse.
   Safetensors checkpoint();
-  /// What happened to each name of a file.
+  /// The result for each name of a file.
   struct RestoreReport {
     std::vector<std::string> restored;
     /// In the graph, not in the file: they keep the values they had.
@@ -112,7 +112,8 @@ class Session {
     /// The graph's variables must all be there and nothing else (evaluation). Optimizer state and counters are
     /// ignored, and an op's own state may be missing.
     kVariables,
-    /// What fits by name (another run's weights as a starting point). Optimizer state and counters start anew.
+    /// Restores the tensors that fit by name (another run's weights as a starting point). Optimizer state and counters
+    /// start anew.
     kByName,
   };
   /// Throws Error, having changed nothing, for names that are missing or left over (as the mode has it), another shape

@@ -38,7 +38,8 @@ void require_shape(const std::string& name, const Tensor& tensor, const Shape& w
     fail(source, ": ", quote(name), " is ", name_of(tensor.dtype()), ", expected float32");
 }
 
-/// What ops find out by themselves while they train, ranges for instance: of another shape it may start anew.
+/// Variables that ops find out by themselves while they train, ranges for instance; one of another shape may start
+/// anew.
 std::set<std::string> observed_variables(const Graph& graph) {
   std::set<std::string> names;
   for (const Node* node : graph.nodes())
@@ -47,7 +48,7 @@ std::set<std::string> observed_variables(const Graph& graph) {
   return names;
 }
 
-/// What an op keeps between its runs, which evaluation may do without: "<node>/<state>".
+/// The state of an op between its runs, which evaluation does not need: "<node>/<state>".
 std::set<std::string> state_names(const Graph& graph) {
   std::set<std::string> names;
   for (const Node* node : graph.nodes())

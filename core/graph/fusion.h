@@ -22,11 +22,11 @@ struct Fusion {
   const Node* named_after = nullptr;
 };
 
-/// What an op may ask about the nodes around it while it looks for others to be fused with.
+/// Questions of an op about the nodes around it, while it looks for others to fuse with.
 class FusionScope {
  public:
   virtual ~FusionScope() = default;
-  /// What the node takes in this plan, shortcuts taken.
+  /// The node's inputs in this plan, shortcuts taken.
   virtual std::span<const Output> inputs(const Node& node) const = 0;
   /// The node that takes this tensor as input 0 or 1 and is the only one that reads it in any way; null when there is
   /// none such, or when the node is part of another fusion already.

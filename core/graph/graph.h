@@ -93,9 +93,9 @@ class Node {
 
 /// A model: nodes with unique, '/'-scoped names and the edges between them. Define first, run later (Session); rewrite
 /// at any time through the mutators below, which alone edit edges and keep consumers right. Every mutator either
-/// succeeds or throws Error and leaves the graph as it was; GraphRollback makes the same of several calls. What a
-/// mutator costs does not depend on the size of the graph, but for edges that are moved to a node behind their reader
-/// (NodeOrder), and set_node_order. Not thread-safe.
+/// succeeds or throws Error and leaves the graph as it was; GraphRollback makes the same of several calls. The cost of
+/// a mutator does not depend on the size of the graph, except for edges moved to a node behind their reader
+/// (NodeOrder), and for set_node_order. Not thread-safe.
 class Graph {
  public:
   Graph() = default;

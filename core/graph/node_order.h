@@ -7,7 +7,7 @@ namespace miniqat {
 
 class Node;
 
-/// Where a node stands in a NodeOrder. A part of the node.
+/// The place of a node in a NodeOrder. A part of the node.
 struct NodePlace {
   Node* before = nullptr;
   Node* after = nullptr;

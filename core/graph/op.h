@@ -15,7 +15,7 @@ namespace miniqat {
 
 class Node;
 
-/// Where a run stands, as far as ops care.
+/// The progress of a run, as far as ops need it.
 struct Phase {
   /// In a training step, or a run that acts like one: batch statistics are used, observers observe, dropout drops.
   bool training = false;
@@ -24,7 +24,7 @@ struct Phase {
   std::int64_t quantization_step = 0;
 };
 
-/// What the plan may do with an op's memory, and what backward needs. Plain data, read when a plan is compiled.
+/// The freedom of the plan with an op's memory, and the needs of backward. Plain data, read when a plan is compiled.
 struct OpTraits {
   /// Output 0 is input 0 under another shape: the plan lets both share memory, and forward has nothing to do when
   /// input and output have the same address (else it copies). The same holds for the gradients.
@@ -73,9 +73,9 @@ struct ForwardContext : Phase {
   Tensor* update_of(int input) const { return updates.empty() ? nullptr : updates[input]; }
 };
 
-/// What backward sees: the forward context (values that traits() did not ask for may hold anything by now) and the
-/// gradients. backward overwrites every d_input that is not null; the plan sums up where a tensor has several
-/// consumers.
+/// The view of backward: the forward context (values that traits() did not ask for may hold anything by now) and the
+/// gradients. backward overwrites every d_input that is not null; the plan adds up the gradients of a tensor with
+/// several consumers.
 struct BackwardContext {
   const ForwardContext* forward = nullptr;
   /// Null where no gradient reaches an output; at least one is not null.
@@ -123,7 +123,7 @@ class Op {
   virtual void reference_backward(const BackwardContext& context) const;
 };
 
-/// What all ops of one kind have in common: type and attributes.
+/// The common part of all ops of one kind: type and attributes.
 template <class Kind>
 class OpOf : public Op {
  public:

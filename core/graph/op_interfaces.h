@@ -14,8 +14,8 @@ struct Fusion;
 class FusionScope;
 struct Shortcut;
 
-// What an op may give beside what every op gives (core/graph/op.h): it inherits from Op and from these. The functions
-// of core/graph/op_queries.h ask any op, and answer for one that gives no such thing.
+// Optional interfaces of ops: an op inherits from Op (core/graph/op.h) and from these. The functions of
+// core/graph/op_queries.h ask any op, and answer for one that gives no such thing.
 
 /// Its fast forward leaves tensors (masks, workspaces) for its fast backward: ForwardContext::saved.
 class SavesForBackward {
@@ -52,7 +52,7 @@ class ChangesLater {
 /// output's memory for other things until backward reads it.
 class PacksOutput {
  public:
-  /// What the small form takes; none where there is none in this phase.
+  /// The shape and type of the small form; none if there is none in this phase.
   virtual std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const = 0;
   /// Writes output 0 again, from what forward left in ForwardContext::packed. Inputs may hold anything by now.
   virtual void unpack(const ForwardContext& context) const = 0;

@@ -8,7 +8,7 @@
 
 #include "core/tensor.h"
 
-// What any op can be asked; core/graph/op_interfaces.h has the ops' side of most.
+// Questions to any op; core/graph/op_interfaces.h has the ops' side of most.
 
 namespace miniqat {
 

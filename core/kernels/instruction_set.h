@@ -6,7 +6,7 @@ namespace miniqat {
 
 /// The kinds of code that our vectorised loops are compiled for.
 enum class InstructionSet {
-  /// What every CPU of the architecture has; the only one outside x86-64.
+  /// The common set of every CPU of the architecture; the only one outside x86-64.
   kBaseline,
   /// AVX2 with FMA.
   kAvx2,

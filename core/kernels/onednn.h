@@ -53,8 +53,8 @@ struct Matrix {
 /// product = a * b, row-major [a.rows, b.columns].
 void multiply(const Matrix& a, const Matrix& b, float* product);
 
-/// What this thread has compiled so far: oneDNN's name of the implementation ("brgconv:avx512_core") by operation and
-/// shapes.
+/// The primitives that this thread has compiled so far: oneDNN's name of the implementation ("brgconv:avx512_core") by
+/// operation and shapes.
 std::map<std::string, std::string> compiled_kernels();
 
 }  // namespace miniqat::onednn

@@ -13,7 +13,8 @@ namespace {
 
 using dnnl::memory;
 
-/// oneDNN keeps to the instruction sets that our own loops keep to. It can only be told before its first kernel.
+/// oneDNN keeps to the instruction sets that our own loops keep to. oneDNN takes the setting before its first kernel
+/// only.
 void cap_instruction_set() {
   if (instruction_set() == InstructionSet::kBaseline) dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
   if (instruction_set() == InstructionSet::kAvx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);

@@ -12,7 +12,7 @@
 
 #include "core/kernels/scratch.h"
 
-/// What runs behind core/kernels/onednn.h: one compiled primitive. Only that file's implementation includes this one.
+/// One compiled primitive; it runs behind core/kernels/onednn.h. Only that file's implementation includes this one.
 namespace miniqat::onednn {
 
 const dnnl::engine& engine();

@@ -9,7 +9,7 @@
 //   #include "core/kernels/per_instruction_set.h"
 //   }
 //
-// MINIQAT_PICK(f) then gives the address of the f for this CPU. Where MINIQAT_WITH_VNNI is defined as well, there is a
+// MINIQAT_PICK(f) then gives the address of the f for this CPU. If MINIQAT_WITH_VNNI is defined as well, there is a
 // fourth namespace, avx512vnni, in which MINIQAT_VNNI is 1; its includer chooses it. The file of loops has no include
 // guard and includes nothing: its includer does, before this, so that no inline function of a header is compiled for a
 // CPU that this one may not be. The compiler's fused multiply-adds stay off (-ffp-contract=off), so all three give the

@@ -20,7 +20,7 @@ struct Block {
   std::size_t bytes = 0;
 };
 
-/// Blocks fill up in order. What has been taken stays where it is: a full stack gets a further block.
+/// Blocks fill up in order. Memory in use never moves: a full stack gets a further block.
 struct Stack {
   std::vector<Block> blocks;
   /// The block that is being filled, and how far.

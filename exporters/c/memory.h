@@ -8,10 +8,10 @@
 
 namespace miniqat::exporters {
 
-/// Where generated C keeps a model's tensors.
+/// The places of a model's tensors in generated C.
 struct CMemory {
-  /// For each tensor a C expression that points at it: "input", "output" or "arena + 128". What a Reshape makes is
-  /// where its input is, unless it is the model's output.
+  /// For each tensor a C expression that points at it: "input", "output" or "arena + 128". The output of a Reshape lies
+  /// in the place of its input, unless it is the model's output.
   std::vector<std::string> places;
   std::size_t arena_bytes = 0;
 };

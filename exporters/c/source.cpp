@@ -176,7 +176,7 @@ class Generator {
     return text;
   }
 
-  /// What has to be done after the operations: nothing, unless none of them made the output.
+  /// The code after the operations: none, unless no operation made the output.
   std::string last_copy() const {
     if (memory_.places[model_.output] == "output" && model_.output != model_.input) return "";
     return concat("  memcpy(output, input, ", macro_, "_INPUT_SIZE);\n");

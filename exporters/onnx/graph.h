@@ -48,7 +48,7 @@ class OnnxGraph {
   std::string node(const std::string& type, const std::vector<std::string>& inputs, const std::string& wish,
                    const std::vector<OnnxAttribute>& attributes = {});
 
-  /// A remark that stands in the file.
+  /// A remark in the file.
   void property(const std::string& key, const std::string& value);
 
   std::string bytes() const { return model_.SerializeAsString(); }

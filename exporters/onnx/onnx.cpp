@@ -41,7 +41,7 @@ bool is_image(const Shape& example) { return example.rank() == 3; }
 const std::vector<std::int64_t> kToChannelsFirst = {0, 3, 1, 2};
 const std::vector<std::int64_t> kToChannelsLast = {0, 2, 3, 1};
 
-/// Where an example's axis is in ONNX's tensor.
+/// The place of an example's axis in ONNX's tensor.
 std::int64_t onnx_axis(const Shape& example, int axis) {
   if (!is_image(example)) return axis + 1;
   return axis == 2 ? 1 : axis + 2;
@@ -150,7 +150,7 @@ class Translator {
     for (const WindowAxis& axis : {window.rows, window.columns}) {
       const std::int64_t unread = axis.input - 1 - axis.source(axis.output - 1, axis.window - 1);
       if (unread >= axis.stride)
-        refuse(operation, "leaves ", unread, " rows or columns unread, which ONNX cannot say with strides of ",
+        refuse(operation, "leaves ", unread, " rows or columns unread, which ONNX cannot express with strides of ",
                axis.stride);
       kernel.push_back(axis.window);
       strides.push_back(axis.stride);
@@ -246,7 +246,7 @@ class Translator {
   void translate(const Operation& operation, const AveragePool& pool) {
     const bool global = integer::is_global(pool.window);
     if (!global && (pool.window.rows.dilation != 1 || pool.window.columns.dilation != 1))
-      refuse(operation, "is an average pool with dilation, which ONNX Runtime has none of on integers");
+      refuse(operation, "is an average pool with dilation, for which ONNX Runtime has no integer kernel");
     const std::string x = real_input(operation);
     finish(operation, global ? graph_.node("GlobalAveragePool", {x}, operation.name)
                              : graph_.node("AveragePool", {x}, operation.name, window(operation, pool.window)));

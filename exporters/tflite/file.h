@@ -22,7 +22,7 @@ struct TfliteTensor {
   std::int32_t quantized_axis = 0;
 };
 
-/// What an operator does; the version is that of the format's history in which its types came up.
+/// The kind of an operator; the version is that of the format's history in which its types came up.
 struct TfliteOperator {
   tflite_schema::OperatorKind kind;
   std::int32_t version = 1;

@@ -12,7 +12,7 @@
 
 namespace miniqat::exporters {
 
-/// Where an operator writes, and what it fuses.
+/// The output of an operator, and its fused activation.
 struct TfliteTarget {
   std::int32_t tensor = 0;
   tflite_schema::Activation activation = tflite_schema::Activation::NONE;

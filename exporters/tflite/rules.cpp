@@ -48,7 +48,7 @@ WindowAxis axis_with_borders(const WindowAxis& axis) {
 
 TfliteBounds tflite_bounds(const Grid& grid, const Clamp& clamp, bool fuses, std::int32_t reach) {
   TfliteBounds bounds;
-  // What the activation leaves: never less than the clamp, as little more as can be.
+  // The range that the activation leaves: never less than the clamp, and as little more as possible.
   Clamp left{.min = 0, .max = reach};
   if (fuses)
     for (const Activation activation : {Activation::RELU, Activation::RELU6}) {

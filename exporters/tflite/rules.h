@@ -10,13 +10,13 @@
 
 namespace miniqat::exporters {
 
-// What TensorFlow Lite derives from a model by rules of its own, and how they meet ours.
+// TensorFlow Lite's own rules for numbers that it derives from a model, and their relation to ours.
 
 inline constexpr std::int32_t kByteMax = 255;
 
-/// How an operator's output is brought into an integer::Clamp: by the activation that TensorFlow Lite fuses with it,
-/// whose bounds it computes from the output's scale and zero point, and where these are not the clamp's, by a maximum
-/// and a minimum with a constant behind it.
+/// The way of an operator's output into an integer::Clamp. TensorFlow Lite fuses an activation with the operator and
+/// computes its bounds from the output's scale and zero point. If these are not the clamp's, a maximum and a minimum
+/// with a constant follow.
 struct TfliteBounds {
   tflite_schema::Activation activation = tflite_schema::Activation::NONE;
   std::optional<std::int32_t> at_least = {};

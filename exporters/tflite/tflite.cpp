@@ -260,7 +260,7 @@ std::int32_t Exporter::add_mean() {
 std::int32_t Exporter::add(const MaxPool& pool) {
   Window2d window = pool.window;
   if (window.rows.dilation * window.columns.dilation != 1)
-    fail("tflite: ", who(), " is dilated; TensorFlow Lite's pooling is not");
+    fail("tflite: ", who(), " is dilated, which TensorFlow Lite's pooling does not support");
   const std::int32_t image = bordered(window, 0);
   const std::int32_t output = graph_.add_tensor(out());
   add_pool(OperatorKind::MAX_POOL_2D, window, image, {.tensor = output});

@@ -14,12 +14,12 @@ struct TfliteOptions {
   bool int8 = false;
 };
 
-/// The bytes of a fully quantized TensorFlow Lite flatbuffer, batch size 1: uint8 throughout where every weight tensor
-/// has one scale, int8 (activations and zero points 128 less) where one has a scale for each channel.
-/// docs/exports-tflite.md lists the operators, and where LiteRT rounds in another way. Throws Error naming the
-/// operation and the limit for what the format cannot hold: activations of fewer than 8 bits, int8 weights more than
-/// 127 from their zero point (and whether scales per channel or `int8` made them int8), paddings of average pooling
-/// other than SAME and VALID.
+/// The bytes of a fully quantized TensorFlow Lite flatbuffer, batch size 1. It is uint8 throughout if every weight
+/// tensor has one scale, and int8 (activations and zero points 128 less) if one has a scale for each channel.
+/// docs/exports-tflite.md lists the operators, and the cases that LiteRT rounds in another way. Throws Error naming the
+/// operation and the limit for models that the format cannot hold: activations of fewer than 8 bits; int8 weights more
+/// than 127 from their zero point (the error says whether scales per channel or `int8` made them int8); paddings of
+/// average pooling other than SAME and VALID.
 std::string tflite(const integer::Model& model, const TfliteOptions& options = {});
 
 }  // namespace miniqat::exporters

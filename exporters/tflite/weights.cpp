@@ -49,7 +49,8 @@ TfliteIntegers tflite_integers(const Model& model, bool int8) {
 TfliteWeights tflite_weights(const Operation& operation, const Layer& layer, TfliteIntegers integers) {
   const bool is_signed = integers != TfliteIntegers::kUInt8;
   if (!is_signed && layer.per_channel())
-    fail("tflite: [", type_name(operation.action), " \"", operation.name, "\"] has scales per channel, uint8 has not");
+    fail("tflite: [", type_name(operation.action), " \"", operation.name,
+         "\"] has scales per channel, which uint8 does not support");
   TfliteWeights result = {.shape = {}, .bytes = {}, .zero_points = {}};
   if (is_signed) {
     result.bytes = signed_weights(operation, layer, integers == TfliteIntegers::kInt8AsAsked);

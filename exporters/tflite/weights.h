@@ -30,9 +30,9 @@ enum class TfliteIntegers {
 /// `int8`: TfliteOptions'.
 TfliteIntegers tflite_integers(const integer::Model& model, bool int8);
 
-/// As uint8, with the layer's zero point, or as int8, whose zero point is 0. Throws Error naming the operation when
-/// the weights lie more than 127 from their zero point, where int8 ends (it says why they are int8, and what helps), or
-/// when uint8 is asked for and the layer has a scale for each channel.
+/// As uint8, with the layer's zero point, or as int8, whose zero point is 0. Throws Error naming the operation if int8
+/// weights lie more than 127 from their zero point; the error gives the reason for int8 and a remedy. Also throws for
+/// uint8 if the layer has a scale for each channel.
 TfliteWeights tflite_weights(const integer::Operation& operation, const integer::Layer& layer, TfliteIntegers integers);
 
 }  // namespace miniqat::exporters

@@ -36,13 +36,13 @@ class JsonFields {
   /// Numbers of the kind that integer() takes.
   std::vector<std::int64_t> integers(const char* key, std::int64_t low, std::int64_t high);
   std::vector<std::string> texts(const char* key);
-  /// What `read` makes of the key's value; its errors are those of the key.
+  /// The result of `read` for the key's value; its errors are those of the key.
   template <class Read>
   auto value(const char* key, const Read& read) {
     const nlohmann::ordered_json& json = at(key);
     return within(key, [&] { return read(json); });
   }
-  /// What `read` makes of the fields of the object under the key, of which it takes all.
+  /// The result of `read` for the fields of the object under the key; it takes all of them.
   template <class Read>
   auto object(const char* key, const Read& read) {
     return value(key, [&](const nlohmann::ordered_json& json) {

@@ -33,8 +33,8 @@ class ListReader {
 /// The model must have passed Model::check().
 nlohmann::ordered_json model_to_json(const Model& model, ListWriter& lists);
 
-/// Throws Error naming tensor, operation and key for keys that are unknown or missing and values of a wrong type or
-/// out of their type's range. What comes back has yet to pass Model::check().
+/// Throws Error naming tensor, operation and key for keys that are unknown or missing and values of a wrong type or out
+/// of their type's range. The result has yet to pass Model::check().
 Model model_from_json(const nlohmann::ordered_json& json, ListReader& lists);
 
 }  // namespace miniqat::integer

@@ -9,11 +9,11 @@
 namespace miniqat::integer {
 namespace {
 
-/// Below so many multiply-adds a second thread costs more than it saves.
+/// Below this number of multiply-adds a second thread costs more than it saves.
 constexpr std::int64_t kGrain = 500'000;
-/// Images of at most so many output pixels are taken whole.
+/// Images of at most this number of output pixels are taken whole.
 constexpr std::int64_t kSmallImage = 64;
-/// What a strip may take: copied strips stay in the first cache, others in the second.
+/// The size limit of a strip: copied strips stay in the first cache, others in the second.
 constexpr std::int64_t kCopiedBytes = 24 * 1024;
 constexpr std::int64_t kReadBytes = 128 * 1024;
 constexpr std::int64_t kStripPixels = 768;

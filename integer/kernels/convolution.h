@@ -64,7 +64,7 @@ class Convolution : public Step {
   PackedWeights weights_;
   std::vector<std::int32_t> groups_;
   std::vector<std::int32_t> rows_;
-  /// Where the pooled order of rows finds its sums in the image's order.
+  /// The places of the pooled rows' sums in the image's order.
   std::vector<std::int32_t> sum_places_;
 };
 

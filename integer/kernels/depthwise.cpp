@@ -23,7 +23,7 @@ namespace {
 #define MINIQAT_DEPTHWISE_KERNEL(set) \
   DepthwiseKernel { .name = #set, .block = set::kBlock, .row = &set::depthwise_row }
 
-/// Below so many products a second thread costs more than it saves.
+/// Below this number of products a second thread costs more than it saves.
 constexpr std::int64_t kGrain = 100'000;
 
 /// The output channel behind each place of the arrays: lanes of a block hold its channels in the order in which
@@ -36,7 +36,7 @@ std::vector<std::int64_t> interleaved_channels(std::int64_t channels, std::int64
   return order;
 }
 
-/// What of a difference of two bytes a signed byte can take: two or three of them take all.
+/// The part of a difference of two bytes that a signed byte can take: two or three of them take all.
 std::int32_t signed_byte(std::int32_t value) { return std::clamp(value, -128, 127); }
 
 std::vector<Multiplier> in_order(const std::vector<Multiplier>& multipliers, std::span<const std::int64_t> order) {

@@ -12,9 +12,9 @@
 
 namespace miniqat::integer {
 
-/// What the loops over a depthwise layer's channels see. Channels come in blocks of as many as a vector has bytes; four
-/// vectors of 32-bit sums make a block, in the order in which bytes are interleaved. The window's rows come in groups
-/// of four, the last filled up with weights of 0: a lane holds the four bytes that a channel has in a column.
+/// A depthwise layer, as the loops over its channels see it. Channels come in blocks of as many as a vector has bytes;
+/// four vectors of 32-bit sums make a block, in the order in which bytes are interleaved. The window's rows come in
+/// groups of four, the last filled up with weights of 0: a lane holds the four bytes that a channel has in a column.
 /// Nothing here is owned.
 struct DepthwiseView {
   /// [block][part][group][column of the window][4 vectors of lanes of four bytes].
@@ -30,7 +30,7 @@ struct DepthwiseView {
   /// 1, or how many signed bytes some weights less their zero point are the sum of.
   std::int64_t parts;
   WindowAxis columns;
-  /// The input's: what stands for its padding.
+  /// The input's; its padding has this value.
   std::uint8_t zero_point;
 };
 
@@ -40,8 +40,9 @@ struct DepthwiseKernel {
   /// Channels of a block.
   std::int64_t block;
   /// One row of the output, [columns.output, channels]. `rows`: four pointers a group to rows of the image, each
-  /// [columns.input, channels] (an input channel as often as there are outputs of it), those on padding to a row of the
-  /// zero point, and those beyond the window to any row. `scratch`: columns_seen(columns) * groups * 4 * block bytes.
+  /// [columns.input, channels] (an input channel as often as there are outputs of it). Pointers on padding lead to a
+  /// row of the zero point, those beyond the window to any row. `scratch`: columns_seen(columns) * groups * 4 * block
+  /// bytes.
   void (*row)(const DepthwiseView& layer, const std::uint8_t* const* rows, std::uint8_t* scratch, std::uint8_t* output);
 };
 

@@ -31,14 +31,14 @@ class PackedWeights {
  public:
   /// The weights of a convolution [kh, kw, in, out] or fully connected layer [in, out], of a model that has passed
   /// Model::check(), over inputs of the grid `input`. The matrix has a column for each output and as many rows as the
-  /// filter has weights for one, cut into segments of `segment` rows each, a divisor of their number, which are brought
-  /// to multiples of four by rows of zeros. shape.columns is a multiple of shape.lanes. Nothing is checked or kept by
-  /// reference.
+  /// filter has weights for one. It is cut into segments of `segment` rows each, a divisor of their number, and rows of
+  /// zeros fill each segment up to a multiple of four. shape.columns is a multiple of shape.lanes. Nothing is checked
+  /// or kept by reference.
   PackedWeights(const Layer& layer, const Grid& input, const Grid& output, const Clamp& clamp, std::int64_t segment,
                 const PanelShape& shape);
 
-  /// What loops see; valid as long as this. The arrays of one element a column go on to a whole number of vectors: what
-  /// is beyond the last column is 0.
+  /// The view for loops; valid as long as this. The arrays of one element a column go on to a whole number of vectors:
+  /// what is beyond the last column is 0.
   struct View {
     /// [panel][group][column of the panel][4]: w.
     const std::int8_t* weights;

@@ -15,7 +15,7 @@ using ByteTable = std::array<std::uint8_t, 256>;
 /// y[i] = table[x[i]]
 void look_up(const ByteTable& table, const std::uint8_t* x, std::int64_t n, std::uint8_t* y);
 
-/// What operations on two inputs of one shape need to know of them and of the output.
+/// The grids of two inputs of one shape and of the output.
 struct PairOfInputs {
   PairOfInputs(const Model& model, const Operation& operation);
 

@@ -15,7 +15,7 @@ constexpr int rows_of_tile(int vectors) {
   return vectors == 2 ? 4 : 8;
 }
 
-/// Where a panel begins in the arrays.
+/// The beginning of a panel in the arrays.
 struct Panel {
   const std::int8_t* weights;
   std::int64_t column;

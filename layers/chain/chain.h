@@ -14,8 +14,8 @@
 
 namespace miniqat::layers {
 
-/// What a chain is made of, in this order. An index says which input of the chain belongs to a part; -1, null or none
-/// mean that the part is not there. Vectors are [c], like x's last axis.
+/// The parts of a chain, in this order. An index says which input of the chain belongs to a part; -1, null or none mean
+/// that the part is not there. Vectors are [c], like x's last axis.
 struct ChainParts {
   /// x * vector, and that by another.
   int scale_input = -1;
@@ -60,17 +60,16 @@ struct PackedGrid {
 /// each of which may be missing. Input 0 is x, output 0 what the last of them gives; with a BatchNorm its outputs 1 and
 /// 2 are the chain's, too.
 ///
-/// The forward pass reads x once where nothing has to be known of the whole tensor beforehand, and twice where there
-/// are batch statistics or the range of a quantizer. Both come out of the same first pass: everything before the
-/// quantizer is, for each channel, monotone in x, also as rounded, so that the range of what reaches the quantizer
-/// follows from the smallest and the largest x of each channel, to the bit. (A tensor added in between has no such
-/// bound: then the sum is written, looked at, and rounded in place.)
+/// The forward pass reads x twice if there are batch statistics or an observed range of a quantizer, otherwise once.
+/// Statistics and range come out of the same first pass. Every part before the quantizer is monotone in x for each
+/// channel, also as rounded. So the range at the quantizer follows from the smallest and the largest x of each channel,
+/// to the bit. (A tensor added in between has no such bound: then the sum is written, looked at, and rounded in place.)
 ///
 /// Rounded to 8 bits or fewer, the output can be packed into bytes until backward reads it.
 ///
-/// Backward needs one bit an element, for clamping and straight-through estimator together; with a pool one byte for
-/// each of its windows, where the largest element was or that no gradient passes there; and x only where a batch norm
-/// or a trained factor needs it. A trained range takes two bytes more for each element of the output.
+/// Backward needs one bit an element, for clamping and straight-through estimator together. With a pool it needs one
+/// byte for each window: the place of the largest element, or a mark that no gradient passes. It reads x only for a
+/// batch norm or a trained factor. A trained range takes two bytes more for each element of the output.
 class Chain final : public FusedOp,
                     public SavesForBackward,
                     public KeepsState,

@@ -131,7 +131,7 @@ class Backward {
       if (pool.has_room_behind(i, end)) {
         unpool_window_row(pool, d_y + i * pooled, winners + i * pooled, to);
       } else {
-        // What lies behind the last row is not ours to read or to write to.
+        // Numbers behind the last row must not be read or written.
         ScratchScope scope;
         float* gradients = scope.filled<float>(pooled + kMaskLanes, 0.0f).data();
         std::uint8_t* taps = scope.filled<std::uint8_t>(pooled + kMaskLanes, 0).data();

@@ -125,8 +125,8 @@ class Forward {
       std::memcpy(context_.packed->data<std::uint8_t>() + context_.output(0).elements(), &packed, sizeof packed);
   }
 
-  /// Where gradients pass: strictly between the clamp's ends (denormals count as 0) and not outside the grid. None
-  /// where nothing stops them, not even a NaN.
+  /// The range in which gradients pass: strictly between the clamp's ends (denormals count as 0) and not outside the
+  /// grid. None where nothing stops them, not even a NaN.
   std::optional<std::pair<float, float>> passing() const {
     const bool has_grid = quantizes_ && !(std::isinf(grid_.lowest) && std::isinf(grid_.highest));
     if (!parts_.clamps && !has_grid) return std::nullopt;
@@ -182,7 +182,7 @@ class Forward {
       rounding_ = reinterpret_cast<std::int16_t*>(bytes.data());
   }
 
-  /// What y keeps of the numbers that it was rounded from.
+  /// Keeps codes of the roundings beside y, for backward.
   void encode(const float* unrounded, std::int64_t first, std::int64_t n) const {
     rounding_codes(unrounded, y() + first, n, grid_.affine.scale, grid_.lowest, grid_.highest, rounding_ + first);
   }
@@ -199,7 +199,7 @@ class Forward {
     ObservedRange range;
     range.has_nan = column_ranges(y(), x_.elements(), 1, &range.least, &range.largest);
     choose_grid(range);
-    // What comes now only sets the mask and rounds. (The sum has been clamped already: clamping again changes nothing.)
+    // The next loops only set the mask and round. (The sum has been clamped already: clamping again changes nothing.)
     if (quantizes_ || parts_.clamps) pass(y(), nullptr, {.low = parts_.low, .high = parts_.high}, true);
   }
 
@@ -233,7 +233,7 @@ class Forward {
         if (pool.has_room_behind(i, end)) {
           pool_window_row(pool, from, unrounded, pass_low, pass_high, to, winner, of_winners);
         } else {
-          // What lies behind the last row is not ours to write to.
+          // Numbers behind the last row must not be written.
           pool_window_row(pool, from, unrounded, pass_low, pass_high, largest, winner == nullptr ? nullptr : tap,
                           of_winners);
           std::copy_n(largest, pooled, to);

@@ -57,8 +57,7 @@ class Builder {
     return role && std::visit([&](const auto& part) { return join(part, node, flow); }, *role);
   }
 
-  /// What reads a batch norm's statistics might be what a later part takes beside the chain's own tensor: the chain
-  /// would wait for itself.
+  /// A reader of a batch norm's statistics might feed a later part of the chain: the chain would wait for itself.
   bool gives_statistics() const {
     return norm_ != nullptr && (scope_.is_read(norm_->output(1)) || scope_.is_read(norm_->output(2)));
   }

@@ -26,7 +26,7 @@ class ChannelRow {
   const float* data_ = nullptr;
 };
 
-/// What happens to an element x of channel c, with addend a:
+/// The change of an element x of channel c, with addend a:
 ///   v = (x - shift[c]) * scale[c] + offset[c] + a,  clamped to [low, high];
 /// NaN passes all of it. The vectors are ChannelRows of one width, null where not used: shift and scale come together.
 struct ChainMap {
@@ -69,8 +69,8 @@ void unpack_bytes(const std::uint8_t* codes, std::int64_t n, float scale, float 
 ///   sums += g and products += g * (x - shift), by column of the row (where asked for; products need sums);
 ///   d_x = slope * g + curve * (x - shift) + constant; null vectors leave their term out, and slope then is 1;
 ///   d_addend = g.
-/// x is read only where products or curve are there. d_x may be d_y or x. d_y may be null, for 0, where all that is
-/// asked for is d_x with curve and constant.
+/// x is read only for products or curve. d_x may be d_y or x. d_y may be null, for 0, if only d_x with curve and
+/// constant is asked for.
 struct ChainBackward {
   const float* d_y = nullptr;
   const std::uint32_t* mask = nullptr;

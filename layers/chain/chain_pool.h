@@ -31,9 +31,9 @@ struct ChainPool {
   /// Elements of a row of windows, and of what becomes of it.
   std::int64_t tile() const { return window_h * w * channels; }
   std::int64_t pooled() const { return output_w() * channels; }
-  /// Where the i-th row of windows, counted over all images, begins in x.
+  /// The beginning in x of the i-th row of windows, counted over all images.
   std::int64_t offset(std::int64_t i) const { return (i / output_h() * h + i % output_h() * window_h) * w * channels; }
-  /// How many rows of windows from i on, up to `end`, lie one behind the other in x.
+  /// The number of rows of windows from i on, up to `end`, that lie one behind the other in x.
   std::int64_t contiguous(std::int64_t i, std::int64_t end) const {
     return h % window_h == 0 ? end - i : std::min(end - i, output_h() - i % output_h());
   }
@@ -48,17 +48,17 @@ inline constexpr std::uint8_t kBlockedTap = 255;
 inline constexpr std::int64_t kMostTaps = 254;
 
 /// A window row of `pool`: `taps` are window_h rows of w pixels, one after the other, as they are pooled, `values` the
-/// same before they were rounded (may be the same memory). Writes output_w pixels to `y` and, unless null, to
-/// `winners` the tap (row-major number) that was largest, the first of equals, or kBlockedTap where its value is not
-/// within [pass_low, pass_high] (as a NaN never is); without `values` the gradient passes at every tap, a NaN's
-/// included. Where the channels are no multiple of 16, up to 16 floats (bytes) behind taps, values and y (winners) are
+/// same before they were rounded (may be the same memory). Writes output_w pixels to `y`, and to `winners`, unless
+/// null, the largest tap (row-major number), the first of equals. It writes kBlockedTap instead if the value is not
+/// within [pass_low, pass_high] (as a NaN never is). Without `values` the gradient passes at every tap, a NaN's
+/// included. If the channels are not a multiple of 16, up to 16 floats (bytes) behind taps, values and y (winners) are
 /// read or overwritten. `of_winners`, like y and not null only with `winners` and `values`, gets the values at the
 /// winning taps.
 void pool_window_row(const ChainPool& pool, const float* taps, const float* values, float pass_low, float pass_high,
                      float* y, std::uint8_t* winners, float* of_winners = nullptr);
 
-/// The gradient: d_x of window_h rows of w pixels from d_y of output_w pixels; 0 in what belongs to no window. Where
-/// the channels are no multiple of 16, 16 floats (bytes) of room are needed behind d_y and d_x (winners).
+/// The gradient: d_x of window_h rows of w pixels from d_y of output_w pixels; 0 in what belongs to no window. If the
+/// channels are not a multiple of 16, 16 floats (bytes) of room are needed behind d_y and d_x (winners).
 void unpool_window_row(const ChainPool& pool, const float* d_y, const std::uint8_t* winners, float* d_x);
 
 /// sums[j] += d_y where the gradient passes, by column j of a ChannelRow of `width`; elements first..last, where first

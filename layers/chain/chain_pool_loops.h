@@ -1,6 +1,6 @@
 // The loops of chain_pool.cpp, compiled per instruction set (see core/kernels/per_instruction_set.h). They take a
-// vector of channels at a time. Where a pixel has fewer left, what the other lanes write belongs to the pixels after it
-// and is overwritten when their turn comes.
+// vector of channels at a time. If a pixel has fewer left, the other lanes write into the pixels after it, which
+// overwrite these numbers in their turn.
 
 #include "layers/kernels/lanes_loops.h"
 

@@ -14,15 +14,15 @@ struct Phase;
 
 namespace miniqat::layers {
 
-/// What a tensor says about the range of a quantizer that observes it.
+/// A tensor's data about the range of a quantizer that observes it.
 struct ObservedRange {
   float least = 0;
   float largest = 0;
   bool has_nan = false;
 };
 
-/// What a quantizer does to one tensor in one run. Only `lowest` and `highest` mean something to others: the bounds of
-/// what it leaves unclamped, so that the straight-through estimator lets gradients pass there (both NaN: nowhere).
+/// A quantizer's grid for one tensor in one run. Only `lowest` and `highest` mean something to others: the bounds
+/// of what it leaves unclamped, so that the straight-through estimator lets gradients pass there (both NaN: nowhere).
 struct ChainGrid {
   float lowest = 0;
   float highest = 0;

@@ -4,14 +4,14 @@
 
 namespace miniqat::layers {
 
-// What a chain keeps for the gradients of a trained range: two bytes an element, instead of the number that was
-// rounded.
+// The data that a chain keeps for the gradients of a trained range: two bytes an element, instead of the number before
+// rounding.
 
 /// Outside of the range; any other code is (y - v) / scale in steps of 1 / kRoundingCodes.
 inline constexpr std::int16_t kBelowRange = -32768;
 inline constexpr std::int16_t kAboveRange = 32767;
-/// So many that the sums below are those of the numbers themselves up to a few float32 roundings; with room for a
-/// little more than half a step, which the roundings of y - v make of it where a grid has 2^16 steps.
+/// Enough that the sums below equal those of the numbers themselves up to a few float32 roundings. They leave room for
+/// a little more than half a step, because y - v is rounded, too, and a grid may have 2^16 steps.
 inline constexpr float kRoundingCodes = 60000;
 
 /// codes of n numbers v that a quantizer made y of, which leaves [lowest, highest] unclamped. A NaN has code 0.

@@ -56,9 +56,9 @@ class BroadcastLoop {
   std::int64_t elements_ = 0;
 };
 
-/// Reduces n items to `size` sums: cuts [0, n) into one range a thread, calls add(begin, end, sums) on each with sums
-/// of its own (double, zeros at first), adds these up in order and hands each total to store(j, total). The result
-/// depends on the thread count, never on timing. Needs size <= n.
+/// Reduces n items to `size` sums. Cuts [0, n) into one range a thread and calls add(begin, end, sums) on each with
+/// sums of its own (double, zeros at first). Then adds these up in order and hands each total to store(j, total). The
+/// result depends on the thread count, never on timing. Needs size <= n.
 template <class Add, class Store>
 void sum_in_parts(std::int64_t n, std::int64_t grain, std::int64_t size, const Add& add, const Store& store) {
   if (size <= 0) return;

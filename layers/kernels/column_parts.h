@@ -6,7 +6,7 @@
 namespace miniqat::layers {
 
 /// Loops over a tensor whose element i belongs to channel i % channels go by rows of this many elements: a multiple of
-/// the channels, at least 64, with whatever repeats per row in arrays of that length. Where 1024 elements are enough
+/// the channels, at least 64, with whatever repeats per row in arrays of that length. If 1024 elements are enough
 /// for that, a multiple of 16, so that rows fill vector registers and the arrays stay aligned with them; longer arrays
 /// would push the tensor out of the first cache.
 inline std::int64_t row_width(std::int64_t channels) {
@@ -16,9 +16,9 @@ inline std::int64_t row_width(std::int64_t channels) {
   return whole_vectors <= 1024 ? round_up(64, whole_vectors) : round_up(256, channels);
 }
 
-/// Where several threads leave what they add up by column: a matrix [rows, width] is shared out in `parts`, column j
-/// belongs to channel j % channels (so that loops along a row are long where there are few channels), and every part
-/// has an accumulator a column.
+/// The sums by column of several threads. A matrix [rows, width] is shared out in `parts`, and every part has an
+/// accumulator a column. Column j belongs to channel j % channels, so that loops along a row are long even if there are
+/// few channels.
 struct ColumnParts {
   std::int64_t channels = 1;
   /// A multiple of the channels.

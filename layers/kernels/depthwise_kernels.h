@@ -3,8 +3,8 @@
 #include "core/window.h"
 
 /// The gradients of a depthwise convolution with one filter a channel (multiplier 1), vectorised over the channels of
-/// NHWC images, with the same result on every instruction set. x [batch, h, w, channels], filter [kh, kw, channels], y
-/// [batch, oh, ow, channels], all float32; `window` lays the filter over x.
+/// NHWC images. The result is the same on every instruction set. Shapes: x [batch, h, w, channels], filter [kh, kw,
+/// channels], y [batch, oh, ow, channels], all float32; `window` lays the filter over x.
 namespace miniqat::layers {
 
 void depthwise_backward_input(const Window2d& window, std::int64_t batch, std::int64_t channels, const float* d_y,

@@ -30,7 +30,7 @@ template <class Body>
   for (; c < channels; ++c) body(static_cast<float*>(nullptr), c);
 }
 
-/// Where the first tap of a run's pixel number `pixel` lies in row `y` of the window, and its factors.
+/// The place of the first tap of a run's pixel number `pixel` in row `y` of the window, and its factors.
 struct Place {
   const float* source;
   std::int64_t filter;

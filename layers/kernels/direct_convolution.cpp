@@ -113,8 +113,8 @@ std::span<const ChannelBlock> cut_channels(ScratchScope& scope, std::int64_t cha
   return blocks.first(used);
 }
 
-/// How many of a row's pixels may be written with all lanes: the spare ones fall on channels of the next pixels, which
-/// are written after them.
+/// The number of a row's pixels that may be written with all lanes: the spare ones fall on channels of the next pixels,
+/// which are written after them.
 std::int64_t spare_pixels(std::int64_t pixels, std::int64_t channels, std::span<const ChannelBlock> blocks) {
   const std::int64_t width = width_of(blocks);
   if (width == channels) return pixels;
@@ -136,7 +136,7 @@ struct Bands {
   std::int64_t per_image;
   /// Whether bands have to be copied, with the padding, before anything can be done with them.
   bool copied;
-  /// Pixels in a row of input, of which so many are padding on the left; floats in it.
+  /// Pixels in a row of input; those of padding on its left; floats in it.
   std::int64_t width;
   std::int64_t left;
   std::int64_t row;

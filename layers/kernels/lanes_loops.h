@@ -3,7 +3,7 @@
 using Lanes __attribute__((vector_size(MINIQAT_VECTOR_BYTES))) = float;
 using FourLanes __attribute__((vector_size(16))) = float;
 
-/// What goes with a vector of floats: the masks of comparisons (int32), and winners as they are in memory.
+/// The types that go with a vector of floats: the masks of comparisons (int32), and winners as they are in memory.
 template <class V>
 struct Related {
   static constexpr int kLanes = sizeof(V) / sizeof(float);

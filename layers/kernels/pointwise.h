@@ -11,7 +11,7 @@ namespace miniqat::layers {
 // The loops behind every op that treats elements one by one. Outputs may be the same memory as an input (not overlap it
 // otherwise), so that ops can run in place.
 
-/// How many rows along the last axis a tensor has.
+/// The number of a tensor's rows along the last axis.
 inline std::int64_t rows_of(const Tensor& x) { return x.elements() / std::max<std::int64_t>(x.shape().channels(), 1); }
 
 /// The grain for a loop over rows of that length.

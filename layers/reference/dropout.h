@@ -18,7 +18,7 @@ inline std::uint32_t dropout_word(std::uint64_t key, std::int64_t i) {
                   static_cast<std::uint32_t>(key >> 32));
 }
 
-/// How many of the 2^32 values of a random word mean "dropped".
+/// The number of the 2^32 values of a random word that mean "dropped".
 inline std::uint64_t dropout_threshold(double rate) { return static_cast<std::uint64_t>(rate * 4294967296.0); }
 
 /// Its own inverse in shape: d_x is made from d_y in the same way.

@@ -9,7 +9,7 @@
 
 namespace miniqat::layers::reference {
 
-/// Where element i of the unpadded shape x lies in the padded shape y.
+/// The place of element i of the unpadded shape x in the padded shape y.
 inline std::int64_t padded_index(std::int64_t i, const Shape& x, const Shape& y,
                                  std::span<const std::array<std::int64_t, 2>> paddings) {
   std::int64_t index = 0, stride = 1;

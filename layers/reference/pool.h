@@ -42,7 +42,7 @@ void max_pool_backward(const Shape& x_shape, const std::vector<std::int64_t>& so
   for (std::size_t i = 0; i < source.size(); ++i) d_x[source[i]] += d_y[i];
 }
 
-/// How many taps of each output pixel [n, oh, ow] see the image and not its padding.
+/// The number of taps of each output pixel [n, oh, ow] on the image and not its padding.
 inline std::vector<std::int64_t> taps_in_image(std::int64_t batch, const Window2d& window) {
   std::vector<std::int64_t> count(static_cast<std::size_t>(batch * window.rows.output * window.columns.output), 0);
   for_each_tap(batch, window, [&](const Tap& tap) { ++count[tap.output]; });

@@ -8,7 +8,7 @@
 
 namespace miniqat::layers::reference {
 
-/// What the target of a row holds for class c.
+/// The target of a row for class c.
 inline double target(std::int64_t classes, std::int64_t c, std::int64_t label, double smoothing) {
   return smoothing / static_cast<double>(classes) + (c == label ? 1 - smoothing : 0);
 }

@@ -14,7 +14,7 @@ namespace miniqat::layers::reference {
 // in the batch, [n * product of block_shape, spatial axes, rest]. `around` are the paddings, or crops, of the spatial
 // axes; empty for none.
 
-/// Where element i of the image lies in the blocks.
+/// The place of element i of the image in the blocks.
 inline std::int64_t index_in_blocks(std::int64_t i, const Shape& image, const Shape& blocks,
                                     std::span<const std::int64_t> block_shape,
                                     std::span<const std::array<std::int64_t, 2>> around) {

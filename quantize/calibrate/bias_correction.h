@@ -9,7 +9,7 @@
 
 namespace miniqat::quantize {
 
-/// What was subtracted from a layer's bias, or from the beta of its folded batch norm.
+/// The numbers subtracted from a layer's bias, or from the beta of its folded batch norm.
 struct CorrectedBias {
   std::string layer;
   std::string variable;
@@ -30,8 +30,8 @@ struct BiasCorrection {
 /// Correction", section 4.2 and appendix D): quantization shifts the mean of a layer's output. From the bias of channel
 /// c of each quantized layer, in the graph's order, subtracts
 ///   E[W_q x_q]_c - E[W x]_c,
-/// over all batches and pixels; W x is that of the float network (no quantizer at work), W_q x_q that of the quantized
-/// one whose earlier layers are corrected. Both before the activation.
+/// over all batches and pixels. W x is that of the float network (no quantizer at work), W_q x_q that of the quantized
+/// one whose earlier layers are corrected. Both are taken before the activation.
 ///
 /// `session` holds a graph that create_eval_graph rewrote, with its ranges found (Calibrator). Sets the variables, so a
 /// second call would correct towards another float network. Layers without a bias that is a Variable of their own are

@@ -36,13 +36,13 @@ struct WeightPlace {
 /// output in * multiplier + k, MatMul [in, out] or, transposed, [out, in].
 WeightPlace place_of(const ChannelLayer& layer, std::int64_t element);
 
-/// Two layers in a row. A positive factor on a channel of the first one's output comes out as the same factor on what
-/// the second one reads: in between stand only Relu, pools, and ops that move or copy. With a Relu6 this holds while
-/// the channel stays below 6. Position p on the second one's input axis has channel p % first.outputs().
+/// Two layers in a row. A positive factor on a channel of the first one's output becomes the same factor on the input
+/// of the second one: only Relu, pools, and ops that move or copy lie between them. With a Relu6 this holds while the
+/// channel stays below 6. Position p on the second one's input axis has channel p % first.outputs().
 struct ChannelPair {
   ChannelLayer first;
   ChannelLayer second;
-  /// What the Relu6 reads, or first.linear without one.
+  /// The input of the Relu6, or first.linear without one.
   Output before_clamp = {};
   /// The first activation in between, or null.
   const Node* activation = nullptr;

@@ -9,7 +9,7 @@
 
 namespace miniqat::quantize {
 
-/// What became of two layers in a row.
+/// The result for two layers in a row.
 struct EqualizedPair {
   std::string first;
   std::string second;
@@ -33,8 +33,8 @@ struct Equalization {
 };
 
 /// Cross-layer equalization (Nagel et al. 2019, "Data-Free Quantization Through Weight Equalization and Bias
-/// Correction", section 4.1): gives channel i of one layer's output the same range of weights as what the next layer
-/// multiplies it with, so that one range for the whole tensor suits every channel. With r1 and r2 the largest magnitude
+/// Correction", section 4.1). It gives the weights of channel i of one layer's output the same range as the next
+/// layer's weights on it. Then one range for the whole tensor suits every channel. With r1 and r2 the largest magnitude
 /// of the folded weights (w gamma / sigma) of channel i,
 ///   s_i = sqrt(r1_i r2_i) / r2_i,   W1_i / s_i,   W2_i s_i,
 /// over all pairs again and again until the scales stay. The network's function stays the same, and so does its graph:

@@ -8,8 +8,7 @@ namespace {
 
 constexpr std::uint32_t kExponents = 256;
 
-/// The least magnitude in a bin of an octave; `bin` may be one beyond the last. What exponent 0 has are zeros and
-/// denormals.
+/// The least magnitude in a bin of an octave; `bin` may be one beyond the last. Zeros and denormals have exponent 0.
 float magnitude(std::uint32_t exponent, std::uint32_t bin, int mantissa_bits) {
   return exponent == 0 ? 0 : std::bit_cast<float>((exponent << 23) + (bin << (23 - mantissa_bits)));
 }

@@ -16,11 +16,11 @@ struct WeightedValue {
   double count = 0;
 };
 
-/// How often values were seen, in 2048 bins to each power of two and each sign: a bin is what floats with the same
-/// sign, exponent and first 11 bits of their mantissa share, at most a 2048th of its values wide. So nothing need be
-/// known of the range before the first value, one outlier does not coarsen the bins of all others, and the result does
-/// not depend on the order in which values came. Denormals count as 0. Takes 16 KiB for each power of two that occurs,
-/// with each sign. Throws nothing but std::bad_alloc.
+/// Counts of values, in 2048 bins to each power of two and each sign. Floats with the same sign, exponent and first 11
+/// bits of their mantissa share a bin, which is at most a 2048th of its values wide. So nothing need be known of the
+/// range before the first value, one outlier does not coarsen the bins of all others, and the result does not depend on
+/// the order in which values came. Denormals count as 0. Takes 16 KiB for each power of two that occurs, with each
+/// sign. Throws nothing but std::bad_alloc.
 class Histogram {
  public:
   /// Returns whether all values are finite; those that are not go uncounted, the others count in any case.

@@ -15,7 +15,7 @@ using ConstNumbers = Eigen::Map<const Numbers>;
 
 /// Rows that are rounded together, so that the triangle of H is read once for all of them.
 constexpr std::int64_t kRowsAtOnce = 32;
-/// A number that was moved stays for so many moves, or a fourth of all numbers.
+/// A moved number stays for this number of moves, or for a fourth of all numbers.
 constexpr std::int64_t kTabuMoves = 10;
 constexpr std::int64_t kMostMovesInVain = 2000;
 /// Of an error, relative to the first one. The slopes gather rounding errors, which must not pass for gains for ever.

@@ -15,7 +15,7 @@
 namespace miniqat::quantize {
 namespace {
 
-/// What may stand behind the logits and changes neither them nor their order.
+/// Ops that may follow the logits: they change neither them nor their order.
 constexpr std::array<std::string_view, 3> kAtTheEnd = {layers::Softmax::kType, layers::Identity::kType,
                                                        layers::Dropout::kType};
 

@@ -23,9 +23,9 @@ class NotQuantized : public Error {
 };
 
 /// Makes an integer-only model of an evaluation graph (create_eval_graph) and the values of its variables; docs/
-/// integer-arithmetic.md derives the layer. Structure decides, never names. Every tensor of the model bears the name
-/// of the graph's tensor that holds the same numbers, once these are put on its grid; where the graph has none (a max
-/// pool moved behind the Relu that follows it, a layer that two quantizers read), a name with a ':', which no node
+/// integer-arithmetic.md derives the layer. Structure decides, never names. Every tensor of the model has the name of
+/// the graph's tensor with the same numbers, once these are put on its grid. If the graph has no such tensor (a max
+/// pool moved behind the Relu that follows it, a layer that two quantizers read), the name has a ':', which no node
 /// has. Likewise operations and nodes. Dropout and Identity vanish; a Softmax at the end is left out; SpaceToBatchND, a
 /// convolution and BatchToSpaceND are one dilated convolution. A Relu that no quantizer follows, and a Concat of
 /// tensors on one grid, keep that grid.
@@ -34,9 +34,9 @@ class NotQuantized : public Error {
 /// of its input times that of its weights. At few bits that scale may be coarse beside the output's: an error of half
 /// of Layer::multipliers in steps.
 ///
-/// Throws NotQuantized that names the edge for a tensor without range, or the batch norm that is not folded; Error for
-/// ops that have no integer counterpart, more than one input or output, variables that are missing or not finite,
-/// quantizers of more than 8 bits.
+/// Throws NotQuantized that names the edge for a tensor without range, or the batch norm that is not folded. Throws
+/// Error for ops that have no integer counterpart, more than one input or output, variables that are missing or not
+/// finite, and quantizers of more than 8 bits.
 integer::Model convert(const Graph& graph, const NamedTensors& variables, const ConvertOptions& options = {});
 
 }  // namespace miniqat::quantize

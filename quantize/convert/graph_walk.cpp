@@ -131,7 +131,7 @@ GraphWalk::Value GraphWalk::quantizer(const Node& node) {
                         target, node.name());
   }
   const auto* pending = std::get_if<Pending>(&value);
-  if (!pending || pending->atrous) fail(describe(node), " stands between SpaceToBatchND and BatchToSpaceND");
+  if (!pending || pending->atrous) fail(describe(node), " lies between SpaceToBatchND and BatchToSpaceND");
   return builder_.add(*pending, target, node.name());
 }
 

@@ -14,8 +14,8 @@ namespace miniqat::quantize {
 
 /// Walks through an evaluation graph from its input to its output, and makes an integer model on the way. Each tensor
 /// is one of three things: a tensor of the model; one whose pixels SpaceToBatchND has dealt out to the batch; or the
-/// real-valued result of an operation that waits for a quantizer to give it a grid, and meanwhile absorbs biases and
-/// activations.
+/// real-valued result of an operation. The last waits for a quantizer to give it a grid, and meanwhile absorbs biases
+/// and activations.
 class GraphWalk {
  public:
   /// The output without the Softmax at the end. The values must be of what it needs.
@@ -55,8 +55,8 @@ class GraphWalk {
 
   Target target_of(const Node& quantizer) const;
   Value& at(Output tensor) { return made_.at({tensor.node, tensor.index}); }
-  /// The model's tensor that a consumer reads. What only rearranges or clamps integers that are on one grid stays on
-  /// it. Throws Error naming the edge where there is no grid.
+  /// The model's tensor that a consumer reads. An op that only rearranges or clamps integers of one grid stays on it.
+  /// Throws Error naming the edge where there is no grid.
   int tensor(Output read, const std::string& reader);
   int input_tensor(const Node& node, int i = 0);
   bool has_grid(const Pending& pending) const;

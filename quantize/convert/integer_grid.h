@@ -11,7 +11,7 @@ namespace miniqat::quantize {
 
 // From the quantizers of an evaluation graph to the grids of the integer model.
 
-/// Where the integers of a tensor lie: on which grid, and which of it may be used.
+/// The grid of a tensor's integers, and the part of it that may be used.
 struct Target {
   integer::Grid grid;
   /// Narrow range leaves out 0; on an empty grid only the zero point is left.
@@ -30,7 +30,7 @@ Target whole(const integer::Grid& grid);
 /// ends clamp nothing. The range must hold 0.
 Target narrowed(Target target, Range<float> range);
 
-/// What a quantizer makes of activations, its stored range given as scalars. Throws Error naming the quantizer unless
+/// The grid of a quantizer of activations, its stored range given as scalars. Throws Error naming the quantizer unless
 /// it is one for evaluation, of at most 8 bits, with one range for the tensor, and that finite.
 Target activation_target(const Node& quantizer, const Tensor& min, const Tensor& max);
 

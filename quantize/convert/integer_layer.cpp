@@ -17,7 +17,7 @@ using integer::Layer;
 
 /// Beyond what any other contribution can bring back onto a grid of 8 bits.
 constexpr double kStepsBeyondGrid = 512;
-/// What a bias gets where the weights leave the scale open: far finer than a step, far from 32 bits.
+/// The scale of a bias if the weights leave it open: far finer than a step, far from 32 bits.
 constexpr double kFreeUnits = 1 << 24;
 constexpr double kMostUnits = 1 << 30;
 constexpr double kLargestMultiplier = (1 << 20) - 1;

@@ -19,10 +19,10 @@ void quantize_weights(integer::Layer& layer, const Node& quantizer, const Tensor
 /// Fills in biases and multipliers of a layer whose weights are there, for an input and an output on these scales.
 /// `bias` holds a real number for each output channel.
 ///
-/// A bias is an integer at scale (input's) * (weights' unit), which takes weights of a reasonable scale. Where all
-/// weights of a range are 0, the scale says nothing and becomes one that suits the biases. Where the weights are so
-/// small that the bias does not fit 32 bits (a channel that training has all but switched off), they are put on a
-/// coarser grid: then less than a step of the output is lost, as the bias must outweigh all of them by far.
+/// A bias is an integer at scale (input's) * (weights' unit), which takes weights of a reasonable scale. If all weights
+/// of a range are 0, the scale has no meaning and becomes one that suits the biases. Weights so small that the bias
+/// does not fit 32 bits (a channel that training has all but switched off) are put on a coarser grid. Less than a step
+/// of the output is lost then, because the bias is far larger than all of them.
 ///
 /// `input_is_zero`: the input has an empty grid and is 0 whatever the picture. Its scale says nothing then, nor does
 /// that of the weights, which becomes one that suits the biases; the integers of the weights stay.

@@ -15,7 +15,7 @@ namespace miniqat::quantize {
 /// MaxPool, Reshape or Pad behind an operation that waits for its grid: these do the same to numbers on any.
 struct Rearrangement {
   std::string operation;
-  /// What it makes, by the graph's name.
+  /// Its output, by the graph's name.
   std::string tensor;
   integer::Action action;
   Shape shape;
@@ -36,7 +36,7 @@ struct Pending {
   std::vector<double> bias = {};
   /// Of a Lookup: real, one for each integer of the input.
   std::vector<double> values = {};
-  /// What Relu and Relu6 leave of the results.
+  /// The part of the results that Relu and Relu6 leave.
   Range<float> range = {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
   /// In their order. What is done to the range and the biases comes before them.
   std::vector<Rearrangement> rearrangements = {};

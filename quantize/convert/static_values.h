@@ -11,8 +11,8 @@
 
 namespace miniqat::quantize {
 
-/// What an output is computed from, parted into what depends on a feed and what is the same in every run: variables,
-/// constants, and what is made of them (folded weights and biases, say).
+/// The tensors behind an output, in two parts: those that depend on a feed, and those that are the same in every run.
+/// The latter are variables, constants, and results of them (folded weights and biases, say).
 class StaticValues {
  public:
   /// The graph must outlive this. Throws Error naming the variable when one that the output needs is missing, of

@@ -32,9 +32,9 @@ class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>, public Cha
   OpTraits traits() const override;
   std::vector<std::int64_t> delays() const override;
   /// In a folded layer (see folded_layer.h) two of the three phases need only one of its two convolutions:
-  /// - while the weights' quantizer is off, the BatchNorm's own output is what add_fold computes;
-  /// - where the moving statistics normalise, recip is 1 and offset 0: the layer's output needs no correction (and
-  ///   nobody needs the batch's statistics, as BatchNorm knows).
+  /// - while the weights' quantizer is off, the BatchNorm's own output equals the output of add_fold;
+  /// - if the moving statistics normalise, recip is 1 and offset 0. The layer's output needs no correction, and the
+  ///   batch's statistics have no reader, as BatchNorm knows.
   /// In between, the addition of offset 0 is left out.
   std::vector<Shortcut> shortcuts(const Node& self, const Phase& phase) const override;
   void forward(const ForwardContext& context) const override;
@@ -59,7 +59,7 @@ void require_epsilon(double epsilon) {
   require_float32(epsilon, "epsilon");
 }
 
-/// All inputs are [c] with the same c; returns so many outputs like them.
+/// All inputs are [c] with the same c; returns this number of outputs like them.
 std::vector<TensorSpec> infer_vectors(std::span<const TensorSpec> inputs, std::span<const std::string_view> roles,
                                       std::size_t outputs) {
   require_inputs(inputs, roles.size());

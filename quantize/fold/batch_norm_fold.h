@@ -41,7 +41,7 @@ struct BatchNormCorrectionAttributes {
   void visit(AttributeVisitor& visitor);
 };
 
-/// What lets the weights be quantized as they will be in evaluation, scaled by the slow moving sigma_m, while the
+/// Corrections, so that the weights are quantized as in evaluation, scaled by the slow moving sigma_m, while the
 /// batch's sigma_b still normalises.
 /// Inputs gamma, mean, variance (those that normalise), moving_mean, moving_variance, all [c] float32. Outputs, all
 /// [c]: 0 scale = sigma_b / sigma_m for the weights; 1 recip for the layer's output, sigma_m / sigma_b, once frozen 1;
@@ -63,10 +63,10 @@ struct BatchNormScaleAttributes {
 
 /// For folding with a single convolution: the factor by which the weights are multiplied before they are quantized and
 /// the layer's output divided again, before the batch norm.
-/// Inputs gamma, moving_variance [c] float32. Outputs 0 scale = gamma' / sigma_m, 1 recip = 1 / scale, both [c], where
-/// gamma' is gamma kept away from 0 by `floor` (with its sign), so that a channel whose gamma vanishes still has an
-/// output to take statistics from, and a way back - unless a range that it shares with other channels rounds all its
-/// weights to 0, as evaluation then will, too. Neither output has a gradient: but for rounding, the two factors cancel.
+/// Inputs gamma, moving_variance [c] float32. Outputs 0 scale = gamma' / sigma_m, 1 recip = 1 / scale, both [c]. gamma'
+/// is gamma kept away from 0 by `floor` (with its sign). So a channel whose gamma vanishes still has an output to take
+/// statistics from, and a way back. The exception: a range shared with other channels may round all its weights to 0,
+/// as evaluation then will, too. Neither output has a gradient: but for rounding, the two factors cancel.
 struct BatchNormScale {
   static constexpr std::string_view kType = "BatchNormScale";
   using Attributes = BatchNormScaleAttributes;

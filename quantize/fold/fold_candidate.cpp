@@ -25,7 +25,7 @@ bool is_output(const Graph& graph, Output tensor) {
   return std::ranges::find(graph.outputs(), tensor) != graph.outputs().end();
 }
 
-/// Who reads the tensor beside `readers`; empty for nobody.
+/// A reader of the tensor beside `readers`; empty if there is none.
 std::string other_reader(const Graph& graph, Output tensor, const std::unordered_set<const Node*>& readers) {
   for (const Use& use : tensor.node->uses(tensor.index))
     if (!readers.contains(use.node)) return describe(*use.node);
@@ -42,7 +42,7 @@ bool keeps_channels(const Node& node) {
 
 bool is_rearrangement(const Node* node) { return !node->as<layers::Identity>(); }
 
-/// What stands above a batch norm up to the first node that is neither Identity, Reshape nor BatchToSpaceND.
+/// The nodes above a batch norm up to the first one that is neither Identity, Reshape nor BatchToSpaceND.
 struct Above {
   /// May be a layer.
   Node* layer = nullptr;
@@ -80,7 +80,7 @@ bool adds_bias_to_layer(const Node& node) {
 
 std::string why_no_layer(const Node& node) {
   if (adds_bias_to_layer(node))
-    return concat("a bias stands between it and its layer, ", describe(node), "; leave it out, beta does its work");
+    return concat("a bias lies between it and its layer, ", describe(node), "; remove the bias, beta replaces it");
   return concat("its input comes from ", describe(node), ", not from a layer");
 }
 

@@ -15,7 +15,7 @@ struct Foldable {
   Node* batch_norm = nullptr;
   /// Conv2D, DepthwiseConv2d, or MatMul with its weights on the right.
   Node* layer = nullptr;
-  /// What stands in between, from the layer on: Identity, and at most one BatchToSpaceND or Reshape.
+  /// The ops in between, from the layer on: Identity, and at most one BatchToSpaceND or Reshape.
   std::vector<Node*> between;
 };
 
@@ -27,11 +27,10 @@ struct FoldingVerdict {
   std::string text;
 };
 
-/// Whether a BatchNorm node can be folded without changing what anybody sees. Not foldable: a batch norm that follows
-/// no layer in scope with weights from a Variable (directly, through Identity, or a Concat of Variables); whose input
-/// is read by others as well; whose statistics are read; whose output nobody reads; one that shares its moving
-/// statistics; one with more than one BatchToSpaceND or Reshape between. The verdict is the same for training and
-/// evaluation.
+/// Whether a BatchNorm node can be folded without changing what anybody sees. Not foldable: a batch norm that does not
+/// follow a layer in scope with weights from a Variable (directly, through Identity, or a Concat of Variables), or has
+/// more than one BatchToSpaceND or Reshape in between. Also one whose input or statistics have other readers, whose
+/// output has no reader, or that shares its moving statistics. The verdict is the same for training and evaluation.
 FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope);
 
 /// Why the BatchNorm that fuse_batch_norm would make could not be folded; empty when it could.

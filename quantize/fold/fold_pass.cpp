@@ -150,7 +150,7 @@ class Folder {
     return add(name, layers::Reshape::make(layers::ReshapeAttributes{shape}), {factor}).output();
   }
 
-  /// The layer and what stands between it and the batch norm once more, on other weights; copies (Identity) left out.
+  /// The layer and the ops between it and the batch norm once more, on other weights; copies (Identity) left out.
   Output clone_layer(Output weights) {
     Output y = clone(*found_.layer, {found_.layer->input(0), weights});
     layer_name_ = y.node->name();
@@ -226,7 +226,7 @@ std::string fold(Folder& folder, const Foldable& found, const FoldOptions& optio
   return options.bn_fold == BnFold::kTf ? folder.with_corrections(freeze) : folder.with_single_convolution(freeze);
 }
 
-/// Where the nodes go that folding adds: to where the batch norm, which may be gone, was before. So layers come in the
+/// The place of the nodes that folding adds: that of the batch norm, which may be gone by now. So layers come in the
 /// same order however they are folded: the first of those that share a bypass names and sets its quantizer.
 class AddedNodes {
  public:

@@ -51,16 +51,17 @@ struct BatchNormReport {
 };
 
 /// Folds batch norms, also those spelled out in primitive ops (spelled_out_batch_norm.h), into the Conv2D,
-/// DepthwiseConv2d or MatMul before them, in place. In between may stand Identity, which goes, and BatchToSpaceND or a
-/// Reshape that keeps the channels, but only one of these. One that cannot be folded stays as it is, but
-/// for options.freeze_bn_delay, which all get that have no freeze_delay of their own. Folding twice changes nothing.
+/// DepthwiseConv2d or MatMul before them, in place. Identity may lie in between and is removed. BatchToSpaceND or a
+/// Reshape that keeps the channels may lie in between, but only one of these. A batch norm that cannot be folded stays
+/// as it is, but gets options.freeze_bn_delay, as all do without a freeze_delay of their own. Folding twice changes
+/// nothing.
 ///
 /// With ctx the layer's scope, and sigma_b and sigma_m from the batch's and the moving variance:
 /// - for training, BnFold::kTf: see FoldedLayer (folded_layer.h). Nodes ctx/BatchNorm_Fold, ctx/batch_norm_correction,
 ///   ctx/correction_mult, ctx/mul_fold, <layer>_Fold, ctx/post_conv_mul, ctx/correction_add, ctx/add_fold. The original
 ///   layer and batch norm stay for the batch's statistics.
 /// - for training, BnFold::kSingle: ctx/mul_fold = weights * s, <layer>_Fold, ctx/post_conv_mul = output / s, then the
-///   batch norm itself; s from ctx/batch_norm_scale, a BatchNormScale.
+///   batch norm itself. s is from ctx/batch_norm_scale, a BatchNormScale.
 /// - BnFold::kLate, for training and evaluation: the batch norm is marked (BatchNormAttributes::folds_late), and
 ///   Identity before it goes.
 /// - otherwise for evaluation, and where a batch norm trains with moving statistics only:
@@ -68,7 +69,7 @@ struct BatchNormReport {
 /// A name that is taken gets a number.
 std::vector<BatchNormReport> fold_batch_norms(Graph& graph, const FoldOptions& options, bool is_training);
 
-/// Turns what fold_batch_norms made for training into what it makes for evaluation. What is folded late is the same in
+/// Turns the result of fold_batch_norms for training into its result for evaluation. Late folding gives the same in
 /// both.
 void unfold_corrections(Graph& graph);
 

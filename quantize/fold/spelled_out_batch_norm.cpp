@@ -55,7 +55,7 @@ struct BatchNormPatterns {
 /// The tensor that an op takes, before Identity nodes.
 Output operand(Output tensor, int input = 0) { return source_through(tensor.node->input(input), kIdentity); }
 
-/// What `tensor` is the Mean of over all axes but the last, or a null node.
+/// The input x if `tensor` is the Mean of x over all axes but the last; else a null node.
 Output averaged_over_rows(Output tensor) {
   const auto* mean = tensor.node->as<layers::Mean>();
   if (!mean) return {};
@@ -162,7 +162,7 @@ std::vector<UnfusedBatchNorm> find_unfused_batch_norms(const Graph& graph) {
   const BatchNormPatterns patterns;
   std::vector<UnfusedBatchNorm> all;
   for (const Match& match : GraphMatcher(graph, {layers::Identity::kType}).find(patterns.whole)) {
-    // Where operands may be exchanged, one op matches in several ways.
+    // An op whose operands may be exchanged matches in several ways.
     if (!all.empty() && all.back().result == match.node(patterns.whole)) continue;
     if (const auto found = patterns.read(match)) all.push_back(*found);
   }

@@ -10,8 +10,8 @@ namespace miniqat::quantize {
 /// either of its usual orders:
 ///   Add(product of (Sub(x, mean), Rsqrt, gamma), beta)
 ///   Add(product of (x, Rsqrt, gamma), Sub(beta, product of (mean, Rsqrt, gamma)))   (TensorFlow's)
-/// where the products may be bracketed in any way, operands of Add and Mul may stand in any order, BiasAdd may take the
-/// place of the last Add, and Identity nodes may stand anywhere between.
+/// The products may be bracketed in any way, operands of Add and Mul may come in any order, BiasAdd may take the place
+/// of the last Add, and Identity nodes may lie anywhere between.
 struct UnfusedBatchNorm {
   /// [..., c], rank 2 or more, with Identity nodes before the normalisation looked through.
   Output x;
@@ -30,11 +30,11 @@ struct UnfusedBatchNorm {
   bool takes_moments() const { return mean.node == nullptr; }
 };
 
-/// All of them, in topological order; found by structure, never by names. Moments of x are its Mean over all axes but
-/// the last and, of the same axes, the Mean of the squares of Sub(x, mean), or the Mean of the squares of x less the
-/// square of the mean; with keep_dims or without; a square is a Square or a Mul of a tensor with itself. Epsilon is a
-/// Constant whose elements are all the same. Stored statistics that are trainable don't match: BatchNorm has no
-/// gradient for them.
+/// All of them, in topological order; found by structure, never by names. Moments of x are its mean and variance over
+/// all axes but the last, with keep_dims or without. The mean is a Mean. The variance is the Mean of the squares of
+/// Sub(x, mean), or the Mean of the squares of x less the square of the mean. A square is a Square or a Mul of a tensor
+/// with itself. Epsilon is a Constant whose elements are all the same. Stored statistics that are trainable don't
+/// match: BatchNorm has no gradient for them.
 std::vector<UnfusedBatchNorm> find_unfused_batch_norms(const Graph& graph);
 
 /// The ops between the tensors that go in and y, consumers before producers. To quantize one of them would quantize the

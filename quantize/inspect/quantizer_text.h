@@ -8,7 +8,8 @@
 
 namespace miniqat::quantize {
 
-/// What sets a quantizer apart, in words: {"per channel", "symmetric", "narrow"} or some of these, in this order.
+/// The special properties of a quantizer, in words: {"per channel", "symmetric", "narrow"} or some of these, in this
+/// order.
 std::vector<std::string> grid_words(const FakeQuantAttributes& attributes);
 
 /// The bits and all of these in one line: "8 bits, last value, per channel, narrow, delay 100".

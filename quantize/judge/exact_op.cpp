@@ -72,8 +72,8 @@ class Trials {
         most[i] = std::max(most[i], std::abs(tried[k].data<double>()[i] - exact_[k].data<double>()[i]));
     }
   }
-  /// `terms` is how many numbers are added up inside: their roundings grow faster than random ones.
-  /// What underflows inside may be multiplied by `largest_factor`.
+  /// `terms` is how many numbers are added up inside: their roundings grow faster than random ones. A number that
+  /// underflows inside may be multiplied by `largest_factor`.
   Bounded bounded(std::size_t k, double terms, double largest_factor = 1) const {
     if (!spread_[k].defined()) return {.value = exact_[k], .error = {}, .disorder = {}};
     const Tensor error = spread_[k];
@@ -176,7 +176,7 @@ std::vector<Tensor> ExactOp::magnitudes(bool with_errors) const {
   return result;
 }
 
-/// How many numbers are added up for an output.
+/// The number of summands of an output.
 double ExactOp::terms_forward() const {
   if (is_convolution(op_)) {
     const Shape& filter = inputs_[1].value.shape();
@@ -192,7 +192,7 @@ double ExactOp::terms_forward() const {
   return 1;
 }
 
-/// How many for an element of an input's gradient.
+/// The number of summands of an element of an input's gradient.
 double ExactOp::terms_backward(std::size_t input) const {
   if (is_convolution(op_)) {
     const Shape& filter = inputs_[1].value.shape();
@@ -204,7 +204,7 @@ double ExactOp::terms_backward(std::size_t input) const {
   return std::max(1.0, count_in(exact_.outputs[0]) / count_in(inputs_[input].value));
 }
 
-/// How many numbers an op adds up on its way: a channel's for statistics, a row's for Softmax.
+/// The number of summands inside an op: a channel's for statistics, a row's for Softmax.
 double ExactOp::terms_inside() const {
   const Tensor& x = inputs_[0].value.elements() > exact_.outputs[0].elements() ? inputs_[0].value : exact_.outputs[0];
   const auto channels = static_cast<double>(std::max<std::int64_t>(x.shape().channels(), 1));

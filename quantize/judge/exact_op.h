@@ -24,11 +24,11 @@ struct Bounded {
 /// One op on the reference loops in float64, with bounds for the same in float32.
 ///
 /// Where the bounds come from. u = 2^-24 is float32's rounding.
-/// - Sums of products (convolutions, MatMul, means, sums over what is broadcast): whatever the order of n additions,
-///   (n + 1) u sum|a||b| (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). The sum is the op
-///   itself on the inputs' magnitudes.
-/// - What only moves or chooses elements makes no error, but errors of its inputs may change the choice: a Relu's or a
-///   quantizer's gradient passes or does not, a maximum is another. Then both are right.
+/// - Sums of products (convolutions, MatMul, means, sums over broadcast axes): (n + 1) u sum|a||b| for any order of n
+///   additions (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). The sum is the op itself on the
+///   inputs' magnitudes.
+/// - An op that only moves or chooses elements makes no error, but errors of its inputs may change the choice. A Relu's
+///   or a quantizer's gradient passes or does not, a maximum is another. Then both are right.
 /// - Quantizers: within rounding distance of a tie, either neighbour. Ranges and scales round, too.
 /// - Everything else: several times what changes when all inputs move by u at random, by as much as a rounding inside
 ///   the op may. It is the largest change in a tensor that counts, for it is only a handful of tries.

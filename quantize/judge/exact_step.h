@@ -21,7 +21,7 @@ class ExactStep {
   Bounded update(std::size_t k) const;
   Bounded state(std::size_t k) const;
 
-  /// What several inputs of the step together should have got as gradient: those that are one tensor of the graph.
+  /// The exact gradient of several inputs of the step together: those that are one tensor of the graph.
   struct Gradient {
     std::vector<std::size_t> inputs;
     Bounded sum;

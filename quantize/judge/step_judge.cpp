@@ -40,7 +40,7 @@ class StepJudge::Observer final : public StepObserver {
 
   std::map<const ForwardContext*, const Plan::ForwardStep*> steps_by_context_;
   std::map<const Plan::ForwardStep*, std::unique_ptr<ExactStep>> exact_;
-  /// What was written last to each tensor, or found there first.
+  /// The content of each tensor: written last, or found there first.
   std::map<const Tensor*, Tensor> contents_;
   /// Steps that were given something that is not finite.
   std::set<const Plan::ForwardStep*> unjudged_;
@@ -70,7 +70,7 @@ bool is_finite(const Tensor& tensor) {
 /// How many times the allowed difference; 0 for the same number.
 double excess(double got, double wanted, double allowed) {
   if (got == wanted || (std::isnan(got) && std::isnan(wanted))) return 0;
-  // What exceeds float32 may have become infinite.
+  // A number beyond float32 may have become infinite.
   if (std::abs(wanted) + allowed > std::numeric_limits<float>::max()) return 0;
   const double difference = std::abs(got - wanted);
   if (!std::isfinite(difference)) return std::numeric_limits<double>::infinity();
@@ -203,7 +203,7 @@ void StepJudge::Observer::before(const Plan::BackwardStep& step) {
   }
 }
 
-/// Where one tensor of the graph is several inputs of the step, only what they get together is known.
+/// If one tensor of the graph is several inputs of the step, only their sum is known.
 void StepJudge::Observer::compare_sum(const Plan::ForwardStep& step, const Plan::BackwardStep& backward,
                                       const ExactStep::Gradient& gradient) {
   const std::size_t first = gradient.inputs.front();

@@ -26,11 +26,11 @@ struct StepFinding {
   std::string text() const;
 };
 
-/// Judges a fast session step by step, each given equal inputs: what a step (a node, or several that run as one) makes
-/// of the numbers it is given, forward and backward, is compared with the reference loops in float64 on the same
-/// numbers, with tolerances derived for each op (exact_op.h). So the roundings of one step never count against another,
-/// and a deep network is judged as sharply as a single layer. Besides, nothing may change what lies between its
-/// producer and its last reader. What a step makes of a NaN or an infinity is not judged.
+/// Judges a fast session step by step, each given equal inputs. A step is a node, or several that run as one. Its
+/// results, forward and backward, are compared with the reference loops in float64 on the same numbers, with tolerances
+/// derived for each op (exact_op.h). So the roundings of one step never count against another, and a deep network is
+/// judged as sharply as a single layer. Besides, nothing may change what lies between its producer and its last reader.
+/// Results from a NaN or an infinity are not judged.
 ///
 ///   StepJudge judge;
 ///   session.set_observer(judge.observer());

@@ -11,8 +11,8 @@ namespace miniqat::quantize {
 /// The grids of a tensor's channels as the loops read them. Plain data to be passed around; the arrays belong to a
 /// ScratchScope.
 ///
-/// The integers are moved so that quant_min is 0, which leaves fewer arrays to read and the same bits: an integer less
-/// its zero point is exact, and nudged_min is -zero_point * scale, also for empty grids and for those of NaNs.
+/// The integers are moved so that quant_min is 0, which leaves fewer arrays to read. The bits stay the same: an integer
+/// less its zero point is exact, and nudged_min is -zero_point * scale, also for empty grids and for those of NaNs.
 struct ChannelGrids {
   /// How far beyond `width` the arrays can be read.
   static constexpr std::int64_t kBeyond = 64;

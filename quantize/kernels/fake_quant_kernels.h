@@ -38,7 +38,7 @@ void fake_quant_forward(const float* x, float* y, std::int64_t n, std::span<cons
 /// dx = dy where the mask has a 1, else 0. dx may be dy.
 void fake_quant_backward(const float* dy, float* dx, std::int64_t n, const std::uint32_t* mask);
 
-/// What the gradients of a range's ends are made of, all 0 for an empty grid.
+/// The sums behind the gradients of a range's ends, all 0 for an empty grid.
 struct RangeSums {
   /// dy where x < nudged_min, and where x > nudged_max.
   double below = 0;

@@ -181,9 +181,10 @@ void pass_to_stored_ends(std::span<const Range<T>> ranges, std::span<const Affin
   }
 }
 
-/// What a learned range adds to d_min and d_max: per channel, the sum I of dy * (y - x) / width inside the range, taken
-/// off d_min and added to d_max. In a symmetric range both ends then share the derivative after the logarithm of its
-/// width. An empty grid, and a null result, get nothing. (Here the width is that of the grid, which has rounded ends.)
+/// The term of a learned range in d_min and d_max: per channel, the sum I of dy * (y - x) / width inside the range,
+/// taken off d_min and added to d_max. In a symmetric range both ends then share the derivative after the logarithm of
+/// its width. An empty grid, and a null result, get nothing. (Here the width is that of the grid, which has rounded
+/// ends.)
 template <class T>
 void add_learned_gradients(std::span<const T> x, const T* dy, std::span<const Affine<T>> grids, bool symmetric,
                            T* d_min, T* d_max) {

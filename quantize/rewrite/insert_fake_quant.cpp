@@ -24,7 +24,7 @@ namespace miniqat::quantize {
 namespace {
 
 constexpr std::array<std::string_view, 2> kReshapeOrIdentity = {layers::Reshape::kType, layers::Identity::kType};
-/// Where ranges start, as in tf.contrib.quantize: the output of a whole layer is taken for that of a Relu6.
+/// The start of ranges, as in tf.contrib.quantize: the output of a whole layer is taken for that of a Relu6.
 constexpr InitialRange kNotNegative = {.min = 0, .max = 6};
 constexpr InitialRange kAroundZero = {.min = -6, .max = 6};
 
@@ -38,7 +38,7 @@ Node* quantizer_through(Output tensor, std::span<const std::string_view> types) 
   return nullptr;
 }
 
-/// How many of the last axes of the layer's weights are its output channel; 0 when it is another axis.
+/// The number of the last axes of the layer's weights that are its output channel; 0 if it is another axis.
 int weight_channel_axes(const LayerMatch& match) {
   if (match.layer->as<layers::DepthwiseConv2d>()) return 2;
   if (match.layer->as<layers::Conv2d>()) return 1;
@@ -81,7 +81,7 @@ class Inserter {
   void quantize_inputs();
   void quantize_layer(const LayerMatch& match);
   void requantize_between_layers();
-  /// What was decided, once all is inserted: a quantizer of one tensor may serve others.
+  /// The decisions, once all is inserted: a quantizer of one tensor may serve others.
   Verdicts verdicts();
 
  private:

@@ -18,9 +18,9 @@ namespace miniqat::quantize {
 /// a Relu or Relu6 follows. A name that is taken gets a number.
 ///
 /// Requantized ops (op_roles.h) outside these that are fed by a quantized tensor (also through each other and through
-/// ops that keep the range) get `<op name>/activation_<Type>_quant`, unless their only reader
-/// is a Relu or Relu6, which is then quantized instead. What has an output_range() has that as its fixed range. With
-/// quantize_input, float placeholders that feed a layer in scope get `<placeholder>/input_quant`.
+/// ops that keep the range) get `<op name>/activation_<Type>_quant`, unless their only reader is a Relu or Relu6, which
+/// is then quantized instead. An op with an output_range() has that as its fixed range. With quantize_input, float
+/// placeholders that feed a layer in scope get `<placeholder>/input_quant`.
 ///
 /// Of what RewriteOptions::sums_bits keeps wide (residual_sums.h), layers read `edge_quant` in the quantizer's scope,
 /// which reads the wide one.

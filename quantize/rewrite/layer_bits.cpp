@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr std::string_view kFolded = "_Fold";
-/// What has a meaning of its own in a glob.
+/// The characters with a meaning of their own in a glob.
 constexpr std::string_view kSpecial = "*?[\\";
 constexpr int kFewestBits = 2;
 constexpr int kMostBits = 16;
@@ -130,11 +130,11 @@ void check_values(const LayerBits& bits, std::string_view source) {
 
 bool matches_everything(const std::string& pattern) { return pattern.find_first_not_of('*') == std::string::npos; }
 
-/// Refuses what can never win; only what can be told without knowing the layers.
+/// Refuses patterns that can never win, as far as that shows without the layers.
 class ReachableCheck {
  public:
   void add(const std::string& pattern, std::string_view source) {
-    if (!seen_.insert(pattern).second) refuse(source, pattern, "overlaps: the same pattern stands before it");
+    if (!seen_.insert(pattern).second) refuse(source, pattern, "overlaps: the same pattern comes before it");
     if (matches_all_)
       refuse(source, pattern, "overlaps: ", quote(*matches_all_),
              " before it matches every layer, and the first match wins");

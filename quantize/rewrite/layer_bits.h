@@ -11,7 +11,7 @@
 
 namespace miniqat::quantize {
 
-/// What quantizes some layers otherwise than the rest; what is not set is as for all layers.
+/// Settings of some layers; a setting without a value is as for all layers.
 struct LayerBits {
   /// Which layers; see matches_layer.
   std::string pattern = {};
@@ -34,7 +34,7 @@ struct LayerBits {
   bool operator==(const LayerBits&) const = default;
 };
 
-/// Whether a glob of fnmatch(3), in which `*` also stands for '/', fits the layer's name or one of the scopes it is in:
+/// Whether a glob of fnmatch(3), in which `*` also matches '/', fits the layer's name or one of the scopes it is in.
 /// "block1", "block*/depthwise" and "*/Conv2D" all match "block1/depthwise/Conv2D". "x_Fold", the layer x with a batch
 /// norm folded into it, is also known as "x".
 bool matches_layer(const std::string& pattern, std::string_view layer);
@@ -50,8 +50,9 @@ std::string pattern_of_layer(std::string_view layer);
 /// Whether a pattern fits no name but itself.
 bool is_literal(std::string_view pattern);
 
-/// Throws Error that starts with `source` and names the pattern, for values out of range, for an empty pattern, for one
-/// that sets nothing, and for one that can never win: the same stands before it, or one that matches every layer.
+/// Throws Error that starts with `source` and names the pattern. Errors are values out of range, an empty pattern, one
+/// that sets nothing, and one that can never win, because the same pattern or one that matches every layer comes before
+/// it.
 void check_layer_bits(std::span<const LayerBits> list, std::string_view source);
 
 /// Reads an object from patterns to settings; a number alone means both bits:
@@ -62,7 +63,7 @@ void check_layer_bits(std::span<const LayerBits> list, std::string_view source);
 /// malformed JSON, unknown keys, wrong types, an empty object, and what check_layer_bits refuses.
 std::vector<LayerBits> layer_bits_from_json(std::string_view text, const std::string& source);
 
-/// What layer_bits_from_json reads back to the same list.
+/// The JSON that layer_bits_from_json reads back to the same list.
 nlohmann::ordered_json layer_bits_to_json(std::span<const LayerBits> list);
 
 }  // namespace miniqat::quantize

@@ -6,8 +6,8 @@
 namespace miniqat::quantize {
 namespace {
 
-/// Behind the bracket expression that begins at `open`. Where its end is hard to tell (brackets, backslashes or classes
-/// in it), behind the last bracket that may end it. Without an end the bracket stands for itself.
+/// Behind the bracket expression that begins at `open`. If its end is hard to find (brackets, backslashes or classes in
+/// it), behind the last bracket that may end it. Without an end the bracket matches itself.
 std::size_t end_of_bracket(std::string_view pattern, std::size_t open) {
   std::size_t first = open + 1;
   if (first < pattern.size() && (pattern[first] == '!' || pattern[first] == '^')) ++first;
@@ -35,7 +35,7 @@ std::vector<std::string_view> literal_pieces(std::string_view pattern) {
     std::size_t next = i + 1;
     if (c == '[') next = end_of_bracket(pattern, i);
     if (c == '*' || c == '?' || c == '[' || c == '\\') cut(i, next);
-    // What a backslash stands before is text, whatever it is.
+    // Any character behind a backslash is text.
     i = c == '\\' ? next + 1 : next;
   }
   cut(pattern.size(), pattern.size());

@@ -16,7 +16,7 @@
 namespace miniqat::quantize {
 namespace {
 
-/// Where the settings came from, for users of the program and of RewriteOptions.
+/// The source of the settings, for users of the program and of RewriteOptions.
 constexpr std::string_view kSource = "bits of layers (--bits-config): ";
 
 /// The names that patterns may have meant: all layers and the scopes they are in.
@@ -30,7 +30,8 @@ std::vector<std::string> names_of(const std::vector<LayerSkip>& skips, const Ver
   return {names.begin(), names.end()};
 }
 
-/// Suggestions take time for each name that a pattern may have meant: whoever has so many wrong ones knows by then.
+/// Suggestions take time for each name that a pattern may have meant. A user with this many wrong patterns needs no
+/// more.
 constexpr int kMostSuggestions = 50;
 
 /// Says of each pattern whether it decides about a layer.

@@ -9,8 +9,9 @@
 
 namespace miniqat::quantize {
 
-/// What options.layer_bits asks for in vain, in a graph that has its quantizers: a text for every pattern that decides
-/// about no layer, with the reason, and for every tensor that several layers would have quantized differently.
+/// The requests of options.layer_bits without effect, in a graph that has its quantizers. There is a text for every
+/// pattern that decides about no layer, with the reason, and for every tensor that several layers would have quantized
+/// differently.
 std::vector<std::string> notes_on_layer_bits(const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
                                              const RewriteOptions& options);
 

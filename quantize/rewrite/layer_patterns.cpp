@@ -29,14 +29,14 @@
 namespace miniqat::quantize {
 namespace {
 
-/// What may stand between a layer and its batch norm once the layer is quantized.
+/// The ops that may lie between a layer and its batch norm once the layer is quantized.
 constexpr OpRole kBeforeBatchNorm = OpRole::kQuantizer | OpRole::kBeforeBatchNorm;
 
-/// What makes weights out of Variables and factors (a factor may be reshaped to fit the weights).
+/// The ops that make weights out of Variables and factors (a factor may be reshaped to fit the weights).
 constexpr std::array<std::string_view, 4> kBeforeWeights = {layers::Identity::kType, layers::Concat::kType,
                                                             layers::Mul::kType, layers::Reshape::kType};
 
-/// What a layer may look like, from the weights to the last Add.
+/// The forms of a layer, from the weights to the last Add.
 struct LayerPatterns {
   PatternRef variable = op({Variable::kType});
   PatternRef parameter = one_of({variable, op({layers::Identity::kType}, {variable})});
@@ -55,7 +55,7 @@ struct LayerPatterns {
   PatternRef reshape = op({layers::Reshape::kType}, {layer});
   PatternRef rearranged = one_of({layer_output, reshape});
 
-  // What a folded batch norm leaves behind the layer.
+  // The ops of a folded batch norm behind the layer.
   PatternRef per_channel = rank_up_to(1, anything());
   PatternRef correction_mul = op_unordered({layers::Mul::kType}, {rearranged, per_channel});
   PatternRef correction_add = op_unordered({layers::Add::kType}, {correction_mul, per_channel});

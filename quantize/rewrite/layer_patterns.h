@@ -12,7 +12,7 @@ namespace miniqat::quantize {
 struct FusedEdge {
   const Node* producer = nullptr;
   const Node* consumer = nullptr;
-  /// What it is to the layer: "computed with", "bias of", "weights of".
+  /// Its role for the layer: "computed with", "bias of", "weights of".
   std::string_view role;
 };
 
@@ -25,7 +25,7 @@ struct LayerMatch {
   Output weights;
   /// BatchToSpaceND, or a Reshape before a bias or correction.
   Node* rearrangement = nullptr;
-  /// What a folded batch norm multiplies and adds before its bias: post_conv_mul, correction_add.
+  /// The product and the sum of a folded batch norm before its bias: post_conv_mul, correction_add.
   Node* correction_mul = nullptr;
   Node* correction_add = nullptr;
   /// BiasAdd, an Add whose other operand is a parameter vector or a folded batch norm's bias, or the BatchNorm itself

@@ -9,20 +9,20 @@
 
 namespace miniqat::quantize {
 
-/// What a rewrite asks of a quantizer, and which setting decided about its bits. The attributes lack what all
-/// quantizers of a rewrite share: delay and is_training.
+/// The attributes that a rewrite gives a quantizer, and the setting that decided about its bits. The attributes lack
+/// what all quantizers of a rewrite share: delay and is_training.
 struct QuantizerSettings {
   FakeQuantAttributes attributes;
   const char* of_bits = "";
 };
 
-/// Where a layer stands; see LayerSettingsIndex.
+/// The place of a layer; see LayerSettingsIndex.
 struct LayerPlace {
   bool is_first = false;
   bool is_last = false;
 };
 
-/// What holds for one layer: all that RewriteOptions say of single quantizers, changed by LayerBits.
+/// The settings of one layer: those of RewriteOptions for single quantizers, changed by LayerBits.
 class LayerSettings {
  public:
   /// `bits` (null for none) has the last word.
@@ -46,8 +46,8 @@ class LayerSettings {
 };
 
 /// Finds them for the layers of a graph. A layer is a first one if its input comes from no other layer, and a last one
-/// if no other layer reads its output: these go by ends_bits and logits_bits, which for the output of a last layer come
-/// before sums_bits. The first of layer_bits that matches has the last word.
+/// if no other layer reads its output. Such layers use ends_bits and logits_bits, which come before sums_bits for the
+/// output of a last layer. The first of layer_bits that matches has the last word.
 class LayerSettingsIndex {
  public:
   /// `options` must stay. Looks at the graph once, here.

@@ -60,7 +60,7 @@ void ResidualSums::add_operand(Output operand) {
   }
 }
 
-/// The quantizer of a sum stands behind its activation, which may be a copy.
+/// The quantizer of a sum follows its activation, which may be a copy.
 void ResidualSums::add_result(const Node& node) {
   if (!read_by_layers_.contains(&node)) kept_.insert(&node);
   for (const Use& use : uses_through(node.output(), kQuantizerOrIdentity))

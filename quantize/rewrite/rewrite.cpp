@@ -59,7 +59,7 @@ std::string remark_on_sums(const Verdicts& verdicts, const RewriteOptions& optio
   return concat("--sums-bits has no effect: all activations have ", *options.sums_bits, " bits");
 }
 
-/// What options asked of batch norms in vain.
+/// Options without effect on batch norms.
 std::vector<std::string> remarks_on_folding(const std::vector<BatchNormReport>& batch_norms,
                                             const RewriteOptions& options, bool is_training) {
   std::vector<std::string> remarks;
@@ -76,7 +76,7 @@ std::vector<std::string> remarks_on_folding(const std::vector<BatchNormReport>& 
   return remarks;
 }
 
-/// What the options asked for in vain.
+/// Options without effect.
 std::vector<std::string> remarks_on(const std::vector<BatchNormReport>& batch_norms,
                                     const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
                                     const RewriteOptions& options, bool is_training) {

@@ -58,7 +58,7 @@ struct RewriteOptions {
   /// Layers that are quantized otherwise: the first that matches a layer decides about its weights and its output.
   std::vector<LayerBits> layer_bits = {};
 
-  /// What these ask of quantizers in general (rewrite/layer_settings.h): the kinds of ranges, whether weights are
+  /// Their general settings of quantizers (rewrite/layer_settings.h): the kinds of ranges, whether weights are
   /// symmetric, whether residual sums have more bits than activations.
   RangeKind weight_range() const;
   RangeKind activation_range() const;
@@ -73,7 +73,7 @@ struct RewriteOptions {
   void check() const;
 };
 
-/// What became of one edge (a tensor into a consumer) or of one candidate layer.
+/// The fate of one edge (a tensor into a consumer) or of one candidate layer.
 enum class EdgeStatus {
   /// The edge carries a FakeQuant's output.
   kQuantized,
@@ -138,7 +138,7 @@ struct RewriteReport {
   std::vector<LayerQuantizers> quantizers;
   /// Names of the FakeQuants that this call inserted, in order; empty when rewriting again.
   std::vector<std::string> inserted;
-  /// What was asked for in vain, and what stays float or still.
+  /// Requests without effect, and parts that stay float or keep their statistics.
   std::vector<std::string> remarks;
   /// Options that are legal and hardly meant.
   std::vector<std::string> warnings;
@@ -164,8 +164,7 @@ void require_observing(const Graph& graph, const std::string& source = {});
 RewriteReport create_training_graph(Graph& graph, const RewriteOptions& options = {});
 
 /// Turns the quantizers and batch norms of a graph to evaluation: stored ranges and statistics, no observers, no delay.
-/// What create_training_graph() has made of a float graph becomes what create_eval_graph() makes of it with the same
-/// options.
+/// Turns the result of create_training_graph() on a float graph into that of create_eval_graph() with the same options.
 void turn_to_evaluation(Graph& graph);
 
 /// The same as create_training_graph() for evaluation. A graph that was rewritten before is turned first.

@@ -11,14 +11,14 @@
 
 namespace miniqat::quantize {
 
-/// What a rewrite finds done already: the names of quantizers and of batch norms that are folded and still there.
+/// The work that a rewrite finds done: the names of quantizers and of batch norms that are folded and still there.
 class DoneBefore {
  public:
   explicit DoneBefore(const Graph& graph);
 
-  /// Where the rewritten graph has, from before, what the options would have made otherwise. What nobody but a user
-  /// makes (a quantizer with a range of another kind than the rewrite's) is not compared; nor is what `is_training`
-  /// gives no meaning. A scope is contradicted by quantizers outside of it when this rewrite has inserted none: scope
+  /// Differences between an earlier rewrite of the graph and the options. Things that only users make (a quantizer with
+  /// a range of another kind than the rewrite's) are not compared, and neither are settings without a meaning under
+  /// `is_training`. A scope is contradicted by quantizers outside of it when this rewrite has inserted none: scope
   /// after scope may be rewritten with settings of its own.
   std::vector<SettingConflict> conflicts(const Graph& graph, const Verdicts& verdicts, const RewriteOptions& options,
                                          bool is_training) const;

@@ -86,7 +86,7 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
     return report(EdgeStatus::kFused, "quantized after " + left->second->name());
 
   const Output origin = origin_of(tensor);
-  // A placeholder may bring a layer's input, but nobody brings a range for what stands where weights should.
+  // A placeholder may bring a layer's input, but a tensor in the place of weights has no range.
   if (const auto skipped = skipped_.find(&consumer);
       skipped != skipped_.end() && input == 1 && !is_quantizer(*origin.node))
     return report(EdgeStatus::kLeftFloat, skipped->second);

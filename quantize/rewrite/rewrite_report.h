@@ -27,9 +27,9 @@ std::string note_on_float_edges(const Graph& graph, const RewriteReport& report)
 /// evaluation; "" when there is none.
 std::string note_on_still_batch_norms(const Graph& graph);
 
-/// What `strict` refuses, one text each: float edges into what computes in integers (layers in scope, the Adds of their
-/// bypasses, and other ops whose output is quantized; parameters are no such edges) and matched layers without a
-/// quantizer on their output.
+/// The refusals of `strict`, one text each: float edges into ops that compute in integers, and matched layers without a
+/// quantizer on their output. The ops are layers in scope, the Adds of their bypasses, and other ops whose output is
+/// quantized. Edges of parameters do not count.
 std::vector<std::string> unquantized_edges(const Graph& graph, const std::vector<LayerSkip>& skips,
                                            const Verdicts& verdicts, const RewriteOptions& options,
                                            const RewriteReport& report);

@@ -20,7 +20,7 @@ namespace miniqat::quantize {
 struct TensorVerdict {
   /// What gives the tensor.
   const Node* producer = nullptr;
-  /// What its quantizer must be, had it been inserted now; one from before may differ.
+  /// The quantizer as it would be inserted now; one from before may differ.
   QuantizerSettings asked;
   /// Null: left float.
   Node* quantizer = nullptr;
@@ -30,8 +30,7 @@ struct TensorVerdict {
   bool is_wide = false;
   /// A Relu or Relu6 reads the tensor, and is quantized instead.
   bool is_clamped = false;
-  /// Why there is no quantizer, or only one range where one for each channel was asked for; "" where nothing stood in
-  /// the way.
+  /// Why there is no quantizer, or only one range where one for each channel was asked for; "" if nothing prevented it.
   std::string why = {};
 };
 
@@ -58,14 +57,14 @@ struct Verdicts {
   std::unordered_map<const Node*, const Node*> left_to_clamp = {};
   /// How many have none because of RewriteOptions::float_pools.
   std::int64_t float_pools = 0;
-  /// What holds for quantizers of no layer.
+  /// The settings of quantizers without a layer.
   LayerSettings others;
   ResidualSums sums;
   /// Names of the quantizers that were inserted, in order.
   std::vector<std::string> inserted = {};
 };
 
-/// What the bits of each layer decide about; see RewriteReport::quantizers.
+/// The quantizers that the bits of each layer decide about; see RewriteReport::quantizers.
 std::vector<LayerQuantizers> quantizers_by_layer(const Verdicts& verdicts);
 
 }  // namespace miniqat::quantize

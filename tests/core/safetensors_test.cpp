@@ -194,10 +194,10 @@ TEST_F(SafetensorsTest, HeaderMustBeAnObjectOfTheRightForm) {
 
 TEST_F(SafetensorsTest, DuplicateKeysAreErrorsAtEveryDepth) {
   const std::string good = R"("a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
-  expect_error(file_of("{" + good + "," + good + "}"), R"(key "a" stands twice)");
+  expect_error(file_of("{" + good + "," + good + "}"), R"(key "a" occurs twice)");
   expect_error(file_of(R"({"a":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}})"),
-               R"("dtype" stands twice)");
-  expect_error(file_of(R"({"__metadata__":{"k":"1","k":"2"}})"), R"("k" stands twice)");
+               R"("dtype" occurs twice)");
+  expect_error(file_of(R"({"__metadata__":{"k":"1","k":"2"}})"), R"("k" occurs twice)");
 }
 
 TEST_F(SafetensorsTest, DeepNestingIsRefusedWhereverItStands) {

@@ -144,9 +144,9 @@ std::vector<UnfoldableCase> cases_of_inputs() {
   const std::string not_from_variable = ", not from a Variable";
   return {
       {"AfterBiasAdd", [](ToyGraph& toy) { return bias_between(toy, false); }, "a/BatchNorm",
-       "a bias stands between it and its layer, [BiasAdd \"a/BiasAdd\"]; leave it out"},
+       "a bias lies between it and its layer, [BiasAdd \"a/BiasAdd\"]; remove the bias"},
       {"AfterAddOfABias", [](ToyGraph& toy) { return bias_between(toy, true); }, "a/BatchNorm",
-       "a bias stands between it and its layer, [Add \"a/Add\"]"},
+       "a bias lies between it and its layer, [Add \"a/Add\"]"},
       {"AfterABypass",
        [](ToyGraph& toy) {
          const Output x = toy.images();

@@ -225,8 +225,8 @@ NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::
   const std::int64_t batches = batches_to_see(network, train, options);
   for (std::int64_t batch = 1; batch <= batches; ++batch) {
     if (observer.wants_to_stop()) throw Stopped();
-    // What a step in training mode changes (ranges, the moving statistics) must not reach the next batch; nor may a
-    // delay pass that the run has not reached.
+    // Changes by a step in training mode (ranges, the moving statistics) must not reach the next batch, and no delay
+    // may pass that the run has not reached.
     set_to(network, network.checkpoint, session);
     const std::vector<Tensor> seen = session.run(request, {{images, loader.next().images}}).fetched;
     for (std::size_t i = 0; i < statistics.size(); ++i)

@@ -28,7 +28,7 @@ enum class Rounding {
 /// "nearest" and "adaptive", in this order.
 std::span<const std::string_view> names_of(Rounding);
 
-/// What decides about the ranges and the weights; kept in summary.json.
+/// The settings behind the ranges and the weights; kept in summary.json.
 struct CalibrateSettings {
   quantize::CalibrationMethod method = quantize::CalibrationMethod::kMse;
   double percentile = 99.99;

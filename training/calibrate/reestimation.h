@@ -9,7 +9,7 @@
 
 namespace miniqat::training {
 
-/// What decides about the statistics; kept in summary.json.
+/// The settings behind the statistics; kept in summary.json.
 struct ReestimateSettings {
   std::int64_t batches = 50;
   std::int64_t seed = 1;
@@ -43,11 +43,11 @@ struct Reestimated {
   double seconds = 0;
 };
 
-/// Estimates the statistics of a run's batch norms from some batches of training pictures (batch_norm_statistics.h) and
-/// stores them, with the ranges of its weights, in the checkpoint of `out`, a locked directory: the run's own, or one
-/// that gets a whole run. A run whose statistics are estimates already begins from what training left. Sets the number
-/// of threads. Throws Error for a run that has none to estimate or is not complete, and Stopped where the observer
-/// wants it; the run is then as it was, and another `out` holds none.
+/// Estimates the statistics of a run's batch norms from some batches of training pictures (batch_norm_statistics.h).
+/// Stores them, with the ranges of its weights, in the checkpoint of `out`. That is a locked directory: the run's own,
+/// or one that gets a whole run. A run whose statistics are estimates already begins from what training left. Sets the
+/// number of threads. Throws Error for a run that has none to estimate or is not complete, and Stopped where the
+/// observer wants it; the run is then as it was, and another `out` holds none.
 Reestimated reestimate(const ReestimationRequest& request, const RunDirectory& out, RunObserver& observer);
 
 }  // namespace miniqat::training

@@ -7,7 +7,7 @@
 namespace miniqat::training {
 namespace {
 
-/// A loss that is no number is never worth a bit; sums with this one stay finite.
+/// The value of a loss that is NaN: never worth a bit, and sums with it stay finite.
 constexpr double kNoNumber = 1e30;
 
 /// One quantizer on its way down.

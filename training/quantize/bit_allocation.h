@@ -11,11 +11,11 @@ namespace miniqat::training {
 /// A quantizer whose width is to be chosen.
 struct WidthCosts {
   std::int64_t elements = 0;
-  /// What the loss gains at each width with this quantizer alone, widest width first.
+  /// The loss increase at each width with this quantizer alone, widest width first.
   std::vector<double> loss_increase;
 };
 
-/// What predictions add up: the loss increase at a width, but at least 0 and at least that of the next wider one, since
+/// The term of predictions: the loss increase at a width, but at least 0 and at least that of the next wider one, since
 /// a gain by fewer bits is noise.
 double predicted_loss_increase(const WidthCosts& costs, std::size_t width);
 
@@ -32,9 +32,9 @@ struct FrontPoint {
   double loss_increase = 0;
 };
 
-/// From all quantizers at the widest width to all at the narrowest, by the greedy method: the next step down (one
-/// quantizer, to the next width) is always that of least loss increase per bit saved; among equals the one that saves
-/// more bits, then the first. (Sums over layers and a Pareto front as in HAWQ-V2, Dong et al. 2020, with measured
+/// From all quantizers at the widest width to all at the narrowest, by the greedy method. The next step down (one
+/// quantizer, to the next width) is always that of least loss increase per bit saved. Among equals it is the one that
+/// saves more bits, then the first. (Sums over layers and a Pareto front as in HAWQ-V2, Dong et al. 2020, with measured
 /// losses in place of Hessian traces.) `widths` descend strictly; each of the costs has a number for each of them.
 std::vector<FrontPoint> greedy_front(std::span<const WidthCosts> costs, std::span<const std::int64_t> widths);
 

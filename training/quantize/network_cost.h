@@ -6,8 +6,8 @@
 
 namespace miniqat::training {
 
-/// What a network takes of memory and work when it runs. Engines may keep narrow integers in whole bytes: these are the
-/// least figures.
+/// The memory and work of a network when it runs. Engines may keep narrow integers in whole bytes: these are the least
+/// figures.
 struct NetworkCost {
   /// The weights of each layer packed at their width, and 32 bits for the bias of each output channel. Scales and zero
   /// points are left out, batch norms belong to the weights and biases that they are folded into.
@@ -16,8 +16,8 @@ struct NetworkCost {
   std::int64_t bit_operations = 0;
 };
 
-/// Of an evaluation graph, in float or rewritten, whose pictures come in batches of `batch`. What has no quantizer
-/// counts with 32 bits; pictures have 8 bits where the weights that they meet are quantized, those of their bytes.
+/// Of an evaluation graph, in float or rewritten, whose pictures come in batches of `batch`. Tensors without a
+/// quantizer count with 32 bits. Pictures have the 8 bits of their bytes if the weights of their layer are quantized.
 NetworkCost cost_of(const Graph& evaluation, std::int64_t batch);
 
 }  // namespace miniqat::training

@@ -19,7 +19,7 @@ struct QuantizationPlan {
   TrainSettings training = {};
 };
 
-/// What every training of `quantize` begins with, whatever the float run: 5 epochs, a cosine, --ranges auto.
+/// The default settings of every training of `quantize`, for any float run: 5 epochs, a cosine, --ranges auto.
 TrainSettings usual_quantization();
 
 /// How the training goes when no flag says otherwise: as usual_quantization(), 50 batches for batch norms, and the rest

@@ -121,7 +121,7 @@ class QuantizationRun {
     } catch (const Stopped&) {
       throw;
     } catch (const Error&) {
-      // What cannot even be begun leaves nothing behind.
+      // A run that cannot begin leaves nothing behind.
       if (!resumed) out_.clear();
       throw;
     }

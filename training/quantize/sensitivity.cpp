@@ -30,7 +30,7 @@ struct CalibratedWidth {
   NamedTensors variables = {};
 };
 
-/// What a network says to the pictures, one after the other.
+/// The outputs of a network for the pictures, one after the other.
 struct Answers {
   Evaluation evaluation;
   std::vector<float> logits;

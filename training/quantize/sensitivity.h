@@ -31,7 +31,7 @@ struct SensitivitySettings {
   }
 };
 
-/// What the chosen widths have to keep to: one of the first two, or neither for no choice.
+/// The budget of the chosen widths: one of the first two, or neither for no choice.
 struct BitBudget {
   /// At most, of weights and of activations (elements for one picture), each by itself.
   std::optional<double> average_bits = {};

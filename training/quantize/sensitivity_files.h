@@ -7,7 +7,7 @@
 
 namespace miniqat::training {
 
-/// Where a measurement goes: a directory that is locked, and known to take the files before minutes of evaluations.
+/// The directory of a measurement. It is locked, and is known to take the files before minutes of evaluations.
 class SensitivityFiles {
  public:
   /// Makes the directory. Throws Error where it holds a run or, unless they are to be overwritten, such files.

@@ -27,12 +27,12 @@ struct FloatRun {
 /// Throws Error where there is no run, where it is quantized already, and what trained_variables() throws.
 FloatRun read_float_run(const std::string& path);
 
-/// Gives the run's variables to a session of its evaluation graph, rewritten. What that graph has and the float one has
-/// not must be the quantizers' own; fresh statistics of a batch norm, say, would make any range worthless: Error.
+/// Gives the run's variables to a session of its evaluation graph, rewritten. New variables of that graph must belong
+/// to quantizers: fresh statistics of a batch norm, say, would make any range worthless: Error.
 void take_over(Session& session, const FloatRun& source);
 
-/// A data set by name, which must fit the run's network; of the run's own, its validation part stands apart. Throws
-/// Error for what does not fit.
+/// A data set by name, which must fit the run's network; the validation part of the run's own data set is held out.
+/// Throws Error for what does not fit.
 datasets::Splits load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir);
 
 }  // namespace miniqat::training

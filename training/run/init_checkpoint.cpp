@@ -50,7 +50,7 @@ std::vector<std::string> InitCheckpoint::anew() const {
 
 std::string InitCheckpoint::text(bool all) const {
   const std::vector<std::string> again = anew();
-  // Where all names match there is nothing to look for.
+  // If all names match, there is nothing to look for.
   const bool all_match = names.fresh.empty() && names.unused.empty();
   std::string text =
       concat("From ", printable(source.string()), ": ", counted(names.restored.size(), "variable"), " restored, ",

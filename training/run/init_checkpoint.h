@@ -9,7 +9,7 @@
 
 namespace miniqat::training {
 
-/// What a run took over from another one's variables, by name.
+/// The variables that a run took over from another one, by name.
 struct InitCheckpoint {
   std::filesystem::path source;
   Session::RestoreReport names;

@@ -23,7 +23,7 @@ std::string plain_name(const std::filesystem::path& path) {
   return Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
 }
 
-/// What of the run's own settings may have left a tensor in float.
+/// The run's own settings that may have left a tensor in float.
 std::string advice_for(const RunDirectory& run) {
   TrainSettings settings;
   settings_from_json(read_json(run.config()), settings, run.config().string());
@@ -44,7 +44,7 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
                            const integer::Grid& input) {
   const std::string source = run.eval_graph().string();
   Graph graph = read_network(source);
-  // What belongs to another network is refused in the same words as by `eval`.
+  // A tensor of another network is refused in the same words as by `eval`.
   Session session(graph);
   session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint.string());
   const std::filesystem::path path = run.path().has_filename() ? run.path() : run.path().parent_path();

@@ -23,8 +23,8 @@ class MetricsLog {
   /// Drops the lines at the end that are beyond `step`, which a run logged after its last checkpoint, and what is not a
   /// line there.
   void forget_after(std::int64_t step) const;
-  /// The last line about `step` that has a number under `key`; null when there is none. What is not a line is passed
-  /// over.
+  /// The last line about `step` that has a number under `key`; null when there is none. Text that is not a line is
+  /// ignored.
   nlohmann::ordered_json find(std::int64_t step, const std::string& key) const;
   /// Why the run could not go on after `step`: "failure" of the last such line; "" when there is none.
   std::string failure_after(std::int64_t step) const;

@@ -11,9 +11,9 @@
 
 namespace miniqat::training {
 
-/// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json,
-/// bits.json when layers have bits of their own, trace.json after a profiled run, init_checkpoint.json where the
-/// run began with another one's variables, and quantize.json of the command of that name. docs/runs.md describes the
+/// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json.
+/// Some runs have more: bits.json for layers with bits of their own, trace.json of a profile, init_checkpoint.json
+/// after a start from another run's variables, quantize.json of the command of that name. docs/runs.md describes the
 /// files and their order.
 class RunDirectory {
  public:
@@ -21,8 +21,8 @@ class RunDirectory {
 
   /// For a new run: makes the directory if need be and locks it for as long as a copy of the result lives; a directory
   /// that was made goes again if nothing has come into it by then. Throws Error, which ends in the advice, when `path`
-  /// holds a run, or any file of one, already, and may not be overwritten; and what RunLock throws. What a run left
-  /// that died before it had its config.json is no run.
+  /// holds a run, or any file of one, already, and may not be overwritten; and what RunLock throws. The files of a run
+  /// that died before it had its config.json are not a run.
   static RunDirectory fresh(const std::filesystem::path& path, const std::string& advice,
                             Existing existing = Existing::kRefuse);
   /// For a run that goes on: open() with the lock.

@@ -44,7 +44,7 @@ std::vector<fs::path> make_directories(const fs::path& path) {
   return made;
 }
 
-/// What every lock of ours begins with; write_owner() writes it.
+/// The beginning of every lock of ours; write_owner() writes it.
 constexpr std::string_view kHead = R"({"process":)";
 
 /// The file's text; nothing for a pipe or a device.
@@ -95,7 +95,7 @@ bool RunLock::take() {
   descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   const bool made = descriptor_ >= 0;
   if (!made && errno == EEXIST) {
-    // What a link leads to is not ours to overwrite; nobody writes into a pipe that we hold open.
+    // The target of a link must not be overwritten; nobody writes into a pipe that we hold open.
     descriptor_ = ::open(file_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (descriptor_ < 0 && errno == ENOENT) return false;
   }

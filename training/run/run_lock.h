@@ -9,7 +9,7 @@ namespace miniqat::training {
 
 /// The right of one process to write into a run directory: a file `.lock` in it, which the system locks (flock) and
 /// which names the process. The system unlocks it when the process ends, however it ends; a file that a killed one left
-/// is in nobody's way. Who only reads a run needs no lock, since every file of a run is replaced as a whole.
+/// is in nobody's way. A reader of a run needs no lock, since every file of a run is replaced as a whole.
 class RunLock {
  public:
   enum class Directory { kMake, kMustExist };

@@ -28,9 +28,9 @@ struct RunSource {
 struct TrainedVariables {
   /// The .safetensors file.
   std::filesystem::path file;
-  /// "note: the run in ... is unfinished: ...", with the step that its checkpoint is of and how to go on, when a run
-  /// has not come to its end: its summary.json is missing or does not say so. "" for a run that is complete, and for a
-  /// file.
+  /// For an unfinished run "note: the run in ... is unfinished: ...", with the step of its checkpoint and the way to go
+  /// on. A run is unfinished if its summary.json is missing or does not call it complete. "" for a run that is
+  /// complete, and for a file.
   std::string note;
 };
 
@@ -48,9 +48,9 @@ void require_complete(const RunDirectory& run);
 /// come from is noted. Throws Error when there is no such run, and what trained_variables() throws.
 RunSource open_run(const std::string& run, const std::string& checkpoint);
 
-/// The data set that a command was told to take, or else the run's own, with the run's validation part held out.
-/// Throws UsageError for an unknown name, Error for files that are missing or malformed, or whose pictures are not of
-/// the size that the run's graph takes or fewer than its validation part needs.
+/// The data set given to a command, or else the run's own, with the run's validation part held out. Throws UsageError
+/// for an unknown name, Error for files that are missing or malformed, or whose pictures are not of the size that the
+/// run's graph takes or fewer than its validation part needs.
 datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir);
 
 /// How a run is quantized: as its graph for training says, which shows more than that for evaluation.

@@ -15,7 +15,7 @@ namespace miniqat::training {
 /// An optimizer that has a name.
 struct KnownOptimizer {
   std::string name;
-  /// What --learning-rate is when it is left out.
+  /// The default of --learning-rate.
   double default_learning_rate;
   /// Settings that others have and that it does not read.
   std::vector<const char*> ignores;

@@ -6,7 +6,7 @@
 
 namespace miniqat::training {
 
-/// How often a run writes its checkpoint: every so many steps, "500", or seconds, "60s".
+/// The interval between checkpoints of a run, in steps ("500") or seconds ("60s").
 class SaveInterval {
  public:
   using Clock = std::chrono::steady_clock;

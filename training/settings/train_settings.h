@@ -161,7 +161,7 @@ void resolve(TrainSettings& settings);
 /// find_classifier() throw.
 void adopt_batch_size(TrainSettings& settings);
 
-/// What the loader of training batches is to do. Throws UsageError for an unknown `augment`.
+/// The options of the loader of training batches. Throws UsageError for an unknown `augment`.
 datasets::AugmentOptions augmentation(const TrainSettings& settings);
 
 /// quantize::Quantization::label() of what the settings ask for, but for learned ranges and power-of-two scales: the

@@ -9,10 +9,10 @@
 namespace miniqat::training {
 
 /// Where learned ranges start: at least squares (quantize::Calibrator), from a few batches, with the weights of that
-/// moment. That is before the first step, but for ranges that a checkpoint gave the run; with quant_delay it is when
-/// quantization begins, and before that each time that the run is evaluated, so that its accuracy and its checkpoint
-/// have ranges. A range of zeros only starts at its initializer: no factor would lead it away from 0.
-/// Decides by the session alone: a resumed run does the same.
+/// moment. Ranges from a checkpoint stay. The others start before the first step. With quant_delay they start when
+/// quantization begins, and before that at each evaluation of the run, so that its accuracy and its checkpoint have
+/// ranges. A range of zeros only starts at its initializer: no factor would lead it away from 0. Decides by the session
+/// alone: a resumed run does the same.
 class RangeStart {
  public:
   /// Both must stay.

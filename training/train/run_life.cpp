@@ -133,7 +133,7 @@ void RunLife::begin_anew() {
   }
 }
 
-/// What config.json needs comes before it; a run that is killed after it can be resumed.
+/// The files that config.json needs come before it; a run that is killed after it can be resumed.
 void RunLife::write_first_files(const std::optional<InitCheckpoint>& start) {
   if (!task_.settings.rewrite.layer_bits.empty())
     write_json(run_.bits(), quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits));

@@ -14,8 +14,8 @@
 
 namespace miniqat::training {
 
-/// What a run leaves on the disk from its first moment to its last, in an order in which death at any moment loses no
-/// more than the steps since the last checkpoint. docs/runs.md tells it in words.
+/// The files of a run from its first moment to its last. In their order, death at any moment loses no more than the
+/// steps since the last checkpoint. docs/runs.md tells it in words.
 class RunLife {
  public:
   /// All of them must stay; the directory is locked.

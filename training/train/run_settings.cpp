@@ -48,7 +48,8 @@ std::string default_directory(const TrainSettings& settings) {
   return "runs/" + name;
 }
 
-/// What was right for one optimizer is hardly so for another, and a config.json does not say whether anybody chose it.
+/// The right rate of one optimizer is hardly right for another, and a config.json does not say whether anybody chose
+/// it.
 void require_rate_for(const std::string& former, const TrainSettings& settings, bool rate_given) {
   if (settings.optimizer != former && settings.learning_rate && !rate_given)
     throw UsageError(concat("--optimizer ", settings.optimizer, ": the learning_rate ", *settings.learning_rate,

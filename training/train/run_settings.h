@@ -7,8 +7,8 @@
 
 namespace miniqat::training {
 
-/// Where a run goes that nobody named: runs/<model>-<data set>-<bits>-seed<n>. Of a graph file that is quantized
-/// already the bits are its own. Throws what read_network() throws.
+/// The default directory of a run: runs/<model>-<data set>-<bits>-seed<n>. Of a graph file that is quantized already
+/// the bits are its own. Throws what read_network() throws.
 std::string default_directory(const TrainSettings& settings);
 
 /// Throws UsageError for a learning rate that a config.json chose for the optimizer `former`, where the settings have

@@ -25,9 +25,9 @@ struct TrainExtras {
   std::vector<std::string> given = {};
   /// Tell the observer every name that init_checkpoint gives, not only the first few.
   bool all_names = false;
-  /// What goes on with the run after it was stopped or failed, for its messages; by default `miniqat train`.
+  /// The command that continues the run after a stop or failure, for its messages; by default `miniqat train`.
   std::string way_on = {};
-  /// Where the time of the steps goes; null: nothing is timed.
+  /// Takes the times of the steps; null: nothing is timed.
   Profile* profile = nullptr;
 };
 

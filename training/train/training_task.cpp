@@ -85,7 +85,7 @@ void TrainingTask::dampen_weights() {
           concat("--dampening has no effect: no weights of ", settings.model, " have a range that changes"));
 }
 
-/// What there is to note without a rewrite.
+/// The notes without a rewrite.
 quantize::RewriteReport TrainingTask::float_report() const {
   quantize::RewriteReport report;
   if (std::string note = quantize::note_on_still_batch_norms(training.graph); !note.empty())

@@ -15,12 +15,12 @@
 
 namespace miniqat::training {
 
-/// What a training run computes with, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing
-/// of files.
+/// The parts of a training run, as its settings say: data, graphs, their sessions, the optimizer. Knows nothing of
+/// files.
 struct TrainingTask {
-  /// `settings` must stay. Throws what reading data and building graphs throws, UsageError for a scope without a node,
-  /// for --float of a graph that is quantized and for --validation and --reestimate where they cannot be, and Error
-  /// where nothing was quantized or the data set has not even a batch.
+  /// `settings` must stay. Throws the errors of reading data and building graphs. Throws UsageError for a scope without
+  /// a node, for --float of a graph that is quantized, and for impossible --validation and --reestimate. Throws Error
+  /// if nothing was quantized, or the data set is smaller than a batch.
   explicit TrainingTask(const TrainSettings& settings);
   TrainingTask(const TrainingTask&) = delete;
 

@@ -12,7 +12,7 @@
 
 namespace miniqat::training {
 
-/// What another runtime made of an exported file.
+/// The result of another runtime for an exported file.
 struct RuntimeResult {
   /// "onnxruntime 1.30.0"
   std::string runtime;
@@ -20,7 +20,7 @@ struct RuntimeResult {
   Tensor output;
 };
 
-/// Where the runtimes are: a folder with onnxruntime.mjs, litert.mjs and their node_modules.
+/// The folder of the runtimes, with onnxruntime.mjs, litert.mjs and their node_modules.
 class Runtimes {
  public:
   /// The folder of the source tree that this program was built from, when it is still there.

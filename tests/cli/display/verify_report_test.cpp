@@ -123,7 +123,7 @@ TEST(VerifyReport, MinRuntimeAgreementNeedsARuntime) {
   VerifyReport given = report();
   given.runtimes.clear();
   given.bounds.runtime_agreement = 0;
-  EXPECT_EQ(given.broken(), std::vector<std::string>{"no other runtime could be asked"});
+  EXPECT_EQ(given.broken(), std::vector<std::string>{"no other runtime could run"});
   const nlohmann::ordered_json json = given.json();
   EXPECT_TRUE(json["bounds"]["min_runtime_agreement"]["value"].is_null());
   EXPECT_EQ(json["passed"], false);

@@ -86,7 +86,7 @@ TEST(MultiplicativeVariable, AnOptimizerWithoutSuchUpdatesIsRefused) {
   Model model;
   Session session(model.graph);
   EXPECT_TRUE(mentions(error_of([&] { model.train(session, OnlyAdds(), 1); }),
-                       {"[Variable \"scales\"] has multiplicative updates, which this optimizer does not do"}));
+                       {"[Variable \"scales\"] needs multiplicative updates, which this optimizer does not support"}));
   EXPECT_EQ(session.step(), 0);
   Model additive(VariableUpdateKind::kAdditive);
   Session other(additive.graph);

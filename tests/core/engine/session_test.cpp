@@ -120,7 +120,7 @@ TEST_F(SessionTest, WrongFeedsAreRefused) {
   refuse({{x_, Tensor(Shape{1, 2}, DType::kInt32)}}, {"[Placeholder \"x\"]", "float32", "int32"});
   refuse({{x_, Tensor(Shape{1, 2}, DType::kFloat64)}}, {"[Placeholder \"x\"]", "float32", "float64"});
   refuse({{x_, Tensor()}}, {"[Placeholder \"x\"]", "empty"});
-  refuse({{x_, fed_}, {w_, Tensor(Shape{2, 2})}}, {"[Variable \"w\"]", "no Placeholder"});
+  refuse({{x_, fed_}, {w_, Tensor(Shape{2, 2})}}, {"[Variable \"w\"]", "not a Placeholder"});
   refuse({{x_, fed_}, {foreign, fed_}}, {"not of this graph"});
   refuse({{x_, fed_}, {Output{}, fed_}}, {"not of this graph"});
 }

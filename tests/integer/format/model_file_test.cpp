@@ -190,7 +190,7 @@ TEST(ModelFile, HeaderThatIsNoJson) {
   file.header = std::string(100000, '[');
   expect_refused(file.file(), {"nests deeper"});
   file.header = "{\"name\": \"a\", " + header.substr(1);
-  expect_refused(file.file(), {"\"name\" stands twice"});
+  expect_refused(file.file(), {"\"name\" occurs twice"});
 }
 
 TEST(ModelFile, ListsMustFitTheBlob) {

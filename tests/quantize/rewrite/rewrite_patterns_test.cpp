@@ -377,7 +377,7 @@ TEST(RewritePatterns, LayerBeforeABatchNormThatCannotBeFolded) {
     ASSERT_EQ(report.matches.size(), 2u);
     EXPECT_FALSE(report.matches[0].matched);
     EXPECT_TRUE(report.matches[0].text.starts_with(
-        "[BatchNorm \"a/BatchNorm\"] follows, which is not folded: a bias stands between it and its layer"));
+        "[BatchNorm \"a/BatchNorm\"] follows, which is not folded: a bias lies between it and its layer"));
   }
 }
 

@@ -124,8 +124,8 @@ TEST(RewriteReport, EveryFloatEdgeHasItsReason) {
   EXPECT_EQ(edge(report, "a/BiasAdd", "a/two"), "left float: read inside a/Conv2D's match, before the quantizer");
   EXPECT_EQ(edge(report, "a/two", "b/Conv2D"), "left float: none of its inputs is quantized");
   const std::string folding =
-      "[BatchNorm \"b/BatchNorm\"] follows, which is not folded: a bias stands between it and its layer, [BiasAdd "
-      "\"b/BiasAdd\"]; leave it out, beta does its work";
+      "[BatchNorm \"b/BatchNorm\"] follows, which is not folded: a bias lies between it and its layer, [BiasAdd "
+      "\"b/BiasAdd\"]; remove the bias, beta replaces it";
   EXPECT_EQ(match(report, "b/Conv2D"), "skipped: " + folding);
   EXPECT_EQ(edge(report, "b/weights", "b/Conv2D"), "left float: " + folding);
   EXPECT_EQ(edge(report, "b/BiasAdd", "b/BatchNorm"), "left float: the batch norm is not folded");
