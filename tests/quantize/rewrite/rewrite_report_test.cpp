@@ -184,7 +184,8 @@ TEST(RewriteReport, SaysThatWeightsWereQuantizedBefore) {
   ToyGraph toy;
   toy.conv("a", toy.images(), fake_quant(toy.graph, "mine", toy.filter("weights"), {}));
   EXPECT_EQ(match(create_training_graph(toy.graph, {.per_channel = true}), "a/Conv2D"),
-            "matched: layer: weights weights -> mine (per tensor: quantized before), output a/Conv2D -> a/act_quant");
+            "matched: layer: weights weights -> mine (moving average) (per tensor: quantized before), output a/Conv2D "
+            "-> a/act_quant");
 }
 
 TEST(RewriteReport, SaysThatWeightsAreSharedWithOtherChannels) {
