@@ -81,7 +81,8 @@ void bench(const BenchArguments& arguments) {
   const benchmarks::Machine machine = benchmarks::this_machine();
   run.print(machine.text());
   if (!machine.quiet())
-    std::fprintf(stderr, "miniqat bench: this machine is not quiet, or was not a moment ago (load %.1f)\n", machine.load);
+    std::fprintf(stderr, "miniqat bench: this machine is not quiet, or was not a moment ago (load %.1f)\n",
+                 machine.load);
   Json result = benchmarks::build_json();
   result["machine"] = machine.json();
   result["thread_counts"] = run.threads;
