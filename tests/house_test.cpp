@@ -33,7 +33,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"integer/format", {"core", "integer", "integer/format"}},
     {"integer/kernels", {"core", "core/kernels", "integer", "integer/kernels"}},
     {"integer/reference", {"core", "integer", "integer/reference"}},
-    // Its registry (quantize.h) and the summary of a graph (quantization.cpp, delays.cpp) know the rooms above it.
+    // Its registry (quantize.h) and the summary of a graph (quantization.cpp, quantization_delays.cpp) know the rooms
+    // above it.
     {"quantize",
      {"core", "core/graph", "core/kernels", "layers", "layers/chain", "quantize", "quantize/fold", "quantize/kernels",
       "quantize/reference", "quantize/rewrite"}},

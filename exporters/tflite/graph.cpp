@@ -12,8 +12,6 @@ using tflite_schema::OperatorKind;
 using tflite_schema::Options;
 using tflite_schema::TensorType;
 
-namespace {}  // namespace
-
 std::vector<std::int32_t> tflite_shape(const Shape& example) {
   std::vector<std::int32_t> shape = {1};
   for (const std::int64_t extent : example.extents()) shape.push_back(static_cast<std::int32_t>(extent));

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/quantize/grid_options.h"
+
 namespace miniqat::quantize::affine_test {
 namespace {
 
@@ -33,15 +35,6 @@ std::vector<Range<T>> some_ranges() {
     ranges.push_back({low, static_cast<T>(-low * std::exp(exponent(random) / 5))});
   }
   return ranges;
-}
-
-std::vector<GridOptions> all_options() {
-  std::vector<GridOptions> options;
-  for (int bits = 2; bits <= 16; ++bits)
-    for (bool narrow : {false, true})
-      for (bool symmetric : {false, true})
-        for (bool power_of_two : {false, true}) options.push_back({bits, narrow, symmetric, power_of_two});
-  return options;
 }
 
 TYPED_TEST(AffineTest, NudgesOntoKnownGrids) {
@@ -103,7 +96,7 @@ TYPED_TEST(AffineTest, IsTheFormulaToTheLastBit) {
   using T = TypeParam;
   std::mt19937 random(11);
   std::uniform_real_distribution<double> spread(-0.3, 1.3);
-  for (const GridOptions& options : all_options()) {
+  for (const GridOptions& options : testing::all_options()) {
     for (const Range<T>& range : some_ranges<T>()) {
       const Affine<T> grid = grid_of(range, options);
       for (int i = 0; i < 20; ++i) {
@@ -121,7 +114,7 @@ TYPED_TEST(AffineTest, IsTheFormulaToTheLastBit) {
 
 TYPED_TEST(AffineTest, RealZeroIsExact) {
   using T = TypeParam;
-  for (const GridOptions& options : all_options()) {
+  for (const GridOptions& options : testing::all_options()) {
     for (const Range<T>& range : some_ranges<T>()) {
       const Affine<T> grid = grid_of(range, options);
       for (T zero : {T(0), -T(0)}) {
@@ -135,7 +128,7 @@ TYPED_TEST(AffineTest, RealZeroIsExact) {
 
 TYPED_TEST(AffineTest, GridValuesMapToThemselves) {
   using T = TypeParam;
-  for (const GridOptions& options : all_options()) {
+  for (const GridOptions& options : testing::all_options()) {
     for (const Range<T>& range : {Range<T>{0, 6}, {T(-1.7), T(0.9)}, {T(-1e-9), T(3e-8)}, {-123456, 3}}) {
       const Affine<T> grid = grid_of(range, options);
       for (T q = grid.quant_min; q <= grid.quant_max; ++q) {
@@ -150,7 +143,7 @@ TYPED_TEST(AffineTest, GridValuesMapToThemselves) {
 TYPED_TEST(AffineTest, EmptyRangeGivesZeroEverywhere) {
   using T = TypeParam;
   const T tiny = std::numeric_limits<T>::denorm_min();
-  for (const GridOptions& options : all_options()) {
+  for (const GridOptions& options : testing::all_options()) {
     for (const Range<T>& range : {Range<T>{0, 0}, {-tiny, tiny}, {0, std::numeric_limits<T>::min() / 4}}) {
       const Affine<T> grid = grid_of(range, options);
       ASSERT_TRUE(grid.empty());
@@ -165,7 +158,7 @@ TYPED_TEST(AffineTest, EmptyRangeGivesZeroEverywhere) {
 
 TYPED_TEST(AffineTest, SmallestUsableRangesWork) {
   using T = TypeParam;
-  for (const GridOptions& options : all_options()) {
+  for (const GridOptions& options : testing::all_options()) {
     const T max = std::numeric_limits<T>::min() * std::ldexp(T(1), options.bits + 1);
     const Affine<T> grid = grid_of<T>({-max, max}, options);
     ASSERT_FALSE(grid.empty());
@@ -186,7 +179,7 @@ TYPED_TEST(AffineTest, ImpossibleRangesGiveNan) {
                                 {-kInfinity<T>, 0},
                                 {-kInfinity<T>, kInfinity<T>},
                                 {-huge, huge}}) {
-    for (const GridOptions& options : all_options()) {
+    for (const GridOptions& options : testing::all_options()) {
       const Affine<T> grid = grid_of(range, options);
       ASSERT_FALSE(grid.empty());
       for (T x : {T(0), T(1), kInfinity<T>})
@@ -223,7 +216,7 @@ TYPED_TEST(AffineTest, SymmetricWideningPutsZeroInTheMiddle) {
   const Range<T> from_max = widen_symmetric<T>({-1, 3}, {.bits = 3});
   EXPECT_EQ(from_max.min, -4);
   EXPECT_EQ(from_max.max, 3);
-  for (const GridOptions& options : all_options()) {
+  for (const GridOptions& options : testing::all_options()) {
     if (!options.symmetric) continue;
     for (const Range<T>& range : some_ranges<T>())
       ASSERT_EQ(grid_of(range, options).zero_point, T(1 << (options.bits - 1))) << range.min << " " << range.max;
@@ -256,7 +249,7 @@ TYPED_TEST(AffineTest, PowersOfTwoByHand) {
 
 TYPED_TEST(AffineTest, APowerOfTwoIsTheNextAndKeepsItsGrid) {
   using T = TypeParam;
-  for (const GridOptions& options : all_options()) {
+  for (const GridOptions& options : testing::all_options()) {
     if (!options.power_of_two) continue;
     GridOptions any = options;
     any.power_of_two = false;
@@ -315,7 +308,7 @@ TYPED_TEST(AffineTest, TiesOfTheZeroPointAreFoundAllOverTheGrid) {
 /// Far from a tie both ways to write the formula agree.
 TYPED_TEST(AffineTest, ZeroPointIsTheNearestInteger) {
   using T = TypeParam;
-  for (const GridOptions& options : all_options())
+  for (const GridOptions& options : testing::all_options())
     for (const Range<T>& range : some_ranges<T>()) {
       const Affine<T> grid = grid_of(range, {options.bits, options.narrow_range, false});
       const Range<T> wide = widen_to_zero(range);
@@ -327,7 +320,7 @@ TYPED_TEST(AffineTest, ZeroPointIsTheNearestInteger) {
 
 /// The reference backend in double, given ranges that float holds, lands on the same integers.
 TEST(Affine, FloatAndDoubleAgreeOnTheZeroPoint) {
-  for (const GridOptions& options : all_options())
+  for (const GridOptions& options : testing::all_options())
     for (const Range<float>& range : some_ranges<float>()) {
       const GridOptions plain = {options.bits, options.narrow_range, false};
       ASSERT_EQ(double{grid_of(range, plain).zero_point},

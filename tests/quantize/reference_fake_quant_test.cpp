@@ -10,6 +10,7 @@
 #include "core/random.h"
 #include "quantize/range_update.h"
 #include "quantize/reference/fake_quant.h"
+#include "tests/quantize/grid_options.h"
 
 namespace miniqat::quantize::reference_fake_quant_test {
 namespace {
@@ -20,15 +21,6 @@ bool same_bits(const Affine<T>& a, const Affine<T>& b) {
          a.quant_min == b.quant_min && a.quant_max == b.quant_max &&
          std::memcmp(&a.nudged_min, &b.nudged_min, sizeof(T)) == 0 &&
          std::memcmp(&a.nudged_max, &b.nudged_max, sizeof(T)) == 0;
-}
-
-std::vector<GridOptions> all_options() {
-  std::vector<GridOptions> options;
-  for (int bits = 2; bits <= 16; ++bits)
-    for (bool narrow : {false, true})
-      for (bool symmetric : {false, true})
-        for (bool power_of_two : {false, true}) options.push_back({bits, narrow, symmetric, power_of_two});
-  return options;
 }
 
 template <class T>
@@ -58,7 +50,7 @@ std::vector<Range<T>> some_ranges() {
 
 template <class T>
 void compare_grids() {
-  for (const GridOptions& options : all_options())
+  for (const GridOptions& options : testing::all_options())
     for (const Range<T>& range : some_ranges<T>()) {
       const Affine<T> fast = grid_of(range, options), plain = reference::grid(range, options);
       if (std::isnan(fast.scale) && std::isnan(plain.scale)) continue;
@@ -88,7 +80,7 @@ bool equal(std::span<const float> a, std::span<const float> b) {
 
 TEST(ReferenceFakeQuant, LearnsTheRangesOfUpdateRanges) {
   for (const RangeKind kind : {RangeKind::kMovingAverage, RangeKind::kLastValue, RangeKind::kAllValues})
-    for (const GridOptions& options : all_options()) {
+    for (const GridOptions& options : testing::all_options()) {
       const FakeQuantAttributes attributes = {.bits = options.bits,
                                               .narrow_range = options.narrow_range,
                                               .symmetric = options.symmetric,

@@ -51,7 +51,7 @@ class RunDirectory {
 
  private:
   explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
-  /// Whose presence tells a run, the settings first.
+  /// The files by which a run is known, the settings first.
   std::vector<std::filesystem::path> files() const;
   void lock(RunLock::Directory wanted);
   void require_own_config() const;

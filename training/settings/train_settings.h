@@ -74,8 +74,7 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "validation", [](auto& s) -> auto& { return s.validation; },
       "training pictures held out as a validation part; the accuracy after each epoch is then measured on it; 0: on "
-      "the "
-      "test pictures");
+      "the test pictures");
   visitor(
       "float", [](auto& s) -> auto& { return s.float_only; }, "no quantization");
   visit_rewrite_options([&](const char* name, auto access, const char* help) {
@@ -157,16 +156,15 @@ std::string resolved_augment(const TrainSettings& settings);
 /// what it did, not what it was asked.
 void resolve(TrainSettings& settings);
 
-/// A graph file says itself for how many pictures it is: takes that as the batch size. Throws what read_network() and
+/// Takes the batch size from a graph file, which fixes it. Throws what read_network() and
 /// find_classifier() throw.
 void adopt_batch_size(TrainSettings& settings);
 
 /// The options of the loader of training batches. Throws UsageError for an unknown `augment`.
 datasets::AugmentOptions augmentation(const TrainSettings& settings);
 
-/// quantize::Quantization::label() of what the settings ask for, but for learned ranges and power-of-two scales: the
-/// names of run directories are made of it, and those that there are say nothing of them. "mixed" when layers have bits
-/// of their own.
+/// quantize::Quantization::label() of the settings, "mixed" when layers have bits of their own. Run directories are
+/// named after it, so it leaves out learned ranges and power-of-two scales, which older names do not mention.
 std::string quantization_label(const TrainSettings& settings);
 
 }  // namespace miniqat::training
