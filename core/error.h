@@ -1,8 +1,9 @@
 #pragma once
 
-#include <sstream>
 #include <stdexcept>
 #include <string>
+
+#include "core/concat.h"
 
 namespace miniqat {
 
@@ -12,18 +13,12 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Joins anything that can be streamed into one string.
-template <class... Parts>
-std::string concat(const Parts&... parts) {
-  std::ostringstream text;
-  (text << ... << parts);
-  return text.str();
-}
+[[noreturn]] void throw_error(std::initializer_list<TextPart> parts);
 
 /// Throws Error with the joined parts as its text.
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
-  throw Error(concat(parts...));
+  throw_error({TextPart(parts)...});
 }
 
 }  // namespace miniqat
