@@ -13,6 +13,7 @@
 #include "training/run/evaluation_session.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
+#include "training/settings/data_dir_help.h"
 #include "training/settings/settings.h"
 #include "training/settings/threads_help.h"
 #include "training/settings/usage_error.h"
@@ -158,7 +159,7 @@ void add_eval(CommandLine& program) {
   command.option("--run", arguments->run, "a run directory");
   command.option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
   command.option("--dataset", arguments->dataset, "a data set; default: the run's own; --model needs it");
-  command.option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command.option("--data-dir", arguments->data_dir, kDataDirHelp);
   command.option("--checkpoint", arguments->checkpoint,
                  "use the variables of this .safetensors file or run directory instead of the run's own");
   command

@@ -25,6 +25,7 @@
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/usage_error.h"
+#include "training/settings/data_dir_help.h"
 
 namespace miniqat::cli {
 
@@ -222,7 +223,7 @@ void add_export(CommandLine& program) {
   command.option("--test-vectors", arguments->test_vectors, "c: number of test pictures with expected integers")
       .in_range(1, 1000);
   command.option("--dataset", arguments->dataset, "c: the data set of the test pictures; default: the run's own");
-  command.option("--data-dir", arguments->data_dir, "c: where its files are (or MINIQAT_DATA_DIR)");
+  command.option("--data-dir", arguments->data_dir, concat("c: ", kDataDirHelp));
   command.action([arguments, command] {
     check(*arguments, command);
     export_run(*arguments);
