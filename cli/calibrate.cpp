@@ -91,7 +91,7 @@ void add_calibrate(CommandLine& program) {
   Command command = program.command(
       "calibrate", "Quantize a float run without training: rewrite its graph and find the ranges from some batches");
   const auto arguments = std::make_shared<CalibrateArguments>();
-  command.option("--run", arguments->request.run, "the directory of a float run").required();
+  command.run(arguments->request.run, "the directory of a float run");
   command.option("--out", arguments->out, "the run directory to make").required();
   command.option("--dataset", arguments->request.dataset, "a data set; default: the run's own");
   command.option("--data-dir", arguments->request.data_dir, kDataDirHelp);

@@ -156,7 +156,7 @@ void evaluate_what_was_given(const EvalArguments& arguments) {
 void add_eval(CommandLine& program) {
   Command command = program.command("eval", "Measure a run's accuracy with its evaluation graph, or as integers");
   const auto arguments = std::make_shared<EvalArguments>();
-  command.option("--run", arguments->run, "a run directory");
+  command.run(arguments->run, "a run directory", Command::Run::kOptional);
   command.option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
   command.option("--dataset", arguments->dataset, "a data set; default: the run's own; --model needs it");
   command.option("--data-dir", arguments->data_dir, kDataDirHelp);

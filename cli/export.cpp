@@ -199,7 +199,7 @@ void export_run(const ExportArguments& arguments) {
 void add_export(CommandLine& program) {
   Command command = program.command("export", "Write a run as an integer-only model for other runtimes");
   const auto arguments = std::make_shared<ExportArguments>();
-  command.option("--run", arguments->run, "a run directory").required();
+  command.run(arguments->run, "a run directory");
   std::vector<std::string> names;
   std::string help;
   for (const Format& format : formats()) {

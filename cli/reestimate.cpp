@@ -63,7 +63,7 @@ void add_reestimate(CommandLine& program) {
       "reestimate",
       "Estimate the statistics of a finished run's batch norms again, from some batches, without training");
   const auto arguments = std::make_shared<ReestimateArguments>();
-  command.option("--run", arguments->request.run, "the directory of a run that is complete").required();
+  command.run(arguments->request.run, "the directory of a run that is complete");
   command.option("--out", arguments->out, "a run directory to make; default: the run's own checkpoint is replaced");
   command.option("--data-dir", arguments->request.data_dir, kDataDirHelp);
   command.option("--threads", arguments->request.threads, kThreadsHelp).in_range(0, 1024);

@@ -114,7 +114,7 @@ void add_sensitivity(CommandLine& program) {
       "sensitivity", "Find the layers of a float run that quantization hurts most, and choose the bits of each layer");
   const auto arguments = std::make_shared<SensitivityArguments>();
   SensitivityRequest& request = arguments->request;
-  command.option("--run", request.run, "the directory of a float run").required();
+  command.run(request.run, "the directory of a float run");
   command.option("--out", arguments->out, "the directory for sensitivity.json and bits.json").required();
   command.option("--bits", request.bits, "the widths to try, 2..16 each, separated by commas")
       .separated_by(',')

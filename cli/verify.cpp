@@ -126,7 +126,7 @@ void add_verify(CommandLine& program) {
   Command command = program.command(
       "verify", "Compare a run's simulated graph, the integer engine and exported files in their runtimes");
   const auto arguments = std::make_shared<VerifyArguments>();
-  command.option("--run", arguments->run, "a run directory").required();
+  command.run(arguments->run, "a run directory");
   command.option("--dataset", arguments->dataset, "a data set; default: the run's own");
   command.option("--data-dir", arguments->data_dir, kDataDirHelp);
   command.option("--checkpoint", arguments->checkpoint,

@@ -78,7 +78,7 @@ std::vector<std::string> flags_with_values(const std::string& help) {
     std::string flag, value;
     words >> flag >> value;
     const bool takes = value.starts_with("TEXT") || value.starts_with("INT") || value.starts_with("FLOAT") ||
-                       value.starts_with("UINT") || value.ends_with("FILE") || value == "[FILE]";
+                       value.starts_with("UINT") || value.ends_with("FILE") || value == "[FILE]" || value == "RUN";
     if (flag.starts_with("--") && takes) flags.push_back(flag);
   }
   return flags;
@@ -124,12 +124,36 @@ TEST_F(ArgumentsTest, UnknownWordsAreUsageErrors) {
 
 TEST_F(ArgumentsTest, MissingFlagsAreUsageErrors) {
   refuses({"eval"}, 2, {"--run"});
-  refuses({"eval", "runs/one"}, 2, {"runs/one"});
+  refuses({"export", "--out", "m.c"}, 2, {"--run is required: RUN or --run RUN"});
   refuses({"rewrite"}, 2, {"--graph"});
   refuses({"run", "--graph", "g.json"}, 2, {"--out"});
   refuses({"inspect"}, 2, {"graph"});
   refuses({"models", "--out", "g.json"}, 2, {"--model"});
   refuses({"models", "--image-size", "32"}, 2, {"--model"});
+}
+
+/// Every command that has --run.
+TEST_F(ArgumentsTest, ARunIsAWordOrAFlag) {
+  const std::vector<Arguments> commands = {{"eval"},
+                                           {"verify"},
+                                           {"export", "--out", "m.json"},
+                                           {"calibrate", "--out", "ptq"},
+                                           {"quantize", "--out", "qat"},
+                                           {"reestimate"},
+                                           {"sensitivity", "--out", "table", "--bits", "2,4"}};
+  for (Arguments line : commands) {
+    const Arguments command = line;
+    line.push_back("nowhere");
+    refuses(line, 1, {"nowhere holds no run"});
+    line.insert(line.end(), {"--run", "nowhere"});
+    refuses(line, 1, {"nowhere holds no run"});
+    line.back() = "elsewhere";
+    refuses(line, 2, {R"(two runs are given: "nowhere" and --run "elsewhere")"});
+    line = command;
+    line.insert(line.end(), {"nowhere", "elsewhere"});
+    refuses(line, 2, {R"(unknown argument "elsewhere")"});
+    refuses(command, 2, {"--run"});
+  }
 }
 
 TEST_F(ArgumentsTest, NumbersOutOfRangeAreUsageErrors) {
