@@ -220,7 +220,8 @@ TEST_F(IntegersOutTest, TheEndingOfTheFileIsTheFormat) {
     expect_success(export_to("guessed." + format));
     expect_success(export_as(format, "asked." + format));
     // The names in C files begin with that of the file.
-    if (format != "c") EXPECT_EQ(bytes_of(path("guessed." + format)), bytes_of(path("asked." + format))) << format;
+    if (format == "c") continue;
+    EXPECT_EQ(bytes_of(path("guessed." + format)), bytes_of(path("asked." + format))) << format;
   }
   EXPECT_TRUE(fs::exists(path("guessed.h")));
   expect_success(export_to("table.txt", {"--format", "json"}));
