@@ -124,6 +124,7 @@ void add_commands(CLI::App& program) {
   add_rewrite(line);
   add_run(line);
   add_inspect(line);
+  add_runs(line);
   add_models(line);
   add_export(line);
   add_verify(line);
