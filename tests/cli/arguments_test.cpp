@@ -40,7 +40,10 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
                  "--verbose",       "--profile",    "--bits-config",  "--augment",         "--bn-fold",
                  "--float-pools",   "--save-every", "--overwrite"}},
       {"eval",
-       {"--run", "--model", "--dataset", "--data-dir", "--checkpoint", "--split", "--examples", "--integer", "--json"}},
+       {"--run", "--model", "--dataset", "--data-dir", "--checkpoint", "--split", "--examples", "--integer", "--json",
+        "--by-class", "--wrong"}},
+      {"predict", {"RUN", "PICTURE", "--run", "--dataset", "--split", "--checkpoint", "--integer", "--top", "--json"}},
+      {"runs", {"folder", "--json"}},
       {"export",
        {"--run", "--format", "--out", "--checkpoint", "--float-io", "--prefix", "--test-vectors", "--input-scale"}},
       {"verify",
@@ -51,7 +54,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
         "--bn-fold", "--freeze-bn-delay", "--float-pools", "--symmetric-weights"}},
       {"run",
        {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out",
-        "--random-feeds"}},
+        "--random-feeds", "RUN", "--run", "--index", "--dataset", "--data-dir", "--split"}},
       {"inspect", {"graph", "--dot", "--diff"}},
       {"bench",
        {"--threads", "--quick", "--kernels-only", "--steps-only", "--models", "--elements", "--batch-size", "--out"}},
@@ -88,8 +91,8 @@ std::vector<std::string> flags_with_values(const std::string& help) {
 TEST_F(ArgumentsTest, NoFlagTakesAnEmptyValue) {
   OneIn chosen(1);
   std::size_t checked = 0;
-  for (const std::string command : {"train", "calibrate", "reestimate", "sensitivity", "eval", "rewrite", "run",
-                                    "inspect", "models", "export", "verify", "bench"})
+  for (const std::string command : {"train", "calibrate", "reestimate", "sensitivity", "eval", "predict", "rewrite",
+                                    "run", "inspect", "models", "export", "verify", "bench"})
     for (const std::string& flag : flags_with_values(program({command, "--help"}).out)) {
       ++checked;
       if (!chosen()) continue;
@@ -135,6 +138,7 @@ TEST_F(ArgumentsTest, MissingFlagsAreUsageErrors) {
 /// Every command that has --run.
 TEST_F(ArgumentsTest, ARunIsAWordOrAFlag) {
   const std::vector<Arguments> commands = {{"eval"},
+                                           {"run", "--fetch", "a,b", "--out", "o"},
                                            {"verify"},
                                            {"export", "--out", "m.json"},
                                            {"calibrate", "--out", "ptq"},
