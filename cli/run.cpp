@@ -130,7 +130,7 @@ struct RunSubject {
 };
 
 RunSubject subject_of(const RunArguments& arguments) {
-  if (arguments.run.empty() == arguments.graph.empty()) throw UsageError("give one of RUN and --graph");
+  if (arguments.run.empty() == arguments.graph.empty()) throw UsageError("give one of --run and --graph");
   if (arguments.run.empty()) {
     if (arguments.checkpoint.empty()) return {.graph = arguments.graph, .checkpoint = {}, .note = {}};
     const TrainedVariables variables = trained_variables(arguments.checkpoint);

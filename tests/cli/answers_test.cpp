@@ -151,8 +151,8 @@ TEST_F(AnswersTest, RunRefusesPicturesThatDoNotFit) {
     line.insert(line.end(), words.begin(), words.end());
     expect_error(program(line), status, parts);
   };
-  refuses({"run", "--graph", "tiny.json"}, 2, {"give one of RUN and --graph"});
-  refuses({"--fetch", "x"}, 2, {"give one of RUN and --graph"});
+  refuses({"run", "--graph", "tiny.json"}, 2, {"give one of --run and --graph"});
+  refuses({"--fetch", "x"}, 2, {"give one of --run and --graph"});
   refuses({"run", "--dataset", "mnist"}, 2, {"--dataset goes with --index"});
   refuses({"run", "--split", "train"}, 2, {"--split goes with --index"});
   refuses({"--graph", "tiny.json", "--index", "0", "--fetch", "pool1"}, 2, {"--index needs a run or --dataset"});
