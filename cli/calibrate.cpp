@@ -12,6 +12,7 @@
 #include "training/calibrate/calibration.h"
 #include "training/percent.h"
 #include "training/run/run_directory.h"
+#include "training/settings/data_dir_help.h"
 #include "training/settings/threads_help.h"
 
 namespace miniqat::cli {
@@ -90,10 +91,10 @@ void add_calibrate(CommandLine& program) {
   Command command = program.command(
       "calibrate", "Quantize a float run without training: rewrite its graph and find the ranges from some batches");
   const auto arguments = std::make_shared<CalibrateArguments>();
-  command.option("--run", arguments->request.run, "the directory of a float run").required();
+  command.run(arguments->request.run, "the directory of a float run");
   command.option("--out", arguments->out, "the run directory to make").required();
   command.option("--dataset", arguments->request.dataset, "a data set; default: the run's own");
-  command.option("--data-dir", arguments->request.data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command.option("--data-dir", arguments->request.data_dir, kDataDirHelp);
   command.option("--threads", arguments->request.threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out");
   command.flag("--verbose", arguments->verbose,

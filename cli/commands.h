@@ -20,5 +20,7 @@ void add_calibrate(CommandLine& program);
 void add_quantize(CommandLine& program);
 void add_reestimate(CommandLine& program);
 void add_sensitivity(CommandLine& program);
+void add_predict(CommandLine& program);
+void add_runs(CommandLine& program);
 
 }  // namespace miniqat::cli

@@ -2,17 +2,21 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/display/class_table.h"
 #include "cli/display/print_note.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "integer/format/model_file.h"
+#include "training/evaluate/answers.h"
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/integer_evaluator.h"
+#include "training/run/data_split.h"
 #include "training/run/evaluation_session.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
+#include "training/settings/data_dir_help.h"
 #include "training/settings/settings.h"
 #include "training/settings/threads_help.h"
 #include "training/settings/usage_error.h"
@@ -34,6 +38,8 @@ struct EvalArguments {
   std::int64_t limit = 0;
   int threads = 0;
   bool integer = false;
+  bool by_class = false;
+  bool wrong = false;
   bool json = false;
 };
 
@@ -46,50 +52,65 @@ struct Subject {
   bool integer = false;
 };
 
-Evaluation evaluate_in_integers(const integer::Model& model, const std::string& source,
-                                const datasets::Dataset& split) {
-  require_fit(model, split, source);
-  return evaluate_integers(model, split);
+/// What came of it.
+struct EvalResult {
+  Evaluation evaluation;
+  Answers answers;
+};
+
+EvalResult evaluate_in_integers(const integer::Model& model, const std::string& source,
+                                const datasets::Dataset& pictures) {
+  require_fit(model, pictures, source);
+  Answers answers(pictures);
+  const Evaluation evaluation =
+      evaluate_integers(model, pictures, [&](std::int64_t i, std::span<const float> row) { answers.add(i, row); });
+  return {evaluation, std::move(answers)};
+}
+
+EvalResult evaluate_simulation(const RunSource& run, const datasets::Dataset& pictures) {
+  EvaluationSession simulation(run, pictures);
+  Answers answers(pictures);
+  const Evaluation evaluation = evaluate(simulation.session, simulation.classifier, pictures,
+                                         [&](std::int64_t i, std::span<const float> row) { answers.add(i, row); });
+  return {evaluation, std::move(answers)};
+}
+
+void print_evaluation_json(const EvalArguments& arguments, const Subject& subject, const datasets::Dataset& split,
+                           const EvalResult& result) {
+  const Evaluation& evaluation = result.evaluation;
+  Json json = {{"model", subject.model},
+               {"dataset", split.name},
+               {"split", arguments.split},
+               {"quantization", subject.quantization},
+               {"bits", subject.bits},
+               {"integer", subject.integer},
+               {"examples", evaluation.examples},
+               {"correct", evaluation.correct},
+               {"accuracy", evaluation.accuracy()},
+               {"loss", evaluation.loss}};
+  if (arguments.by_class) {
+    json["classes"] = result.answers.classes_json();
+    json["confusion"] = result.answers.confusion_json();
+  }
+  if (arguments.wrong) json["wrong"] = result.answers.wrong_json();
+  std::printf("%s\n", json.dump().c_str());
 }
 
 /// `split`: all its pictures, also where only the first were evaluated.
 void print(const EvalArguments& arguments, const Subject& subject, const datasets::Dataset& split,
-           const Evaluation& result) {
-  const std::string part = result.examples < split.size() ? concat("first ", result.examples, " of ") : "";
-  if (arguments.json)
-    std::printf("%s\n", Json({{"model", subject.model},
-                              {"dataset", split.name},
-                              {"split", arguments.split},
-                              {"quantization", subject.quantization},
-                              {"bits", subject.bits},
-                              {"integer", subject.integer},
-                              {"examples", result.examples},
-                              {"correct", result.correct},
-                              {"accuracy", result.accuracy()},
-                              {"loss", result.loss}})
-                            .dump()
-                            .c_str());
-  else
-    std::printf("%s %s%s on %s (%s%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", printable(subject.model).c_str(),
-                subject.quantization.c_str(), subject.integer ? " integers" : "", split.name.c_str(), part.c_str(),
-                arguments.split.c_str(), 100 * result.accuracy(), static_cast<long>(result.correct),
-                static_cast<long>(result.examples), result.loss);
-}
-
-const datasets::Dataset& chosen_split(const EvalArguments& arguments, const datasets::Splits& data) {
-  if (arguments.split == "validation") return *data.validation;
-  return arguments.split == "train" ? data.train : data.test;
-}
-
-/// A validation part is what a run held out of its own training pictures.
-void require_validation_part(const EvalArguments& arguments, const TrainSettings& settings) {
-  if (arguments.split != "validation") return;
-  if (settings.validation == 0)
-    throw UsageError(concat("--split validation: the run in ", arguments.run,
-                            " has no validation part (train --validation N holds one out)"));
-  if (!arguments.dataset.empty() && arguments.dataset != settings.dataset)
-    throw UsageError(concat("--split validation: the validation part is of the run's own data set, ", settings.dataset,
-                            ", not of --dataset ", arguments.dataset));
+           const EvalResult& result) {
+  if (arguments.json) {
+    print_evaluation_json(arguments, subject, split, result);
+    return;
+  }
+  const Evaluation& evaluation = result.evaluation;
+  const std::string part = evaluation.examples < split.size() ? concat("first ", evaluation.examples, " of ") : "";
+  std::printf("%s %s%s on %s (%s%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", printable(subject.model).c_str(),
+              subject.quantization.c_str(), subject.integer ? " integers" : "", split.name.c_str(), part.c_str(),
+              arguments.split.c_str(), 100 * evaluation.accuracy(), static_cast<long>(evaluation.correct),
+              static_cast<long>(evaluation.examples), evaluation.loss);
+  if (arguments.by_class) std::printf("\n%s", class_table(result.answers).c_str());
+  if (arguments.wrong) std::printf("\n%s", wrong_table(result.answers).c_str());
 }
 
 datasets::Dataset chosen_pictures(const EvalArguments& arguments, const datasets::Dataset& split) {
@@ -98,24 +119,22 @@ datasets::Dataset chosen_pictures(const EvalArguments& arguments, const datasets
 
 void evaluate_run(const EvalArguments& arguments) {
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
-  require_validation_part(arguments, run.settings);
+  require_split(run, arguments.split, arguments.dataset);
   const datasets::Splits data = load_data(run, arguments.dataset, arguments.data_dir);
-  const datasets::Dataset& split = chosen_split(arguments, data);
+  const datasets::Dataset& split = split_of(data, arguments.split);
   const datasets::Dataset pictures = chosen_pictures(arguments, split);
   const quantize::Quantization quantization = quantization_of(run.directory);
   Subject subject{.model = run.settings.model,
                   .quantization = quantization.label(),
                   .bits = quantization.bits(),
                   .integer = arguments.integer};
-  Evaluation result;
-  if (arguments.integer) {
+  const auto evaluated = [&] {
+    if (!arguments.integer) return evaluate_simulation(run, pictures);
     const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
     subject.bits = bits_of(model).json();
-    result = evaluate_in_integers(model, run.directory.eval_graph().string(), pictures);
-  } else {
-    EvaluationSession simulation(run, pictures);
-    result = evaluate(simulation.session, simulation.classifier, pictures);
-  }
+    return evaluate_in_integers(model, run.directory.eval_graph().string(), pictures);
+  };
+  const EvalResult result = evaluated();
   print_note(run.note);
   print(arguments, subject, split, result);
 }
@@ -132,7 +151,7 @@ void evaluate_file(const EvalArguments& arguments) {
     require_pictures_fit(model, example, arguments.dataset, arguments.model);
   };
   const datasets::Splits data = datasets::load(arguments.dataset, arguments.data_dir, options);
-  const datasets::Dataset& split = chosen_split(arguments, data);
+  const datasets::Dataset& split = split_of(data, arguments.split);
   const IntegerBits bits = bits_of(model);
   const Subject subject{.model = model.name.empty() ? arguments.model : model.name,
                         .quantization = bits.label(),
@@ -155,21 +174,25 @@ void evaluate_what_was_given(const EvalArguments& arguments) {
 void add_eval(CommandLine& program) {
   Command command = program.command("eval", "Measure a run's accuracy with its evaluation graph, or as integers");
   const auto arguments = std::make_shared<EvalArguments>();
-  command.option("--run", arguments->run, "a run directory");
+  command.run(arguments->run, "a run directory", Command::Run::kOptional);
   command.option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
   command.option("--dataset", arguments->dataset, "a data set; default: the run's own; --model needs it");
-  command.option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command.option("--data-dir", arguments->data_dir, kDataDirHelp);
   command.option("--checkpoint", arguments->checkpoint,
                  "use the variables of this .safetensors file or run directory instead of the run's own");
   command
       .option("--split", arguments->split,
               "test, train, or validation: the training pictures that `train --validation` held out")
-      .one_of({"test", "train", "validation"});
+      .one_of({split_names().begin(), split_names().end()});
   command.option("--examples", arguments->limit, "number of pictures, from the first of the split on; 0: all")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--integer", arguments->integer,
                "convert the run to an integer-only model and measure that instead of the simulation");
+  command.flag("--by-class", arguments->by_class,
+               "print accuracy by class and the confusion matrix; of more than 20 classes, the worst and the most "
+               "frequent confusions");
+  command.flag("--wrong", arguments->wrong, "list the pictures with a wrong class: index, label, predicted, score");
   command.flag("--json", arguments->json, "print one JSON object");
   command.action([arguments] { evaluate_what_was_given(*arguments); });
 }

@@ -15,6 +15,7 @@
 #include "core/files.h"
 #include "core/quote.h"
 #include "core/random.h"
+#include "core/suggest.h"
 #include "exporters/c/identifier.h"
 #include "exporters/c/source.h"
 #include "exporters/json.h"
@@ -24,6 +25,7 @@
 #include "integer/format/model_file.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
+#include "training/settings/data_dir_help.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
@@ -118,6 +120,7 @@ OutFiles miniqat_file(const ExportedRun& exported) {
 }
 
 struct Format {
+  /// Also the ending of its files.
   std::string name;
   std::string help;
   /// Nothing is written where one throws.
@@ -141,6 +144,23 @@ const std::vector<Format>& formats() {
 
 const Format& format_of(const ExportArguments& arguments) {
   return *std::ranges::find(formats(), arguments.format, &Format::name);
+}
+
+/// The ending of --out chooses where --format does not, and may not name another format.
+void settle_format(ExportArguments& arguments) {
+  const std::string ending = fs::path(arguments.out).extension().string();
+  const auto named = std::ranges::find(formats(), ending, [](const Format& format) { return "." + format.name; });
+  if (named == formats().end()) {
+    if (!arguments.format.empty()) return;
+    std::vector<std::string> endings;
+    for (const Format& format : formats()) endings.push_back("." + format.name);
+    throw UsageError(
+        concat("--format is required: --out ", quote(arguments.out), " does not end in ", alternatives(endings)));
+  }
+  if (arguments.format.empty()) arguments.format = named->name;
+  if (arguments.format != named->name)
+    throw UsageError(concat("--format ", arguments.format, " contradicts --out ", quote(arguments.out),
+                            ", which names the format ", named->name));
 }
 
 /// A flag that means nothing to the chosen format is a misunderstanding.
@@ -198,14 +218,14 @@ void export_run(const ExportArguments& arguments) {
 void add_export(CommandLine& program) {
   Command command = program.command("export", "Write a run as an integer-only model for other runtimes");
   const auto arguments = std::make_shared<ExportArguments>();
-  command.option("--run", arguments->run, "a run directory").required();
+  command.run(arguments->run, "a run directory");
   std::vector<std::string> names;
   std::string help;
   for (const Format& format : formats()) {
     names.push_back(format.name);
     help += concat(help.empty() ? "" : "; ", format.name, ": ", format.help);
   }
-  command.option("--format", arguments->format, help).required().one_of(names);
+  command.option("--format", arguments->format, help + "; default: the ending of --out").one_of(names);
   command.option("--out", arguments->out, "the file to write or replace").required();
   command.option("--checkpoint", arguments->checkpoint,
                  "use the variables of this .safetensors file or run directory instead of the run's own");
@@ -222,8 +242,9 @@ void add_export(CommandLine& program) {
   command.option("--test-vectors", arguments->test_vectors, "c: number of test pictures with expected integers")
       .in_range(1, 1000);
   command.option("--dataset", arguments->dataset, "c: the data set of the test pictures; default: the run's own");
-  command.option("--data-dir", arguments->data_dir, "c: where its files are (or MINIQAT_DATA_DIR)");
+  command.option("--data-dir", arguments->data_dir, concat("c: ", kDataDirHelp));
   command.action([arguments, command] {
+    settle_format(*arguments);
     check(*arguments, command);
     export_run(*arguments);
   });

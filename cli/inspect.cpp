@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/display/print_note.h"
+#include "cli/display/range_table.h"
 #include "cli/flags/command_line.h"
 #include "core/counted.h"
 #include "core/error.h"
@@ -14,10 +15,12 @@
 #include "core/graph/graph_json.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
+#include "core/safetensors.h"
 #include "quantize/inspect/graph_diff.h"
 #include "quantize/inspect/graph_dot.h"
 #include "quantize/inspect/quantizer_text.h"
 #include "quantize/quantization.h"
+#include "quantize/quantizer_ranges.h"
 #include "training/run/run_source.h"
 #include "training/settings/usage_error.h"
 
@@ -83,6 +86,21 @@ Graph read_graph_or_run(const std::filesystem::path& path) {
   return graph;
 }
 
+/// What a run has learned of its quantizers' ranges.
+void print_quantizers(const std::filesystem::path& path, const Graph& graph) {
+  std::error_code failure;
+  if (!std::filesystem::is_directory(path, failure)) return;
+  const std::filesystem::path checkpoint = RunDirectory::open(path).checkpoint();
+  if (!std::filesystem::exists(checkpoint, failure)) return;
+  try {
+    const auto ranges = quantize::quantizer_ranges(graph, read_safetensors(checkpoint).tensors);
+    if (!ranges.empty()) std::printf("\n%s", quantizer_table(ranges).c_str());
+  } catch (const Error& error) {
+    // The graph was shown all the same.
+    print_note(concat("note: no ranges: ", error.what()));
+  }
+}
+
 void inspect(const InspectArguments& arguments) {
   if (arguments.diff && arguments.graphs.size() != 2)
     throw UsageError("--diff takes two graphs, before and after; there is only \"" + arguments.graphs[0] + "\"");
@@ -90,14 +108,16 @@ void inspect(const InspectArguments& arguments) {
     throw UsageError("one graph is shown at a time, \"" + arguments.graphs[1] +
                      "\" is one too many; --diff compares two");
   const Graph graph = read_graph_or_run(arguments.graphs[0]);
-  if (arguments.diff)
+  if (arguments.diff) {
     std::printf("%s", quantize::graph_diff(graph, read_graph_or_run(arguments.graphs[1])).c_str());
-  else if (arguments.dot.empty())
+  } else if (arguments.dot.empty()) {
     print_table(graph);
-  else if (arguments.dot == "-")
+    print_quantizers(arguments.graphs[0], graph);
+  } else if (arguments.dot == "-") {
     std::printf("%s", quantize::graph_to_dot(graph).c_str());
-  else
+  } else {
     write_file_atomically(arguments.dot, quantize::graph_to_dot(graph));
+  }
 }
 
 }  // namespace
@@ -108,7 +128,9 @@ void add_inspect(CommandLine& program) {
   const auto arguments = std::make_shared<InspectArguments>();
   command
       .option("graph", arguments->graphs,
-              "graph JSON, or a run directory for its training graph; two of them, before and after, with --diff")
+              "graph JSON, or a run directory for its training graph and the range, scale and zero point of each "
+              "quantizer; two "
+              "graphs, before and after, with --diff")
       .required()
       .takes(1, 2)
       .value_name("FILE")

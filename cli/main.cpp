@@ -120,9 +120,11 @@ void add_commands(CLI::App& program) {
   add_reestimate(line);
   add_sensitivity(line);
   add_eval(line);
+  add_predict(line);
   add_rewrite(line);
   add_run(line);
   add_inspect(line);
+  add_runs(line);
   add_models(line);
   add_export(line);
   add_verify(line);

@@ -73,7 +73,7 @@ class QuantizeDisplay : public TrainDisplay {
 };
 
 QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFlags& flags) {
-  if (arguments.run.empty()) throw UsageError("--run is required: the directory of a float run");
+  if (arguments.run.empty()) throw UsageError("--run is required: RUN or --run RUN, the directory of a float run");
   if (arguments.overwrite && is_or_lies_in(arguments.run, arguments.out))
     throw UsageError("--overwrite would delete the run in --run: give another --out");
   QuantizationPlan plan{.run = arguments.run};
@@ -145,7 +145,7 @@ void add_quantize(CommandLine& program) {
       "quantize",
       "Quantize a float run: calibrate, train, estimate batch norms again, keep the best, measure integers");
   const auto arguments = std::make_shared<QuantizeArguments>();
-  command.option("--run", arguments->run, "the directory of a float run");
+  command.run(arguments->run, "the directory of a float run", Command::Run::kOptional);
   command.option("--out", arguments->out, "the run directory to make").required();
   command.flag("--resume", arguments->resume, "go on with the run in --out, with its own settings");
   command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one");

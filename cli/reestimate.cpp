@@ -9,6 +9,7 @@
 #include "core/quote.h"
 #include "training/calibrate/reestimation.h"
 #include "training/percent.h"
+#include "training/settings/data_dir_help.h"
 #include "training/settings/threads_help.h"
 
 namespace miniqat::cli {
@@ -62,9 +63,9 @@ void add_reestimate(CommandLine& program) {
       "reestimate",
       "Estimate the statistics of a finished run's batch norms again, from some batches, without training");
   const auto arguments = std::make_shared<ReestimateArguments>();
-  command.option("--run", arguments->request.run, "the directory of a run that is complete").required();
+  command.run(arguments->request.run, "the directory of a run that is complete");
   command.option("--out", arguments->out, "a run directory to make; default: the run's own checkpoint is replaced");
-  command.option("--data-dir", arguments->request.data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command.option("--data-dir", arguments->request.data_dir, kDataDirHelp);
   command.option("--threads", arguments->request.threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out");
   const auto flags = std::make_shared<SettingFlags<ReestimateSettings>>(command, "Re-estimation");

@@ -22,8 +22,12 @@
 #include "core/quote.h"
 #include "quantize/quantization_delays.h"
 #include "training/memory.h"
+#include "training/model_source.h"
+#include "training/picture_feeds.h"
 #include "training/random_feeds.h"
+#include "training/run/data_split.h"
 #include "training/run/run_source.h"
+#include "training/settings/data_dir_help.h"
 #include "training/settings/threads_help.h"
 #include "training/settings/usage_error.h"
 
@@ -34,7 +38,12 @@ using namespace training;
 namespace {
 
 struct RunArguments {
+  std::string run;
   std::string graph;
+  std::string dataset;
+  std::string data_dir;
+  std::string split = "test";
+  std::optional<std::int64_t> index;
   std::vector<std::string> fetch;
   std::string feeds;
   std::string checkpoint;
@@ -111,8 +120,76 @@ NamedTensors run_once(Session& session, const RunRequest& request, const Feeds& 
   return out;
 }
 
+/// What runs: a graph file, or one of a run's graphs.
+struct RunSubject {
+  std::string graph;
+  /// "" for fresh variables.
+  std::string checkpoint;
+  std::string note;
+  std::optional<RunSource> run = {};
+};
+
+RunSubject subject_of(const RunArguments& arguments) {
+  if (arguments.run.empty() == arguments.graph.empty()) throw UsageError("give one of --run and --graph");
+  if (arguments.run.empty()) {
+    if (arguments.checkpoint.empty()) return {.graph = arguments.graph, .checkpoint = {}, .note = {}};
+    const TrainedVariables variables = trained_variables(arguments.checkpoint);
+    return {.graph = arguments.graph, .checkpoint = variables.file.string(), .note = variables.note};
+  }
+  RunSource run = open_run(arguments.run, arguments.checkpoint);
+  const RunDirectory& directory = run.directory;
+  return {.graph = (arguments.train ? directory.train_graph() : directory.eval_graph()).string(),
+          .checkpoint = run.checkpoint,
+          .note = run.note,
+          .run = std::move(run)};
+}
+
+void check_pictures(const RunArguments& arguments, const Command& command) {
+  for (const char* flag : {"--dataset", "--data-dir", "--split"})
+    if (command.was_given(flag) && !arguments.index) throw UsageError(concat(flag, " goes with --index"));
+  if (arguments.index && arguments.run.empty() && arguments.dataset.empty())
+    throw UsageError("--index needs a run or --dataset");
+  if (arguments.split == "validation" && arguments.run.empty())
+    throw UsageError("--split validation is for a run: a graph has no such part");
+}
+
+datasets::Splits read_data(const RunArguments& arguments, const RunSubject& subject, const Graph& graph) {
+  if (subject.run) {
+    require_split(*subject.run, arguments.split, arguments.dataset);
+    return load_data(*subject.run, arguments.dataset, arguments.data_dir);
+  }
+  check_dataset(arguments.dataset, arguments.data_dir);
+  datasets::LoadOptions options;
+  options.accept = [&](const Shape& example) {
+    require_pictures_fit(find_images(graph, subject.graph), example, arguments.dataset, subject.graph);
+  };
+  return datasets::load(arguments.dataset, arguments.data_dir, options);
+}
+
+/// The three kinds of feeds, what is given before what is made.
+Feeds all_feeds(const RunArguments& arguments, const RunSubject& subject, const Graph& graph) {
+  Feeds feeds = read_feeds(graph, arguments.feeds);
+  if (arguments.index) {
+    const datasets::Splits data = read_data(arguments, subject, graph);
+    std::ranges::move(picture_feeds(graph, feeds, split_of(data, arguments.split), *arguments.index, subject.graph),
+                      std::back_inserter(feeds));
+  }
+  if (arguments.random_feeds) std::ranges::move(random_feeds(graph, feeds, arguments.seed), std::back_inserter(feeds));
+  return feeds;
+}
+
+void restore_variables(const RunArguments& arguments, const RunSubject& subject, Session& session) {
+  if (subject.checkpoint.empty()) return;
+  const auto mode = arguments.by_name ? Session::Restore::kByName : Session::Restore::kVariables;
+  const auto report = session.restore(read_safetensors(subject.checkpoint), mode, subject.checkpoint);
+  print_note(subject.note);
+  if (arguments.by_name)
+    std::printf("From %s: %s restored, %zu new, %zu unused.\n", printable(subject.checkpoint).c_str(),
+                counted(report.restored.size(), "variable").c_str(), report.fresh.size(), report.unused.size());
+}
+
 /// Only --train freezes batch norms.
-void require_step_counts(const Graph& graph, const RunArguments& arguments) {
+void require_step_counts(const Graph& graph, const RunArguments& arguments, const std::string& source) {
   bool freezes = false;
   for (const Node* node : graph.nodes()) {
     freezes = freezes || quantize::freeze_delay_of(*node);
@@ -120,12 +197,12 @@ void require_step_counts(const Graph& graph, const RunArguments& arguments) {
   }
   refuse_ignored(
       concat("--step ", *arguments.step),
-      concat("--graph ", arguments.graph,
+      concat(arguments.run.empty() ? "--graph " : "", source,
              freezes ? ", where only batch norms count steps, with --train" : ", in which nothing counts steps"));
 }
 
 void run(const RunArguments& arguments) {
-  if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train)
+  if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train && arguments.run.empty())
     throw UsageError("nothing to do: give --fetch, --gradients-of or --train");
   if (arguments.precision == "float64" && arguments.backend != "reference")
     throw UsageError("--precision float64 needs --backend reference");
@@ -133,24 +210,15 @@ void run(const RunArguments& arguments) {
   if (!fast && arguments.threads > 1)
     refuse_ignored(concat("--threads ", arguments.threads), "--backend reference, whose loops run on one thread");
   set_thread_count(fast && arguments.threads == 0 ? default_thread_count() : std::max(arguments.threads, 1));
-  Graph graph = read_graph(arguments.graph);
-  if (arguments.step) require_step_counts(graph, arguments);
+  const RunSubject subject = subject_of(arguments);
+  Graph graph = read_graph(subject.graph);
+  if (arguments.step) require_step_counts(graph, arguments, subject.graph);
   Session session(graph, {.seed = static_cast<std::uint64_t>(arguments.seed),
                           .backend = fast ? Backend::kFast : Backend::kReference,
                           .precision = dtype_from_name(arguments.precision)});
-  if (!arguments.checkpoint.empty()) {
-    const TrainedVariables variables = trained_variables(arguments.checkpoint);
-    const std::filesystem::path& file = variables.file;
-    const auto mode = arguments.by_name ? Session::Restore::kByName : Session::Restore::kVariables;
-    const auto report = session.restore(read_safetensors(file), mode, file.string());
-    print_note(variables.note);
-    if (arguments.by_name)
-      std::printf("From %s: %s restored, %zu new, %zu unused.\n", printable(file.string()).c_str(),
-                  counted(report.restored.size(), "variable").c_str(), report.fresh.size(), report.unused.size());
-  }
+  restore_variables(arguments, subject, session);
   if (arguments.step) session.set_quantization_step(*arguments.step);
-  Feeds feeds = read_feeds(graph, arguments.feeds);
-  if (arguments.random_feeds) std::ranges::move(random_feeds(graph, feeds, arguments.seed), std::back_inserter(feeds));
+  const Feeds feeds = all_feeds(arguments, subject, graph);
   RunRequest request = make_request(graph, arguments, feeds);
   RunArguments named = arguments;
   if (request.fetches.empty() && !request.gradients_of) {
@@ -166,16 +234,29 @@ void run(const RunArguments& arguments) {
 void add_run(CommandLine& program) {
   Command command = program.command("run", "Run any graph once and write its results");
   const auto arguments = std::make_shared<RunArguments>();
-  command.option("--graph", arguments->graph, "graph JSON").required();
+  command.run(arguments->run,
+              "a run directory: its evaluation graph with its variables, or with --train its training graph",
+              Command::Run::kOptional);
+  command.option("--graph", arguments->graph, "graph JSON, instead of a run");
   command.option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
       .separated_by(',')
       .shown_default("");
   command.option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name");
+  command
+      .option("--index", arguments->index,
+              "feed pictures of a data set, a batch from this number on, 0 the first, and their labels")
+      .in_range(std::int64_t{0}, std::int64_t{1} << 31);
+  command.option("--dataset", arguments->dataset, "with --index: a data set; default: the run's own");
+  command.option("--data-dir", arguments->data_dir, kDataDirHelp);
+  command
+      .option("--split", arguments->split,
+              "with --index: test, train, or validation: the training pictures that `train --validation` held out")
+      .one_of({split_names().begin(), split_names().end()});
   command.flag("--random-feeds", arguments->random_feeds,
                "random numbers for placeholders that are not fed: normal ones, or labels of the loss");
   const Flag checkpoint =
       command.option("--checkpoint", arguments->checkpoint,
-                     ".safetensors or run directory with the variables; freshly initialised otherwise");
+                     ".safetensors or run directory with the variables; default: the run's own; of a graph fresh ones");
   command
       .flag("--by-name", arguments->by_name,
             "restore only tensors whose names match, for example from a float checkpoint into a rewritten graph")
@@ -194,7 +275,10 @@ void add_run(CommandLine& program) {
       .one_of({"fast", "reference"});
   command.option("--precision", arguments->precision, "float32, or float64 on the reference loops")
       .one_of({"float32", "float64"});
-  command.action([arguments] { run(*arguments); });
+  command.action([arguments, command] {
+    check_pictures(*arguments, command);
+    run(*arguments);
+  });
 }
 
 }  // namespace miniqat::cli

@@ -16,6 +16,7 @@
 #include "cli/interrupt.h"
 #include "core/quote.h"
 #include "training/quantize/sensitivity_files.h"
+#include "training/settings/data_dir_help.h"
 #include "training/settings/threads_help.h"
 
 namespace miniqat::cli {
@@ -113,13 +114,13 @@ void add_sensitivity(CommandLine& program) {
       "sensitivity", "Find the layers of a float run that quantization hurts most, and choose the bits of each layer");
   const auto arguments = std::make_shared<SensitivityArguments>();
   SensitivityRequest& request = arguments->request;
-  command.option("--run", request.run, "the directory of a float run").required();
+  command.run(request.run, "the directory of a float run");
   command.option("--out", arguments->out, "the directory for sensitivity.json and bits.json").required();
   command.option("--bits", request.bits, "the widths to try, 2..16 each, separated by commas")
       .separated_by(',')
       .shown_default("2,3,4,8");
   command.option("--dataset", request.dataset, "a data set; default: the run's own");
-  command.option("--data-dir", request.data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command.option("--data-dir", request.data_dir, kDataDirHelp);
   command.option("--threads", request.threads, kThreadsHelp).in_range(0, 1024);
   command.flag("--overwrite", arguments->overwrite, "replace the sensitivity.json and bits.json that are in --out");
   command.flag("--verbose", arguments->verbose, "print all rows of the table, not only the first 20");

@@ -16,6 +16,7 @@
 #include "training/run/evaluation_session.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
+#include "training/settings/data_dir_help.h"
 #include "training/settings/settings.h"
 #include "training/settings/threads_help.h"
 #include "training/settings/usage_error.h"
@@ -125,9 +126,9 @@ void add_verify(CommandLine& program) {
   Command command = program.command(
       "verify", "Compare a run's simulated graph, the integer engine and exported files in their runtimes");
   const auto arguments = std::make_shared<VerifyArguments>();
-  command.option("--run", arguments->run, "a run directory").required();
+  command.run(arguments->run, "a run directory");
   command.option("--dataset", arguments->dataset, "a data set; default: the run's own");
-  command.option("--data-dir", arguments->data_dir, "where the data set's files are (or MINIQAT_DATA_DIR)");
+  command.option("--data-dir", arguments->data_dir, kDataDirHelp);
   command.option("--checkpoint", arguments->checkpoint,
                  "use the variables of this .safetensors file or run directory instead of the run's own");
   command.option("--examples", arguments->limit, "number of test pictures, from the first on; 0: all")

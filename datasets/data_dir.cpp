@@ -22,16 +22,11 @@ bool directory_exists(const std::filesystem::path& path) {
 std::filesystem::path resolve_data_dir(const std::string& name, const std::filesystem::path& data_dir,
                                        std::string_view files) {
   std::filesystem::path directory = data_dir;
-  if (directory.empty()) {
-    if (const char* value = std::getenv(kVariable); value != nullptr && *value != '\0') {
-      directory = value;
-      if (directory_exists(directory / name)) directory /= name;
-    }
-  }
+  if (const char* value = std::getenv(kVariable); directory.empty() && value != nullptr) directory = value;
   if (directory.empty()) fail("data set ", name, " is read from files (", files, "); ", kHowToGive, kVariable);
   if (!directory_exists(directory))
     fail("data set ", name, ": ", directory, " is not a directory that holds ", files, "; ", kHowToGive, kVariable);
-  return directory;
+  return directory_exists(directory / name) ? directory / name : directory;
 }
 
 std::filesystem::path find_data_file(const std::string& name, const std::filesystem::path& directory,

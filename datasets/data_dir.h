@@ -7,9 +7,9 @@
 
 namespace miniqat::datasets {
 
-/// The directory of a data set that lives in files: `data_dir`, or when that is empty the subfolder `name` of
-/// $MINIQAT_DATA_DIR if there is one, else $MINIQAT_DATA_DIR itself. Throws Error when none is given or it is no
-/// directory; `files` says in the message what it should hold.
+/// The directory of a data set that lives in files: of `data_dir`, or when that is empty of $MINIQAT_DATA_DIR, the
+/// subfolder `name` if there is one, else the directory itself. Throws Error when none is given or it is no directory;
+/// `files` says in the message what it should hold.
 std::filesystem::path resolve_data_dir(const std::string& name, const std::filesystem::path& data_dir,
                                        std::string_view files);
 

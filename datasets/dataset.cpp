@@ -1,5 +1,7 @@
 #include "datasets/dataset.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/suggest.h"
 #include "datasets/cifar10.h"
@@ -27,6 +29,25 @@ Dataset first_examples(const Dataset& dataset, std::int64_t n) {
   head.images = Tensor::from<std::uint8_t>(images, dataset.images.values<std::uint8_t>().first(images.elements()));
   head.labels = Tensor::from<std::int32_t>({n}, dataset.labels.values<std::int32_t>().first(n));
   return head;
+}
+
+Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indices) {
+  const auto count = static_cast<std::int64_t>(indices.size());
+  if (count == 0) fail("data set ", dataset.name, ": no examples were asked for");
+  const Shape& all = dataset.images.shape();
+  const Shape example = dataset.example_shape();
+  Dataset chosen = dataset;
+  chosen.images = Tensor(Shape{count, all[1], all[2], all[3]}, DType::kUInt8);
+  chosen.labels = Tensor(Shape{count}, DType::kInt32);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t index = indices[static_cast<std::size_t>(i)];
+    if (index < 0 || index >= dataset.size())
+      fail("data set ", dataset.name, ": there is no picture ", index, ", only 0 to ", dataset.size() - 1);
+    const auto bytes = dataset.images.values<std::uint8_t>().subspan(index * example.elements(), example.elements());
+    std::ranges::copy(bytes, chosen.images.data<std::uint8_t>() + i * example.elements());
+    chosen.labels.data<std::int32_t>()[i] = dataset.labels.values<std::int32_t>()[index];
+  }
+  return chosen;
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct Dataset {
 
 /// The first n of them, copied (all, shared, when there are no more). n >= 1.
 Dataset first_examples(const Dataset& dataset, std::int64_t n);
+
+/// Those with the given indices, copied, in the order given. Throws Error for an index out of range and for no index.
+Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indices);
 
 struct Splits {
   Dataset train;
@@ -73,10 +77,10 @@ std::vector<std::string> dataset_names();
 /// Throws Error that lists the names when `name` is none of them.
 const KnownDataset& find_dataset(const std::string& name);
 
-/// Both splits of a data set by name. Those that live in files are read from `data_dir`; when it is empty, from the
-/// directory in the environment variable MINIQAT_DATA_DIR, or its subfolder called `name` if there is one.
-/// Throws Error in one line: an unknown name with the known ones; a missing directory or file with what was looked for
-/// and where; a malformed file with its path and what is wrong.
+/// Both splits of a data set by name. Those that live in files are read from `data_dir` or, when it is empty, from the
+/// directory in the environment variable MINIQAT_DATA_DIR: from its subfolder called `name` if there is one. Throws
+/// Error in one line: an unknown name with the known ones; a missing directory or file with what was looked for and
+/// where; a malformed file with its path and what is wrong.
 Splits load(const std::string& name, const std::filesystem::path& data_dir = {}, const LoadOptions& options = {});
 
 }  // namespace miniqat::datasets

@@ -42,17 +42,23 @@ Classifier make_classifier(const ClassifierOptions& options, const datasets::Dat
   return classifier;
 }
 
-Classifier find_classifier(Graph graph, const std::string& source) {
-  Classifier classifier{.graph = std::move(graph), .images = {}, .logits = {}};
-  for (Node* node : classifier.graph.nodes()) {
+Output find_images(const Graph& graph, const std::string& source) {
+  const Node* found = nullptr;
+  for (const Node* node : graph.nodes()) {
     const bool images = node->as<Placeholder>() != nullptr && node->output_specs()[0].dtype == DType::kFloat32 &&
                         node->output_specs()[0].shape.rank() == 4;
     if (!images) continue;
-    if (classifier.images.node != nullptr)
-      fail(source, ": both ", describe(*classifier.images.node), " and ", describe(*node), " could take the pictures");
-    classifier.images = node->output();
+    if (found != nullptr)
+      fail(source, ": both ", describe(*found), " and ", describe(*node), " could take the pictures");
+    found = node;
   }
-  if (classifier.images.node == nullptr) fail(source, ": no float32 Placeholder [n, h, w, c] takes the pictures");
+  if (found == nullptr) fail(source, ": no float32 Placeholder [n, h, w, c] takes the pictures");
+  return found->output();
+}
+
+Classifier find_classifier(Graph graph, const std::string& source) {
+  Classifier classifier{.graph = std::move(graph), .images = {}, .logits = {}};
+  classifier.images = find_images(classifier.graph, source);
   if (classifier.graph.outputs().empty()) fail(source, ": \"outputs\" must name the logits");
   classifier.logits = classifier.graph.outputs().front();
   if (classifier.logits.shape().rank() != 2)
@@ -61,19 +67,19 @@ Classifier find_classifier(Graph graph, const std::string& source) {
   return classifier;
 }
 
-void require_pictures_fit(const Classifier& classifier, const Shape& example, const std::string& dataset,
+void require_pictures_fit(const Output& images, const Shape& example, const std::string& dataset,
                           const std::string& source) {
-  const Shape& images = classifier.images.shape();
-  if (Shape{images[1], images[2], images[3]} != example)
-    fail(source, ": the input is ", images, ", the pictures of ", dataset, " are ", example);
+  const Shape& input = images.shape();
+  if (Shape{input[1], input[2], input[3]} != example)
+    fail(source, ": the input is ", input, ", the pictures of ", dataset, " are ", example);
 }
 
 void require_pictures_fit(const std::string& graph_file, const Shape& example, const std::string& dataset) {
-  require_pictures_fit(find_classifier(read_network(graph_file), graph_file), example, dataset, graph_file);
+  require_pictures_fit(find_classifier(read_network(graph_file), graph_file).images, example, dataset, graph_file);
 }
 
 void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {
-  require_pictures_fit(classifier, dataset.example_shape(), dataset.name, source);
+  require_pictures_fit(classifier.images, dataset.example_shape(), dataset.name, source);
   const Shape& images = classifier.images.shape();
   const Shape& logits = classifier.logits.shape();
   if (logits != Shape{images[0], dataset.classes})

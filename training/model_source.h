@@ -37,7 +37,11 @@ struct ClassifierOptions {
 /// output fit the data set and the batch size. Throws Error that says what does not fit.
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset);
 
-/// The ends of a graph that is there already: its only float placeholder of rank 4, and its first output.
+/// The graph's only float placeholder of rank 4, which takes the pictures. Throws Error for none and for several.
+/// `source` names the graph in errors.
+Output find_images(const Graph& graph, const std::string& source);
+
+/// The ends of a graph that is there already: find_images() and its first output.
 /// Throws Error when there is no such thing. `source` names the graph in errors.
 Classifier find_classifier(Graph graph, const std::string& source);
 
@@ -45,7 +49,7 @@ Classifier find_classifier(Graph graph, const std::string& source);
 void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source);
 
 /// The same of the pictures alone, which have the shape [h, w, c] of `example`.
-void require_pictures_fit(const Classifier& classifier, const Shape& example, const std::string& dataset,
+void require_pictures_fit(const Output& images, const Shape& example, const std::string& dataset,
                           const std::string& source);
 
 /// Throws Error unless the classifier in a graph JSON file takes such pictures.

@@ -19,15 +19,41 @@ std::string interval(const std::vector<quantize::Range<float>>& ranges) {
   return text;
 }
 
+/// "8 bits, weights, narrow, 6 channels".
+std::string grid_text(const quantize::FakeQuantAttributes& attributes, bool is_weights, std::size_t channels) {
+  std::vector<std::string> words = {concat(attributes.bits, " bits"), is_weights ? "weights" : "activation"};
+  std::ranges::copy(quantize::grid_words(attributes), std::back_inserter(words));
+  if (channels > 1) words.push_back(concat(channels, " channels"));
+  return joined(words);
+}
+
+/// "0.25", or "0.25 to 0.5" of several.
+template <class Member>
+std::string span_text(const std::vector<Affine<float>>& grids, Member member) {
+  const auto [low, high] = std::ranges::minmax_element(grids, {}, member);
+  char first[32], last[32];
+  std::snprintf(first, sizeof first, "%.6g", (*low).*member);
+  std::snprintf(last, sizeof last, "%.6g", (*high).*member);
+  return std::string(first) == last ? first : concat(first, " to ", last);
+}
+
 }  // namespace
 
 std::string range_table(std::span<const quantize::CalibratedRange> ranges) {
   std::vector<TableLine> lines = {{"quantizer", "grid", "values", "range"}};
   for (const quantize::CalibratedRange& one : ranges) {
-    std::vector<std::string> words = {concat(one.attributes.bits, " bits"), one.is_weights ? "weights" : "activation"};
-    std::ranges::copy(quantize::grid_words(one.attributes), std::back_inserter(words));
-    if (one.set.size() > 1) words.push_back(concat(one.set.size(), " channels"));
-    lines.push_back({one.quantizer, joined(words), interval(one.seen), interval(one.set)});
+    lines.push_back({one.quantizer, grid_text(one.attributes, one.is_weights, one.set.size()), interval(one.seen),
+                     interval(one.set)});
+  }
+  return aligned(lines, lines.front().size());
+}
+
+std::string quantizer_table(std::span<const quantize::QuantizerRange> ranges) {
+  std::vector<TableLine> lines = {{"quantizer", "grid", "range", "scale", "zero point"}};
+  for (const quantize::QuantizerRange& one : ranges) {
+    const std::vector<Affine<float>> grids = one.grids();
+    lines.push_back({one.quantizer, grid_text(one.attributes, one.is_weights, grids.size()), interval(one.ranges),
+                     span_text(grids, &Affine<float>::scale), span_text(grids, &Affine<float>::zero_point)});
   }
   return aligned(lines, lines.front().size());
 }

@@ -5,6 +5,9 @@
 #include <memory>
 #include <optional>
 
+#include "core/quote.h"
+#include "training/settings/usage_error.h"
+
 namespace miniqat::cli {
 namespace {
 
@@ -27,7 +30,10 @@ Flag& Flag::in_range(std::int64_t low, std::int64_t high) { return option_->chec
 Flag& Flag::in_range(double low, double high) { return option_->check(CLI::Range(low, high)), *this; }
 Flag& Flag::positive() { return option_->check(CLI::PositiveNumber), *this; }
 Flag& Flag::not_negative() { return option_->check(CLI::NonNegativeNumber), *this; }
-Flag& Flag::separated_by(char mark) { return option_->delimiter(mark), *this; }
+Flag& Flag::separated_by(char mark) {
+  option_->delimiter(mark)->expected(1)->allow_extra_args(false);
+  return option_->multi_option_policy(CLI::MultiOptionPolicy::TakeAll), *this;
+}
 Flag& Flag::takes(int fewest, int most) { return option_->expected(fewest, most), *this; }
 Flag& Flag::value_name(const std::string& name) { return option_->type_name(name), *this; }
 Flag& Flag::shown_default(const std::string& text) { return option_->default_str(text), *this; }
@@ -66,7 +72,37 @@ Flag Command::choice(const std::string& name, const std::vector<std::string>& na
 
 bool Command::was_given(const std::string& name) const { return app_->count(name) > 0; }
 
-void Command::action(std::function<void()> run) { app_->callback(std::move(run)); }
+struct Command::RunWords {
+  std::string& field;
+  Run need;
+  std::vector<std::string>* more;
+  std::string word = {};
+
+  /// Decides what the words are once all of them are known.
+  void settle() {
+    if (field.empty()) {
+      field = word;
+    } else if (!word.empty() && more != nullptr) {
+      more->insert(more->begin(), word);
+    } else if (!word.empty() && word != field) {
+      throw training::UsageError(concat("two runs are given: ", quote(word), " and --run ", quote(field)));
+    }
+    if (field.empty() && need == Run::kRequired) throw training::UsageError("--run is required: RUN or --run RUN");
+  }
+};
+
+Flag Command::run(std::string& field, const std::string& help, Run need, std::vector<std::string>* more) {
+  run_ = std::make_shared<RunWords>(RunWords{.field = field, .need = need, .more = more});
+  app_->add_option("RUN", run_->word, help)->type_name("");
+  return option("--run", field, "the same as RUN").value_name("RUN");
+}
+
+void Command::action(std::function<void()> run) {
+  app_->callback([run = std::move(run), words = run_] {
+    if (words) words->settle();
+    run();
+  });
+}
 
 CommandLine::CommandLine(CLI::App& program) : program_(&program) { program.formatter(std::make_shared<HelpStyle>()); }
 

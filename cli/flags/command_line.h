@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,7 @@ class Flag {
   Flag& in_range(double low, double high);
   Flag& positive();
   Flag& not_negative();
-  /// Several values in one word.
+  /// Several values in one word, and no other words: a list with blanks would take the run behind it, too.
   Flag& separated_by(char mark);
   /// From `fewest` to `most` words.
   Flag& takes(int fewest, int most);
@@ -62,12 +63,22 @@ class Command {
   /// One of some names, of which `set` is given the position.
   Flag choice(const std::string& name, const std::vector<std::string>& names, std::size_t chosen,
               std::function<void(std::size_t)> set, const std::string& help);
+  /// The run that the command is about, as its first word or as `--run RUN`. The action throws UsageError for two that
+  /// differ and, if it is required, for none. `more`: other words follow (predict's pictures), all of them behind
+  /// `--run`. Returns the flag.
+  enum class Run { kRequired, kOptional };
+  Flag run(std::string& field, const std::string& help, Run need = Run::kRequired,
+           std::vector<std::string>* more = nullptr);
   bool was_given(const std::string& name) const;
   /// The command's action, called once the whole line is parsed.
   void action(std::function<void()> run);
 
  private:
+  /// Where the words of run() go.
+  struct RunWords;
+
   CLI::App* app_;
+  std::shared_ptr<RunWords> run_;
 };
 
 /// The program, to which commands are added.

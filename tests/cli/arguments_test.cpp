@@ -40,7 +40,10 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
                  "--verbose",       "--profile",    "--bits-config",  "--augment",         "--bn-fold",
                  "--float-pools",   "--save-every", "--overwrite"}},
       {"eval",
-       {"--run", "--model", "--dataset", "--data-dir", "--checkpoint", "--split", "--examples", "--integer", "--json"}},
+       {"--run", "--model", "--dataset", "--data-dir", "--checkpoint", "--split", "--examples", "--integer", "--json",
+        "--by-class", "--wrong"}},
+      {"predict", {"RUN", "PICTURE", "--run", "--dataset", "--split", "--checkpoint", "--integer", "--top", "--json"}},
+      {"runs", {"folder", "--json"}},
       {"export",
        {"--run", "--format", "--out", "--checkpoint", "--float-io", "--prefix", "--test-vectors", "--input-scale"}},
       {"verify",
@@ -51,7 +54,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
         "--bn-fold", "--freeze-bn-delay", "--float-pools", "--symmetric-weights"}},
       {"run",
        {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out",
-        "--random-feeds"}},
+        "--random-feeds", "RUN", "--run", "--index", "--dataset", "--data-dir", "--split"}},
       {"inspect", {"graph", "--dot", "--diff"}},
       {"bench",
        {"--threads", "--quick", "--kernels-only", "--steps-only", "--models", "--elements", "--batch-size", "--out"}},
@@ -78,7 +81,7 @@ std::vector<std::string> flags_with_values(const std::string& help) {
     std::string flag, value;
     words >> flag >> value;
     const bool takes = value.starts_with("TEXT") || value.starts_with("INT") || value.starts_with("FLOAT") ||
-                       value.starts_with("UINT") || value.ends_with("FILE") || value == "[FILE]";
+                       value.starts_with("UINT") || value.ends_with("FILE") || value == "[FILE]" || value == "RUN";
     if (flag.starts_with("--") && takes) flags.push_back(flag);
   }
   return flags;
@@ -88,8 +91,8 @@ std::vector<std::string> flags_with_values(const std::string& help) {
 TEST_F(ArgumentsTest, NoFlagTakesAnEmptyValue) {
   OneIn chosen(1);
   std::size_t checked = 0;
-  for (const std::string command : {"train", "calibrate", "reestimate", "sensitivity", "eval", "rewrite", "run",
-                                    "inspect", "models", "export", "verify", "bench"})
+  for (const std::string command : {"train", "calibrate", "reestimate", "sensitivity", "eval", "predict", "rewrite",
+                                    "run", "inspect", "models", "export", "verify", "bench"})
     for (const std::string& flag : flags_with_values(program({command, "--help"}).out)) {
       ++checked;
       if (!chosen()) continue;
@@ -124,12 +127,37 @@ TEST_F(ArgumentsTest, UnknownWordsAreUsageErrors) {
 
 TEST_F(ArgumentsTest, MissingFlagsAreUsageErrors) {
   refuses({"eval"}, 2, {"--run"});
-  refuses({"eval", "runs/one"}, 2, {"runs/one"});
+  refuses({"export", "--out", "m.c"}, 2, {"--run is required: RUN or --run RUN"});
   refuses({"rewrite"}, 2, {"--graph"});
   refuses({"run", "--graph", "g.json"}, 2, {"--out"});
   refuses({"inspect"}, 2, {"graph"});
   refuses({"models", "--out", "g.json"}, 2, {"--model"});
   refuses({"models", "--image-size", "32"}, 2, {"--model"});
+}
+
+/// Every command that has --run.
+TEST_F(ArgumentsTest, ARunIsAWordOrAFlag) {
+  const std::vector<Arguments> commands = {{"eval"},
+                                           {"run", "--fetch", "a,b", "--out", "o"},
+                                           {"verify"},
+                                           {"export", "--out", "m.json"},
+                                           {"calibrate", "--out", "ptq"},
+                                           {"quantize", "--out", "qat"},
+                                           {"reestimate"},
+                                           {"sensitivity", "--out", "table", "--bits", "2,4"}};
+  for (Arguments line : commands) {
+    const Arguments command = line;
+    line.push_back("nowhere");
+    refuses(line, 1, {"nowhere holds no run"});
+    line.insert(line.end(), {"--run", "nowhere"});
+    refuses(line, 1, {"nowhere holds no run"});
+    line.back() = "elsewhere";
+    refuses(line, 2, {R"(two runs are given: "nowhere" and --run "elsewhere")"});
+    line = command;
+    line.insert(line.end(), {"nowhere", "elsewhere"});
+    refuses(line, 2, {R"(unknown argument "elsewhere")"});
+    refuses(command, 2, {"--run"});
+  }
 }
 
 TEST_F(ArgumentsTest, NumbersOutOfRangeAreUsageErrors) {

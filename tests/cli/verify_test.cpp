@@ -209,6 +209,30 @@ TEST_F(IntegersOutTest, WhatCannotBeExportedLeavesNoFile) {
   EXPECT_EQ(export_as("pdf", "m.pdf").status, 2);
 }
 
+TEST_F(IntegersOutTest, TheEndingOfTheFileIsTheFormat) {
+  train("run");
+  const auto export_to = [&](const std::string& out, const Arguments& more = {}) {
+    Arguments line = {"export", "run", "--out", out};
+    line.insert(line.end(), more.begin(), more.end());
+    return program(line);
+  };
+  for (const std::string format : {"miniqat", "tflite", "onnx", "c", "json"}) {
+    expect_success(export_to("guessed." + format));
+    expect_success(export_as(format, "asked." + format));
+    // The names in C files begin with that of the file.
+    if (format == "c") continue;
+    EXPECT_EQ(bytes_of(path("guessed." + format)), bytes_of(path("asked." + format))) << format;
+  }
+  EXPECT_TRUE(fs::exists(path("guessed.h")));
+  expect_success(export_to("table.txt", {"--format", "json"}));
+  EXPECT_EQ(bytes_of(path("table.txt")), bytes_of(path("asked.json")));
+  expect_error(export_to("m.onnx", {"--format", "tflite"}), 2,
+               {R"(--format tflite contradicts --out "m.onnx", which names the format onnx)"});
+  for (const std::string out : {"model", "m.pb", "onnx"})
+    expect_error(export_to(out), 2, {"--format is required", out, ".miniqat, .tflite, .onnx, .c or .json"});
+  expect_error(export_to("m.c", {"--float-io"}), 2, {"--float-io is for --format tflite"});
+}
+
 TEST_F(IntegersOutTest, FlagsOfAnotherFormatAreUsageErrors) {
   train("run");
   const std::vector<Arguments> flags = {{"--prefix", "p"},        {"--test-vectors", "3"}, {"--dataset", "mnist"},

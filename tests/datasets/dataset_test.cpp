@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/errors.h"
@@ -55,16 +56,44 @@ TEST_F(DataDirVariable, NamesADirectoryThatIsNone) {
   EXPECT_TRUE(mentions(error_of([&] { load("mnist"); }), {"nowhere"}));
 }
 
-TEST_F(DataDirVariable, IsUsedWhenNoDirectoryIsGivenAndItsSubfolderGoesFirst) {
-  const TempDir dir;
+TEST_F(DataDirVariable, IsUsedWhenNoDirectoryIsGiven) {
+  const TempDir dir, other;
   set(dir.path());
   write_cifar10(dir, "", 1);
+  write_cifar10(other, "", 2);
   EXPECT_EQ(first_label(load("cifar10")), 1);
+  EXPECT_EQ(first_label(load("cifar10", other.path())), 2);
+}
+
+/// One folder may hold several data sets, however it is given.
+TEST_F(DataDirVariable, ASubfolderWithTheDataSetsNameGoesFirst) {
+  const TempDir dir;
+  write_cifar10(dir, "", 1);
+  EXPECT_EQ(first_label(load("cifar10", dir.path())), 1);
   write_cifar10(dir, "cifar10/", 2);
+  EXPECT_EQ(first_label(load("cifar10", dir.path())), 2);
+  set(dir.path());
   EXPECT_EQ(first_label(load("cifar10")), 2);
-  const TempDir other;
-  write_cifar10(other, "", 3);
-  EXPECT_EQ(first_label(load("cifar10", other.path())), 3);
+}
+
+TEST(Dataset, ExamplesComeInTheOrderAskedFor) {
+  const Dataset digits = load("synthetic", {}, {.train_size = 3, .test_size = 5}).test;
+  const std::vector<std::int64_t> indices = {4, 0, 4};
+  const Dataset chosen = examples_at(digits, indices);
+  ASSERT_EQ(chosen.size(), 3);
+  const std::int64_t bytes = digits.example_shape().elements();
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const std::int64_t index = indices[static_cast<std::size_t>(i)];
+    EXPECT_EQ(chosen.labels.data<std::int32_t>()[i], digits.labels.data<std::int32_t>()[index]);
+    EXPECT_TRUE(std::ranges::equal(chosen.images.values<std::uint8_t>().subspan(i * bytes, bytes),
+                                   digits.images.values<std::uint8_t>().subspan(index * bytes, bytes)));
+  }
+  for (const std::int64_t wrong : {-1, 5})
+    EXPECT_TRUE(mentions(error_of([&] {
+                           examples_at(digits, std::vector<std::int64_t>{0, wrong});
+                         }),
+                         {"synthetic", concat("no picture ", wrong, ", only 0 to 4")}));
+  EXPECT_TRUE(mentions(error_of([&] { examples_at(digits, {}); }), {"no examples"}));
 }
 
 TEST(Dataset, CheckRefusesTensorsThatDoNotFit) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "core/engine/session.h"
@@ -19,8 +20,12 @@ struct Evaluation : Hits {
   void finish();
 };
 
+/// Given each picture of a data set, in order, with its logits.
+using OnLogits = std::function<void(std::int64_t index, std::span<const float> logits)>;
+
 /// Runs a classifier over a whole data set in batches of its own size. Ties between logits go to the lower class; a
 /// picture whose logits hold a NaN counts as wrong.
-Evaluation evaluate(Session& session, const Classifier& classifier, const datasets::Dataset& dataset);
+Evaluation evaluate(Session& session, const Classifier& classifier, const datasets::Dataset& dataset,
+                    const OnLogits& on_logits = {});
 
 }  // namespace miniqat::training

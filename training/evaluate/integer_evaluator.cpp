@@ -12,7 +12,7 @@ constexpr std::int64_t kBatch = 100;
 
 }  // namespace
 
-Evaluation evaluate_integers(const integer::Model& model, const datasets::Dataset& dataset) {
+Evaluation evaluate_integers(const integer::Model& model, const datasets::Dataset& dataset, const OnLogits& on_logits) {
   dataset.check();
   Evaluation result;
   integer::Engine engine(model);
@@ -25,6 +25,7 @@ Evaluation evaluate_integers(const integer::Model& model, const datasets::Datase
       const std::uint8_t* row = integers.data<std::uint8_t>() + i * output.shape.elements();
       for (std::size_t k = 0; k < logits.size(); ++k) logits[k] = integer::dequantize(output.grid, row[k]);
       result.count(logits, dataset.labels.values<std::int32_t>()[first + i]);
+      if (on_logits) on_logits(first + i, logits);
     }
   }
   result.finish();

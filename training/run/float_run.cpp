@@ -41,7 +41,7 @@ void take_over(Session& session, const FloatRun& source) {
 datasets::Splits load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir) {
   datasets::LoadOptions options;
   options.accept = [&](const Shape& example) {
-    require_pictures_fit(run.evaluation, example, dataset, run.graph_name);
+    require_pictures_fit(run.evaluation.images, example, dataset, run.graph_name);
   };
   TrainSettings settings = run.settings;
   // Other data have nothing to do with those that the run chose by.

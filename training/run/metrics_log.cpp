@@ -122,6 +122,13 @@ Json MetricsLog::find(std::int64_t step, const std::string& key) const {
   return {};
 }
 
+Json MetricsLog::last() const {
+  if (!exists()) return {};
+  for (LinesFromEnd lines(path_); lines.next();)
+    if (Json json = lines.json(); step_of(json)) return json;
+  return {};
+}
+
 std::string MetricsLog::failure_after(std::int64_t step) const {
   std::string found;
   if (!exists()) return found;

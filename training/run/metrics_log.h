@@ -26,6 +26,8 @@ class MetricsLog {
   /// The last line about `step` that has a number under `key`; null when there is none. Text that is not a line is
   /// ignored.
   nlohmann::ordered_json find(std::int64_t step, const std::string& key) const;
+  /// The last line that is one; null when there is none.
+  nlohmann::ordered_json last() const;
   /// Why the run could not go on after `step`: "failure" of the last such line; "" when there is none.
   std::string failure_after(std::int64_t step) const;
 

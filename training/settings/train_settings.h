@@ -6,6 +6,7 @@
 #include <string>
 
 #include "datasets/augment.h"
+#include "training/settings/data_dir_help.h"
 #include "training/settings/rewrite_settings.h"
 #include "training/settings/threads_help.h"
 
@@ -68,7 +69,7 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "dataset", [](auto& s) -> auto& { return s.dataset; }, help_of_dataset());
   visitor(
-      "data_dir", [](auto& s) -> auto& { return s.data_dir; }, "where the data set's files are (or MINIQAT_DATA_DIR)");
+      "data_dir", [](auto& s) -> auto& { return s.data_dir; }, kDataDirHelp);
   visitor(
       "augment", [](auto& s) -> auto& { return s.augment; }, help_of_augment());
   visitor(

@@ -11,6 +11,7 @@
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/memory.h"
 #include "training/percent.h"
+#include "training/run/range_log.h"
 #include "training/run/validation_part.h"
 #include "training/settings/settings.h"
 
@@ -209,10 +210,12 @@ void RunLife::report_accuracy(const Evaluation& judged) {
   if (last_loss_) std::snprintf(train, sizeof train, "  train loss %.4f", *last_loss_);
   observer_.say(concat(text, train));
   if (reported_step_ == task_.session.step()) return;
-  run_.metrics().append({{"step", task_.session.step()},
-                         {"epoch", task_.epochs_done()},
-                         {part + "_accuracy", judged.accuracy()},
-                         {part + "_loss", judged.loss}});
+  Json line = {{"step", task_.session.step()},
+               {"epoch", task_.epochs_done()},
+               {part + "_accuracy", judged.accuracy()},
+               {part + "_loss", judged.loss}};
+  if (!task_.quantization.is_float()) line["ranges"] = ranges_json(task_.training.graph, task_.session.variables());
+  run_.metrics().append(line);
   reported_step_ = task_.session.step();
 }
 

@@ -62,7 +62,15 @@ TEST_F(MetricsLogTest, FindsTheLastLineOfAStep) {
   EXPECT_TRUE(log().find(0, "loss").is_null());
 }
 
+TEST_F(MetricsLogTest, TheLastLineIsTheLastThatIsOne) {
+  write(line(1) + line(7) + "no line\n{\"loss\": 2}\n{\"step\": 8");
+  EXPECT_EQ(log().last()["step"], 7);
+  write("no line\n");
+  EXPECT_TRUE(log().last().is_null());
+}
+
 TEST_F(MetricsLogTest, NoFileHasNoLines) {
+  EXPECT_TRUE(log().last().is_null());
   EXPECT_TRUE(log().find(0, "loss").is_null());
   log().forget_after(0);
   EXPECT_FALSE(log().exists());

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/display/print_note.h"
+#include "cli/display/text_table.h"
+#include "cli/flags/command_line.h"
+#include "core/parallel.h"
+#include "core/quote.h"
+#include "core/suggest.h"
+#include "training/evaluate/class_scores.h"
+#include "training/evaluate/predictor.h"
+#include "training/percent.h"
+#include "training/run/asked_pictures.h"
+#include "training/run/data_split.h"
+#include "training/settings/data_dir_help.h"
+#include "training/settings/settings.h"
+#include "training/settings/threads_help.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+struct PredictArguments {
+  std::string run;
+  std::vector<std::string> pictures;
+  PictureSource source;
+  std::string checkpoint;
+  int top = 3;
+  int threads = 0;
+  bool integer = false;
+  bool json = false;
+};
+
+/// "7 99.81%".
+std::string with_score(const datasets::Dataset& data, const Prediction& prediction, std::int64_t number) {
+  return concat(printable(class_name(data, number)), " ", percent(prediction.scores[static_cast<std::size_t>(number)]));
+}
+
+void print_predictions(const PredictArguments& arguments, const AskedPictures& pictures,
+                       const std::vector<Prediction>& predictions) {
+  std::vector<TableLine> lines = {{"picture", "label", "class", "score", "next"}};
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    const Prediction& prediction = predictions[i];
+    const AskedPicture& asked = pictures.asked[i];
+    TableLine line = {printable(asked.word), asked.label ? printable(class_name(pictures.data, *asked.label)) : "-"};
+    if (prediction.predicted < 0) {
+      line.insert(line.end(), {"none", "NaN", ""});
+    } else {
+      const std::vector<std::int64_t> ranking = prediction.ranking();
+      std::vector<std::string> next;
+      for (std::size_t k = 1; k < std::min(ranking.size(), static_cast<std::size_t>(arguments.top)); ++k)
+        next.push_back(with_score(pictures.data, prediction, ranking[k]));
+      line.push_back(printable(class_name(pictures.data, ranking[0])));
+      line.push_back(percent(prediction.scores[static_cast<std::size_t>(ranking[0])]));
+      line.push_back(joined(next));
+    }
+    lines.push_back(std::move(line));
+  }
+  std::printf("%s", aligned(lines, lines.front().size()).c_str());
+}
+
+Json prediction_json(const datasets::Dataset& data, const AskedPicture& asked, const Prediction& prediction) {
+  Json json = {{"picture", asked.word}, {"label", asked.label ? Json(*asked.label) : Json(nullptr)}};
+  const bool decided = prediction.predicted >= 0;
+  json["predicted"] = decided ? Json(prediction.predicted) : Json(nullptr);
+  json["class"] = decided ? Json(class_name(data, prediction.predicted)) : Json(nullptr);
+  json["score"] = decided ? Json(prediction.scores[static_cast<std::size_t>(prediction.predicted)]) : Json(nullptr);
+  json["scores"] = decided ? Json(prediction.scores) : Json(nullptr);
+  return json;
+}
+
+void print_predictions_json(const PredictArguments& arguments, const RunSource& run, const AskedPictures& pictures,
+                            const std::vector<Prediction>& predictions) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < predictions.size(); ++i)
+    list.push_back(prediction_json(pictures.data, pictures.asked[i], predictions[i]));
+  const Json json = {{"model", run.settings.model},     {"quantization", quantization_of(run.directory).label()},
+                     {"integer", arguments.integer},    {"dataset", pictures.data.name},
+                     {"split", arguments.source.split}, {"pictures", std::move(list)}};
+  std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+void predict_pictures(const PredictArguments& arguments) {
+  set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
+  const RunSource run = open_run(arguments.run, arguments.checkpoint);
+  const AskedPictures pictures = find_pictures(run, arguments.pictures, arguments.source);
+  const std::vector<Prediction> predictions = predict(run, pictures.data, arguments.integer);
+  print_note(run.note);
+  if (arguments.json)
+    print_predictions_json(arguments, run, pictures, predictions);
+  else
+    print_predictions(arguments, pictures, predictions);
+}
+
+}  // namespace
+
+void add_predict(CommandLine& program) {
+  Command command = program.command("predict", "Ask a run for the classes of some pictures");
+  const auto arguments = std::make_shared<PredictArguments>();
+  command.run(arguments->run, "a run directory", Command::Run::kRequired, &arguments->pictures);
+  command
+      .option("PICTURE", arguments->pictures,
+              "numbers of pictures in the data set, from 0: `miniqat predict RUN 0 7 42`")
+      .value_name("...")
+      .shown_default("");
+  command.option("--dataset", arguments->source.dataset, "a data set; default: the run's own");
+  command.option("--data-dir", arguments->source.data_dir, kDataDirHelp);
+  command
+      .option("--split", arguments->source.split,
+              "test, train, or validation: the training pictures that `train --validation` held out")
+      .one_of({split_names().begin(), split_names().end()});
+  command.option("--checkpoint", arguments->checkpoint,
+                 "use the variables of this .safetensors file or run directory instead of the run's own");
+  command.flag("--integer", arguments->integer, "ask the integer-only model instead of the simulation");
+  command.option("--top", arguments->top, "number of classes to show for each picture").in_range(1, 1000);
+  command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
+  command.flag("--json", arguments->json, "print one JSON object, with the scores of all classes");
+  command.action([arguments] { predict_pictures(*arguments); });
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,54 @@
+#include "quantize/quantizer_ranges.h"
+
+#include <algorithm>
+
+#include "core/graph/source_ops.h"
+#include "quantize/quantization.h"
+
+namespace miniqat::quantize {
+namespace {
+
+/// The values of one end; none where they are not known.
+std::vector<float> end_values(const Output& end, const NamedTensors& variables) {
+  const auto elements = static_cast<std::size_t>(end.shape().elements());
+  if (const auto* constant = end.node->as<Constant>(); constant != nullptr) {
+    std::vector<float> values(constant->value.begin(), constant->value.end());
+    values.resize(elements, values.front());
+    return values;
+  }
+  const auto found = variables.find(end.node->name());
+  const bool known = end.node->as<Variable>() != nullptr && found != variables.end() &&
+                     found->second.shape() == end.shape() && found->second.dtype() == DType::kFloat32;
+  if (!known) return {};
+  const auto values = found->second.values<float>();
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+Range<float> QuantizerRange::extremes() const {
+  return {std::ranges::min_element(ranges, {}, &Range<float>::min)->min,
+          std::ranges::max_element(ranges, {}, &Range<float>::max)->max};
+}
+
+std::vector<Affine<float>> QuantizerRange::grids() const {
+  std::vector<Affine<float>> grids;
+  for (const Range<float>& range : ranges) grids.push_back(grid_of(range, attributes.grid_options()));
+  return grids;
+}
+
+std::vector<QuantizerRange> quantizer_ranges(const Graph& graph, const NamedTensors& variables) {
+  std::vector<QuantizerRange> found;
+  for (const Node* node : graph.topological_order()) {
+    const auto* attributes = node->as<FakeQuant>();
+    if (attributes == nullptr) continue;
+    const std::vector<float> min = end_values(node->input(1), variables), max = end_values(node->input(2), variables);
+    if (min.empty() || min.size() != max.size()) continue;
+    QuantizerRange range{.quantizer = node->name(), .attributes = *attributes, .is_weights = quantizes_weights(*node)};
+    for (std::size_t i = 0; i < min.size(); ++i) range.ranges.push_back({min[i], max[i]});
+    found.push_back(std::move(range));
+  }
+  return found;
+}
+
+}  // namespace miniqat::quantize

@@ -1,0 +1,229 @@
+// What a run says of single pictures and of its ranges: `eval --by-class` and `--wrong`, `predict`, `run RUN`, `inspect
+// RUN`, metrics.jsonl.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/safetensors.h"
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+#include "training/evaluate/class_scores.h"
+
+namespace miniqat::testing::answers_test {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kPictures = 230;
+
+/// Two runs that make mistakes: "float" and, with quantization, "run".
+class AnswersTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    place_ = new TempDir;
+    write_tiny_digits(*place_, "digits", 64, kPictures);
+    place_->write("tiny.json", tiny_classifier());
+    const auto train = [](const Arguments& more) {
+      Arguments line = {"train",   "--model", "tiny.json", "--dataset", "mnist",        "--data-dir", "digits",
+                        "--steps", "60",      "--threads", "1",         "--validation", "8"};
+      line.insert(line.end(), more.begin(), more.end());
+      expect_success(program(line));
+    };
+    train({"--float", "--out", "float"});
+    train({"--weight-bits", "4", "--activation-bits", "4", "--out", "run"});
+  }
+  static void TearDownTestSuite() { delete place_; }
+
+  static Outcome program(const Arguments& line) { return miniqat(line, place_->path()); }
+  static Json json(Arguments line) {
+    line.insert(line.end(), {"--json", "--threads", "1"});
+    const Outcome outcome = program(line);
+    expect_success(outcome);
+    return Json::parse(outcome.out);
+  }
+
+  static TempDir* place_;
+};
+TempDir* AnswersTest::place_ = nullptr;
+
+TEST_F(AnswersTest, EvalAndPredictSayTheSame) {
+  Arguments all;
+  for (int i = 0; i < kPictures; ++i) all.push_back(std::to_string(i));
+  for (const Arguments& how : std::vector<Arguments>{{"float"}, {"run"}, {"run", "--integer"}}) {
+    SCOPED_TRACE(::testing::PrintToString(how));
+    Arguments eval = {"eval"}, predict = {"predict"};
+    eval.insert(eval.end(), how.begin(), how.end());
+    predict.insert(predict.end(), how.begin(), how.end());
+    eval.insert(eval.end(), {"--by-class", "--wrong"});
+    predict.insert(predict.end(), all.begin(), all.end());
+    const Json evaluated = json(eval), asked = json(predict);
+    EXPECT_EQ(asked["integer"], how.size() > 1);
+    ASSERT_EQ(asked["pictures"].size(), kPictures);
+    Json wrong = Json::array(), confusion = Json(std::vector(10, std::vector(10, 0)));
+    for (int i = 0; i < kPictures; ++i) {
+      const Json& one = asked["pictures"][i];
+      const int label = one["label"], predicted = one["predicted"];
+      EXPECT_EQ(one["picture"], std::to_string(i));
+      EXPECT_EQ(one["class"], std::to_string(predicted));
+      EXPECT_EQ(one["score"], one["scores"][predicted]);
+      double sum = 0;
+      for (const Json& score : one["scores"]) sum += score.get<double>();
+      EXPECT_NEAR(sum, 1, 1e-9);
+      confusion[label][predicted] = confusion[label][predicted].get<int>() + 1;
+      if (label != predicted)
+        wrong.push_back({{"index", i}, {"label", label}, {"predicted", predicted}, {"score", one["score"]}});
+    }
+    EXPECT_GT(wrong.size(), 0u) << "a test without mistakes tests little";
+    EXPECT_EQ(evaluated["wrong"], wrong);
+    EXPECT_EQ(evaluated["confusion"], confusion);
+    EXPECT_EQ(evaluated["examples"].get<int>() - evaluated["correct"].get<int>(), static_cast<int>(wrong.size()));
+    EXPECT_EQ(evaluated["classes"].size(), 10u);
+  }
+}
+
+TEST_F(AnswersTest, EvalShowsThemInTables) {
+  const Outcome both = program({"eval", "run", "--by-class", "--wrong", "--threads", "1"});
+  expect_success(both);
+  for (const char* part : {" W4A4 on mnist (test): accuracy ", "\nlabel  accuracy  pictures   0", " wrong pictures\n",
+                           "\nindex  label  predicted   score\n"})
+    EXPECT_NE(both.out.find(part), std::string::npos) << part << " in\n" << both.out;
+  const Json plain = json({"eval", "run"});
+  for (const char* key : {"classes", "confusion", "wrong"}) EXPECT_FALSE(plain.contains(key)) << key;
+  expect_success(program({"export", "run", "--out", "run.miniqat"}));
+  const Json of_run = json({"eval", "run", "--integer", "--by-class", "--wrong"}),
+             of_file = json({"eval", "--model", "run.miniqat", "--dataset", "mnist", "--data-dir", "digits",
+                             "--by-class", "--wrong"});
+  for (const char* key : {"classes", "confusion", "wrong"}) EXPECT_EQ(of_file[key], of_run[key]) << key;
+}
+
+TEST_F(AnswersTest, PredictPrintsALineForEachPicture) {
+  const Outcome outcome = program({"predict", "run", "7", "0", "7", "--threads", "1", "--top", "2"});
+  expect_success(outcome);
+  const std::string head = "picture  label  class  score   next\n";
+  ASSERT_TRUE(outcome.out.starts_with(head)) << outcome.out;
+  const Json asked = json({"predict", "--run", "run", "7"})["pictures"];
+  ASSERT_EQ(asked.size(), 1u) << "behind --run all words are pictures";
+  const std::string line =
+      concat("7        ", asked[0]["label"].get<int>(), "      ", asked[0]["predicted"].get<int>());
+  EXPECT_TRUE(outcome.out.substr(head.size()).starts_with(line)) << outcome.out;
+  EXPECT_EQ(std::ranges::count(outcome.out, '\n'), 4);
+  EXPECT_EQ(std::ranges::count(outcome.out, '%'), 6) << "the class and one more";
+  EXPECT_EQ(json({"predict", "run", "7", "--split", "train"})["split"], "train");
+  EXPECT_EQ(json({"predict", "run", "7", "--split", "validation"})["pictures"].size(), 1u);
+}
+
+TEST_F(AnswersTest, RunTakesARunAndPicturesOfADataSet) {
+  const auto compute = [](Arguments line) {
+    line.insert(line.begin(), "run");
+    line.insert(line.end(), {"--threads", "1", "--out", "out.safetensors"});
+    expect_success(program(line));
+    return read_safetensors(place_->path() / "out.safetensors").tensors;
+  };
+  const auto scores_of = [](const Tensor& logits, std::int64_t row) {
+    return training::class_scores(logits.values<float>().subspan(row * 10, 10));
+  };
+  const Json asked = json({"predict", "run", "227", "228", "229"})["pictures"];
+  const Tensor logits = compute({"run", "--index", "227"}).begin()->second;
+  ASSERT_EQ(logits.shape(), (Shape{4, 10}));
+  for (int row = 0; row < 4; ++row)
+    EXPECT_EQ(Json(scores_of(logits, row)), asked[std::min(row, 2)]["scores"]) << "the last picture is repeated";
+  const Arguments graph = {"--graph", "run/eval_graph.json", "--checkpoint", "run",        "--index",
+                           "227",     "--dataset",           "mnist",        "--data-dir", "digits"};
+  Arguments fetched = graph;
+  fetched.insert(fetched.end(), {"--fetch", "images"});
+  EXPECT_EQ(compute(fetched).at("images").shape(), (Shape{4, 8, 8, 1}));
+  const NamedTensors trained =
+      compute({"run", "--index", "0", "--train", "--split", "train", "--fetch", "loss,labels"});
+  EXPECT_GT(trained.at("loss").values<float>()[0], 0);
+  const Json first = json({"predict", "run", "0", "1", "2", "3", "--split", "train"})["pictures"];
+  for (int row = 0; row < 4; ++row)
+    EXPECT_EQ(trained.at("labels").values<std::int32_t>()[row], first[row]["label"].get<int>());
+}
+
+TEST_F(AnswersTest, RunRefusesPicturesThatDoNotFit) {
+  const auto refuses = [](const Arguments& words, int status, const std::vector<std::string>& parts) {
+    Arguments line = {"run", "--out", "never.safetensors"};
+    line.insert(line.end(), words.begin(), words.end());
+    expect_error(program(line), status, parts);
+  };
+  refuses({"run", "--graph", "tiny.json"}, 2, {"give one of --run and --graph"});
+  refuses({"--fetch", "x"}, 2, {"give one of --run and --graph"});
+  refuses({"run", "--dataset", "mnist"}, 2, {"--dataset goes with --index"});
+  refuses({"run", "--split", "train"}, 2, {"--split goes with --index"});
+  refuses({"--graph", "tiny.json", "--index", "0", "--fetch", "pool1"}, 2, {"--index needs a run or --dataset"});
+  refuses({"--graph", "tiny.json", "--index", "0", "--dataset", "mnits", "--fetch", "pool1"}, 2, {"mnits"});
+  refuses({"--graph", "tiny.json", "--index", "0", "--dataset", "synthetic", "--fetch", "pool1"}, 1,
+          {"tiny.json: the input is [4,8,8,1]", "[28,28,1]"});
+  refuses({"run", "--index", "230"}, 1, {"there is no picture 230"});
+  refuses({"run", "--index", "-1"}, 2, {"--index"});
+}
+
+TEST_F(AnswersTest, InspectShowsTheGridsThatAreExported) {
+  const Outcome shown = program({"inspect", "run"});
+  expect_success(shown);
+  EXPECT_NE(shown.out.find("\nquantizer "), std::string::npos) << shown.out;
+  expect_success(program({"export", "run", "--out", "run.json"}));
+  int checked = 0;
+  const Json exported = Json::parse(bytes_of(place_->path() / "run.json"));
+  for (const Json& tensor : exported["tensors"]) {
+    std::istringstream lines(shown.out.substr(shown.out.find("\nquantizer ") + 1));
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with(tensor["name"].get<std::string>() + " ")) continue;
+      char grid[64];
+      std::snprintf(grid, sizeof grid, "  %.6g ", tensor["scale"].get<double>());
+      EXPECT_NE(line.find(grid), std::string::npos) << line << " has not " << grid;
+      EXPECT_TRUE(line.ends_with(concat(" ", tensor["zero_point"].get<int>()))) << line << "\n" << tensor;
+      ++checked;
+    }
+  }
+  EXPECT_GE(checked, 2);
+  EXPECT_EQ(program({"inspect", "float"}).out.find("\nquantizer "), std::string::npos);
+  EXPECT_EQ(program({"inspect", "run/train_graph.json"}).out.find("\nquantizer "), std::string::npos);
+}
+
+/// The last line about an accuracy has the ranges of the checkpoint, which is of the same step.
+TEST_F(AnswersTest, MetricsHoldTheRanges) {
+  std::istringstream lines(bytes_of(place_->path() / "run/metrics.jsonl"));
+  Json last;
+  int epochs = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const Json json = Json::parse(line);
+    EXPECT_EQ(json.contains("ranges"), json.contains("validation_accuracy")) << line;
+    if (!json.contains("ranges")) continue;
+    ++epochs;
+    last = json["ranges"];
+  }
+  EXPECT_GT(epochs, 1);
+  const NamedTensors variables = read_safetensors(place_->path() / "run/checkpoint.safetensors").tensors;
+  EXPECT_GE(last.size(), 4u);
+  for (const auto& [quantizer, range] : last.items()) {
+    EXPECT_EQ(range[0].get<float>(), variables.at(quantizer + "/min").values<float>()[0]) << quantizer;
+    EXPECT_EQ(range[1].get<float>(), variables.at(quantizer + "/max").values<float>()[0]) << quantizer;
+  }
+  EXPECT_EQ(bytes_of(place_->path() / "float/metrics.jsonl").find("ranges"), std::string::npos);
+}
+
+TEST_F(AnswersTest, PredictRefusesWhatIsNoPicture) {
+  const auto refuses = [](const Arguments& words, int status, const std::vector<std::string>& parts) {
+    Arguments line = {"predict"};
+    line.insert(line.end(), words.begin(), words.end());
+    expect_error(program(line), status, parts);
+  };
+  refuses({}, 2, {"--run is required"});
+  refuses({"run"}, 2, {"no picture is given"});
+  refuses({"run", "cat.gif"}, 2, {R"("cat.gif" is not the number of a picture)"});
+  refuses({"run", "1.5"}, 2, {"1.5"});
+  refuses({"run", "230"}, 2, {"mnist", "there is no picture 230, only 0 to 229"});
+  refuses({"run", "8", "--split", "validation"}, 2, {"only 0 to 7"});
+  refuses({"nowhere", "1"}, 1, {"nowhere holds no run"});
+  refuses({"float", "1", "--integer"}, 1, {"float network"});
+  refuses({"run", "1", "--dataset", "synthetic"}, 1, {"[4,8,8,1]", "[28,28,1]"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing::answers_test

@@ -1,0 +1,80 @@
+#include "cli/display/class_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace miniqat::cli::class_table_test {
+namespace {
+
+using training::Answers;
+
+/// So many classes; picture i, of class labels[i], is taken for chosen[i] (-1: NaN).
+Answers answers_of(int classes, const std::vector<std::int32_t>& labels, const std::vector<int>& chosen) {
+  const auto n = static_cast<std::int64_t>(labels.size());
+  Answers answers({.name = "some",
+                   .images = Tensor(Shape{n, 1, 1, 1}, DType::kUInt8),
+                   .labels = Tensor::from<std::int32_t>({n}, labels),
+                   .classes = classes});
+  for (std::int64_t i = 0; i < n; ++i) {
+    const int one = chosen[static_cast<std::size_t>(i)];
+    std::vector<float> logits(static_cast<std::size_t>(classes), one < 0 ? NAN : 0.0f);
+    if (one >= 0) logits[static_cast<std::size_t>(one)] = 100;
+    answers.add(i, logits);
+  }
+  return answers;
+}
+
+TEST(ClassTable, OfFewClassesIsTheMatrix) {
+  EXPECT_EQ(class_table(answers_of(3, {0, 0, 1, 1}, {0, 2, 1, 1})),
+            "by class; a row is a label, a column a predicted class\n"
+            "label  accuracy  pictures  0  1  2\n"
+            "0        50.00%         2  1  .  1\n"
+            "1       100.00%         2  .  2  .\n"
+            "2             -         0  .  .  .\n");
+  EXPECT_EQ(class_table(answers_of(2, {0, 0}, {0, -1})),
+            "by class; a row is a label, a column a predicted class\n"
+            "label  accuracy  pictures  0  1  none (NaN)\n"
+            "0        50.00%         2  1  .           1\n"
+            "1             -         0  .  .           .\n");
+}
+
+TEST(ClassTable, OfManyClassesIsTheWorstOfThem) {
+  std::vector<std::int32_t> labels;
+  std::vector<int> chosen;
+  for (int label = 0; label < 30; ++label)
+    for (int i = 0; i < 3; ++i) {
+      labels.push_back(label);
+      // Class 29 is taken for 28 three times, 28 for 27 twice; all others for 0 once.
+      chosen.push_back(label == 29 || (label == 28 && i > 0) ? label - 1 : i == 0 && label < 28 ? 0 : label);
+    }
+  const std::string text = class_table(answers_of(30, labels, chosen));
+  EXPECT_TRUE(
+      text.starts_with("classes, the worst first; the first 20 of 30\n"
+                       "label  accuracy  pictures\n"
+                       "29        0.00%         3\n"
+                       "28       33.33%         3\n"
+                       "1        66.67%         3\n"))
+      << text;
+  EXPECT_NE(text.find("confusions, the most frequent first; the first 20 of 29\n"
+                      "label  predicted  pictures\n"
+                      "29     28                3\n"
+                      "28     27                2\n"
+                      "1      0                 1\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(std::ranges::count(text, '\n'), 44);
+}
+
+TEST(WrongTable, IsALineForEachWrongPicture) {
+  EXPECT_EQ(wrong_table(answers_of(3, {0, 0, 1, 2}, {0, 2, 1, -1})),
+            "2 wrong pictures\n"
+            "index  label   predicted    score\n"
+            "    1      0           2  100.00%\n"
+            "    3      2  none (NaN)        -\n");
+  EXPECT_EQ(wrong_table(answers_of(2, {0}, {0})), "no wrong picture\n");
+}
+
+}  // namespace
+}  // namespace miniqat::cli::class_table_test

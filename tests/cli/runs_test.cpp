@@ -1,0 +1,100 @@
+// `miniqat runs`: a table of runs, finished, unfinished and broken ones.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing::runs_test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+class RunsTest : public TinyTaskTest {
+ protected:
+  Json list(const std::string& folder = ".") const {
+    const Outcome outcome = program({"runs", folder, "--json"});
+    expect_success(outcome);
+    return Json::parse(outcome.out);
+  }
+  Json find(const Json& runs, const std::string& name) const {
+    const auto found = std::ranges::find_if(runs, [&](const Json& run) { return run["name"] == name; });
+    EXPECT_NE(found, runs.end()) << name << " in " << runs;
+    return found == runs.end() ? Json() : *found;
+  }
+};
+
+TEST_F(RunsTest, EveryKindOfRunTellsItsCommand) {
+  expect_success(train("runs/float", {"--float"}));
+  expect_success(train("runs/w4", {"--weight-bits", "4", "--per-channel", "--init-checkpoint", "runs/float"}));
+  expect_success(program(
+      {"calibrate", "runs/float", "--activation-bits", "6", "--batches", "2", "--out", "runs/ptq", "--threads", "1"}));
+  const Json runs = list("runs");
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0]["name"], "float") << "the newest comes last";
+  EXPECT_EQ(runs[2]["name"], "ptq");
+  const Json w4 = runs[1], summary = Json::parse(bytes_of(path("runs/w4/summary.json")));
+  EXPECT_EQ(w4["quantization"], "W4A8 per channel");
+  EXPECT_EQ(w4["bits"], summary["bits"]);
+  EXPECT_EQ(w4["test_accuracy"], summary["test_accuracy"]);
+  EXPECT_EQ(w4["seconds"], summary["seconds"]);
+  EXPECT_EQ(w4["state"], "complete");
+  EXPECT_EQ(w4["complete"], true);
+  const std::string command = w4["command"];
+  EXPECT_TRUE(command.starts_with("train --model tiny.json --dataset mnist --weight-bits 4 --per-channel ")) << command;
+  EXPECT_NE(command.find(" --steps 12 --batch-size 4 "), std::string::npos) << command;
+  EXPECT_NE(command.find(" --init-checkpoint runs/float"), std::string::npos) << command;
+  for (const char* unsaid : {"--data-dir", "--threads", "--log-every", "--learning-rate", "--out"})
+    EXPECT_EQ(command.find(unsaid), std::string::npos) << command;
+  EXPECT_EQ(runs[2]["command"], "calibrate runs/float --activation-bits 6 --method mse --batches 2 --seed 1");
+  const Outcome table = program({"runs", "runs"});
+  expect_success(table);
+  EXPECT_TRUE(table.out.starts_with("run    model      data set  bits ")) << table.out;
+  EXPECT_EQ(std::ranges::count(table.out, '\n'), 4);
+}
+
+TEST_F(RunsTest, UnfinishedAndBrokenRunsAreSaid) {
+  expect_success(train("stopped", {"--stop-at", "5"}));
+  for (const char* copy : {"killed", "begun", "nan", "broken", "unknown"}) fs::copy(path("stopped"), path(copy));
+  for (const char* copy : {"killed", "begun", "nan"}) fs::remove(path(copy) / "summary.json");
+  fs::remove(path("begun/metrics.jsonl"));
+  place_.write("nan/metrics.jsonl",
+               "{\"step\": 5, \"loss\": 1}\n{\"step\": 6, \"failure\": \"the loss became NaN\"}\n");
+  place_.write("broken/config.json", "{\"model\": ");
+  place_.write("unknown/config.json", R"({"model": "lenet", "dataset": "mnist", "new_setting": 3})");
+  place_.write("elsewhere/config.json", R"({"name": "of another program"})");
+  place_.write("plan/quantize.json", R"({"run": "stopped", "training": {"model": "lenet", "dataset": "mnist"}})");
+  const Json runs = list();
+  EXPECT_EQ(runs.size(), 7u) << runs;
+  EXPECT_EQ(find(runs, "stopped")["state"], "stopped at step 5");
+  EXPECT_EQ(find(runs, "killed")["state"], "unfinished, at step 5");
+  EXPECT_EQ(find(runs, "killed")["quantization"], "W8A8");
+  EXPECT_EQ(find(runs, "begun")["state"], "unfinished, at step 0");
+  EXPECT_EQ(find(runs, "nan")["state"], "failed: the loss became NaN");
+  EXPECT_EQ(find(runs, "plan")["command"], "quantize stopped");
+  for (const char* name : {"broken", "unknown"})
+    EXPECT_TRUE(find(runs, name)["state"].get<std::string>().starts_with("broken: ")) << find(runs, name);
+  EXPECT_NE(find(runs, "unknown")["state"].get<std::string>().find("new_setting"), std::string::npos);
+  for (const Json& run : runs) EXPECT_EQ(run["complete"], false) << run;
+  const Outcome table = program({"runs", "."});
+  expect_success(table);
+  EXPECT_NE(table.out.find("[unfinished, at step 5] train "), std::string::npos) << table.out;
+}
+
+TEST_F(RunsTest, AFolderWithoutRuns) {
+  expect_success(train("one", {"--float"}));
+  EXPECT_EQ(list("one")[0]["name"], ".");
+  const Outcome none = program({"runs", "digits"});
+  expect_success(none);
+  EXPECT_EQ(none.out, "no runs in digits\n");
+  EXPECT_EQ(list("digits"), Json::array());
+  expect_error(program({"runs", "nowhere"}), 1, {"nowhere is not a folder"});
+  expect_error(program({"runs"}), 2, {"folder"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing::runs_test

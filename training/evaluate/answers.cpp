@@ -1,0 +1,69 @@
+#include "training/evaluate/answers.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/argmax.h"
+#include "training/evaluate/class_scores.h"
+
+namespace miniqat::training {
+
+using Json = nlohmann::ordered_json;
+
+Answers::Answers(const datasets::Dataset& pictures) : labels_(pictures.labels) {
+  for (std::int64_t k = 0; k < pictures.classes; ++k) names_.push_back(class_name(pictures, k));
+  by_class_.resize(names_.size());
+}
+
+void Answers::add(std::int64_t index, std::span<const float> logits) {
+  const std::int32_t label = labels_.values<std::int32_t>()[static_cast<std::size_t>(index)];
+  const std::int64_t predicted = argmax(logits);
+  by_class_[static_cast<std::size_t>(label)].count(predicted, label);
+  ++counts_[{label, predicted}];
+  undecided_ += predicted < 0 ? 1 : 0;
+  if (predicted == label) return;
+  const double score = predicted < 0 ? std::numeric_limits<double>::quiet_NaN()
+                                     : class_scores(logits)[static_cast<std::size_t>(predicted)];
+  wrong_.push_back({.index = index, .label = label, .predicted = predicted, .score = score});
+}
+
+std::int64_t Answers::count(std::int64_t label, std::int64_t predicted) const {
+  const auto found = counts_.find({label, predicted});
+  return found == counts_.end() ? 0 : found->second;
+}
+
+Json Answers::classes_json() const {
+  Json json = Json::array();
+  for (std::int64_t label = 0; label < classes(); ++label) {
+    const Hits& hits = of_class(label);
+    json.push_back({{"class", name(label)},
+                    {"examples", hits.examples},
+                    {"correct", hits.correct},
+                    {"accuracy", hits.examples == 0 ? Json(nullptr) : Json(hits.accuracy())}});
+  }
+  return json;
+}
+
+Json Answers::confusion_json() const {
+  Json json = Json::array();
+  for (std::int64_t label = 0; label < classes(); ++label) {
+    Json row = Json::array();
+    for (std::int64_t predicted = 0; predicted < classes(); ++predicted) row.push_back(count(label, predicted));
+    json.push_back(std::move(row));
+  }
+  return json;
+}
+
+Json Answers::wrong_json() const {
+  Json json = Json::array();
+  for (const WrongAnswer& answer : wrong_) {
+    const bool decided = answer.predicted >= 0;
+    json.push_back({{"index", answer.index},
+                    {"label", answer.label},
+                    {"predicted", decided ? Json(answer.predicted) : Json(nullptr)},
+                    {"score", decided ? Json(answer.score) : Json(nullptr)}});
+  }
+  return json;
+}
+
+}  // namespace miniqat::training

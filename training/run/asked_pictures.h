@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datasets/dataset.h"
+#include "training/run/run_source.h"
+
+namespace miniqat::training {
+
+/// Where numbered pictures come from.
+struct PictureSource {
+  /// "": the run's own data set.
+  std::string dataset = {};
+  std::string data_dir = {};
+  /// One of split_names().
+  std::string split = "test";
+};
+
+/// A picture that a user asked for.
+struct AskedPicture {
+  /// As it was asked for.
+  std::string word;
+  std::optional<std::int32_t> label = {};
+};
+
+struct AskedPictures {
+  /// In the order of the words.
+  std::vector<AskedPicture> asked = {};
+  /// The same pictures for a network; the label of one without a label is 0.
+  datasets::Dataset data;
+};
+
+/// The pictures that the words name: "5" is the picture of that number, from 0, in `source`. Throws UsageError for no
+/// word and for one that names no picture, and what load_data() throws.
+AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>& words, const PictureSource& source);
+
+}  // namespace miniqat::training

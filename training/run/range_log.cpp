@@ -1,0 +1,31 @@
+#include "training/run/range_log.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "quantize/quantizer_ranges.h"
+
+namespace miniqat::training {
+namespace {
+
+/// 0.1f as a double has 17 digits.
+double with_few_digits(float value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  double rounded = value;
+  std::from_chars(text, end, rounded);
+  return rounded;
+}
+
+}  // namespace
+
+nlohmann::ordered_json ranges_json(const Graph& graph, const NamedTensors& variables) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const quantize::QuantizerRange& one : quantize::quantizer_ranges(graph, variables)) {
+    const quantize::Range<float> range = one.extremes();
+    json[one.quantizer] = {with_few_digits(range.min), with_few_digits(range.max)};
+  }
+  return json;
+}
+
+}  // namespace miniqat::training

@@ -1,0 +1,154 @@
+#include "training/run/run_list.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "training/run/run_command.h"
+#include "training/run/run_directory.h"
+#include "training/run/run_source.h"
+
+namespace miniqat::training {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+bool exists_at(const fs::path& path) {
+  std::error_code failure;
+  return fs::exists(path, failure);
+}
+
+/// A run has config.json, which other programs have, too; `quantize` begins with a file of its own.
+bool looks_like_a_run(const fs::path& folder) {
+  if (exists_at(folder / "quantize.json")) return true;
+  if (!exists_at(folder / "config.json")) return false;
+  try {
+    const Json config = read_json(folder / "config.json");
+    return config.is_object() && config.contains("model") && config.contains("dataset");
+  } catch (const Error&) {
+    // Damaged, and beside other files of a run: it is one.
+    return exists_at(folder / "train_graph.json") || exists_at(folder / "checkpoint.safetensors");
+  }
+}
+
+std::string text_at(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::optional<double> number_at(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+}
+
+fs::file_time_type last_write(const fs::path& folder) {
+  fs::file_time_type latest = fs::file_time_type::min();
+  for (const char* name : {"config.json", "summary.json", "metrics.jsonl", "quantize.json", "checkpoint.safetensors"}) {
+    std::error_code failure;
+    if (const auto time = fs::last_write_time(folder / name, failure); !failure) latest = std::max(latest, time);
+  }
+  return latest;
+}
+
+/// Of a run that was not stopped in good order.
+std::string state_from_metrics(const RunDirectory& run) {
+  if (!run.metrics().exists()) return "unfinished, at step 0";
+  const Json last = run.metrics().last();
+  if (const std::string failure = text_at(last, "failure"); !failure.empty()) return "failed: " + failure;
+  const auto step = last.find("step");
+  return concat("unfinished, at step ", step == last.end() ? Json(0).dump() : step->dump());
+}
+
+void read_summary(const Json& summary, ListedRun& listed) {
+  listed.complete = summary.value("complete", false);
+  listed.state = listed.complete ? "complete" : concat("stopped at step ", summary.value("steps", std::int64_t{0}));
+  listed.quantization = text_at(summary, "quantization");
+  listed.bits = summary.value("bits", Json(nullptr));
+  listed.test_accuracy = number_at(summary, "test_accuracy");
+  listed.validation_accuracy = number_at(summary, "validation_accuracy");
+  listed.seconds = number_at(summary, "seconds");
+}
+
+void read_run(const fs::path& folder, ListedRun& listed) {
+  if (!exists_at(folder / "config.json")) {
+    listed.state = "unfinished, no network chosen yet";
+    const Json plan = read_json(folder / "quantize.json");
+    const Json training = plan.value("training", Json::object());
+    listed.model = text_at(training, "model");
+    listed.dataset = text_at(training, "dataset");
+    listed.command = "quantize " + text_at(plan, "run");
+    return;
+  }
+  const RunDirectory run = RunDirectory::open(folder);
+  const Json config = read_json(run.config());
+  listed.model = text_at(config, "model");
+  listed.dataset = text_at(config, "dataset");
+  const Json summary = exists_at(run.summary()) ? read_json(run.summary()) : Json();
+  if (summary.is_object()) {
+    read_summary(summary, listed);
+  } else {
+    listed.state = state_from_metrics(run);
+    const quantize::Quantization quantization = quantization_of(run);
+    listed.quantization = quantization.label();
+    listed.bits = quantization.bits();
+  }
+  listed.command = command_of(run, config, summary);
+}
+
+ListedRun listed(const fs::path& folder, const fs::path& root) {
+  const fs::path name = folder.lexically_relative(root);
+  ListedRun run{.name = name.empty() ? folder.string() : name.string(), .written = last_write(folder)};
+  try {
+    read_run(folder, run);
+  } catch (const std::exception& error) {
+    run.complete = false;
+    run.state = concat("broken: ", error.what());
+  }
+  return run;
+}
+
+}  // namespace
+
+Json ListedRun::json() const {
+  const auto optional = [](const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); };
+  const auto time = std::chrono::file_clock::to_sys(written);
+  return {{"name", name},
+          {"model", model},
+          {"dataset", dataset},
+          {"quantization", quantization},
+          {"bits", bits},
+          {"complete", complete},
+          {"state", state},
+          {"test_accuracy", optional(test_accuracy)},
+          {"validation_accuracy", optional(validation_accuracy)},
+          {"seconds", optional(seconds)},
+          {"command", command},
+          {"written", std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count()}};
+}
+
+std::vector<ListedRun> list_runs(const fs::path& folder) {
+  std::error_code failure, ignored;
+  if (!fs::is_directory(folder, failure)) fail(folder.string(), " is not a folder");
+  std::vector<ListedRun> runs;
+  if (looks_like_a_run(folder)) {
+    runs.push_back(listed(folder, folder));
+    return runs;
+  }
+  const auto options = fs::directory_options::skip_permission_denied;
+  fs::recursive_directory_iterator place(folder, options, failure);
+  for (; !failure && place != fs::recursive_directory_iterator(); place.increment(failure)) {
+    if (!place->is_directory(ignored) || !looks_like_a_run(place->path())) continue;
+    runs.push_back(listed(place->path(), folder));
+    place.disable_recursion_pending();
+  }
+  if (failure) fail("cannot read ", folder.string(), ": ", failure.message());
+  std::ranges::sort(runs, [](const ListedRun& a, const ListedRun& b) {
+    return std::tie(a.written, a.name) < std::tie(b.written, b.name);
+  });
+  return runs;
+}
+
+}  // namespace miniqat::training

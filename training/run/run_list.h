@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace miniqat::training {
+
+/// What a run directory tells of itself.
+struct ListedRun {
+  /// Relative to the folder that was searched; "." for the folder itself.
+  std::string name;
+  std::string model = {};
+  std::string dataset = {};
+  /// "float", "W4A4 per channel".
+  std::string quantization = {};
+  /// {"weights": 4, "activations": 4}; null for a float run.
+  nlohmann::ordered_json bits = {};
+  /// "complete"; "stopped at step 12"; "unfinished, at step 12"; "failed: ..."; "broken: ..." with the error.
+  std::string state = {};
+  bool complete = false;
+  /// Of the whole test set; none before the end of a run that has a validation part.
+  std::optional<double> test_accuracy = {};
+  std::optional<double> validation_accuracy = {};
+  /// That the command took.
+  std::optional<double> seconds = {};
+  /// command_of().
+  std::string command = {};
+  /// When the run last wrote one of its files.
+  std::filesystem::file_time_type written = {};
+
+  nlohmann::ordered_json json() const;
+};
+
+/// The runs in a folder and in those below it, the newest last. What is wrong with a run is its state. The stages of
+/// `quantize` are part of its run. Throws Error if `folder` is no folder or cannot be read.
+std::vector<ListedRun> list_runs(const std::filesystem::path& folder);
+
+}  // namespace miniqat::training
