@@ -77,17 +77,17 @@ void print(const EvalArguments& arguments, const Subject& subject, const dataset
 }
 
 const datasets::Dataset& chosen_split(const EvalArguments& arguments, const datasets::Splits& data) {
+  if (arguments.split == "validation" && !data.validation)
+    throw UsageError(concat("--split validation: the run in ", arguments.run,
+                            " has no validation part (train --validation N holds one out)"));
   if (arguments.split == "validation") return *data.validation;
   return arguments.split == "train" ? data.train : data.test;
 }
 
-/// A validation part is what a run held out of its own training pictures.
-void require_validation_part(const EvalArguments& arguments, const TrainSettings& settings) {
+/// A validation part is what a run held out of its own training pictures, or what its own data have.
+void require_own_data(const EvalArguments& arguments, const TrainSettings& settings) {
   if (arguments.split != "validation") return;
-  if (settings.validation == 0)
-    throw UsageError(concat("--split validation: the run in ", arguments.run,
-                            " has no validation part (train --validation N holds one out)"));
-  if (!arguments.dataset.empty() && arguments.dataset != settings.dataset)
+  if (!arguments.dataset.empty() && resolved_dataset(arguments.dataset) != settings.dataset)
     throw UsageError(concat("--split validation: the validation part is of the run's own data set, ", settings.dataset,
                             ", not of --dataset ", arguments.dataset));
 }
@@ -98,7 +98,7 @@ datasets::Dataset chosen_pictures(const EvalArguments& arguments, const datasets
 
 void evaluate_run(const EvalArguments& arguments) {
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
-  require_validation_part(arguments, run.settings);
+  require_own_data(arguments, run.settings);
   const datasets::Splits data = load_data(run, arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = chosen_split(arguments, data);
   const datasets::Dataset pictures = chosen_pictures(arguments, split);
@@ -120,6 +120,17 @@ void evaluate_run(const EvalArguments& arguments) {
   print(arguments, subject, split, result);
 }
 
+/// Own files take on the size and the colour of the model's input, and its grid if that is their bytes'. (A network
+/// that quantizes its input itself does not say what the bytes were.)
+datasets::LoadOptions load_options(const integer::Model& model) {
+  const integer::TensorInfo& input = model.tensor(model.input);
+  datasets::LoadOptions options{.least_classes = static_cast<int>(model.tensor(model.output).shape.elements()),
+                                .class_names = model.class_names};
+  if (input.shape.rank() == 3) datasets::set_shape(options.pictures, input.shape);
+  if (input.grid.bits == 8) datasets::set_grid(options.pictures, input.grid.scale, input.grid.zero_point);
+  return options;
+}
+
 /// A model.miniqat file knows its integers, but no data set.
 void evaluate_file(const EvalArguments& arguments) {
   if (arguments.dataset.empty()) throw UsageError("--model needs --dataset");
@@ -127,7 +138,7 @@ void evaluate_file(const EvalArguments& arguments) {
   if (arguments.split == "validation") throw UsageError("--split validation is for --run: a file has no such part");
   check_dataset(arguments.dataset, arguments.data_dir);
   const integer::Model model = integer::read_model(arguments.model);
-  datasets::LoadOptions options;
+  datasets::LoadOptions options = load_options(model);
   options.accept = [&](const Shape& example) {
     require_pictures_fit(model, example, arguments.dataset, arguments.model);
   };

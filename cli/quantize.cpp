@@ -35,7 +35,7 @@ FlagChanges calibration_changes() { return {.omitted = {"seed"}}; }
 FlagChanges training_changes() {
   const std::string inherited = "the float run's";
   FlagChanges changes{
-      .omitted = {"model", "width", "dataset", "float", "quant_delay", "init_checkpoint", "no_shuffle"}};
+      .omitted = {"model", "width", "dataset", "image_size", "colour", "mean", "std", "float", "quant_delay", "init_checkpoint", "no_shuffle"}};
   changes.help = {
       {"validation",
        "training pictures held out to decide between the networks; default: as many as the float run held out, or one "

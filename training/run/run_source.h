@@ -48,7 +48,8 @@ void require_complete(const RunDirectory& run);
 /// come from is noted. Throws Error when there is no such run, and what trained_variables() throws.
 RunSource open_run(const std::string& run, const std::string& checkpoint);
 
-/// The data set given to a command, or else the run's own, with the run's validation part held out. Throws UsageError
+/// The data set given to a command, or else the run's own, with the run's validation part held out. Own files are read
+/// as load_options() says. Throws UsageError
 /// for an unknown name, Error for files that are missing or malformed, or whose pictures are not of the size that the
 /// run's graph takes or fewer than its validation part needs.
 datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir);
