@@ -139,6 +139,17 @@ void evaluate_run(const EvalArguments& arguments) {
   print(arguments, subject, split, result);
 }
 
+/// Own files take on the size and the colour of the model's input, and its grid if that is their bytes'. (A network
+/// that quantizes its input itself does not say what the bytes were.)
+datasets::LoadOptions load_options(const integer::Model& model) {
+  const integer::TensorInfo& input = model.tensor(model.input);
+  datasets::LoadOptions options{.least_classes = static_cast<int>(model.tensor(model.output).shape.elements()),
+                                .class_names = model.class_names};
+  if (input.shape.rank() == 3) datasets::set_shape(options.pictures, input.shape);
+  if (input.grid.bits == 8) datasets::set_grid(options.pictures, input.grid.scale, input.grid.zero_point);
+  return options;
+}
+
 /// A model.miniqat file knows its integers, but no data set.
 void evaluate_file(const EvalArguments& arguments) {
   if (arguments.dataset.empty()) throw UsageError("--model needs --dataset");
@@ -146,7 +157,7 @@ void evaluate_file(const EvalArguments& arguments) {
   if (arguments.split == "validation") throw UsageError("--split validation is for --run: a file has no such part");
   check_dataset(arguments.dataset, arguments.data_dir);
   const integer::Model model = integer::read_model(arguments.model);
-  datasets::LoadOptions options;
+  datasets::LoadOptions options = load_options(model);
   options.accept = [&](const Shape& example) {
     require_pictures_fit(model, example, arguments.dataset, arguments.model);
   };

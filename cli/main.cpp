@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/display/progress_line.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/parse_error.h"
 #include "cli/interrupt.h"
@@ -16,6 +17,7 @@
 #include "core/quote.h"
 #include "core/suggest.h"
 #include "core/team.h"
+#include "datasets/decode_progress.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"
@@ -46,6 +48,7 @@ std::vector<std::string> known_words(const CLI::App& program) {
 constexpr const char* kEnvironment =
     "Environment:\n"
     "  MINIQAT_DATA_DIR            where data sets are, without --data-dir\n"
+    "  MINIQAT_CACHE_DIR           where decoded pictures are kept; default: ~/.cache/miniqat\n"
     "  MINIQAT_MAX_ISA             baseline, avx2 or avx512: the largest instruction set to use\n"
     "  MINIQAT_GUARD               after or before: a test mode that stops a node which writes past its memory\n"
     "  MINIQAT_TEAM                own or openmp: whose threads compute; openmp's are slow beside other programs\n"
@@ -166,6 +169,15 @@ int run_command(CLI::App& program, int argc, char** argv) {
   return 1;
 }
 
+/// Between loading and what follows, and for errors, the line is taken away.
+void show_decoding(ProgressLine& line, std::int64_t done, std::int64_t all) {
+  InterruptGuard::check();
+  if (done < all)
+    line.show(concat("decoding pictures: ", done, " of ", all));
+  else
+    line.clear();
+}
+
 int run_program(int argc, char** argv) {
   // One around everything that the program does in this thread, so that no run has to set it up again.
   const ComputeScope computing;
@@ -173,6 +185,8 @@ int run_program(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   layers::register_ops();
   quantize::register_ops();
+  ProgressLine decoding(stderr);
+  datasets::tell_of_decoding([&](std::int64_t done, std::int64_t all) { show_decoding(decoding, done, all); });
   CLI::App program("Trains quantized networks: define a graph, rewrite it for quantization, train, evaluate.",
                    "miniqat");
   add_commands(program);

@@ -79,9 +79,12 @@ void print_predictions_json(const PredictArguments& arguments, const RunSource& 
   Json list = Json::array();
   for (std::size_t i = 0; i < predictions.size(); ++i)
     list.push_back(prediction_json(pictures.data, pictures.asked[i], predictions[i]));
-  const Json json = {{"model", run.settings.model},     {"quantization", quantization_of(run.directory).label()},
-                     {"integer", arguments.integer},    {"dataset", pictures.data.name},
-                     {"split", arguments.source.split}, {"pictures", std::move(list)}};
+  const Json json = {{"model", run.settings.model},
+                     {"quantization", quantization_of(run.directory).label()},
+                     {"integer", arguments.integer},
+                     {"dataset", pictures.from_files ? Json(nullptr) : Json(pictures.data.name)},
+                     {"split", pictures.from_files ? Json(nullptr) : Json(arguments.source.split)},
+                     {"pictures", std::move(list)}};
   std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
@@ -105,7 +108,7 @@ void add_predict(CommandLine& program) {
   command.run(arguments->run, "a run directory", Command::Run::kRequired, &arguments->pictures);
   command
       .option("PICTURE", arguments->pictures,
-              "numbers of pictures in the data set, from 0: `miniqat predict RUN 0 7 42`")
+              "pictures by their numbers in the data set, from 0, or JPEG and PNG files: `miniqat predict RUN 0 7 42`")
       .value_name("...")
       .shown_default("");
   command.option("--dataset", arguments->source.dataset, "a data set; default: the run's own");

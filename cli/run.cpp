@@ -159,9 +159,12 @@ datasets::Splits read_data(const RunArguments& arguments, const RunSubject& subj
     return load_data(*subject.run, arguments.dataset, arguments.data_dir);
   }
   check_dataset(arguments.dataset, arguments.data_dir);
+  const Output images = find_images(graph, subject.graph);
   datasets::LoadOptions options;
+  if (const Shape shape = images.shape(); shape.rank() == 4)
+    datasets::set_shape(options.pictures, {shape[1], shape[2], shape[3]});
   options.accept = [&](const Shape& example) {
-    require_pictures_fit(find_images(graph, subject.graph), example, arguments.dataset, subject.graph);
+    require_pictures_fit(images, example, arguments.dataset, subject.graph);
   };
   return datasets::load(arguments.dataset, arguments.data_dir, options);
 }

@@ -114,6 +114,7 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   extras.begun = begun_settings(run);
   TrainSettings wanted = extras.begun;
   apply_flags(flags, wanted);
+  wanted.dataset = resolved_dataset(wanted.dataset);
   require_same_run(wanted, extras.begun);
   check(wanted);
   set_thread_count(static_cast<int>(wanted.threads));

@@ -43,7 +43,7 @@ Dataset read_split(const std::vector<std::filesystem::path>& paths) {
   std::int64_t total = 0;
   for (const std::filesystem::path& path : paths) total += counts.emplace_back(record_count(path, size_of(path)));
 
-  Dataset dataset{.name = kName, .classes = kClasses, .scale = 1.0f / 64, .zero_point = 128};
+  Dataset dataset{.name = kName, .classes = kClasses, .scale = kCifar10Scale, .zero_point = kCifar10ZeroPoint};
   dataset.images = Tensor(Shape{total, kSide, kSide, kChannels}, DType::kUInt8);
   dataset.labels = Tensor(Shape{total}, DType::kInt32);
   std::uint8_t* pixels = dataset.images.data<std::uint8_t>();

@@ -6,6 +6,10 @@
 
 namespace miniqat::datasets {
 
+/// The grid of its pictures, so that a pixel is about (byte - mean) / deviation.
+inline constexpr float kCifar10Scale = 1.0f / 64;
+inline constexpr int kCifar10ZeroPoint = 128;
+
 /// CIFAR-10's binary version (described on its home page): data_batch_1.bin to data_batch_5.bin are the train split,
 /// test_batch.bin the test split, in `data_dir` (as in load()) or its subfolder cifar-10-batches-bin. A record is a
 /// label byte and a red, a green and a blue plane of 32x32 bytes. Images become [n, 32, 32, 3]; scale 1/64, zero point

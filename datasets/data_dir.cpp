@@ -12,6 +12,11 @@ namespace {
 constexpr const char* kVariable = "MINIQAT_DATA_DIR";
 constexpr std::string_view kHowToGive = "give the directory with --data-dir DIR or in the environment variable ";
 
+/// Beyond the directory, where there is more to say.
+std::string how_to_get(const std::string& name) {
+  return name == "mnist" ? "; scripts/get-data mnist DIR downloads it" : "";
+}
+
 bool directory_exists(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored);
@@ -23,9 +28,11 @@ std::filesystem::path resolve_data_dir(const std::string& name, const std::files
                                        std::string_view files) {
   std::filesystem::path directory = data_dir;
   if (const char* value = std::getenv(kVariable); directory.empty() && value != nullptr) directory = value;
-  if (directory.empty()) fail("data set ", name, " is read from files (", files, "); ", kHowToGive, kVariable);
+  if (directory.empty())
+    fail("data set ", name, " is read from files (", files, "); ", kHowToGive, kVariable, how_to_get(name));
   if (!directory_exists(directory))
-    fail("data set ", name, ": ", directory, " is not a directory that holds ", files, "; ", kHowToGive, kVariable);
+    fail("data set ", name, ": ", directory, " is not a directory that holds ", files, "; ", kHowToGive, kVariable,
+         how_to_get(name));
   return directory_exists(directory / name) ? directory / name : directory;
 }
 
@@ -36,7 +43,8 @@ std::filesystem::path find_data_file(const std::string& name, const std::filesys
     std::filesystem::path path = directory / candidate;
     if (std::filesystem::exists(path, ignored)) return path;
   }
-  fail("data set ", name, ": ", directory, " has none of ", joined(candidates), "; ", kHowToGive, kVariable);
+  fail("data set ", name, ": ", directory, " has none of ", joined(candidates), "; ", kHowToGive, kVariable,
+       how_to_get(name));
 }
 
 }  // namespace miniqat::datasets

@@ -7,6 +7,7 @@
 #include "datasets/cifar10.h"
 #include "datasets/idx.h"
 #include "datasets/synthetic_digits.h"
+#include "datasets/user_files.h"
 
 namespace miniqat::datasets {
 
@@ -63,10 +64,11 @@ Splits cifar10(const std::string&, const Path& data_dir, const LoadOptions&) { r
 }  // namespace
 
 const std::vector<KnownDataset>& known_datasets() {
-  static const std::vector<KnownDataset> kDatasets = {{.name = "synthetic", .has_files = false, .load = digits},
-                                                      {.name = "mnist", .load = idx},
-                                                      {.name = "fashion-mnist", .load = idx},
-                                                      {.name = "cifar10", .mirrors = true, .load = cifar10}};
+  static const std::vector<KnownDataset> kDatasets = {
+      {.name = "synthetic", .has_files = false, .load = digits},
+      {.name = "mnist", .load = idx},
+      {.name = "fashion-mnist", .load = idx},
+      {.name = "cifar10", .mirrors = true, .scale = kCifar10Scale, .zero_point = kCifar10ZeroPoint, .load = cifar10}};
   return kDatasets;
 }
 
@@ -83,6 +85,7 @@ const KnownDataset& find_dataset(const std::string& name) {
 }
 
 Splits load(const std::string& name, const Path& data_dir, const LoadOptions& options) {
+  if (is_path(name)) return load_user_files(name, options);
   return find_dataset(name).load(name, data_dir, options);
 }
 

@@ -9,8 +9,12 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "datasets/picture_options.h"
 
 namespace miniqat::datasets {
+
+/// More classes than that are taken for a mistake in a file.
+inline constexpr std::int64_t kMostClasses = 65536;
 
 /// Examples with their labels, bytes as the files have them. The byte itself is the quantized input of a network:
 /// pixel = (byte - zero_point) * scale. Copies share the elements.
@@ -23,6 +27,8 @@ struct Dataset {
   int classes = 10;
   float scale = 1.0f / 255;
   int zero_point = 0;
+  /// One for each class, if the data names them.
+  std::vector<std::string> class_names{};
 
   std::int64_t size() const { return images.shape()[0]; }
   /// [h, w, c] of one example.
@@ -56,6 +62,14 @@ struct LoadOptions {
   /// Given the shape [h, w, c] of the pictures of IDX files, whose size is free, as soon as the headers tell it and
   /// before any picture is expanded: who wants others may throw. (A small .gz can hold gigabytes.)
   std::function<void(const Shape& example)> accept = {};
+
+  // Of a user's own files (user_files.h).
+
+  PictureOptions pictures = {};
+  /// A network that is there already may know more classes than the files show.
+  int least_classes = 0;
+  /// If not empty, the classes by their numbers: folders of pictures must be called so, and may be fewer.
+  std::vector<std::string> class_names = {};
 };
 
 /// A data set that has a name.
@@ -65,6 +79,9 @@ struct KnownDataset {
   bool has_files = true;
   /// A picture that is shifted and mirrored shows the same thing. Not so digits.
   bool mirrors = false;
+  /// The grid of its pictures, as in Dataset.
+  float scale = 1.0f / 255;
+  int zero_point = 0;
   Splits (*load)(const std::string& name, const std::filesystem::path& data_dir, const LoadOptions& options);
 };
 
@@ -77,10 +94,11 @@ std::vector<std::string> dataset_names();
 /// Throws Error that lists the names when `name` is none of them.
 const KnownDataset& find_dataset(const std::string& name);
 
-/// Both splits of a data set by name. Those that live in files are read from `data_dir` or, when it is empty, from the
-/// directory in the environment variable MINIQAT_DATA_DIR: from its subfolder called `name` if there is one. Throws
-/// Error in one line: an unknown name with the known ones; a missing directory or file with what was looked for and
-/// where; a malformed file with its path and what is wrong.
+/// Both splits of a data set by name, or of a user's own files by their path (user_files.h). Named ones that live in
+/// files are read from `data_dir` or, when it is empty, from the directory in the environment variable
+/// MINIQAT_DATA_DIR: from its subfolder called `name` if there is one. Throws Error in one line: an unknown name with
+/// the known ones; a missing directory or file with what was looked for and where; a malformed file with its path and
+/// what is wrong.
 Splits load(const std::string& name, const std::filesystem::path& data_dir = {}, const LoadOptions& options = {});
 
 }  // namespace miniqat::datasets

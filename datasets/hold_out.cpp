@@ -41,4 +41,15 @@ Splits hold_out(const Splits& splits, std::int64_t n) {
           .validation = chosen_examples(splits.train, held)};
 }
 
+Splits split_off_test(const Dataset& all) {
+  constexpr std::int64_t kEvery = 6;
+  std::vector<std::int64_t> seen(all.classes), held, left;
+  const auto labels = all.labels.values<std::int32_t>();
+  for (std::int64_t example = 0; example < all.size(); ++example)
+    (++seen[labels[example]] % kEvery == 0 ? held : left).push_back(example);
+  if (held.empty())
+    fail("data set ", all.name, ": no class has the ", kEvery, " pictures of which one could be a test picture");
+  return {.train = chosen_examples(all, left), .test = chosen_examples(all, held)};
+}
+
 }  // namespace miniqat::datasets

@@ -11,4 +11,8 @@ namespace miniqat::datasets {
 /// test examples are shared. Without any (n = 0) the splits as they are. Throws Error unless 0 <= n < size.
 Splits hold_out(const Splits& splits, std::int64_t n);
 
+/// Parts a data set that has no test pictures: the last of every six examples of each class become these. Throws Error
+/// when no class has six.
+Splits split_off_test(const Dataset& all);
+
 }  // namespace miniqat::datasets

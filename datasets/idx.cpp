@@ -178,6 +178,20 @@ Tensor read_idx_labels(const std::filesystem::path& path, int classes) {
   return take_labels(open_labels(path), classes);
 }
 
+IdxKind idx_kind(const std::filesystem::path& path) {
+  constexpr std::size_t kHead = 4096;
+  try {
+    std::string head = read_part(path, 0, kHead);
+    // Of cut gzip data zlib still gives what it has read.
+    if (is_gzip(head)) head = gunzip(head, sizeof(std::uint32_t), path);
+    if (head.size() < sizeof(std::uint32_t)) return IdxKind::kNone;
+    const std::uint32_t magic = big_endian(head, 0);
+    return magic == kImageMagic ? IdxKind::kImages : magic == kLabelMagic ? IdxKind::kLabels : IdxKind::kNone;
+  } catch (const Error&) {
+    return IdxKind::kNone;
+  }
+}
+
 Splits load_idx(const std::string& name, const std::filesystem::path& data_dir,
                 const std::function<void(const Shape& example)>& accept) {
   const std::filesystem::path directory = resolve_data_dir(

@@ -21,6 +21,10 @@ Tensor read_idx_images(const std::filesystem::path& path);
 /// [n] int32; a label that is not below `classes` throws.
 Tensor read_idx_labels(const std::filesystem::path& path, int classes);
 
+/// What the magic number of a file says, expanded if it is gzipped; kNone also for a file that cannot be read.
+enum class IdxKind { kNone, kImages, kLabels };
+IdxKind idx_kind(const std::filesystem::path& path);
+
 /// Both splits, ten classes, scale 1/255: train-images-idx3-ubyte, train-labels-idx1-ubyte and the same for t10k, or
 /// with a dot before "idx", each with or without .gz (raw preferred). `data_dir` as in load(). Also throws if images
 /// and labels differ in number, if the splits differ in the size of their images, and whatever `accept` throws (see

@@ -153,6 +153,9 @@ struct Model {
   std::vector<Operation> operations = {};
   int input = 0;
   int output = 0;
+  /// One for each number of the output, where the model is a classifier and the names of its classes are known: UTF-8
+  /// without control characters.
+  std::vector<std::string> class_names = {};
 
   const TensorInfo& tensor(int i) const { return tensors[static_cast<std::size_t>(i)]; }
   const TensorInfo& input_of(const Operation& operation, std::size_t i = 0) const {

@@ -284,8 +284,15 @@ void Model::check() const {
   require_tensor(input, "its input");
   require_tensor(output, "its output");
   if (input != 0) fail("integer model: its input is tensor ", input, ", not the first");
-  if (std::ranges::any_of(name, [](unsigned char c) { return c < ' ' || c == 127; }))
-    fail("integer model: its name holds control characters");
+  const auto has_controls = [](const std::string& text) {
+    return std::ranges::any_of(text, [](unsigned char c) { return c < ' ' || c == 127; });
+  };
+  if (has_controls(name)) fail("integer model: its name holds control characters");
+  if (std::ranges::any_of(class_names, has_controls))
+    fail("integer model: the name of a class holds control characters");
+  if (!class_names.empty() && std::ssize(class_names) != tensor(output).shape.elements())
+    fail("integer model: there are ", class_names.size(), " names of classes for an output of ",
+         tensor(output).shape.elements());
   for (const TensorInfo& tensor : tensors) check_name(tensor.name, "a tensor");
   for (const Operation& operation : operations) check_name(operation.name, "an operation");
   std::set<std::string> names;

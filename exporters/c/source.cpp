@@ -68,7 +68,7 @@ class Generator {
   }
 
   std::string header() const {
-    std::string text = concat("/* ", title(), " */\n#ifndef ", macro_, "_H\n#define ", macro_, "_H\n\n",
+    std::string text = concat("/* ", title(), classes(), " */\n#ifndef ", macro_, "_H\n#define ", macro_, "_H\n\n",
                               "#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     text += grid_macros("INPUT", model_.tensor(model_.input));
     text += table_declaration();
@@ -103,6 +103,14 @@ class Generator {
  private:
   std::string title() const {
     return concat("Written by miniqat: the integer model \"", in_comment(model_.name), "\" in C99.");
+  }
+
+  /// What the outputs stand for.
+  std::string classes() const {
+    std::string text;
+    for (std::size_t i = 0; i < model_.class_names.size(); ++i)
+      text += concat(i == 0 ? "\n   Classes:" : "", "\n     ", i, " ", in_comment(model_.class_names[i]));
+    return text;
   }
 
   std::string summary() const {

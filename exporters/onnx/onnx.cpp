@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/suggest.h"
 #include "exporters/onnx/graph.h"
 #include "exporters/onnx/weights.h"
 #include "integer/global_window.h"
@@ -89,6 +90,7 @@ class Translator {
     graph_.output(logits, pb::FLOAT, info.shape.extents());
     graph_.property("output_scale", text(info.grid.scale));
     graph_.property("output_zero_point", std::to_string(info.grid.zero_point));
+    if (!model_.class_names.empty()) graph_.property("class_names", joined(model_.class_names, "\n"));
   }
 
   std::string transpose(const std::string& x, const std::string& wish, const std::vector<std::int64_t>& permutation) {

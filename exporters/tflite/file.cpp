@@ -63,15 +63,25 @@ void TfliteFile::add_operator(const TfliteOperator& op, const std::vector<std::i
                                                      op.options));
 }
 
+void TfliteFile::add_metadata(const std::string& name, const std::string& text) {
+  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
+  buffers_.push_back(tflite_schema::CreateBuffer(builder_, builder_.CreateVector(bytes)));
+  metadata_.push_back(tflite_schema::CreateMetadata(builder_, builder_.CreateString(name),
+                                                    static_cast<std::uint32_t>(buffers_.size()) - 1));
+}
+
 std::string TfliteFile::finish(const std::string& name, std::int32_t input, std::int32_t output) {
   const auto graph = tflite_schema::CreateSubGraph(
       builder_, builder_.CreateVector(tensors_), builder_.CreateVector(std::vector{input}),
       builder_.CreateVector(std::vector{output}), builder_.CreateVector(operators_), builder_.CreateString(name));
+  const auto codes = builder_.CreateVector(codes_);
+  const auto graphs = builder_.CreateVector(std::vector{graph});
+  const auto description = builder_.CreateString("Written by miniqat from \"" + name + "\".");
+  const auto buffers = builder_.CreateVector(buffers_);
+  // A file without metadata has no list of them.
+  const auto metadata = metadata_.empty() ? 0 : builder_.CreateVector(metadata_);
   tflite_schema::FinishModelBuffer(
-      builder_, tflite_schema::CreateModel(builder_, kSchemaVersion, builder_.CreateVector(codes_),
-                                           builder_.CreateVector(std::vector{graph}),
-                                           builder_.CreateString("Written by miniqat from \"" + name + "\"."),
-                                           builder_.CreateVector(buffers_)));
+      builder_, tflite_schema::CreateModel(builder_, kSchemaVersion, codes, graphs, description, buffers, metadata));
   return {reinterpret_cast<const char*>(builder_.GetBufferPointer()), builder_.GetSize()};
 }
 

@@ -47,6 +47,9 @@ class TfliteFile {
   /// Operators run in the order in which they are added.
   void add_operator(const TfliteOperator& op, const std::vector<std::int32_t>& inputs, std::int32_t output);
 
+  /// Text that interpreters leave alone.
+  void add_metadata(const std::string& name, const std::string& text);
+
   /// The file's bytes. Call once.
   std::string finish(const std::string& name, std::int32_t input, std::int32_t output);
 
@@ -56,6 +59,7 @@ class TfliteFile {
 
   flatbuffers::FlatBufferBuilder builder_;
   std::vector<flatbuffers::Offset<tflite_schema::Buffer>> buffers_;
+  std::vector<flatbuffers::Offset<tflite_schema::Metadata>> metadata_;
   std::vector<flatbuffers::Offset<tflite_schema::Tensor>> tensors_;
   std::vector<flatbuffers::Offset<tflite_schema::Operator>> operators_;
   std::vector<flatbuffers::Offset<tflite_schema::OperatorCode>> codes_;

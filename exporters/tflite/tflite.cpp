@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/suggest.h"
 #include "exporters/tflite/graph.h"
 #include "exporters/tflite/rules.h"
 #include "exporters/tflite/weights.h"
@@ -68,7 +69,9 @@ class Exporter {
       operation_ = &operation;
       tensors_[operation.output] = std::visit([this](const auto& action) { return add(action); }, operation.action);
     }
-    return graph_.file().finish(model_.name, input, add_output());
+    const std::int32_t output = add_output();
+    if (!model_.class_names.empty()) graph_.file().add_metadata("class_names", joined(model_.class_names, "\n"));
+    return graph_.file().finish(model_.name, input, output);
   }
 
  private:

@@ -164,7 +164,7 @@ std::string dump(const Json& json) {
   try {
     return json.dump();
   } catch (const Json::type_error&) {
-    fail("the model's name is not valid UTF-8");
+    fail("the model's name, or that of a class, is not valid UTF-8");
   }
 }
 

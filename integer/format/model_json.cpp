@@ -202,6 +202,8 @@ class ActionReader {
   const Shape& output_;
 };
 
+constexpr const char* kClassNames = "class_names";
+
 TensorInfo read_tensor(const Json& json) {
   JsonFields fields(json);
   TensorInfo tensor{.name = fields.text("name"), .shape = read_shape(fields, "shape"), .grid = {}};
@@ -224,6 +226,8 @@ class ModelReader {
       within(miniqat::concat("tensor ", model_.tensors.size()), [&] { add_tensor(read_tensor(tensor)); });
     model_.input = index_of(fields.text("input"));
     model_.output = index_of(fields.text("output"));
+    // A key of files that know their classes.
+    if (json.contains(kClassNames)) model_.class_names = fields.texts(kClassNames);
     for (const Json& operation : fields.list("operations"))
       within(miniqat::concat("operation ", model_.operations.size()), [&] { add_operation(operation); });
     fields.done();
@@ -271,6 +275,7 @@ Json model_to_json(const Model& model, ListWriter& lists) {
   json["name"] = model.name;
   json["input"] = model.tensor(model.input).name;
   json["output"] = model.tensor(model.output).name;
+  if (!model.class_names.empty()) json[kClassNames] = model.class_names;
   json["tensors"] = Json::array();
   for (const TensorInfo& tensor : model.tensors)
     json["tensors"].push_back({{"name", tensor.name},

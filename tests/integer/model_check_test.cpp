@@ -52,6 +52,16 @@ TEST(ModelCheck, NamesArePlain) {
   EXPECT_TRUE(mentions(complaint(convolution(), [](Model& m) { m.tensors[1].name = "input"; }), {"\"input\"", "two"}));
 }
 
+TEST(ModelCheck, EveryOutputHasTheNameOfItsClass) {
+  const auto of = [](const std::vector<std::string>& names) {
+    return complaint(convolution(), [&](Model& model) { model.class_names = names; });
+  };
+  const auto outputs = static_cast<std::size_t>(convolution().finish().tensors.back().shape.elements());
+  EXPECT_EQ(of(std::vector<std::string>(outputs, "gr\xc3\xbcn")), "");
+  EXPECT_TRUE(mentions(of({"one"}), {"1 names of classes", concat("output of ", outputs)}));
+  EXPECT_TRUE(mentions(of(std::vector<std::string>(outputs, "two\nlines")), {"name of a class", "control"}));
+}
+
 TEST(ModelCheck, Tensors) {
   const auto of = [](const std::function<void(TensorInfo&)>& spoil) {
     return complaint(convolution(), [&](Model& model) { spoil(model.tensors[1]); });

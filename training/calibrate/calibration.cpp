@@ -16,6 +16,7 @@
 #include "quantize/rewrite/rewrite.h"
 #include "training/memory.h"
 #include "training/percent.h"
+#include "training/run/data_of_run.h"
 #include "training/run/float_run.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
@@ -33,11 +34,13 @@ class Calibration {
     source_ = read_float_run(request.run);
     require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
     if (request.validation) source_.settings.validation = *request.validation;
-    settings_ = source_.settings;
+    settings_ = request.dataset.empty()
+                    ? source_.settings
+                    : moved_to({.settings = source_.settings, .images = source_.evaluation.images.shape()},
+                               resolved_dataset(request.dataset));
     settings_.float_only = false;
     settings_.rewrite = request.rewrite;
     if (!request.rewrite.bits_config.empty()) settings_.rewrite.bits_config = run_.bits().string();
-    if (!request.dataset.empty()) settings_.dataset = request.dataset;
     if (!request.data_dir.empty()) settings_.data_dir = request.data_dir;
     check_dataset(settings_.dataset, request.data_dir);
     settings_.threads = request.threads == 0 ? default_thread_count() : request.threads;
@@ -244,6 +247,7 @@ class Calibration {
                      {"threads", settings_.threads},
                      {"input_scale", data_.train.scale},
                      {"input_zero_point", data_.train.zero_point}});
+    if (!data_.train.class_names.empty()) json["class_names"] = data_.train.class_names;
     return json;
   }
 

@@ -18,6 +18,9 @@ std::vector<double> class_scores(std::span<const float> logits) {
   return scores;
 }
 
-std::string class_name(const datasets::Dataset&, std::int64_t number) { return std::to_string(number); }
+std::string class_name(const datasets::Dataset& dataset, std::int64_t number) {
+  const bool known = number >= 0 && number < std::ssize(dataset.class_names);
+  return known ? dataset.class_names[static_cast<std::size_t>(number)] : std::to_string(number);
+}
 
 }  // namespace miniqat::training

@@ -26,7 +26,9 @@ double default_rate(const TrainSettings& settings, const TrainSettings& in_float
 }
 
 std::int64_t default_validation(const TrainSettings& settings, const FloatRun& run) {
-  const std::int64_t pictures = load_data(run, settings.dataset, settings.data_dir).train.size();
+  const datasets::Splits data = load_data(run, settings.dataset, settings.data_dir);
+  if (data.validation) return 0;
+  const std::int64_t pictures = data.train.size();
   return std::max<std::int64_t>(pictures / kValidationShare, 1);
 }
 

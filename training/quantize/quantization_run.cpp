@@ -95,6 +95,10 @@ class QuantizationRun {
 
   void announce() {
     const std::int64_t pictures = plan_.training.validation;
+    if (pictures == 0) {
+      observer_.say("the validation pictures of the data decide between the calibrated and the trained network");
+      return;
+    }
     observer_.say(concat(counted(pictures, "training picture"), " decide", pictures == 1 ? "s" : "",
                          " between the calibrated and the trained network, and no stage trains with them",
                          has_seen_validation(source_) ? "; the float run has" : ""));
@@ -228,7 +232,7 @@ class QuantizationRun {
   void write_result() const {
     Json json = plan_to_json(plan_);
     json["complete"] = true;
-    json["float_has_seen_validation"] = has_seen_validation(source_);
+    json["float_has_seen_validation"] = plan_.training.validation > 0 && has_seen_validation(source_);
     json["chosen"] = result_.chosen;
     json["training_failed"] = result_.training_failed.empty() ? Json(nullptr) : Json(result_.training_failed);
     json["rows"] = Json::array();

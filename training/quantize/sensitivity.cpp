@@ -77,7 +77,7 @@ class SensitivityMeasurement {
       : request_(request), observer_(observer), source_(read_float_run(request.run)) {
     require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
     result_.model = source_.settings.model;
-    result_.dataset = request.dataset.empty() ? source_.settings.dataset : request.dataset;
+    result_.dataset = request.dataset.empty() ? source_.settings.dataset : resolved_dataset(request.dataset);
     check_dataset(result_.dataset, request.data_dir);
     set_thread_count(request.threads == 0 ? default_thread_count() : request.threads);
     result_.bits = request.bits;

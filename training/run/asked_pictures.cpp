@@ -1,9 +1,15 @@
 #include "training/run/asked_pictures.h"
 
+#include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "core/quote.h"
+#include "datasets/pictures/picture.h"
+#include "datasets/pictures/resize.h"
+#include "training/run/data_of_run.h"
 #include "training/run/data_split.h"
 #include "training/settings/usage_error.h"
 
@@ -17,23 +23,63 @@ std::optional<std::int64_t> number_from(const std::string& word) {
   return number;
 }
 
-}  // namespace
-
-AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>& words, const PictureSource& source) {
-  if (words.empty()) throw UsageError("no picture is given: name some by their numbers in the data set, from 0 on");
+AskedPictures numbered_pictures(const RunSource& run, const std::vector<std::string>& words,
+                                const std::vector<std::int64_t>& numbers, const PictureSource& source) {
   require_split(run, source.split, source.dataset);
-  std::vector<std::int64_t> indices;
-  for (const std::string& word : words) {
-    const std::optional<std::int64_t> number = number_from(word);
-    if (!number) throw UsageError(concat(quote(word), " is not the number of a picture in the data set, from 0 on"));
-    indices.push_back(*number);
-  }
   const datasets::Splits data = load_data(run, source.dataset, source.data_dir);
   const datasets::Dataset& split = split_of(data, source.split);
-  AskedPictures pictures{.data = as_usage([&] { return datasets::examples_at(split, indices); })};
+  AskedPictures pictures{.data = as_usage([&] { return datasets::examples_at(split, numbers); })};
   for (std::size_t i = 0; i < words.size(); ++i)
     pictures.asked.push_back({.word = words[i], .label = pictures.data.labels.values<std::int32_t>()[i]});
   return pictures;
+}
+
+/// Files take on the size, the colour and the grid that the network knows.
+AskedPictures pictures_from_files(const RunSource& run, const std::vector<std::string>& files) {
+  const TrainedOn network = trained_on(run);
+  const datasets::LoadOptions how = load_options(network, std::filesystem::absolute(files.front()).string());
+  const Shape example = {network.images[1], network.images[2], network.images[3]};
+  const auto count = std::ssize(files);
+  AskedPictures pictures{.data = {.name = "files",
+                                  .images = Tensor({count, example[0], example[1], example[2]}, DType::kUInt8),
+                                  .labels = Tensor({count}, DType::kInt32),
+                                  .scale = datasets::scale_of(how.pictures),
+                                  .zero_point = datasets::zero_point_of(how.pictures),
+                                  .classes = network.classes,
+                                  .class_names = network.class_names},
+                         .from_files = true};
+  std::uint8_t* pixels = pictures.data.images.values<std::uint8_t>().data();
+  for (const std::string& file : files) {
+    datasets::Picture picture = datasets::decode_picture(read_large_file(file), how.pictures.colour, file);
+    picture = datasets::fit_picture(picture, example[0], example[1]);
+    if (picture.shape() != example)
+      fail(std::filesystem::path(file), " is ", picture.shape(), ", the network takes ", example);
+    pixels = std::ranges::copy(picture.pixels, pixels).out;
+    pictures.asked.push_back({.word = file});
+  }
+  return pictures;
+}
+
+}  // namespace
+
+AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>& words, const PictureSource& source) {
+  if (words.empty())
+    throw UsageError("no picture is given: name some by their numbers in the data set, from 0 on, or by their files");
+  std::vector<std::int64_t> numbers;
+  for (const std::string& word : words) {
+    if (const std::optional<std::int64_t> number = number_from(word)) {
+      numbers.push_back(*number);
+    } else if (std::error_code failure; !std::filesystem::exists(word, failure)) {
+      throw UsageError(
+          concat(quote(word), " is neither the number of a picture in the data set, from 0 on, nor a file"));
+    }
+  }
+  if (numbers.empty()) {
+    if (!source.dataset.empty()) throw UsageError("--dataset is for pictures by number, not for files");
+    return pictures_from_files(run, words);
+  }
+  if (numbers.size() != words.size()) throw UsageError("numbers of pictures and files cannot stand beside one another");
+  return numbered_pictures(run, words, numbers, source);
 }
 
 }  // namespace miniqat::training

@@ -31,10 +31,13 @@ struct AskedPictures {
   std::vector<AskedPicture> asked = {};
   /// The same pictures for a network; the label of one without a label is 0.
   datasets::Dataset data;
+  bool from_files = false;
 };
 
-/// The pictures that the words name: "5" is the picture of that number, from 0, in `source`. Throws UsageError for no
-/// word and for one that names no picture, and what load_data() throws.
+/// The pictures that the words name: "5" is the picture of that number, from 0, in `source`; other words are JPEG or
+/// PNG files, which take on the size, the colour and the grid of the network's pictures and have no label. Throws
+/// UsageError for no word, for one that names no picture and for numbers beside files, and what load_data() and
+/// decode_picture() throw.
 AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>& words, const PictureSource& source);
 
 }  // namespace miniqat::training

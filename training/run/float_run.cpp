@@ -2,6 +2,7 @@
 
 #include "quantize/fake_quant.h"
 #include "quantize/quantization.h"
+#include "training/run/data_of_run.h"
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
@@ -11,8 +12,9 @@ namespace miniqat::training {
 
 FloatRun read_float_run(const std::string& path) {
   const RunDirectory run = RunDirectory::open(path);
-  FloatRun result;
+  FloatRun result{.path = path};
   settings_from_json(read_json(run.config()), result.settings, run.config().string());
+  result.class_names = recorded_class_names(run);
   result.graph_name = run.eval_graph().string();
   result.evaluation = find_classifier(read_network(result.graph_name), result.graph_name);
   result.training = find_classifier(read_network(run.train_graph()), run.train_graph().string());
@@ -39,7 +41,12 @@ void take_over(Session& session, const FloatRun& source) {
 }
 
 datasets::Splits load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir) {
-  datasets::LoadOptions options;
+  if (dataset == run.settings.dataset) require_still_there(run.path, dataset);
+  datasets::LoadOptions options = load_options({.settings = run.settings,
+                                                .images = run.evaluation.images.shape(),
+                                                .classes = static_cast<int>(run.evaluation.logits.shape()[1]),
+                                                .class_names = run.class_names},
+                                               dataset);
   options.accept = [&](const Shape& example) {
     require_pictures_fit(run.evaluation.images, example, dataset, run.graph_name);
   };

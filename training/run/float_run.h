@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/engine/session.h"
 #include "core/graph/graph.h"
@@ -13,15 +14,18 @@ namespace miniqat::training {
 
 /// A float run as it is found.
 struct FloatRun {
-  TrainSettings settings;
-  Classifier training;
-  Classifier evaluation;
+  std::string path = {};
+  TrainSettings settings = {};
+  /// recorded_class_names()
+  std::vector<std::string> class_names = {};
+  Classifier training = {};
+  Classifier evaluation = {};
   /// The file of the evaluation graph, for errors.
-  std::string graph_name;
-  Safetensors checkpoint;
-  std::string checkpoint_name;
+  std::string graph_name = {};
+  Safetensors checkpoint = {};
+  std::string checkpoint_name = {};
   /// trained_variables().note: the run is unfinished, or "".
-  std::string note;
+  std::string note = {};
 };
 
 /// Throws Error where there is no run, where it is quantized already, and what trained_variables() throws.
@@ -31,8 +35,8 @@ FloatRun read_float_run(const std::string& path);
 /// to quantizers: fresh statistics of a batch norm, say, would make any range worthless: Error.
 void take_over(Session& session, const FloatRun& source);
 
-/// A data set by name, which must fit the run's network; the validation part of the run's own data set is held out.
-/// Throws Error for what does not fit.
+/// A data set by name or absolute path, which must fit the run's network; the validation part of the run's own data set
+/// is held out. Throws Error for what does not fit.
 datasets::Splits load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir);
 
 }  // namespace miniqat::training

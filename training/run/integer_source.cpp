@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "quantize/convert/convert.h"
 #include "training/model_source.h"
+#include "training/run/data_of_run.h"
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
 
@@ -49,7 +50,10 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
   session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint.string());
   const std::filesystem::path path = run.path().has_filename() ? run.path() : run.path().parent_path();
   try {
-    return quantize::convert(graph, session.variables(), {.input = input, .name = plain_name(path)});
+    integer::Model model = quantize::convert(graph, session.variables(), {.input = input, .name = plain_name(path)});
+    std::vector<std::string> names = recorded_class_names(run);
+    if (std::ssize(names) == model.tensor(model.output).shape.elements()) model.class_names = std::move(names);
+    return model;
   } catch (const quantize::NotQuantized& error) {
     fail(source, ": ", error.what(), "; ", advice_for(run));
   } catch (const Error& error) {

@@ -53,6 +53,13 @@ std::string note_on(const RunDirectory& run, std::optional<std::int64_t> step) {
   return "note: " + state_of_unfinished(run, step);
 }
 
+TrainedOn trained_on(const RunSource& run, const Classifier& network) {
+  return {.settings = run.settings,
+          .images = network.images.shape(),
+          .classes = static_cast<int>(network.logits.shape()[1]),
+          .class_names = recorded_class_names(run.directory)};
+}
+
 }  // namespace
 
 std::string unfinished_note(const RunDirectory& run) {
@@ -94,13 +101,19 @@ RunSource open_run(const std::string& run, const std::string& checkpoint) {
   return source;
 }
 
+TrainedOn trained_on(const RunSource& run) {
+  const std::string graph = run.directory.eval_graph().string();
+  return trained_on(run, find_classifier(read_network(graph), graph));
+}
+
 datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir) {
-  const std::string name = dataset.empty() ? run.settings.dataset : dataset;
+  const std::string name = dataset.empty() ? run.settings.dataset : resolved_dataset(dataset);
   check_dataset(name, data_dir);
-  datasets::LoadOptions options;
-  options.accept = [&](const Shape& example) {
-    require_pictures_fit(run.directory.eval_graph().string(), example, name);
-  };
+  const std::string graph = run.directory.eval_graph().string();
+  const Classifier network = find_classifier(read_network(graph), graph);
+  if (dataset.empty()) require_still_there(run.directory.path().string(), name);
+  datasets::LoadOptions options = load_options(trained_on(run, network), name);
+  options.accept = [&](const Shape& example) { require_pictures_fit(network, example, name, graph); };
   const datasets::Splits data = datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
   return name == run.settings.dataset ? with_validation_part(data, run.settings) : data;
 }

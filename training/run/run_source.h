@@ -5,6 +5,7 @@
 #include "datasets/dataset.h"
 #include "integer/arithmetic.h"
 #include "quantize/quantization.h"
+#include "training/run/data_of_run.h"
 #include "training/run/run_directory.h"
 #include "training/settings/train_settings.h"
 
@@ -48,9 +49,13 @@ void require_complete(const RunDirectory& run);
 /// come from is noted. Throws Error when there is no such run, and what trained_variables() throws.
 RunSource open_run(const std::string& run, const std::string& checkpoint);
 
-/// The data set given to a command, or else the run's own, with the run's validation part held out. Throws UsageError
-/// for an unknown name, Error for files that are missing or malformed, or whose pictures are not of the size that the
-/// run's graph takes or fewer than its validation part needs.
+/// The run's network and what it was trained on; shares the run's settings. Throws Error for a graph that is no
+/// classifier.
+TrainedOn trained_on(const RunSource& run);
+
+/// The data set given to a command, or else the run's own, with the run's validation part held out. Own files are read
+/// as load_options() says. Throws UsageError for an unknown name, Error for files that are missing or malformed, or
+/// whose pictures are not of the size that the run's graph takes or fewer than its validation part needs.
 datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir);
 
 /// How a run is quantized: as its graph for training says, which shows more than that for evaluation.

@@ -10,6 +10,8 @@ namespace miniqat::training {
 
 datasets::Splits with_validation_part(const datasets::Splits& data, const TrainSettings& settings) {
   const std::int64_t wanted = settings.validation, size = data.train.size();
+  if (wanted > 0 && data.validation)
+    fail("--validation ", wanted, ": ", data.train.name, " has a validation part of its own; leave it out");
   if (wanted > 0 && size - wanted < settings.batch_size)
     fail("--validation ", wanted, " leaves ", counted(std::max<std::int64_t>(size - wanted, 0), "training picture"),
          " of ", size, ", fewer than one batch of ", settings.batch_size);

@@ -5,8 +5,9 @@
 
 namespace miniqat::training {
 
-/// The data of a run with its validation part, which TrainSettings::validation holds out of training. Throws Error that
-/// names --validation where it leaves fewer training pictures than a batch.
+/// The data of a run with its validation part: that of the data, or what TrainSettings::validation holds out of
+/// training. Throws Error that names --validation where there are both, and where it leaves fewer training pictures
+/// than a batch.
 datasets::Splits with_validation_part(const datasets::Splits& data, const TrainSettings& settings);
 
 /// Pictures on which choices are measured, and what they are called: "validation" or "test".

@@ -1,12 +1,17 @@
 #include "training/settings/train_settings.h"
 
+#include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "core/suggest.h"
 #include "datasets/dataset.h"
+#include "datasets/user_files.h"
 #include "quantize/quantization.h"
 #include "training/model_source.h"
 #include "training/settings/optimizers.h"
@@ -24,7 +29,10 @@ void require(bool right, const std::string& text) {
 }  // namespace
 
 const char* help_of_dataset() {
-  static const std::string kHelp = alternatives(datasets::dataset_names());
+  static const std::string kHelp = concat(
+      alternatives(datasets::dataset_names()),
+      "; or your own files: a folder with a folder of JPEG and PNG pictures for each class, or with such folders "
+      "in train/ and test/; a folder of IDX or .npy files; a .npz or .csv file");
   return kHelp.c_str();
 }
 
@@ -42,17 +50,82 @@ const char* help_of_augment() {
 }
 
 void check_dataset(const std::string& name, const std::string& data_dir) {
+  if (datasets::is_path(name)) {
+    if (!data_dir.empty()) refuse_ignored("--data-dir", "a path as --dataset");
+    return;
+  }
   const bool has_files = as_usage([&] { return datasets::find_dataset(name).has_files; });
   if (!has_files && !data_dir.empty())
     refuse_ignored("--data-dir", concat("--dataset ", name, ", which needs no files"));
 }
 
+std::string resolved_dataset(const std::string& name) {
+  if (!datasets::is_path(name)) return name;
+  std::filesystem::path path = std::filesystem::absolute(name).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return path.string();
+}
+
 std::string resolved_augment(const TrainSettings& settings) {
   if (settings.augment != "auto") return settings.augment;
+  // What own pictures show, nobody knows.
+  if (datasets::is_path(settings.dataset)) return "none";
   return datasets::find_dataset(settings.dataset).mirrors ? "crop-flip" : "none";
 }
 
+namespace {
+
+/// "28x32", or "28" for both: {height, width}.
+std::pair<std::int64_t, std::int64_t> size_from(const std::string& text) {
+  constexpr std::int64_t kMost = 4096;
+  const auto number = [&](std::string_view part) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    require(error == std::errc() && end == part.data() + part.size() && value >= 1 && value <= kMost,
+            concat("--image-size must be HxW or one number, each in 1..", kMost, ", got ", quote(text)));
+    return value;
+  };
+  const std::string_view all = text;
+  const std::size_t cross = all.find('x');
+  if (cross == std::string_view::npos) return {number(all), number(all)};
+  return {number(all.substr(0, cross)), number(all.substr(cross + 1))};
+}
+
+datasets::Colour colour_from(const std::string& name) {
+  if (name == "auto") return datasets::Colour::kAuto;
+  if (name == "grey") return datasets::Colour::kGrey;
+  if (name == "rgb") return datasets::Colour::kRgb;
+  throw UsageError(wrong_choice("--colour", name, {"auto", "grey", "rgb"}));
+}
+
+/// The first flag that shapes own pictures and was given; "" without any.
+std::string given_picture_flag(const TrainSettings& settings) {
+  const TrainSettings untouched;
+  if (settings.image_size != untouched.image_size) return "--image-size";
+  if (settings.colour != untouched.colour) return "--colour";
+  if (settings.mean != untouched.mean) return "--mean";
+  return settings.deviation != untouched.deviation ? "--std" : "";
+}
+
+}  // namespace
+
+datasets::PictureOptions picture_options(const TrainSettings& settings) {
+  const std::string flag = given_picture_flag(settings);
+  if (!flag.empty() && !datasets::is_path(settings.dataset))
+    refuse_ignored(flag, concat("--dataset ", settings.dataset, ": it is for your own files"));
+  datasets::PictureOptions options;
+  if (!settings.image_size.empty()) std::tie(options.height, options.width) = size_from(settings.image_size);
+  options.colour = colour_from(settings.colour);
+  require(settings.mean >= 0 && settings.mean <= 1, concat("--mean must be in [0, 1], got ", settings.mean));
+  require(settings.deviation >= 1e-3 && settings.deviation <= 1e3,
+          concat("--std must be in [0.001, 1000], got ", settings.deviation));
+  options.mean = settings.mean;
+  options.deviation = settings.deviation;
+  return options;
+}
+
 void resolve(TrainSettings& settings) {
+  settings.dataset = resolved_dataset(settings.dataset);
   if (settings.threads == 0) settings.threads = default_thread_count();
   settings.augment = resolved_augment(settings);
   if (!settings.learning_rate) settings.learning_rate = find_optimizer(settings.optimizer).default_learning_rate;
@@ -87,6 +160,7 @@ void check_schedule(const TrainSettings& settings) {
 void check(const TrainSettings& settings) {
   as_usage([&] { check_model_name(settings.model); });
   check_dataset(settings.dataset, "");
+  picture_options(settings);
   augmentation(settings);
   require(settings.validation >= 0, concat("--validation must not be negative, got ", settings.validation));
   require(settings.reestimate >= 0, concat("--reestimate must not be negative, got ", settings.reestimate));

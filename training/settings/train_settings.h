@@ -6,6 +6,7 @@
 #include <string>
 
 #include "datasets/augment.h"
+#include "datasets/picture_options.h"
 #include "training/settings/data_dir_help.h"
 #include "training/settings/rewrite_settings.h"
 #include "training/settings/threads_help.h"
@@ -18,6 +19,10 @@ struct TrainSettings {
   double width = 1.0;
   std::string dataset = "synthetic";
   std::string data_dir;
+  std::string image_size;
+  std::string colour = "auto";
+  double mean = 0;
+  double deviation = 1;
   std::string augment = "auto";
   std::int64_t validation = 0;
 
@@ -70,6 +75,17 @@ void TrainSettings::visit(Visitor&& visitor) {
       "dataset", [](auto& s) -> auto& { return s.dataset; }, help_of_dataset());
   visitor(
       "data_dir", [](auto& s) -> auto& { return s.data_dir; }, kDataDirHelp);
+  visitor(
+      "image_size", [](auto& s) -> auto& { return s.image_size; },
+      "own files: HxW, or one number for both; pictures are scaled until they cover this size, and their middle is cut "
+      "out. Without it they must have one size");
+  visitor(
+      "colour", [](auto& s) -> auto& { return s.colour; }, "own files: grey, rgb, or auto: grey if all pictures are");
+  visitor(
+      "mean", [](auto& s) -> auto& { return s.mean; },
+      "own files: a pixel is (byte / 255 - mean) / std; rounded to a whole byte");
+  visitor(
+      "std", [](auto& s) -> auto& { return s.deviation; }, "own files: see --mean");
   visitor(
       "augment", [](auto& s) -> auto& { return s.augment; }, help_of_augment());
   visitor(
@@ -146,12 +162,19 @@ void TrainSettings::visit(Visitor&& visitor) {
 /// Throws UsageError naming the first setting that is out of range, unknown models and data sets included.
 void check(const TrainSettings& settings);
 
-/// Throws UsageError that lists the known data sets unless `name` is one, and for a `data_dir` beside one without
-/// files.
+/// Throws UsageError that lists the known data sets unless `name` is one or a path, and for a `data_dir` beside one
+/// without files and beside a path.
 void check_dataset(const std::string& name, const std::string& data_dir);
+
+/// A path made absolute, so that it means the same from any folder; a name as it is.
+std::string resolved_dataset(const std::string& name);
 
 /// `augment` with "auto" replaced by what suits the data set: mirrored digits are no digits.
 std::string resolved_augment(const TrainSettings& settings);
+
+/// How the pictures of a user's own files become examples. Throws UsageError for a value out of range, and for a
+/// setting other than the default beside a data set that has a name.
+datasets::PictureOptions picture_options(const TrainSettings& settings);
 
 /// Settles what is left open: the number of threads, the augmentation, the learning rate. A run's config.json tells
 /// what it did, not what it was asked.

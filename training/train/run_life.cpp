@@ -316,6 +316,7 @@ void RunLife::write_summary(const Pace& pace, const Accuracies& accuracies, bool
                       {"threads", task_.settings.threads},
                       {"input_scale", task_.data.train.scale},
                       {"input_zero_point", task_.data.train.zero_point}});
+  if (!task_.data.train.class_names.empty()) summary["class_names"] = task_.data.train.class_names;
   write_json(run_.summary(), summary);
 }
 

@@ -42,8 +42,9 @@ bool may_differ(std::string_view setting) {
 }  // namespace
 
 std::string default_directory(const TrainSettings& settings) {
-  std::string name = std::filesystem::path(settings.model).stem().string() + "-" + settings.dataset + "-" +
-                     wanted_quantization(settings) + "-seed" + std::to_string(settings.seed);
+  std::string name = std::filesystem::path(settings.model).stem().string() + "-" +
+                     datasets::short_name(settings.dataset) + "-" + wanted_quantization(settings) + "-seed" +
+                     std::to_string(settings.seed);
   for (char& c : name) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return "runs/" + name;
 }

@@ -7,7 +7,9 @@
 #include "core/counted.h"
 #include "core/quote.h"
 #include "core/team.h"
+#include "datasets/class_counts.h"
 #include "datasets/loader.h"
+#include "datasets/user_files.h"
 #include "training/run/run_source.h"
 #include "training/settings/earlier_rewrite.h"
 #include "training/train/chance_watch.h"
@@ -42,6 +44,7 @@ class Trainer {
     if (observer_.wants_to_stop()) return;
     life_.begin();
     observer_.on_begin(task_, run_);
+    warn_of_empty_class();
     if (life_.is_complete()) {
       observer_.say(concat("The run in ", printable(run_.path().string()), " is complete: ", task_.session.step(),
                            " of ", counted(task_.total_steps, "step"), " done."));
@@ -65,6 +68,15 @@ class Trainer {
   }
 
  private:
+  /// Labels that begin with 1, say.
+  void warn_of_empty_class() {
+    const std::vector<std::int64_t> counts = datasets::class_counts(task_.data.train);
+    const auto empty = std::ranges::find(counts, 0);
+    if (empty != counts.end() && datasets::is_path(task_.settings.dataset))
+      observer_.warn(concat("note: no training picture has the label ", empty - counts.begin(), ", one of ",
+                            counts.size(), " classes"));
+  }
+
   void train_steps(Pace& pace) {
     if (task_.session.step() >= task_.total_steps) return;
     datasets::Loader loader(task_.data.train, {.batch_size = task_.settings.batch_size,

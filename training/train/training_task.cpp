@@ -21,7 +21,7 @@ ClassifierOptions source(const TrainSettings& settings) {
 
 /// A graph file is held against the pictures before they are read; the other models are made to their measure.
 datasets::Splits load_data(const TrainSettings& settings) {
-  datasets::LoadOptions options;
+  datasets::LoadOptions options{.pictures = picture_options(settings)};
   if (is_graph_file(settings.model))
     options.accept = [&](const Shape& example) { require_pictures_fit(settings.model, example, settings.dataset); };
   const datasets::Splits data = datasets::load(settings.dataset, settings.data_dir, options);

@@ -84,6 +84,17 @@ Model with_weight_bits(int bits) {
   return model;
 }
 
+TEST(ModelFile, KeepsTheNamesOfClasses) {
+  Model model = small_model();
+  const std::string without = to_bytes(model);
+  EXPECT_EQ(without.find("class_names"), std::string::npos);
+  EXPECT_TRUE(from_bytes(without, "bytes").class_names.empty());
+  model.class_names.assign(static_cast<std::size_t>(model.tensor(model.output).shape.elements()), "gr\xc3\xbcn");
+  EXPECT_EQ(from_bytes(to_bytes(model), "bytes").class_names, model.class_names);
+  model.class_names.front() = "\xff";
+  EXPECT_TRUE(mentions(error_of([&] { to_bytes(model); }), {"of a class", "UTF-8"}));
+}
+
 TEST(ModelFile, WeightsOfFewerBitsTakeLess) {
   const Model eight = with_weight_bits(8);
   const std::size_t whole = to_bytes(eight).size();

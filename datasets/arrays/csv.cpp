@@ -1,0 +1,137 @@
+#include "datasets/arrays/csv.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/quote.h"
+#include "datasets/dataset.h"
+#include "datasets/gzip.h"
+
+namespace miniqat::datasets {
+namespace {
+
+constexpr std::size_t kMostTableBytes = std::size_t{1} << 32;
+
+std::string_view without_frame(std::string_view text) {
+  const auto in_the_way = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '"'; };
+  while (!text.empty() && in_the_way(text.front())) text.remove_prefix(1);
+  while (!text.empty() && in_the_way(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// Takes the text before the next `mark` off the front of `rest`.
+std::string_view take(std::string_view& rest, char mark) {
+  const std::size_t end = std::min(rest.find(mark), rest.size());
+  const std::string_view part = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return part;
+}
+
+bool is_number(std::string_view field) {
+  return !field.empty() && (std::isdigit(static_cast<unsigned char>(field[0])) || field[0] == '-' || field[0] == '+');
+}
+
+class CsvReader {
+ public:
+  explicit CsvReader(const std::filesystem::path& path) : path_(path), text_(read_large_file(path)) {
+    if (is_gzip(text_)) text_ = gunzip(text_, kMostTableBytes, path);
+  }
+
+  void read() {
+    std::string_view rest = text_;
+    for (std::int64_t line = 1; !rest.empty(); ++line) {
+      const std::string_view row = without_frame(take(rest, '\n'));
+      if (row.empty()) continue;
+      if (labels_.empty() && !seen_names_ && !is_number(without_frame(row.substr(0, row.find(',')))))
+        read_names(row);
+      else
+        read_row(row, line);
+    }
+    if (labels_.empty()) fail(path_, " holds no row of a label and pixels");
+  }
+
+  CsvPictures pictures(const Shape& size) const {
+    const Shape example = example_of(size);
+    const auto count = static_cast<std::int64_t>(labels_.size());
+    return {.images = Tensor::from<std::uint8_t>({count, example[0], example[1], example[2]}, pixels_),
+            .labels = Tensor::from<std::int32_t>({count}, labels_)};
+  }
+
+ private:
+  void read_names(std::string_view row) {
+    seen_names_ = true;
+    for (std::int64_t column = 0; !row.empty(); ++column) {
+      std::string name(without_frame(take(row, ',')));
+      std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::tolower(letter); });
+      if (name == "label" || name == "class" || name == "target") label_column_ = column;
+    }
+  }
+
+  void read_row(std::string_view row, std::int64_t line) {
+    const std::size_t before = pixels_.size();
+    std::int64_t column = 0, label = -1;
+    for (; !row.empty(); ++column) {
+      const std::int64_t value = number(without_frame(take(row, ',')), line);
+      const bool is_label = column == label_column_;
+      if (value < 0 || value >= (is_label ? kMostClasses : 256))
+        fail(path_, " line ", line, " has the ", is_label ? "label " : "pixel ", value, "; it must be in [0, ",
+             is_label ? kMostClasses : 256, ")");
+      if (is_label)
+        label = value;
+      else
+        pixels_.push_back(static_cast<std::uint8_t>(value));
+    }
+    const auto found = static_cast<std::int64_t>(pixels_.size() - before);
+    if (label < 0) fail(path_, " line ", line, " has no label");
+    if (found == 0) fail(path_, " line ", line, " has a label but no pixels");
+    if (row_pixels_ == 0) row_pixels_ = found;
+    if (found != row_pixels_) fail(path_, " line ", line, " has ", found, " pixels, the lines before it ", row_pixels_);
+    labels_.push_back(static_cast<std::int32_t>(label));
+  }
+
+  std::int64_t number(std::string_view field, std::int64_t line) const {
+    if (field.starts_with('+')) field.remove_prefix(1);
+    double value = 0;
+    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+    if (error != std::errc() || end != field.data() + field.size() || field.empty())
+      fail(path_, " line ", line, ": ", quote(field), " is not a number");
+    if (!(std::abs(value) < 1e9) || value != std::floor(value))
+      fail(path_, " line ", line, ": ", quote(field), " is not a whole number in [0, 255]");
+    return static_cast<std::int64_t>(value);
+  }
+
+  Shape example_of(const Shape& size) const {
+    for (const std::int64_t channels : {1, 3}) {
+      const std::int64_t area = row_pixels_ / channels;
+      if (area * channels != row_pixels_) continue;
+      if (size[0] * size[1] == area) return {size[0], size[1], channels};
+      const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(static_cast<double>(area))));
+      if (side * side == area) return {side, side, channels};
+    }
+    fail(path_, " has ", row_pixels_, " pixels a line, which are not those of a square; give --image-size HxW");
+  }
+
+  const std::filesystem::path& path_;
+  std::string text_;
+  bool seen_names_ = false;
+  std::int64_t label_column_ = 0;
+  std::int64_t row_pixels_ = 0;
+  std::vector<std::uint8_t> pixels_;
+  std::vector<std::int32_t> labels_;
+};
+
+}  // namespace
+
+CsvPictures read_csv_pictures(const std::filesystem::path& path, const Shape& size) {
+  CsvReader reader(path);
+  reader.read();
+  return reader.pictures(size);
+}
+
+}  // namespace miniqat::datasets

@@ -1,0 +1,144 @@
+#include "datasets/arrays/npy.h"
+
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/error.h"
+#include "core/quote.h"
+#include "core/shape.h"
+#include "core/suggest.h"
+
+namespace miniqat::datasets {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+
+/// The header: a Python dict of three keys, as NumPy itself writes it.
+class Header {
+ public:
+  Header(std::string_view text, const std::string& path) : text_(text), path_(path) {}
+
+  /// The text behind `'key':`, without spaces before it.
+  std::string_view value(std::string_view key) const {
+    for (const char mark : {'\'', '"'}) {
+      const std::string quoted = concat(mark, key, mark);
+      const std::size_t place = text_.find(quoted);
+      if (place == std::string_view::npos) continue;
+      std::string_view rest = after_spaces(text_.substr(place + quoted.size()));
+      if (rest.starts_with(':')) return after_spaces(rest.substr(1));
+    }
+    fail(path_, " is damaged: its NumPy header has no ", quote(key));
+  }
+
+  std::string text(std::string_view key) const {
+    const std::string_view found = value(key);
+    const std::size_t end = found.empty() ? std::string_view::npos : found.find(found[0], 1);
+    if (end == std::string_view::npos || (found[0] != '\'' && found[0] != '"')) damaged(key);
+    return std::string(found.substr(1, end - 1));
+  }
+
+  std::vector<std::int64_t> shape() const {
+    std::string_view rest = value("shape");
+    if (!rest.starts_with('(')) damaged("shape");
+    std::vector<std::int64_t> extents;
+    for (rest = after_spaces(rest.substr(1)); !rest.starts_with(')'); rest = after_spaces(rest)) {
+      std::int64_t extent = 0;
+      const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), extent);
+      if (error != std::errc() || extent < 0) damaged("shape");
+      extents.push_back(extent);
+      rest = after_spaces(rest.substr(end - rest.data()));
+      if (rest.starts_with(','))
+        rest.remove_prefix(1);
+      else if (!rest.starts_with(')'))
+        damaged("shape");
+    }
+    return extents;
+  }
+
+ private:
+  static std::string_view after_spaces(std::string_view text) {
+    const std::size_t first = text.find_first_not_of(' ');
+    return first == std::string_view::npos ? std::string_view() : text.substr(first);
+  }
+  [[noreturn]] void damaged(std::string_view key) const {
+    fail(path_, " is damaged: ", quote(key), " in its NumPy header cannot be read");
+  }
+
+  std::string_view text_;
+  const std::string& path_;
+};
+
+/// Where the elements begin, and the header before them.
+struct NpyParts {
+  std::size_t elements = 0;
+  std::string_view header;
+};
+
+NpyParts npy_parts(std::string_view bytes, const std::string& path) {
+  if (!bytes.starts_with(kMagic)) fail(path, " is not a NumPy array: it does not begin with \\x93NUMPY");
+  // Version, then the header's length in 2 bytes, or in 4 since version 2.
+  const std::size_t versions = kMagic.size() + 2;
+  const int version = bytes.size() > kMagic.size() ? static_cast<std::uint8_t>(bytes[kMagic.size()]) : 0;
+  const std::size_t wide = version == 1 ? 2 : 4;
+  if (version < 1 || version > 3 || bytes.size() < versions + wide)
+    fail(path, " is cut short, or of a version of NumPy's format that is not known");
+  std::size_t length = 0;
+  for (std::size_t i = wide; i-- > 0;) length = length << 8 | static_cast<std::uint8_t>(bytes[versions + i]);
+  const std::size_t begin = versions + wide;
+  if (length > bytes.size() - begin) fail(path, " is cut short: its NumPy header alone has ", length, " bytes");
+  return {.elements = begin + length, .header = bytes.substr(begin, length)};
+}
+
+void read_type(NumpyArray& array, const std::string& type, const std::string& path) {
+  const bool known = type.size() == 3 && std::strchr("<|", type[0]) != nullptr &&
+                     std::strchr("uifb", type[1]) != nullptr && std::strchr("1248", type[2]) != nullptr;
+  if (!known || (type[0] == '|' && type[2] != '1'))
+    fail(path, " holds elements of type ", quote(type), "; integers, floats and bools in little-endian can be read");
+  array.kind = type[1];
+  array.item = type[2] - '0';
+}
+
+}  // namespace
+
+std::int64_t NumpyArray::elements() const {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+std::int64_t NumpyArray::integer(std::int64_t i) const {
+  if (kind == 'f') fail("floats are no integers");
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data() + i * item, item);
+  const int unused = 64 - 8 * item;
+  if (kind == 'i') return static_cast<std::int64_t>(value << unused) >> unused;
+  if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    fail("the integer ", value, " is too large");
+  return static_cast<std::int64_t>(value);
+}
+
+NumpyArray parse_npy(std::string bytes, const std::string& path) {
+  const NpyParts parts = npy_parts(bytes, path);
+  const Header header(parts.header, path);
+  NumpyArray array;
+  read_type(array, header.text("descr"), path);
+  if (!header.value("fortran_order").starts_with("False"))
+    fail(path, " is in Fortran order; save it with numpy.ascontiguousarray()");
+  array.shape = header.shape();
+  const std::size_t held = bytes.size() - parts.elements;
+  std::int64_t wanted = array.item;
+  for (const std::int64_t extent : array.shape) {
+    if (extent != 0 && wanted > Shape::kMaxElements * 8 / extent)
+      fail(path, ": an array of shape ", "(", joined(array.shape), ")", " is absurd");
+    wanted *= extent;
+  }
+  if (held != static_cast<std::size_t>(wanted))
+    fail(path, " has ", held, " bytes of elements; its shape ", "(", joined(array.shape), ")", " needs ", wanted);
+  bytes.erase(0, parts.elements);
+  array.bytes = std::move(bytes);
+  return array;
+}
+
+}  // namespace miniqat::datasets

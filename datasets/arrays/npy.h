@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace miniqat::datasets {
+
+/// An array as NumPy's .npy format has it (NEP 1, versions 1 to 3), in C order and little-endian or of single bytes.
+struct NumpyArray {
+  /// 'u' or 'i' (unsigned or signed integers), 'f' (floats), 'b' (bool).
+  char kind = 'u';
+  /// Bytes of one element.
+  int item = 1;
+  std::vector<std::int64_t> shape;
+  /// The elements.
+  std::string bytes;
+
+  std::int64_t elements() const;
+  /// Element i of integers and bools. Throws Error for floats and for numbers above 2^63 - 1.
+  std::int64_t integer(std::int64_t i) const;
+};
+
+/// `bytes` is a whole .npy file; `path` stands in errors. Throws Error in one line: a wrong magic or version, a header
+/// that is cut short or none, objects, big-endian or Fortran order, sizes that are not the file's.
+NumpyArray parse_npy(std::string bytes, const std::string& path);
+
+/// The array `name` of a .npz file, a ZIP of .npy files. Throws Error.
+NumpyArray read_npz(const std::filesystem::path& path, const std::string& name);
+
+/// The names of its arrays, without ".npy".
+std::vector<std::string> npz_names(const std::filesystem::path& path);
+
+}  // namespace miniqat::datasets

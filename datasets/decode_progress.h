@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace miniqat::datasets {
+
+/// Told how many pictures of a folder have been decoded, now and then and at the end, in the thread that loads them.
+/// What it throws ends the loading.
+using DecodeProgress = std::function<void(std::int64_t done, std::int64_t all)>;
+
+/// Whom all loading tells from now on; {}: nobody. For a program that has a terminal, and before it loads: not to be
+/// changed meanwhile.
+void tell_of_decoding(DecodeProgress listener);
+
+/// Tells that one, if there is any.
+void decoding_went_on(std::int64_t done, std::int64_t all);
+
+}  // namespace miniqat::datasets

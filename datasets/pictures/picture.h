@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "core/shape.h"
+
+namespace miniqat::datasets {
+
+/// How many numbers a pixel has.
+enum class Colour {
+  /// As the files have it: grey if all pictures of a data set are grey.
+  kAuto,
+  kGrey,
+  kRgb,
+};
+
+/// Pixels, row by row: [height, width, channels] bytes; 1 channel is grey, 3 are red, green and blue.
+struct Picture {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  int channels = 1;
+  std::vector<std::uint8_t> pixels;
+
+  Shape shape() const { return {height, width, channels}; }
+};
+
+/// What a file says of its picture before it is decoded.
+struct PictureHeader {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  bool grey = false;
+};
+
+/// The most pixels that a side and a picture may have, so that a small file cannot ask for any amount of memory.
+inline constexpr std::int64_t kLongestSide = 32768;
+inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
+
+/// JPEG and PNG, told by their first bytes, whatever the file is called. `path` stands in errors. Throws Error in one
+/// line for any other format, a picture that is too large, and CMYK (which needs a colour profile to become RGB).
+PictureHeader picture_header(std::string_view bytes, const std::filesystem::path& path);
+
+/// Decodes to grey or RGB (kAuto: as the file has it). Transparent pixels lie on black, 16 bits become the upper 8, and
+/// gamma is left alone. Colour becomes grey as ITU-R BT.601 has it: (19595 r + 38470 g + 7471 b + 2^15) >> 16.
+/// Throws Error in one line, also for a damaged or truncated picture.
+Picture decode_picture(std::string_view bytes, Colour colour, const std::filesystem::path& path);
+
+/// Makes a picture grey or RGB, as decode_picture() does; kAuto leaves it.
+void set_colour(Picture& picture, Colour colour);
+
+}  // namespace miniqat::datasets

@@ -1,0 +1,144 @@
+#include "datasets/pictures/png.h"
+
+#include <png.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstring>
+#include <string>
+
+#include "core/error.h"
+
+namespace miniqat::datasets {
+namespace {
+
+/// What libpng's callbacks work on. Errors come back by longjmp, which runs no destructors: nothing in the functions
+/// that it leaves may have one, so the texts live here.
+struct Source {
+  const char* data = nullptr;
+  std::size_t left = 0;
+  char message[200] = {};
+};
+
+void read_bytes(png_structp png, png_bytep target, std::size_t count) {
+  auto& source = *static_cast<Source*>(png_get_io_ptr(png));
+  if (count > source.left) png_error(png, "it is cut short");
+  std::memcpy(target, source.data, count);
+  source.data += count;
+  source.left -= count;
+}
+
+void keep_error(png_structp png, png_const_charp text) {
+  auto& source = *static_cast<Source*>(png_get_error_ptr(png));
+  std::strncpy(source.message, text, sizeof source.message - 1);
+  png_longjmp(png, 1);
+}
+
+void ignore_warning(png_structp, png_const_charp) {}
+
+/// A decoder that has read the header of a file.
+class PngReader {
+ public:
+  PngReader(std::string_view bytes, const std::filesystem::path& path) : path_(path) {
+    source_.data = bytes.data();
+    source_.left = bytes.size();
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source_, keep_error, ignore_warning);
+    info_ = png_ == nullptr ? nullptr : png_create_info_struct(png_);
+    if (info_ == nullptr) {
+      png_destroy_read_struct(&png_, nullptr, nullptr);
+      fail(path, ": no memory for a PNG decoder");
+    }
+    if (!read_info()) refuse();
+  }
+  ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
+
+  PictureHeader header() const {
+    return {.height = png_get_image_height(png_, info_),
+            .width = png_get_image_width(png_, info_),
+            .grey = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0};
+  }
+
+  /// 8 bits, grey or RGB, and alpha if the file has some kind of it.
+  Picture decode() {
+    if (!expand()) refuse();
+    const PictureHeader head = header();
+    Picture picture{
+        .height = head.height, .width = head.width, .channels = png_get_channels(png_, info_), .pixels = {}};
+    picture.pixels.resize(picture.shape().elements());
+    std::vector<png_bytep> rows;
+    for (std::int64_t y = 0; y < head.height; ++y)
+      rows.push_back(picture.pixels.data() + y * head.width * picture.channels);
+    if (!read_rows(rows.data())) refuse();
+    return picture;
+  }
+
+ private:
+  // Each of these is left by longjmp at an error.
+  bool read_info() {
+    if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    png_set_user_limits(png_, kLongestSide, kLongestSide);
+    // Texts and profiles, of which a small file can hold gigabytes, are left out.
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+    png_set_chunk_malloc_max(png_, 1 << 23);
+    png_set_read_fn(png_, &source_, read_bytes);
+    png_read_info(png_, info_);
+    return true;
+  }
+  bool expand() {
+    if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    png_set_expand(png_);
+    png_set_strip_16(png_);
+    png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+    return true;
+  }
+  bool read_rows(png_bytepp rows) {
+    if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    png_read_image(png_, rows);
+    png_read_end(png_, nullptr);
+    return true;
+  }
+
+  [[noreturn]] void refuse() {
+    const std::string why = source_.message;
+    png_destroy_read_struct(&png_, &info_, nullptr);
+    fail(path_, " is a damaged PNG: ", why);
+  }
+
+  const std::filesystem::path& path_;
+  Source source_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+};
+
+/// Puts a picture with alpha, its last channel, on black.
+void put_on_black(Picture& picture) {
+  const int channels = picture.channels, colours = channels - 1;
+  const std::int64_t count = picture.height * picture.width;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const int alpha = picture.pixels[i * channels + colours];
+    for (int c = 0; c < colours; ++c)
+      picture.pixels[i * colours + c] =
+          static_cast<std::uint8_t>((picture.pixels[i * channels + c] * alpha + 127) / 255);
+  }
+  picture.channels = colours;
+  picture.pixels.resize(count * colours);
+}
+
+}  // namespace
+
+bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n\x1a\n"); }
+
+PictureHeader png_header(std::string_view bytes, const std::filesystem::path& path) {
+  return PngReader(bytes, path).header();
+}
+
+Picture decode_png(std::string_view bytes, const std::filesystem::path& path) {
+  Picture picture = PngReader(bytes, path).decode();
+  if (picture.channels == 2 || picture.channels == 4) put_on_black(picture);
+  return picture;
+}
+
+}  // namespace miniqat::datasets

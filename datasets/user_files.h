@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "datasets/dataset.h"
+
+namespace miniqat::datasets {
+
+/// Whether a name of a data set is the path of a user's own files: it has a slash, ends in .npz, .csv or .csv.gz, or is
+/// a folder that is there and not called like a known data set.
+bool is_path(const std::string& name);
+
+/// What to call a data set in the name of a run: its name, or that of its file or folder without an ending.
+std::string short_name(const std::string& name);
+
+/// Pictures from a user's files. `path` is one of
+///   a folder with a folder of JPEG and PNG files for each class, or with such folders in train/ and in test/ or val/
+///   a folder of IDX files: "train" in the names of some, "test", "t10k" or "val" in those of the others
+///   a folder of x_train.npy, y_train.npy, x_test.npy, y_test.npy, or a .npz file of these arrays; other names are in
+///   array_files.cpp
+///   a folder of train.csv and test.csv (or val.csv), each perhaps with .gz behind it, or one such file.
+/// With both test and val, val becomes the validation part. Without either, the last of every six pictures of each
+/// class becomes a test picture. The number of classes comes from the data; folders give them names. Throws Error in
+/// one line for a path where there is nothing of this kind, and what the readers throw.
+Splits load_user_files(const std::filesystem::path& path, const LoadOptions& options);
+
+}  // namespace miniqat::datasets

@@ -1,0 +1,259 @@
+// A user's own files through the program: from pictures to integers, from any folder.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "datasets/dataset.h"
+#include "tests/cli/program.h"
+#include "tests/datasets/dataset_files.h"
+#include "tests/datasets/picture_files.h"
+#include "tests/temp_dir.h"
+
+namespace miniqat::own_files_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Arguments;
+using testing::expect_error;
+using testing::expect_success;
+using testing::Outcome;
+
+const char* const kNames[] = {"bird", "cat", "dog"};
+
+/// Discs on noise: red, green and blue, or bright, brighter, brightest.
+datasets::Picture disc(int kind, int seed, std::int64_t height, std::int64_t width) {
+  datasets::Picture picture = testing::make_picture(height, width, 3, seed);
+  for (std::int64_t y = 0; y < height; ++y)
+    for (std::int64_t x = 0; x < width; ++x)
+      for (int c = 0; c < 3; ++c) {
+        std::uint8_t& pixel = picture.pixels[(y * width + x) * 3 + c];
+        const std::int64_t dy = 2 * y - height, dx = 2 * x - width;
+        const bool inside = dy * dy * 3 < height * height && dx * dx * 3 < width * width;
+        pixel = inside && c == kind ? 250 : pixel / 4;
+      }
+  return picture;
+}
+
+class OwnFilesTest : public ::testing::Test {
+ protected:
+  OwnFilesTest() {
+    setenv("MINIQAT_CACHE_DIR", path("cache").c_str(), 1);
+    fs::create_directories(path("elsewhere"));
+  }
+  ~OwnFilesTest() override { unsetenv("MINIQAT_CACHE_DIR"); }
+
+  fs::path path(const std::string& name) const { return place_.path() / name; }
+
+  /// JPEG and PNG of many sizes, in train/ and test/ of a folder.
+  void make_pets(const std::string& folder, const std::vector<int>& kinds = {0, 1, 2}) const {
+    for (const auto& [part, count] : {std::pair{"train", 24}, {"test", 8}})
+      for (const int kind : kinds)
+        for (int i = 0; i < count; ++i) {
+          const datasets::Picture picture = disc(kind, i, 12 + i % 7, 12 + i % 5);
+          const fs::path file = path(folder) / part / kNames[kind] / concat(part[1], i, i % 2 == 0 ? ".png" : ".jpg");
+          fs::create_directories(file.parent_path());
+          place_.write(file.lexically_relative(place_.path()),
+                       i % 2 == 0 ? testing::png_bytes(picture) : testing::jpeg_bytes(picture));
+        }
+  }
+
+  Outcome run(const Arguments& line, const std::string& folder = ".") const {
+    return testing::miniqat(line, place_.path() / folder);
+  }
+  /// From another folder than the one in which the run was trained.
+  Outcome elsewhere(const Arguments& line) const { return run(line, "elsewhere"); }
+
+  void train(const Arguments& more, const std::string& out) const {
+    Arguments line = {"train", "--model",  "lenet", "--width",      "0.25", "--dataset",       "pets", "--image-size",
+                      "12x10", "--epochs", "6",     "--batch-size", "8",    "--learning-rate", "0.02", "--threads",
+                      "1",     "--out",    out};
+    line.insert(line.end(), more.begin(), more.end());
+    const Outcome outcome = run(line);
+    expect_success(outcome);
+    EXPECT_NE(outcome.out.find("72 training and 24 test pictures"), std::string::npos) << outcome.out;
+  }
+
+  nlohmann::json json(const std::string& file) const { return nlohmann::json::parse(testing::bytes_of(path(file))); }
+
+  testing::TempDir place_;
+};
+
+TEST_F(OwnFilesTest, EveryFormatTrainsToTheSameBits) {
+  datasets::Splits digits;
+  try {
+    digits = datasets::load("mnist");
+  } catch (const Error&) {
+    digits = datasets::load("synthetic", {}, {.train_size = 96, .test_size = 30});
+  }
+  digits = {.train = first_examples(digits.train, 96), .test = first_examples(digits.test, 30)};
+  testing::write_idx_folder(path("idx"), digits);
+  testing::write_class_folders(path("png"), digits);
+  testing::write_npy_folder(path("npy"), digits);
+  testing::write_npz_file(path("digits.npz"), digits);
+  testing::write_csv_folder(path("csv"), digits);
+  const auto train = [&](const std::string& dataset, const Arguments& more = {}) {
+    Arguments line = {"train",        "--model", "lenet5",    "--dataset", dataset,       "--steps", "8",
+                      "--batch-size", "16",      "--threads", "1",         "--overwrite", "--out",   "run"};
+    line.insert(line.end(), more.begin(), more.end());
+    expect_success(run(line));
+    return testing::bytes_of(path("run/checkpoint.safetensors"));
+  };
+  const std::string named = train("mnist", {"--data-dir", "idx"});
+  for (const char* own : {"./idx", "png", "npy", "digits.npz", "csv"}) {
+    EXPECT_TRUE(train(own) == named) << own;
+    EXPECT_EQ(json("run/summary.json")["class_names"].size(), own == std::string("png") ? 10u : 0u) << own;
+  }
+  // The comparison can tell: with another grid the bits are others.
+  EXPECT_FALSE(train("png", {"--mean", "0.1"}) == named);
+}
+
+TEST_F(OwnFilesTest, FromPicturesToIntegersFromAnywhere) {
+  make_pets("pets");
+  train({"--mean", "0.5", "--std", "0.25", "--weight-bits", "4", "--activation-bits", "8"}, "run");
+  EXPECT_EQ(json("run/config.json")["dataset"], path("pets").string());
+  EXPECT_EQ(json("run/summary.json")["class_names"], (nlohmann::json{"bird", "cat", "dog"}));
+  EXPECT_FLOAT_EQ(json("run/summary.json")["input_scale"], 1 / (255 * 0.25f));
+
+  const Outcome simulated = elsewhere({"eval", "--run", "../run"});
+  expect_success(simulated);
+  EXPECT_NE(simulated.out.find("accuracy 100.00% (24 of 24)"), std::string::npos) << simulated.out;
+  const Outcome integers = elsewhere({"eval", "--run", "../run", "--integer"});
+  expect_success(integers);
+  expect_success(elsewhere({"verify", "--run", "../run", "--no-runtimes", "--threads", "1"}));
+  for (const char* format : {"miniqat", "tflite", "onnx", "json", "c"}) {
+    const std::string file = concat("m.", format);
+    expect_success(elsewhere({"export", "--run", "../run", "--format", format, "--out", file}));
+    const std::string bytes = testing::bytes_of(path("elsewhere") / (format == std::string("c") ? "m.h" : file));
+    for (const char* name : kNames) EXPECT_NE(bytes.find(name), std::string::npos) << format;
+  }
+  const std::string header = testing::bytes_of(path("elsewhere/m.h"));
+  for (const char* line : {"#define M_INPUT_ZERO_POINT 128\n", "#define M_INPUT_SCALE 0.0156862754f\n", "     2 dog"})
+    EXPECT_NE(header.find(line), std::string::npos) << header;
+
+  // The file knows size, grid and classes.
+  const Outcome file = elsewhere({"eval", "--model", "m.miniqat", "--dataset", "../pets"});
+  expect_success(file);
+  const auto result = [](const Outcome& outcome) { return outcome.out.substr(outcome.out.find(": accuracy")); };
+  EXPECT_EQ(result(file), result(integers));
+}
+
+TEST_F(OwnFilesTest, EveryCommandThatLoadsDataFindsThem) {
+  make_pets("pets");
+  make_pets("others", {1, 2});
+  train({"--float"}, "float");
+  expect_success(elsewhere({"calibrate", "--run", "../float", "--out", "calibrated", "--threads", "1"}));
+  expect_success(elsewhere({"eval", "--run", "calibrated", "--integer"}));
+  EXPECT_EQ(json("elsewhere/calibrated/summary.json")["class_names"].size(), 3u);
+  expect_success(elsewhere({"sensitivity", "--run", "../float", "--bits", "8", "--out", "widths", "--threads", "1"}));
+  expect_success(elsewhere({"quantize", "--run", "../float", "--epochs", "1", "--out", "quantized", "--threads", "1"}));
+  expect_success(elsewhere({"eval", "--run", "quantized", "--split", "validation"}));
+  EXPECT_EQ(json("elsewhere/quantized/summary.json")["class_names"].size(), 3u);
+  expect_success(elsewhere({"export", "--run", "quantized", "--format", "json", "--out", "q.json"}));
+  // A calibration on other pictures records their form.
+  expect_success(elsewhere({"calibrate", "--run", "../float", "--dataset", "../others", "--out", "on_others"}));
+  EXPECT_EQ(json("elsewhere/on_others/config.json")["image_size"], "12x10");
+  expect_success(run({"eval", "--run", "elsewhere/on_others"}));
+}
+
+TEST_F(OwnFilesTest, OtherPicturesTakeOnTheFormOfTheRun) {
+  make_pets("pets");
+  make_pets("others", {1, 2});
+  train({"--float", "--mean", "0.5", "--std", "0.5"}, "run");
+  // Two of the three classes: their numbers are those of the training.
+  const Outcome others = elsewhere({"eval", "--run", "../run", "--dataset", "../others"});
+  expect_success(others);
+  EXPECT_NE(others.out.find("accuracy 100.00% (16 of 16)"), std::string::npos) << others.out;
+  fs::rename(path("others/test/dog"), path("others/test/wolf"));
+  expect_error(elsewhere({"eval", "--run", "../run", "--dataset", "../others"}), 1, {"\"wolf\"", "bird, cat, dog"});
+}
+
+TEST_F(OwnFilesTest, AFolderThatMovedIsMissed) {
+  make_pets("pets");
+  train({"--float"}, "run");
+  fs::rename(path("pets"), path("moved"));
+  expect_error(elsewhere({"eval", "--run", "../run"}), 1, {path("pets").string(), "not there", "--dataset"});
+  expect_error(elsewhere({"calibrate", "--run", "../run", "--out", "c"}), 1, {path("pets").string(), "--dataset"});
+  expect_success(elsewhere({"eval", "--run", "../run", "--dataset", "../moved"}));
+  fs::create_directory_symlink(path("moved"), path("pets"));
+  expect_success(elsewhere({"eval", "--run", "../run"}));
+  // The same path from another folder is the same data set.
+  expect_success(run({"train", "--resume", "--out", "run", "--dataset", "pets"}));
+  expect_error(run({"train", "--resume", "--out", "run", "--dataset", "moved"}), 2, {"--dataset differs"});
+}
+
+TEST_F(OwnFilesTest, AValidationFolderDecides) {
+  make_pets("pets");
+  fs::copy(path("pets/test"), path("pets/val"), fs::copy_options::recursive);
+  const Arguments line = {
+      "train",           "--model", "lenet", "--width",      "0.25", "--dataset", "pets", "--image-size",
+      "12x10",           "--steps", "9",     "--batch-size", "8",    "--threads", "1",    "--float",
+      "--learning-rate", "0.02",    "--out", "run"};
+  const Outcome outcome = run(line);
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find("72 training, 24 validation and 24 test pictures"), std::string::npos) << outcome.out;
+  const Outcome evaluated = elsewhere({"eval", "--run", "../run", "--split", "validation"});
+  expect_success(evaluated);
+  EXPECT_NE(evaluated.out.find("of 24)"), std::string::npos) << evaluated.out;
+  Arguments twice = line;
+  twice.back() = "second";
+  twice.insert(twice.end(), {"--validation", "10"});
+  expect_error(run(twice), 2, {"--validation 10", "validation part of its own"});
+  const Outcome quantized = elsewhere({"quantize", "--run", "../run", "--epochs", "1", "--out", "q", "--threads", "1"});
+  expect_success(quantized);
+  EXPECT_NE(quantized.out.find("the validation pictures of the data decide"), std::string::npos) << quantized.out;
+}
+
+TEST_F(OwnFilesTest, SettingsOfPicturesAreChecked) {
+  const auto refuses = [&](const Arguments& more, const std::vector<std::string>& parts) {
+    Arguments line = {"train", "--model", "lenet", "--out", "run"};
+    line.insert(line.end(), more.begin(), more.end());
+    expect_error(run(line), 2, parts);
+  };
+  refuses({"--dataset", "synthetic", "--image-size", "8"}, {"--image-size", "own files"});
+  refuses({"--dataset", "mnist", "--std", "0.5"}, {"--std", "own files"});
+  refuses({"--dataset", "./x", "--data-dir", "y"}, {"--data-dir", "a path as --dataset"});
+  for (const char* size : {"0", "8x", "x8", "8x8x8", "-8", "8.5", "4097"})
+    refuses({"--dataset", "./x", "--image-size", size}, {"--image-size must be HxW", size});
+  refuses({"--dataset", "./x", "--colour", "gray"}, {"--colour", "grey"});
+  refuses({"--dataset", "./x", "--mean", "2"}, {"--mean must be in [0, 1]"});
+  refuses({"--dataset", "./x", "--std", "0"}, {"--std must be in"});
+  expect_error(run({"train", "--model", "lenet", "--dataset", "./nothing", "--out", "run"}), 1,
+               {"there is no", "nothing"});
+  EXPECT_FALSE(fs::exists(path("run")));
+}
+
+TEST_F(OwnFilesTest, ALabelThatNoPictureHasIsNoted) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += concat(1 + i % 2, ",", i, ",1,2,3\n");
+  place_.write("from_one.csv", text);
+  const Outcome outcome =
+      run({"train", "--model", "lenet", "--width", "0.1", "--dataset", "from_one.csv", "--float", "--image-size", "8",
+           "--steps", "2", "--batch-size", "4", "--threads", "1", "--out", "r"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE((outcome.err + outcome.out).find("no training picture has the label 0, one of 3 classes"),
+            std::string::npos);
+}
+
+/// The icons of Debian's tango-icon-theme: 850 PNG files of 32 x 32 with transparent pixels, in folders by purpose.
+/// Many are links to others, so that some test pictures are training pictures, too.
+TEST_F(OwnFilesTest, RealIconsAreLearned) {
+  const fs::path icons = "/usr/share/icons/Tango/32x32";
+  if (!fs::exists(icons)) GTEST_SKIP() << "no tango-icon-theme (scripts/install-deps --ci)";
+  expect_success(run({"train", "--model", "lenet5", "--dataset", icons.string(), "--image-size", "32", "--float",
+                      "--learning-rate", "0.01", "--epochs", "12", "--batch-size", "32", "--out", "run"}));
+  const nlohmann::json summary = json("run/summary.json");
+  EXPECT_EQ(summary["class_names"][0], "actions");
+  EXPECT_EQ(summary["class_names"].size(), 10u);
+  // A third of all are actions.
+  EXPECT_GT(summary["test_accuracy"].get<double>(), 0.6);
+  expect_success(run({"calibrate", "--run", "run", "--out", "bytes"}));
+  expect_success(run({"export", "--run", "bytes", "--format", "c", "--out", "icons.c"}));
+}
+
+}  // namespace
+}  // namespace miniqat::own_files_test
