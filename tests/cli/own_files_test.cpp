@@ -142,6 +142,38 @@ TEST_F(OwnFilesTest, FromPicturesToIntegersFromAnywhere) {
   EXPECT_EQ(result(file), result(integers));
 }
 
+TEST_F(OwnFilesTest, PredictReadsFilesOfPictures) {
+  make_pets("pets");
+  train({"--mean", "0.5", "--std", "0.25"}, "run");
+  const auto predict = [&](const Arguments& pictures) {
+    Arguments line = {"predict", "../run", "--json"};
+    line.insert(line.end(), pictures.begin(), pictures.end());
+    const Outcome outcome = elsewhere(line);
+    expect_success(outcome);
+    return nlohmann::json::parse(outcome.out);
+  };
+  // The test pictures come by name and then by class: number 3 is the first class's "e1.jpg".
+  const auto files = predict({"../pets/test/bird/e1.jpg", "../pets/test/dog/e0.png"}), numbers = predict({"3", "2"});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(files["pictures"][i]["scores"], numbers["pictures"][i]["scores"]) << i;
+    EXPECT_EQ(files["pictures"][i]["class"], i == 0 ? "bird" : "dog");
+    EXPECT_TRUE(files["pictures"][i]["label"].is_null());
+  }
+  EXPECT_TRUE(files["dataset"].is_null());
+  EXPECT_NE(files["pictures"][0]["scores"], files["pictures"][1]["scores"]);
+
+  place_.write("no.png", "no picture");
+  expect_error(run({"predict", "run", "no.png"}), 1, {"no.png"});
+  expect_error(run({"predict", "run", "nowhere.png"}), 2, {"neither the number of a picture in the data set"});
+  expect_error(run({"predict", "run", "0", "no.png"}), 2, {"cannot stand beside one another"});
+  const Outcome by_class = run({"eval", "run", "--by-class"});
+  expect_success(by_class);
+  EXPECT_NE(by_class.out.find("bird"), std::string::npos) << by_class.out;
+  // A graph without a run takes the pictures' size from its input.
+  expect_success(run({"run", "--graph", "run/eval_graph.json", "--dataset", "pets", "--index", "0", "--fetch",
+                      "logits/BiasAdd:0", "--out", "out.safetensors"}));
+}
+
 TEST_F(OwnFilesTest, EveryCommandThatLoadsDataFindsThem) {
   make_pets("pets");
   make_pets("others", {1, 2});

@@ -43,9 +43,9 @@ AskedPictures pictures_from_files(const RunSource& run, const std::vector<std::s
   AskedPictures pictures{.data = {.name = "files",
                                   .images = Tensor({count, example[0], example[1], example[2]}, DType::kUInt8),
                                   .labels = Tensor({count}, DType::kInt32),
+                                  .classes = network.classes,
                                   .scale = datasets::scale_of(how.pictures),
                                   .zero_point = datasets::zero_point_of(how.pictures),
-                                  .classes = network.classes,
                                   .class_names = network.class_names},
                          .from_files = true};
   std::uint8_t* pixels = pictures.data.images.values<std::uint8_t>().data();

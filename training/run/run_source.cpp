@@ -113,7 +113,7 @@ datasets::Splits load_data(const RunSource& run, const std::string& dataset, con
   const Classifier network = find_classifier(read_network(graph), graph);
   if (dataset.empty()) require_still_there(run.directory.path().string(), name);
   datasets::LoadOptions options = load_options(trained_on(run, network), name);
-  options.accept = [&](const Shape& example) { require_pictures_fit(network, example, name, graph); };
+  options.accept = [&](const Shape& example) { require_pictures_fit(network.images, example, name, graph); };
   const datasets::Splits data = datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
   return name == run.settings.dataset ? with_validation_part(data, run.settings) : data;
 }
