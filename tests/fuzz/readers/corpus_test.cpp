@@ -10,7 +10,7 @@
 
 // The fuzzers' LLVMFuzzerTestOneInput, which CMakeLists.txt renames.
 #define MINIQAT_READERS(X) \
-  X(cifar10) X(graph_json) X(gzip) X(idx) X(layer_bits) X(model_file) X(run_directory) X(safetensors)
+  X(cifar10) X(graph_json) X(gzip) X(idx) X(layer_bits) X(model_file) X(onnx) X(run_directory) X(safetensors)
 #define MINIQAT_DECLARE(reader) extern "C" int fuzz_##reader(const std::uint8_t* data, std::size_t size);
 MINIQAT_READERS(MINIQAT_DECLARE)
 
