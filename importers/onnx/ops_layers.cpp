@@ -21,11 +21,19 @@ const std::vector<float>& vector_of(const Translation& t, const OnnxNode& node, 
   return literal.reals();
 }
 
-Output with_bias(Translation& t, const OnnxNode& node, const std::string& scope, Output y, int input) {
-  if (!t.has(node, input)) return y;
-  const std::int64_t channels = y.shape().channels();
+/// Adds the bias, if there is one. Behind a layer that a batch norm alone reads it is left to that: batch norms then
+/// stand right behind layers, where they can become part of them, and a bias has no effect while the batch's mean
+/// counts.
+void add_bias(Translation& t, const OnnxNode& node, const std::string& scope, Activation& y, int input) {
+  if (!t.has(node, input)) return;
+  const std::int64_t channels = y.output.shape().channels();
+  const pb::Node* reader = t.only_reader(node);
+  if (reader != nullptr && reader->op_type() == "BatchNormalization" && reader->input(0) == node.output(0)) {
+    y.bias = vector_of(t, node, input, channels);
+    return;
+  }
   const Output biases = t.variable(scope, "biases", node.input(input), {channels}, vector_of(t, node, input, channels));
-  return layers::bias_add(t.graph(), t.name(scope, "BiasAdd"), y, biases);
+  y.output = layers::bias_add(t.graph(), t.name(scope, "BiasAdd"), y.output, biases);
 }
 
 /// Rows in the order of x's columns, for x is ours and the rows are ONNX's.
@@ -108,7 +116,9 @@ void import_conv(Translation& t, const OnnxNode& node) {
   const Output convolved =
       depthwise ? layers::depthwise_conv2d(t.graph(), t.name(scope, "DepthwiseConv2d"), x.output, weights, attributes)
                 : layers::conv2d(t.graph(), t.name(scope, "Conv2D"), x.output, weights, attributes);
-  t.define(node, images_like(x, with_bias(t, node, scope, convolved, 2)));
+  Activation y = images_like(x, convolved);
+  add_bias(t, node, scope, y, 2);
+  t.define(node, std::move(y));
 }
 
 void import_gemm(Translation& t, const OnnxNode& node) {
@@ -123,7 +133,7 @@ void import_gemm(Translation& t, const OnnxNode& node) {
   if (t.has(node, 2) && beta != 1) node.refuse("has a beta of ", beta, "; only 1 is imported");
   const std::string scope = t.scope_of(node, 1);
   Activation y = multiply(t, node, scope, std::move(dense));
-  y.output = with_bias(t, node, scope, y.output, 2);
+  add_bias(t, node, scope, y, 2);
   t.define(node, std::move(y));
 }
 
@@ -143,11 +153,13 @@ void import_batch_normalization(Translation& t, const OnnxNode& node) {
   const std::int64_t channels = x.extents[1];
   const std::string scope = t.scope_of(node, 1);
   const auto parameter = [&](int input, const char* suffix, bool trainable) {
-    return t.variable(scope + "/BatchNorm", suffix, node.input(input), {channels},
-                      rows_in_order(vector_of(t, node, input, channels), x.columns, 1), trainable);
+    std::vector<float> numbers = rows_in_order(vector_of(t, node, input, channels), x.columns, 1);
+    for (std::size_t c = 0; input == 3 && c < x.bias.size(); ++c) numbers[c] -= x.bias[c];
+    return t.variable(scope + "/BatchNorm", suffix, node.input(input), {channels}, std::move(numbers), trainable);
   };
   const Output gamma = parameter(1, "gamma", true), beta = parameter(2, "beta", true);
   const Output mean = parameter(3, "moving_mean", false), variance = parameter(4, "moving_variance", false);
+  x.bias.clear();
   const layers::BatchNormAttributes attributes = {.epsilon = node.number("epsilon", 1e-5),
                                                   .decay = node.number("momentum", 0.9)};
   x.output =

@@ -29,6 +29,8 @@ struct Activation {
   std::vector<std::int64_t> columns = {};
   /// Zeros around the image that a convolution shall add: they are in `extents`, not yet in `output`.
   Pads border = {0, 0, 0, 0};
+  /// Still to be added, one number a channel: a batch norm, the only reader, takes it off its mean instead. Else empty.
+  std::vector<float> bias = {};
 };
 
 using Value = std::variant<Literal, Activation>;

@@ -131,6 +131,21 @@ TEST(ImportOnnx, PadsAreExplicitAndABorderBecomesThem) {
   EXPECT_EQ(model.graph.outputs()[0].shape(), (Shape{1, 2, 3, 2}));
 }
 
+TEST(ImportOnnx, ABiasBeforeABatchNormIsTakenOffItsMean) {
+  Chain net({1, 1});
+  for (const char* name : {"w", "bias", "gamma", "beta", "mean", "variance"}) {
+    pb::Constant& constant =
+        net.constant(name, name == std::string("w") ? std::vector<std::int64_t>{1, 1} : std::vector<std::int64_t>{1});
+    constant.set_float_data(0, name == std::string("bias") ? 5 : 2);
+  }
+  net.add("Gemm", {"w", "bias"});
+  net.add("BatchNormalization", {"gamma", "beta", "mean", "variance"});
+  ImportedModel model = net.import();
+  EXPECT_EQ(model.graph.outputs()[0].node->input(0).node->type(), "MatMul");
+  const Tensor y = result_of(model, Tensor::from<float>({1, 1}, std::vector{3.0F}));
+  EXPECT_NEAR(y.data<float>()[0], 2 * (2 * 3 + 5 - 2) / std::sqrt(2 + 1e-5F) + 2, 1e-5);
+}
+
 TEST(ImportOnnx, AnOpenBatchIsAsAskedOr128) {
   Chain net({0, 3, 8, 6});
   net.add("Relu");
