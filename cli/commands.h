@@ -9,6 +9,7 @@ class CommandLine;
 
 void add_train(CommandLine& program);
 void add_eval(CommandLine& program);
+void add_import(CommandLine& program);
 void add_rewrite(CommandLine& program);
 void add_run(CommandLine& program);
 void add_inspect(CommandLine& program);

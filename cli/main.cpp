@@ -124,6 +124,7 @@ void add_commands(CLI::App& program) {
   add_sensitivity(line);
   add_eval(line);
   add_predict(line);
+  add_import(line);
   add_rewrite(line);
   add_run(line);
   add_inspect(line);

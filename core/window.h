@@ -12,11 +12,16 @@ namespace miniqat {
 
 /// The behaviour of a sliding window at the border, as in TensorFlow. With an effective window e = (window - 1) *
 /// dilation + 1:
-///   SAME   output = ceil(input / stride); the image is padded by max((output - 1) * stride + e - input, 0) in all, the
-///          smaller half before it and the larger after.
-///   VALID  output = ceil((input - e + 1) / stride); no padding.
-enum class Padding { kSame, kValid };
-inline constexpr std::array<std::string_view, 2> kPaddingNames = {"SAME", "VALID"};
+///   SAME      output = ceil(input / stride); the image is padded by max((output - 1) * stride + e - input, 0) in all,
+///             the smaller half before it and the larger after.
+///   VALID     output = ceil((input - e + 1) / stride); no padding.
+///   EXPLICIT  output = floor((before + input + after - e) / stride) + 1; padded by Pads, as in PyTorch and ONNX.
+enum class Padding { kSame, kValid, kExplicit };
+inline constexpr std::array<std::string_view, 3> kPaddingNames = {"SAME", "VALID", "EXPLICIT"};
+
+/// Pixels around an image: top, left, bottom, right. For EXPLICIT, each less than the effective window, so that no
+/// window lies wholly outside the image; 0 for the others.
+using Pads = std::array<std::int64_t, 4>;
 
 /// One axis of a sliding window over an image. Output position o sees through tap k the input position source(o, k),
 /// which is padding unless contains() says otherwise.
@@ -26,6 +31,7 @@ struct WindowAxis {
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
   std::int64_t output = 1;
+  /// As far as windows reach over the image.
   std::int64_t pad_before = 0;
   std::int64_t pad_after = 0;
 
@@ -43,10 +49,11 @@ struct WindowAttributes {
   std::array<std::int64_t, 2> strides = {1, 1};
   std::array<std::int64_t, 2> dilations = {1, 1};
   Padding padding = Padding::kSame;
+  Pads pads = {0, 0, 0, 0};
 };
 
 /// Lays a window over images [n, h, w, c]. Throws Error when window, strides or dilations are not in 1..65536, a
-/// dilated window exceeds 65536, or no window fits (VALID and too small an image).
+/// dilated window exceeds 65536, pads break their rule, or no window fits (too small an image, and no or few pads).
 Window2d slide(const Shape& images, const WindowAttributes& attributes);
 
 /// Throws Error when an input has an extent of 0.

@@ -8,13 +8,15 @@ void Conv2dAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("strides", strides);
   visitor.choice("padding", padding, kPaddingNames);
   visitor.field("dilations", dilations);
+  visitor.field("pads", pads);
 }
 
 Window2d window_of(const Shape& images, const Shape& filter, const Conv2dAttributes& attributes) {
   return slide(images, {.window = {filter[0], filter[1]},
                         .strides = attributes.strides,
                         .dilations = attributes.dilations,
-                        .padding = attributes.padding});
+                        .padding = attributes.padding,
+                        .pads = attributes.pads});
 }
 
 std::shared_ptr<Op> Conv2d::make(const Attributes& attributes) {

@@ -14,6 +14,8 @@ struct Conv2dAttributes {
   std::array<std::int64_t, 2> strides = {1, 1};
   Padding padding = Padding::kSame;
   std::array<std::int64_t, 2> dilations = {1, 1};
+  /// With Padding::kExplicit.
+  Pads pads = {0, 0, 0, 0};
 
   void visit(AttributeVisitor& visitor);
   friend bool operator==(const Conv2dAttributes&, const Conv2dAttributes&) = default;

@@ -19,7 +19,8 @@ Window2d window_of(const Shape& images, const PoolAttributes& attributes) {
   const bool strides_left_out = attributes.strides == std::array<std::int64_t, 2>{0, 0};
   return slide(images, {.window = attributes.window,
                         .strides = strides_left_out ? attributes.window : attributes.strides,
-                        .padding = attributes.padding});
+                        .padding = attributes.padding,
+                        .pads = attributes.pads});
 }
 
 namespace {
@@ -212,6 +213,7 @@ void PoolAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("window", window);
   visitor.field("strides", strides);
   visitor.choice("padding", padding, kPaddingNames);
+  visitor.field("pads", pads);
 }
 
 std::shared_ptr<Op> MaxPool::make(const Attributes& attributes) { return std::make_shared<MaxPoolOp>(attributes); }

@@ -16,6 +16,8 @@ struct PoolAttributes {
   std::array<std::int64_t, 2> strides = {0, 0};
   /// Unlike convolutions, pools default to VALID: no padding.
   Padding padding = Padding::kValid;
+  /// With Padding::kExplicit.
+  Pads pads = {0, 0, 0, 0};
 
   void visit(AttributeVisitor& visitor);
 };

@@ -18,8 +18,11 @@ def from_torch(images):
     return images.permute(0, 2, 3, 1)
 
 
-def pad(images, window, strides, dilations, padding, value):
-    """Pads NCHW images as TensorFlow's SAME does: ceil(size / stride) results, the odd pixel below and right."""
+def pad(images, window, strides, dilations, padding, pads, value):
+    """Pads NCHW images by `pads`, or as TensorFlow's SAME does: ceil(size / stride) results, the odd pixel below and right."""
+    if padding == "EXPLICIT":
+        top, left, bottom, right = pads
+        return F.pad(images, [left, right, top, bottom], value=value)
     amounts = []
     for size, k, stride, dilation in reversed(list(zip(images.shape[2:], window, strides, dilations))):
         reach = (k - 1) * dilation + 1
@@ -30,7 +33,7 @@ def pad(images, window, strides, dilations, padding, value):
 
 def convolve(attrs, x, filter, groups):
     strides, dilations = attrs.get("strides", [1, 1]), attrs.get("dilations", [1, 1])
-    padded = pad(to_torch(x), filter.shape[2:], strides, dilations, attrs.get("padding", "SAME"), 0)
+    padded = pad(to_torch(x), filter.shape[2:], strides, dilations, attrs.get("padding", "SAME"), attrs.get("pads"), 0)
     return from_torch(F.conv2d(padded, filter, stride=strides, dilation=dilations, groups=groups))
 
 
@@ -54,7 +57,7 @@ def pool_windows(attrs):
 
 def max_pool(attrs, x):
     window, strides = pool_windows(attrs)
-    padded = pad(to_torch(x), window, strides, [1, 1], attrs.get("padding", "VALID"), -math.inf)
+    padded = pad(to_torch(x), window, strides, [1, 1], attrs.get("padding", "VALID"), attrs.get("pads"), -math.inf)
     return from_torch(F.max_pool2d(padded, window, strides))
 
 
@@ -62,7 +65,7 @@ def avg_pool(attrs, x):
     """Padding counts neither as a value nor in the divisor."""
     window, strides = pool_windows(attrs)
     mean = lambda images: F.avg_pool2d(
-        pad(images, window, strides, [1, 1], attrs.get("padding", "VALID"), 0), window, strides)
+        pad(images, window, strides, [1, 1], attrs.get("padding", "VALID"), attrs.get("pads"), 0), window, strides)
     images = to_torch(x)
     return from_torch(mean(images) / mean(torch.ones_like(images)))
 

@@ -19,6 +19,10 @@ void add_convolution_samples(std::vector<OpSample>& samples) {
   add("dilated VALID", {1, 9, 7, 2}, {3, 2, 2, 3}, R"({"dilations": [2, 3], "padding": "VALID"})");
   add("stride beyond window", {1, 7, 7, 2}, {2, 2, 2, 3}, R"({"strides": [3, 4]})");
   add("window beyond image", {1, 2, 3, 2}, {7, 5, 2, 3}, "{}");
+  add("EXPLICIT stride 2", {1, 8, 6, 3}, {3, 3, 3, 4},
+      R"({"strides": [2, 2], "padding": "EXPLICIT", "pads": [1, 1, 1, 1]})");
+  add("EXPLICIT dilated", {1, 6, 5, 2}, {3, 2, 2, 3},
+      R"({"dilations": [2, 1], "padding": "EXPLICIT", "pads": [4, 0, 1, 1]})");
   add("1x1 filter", {2, 4, 4, 16}, {1, 1, 16, 32}, "{}");
   add("1x1 image", {3, 1, 1, 5}, {3, 3, 5, 7}, "{}");
   add("large", {4, 14, 14, 32}, {5, 5, 32, 64}, "{}");
@@ -30,6 +34,8 @@ void add_convolution_samples(std::vector<OpSample>& samples) {
   add("depthwise dilated", {1, 7, 7, 8}, {3, 3, 8, 1}, R"({"dilations": [2, 2]})");
   add("depthwise one channel", {2, 5, 5, 1}, {3, 3, 1, 4}, "{}");
   add("depthwise window beyond image", {1, 2, 2, 3}, {5, 5, 3, 1}, "{}");
+  add("depthwise EXPLICIT", {2, 8, 5, 3}, {3, 4, 3, 2},
+      R"({"strides": [2, 1], "padding": "EXPLICIT", "pads": [1, 3, 0, 2]})");
   add("depthwise large", {4, 14, 14, 72}, {3, 3, 72, 1}, "{}");
 }
 
@@ -62,6 +68,10 @@ void add_pool_samples(std::vector<OpSample>& samples) {
     add("window beyond image", {1, 2, 3, 2}, R"({"window": [7, 5], "strides": [1, 1], "padding": "SAME"})");
     add("whole image", {2, 5, 5, 17}, R"({"window": [5, 5]})");
     add("more than 256 taps", {1, 18, 18, 2}, R"({"window": [17, 17], "strides": [1, 1]})");
+    add("EXPLICIT", {1, 8, 6, 5},
+        R"({"window": [3, 3], "strides": [2, 2], "padding": "EXPLICIT", "pads": [1, 1, 1, 1]})");
+    add("EXPLICIT, unequal", {2, 5, 4, 3},
+        R"({"window": [3, 2], "strides": [1, 2], "padding": "EXPLICIT", "pads": [2, 0, 1, 1]})");
     add("large", {8, 28, 28, 32}, "{}");
   }
 }
@@ -120,6 +130,9 @@ std::vector<BadOpSample> bad_layer_samples() {
     add(type, "absurd dilation", R"({"dilations": [1, 9223372036854775807]})", {{1, 9, 9, 8}, {5, 5, 8, 1}},
         "dilations");
     add(type, "unknown padding", R"({"padding": "FULL"})", {{1, 9, 9, 8}, {5, 5, 8, 1}}, "FULL");
+    add(type, "three pads", R"({"padding": "EXPLICIT", "pads": [1, 1, 1]})", {{1, 9, 9, 8}, {5, 5, 8, 1}},
+        "four whole numbers");
+    add(type, "pads of SAME", R"({"pads": [1, 1, 1, 1]})", {{1, 9, 9, 8}, {5, 5, 8, 1}}, "EXPLICIT");
   }
   add("MatMul", "inner extents differ", "{}", {{128, 7}, {8, 10}},
       "a has 7 columns, b has 8 rows; a [128,7], b [8,10]");
@@ -131,6 +144,8 @@ std::vector<BadOpSample> bad_layer_samples() {
     add(type, "image too small", R"({"window": [3, 3]})", {{1, 2, 9, 8}}, "[1,2,9,8]");
     add(type, "window 0", R"({"window": [0, 2]})", {{1, 9, 9, 8}}, "window");
     add(type, "negative stride", R"({"strides": [2, -1]})", {{1, 9, 9, 8}}, "strides");
+    add(type, "pad as large as the window", R"({"padding": "EXPLICIT", "pads": [0, 0, 2, 0]})", {{1, 9, 9, 8}},
+        "less than the window");
     add(type, "empty image", "{}", {{1, 0, 9, 8}}, "[1,0,9,8]");
   }
   add("BatchNorm", "gamma of other channels", "{}", {{2, 4, 4, 8}, {4}, {8}, {8}, {8}}, "gamma [4]");

@@ -28,6 +28,7 @@ class Writer final : public AttributeVisitor {
   void field(std::string_view name, std::string& value) override { put(name, value); }
   void field(std::string_view name, std::vector<std::int64_t>& value) override { put(name, value); }
   void field(std::string_view name, std::array<std::int64_t, 2>& value) override { put(name, value); }
+  void field(std::string_view name, std::array<std::int64_t, 4>& value) override { put(name, value); }
   void field(std::string_view name, std::vector<std::array<std::int64_t, 2>>& value) override { put(name, value); }
   void field(std::string_view name, std::vector<double>& value) override {
     if (value.size() == 1) {
@@ -85,6 +86,12 @@ class Reader final : public AttributeVisitor {
   }
   void field(std::string_view name, std::array<std::int64_t, 2>& value) override {
     if (const Json* json = find(name)) value = pair(*json, name);
+  }
+  void field(std::string_view name, std::array<std::int64_t, 4>& value) override {
+    const Json* json = find(name);
+    if (json == nullptr) return;
+    require(*json, json->is_array() && json->size() == value.size(), name, "four whole numbers");
+    std::ranges::copy(integers(*json, name), value.begin());
   }
   void field(std::string_view name, std::vector<std::array<std::int64_t, 2>>& value) override {
     const Json* json = find(name);

@@ -28,6 +28,7 @@ class AttributeVisitor {
   virtual void field(std::string_view name, std::string& value) = 0;
   virtual void field(std::string_view name, std::vector<std::int64_t>& value) = 0;
   virtual void field(std::string_view name, std::array<std::int64_t, 2>& value) = 0;
+  virtual void field(std::string_view name, std::array<std::int64_t, 4>& value) = 0;
   /// A number stands for a vector of one element.
   virtual void field(std::string_view name, std::vector<double>& value) = 0;
   /// A list of pairs, as in Pad's paddings.

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "exporters/onnx/onnx.pb.h"
+#include "formats/onnx/onnx.pb.h"
 
 namespace miniqat::exporters {
 

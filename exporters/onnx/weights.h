@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "exporters/onnx/onnx.pb.h"
+#include "formats/onnx/onnx.pb.h"
 #include "integer/model.h"
 
 namespace miniqat::exporters {

@@ -158,7 +158,8 @@ class Builder {
     const PoolAttributes& pool = pooling.attributes;
     const Shape& x = flow.shape();
     const bool apart = pool.strides == std::array<std::int64_t, 2>{0, 0} || pool.strides == pool.window;
-    const bool inside = pool.padding == Padding::kValid || (x[1] % pool.window[0] == 0 && x[2] % pool.window[1] == 0);
+    const bool divides = x[1] % pool.window[0] == 0 && x[2] % pool.window[1] == 0;
+    const bool inside = pool.padding == Padding::kValid || (pool.padding == Padding::kSame && divides);
     if (!apart || !inside || pool.window[0] * pool.window[1] > kMostTaps || parts_.needs_input() ||
         parts_.addend_input >= 0 || !reach(Stage::kPooled))
       return false;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/errors.h"
 
 namespace miniqat::layers::window_test {
 namespace {
@@ -46,6 +47,42 @@ TEST(Padding, Valid) {
   EXPECT_EQ(summary(axis(7, 2, 2, 1, Padding::kValid)), Summary(3, 0, 0));
   EXPECT_EQ(summary(axis(7, 3, 1, 3, Padding::kValid)), Summary(1, 0, 0));
   EXPECT_EQ(summary(axis(3, 3, 5, 1, Padding::kValid)), Summary(1, 0, 0));
+}
+
+/// Rows with a padding of their own; columns of one pixel.
+WindowAxis padded(std::int64_t input, std::int64_t window, std::int64_t stride, std::int64_t dilation,
+                  std::int64_t before, std::int64_t after) {
+  return slide({1, input, 1, 1}, {.window = {window, 1},
+                                  .strides = {stride, 1},
+                                  .dilations = {dilation, 1},
+                                  .padding = Padding::kExplicit,
+                                  .pads = {before, 0, after, 0}})
+      .rows;
+}
+
+TEST(Padding, Explicit) {
+  EXPECT_EQ(summary(padded(28, 5, 1, 1, 2, 2)), Summary(28, 2, 2));
+  // PyTorch's 3x3 with stride 2 and padding 1: not SAME on an even extent, and the last row of padding is not read.
+  EXPECT_EQ(summary(padded(32, 3, 2, 1, 1, 1)), Summary(16, 1, 0));
+  EXPECT_EQ(summary(padded(33, 3, 2, 1, 1, 1)), Summary(17, 1, 1));
+  EXPECT_EQ(summary(padded(9, 3, 1, 2, 4, 0)), Summary(9, 4, 0));
+  EXPECT_EQ(summary(padded(1, 3, 1, 1, 0, 2)), Summary(1, 0, 2));
+  EXPECT_EQ(summary(padded(7, 2, 2, 1, 0, 0)), Summary(3, 0, 0));
+  // As many pixels of the image unread as the last stride leaves.
+  EXPECT_EQ(summary(padded(8, 3, 3, 1, 0, 0)), Summary(2, 0, 0));
+}
+
+TEST(Padding, RefusesWrongPads) {
+  const auto complaint = [](const WindowAttributes& attributes) {
+    return testing::error_of([&] { slide({1, 6, 5, 1}, attributes); });
+  };
+  const auto text = complaint({.window = {3, 3}, .padding = Padding::kExplicit, .pads = {1, 3, 1, 1}});
+  EXPECT_TRUE(testing::mentions(text, {"spans 3 pixels", "[1,3,1,1] (top, left, bottom, right)"}));
+  EXPECT_NE(complaint({.window = {3, 3}, .padding = Padding::kExplicit, .pads = {1, 1, -1, 1}}), "");
+  EXPECT_TRUE(
+      testing::mentions(complaint({.window = {3, 3}, .pads = {1, 1, 1, 1}}), {"EXPLICIT", "not with \"SAME\""}));
+  EXPECT_TRUE(testing::mentions(complaint({.window = {9, 3}, .padding = Padding::kExplicit, .pads = {1, 0, 1, 0}}),
+                                {"no window fits", "EXPLICIT"}));
 }
 
 TEST(Padding, RefusesWhatDoesNotFit) {

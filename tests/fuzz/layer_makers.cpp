@@ -6,10 +6,21 @@
 namespace miniqat::fuzz {
 namespace {
 
-Json window_attributes(Maker& make, bool dilates) {
+/// For a window that fits into the image.
+Json padding_attributes(Maker& make, const std::array<std::int64_t, 2>& window) {
   Json attributes = {{"padding", make.chance(2) ? "SAME" : "VALID"}};
+  if (make.chance(3)) {
+    attributes = {{"padding", "EXPLICIT"}, {"pads", Json::array()}};
+    for (const std::size_t side : {0, 1, 2, 3})
+      attributes["pads"].push_back(make.below(static_cast<std::uint64_t>(window[side % 2])));
+  }
+  return attributes;
+}
+
+Json convolution_attributes(Maker& make, const std::array<std::int64_t, 2>& window) {
+  Json attributes = padding_attributes(make, window);
   if (make.chance(2)) attributes["strides"] = pair(make.any({1, 1, 2, 3}), make.any({1, 2, 2, 3}));
-  if (dilates && make.chance(4)) attributes["dilations"] = pair(make.any({1, 2, 3}), make.any({1, 2, 2}));
+  if (make.chance(4)) attributes["dilations"] = pair(make.any({1, 2, 3}), make.any({1, 2, 2}));
   return attributes;
 }
 
@@ -37,11 +48,11 @@ Node& convolution(Maker& make, bool depthwise) {
   for (;;) {
     const std::int64_t side = make.any({1, 1, 1, 3, 3, 5, 2});
     const std::array<std::int64_t, 2> window = {side, make.chance(4) ? make.any({1, 2, 3, 5, 7}) : side};
-    Json attributes = window_attributes(make, true);
+    Json attributes = convolution_attributes(make, window);
     const std::int64_t n = make.extent(make.chance(5) ? 32 : 6), h = make.extent(19), w = make.extent(19);
     const std::int64_t in = make.channels(), out = depthwise ? make.any({1, 1, 1, 2, 3}) : make.channels();
-    const bool valid = attributes["padding"] == "VALID";
-    if (valid && (h < reach(attributes, 0, window[0]) || w < reach(attributes, 1, window[1]))) continue;
+    const bool same = attributes["padding"] == "SAME";
+    if (!same && (h < reach(attributes, 0, window[0]) || w < reach(attributes, 1, window[1]))) continue;
     const std::int64_t stride = attributes.contains("strides") ? attributes["strides"][0].get<std::int64_t>() *
                                                                      attributes["strides"][1].get<std::int64_t>()
                                                                : 1;
@@ -56,10 +67,10 @@ Node& pool(Maker& make, const std::string& type) {
   // Windows of more places than a byte can name, at times.
   const bool vast = make.chance(12);
   const Shape x = vast ? Shape{1, 19, make.any({15, 17}), make.extent(17)} : make.image();
-  Json attributes = {{"padding", make.chance(2) ? "SAME" : "VALID"}};
   const auto fitting = [&](int axis) { return std::min(make.any({1, 2, 2, 3, 3, 5, 7}), x[axis]); };
-  attributes["window"] = pair(fitting(1), fitting(2));
-  if (vast) attributes["window"] = pair(make.any({17, 18, 19}), 15);
+  const std::array<std::int64_t, 2> window = {vast ? make.any({17, 18, 19}) : fitting(1), vast ? 15 : fitting(2)};
+  Json attributes = padding_attributes(make, window);
+  attributes["window"] = pair(window[0], window[1]);
   if (!make.chance(3)) attributes["strides"] = pair(make.any({1, 1, 2, 3}), make.any({1, 1, 2, 3}));
   return make.op(type, {make.input(x)}, attributes);
 }

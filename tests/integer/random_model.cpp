@@ -50,6 +50,11 @@ Window2d RandomModel::window(bool pool) {
                               .padding = random_.below(2) == 0 ? Padding::kSame : Padding::kValid};
   const bool dilates = attributes.padding == Padding::kSame && attributes.strides == std::array<std::int64_t, 2>{1, 1};
   if (!pool && dilates && random_.below(3) == 0) attributes.dilations = {2, 2};
+  if (!options_.plain_windows && attributes.dilations[0] == 1 && random_.below(3) == 0) {
+    attributes.padding = Padding::kExplicit;
+    for (const int side : {0, 1, 2, 3})
+      attributes.pads[side] = between(0, static_cast<int>(attributes.window[side % 2]) - 1);
+  }
   return slide(integer::batch_shape(1, image), attributes);
 }
 

@@ -18,6 +18,8 @@ struct RandomModelOptions {
   bool symmetric_weights = false;
   /// Every tensor on 8 bits, weights as well.
   bool only_8_bits = false;
+  /// Windows with SAME or VALID only.
+  bool plain_windows = false;
 };
 
 /// Grows a model operation by operation on the tensor made last (or the one given), with shapes, strides, paddings,

@@ -25,6 +25,7 @@ using Case = testing::ConvolutionCase;
 
 std::vector<Case> cases() {
   const auto valid = Padding::kValid;
+  const auto exact = Padding::kExplicit;
   return {
       {{2, 7, 6}, {3, 3}, {}},
       {{1, 9, 9}, {5, 5}, {}},
@@ -43,6 +44,10 @@ std::vector<Case> cases() {
       {{1, 2, 2}, {5, 5}, {.strides = {2, 2}}},
       {{2, 4, 1}, {3, 1}, {}},
       {{1, 3, 3}, {2, 4}, {}},
+      {{2, 8, 6}, {3, 3}, {.strides = {2, 2}, .padding = exact, .pads = {1, 1, 1, 1}}},
+      {{1, 6, 7}, {4, 3}, {.padding = exact, .pads = {3, 0, 2, 2}}},
+      {{1, 7, 5}, {3, 2}, {.strides = {1, 3}, .padding = exact, .dilations = {2, 3}, .pads = {1, 3, 4, 0}}},
+      {{2, 1, 2}, {5, 5}, {.padding = exact, .pads = {4, 3, 0, 3}}},
   };
 }
 

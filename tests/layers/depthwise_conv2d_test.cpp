@@ -22,6 +22,7 @@ using Case = testing::ConvolutionCase;
 
 std::vector<Case> cases() {
   const auto valid = Padding::kValid;
+  const auto exact = Padding::kExplicit;
   return {
       {{2, 7, 6}, {3, 3}, {}},
       {{1, 8, 9}, {3, 3}, {.padding = valid}},
@@ -40,6 +41,9 @@ std::vector<Case> cases() {
       {{5, 4, 4}, {3, 3}, {.strides = {2, 2}}},
       {{11, 1, 1}, {3, 3}, {}},
       {{2, 4, 1}, {1, 1}, {}},
+      {{2, 8, 6}, {3, 3}, {.strides = {2, 2}, .padding = exact, .pads = {1, 1, 1, 1}}},
+      {{9, 2, 2}, {3, 3}, {.padding = exact, .pads = {2, 0, 1, 2}}},
+      {{1, 7, 9}, {4, 3}, {.strides = {2, 1}, .padding = exact, .dilations = {1, 3}, .pads = {0, 5, 3, 1}}},
   };
 }
 

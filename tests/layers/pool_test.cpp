@@ -25,6 +25,7 @@ Tensor row(const std::vector<float>& values) {
 
 TEST(Pool, FastIsReference) {
   const auto same = Padding::kSame;
+  const auto exact = Padding::kExplicit;
   const std::vector<std::pair<std::array<std::int64_t, 3>, PoolAttributes>> cases = {
       {{2, 8, 6}, {}},
       {{2, 7, 5}, {}},
@@ -39,6 +40,10 @@ TEST(Pool, FastIsReference) {
       {{2, 7, 7}, {.window = {7, 7}}},
       {{1, 18, 17}, {.window = {17, 17}, .strides = {1, 1}}},
       {{1, 3, 3}, {.window = {20, 20}, .strides = {1, 1}, .padding = same}},
+      {{2, 8, 6}, {.window = {3, 3}, .strides = {2, 2}, .padding = exact, .pads = {1, 1, 1, 1}}},
+      {{1, 5, 7}, {.window = {4, 2}, .strides = {1, 2}, .padding = exact, .pads = {3, 1, 2, 0}}},
+      {{1, 4, 4}, {.padding = exact, .pads = {0, 0, 1, 1}}},
+      {{2, 4, 6}, {.padding = exact, .pads = {1, 1, 1, 1}}},
   };
   for (const auto& [image, attributes] : cases)
     for (const std::int64_t channels : {1, 3, 8, 17, 32}) {

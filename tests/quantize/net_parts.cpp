@@ -44,6 +44,12 @@ layers::Conv2dAttributes NetParts::window(Output x, std::int64_t filter) {
   if (smaller >= filter && chance(3)) attributes.padding = Padding::kValid;
   if (chance(4)) attributes.strides = {2, 2};
   if (attributes.padding == Padding::kSame && attributes.strides[0] == 1 && chance(4)) attributes.dilations = {2, 1};
+  if (attributes.dilations[0] == 1 && chance(4)) {
+    attributes.padding = Padding::kExplicit;
+    const std::int64_t least = std::max<std::int64_t>(filter - smaller, 0);
+    attributes.pads = {1, std::min(filter - 1, least), least, below(2)};
+    if (filter == 1) attributes.pads = {0, 0, 0, 0};
+  }
   return attributes;
 }
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "exporters/onnx/onnx.pb.h"
 #include "exporters/tflite/tflite.h"
+#include "formats/onnx/onnx.pb.h"
 #include "integer/reference/engine.h"
 #include "tests/exporters/tflite/tflite_models.h"
 
@@ -13,7 +13,6 @@ namespace miniqat::testing {
 namespace {
 
 using integer::Model;
-namespace pb = exporters::pb;
 
 constexpr std::int64_t kImages = 4;
 

@@ -144,6 +144,7 @@ class FieldRecorder final : public AttributeVisitor {
   void field(std::string_view, std::string&) override { FAIL(); }
   void field(std::string_view, std::vector<std::int64_t>&) override { FAIL(); }
   void field(std::string_view, std::array<std::int64_t, 2>&) override { FAIL(); }
+  void field(std::string_view, std::array<std::int64_t, 4>&) override { FAIL(); }
   void field(std::string_view, std::vector<double>&) override { FAIL(); }
   void field(std::string_view, std::vector<std::array<std::int64_t, 2>>&) override { FAIL(); }
   void begin(std::string_view) override { FAIL(); }

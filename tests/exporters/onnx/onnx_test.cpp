@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "exporters/onnx/onnx.pb.h"
+#include "formats/onnx/onnx.pb.h"
 #include "integer/batch_shape.h"
 #include "tests/errors.h"
 #include "tests/integer/random_model.h"

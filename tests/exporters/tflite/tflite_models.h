@@ -6,7 +6,8 @@
 namespace miniqat::testing {
 
 /// Random models that TensorFlow Lite can hold: activations of 8 bits, weights of 2 and more.
-inline constexpr RandomModelOptions kTfliteModels = {.fewest_activation_bits = 8, .symmetric_weights = true};
+inline constexpr RandomModelOptions kTfliteModels = {
+    .fewest_activation_bits = 8, .symmetric_weights = true, .plain_windows = true};
 
 /// The model with one scale and zero point for each weight tensor: what becomes uint8.
 integer::Model with_scales_per_tensor(integer::Model model);

@@ -12,7 +12,8 @@
 #define MINIQAT_READERS(X) \
   X(cifar10)               \
   X(csv)                   \
-  X(graph_json) X(gzip) X(idx) X(layer_bits) X(model_file) X(npy) X(npz) X(picture) X(run_directory) X(safetensors)
+  X(graph_json)            \
+  X(gzip) X(idx) X(layer_bits) X(model_file) X(npy) X(npz) X(onnx) X(picture) X(run_directory) X(safetensors)
 #define MINIQAT_DECLARE(reader) extern "C" int fuzz_##reader(const std::uint8_t* data, std::size_t size);
 MINIQAT_READERS(MINIQAT_DECLARE)
 

@@ -141,7 +141,8 @@ TEST_F(ChainFusion, PoolsThatOverlapOrLeaveTheImageStandAlone) {
   for (const PoolAttributes& pool :
        {PoolAttributes{.window = {3, 3}, .strides = {2, 2}}, PoolAttributes{.window = {2, 2}, .strides = {1, 1}},
         PoolAttributes{.window = {2, 2}, .strides = {3, 3}},
-        PoolAttributes{.window = {2, 2}, .padding = Padding::kSame}}) {
+        PoolAttributes{.window = {2, 2}, .padding = Padding::kSame},
+        PoolAttributes{.window = {2, 2}, .padding = Padding::kExplicit, .pads = {1, 1, 1, 1}}}) {
     const std::string name = "pool" + std::to_string(g.size());
     const Output clamped =
         relu(g, name + "/clamped", bias_add(g, name + "/biased", x, vector((name + "/bias").c_str())));

@@ -19,6 +19,7 @@ using Case = testing::ConvolutionCase;
 
 std::vector<Case> cases() {
   const auto valid = Padding::kValid;
+  const auto exact = Padding::kExplicit;
   return {
       {{1, 9, 8}, {1, 1}, {}},
       {{3, 7, 6}, {3, 3}, {}},
@@ -34,6 +35,9 @@ std::vector<Case> cases() {
       // Windows larger than the image; a single pixel.
       {{3, 2, 3}, {5, 5}, {}},
       {{1, 1, 1}, {3, 3}, {}},
+      {{3, 8, 6}, {3, 3}, {.strides = {2, 2}, .padding = exact, .pads = {1, 1, 1, 1}}},
+      {{1, 7, 9}, {4, 5}, {.padding = exact, .pads = {3, 0, 1, 4}}},
+      {{3, 6, 5}, {5, 3}, {.strides = {3, 1}, .padding = exact, .pads = {0, 2, 4, 0}}},
   };
 }
 

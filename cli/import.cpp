@@ -1,0 +1,72 @@
+#include "importers/onnx/import.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/display/text_table.h"
+#include "cli/flags/command_line.h"
+#include "core/counted.h"
+#include "core/files.h"
+#include "core/graph/graph_json.h"
+#include "core/quote.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+struct ImportArguments {
+  std::string model;
+  std::string out;
+  std::int64_t batch_size = 0;
+};
+
+void print_report(const importers::ImportReport& report) {
+  std::vector<TableLine> lines = {{"op", "name", "becomes"}};
+  for (const importers::ImportedNode& node : report.nodes)
+    lines.push_back({printable(shortened(node.op)), printable(shortened(node.name)), node.becomes});
+  std::printf("%s", aligned(lines, 3).c_str());
+  for (const std::string& note : report.notes) std::printf("note: %s\n", note.c_str());
+}
+
+void import(const ImportArguments& arguments) {
+  if (arguments.batch_size < 0 || arguments.batch_size > 65536)
+    throw UsageError(concat("--batch-size must be in 1..65536, got ", arguments.batch_size));
+  const importers::ImportedModel model = importers::import_onnx(arguments.model, {.batch_size = arguments.batch_size});
+  const std::filesystem::path out = arguments.out;
+  std::error_code failure;
+  std::filesystem::create_directories(out, failure);
+  if (failure) fail(printable(out.string()), ": ", failure.message());
+  write_safetensors(out / "weights.safetensors", {.tensors = model.variables, .metadata = {}});
+  write_graph(out / "graph.json", model.graph);
+  write_file_atomically(out / "import.json", model.report.json().dump(2) + "\n");
+  print_report(model.report);
+  std::int64_t numbers = 0;
+  for (const auto& [name, tensor] : model.variables) numbers += tensor.elements();
+  std::printf("%s of opset %lld: %s, %s in %s\n", counted(model.report.nodes.size(), "node").c_str(),
+              static_cast<long long>(model.report.opset), counted(model.variables.size(), "variable").c_str(),
+              counted(numbers, "number").c_str(), printable(out.string()).c_str());
+}
+
+}  // namespace
+
+void add_import(CommandLine& program) {
+  Command command =
+      program.command("import", "Read an ONNX model: a graph JSON, its weights, and a report of what became what");
+  const auto arguments = std::make_shared<ImportArguments>();
+  command.option("model", arguments->model, "the ONNX file, of opset 7 to 21").required().value_name("MODEL.onnx");
+  command.option("--out", arguments->out, "the directory for graph.json, weights.safetensors and import.json; created")
+      .required();
+  command
+      .option("--batch-size", arguments->batch_size,
+              "the batch of the graph; default: the file's, or 128 where it is left open")
+      .shown_default("");
+  command.action([arguments] { import(*arguments); });
+}
+
+}  // namespace miniqat::cli

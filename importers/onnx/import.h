@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/graph/graph.h"
+#include "core/safetensors.h"
+#include "importers/onnx/report.h"
+
+namespace miniqat::importers {
+
+struct ImportOptions {
+  /// The batch of the graph's inputs. 0: as in the file; 128, where the file leaves it open.
+  std::int64_t batch_size = 0;
+};
+
+/// A float network: images are [n, h, w, c] here, and [n, c, h, w] in the file. Both compute the same up to rounding.
+struct ImportedModel {
+  Graph graph;
+  /// The value of every variable of the graph, by name.
+  NamedTensors variables;
+  ImportReport report;
+};
+
+/// Reads an ONNX model, opset 7 to 21, of the ops that docs/import.md lists. Throws Error naming the file, and the node
+/// and the reason, for what has no counterpart: nothing is guessed.
+ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions& options = {});
+
+/// The op types that import_onnx() takes, in alphabetical order.
+std::vector<std::string> imported_ops();
+
+}  // namespace miniqat::importers

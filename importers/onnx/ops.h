@@ -1,0 +1,62 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "importers/onnx/translation.h"
+
+namespace miniqat::importers {
+
+// Not for users of the library: the table of the ops that are imported. A new one is a function in one of ops_*.cpp,
+// its line below and its row in ops.cpp.
+
+/// Adds to the graph what computes the node, and defines its output.
+using Translate = void (*)(Translation&, const OnnxNode&);
+
+struct ImportedOp {
+  std::string_view type;
+  Translate translate;
+};
+
+/// In alphabetical order.
+std::span<const ImportedOp> imported_op_table();
+
+/// Throws Error that says what may be done about an op that is not in the table.
+[[noreturn]] void refuse_op(const OnnxNode& node);
+
+// ops_layers.cpp
+void import_batch_normalization(Translation& t, const OnnxNode& node);
+void import_conv(Translation& t, const OnnxNode& node);
+void import_gemm(Translation& t, const OnnxNode& node);
+void import_matmul(Translation& t, const OnnxNode& node);
+// ops_pools.cpp
+void import_average_pool(Translation& t, const OnnxNode& node);
+void import_global_average_pool(Translation& t, const OnnxNode& node);
+void import_max_pool(Translation& t, const OnnxNode& node);
+void import_pad(Translation& t, const OnnxNode& node);
+void import_reduce_mean(Translation& t, const OnnxNode& node);
+// ops_pointwise.cpp
+void import_arithmetic(Translation& t, const OnnxNode& node);
+void import_clip(Translation& t, const OnnxNode& node);
+void import_dropout(Translation& t, const OnnxNode& node);
+void import_function(Translation& t, const OnnxNode& node);
+void import_hard_sigmoid(Translation& t, const OnnxNode& node);
+void import_identity(Translation& t, const OnnxNode& node);
+void import_softmax(Translation& t, const OnnxNode& node);
+// ops_shape.cpp
+void import_concat(Translation& t, const OnnxNode& node);
+void import_flatten(Translation& t, const OnnxNode& node);
+void import_reshape(Translation& t, const OnnxNode& node);
+void import_squeeze(Translation& t, const OnnxNode& node);
+void import_transpose(Translation& t, const OnnxNode& node);
+void import_unsqueeze(Translation& t, const OnnxNode& node);
+// ops_known.cpp: of numbers that are known while the model is read.
+void import_cast(Translation& t, const OnnxNode& node);
+void import_constant(Translation& t, const OnnxNode& node);
+void import_gather(Translation& t, const OnnxNode& node);
+void import_shape(Translation& t, const OnnxNode& node);
+void import_slice(Translation& t, const OnnxNode& node);
+/// Add, Mul and Sub of integers.
+Literal known_arithmetic(const OnnxNode& node, const Literal& a, const Literal& b);
+
+}  // namespace miniqat::importers

@@ -1,0 +1,170 @@
+#include <cmath>
+
+#include "core/quote.h"
+#include "importers/onnx/ops.h"
+#include "importers/onnx/windows.h"
+#include "layers/batch_norm.h"
+#include "layers/bias_add.h"
+#include "layers/conv2d.h"
+#include "layers/depthwise_conv2d.h"
+#include "layers/matmul.h"
+
+namespace miniqat::importers {
+namespace {
+
+/// A literal of floats with one axis of that extent.
+const std::vector<float>& vector_of(const Translation& t, const OnnxNode& node, int input, std::int64_t extent) {
+  const Literal& literal = t.literal(node, input);
+  if (!literal.is_real() || literal.extents != std::vector<std::int64_t>{extent})
+    node.refuse("needs ", extent, " floats as ", quote(node.input(input)), ", which is ",
+                extents_text(literal.extents));
+  return literal.reals();
+}
+
+/// Adds the bias, if there is one. Behind a layer that a batch norm alone reads it is left to that: batch norms then
+/// stand right behind layers, where they can become part of them, and a bias has no effect while the batch's mean
+/// counts.
+void add_bias(Translation& t, const OnnxNode& node, const std::string& scope, Activation& y, int input) {
+  if (!t.has(node, input)) return;
+  const std::int64_t channels = y.output.shape().channels();
+  const pb::Node* reader = t.only_reader(node);
+  if (reader != nullptr && reader->op_type() == "BatchNormalization" && reader->input(0) == node.output(0)) {
+    y.bias = vector_of(t, node, input, channels);
+    return;
+  }
+  const Output biases = t.variable(scope, "biases", node.input(input), {channels}, vector_of(t, node, input, channels));
+  y.output = layers::bias_add(t.graph(), t.name(scope, "BiasAdd"), y.output, biases);
+}
+
+/// Rows in the order of x's columns, for x is ours and the rows are ONNX's.
+std::vector<float> rows_in_order(const std::vector<float>& rows, const std::vector<std::int64_t>& columns,
+                                 std::size_t width) {
+  if (columns.empty()) return rows;
+  std::vector<float> ordered(rows.size());
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i * width), width,
+                ordered.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(columns[i]) * width));
+  return ordered;
+}
+
+struct Dense {
+  Activation x;
+  /// [in, out], its rows as in ONNX.
+  Literal weights;
+  float factor = 1;
+};
+
+/// x times the weights, and where they are a parameter.
+Activation multiply(Translation& t, const OnnxNode& node, const std::string& scope, Dense dense) {
+  const std::vector<std::int64_t>& extents = dense.weights.extents;
+  if (dense.x.extents.size() != 2)
+    node.refuse("multiplies ", extents_text(dense.x.extents), "; miniqat's MatMul takes matrices [batch, features]");
+  if (!dense.weights.is_real() || extents.size() != 2 || extents[0] != dense.x.extents[1] || extents[1] == 0)
+    node.refuse("multiplies ", extents_text(dense.x.extents), " by ", extents_text(extents));
+  std::vector<float> numbers =
+      rows_in_order(dense.weights.reals(), dense.x.columns, static_cast<std::size_t>(extents[1]));
+  for (float& number : numbers) number *= dense.factor;
+  const Output weights = t.variable(scope, "weights", node.input(1), {extents[0], extents[1]}, std::move(numbers));
+  const Output y = layers::matmul(t.graph(), t.name(scope, "MatMul"), dense.x.output, weights);
+  return {.output = y, .extents = {dense.x.extents[0], extents[1]}, .order = {0, 1}};
+}
+
+struct Filter {
+  std::int64_t outputs, inputs, group;
+};
+
+/// Of a convolution: whether every channel is convolved by itself.
+bool is_depthwise(const OnnxNode& node, const Filter& filter, std::int64_t channels) {
+  if (filter.group == 1) {
+    if (filter.inputs != channels)
+      node.refuse("has a filter for ", filter.inputs, " channels, its input has ", channels);
+    return false;
+  }
+  if (filter.group < 1 || filter.group != channels || filter.inputs != 1 || filter.outputs % channels != 0)
+    node.refuse("has ", filter.group, " groups of channels (", channels, " in, ", filter.outputs,
+                " out); miniqat has convolutions of one group and of one group a channel");
+  return true;
+}
+
+}  // namespace
+
+void import_conv(Translation& t, const OnnxNode& node) {
+  const Literal& filter = t.literal(node, 1);
+  if (!filter.is_real() || filter.extents.size() != 4)
+    node.refuse("has a filter ", extents_text(filter.extents), "; miniqat convolves images [n, c, h, w]");
+  if (filter.elements() == 0) node.refuse("has an empty filter");
+  Activation x = t.bordered(node, 0);
+  t.require_images(node, x);
+  const std::vector<std::int64_t> kernel = {filter.extents[2], filter.extents[3]};
+  OnnxWindow window = read_window(node, x, kernel);
+  if (!window.take_border(x.border)) {
+    x = t.images(node, 0);
+    window = read_window(node, x, kernel);
+  }
+  const std::int64_t channels = x.extents[1];
+  const bool depthwise = is_depthwise(node, {filter.extents[0], filter.extents[1], node.integer("group", 1)}, channels);
+  const std::string scope = t.scope_of(node, 1);
+  const std::string filter_name = node.input(1);
+  // [out, in, h, w] to [h, w, in, out]; depthwise [in * multiplier, 1, h, w] to [h, w, in, multiplier].
+  Literal ours =
+      transposed(filter, depthwise ? std::vector<std::int64_t>{2, 3, 0, 1} : std::vector<std::int64_t>{2, 3, 1, 0});
+  const Shape shape = depthwise ? Shape{kernel[0], kernel[1], channels, filter.extents[0] / channels}
+                                : Shape{kernel[0], kernel[1], filter.extents[1], filter.extents[0]};
+  const Output weights =
+      t.variable(scope, depthwise ? "depthwise_weights" : "weights", filter_name, shape, ours.reals());
+  const layers::Conv2dAttributes attributes = window.convolution();
+  const Output convolved =
+      depthwise ? layers::depthwise_conv2d(t.graph(), t.name(scope, "DepthwiseConv2d"), x.output, weights, attributes)
+                : layers::conv2d(t.graph(), t.name(scope, "Conv2D"), x.output, weights, attributes);
+  Activation y = images_like(x, convolved);
+  add_bias(t, node, scope, y, 2);
+  t.define(node, std::move(y));
+}
+
+void import_gemm(Translation& t, const OnnxNode& node) {
+  if (node.integer("transA", 0) != 0) node.refuse("transposes its input, which is a batch");
+  const Literal& b = t.literal(node, 1);
+  const bool transposes = node.integer("transB", 0) != 0;
+  if (b.extents.size() != 2) node.refuse("multiplies by ", extents_text(b.extents));
+  Dense dense{.x = t.activation(node, 0),
+              .weights = transposes ? transposed(b, {1, 0}) : b,
+              .factor = static_cast<float>(node.number("alpha", 1))};
+  const double beta = node.number("beta", 1);
+  if (t.has(node, 2) && beta != 1) node.refuse("has a beta of ", beta, "; only 1 is imported");
+  const std::string scope = t.scope_of(node, 1);
+  Activation y = multiply(t, node, scope, std::move(dense));
+  add_bias(t, node, scope, y, 2);
+  t.define(node, std::move(y));
+}
+
+void import_matmul(Translation& t, const OnnxNode& node) {
+  if (std::holds_alternative<Activation>(t.value(node, 1)))
+    node.refuse("multiplies two tensors that the network computes; only a parameter can be its second input");
+  t.define(node, multiply(t, node, t.scope_of(node, 1), {.x = t.activation(node, 0), .weights = t.literal(node, 1)}));
+}
+
+void import_batch_normalization(Translation& t, const OnnxNode& node) {
+  Activation x = t.activation(node, 0);
+  const int used = node.outputs();
+  if (node.integer("training_mode", 0) != 0 || (used > 1 && !node.output(1).empty()))
+    node.refuse("is in training mode; export the network for evaluation (model.eval())");
+  if (node.integer("spatial", 1) != 1) node.refuse("normalises every pixel by itself, which miniqat does not");
+  if (x.extents.size() != 2) t.require_images(node, x);
+  const std::int64_t channels = x.extents[1];
+  const std::string scope = t.scope_of(node, 1);
+  const auto parameter = [&](int input, const char* suffix, bool trainable) {
+    std::vector<float> numbers = rows_in_order(vector_of(t, node, input, channels), x.columns, 1);
+    for (std::size_t c = 0; input == 3 && c < x.bias.size(); ++c) numbers[c] -= x.bias[c];
+    return t.variable(scope + "/BatchNorm", suffix, node.input(input), {channels}, std::move(numbers), trainable);
+  };
+  const Output gamma = parameter(1, "gamma", true), beta = parameter(2, "beta", true);
+  const Output mean = parameter(3, "moving_mean", false), variance = parameter(4, "moving_variance", false);
+  x.bias.clear();
+  const layers::BatchNormAttributes attributes = {.epsilon = node.number("epsilon", 1e-5),
+                                                  .decay = node.number("momentum", 0.9)};
+  x.output =
+      layers::batch_norm(t.graph(), t.name(scope, "BatchNorm"), x.output, gamma, beta, mean, variance, attributes);
+  t.define(node, std::move(x));
+}
+
+}  // namespace miniqat::importers

@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/quote.h"
+#include "importers/onnx/ops.h"
+#include "layers/bias_add.h"
+#include "layers/dropout.h"
+#include "layers/elementwise.h"
+#include "layers/hard_swish.h"
+#include "layers/relu.h"
+#include "layers/sigmoid.h"
+
+namespace miniqat::importers {
+namespace {
+
+using Builder = Output (*)(Graph&, const std::string&, Output);
+
+/// An op that takes every element by itself, whatever the layout.
+void apply(Translation& t, const OnnxNode& node, const std::string& op, Builder build) {
+  Activation x = t.activation(node, 0);
+  x.output = build(t.graph(), t.name(t.scope_of(node), op), x.output);
+  t.define(node, std::move(x));
+}
+
+using Binary = Output (*)(Graph&, const std::string&, Output, Output);
+
+Binary builder_of(const std::string& type) {
+  if (type == "Add") return layers::add;
+  if (type == "Sub") return layers::sub;
+  return type == "Mul" ? layers::mul : layers::div;
+}
+
+/// A literal brought to x's axes: the extents that broadcast, in our order.
+Literal aligned(const OnnxNode& node, Literal literal, const Activation& x) {
+  const std::size_t rank = x.extents.size();
+  if (literal.extents.size() > rank)
+    node.refuse("combines ", extents_text(x.extents), " with a constant ", extents_text(literal.extents));
+  literal.extents.insert(literal.extents.begin(), rank - literal.extents.size(), 1);
+  for (std::size_t axis = 0; axis < rank; ++axis)
+    if (literal.extents[axis] != 1 && (axis == 0 || literal.extents[axis] != x.extents[axis]))
+      node.refuse("combines ", extents_text(x.extents), " with a constant ", extents_text(literal.extents));
+  if (!x.columns.empty() && literal.elements() > 1) {
+    Literal ordered = literal;
+    std::vector<float> numbers = literal.reals();
+    for (std::size_t i = 0; i < x.columns.size(); ++i)
+      numbers[static_cast<std::size_t>(x.columns[i])] = literal.reals()[i];
+    ordered.values = std::move(numbers);
+    return ordered;
+  }
+  std::vector<std::int64_t> axes(rank);
+  for (std::size_t axis = 0; axis < rank; ++axis)
+    axes[static_cast<std::size_t>(x.order[axis])] = static_cast<std::int64_t>(axis);
+  return transposed(literal, axes);
+}
+
+/// x with a constant or a parameter.
+void combine_with_literal(Translation& t, const OnnxNode& node, int known) {
+  Activation x = t.activation(node, 1 - known);
+  if (!t.literal(node, known).is_real()) node.refuse("combines floats with integers");
+  const Literal literal = aligned(node, t.literal(node, known), x);
+  const Shape shape{std::span<const std::int64_t>(literal.extents)};
+  const bool by_channel = shape.elements() > 1 && shape.elements() == shape.channels();
+  const std::string scope = t.scope_of(node, known);
+  const std::string& source = node.input(known);
+  if (by_channel && node.type() == "Add") {
+    const Output biases = t.variable(scope, "biases", source, {shape.channels()}, literal.reals());
+    x.output = layers::bias_add(t.graph(), t.name(scope, "BiasAdd"), x.output, biases);
+    return t.define(node, std::move(x));
+  }
+  const Output operand = shape.elements() == 1 ? constant(t.graph(), t.name(scope, "constant"), {},
+                                                          {static_cast<double>(literal.reals()[0])})
+                                               : t.variable(scope, "factors", source, shape, literal.reals());
+  const std::string name = t.name(scope, node.type());
+  x.output = known == 0 ? builder_of(node.type())(t.graph(), name, operand, x.output)
+                        : builder_of(node.type())(t.graph(), name, x.output, operand);
+  t.define(node, std::move(x));
+}
+
+}  // namespace
+
+void import_arithmetic(Translation& t, const OnnxNode& node) {
+  if (node.inputs() != 2) node.refuse("has ", node.inputs(), " inputs, needs 2");
+  const auto fused = t.hard_swishes().find(node.output(0));
+  if (fused != t.hard_swishes().end()) {
+    Activation x = t.activation(node, node.input(0) == fused->second ? 0 : 1);
+    x.output = layers::hard_swish(t.graph(), t.name(t.scope_of(node), "HardSwish"), x.output);
+    return t.define(node, std::move(x));
+  }
+  const auto* first = std::get_if<Literal>(&t.value(node, 0));
+  const auto* second = std::get_if<Literal>(&t.value(node, 1));
+  if (first && second) {
+    t.becomes("known while reading");
+    return t.define(node, known_arithmetic(node, *first, *second));
+  }
+  if (first || second) return combine_with_literal(t, node, first ? 0 : 1);
+  Activation a = t.activation(node, 0);
+  const Activation b = t.activation(node, 1);
+  if (a.order != b.order || a.columns != b.columns)
+    node.refuse("combines ", extents_text(a.extents), " and ", extents_text(b.extents),
+                ", whose axes lie in another order here");
+  a.output = builder_of(node.type())(t.graph(), t.name(t.scope_of(node), node.type()), a.output, b.output);
+  for (std::size_t axis = 0; axis < a.extents.size(); ++axis)
+    if (a.extents[axis] == 1) a.extents[axis] = b.extents[axis];
+  t.define(node, std::move(a));
+}
+
+void import_clip(Translation& t, const OnnxNode& node) {
+  double low = node.opset() < 11 ? node.number("min", -INFINITY) : -INFINITY;
+  double high = node.opset() < 11 ? node.number("max", INFINITY) : INFINITY;
+  const auto bound = [&](int input) -> double {
+    const Literal& literal = t.literal(node, input);
+    if (!literal.is_real() || literal.elements() != 1) node.refuse("has a bound that is not one float");
+    return literal.reals()[0];
+  };
+  if (node.opset() >= 11 && t.has(node, 1)) low = bound(1);
+  if (node.opset() >= 11 && t.has(node, 2)) high = bound(2);
+  if (low == 0 && high == 6) return apply(t, node, "Relu6", layers::relu6);
+  // What exporters write for no bound.
+  if (low == 0 && high >= static_cast<double>(3.4e38F)) return apply(t, node, "Relu", layers::relu);
+  node.refuse("clips to [", low, ", ", high, "]; only [0, 6] (Relu6) and [0, infinity] (Relu) are imported");
+}
+
+void import_dropout(Translation& t, const OnnxNode& node) {
+  if (node.outputs() > 1 && t.readers(node.output(1)) > 0) node.refuse("has a mask that is read");
+  node.ignore("seed");
+  double rate = node.opset() < 12 ? node.number("ratio", 0.5) : 0.5;
+  if (node.opset() >= 12 && t.has(node, 1)) {
+    const Literal& ratio = t.literal(node, 1);
+    if (!ratio.is_real() || ratio.elements() != 1) node.refuse("has a ratio that is not one float");
+    rate = ratio.reals()[0];
+  }
+  Activation x = t.activation(node, 0);
+  if (rate != 0) x.output = layers::dropout(t.graph(), t.name(t.scope_of(node), "Dropout"), x.output, {.rate = rate});
+  t.define(node, std::move(x));
+}
+
+void import_function(Translation& t, const OnnxNode& node) {
+  if (node.type() == "Relu") return apply(t, node, "Relu", layers::relu);
+  if (node.type() == "Sigmoid") return apply(t, node, "Sigmoid", layers::sigmoid);
+  apply(t, node, "HardSwish", layers::hard_swish);
+}
+
+void import_hard_sigmoid(Translation& t, const OnnxNode& node) {
+  const double alpha = node.number("alpha", 0.2F), beta = node.number("beta", 0.5);
+  if (std::abs(alpha - 1.0 / 6) > 1e-6 || beta != 0.5)
+    node.refuse("has alpha ", alpha, " and beta ", beta, "; only 1/6 and 1/2, as of MobileNetV3, are imported");
+  Activation x = t.activation(node, 0);
+  if (const pb::Node* reader = t.only_reader(node);
+      reader != nullptr && reader->op_type() == "Mul" && reader->input_size() == 2 && reader->output_size() == 1) {
+    const bool first = reader->input(0) == node.input(0) && reader->input(1) == node.output(0);
+    const bool second = reader->input(1) == node.input(0) && reader->input(0) == node.output(0);
+    if (first || second) {
+      t.hard_swishes()[reader->output(0)] = node.input(0);
+      t.becomes("part of a HardSwish");
+      return t.define(node, std::move(x));
+    }
+  }
+  const std::string scope = t.scope_of(node);
+  Graph& graph = t.graph();
+  const Output three = constant(graph, t.name(scope, "three"), {}, {3.0}),
+               sixth = constant(graph, t.name(scope, "sixth"), {}, {1.0 / 6});
+  const Output raised = layers::add(graph, t.name(scope, "Add"), x.output, three);
+  x.output = layers::mul(graph, t.name(scope, "Mul"), layers::relu6(graph, t.name(scope, "Relu6"), raised), sixth);
+  t.define(node, std::move(x));
+}
+
+void import_identity(Translation& t, const OnnxNode& node) {
+  t.becomes("nothing");
+  t.define(node, t.value(node, 0));
+}
+
+void import_softmax(Translation& t, const OnnxNode& node) {
+  Activation x = t.activation(node, 0);
+  const std::int64_t axis = node.integer("axis", node.opset() < 13 ? 1 : -1);
+  if (x.extents.size() != 2 || (axis != 1 && axis != -1))
+    node.refuse("is not over the classes of [batch, classes], the only one that is imported");
+  if (t.readers(node.output(0)) > 0)
+    node.refuse("is inside the network; only at its end, where it is left out, is it imported");
+  t.note(
+      "the final " + node.type() + " " + quote(node.name()) +
+      " is left out: the network gives logits, whose loss has a softmax of its own. The order of classes is the same");
+  t.becomes("nothing: left out at the end");
+  t.define(node, std::move(x));
+}
+
+}  // namespace miniqat::importers

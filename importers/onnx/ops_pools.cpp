@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include "core/quote.h"
+#include "importers/onnx/ops.h"
+#include "importers/onnx/windows.h"
+#include "layers/mean.h"
+#include "layers/pad.h"
+#include "layers/pool.h"
+
+namespace miniqat::importers {
+namespace {
+
+OnnxWindow pool_window(const OnnxNode& node, const Activation& x) {
+  if (!node.has("kernel_shape")) node.refuse("has no kernel_shape");
+  OnnxWindow window = read_window(node, x, {});
+  if (window.dilations != std::array<std::int64_t, 2>{1, 1})
+    node.refuse("pools dilated windows, which miniqat does not have");
+  return window;
+}
+
+void mean_over_space(Translation& t, const OnnxNode& node, bool keeps) {
+  const Activation x = t.images(node, 0);
+  const Output y =
+      layers::mean(t.graph(), t.name(t.scope_of(node), "Mean"), x.output, {.axes = {1, 2}, .keep_dims = keeps});
+  if (keeps)
+    t.define(node, images_like(x, y));
+  else
+    t.define(node, Activation{.output = y, .extents = {x.extents[0], x.extents[1]}, .order = {0, 1}});
+}
+
+}  // namespace
+
+void import_max_pool(Translation& t, const OnnxNode& node) {
+  if (node.outputs() > 1 && !node.output(1).empty()) node.refuse("gives the places of maxima, which miniqat does not");
+  // The order of the places, which nobody asks for.
+  node.ignore("storage_order");
+  const Activation x = t.images(node, 0);
+  const OnnxWindow window = pool_window(node, x);
+  const Output y = layers::max_pool(t.graph(), t.name(t.scope_of(node), "MaxPool"), x.output, window.pool());
+  t.define(node, images_like(x, y));
+}
+
+void import_average_pool(Translation& t, const OnnxNode& node) {
+  Activation x = t.images(node, 0);
+  OnnxWindow window = pool_window(node, x);
+  const std::string scope = t.scope_of(node);
+  if (node.integer("count_include_pad", 0) != 0 && window.is_padded()) {
+    // Zeros that count are pixels of an image with a border. Those that ceil_mode adds do not count.
+    if (node.integer("ceil_mode", 0) != 0) node.refuse("has both ceil_mode and count_include_pad");
+    const auto [top, left, bottom, right] = window.pads;
+    x.output = layers::pad(t.graph(), t.name(scope, "Pad"), x.output,
+                           {.paddings = {{0, 0}, {top, bottom}, {left, right}, {0, 0}}});
+    window.pads = {0, 0, 0, 0};
+  }
+  const Output y = layers::avg_pool(t.graph(), t.name(scope, "AvgPool"), x.output, window.pool());
+  t.define(node, images_like(x, y));
+}
+
+void import_global_average_pool(Translation& t, const OnnxNode& node) { mean_over_space(t, node, true); }
+
+void import_reduce_mean(Translation& t, const OnnxNode& node) {
+  std::vector<std::int64_t> axes = node.opset() >= 18 && t.has(node, 1) ? t.integers(node, 1) : node.integers("axes");
+  for (std::int64_t& axis : axes) axis += axis < 0 ? 4 : 0;
+  std::ranges::sort(axes);
+  if (node.integer("noop_with_empty_axes", 0) != 0 || axes != std::vector<std::int64_t>{2, 3})
+    node.refuse("does not average over height and width (axes 2 and 3); only that is imported");
+  mean_over_space(t, node, node.integer("keepdims", 1) != 0);
+}
+
+void import_pad(Translation& t, const OnnxNode& node) {
+  const std::string mode = node.text("mode", "constant");
+  const bool as_inputs = node.opset() >= 11;
+  std::vector<std::int64_t> pads = as_inputs ? t.integers(node, 1) : node.integers("pads");
+  double fill = as_inputs ? 0 : node.number("value", 0);
+  if (as_inputs && t.has(node, 2)) {
+    const Literal& value = t.literal(node, 2);
+    fill = value.is_real() && value.elements() == 1 ? value.reals()[0] : NAN;
+  }
+  if (t.has(node, 3)) node.refuse("names its axes, which is not imported");
+  Activation x = t.bordered(node, 0);
+  const std::size_t rank = x.extents.size();
+  if (pads.size() != 2 * rank) node.refuse("has ", pads.size(), " pads for ", rank, " axes");
+  if (std::ranges::all_of(pads, [](std::int64_t pad) { return pad == 0; })) return t.define(node, x);
+  x = t.images(node, 0);
+  const auto beyond = [](std::int64_t pad) { return pad < 0 || pad > 65536; };
+  if (mode != "constant" || fill != 0 || std::ranges::any_of(pads, beyond) ||
+      pads[0] + pads[4] + pads[1] + pads[5] != 0)
+    node.refuse("is not a border of zeros around images, the only one that is imported");
+  x.border = {pads[2], pads[3], pads[6], pads[7]};
+  x.extents[2] += pads[2] + pads[6];
+  x.extents[3] += pads[3] + pads[7];
+  t.becomes("the padding of what reads it");
+  t.define(node, std::move(x));
+}
+
+}  // namespace miniqat::importers

@@ -1,0 +1,76 @@
+#include "importers/onnx/reshaping.h"
+
+#include <numeric>
+
+#include "layers/reshape.h"
+
+namespace miniqat::importers {
+namespace {
+
+/// A list of columns takes memory for each of them.
+constexpr std::int64_t kMostColumns = std::int64_t{1} << 24;
+
+std::vector<std::int64_t> usual_order(std::size_t rank) {
+  if (rank == 4) return kImageOrder;
+  std::vector<std::int64_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+std::int64_t features(const std::vector<std::int64_t>& extents) {
+  std::int64_t product = 1;
+  for (std::size_t axis = 1; axis < extents.size(); ++axis) product *= extents[axis];
+  return product;
+}
+
+/// Our place of each number of an example, in ONNX's order of them, for axes in that order; empty where all are where
+/// ONNX has them.
+std::vector<std::int64_t> places(const OnnxNode& node, const std::vector<std::int64_t>& extents,
+                                 const std::vector<std::int64_t>& order) {
+  // What our order is if axes of one number, which lie anywhere, are left out.
+  std::int64_t last = 0;
+  bool in_order = true;
+  for (std::size_t axis = 1; axis < extents.size(); ++axis) {
+    if (extents[axis] == 1) continue;
+    in_order = in_order && order[axis] > last;
+    last = order[axis];
+  }
+  if (in_order) return {};
+  const std::int64_t count = features(extents);
+  if (count > kMostColumns) node.refuse("flattens ", count, " numbers, more than ", kMostColumns);
+  std::vector<std::int64_t> strides(extents.size(), 1);
+  for (std::size_t axis = 1; axis < extents.size(); ++axis)
+    for (std::size_t inner = 1; inner < extents.size(); ++inner)
+      if (order[inner] > order[axis]) strides[axis] *= extents[inner];
+  std::vector<std::int64_t> result(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t rest = i;
+    for (std::size_t axis = extents.size() - 1; axis > 0; rest /= extents[axis], --axis)
+      result[static_cast<std::size_t>(i)] += rest % extents[axis] * strides[axis];
+  }
+  return result;
+}
+
+}  // namespace
+
+Activation reshaped(Translation& t, const OnnxNode& node, const Activation& x,
+                    const std::vector<std::int64_t>& extents) {
+  if (extents == x.extents) return x;
+  if (extents.empty() || extents[0] != x.extents[0])
+    node.refuse("makes ", extents_text(extents), " of ", extents_text(x.extents), ", and so changes the batch axis");
+  if (features(extents) != features(x.extents))
+    node.refuse("makes ", extents_text(extents), " of ", extents_text(x.extents),
+                ", which has other numbers of elements");
+  const std::vector<std::int64_t> from = x.extents.size() == 2 ? x.columns : places(node, x.extents, x.order);
+  Activation y{.output = x.output, .extents = extents, .order = usual_order(extents.size())};
+  if (extents.size() == 2)
+    y.columns = from;
+  else if (from != places(node, extents, y.order))
+    node.refuse("makes ", extents_text(extents), " of ", extents_text(x.extents),
+                ", and so mixes channels and space; images are [n, h, w, c] here, and no numbers are moved");
+  y.output = layers::reshape(t.graph(), t.name(t.scope_of(node), "Reshape"), x.output,
+                             {.shape = t.shape_of(y.extents, y.order).to_vector()});
+  return y;
+}
+
+}  // namespace miniqat::importers

@@ -1,0 +1,264 @@
+#include "importers/onnx/translation.h"
+
+#include <algorithm>
+
+#include "core/graph/source_ops.h"
+#include "core/quote.h"
+#include "core/suggest.h"
+#include "importers/onnx/ops.h"
+#include "layers/pad.h"
+
+namespace miniqat::importers {
+namespace {
+
+/// What train takes without --batch-size.
+constexpr std::int64_t kUsualBatch = 128;
+
+/// A part of a node's name: what graph JSON allows, without '/' and '.' at its ends.
+std::string plain(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    const bool letter =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    const char next = letter ? c : c == '/' || c == '.' ? '/' : '_';
+    if (next != '/' || (!name.empty() && name.back() != '/')) name += next;
+  }
+  while (!name.empty() && name.back() == '/') name.pop_back();
+  constexpr std::size_t kLongest = 200;
+  if (name.size() > kLongest) name = name.substr(0, kLongest - 1) + "_";
+  return name;
+}
+
+bool is_transposed_to_channels_first(const pb::Node& node) {
+  const std::vector<std::int64_t> wanted = {0, 3, 1, 2};
+  for (const pb::Attribute& attribute : node.attribute())
+    if (attribute.name() == "perm")
+      return std::equal(wanted.begin(), wanted.end(), attribute.ints().begin(), attribute.ints().end());
+  return false;
+}
+
+}  // namespace
+
+const std::vector<std::int64_t> kImageOrder = {0, 3, 1, 2};
+
+Translation::Translation(const pb::Model& model, std::int64_t opset, std::filesystem::path folder,
+                         const ImportOptions& options)
+    : model_(model), opset_(opset), folder_(std::move(folder)), options_(options) {
+  for (const pb::Node& node : model.graph().node())
+    for (const std::string& input : node.input()) readers_[input].push_back(&node);
+  for (const pb::Value& output : model.graph().output()) ++outputs_[output.name()];
+}
+
+const Value& Translation::named(const std::string& tensor, const std::string& who) const {
+  const auto found = values_.find(tensor);
+  if (found == values_.end())
+    fail(who, " takes ", quote(tensor), ", which neither an input, a constant nor a node before it gives");
+  return found->second;
+}
+
+const Value& Translation::value(const OnnxNode& node, int input) const {
+  if (!has(node, input)) node.refuse("needs an input ", input, ", which is left out");
+  return named(node.input(input), node.who());
+}
+
+const Literal& Translation::literal(const OnnxNode& node, int input) const {
+  const auto* known = std::get_if<Literal>(&value(node, input));
+  if (known == nullptr)
+    node.refuse("needs constants as input ", input, "; the network computes ", quote(node.input(input)));
+  return *known;
+}
+
+std::vector<std::int64_t> Translation::integers(const OnnxNode& node, int input) const {
+  const Literal& known = literal(node, input);
+  if (known.is_real() || known.extents.size() > 1)
+    node.refuse("needs a list of integers as ", quote(node.input(input)));
+  return known.integers();
+}
+
+const Activation& Translation::bordered(const OnnxNode& node, int input) const {
+  const auto* computed = std::get_if<Activation>(&value(node, input));
+  if (computed == nullptr)
+    node.refuse("takes the constant ", quote(node.input(input)), " where the network's tensor is expected");
+  return *computed;
+}
+
+Activation Translation::activation(const OnnxNode& node, int input) {
+  Activation x = bordered(node, input);
+  if (x.border == Pads{0, 0, 0, 0}) return x;
+  const auto [top, left, bottom, right] = x.border;
+  x.output = layers::pad(graph_, name(scope_of(node), "Pad"), x.output,
+                         {.paddings = {{0, 0}, {top, bottom}, {left, right}, {0, 0}}});
+  x.border = {0, 0, 0, 0};
+  return x;
+}
+
+void Translation::require_images(const OnnxNode& node, const Activation& x) const {
+  if (x.extents.size() != 4) node.refuse("needs images [n, c, h, w], gets ", extents_text(x.extents));
+  if (x.order != kImageOrder)
+    node.refuse("needs images [n, c, h, w], gets ", extents_text(x.extents), " with its axes in another order");
+}
+
+Activation Translation::images(const OnnxNode& node, int input) {
+  Activation x = activation(node, input);
+  require_images(node, x);
+  return x;
+}
+
+void Translation::define(const std::string& name, Value value) {
+  if (name.empty()) fail("a tensor of the model has no name");
+  if (!values_.emplace(name, std::move(value)).second) fail("the tensor ", quote(name), " is made twice");
+}
+
+int Translation::readers(const std::string& tensor) const {
+  const auto found = readers_.find(tensor);
+  return found == readers_.end() ? 0 : static_cast<int>(found->second.size());
+}
+
+const pb::Node* Translation::only_reader(const OnnxNode& node) const {
+  const auto found = readers_.find(node.output(0));
+  const bool one = found != readers_.end() && found->second.size() == 1 && !outputs_.contains(node.output(0));
+  return one ? found->second[0] : nullptr;
+}
+
+std::string Translation::scope_of(const OnnxNode& node, int parameter) const {
+  std::string_view source = parameter >= 0 ? node.input(parameter) : "";
+  const std::size_t dot = source.rfind('.');
+  // "layer1.0.conv1.weight"; names that the exporter makes up, as "onnx::Conv_123", say nothing.
+  if (source.find(':') != std::string_view::npos || dot == std::string_view::npos)
+    source = node.name();
+  else
+    source = source.substr(0, dot);
+  const std::string scope = plain(source);
+  return scope.empty() ? plain(node.type()) : scope;
+}
+
+std::string Translation::name(const std::string& scope, const std::string& op) const {
+  return graph_.unique_name(scope + "/" + op);
+}
+
+Output Translation::variable(const std::string& scope, const std::string& suffix, const std::string& source,
+                             const Shape& shape, std::vector<float> numbers, bool trainable) {
+  const Tensor value = Tensor::from<float>(shape, numbers);
+  const auto found = shared_.find({source, suffix});
+  if (found != shared_.end() && found->second.shape() == shape) {
+    const Tensor& other = variables_.at(found->second.node->name());
+    if (std::ranges::equal(other.values<float>(), value.values<float>())) return found->second;
+  }
+  const Output output = miniqat::variable(graph_, name(scope, suffix), shape, {}, trainable);
+  shared_[{source, suffix}] = output;
+  variables_.emplace(output.node->name(), value);
+  return output;
+}
+
+Shape Translation::shape_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order) const {
+  std::vector<std::int64_t> ours(extents.size());
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) ours[static_cast<std::size_t>(order[axis])] = extents[axis];
+  ours[0] = batch_;
+  return Shape{std::span<const std::int64_t>(ours)};
+}
+
+void Translation::add_input(const pb::Value& input) {
+  const std::string who = concat("the input ", quote(input.name()));
+  const pb::TensorType& type = input.type().tensor_type();
+  if (type.elem_type() != pb::FLOAT) fail(who, " is not of float32 numbers");
+  std::vector<std::int64_t> extents;
+  for (const pb::Dimension& dimension : type.shape().dim()) {
+    const bool open = !dimension.has_dim_value() || dimension.dim_value() <= 0;
+    if (open && !extents.empty())
+      fail(who, " leaves the size of axis ", extents.size(),
+           " open; only the batch, axis 0, may be. Export with one size");
+    if (!extents.empty() && dimension.dim_value() > Shape::kMaxElements) fail(who, " is too large");
+    extents.push_back(open ? kOpenBatch : dimension.dim_value());
+  }
+  if (extents.size() != 2 && extents.size() != 4)
+    fail(who, " is ", extents_text(extents), "; images [n, c, h, w] or rows [n, features] are imported");
+  if (has_batch_ && extents[0] != onnx_batch_) fail(who, " has another batch than the first input");
+  has_batch_ = true;
+  onnx_batch_ = extents[0];
+  const std::int64_t usual = onnx_batch_ == kOpenBatch ? kUsualBatch : onnx_batch_;
+  batch_ = options_.batch_size > 0 ? options_.batch_size : usual;
+  Activation x{.extents = extents, .order = extents.size() == 4 ? kImageOrder : std::vector<std::int64_t>{0, 1}};
+  const auto& readers = readers_[input.name()];
+  // Networks from TensorFlow take [n, h, w, c] and turn it around first.
+  const auto turned = [](const pb::Node* node) {
+    return node->op_type() == "Transpose" && is_transposed_to_channels_first(*node);
+  };
+  if (extents.size() == 4 && !readers.empty() && std::ranges::all_of(readers, turned)) x.order = {0, 1, 2, 3};
+  const std::string wish = plain(input.name());
+  x.output = placeholder(graph_, graph_.unique_name(wish.empty() ? "input" : wish), shape_of(x.extents, x.order));
+  define(input.name(), std::move(x));
+}
+
+void Translation::add_inputs() {
+  const pb::Graph& graph = model_.graph();
+  if (graph.sparse_initializer_size() > 0) fail("has sparse constants, which are not imported");
+  for (const pb::Constant& constant : graph.initializer()) define(constant.name(), read_literal(constant, folder_));
+  int inputs = 0;
+  for (const pb::Value& input : graph.input()) {
+    // Before IR version 4 constants are inputs, too.
+    if (values_.contains(input.name()) && std::holds_alternative<Literal>(values_.at(input.name()))) continue;
+    add_input(input);
+    ++inputs;
+  }
+  if (inputs == 0) fail("has no input");
+}
+
+void Translation::translate(const OnnxNode& node) {
+  becomes_.clear();
+  const std::size_t before = graph_.size();
+  const auto table = imported_op_table();
+  const auto op = std::ranges::find(table, node.type(), &ImportedOp::type);
+  if (op == table.end()) refuse_op(node);
+  if (node.outputs() == 0) node.refuse("has no output");
+  try {
+    op->translate(*this, node);
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    if (text.starts_with(node.who())) throw;
+    node.refuse("becomes no node: ", text);
+  }
+  node.require_all_known();
+  std::vector<std::string> made;
+  const std::vector<Node*> nodes = graph_.nodes();
+  for (std::size_t i = before; becomes_.empty() && i < nodes.size(); ++i)
+    if (nodes[i]->as<Variable>() == nullptr && nodes[i]->as<Constant>() == nullptr) made.push_back(nodes[i]->name());
+  nodes_.push_back({node.type(), node.name(), !becomes_.empty() ? becomes_ : made.empty() ? "nothing" : joined(made)});
+}
+
+void Translation::set_outputs() {
+  std::vector<Output> outputs;
+  for (const pb::Value& output : model_.graph().output()) {
+    const std::string who = concat("the output ", quote(output.name()));
+    const auto* computed = std::get_if<Activation>(&named(output.name(), "the graph's outputs"));
+    if (computed == nullptr) fail(who, " is a constant");
+    if (!computed->columns.empty() || computed->border != Pads{0, 0, 0, 0})
+      fail(who,
+           " is a flattened or padded image, whose numbers lie in another order here; end the network before that");
+    if (computed->order == kImageOrder) note(who + " is [n, h, w, c] in the graph");
+    outputs.push_back(computed->output);
+  }
+  if (outputs.empty()) fail("has no output");
+  graph_.set_outputs(outputs);
+}
+
+void Translation::run() {
+  add_inputs();
+  for (const pb::Node& proto : model_.graph().node()) {
+    const OnnxNode node(proto, opset_);
+    if (!proto.domain().empty() && proto.domain() != "ai.onnx")
+      node.refuse("is of the operators ", quote(proto.domain()), "; only ONNX's own are imported");
+    translate(node);
+  }
+  set_outputs();
+}
+
+ImportedModel Translation::finish() {
+  ImportReport report{.source = {},
+                      .producer = model_.producer_name(),
+                      .opset = opset_,
+                      .nodes = std::move(nodes_),
+                      .notes = std::move(notes_)};
+  return {.graph = std::move(graph_), .variables = std::move(variables_), .report = std::move(report)};
+}
+
+}  // namespace miniqat::importers

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/safetensors.h"
+#include "core/window.h"
+#include "importers/onnx/import.h"
+#include "importers/onnx/literal.h"
+#include "importers/onnx/node.h"
+
+namespace miniqat::importers {
+
+// Not for users of the library: what the ops of importers/onnx/ops_*.cpp work on.
+
+/// A tensor that the network computes.
+struct Activation {
+  Output output = {};
+  /// In ONNX's order of axes, the batch first: kOpenBatch where the file leaves it open.
+  std::vector<std::int64_t> extents = {};
+  /// Axis i of ONNX's tensor is axis order[i] of ours; the batch is axis 0 of both. Images: {0, 3, 1, 2}.
+  std::vector<std::int64_t> order = {};
+  /// Of a matrix whose columns lie in another order than ONNX's: our column of each of ONNX's. Else empty.
+  std::vector<std::int64_t> columns = {};
+  /// Zeros around the image that a convolution shall add: they are in `extents`, not yet in `output`.
+  Pads border = {0, 0, 0, 0};
+  /// Still to be added, one number a channel: a batch norm, the only reader, takes it off its mean instead. Else empty.
+  std::vector<float> bias = {};
+};
+
+using Value = std::variant<Literal, Activation>;
+
+/// {0, 3, 1, 2}: ONNX's images in our layout.
+extern const std::vector<std::int64_t> kImageOrder;
+
+/// A graph while it grows out of an ONNX model, node by node.
+class Translation {
+ public:
+  Translation(const pb::Model& model, std::int64_t opset, std::filesystem::path folder, const ImportOptions& options);
+
+  // --- Tensors by ONNX's names.
+
+  bool has(const OnnxNode& node, int input) const { return !node.input(input).empty(); }
+  /// Throws Error when the input is left out, or nothing before the node makes it.
+  const Value& value(const OnnxNode& node, int input) const;
+  /// Throws Error when it is computed by the network.
+  const Literal& literal(const OnnxNode& node, int input) const;
+  /// A literal of integers without or with one axis.
+  std::vector<std::int64_t> integers(const OnnxNode& node, int input) const;
+  /// With its border, if it has one, as a Pad. Throws Error when it is known, not computed.
+  Activation activation(const OnnxNode& node, int input);
+  /// The same, but the border stays open.
+  const Activation& bordered(const OnnxNode& node, int input) const;
+  /// The same, of images [n, c, h, w] in the order kImageOrder.
+  Activation images(const OnnxNode& node, int input);
+  void require_images(const OnnxNode& node, const Activation& x) const;
+  /// Names output 0 of the node. Throws Error when the name is taken.
+  void define(const OnnxNode& node, Value value) { define(node.output(0), std::move(value)); }
+  void define(const std::string& name, Value value);
+
+  // --- Neighbours.
+
+  int readers(const std::string& tensor) const;
+  /// The only reader of the node's first output, which is no output of the graph; null if there is none such.
+  const pb::Node* only_reader(const OnnxNode& node) const;
+  /// HardSigmoid nodes that are part of a HardSwish, by their Mul: its other input.
+  std::map<std::string, std::string>& hard_swishes() { return hard_swishes_; }
+
+  // --- The graph.
+
+  Graph& graph() { return graph_; }
+  /// A free name for what the node becomes: in the scope of its parameters ("layer1/0/conv1" for
+  /// "layer1.0.conv1.weight") or of its own name, with `op` behind.
+  std::string scope_of(const OnnxNode& node, int parameter = -1) const;
+  std::string name(const std::string& scope, const std::string& op) const;
+  /// A variable that starts with these numbers. A parameter of several nodes, in the same form, is one variable.
+  Output variable(const std::string& scope, const std::string& suffix, const std::string& source, const Shape& shape,
+                  std::vector<float> numbers, bool trainable = true);
+  /// Our batch for ONNX's extent.
+  std::int64_t batch() const { return batch_; }
+  std::int64_t onnx_batch() const { return onnx_batch_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  /// The shape of our tensor with these extents and order.
+  Shape shape_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order) const;
+
+  void note(const std::string& text) { notes_.push_back(text); }
+  /// Instead of the names of the new nodes.
+  void becomes(const std::string& text) { becomes_ = text; }
+
+  /// Reads the whole model.
+  void run();
+  ImportedModel finish();
+
+ private:
+  void add_inputs();
+  void add_input(const pb::Value& input);
+  void translate(const OnnxNode& node);
+  void set_outputs();
+  const Value& named(const std::string& tensor, const std::string& who) const;
+
+  const pb::Model& model_;
+  std::int64_t opset_;
+  std::filesystem::path folder_;
+  std::int64_t batch_ = 0;
+  std::int64_t onnx_batch_ = 0;
+  bool has_batch_ = false;
+  ImportOptions options_;
+  Graph graph_;
+  std::map<std::string, Value> values_;
+  std::map<std::string, std::vector<const pb::Node*>> readers_;
+  std::map<std::string, int> outputs_;
+  std::map<std::string, std::string> hard_swishes_;
+  std::map<std::pair<std::string, std::string>, Output> shared_;
+  NamedTensors variables_;
+  std::vector<ImportedNode> nodes_;
+  std::vector<std::string> notes_;
+  std::string becomes_;
+};
+
+}  // namespace miniqat::importers

@@ -1,0 +1,98 @@
+#include "importers/onnx/windows.h"
+
+#include <algorithm>
+
+namespace miniqat::importers {
+namespace {
+
+// As core/window.h has it, to keep the arithmetic below from overflow.
+constexpr std::int64_t kMostPixels = 65536;
+
+std::array<std::int64_t, 2> pair_of(const OnnxNode& node, const std::string& name,
+                                    std::vector<std::int64_t> otherwise) {
+  const std::vector<std::int64_t> list = node.integers(name, 2, std::move(otherwise));
+  for (const std::int64_t number : list)
+    if (number < 1 || number > kMostPixels) node.refuse("has ", name, " out of 1..", kMostPixels);
+  return {list[0], list[1]};
+}
+
+struct Axis {
+  std::int64_t input, reach, stride;
+};
+
+std::array<std::int64_t, 2> same_padding(const Axis& axis, bool lower) {
+  const std::int64_t outputs = (axis.input + axis.stride - 1) / axis.stride;
+  const std::int64_t all = std::max<std::int64_t>((outputs - 1) * axis.stride + axis.reach - axis.input, 0);
+  return lower ? std::array{all - all / 2, all / 2} : std::array{all / 2, all - all / 2};
+}
+
+/// As many more pixels as make the last window whole that ceil_mode counts: one that begins inside the image or the
+/// padding before it.
+std::int64_t ceil_padding(const Axis& axis, std::int64_t before, std::int64_t after) {
+  const std::int64_t room = axis.input + before + after - axis.reach;
+  if (room < 0) return after;
+  std::int64_t last = (room + axis.stride - 1) / axis.stride;
+  if (last * axis.stride >= axis.input + before) --last;
+  return std::max(after, last * axis.stride + axis.reach - axis.input - before);
+}
+
+}  // namespace
+
+bool OnnxWindow::take_border(const Pads& border) {
+  Pads sum = pads;
+  for (std::size_t side = 0; side < sum.size(); ++side) {
+    sum[side] += border[side];
+    if (border[side] > 0 && sum[side] > (window[side % 2] - 1) * dilations[side % 2]) return false;
+  }
+  pads = sum;
+  return true;
+}
+
+layers::Conv2dAttributes OnnxWindow::convolution() const {
+  return {.strides = strides,
+          .padding = is_padded() ? Padding::kExplicit : Padding::kValid,
+          .dilations = dilations,
+          .pads = pads};
+}
+
+layers::PoolAttributes OnnxWindow::pool() const {
+  return {.window = window,
+          .strides = strides,
+          .padding = is_padded() ? Padding::kExplicit : Padding::kValid,
+          .pads = pads};
+}
+
+OnnxWindow read_window(const OnnxNode& node, const Activation& x, const std::vector<std::int64_t>& kernel) {
+  OnnxWindow result{.window = pair_of(node, "kernel_shape", kernel),
+                    .strides = pair_of(node, "strides", {1, 1}),
+                    .dilations = pair_of(node, "dilations", {1, 1}),
+                    .pads = {}};
+  if (!kernel.empty() && std::vector(result.window.begin(), result.window.end()) != kernel)
+    node.refuse("has a kernel_shape that is not its filter's");
+  const std::vector<std::int64_t> pads = node.integers("pads", 4, {0, 0, 0, 0});
+  const std::string automatic = node.text("auto_pad", "NOTSET");
+  const bool ceils = node.integer("ceil_mode", 0) != 0;
+  const bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
+  if (!same && automatic != "NOTSET" && automatic != "VALID") node.refuse("has an unknown auto_pad");
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const Axis geometry = {.input = x.extents[axis + 2],
+                           .reach = (result.window[axis] - 1) * result.dilations[axis] + 1,
+                           .stride = result.strides[axis]};
+    std::array<std::int64_t, 2> around = {pads[axis], pads[axis + 2]};
+    if (around[0] < 0 || around[1] < 0 || around[0] > kMostPixels || around[1] > kMostPixels)
+      node.refuse("has pads out of 0..", kMostPixels);
+    if (automatic == "VALID") around = {0, 0};
+    if (same) around = same_padding(geometry, automatic == "SAME_LOWER");
+    if (ceils) around[1] = ceil_padding(geometry, around[0], around[1]);
+    result.pads[axis] = around[0];
+    result.pads[axis + 2] = around[1];
+  }
+  return result;
+}
+
+Activation images_like(const Activation& x, Output output) {
+  const Shape& shape = output.shape();
+  return {.output = output, .extents = {x.extents[0], shape[3], shape[1], shape[2]}, .order = kImageOrder};
+}
+
+}  // namespace miniqat::importers
