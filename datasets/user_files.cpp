@@ -18,6 +18,7 @@
 #include "datasets/pictures/fit_images.h"
 #include "datasets/pictures/picture_cache.h"
 #include "datasets/pictures/read_pictures.h"
+#include "datasets/pictures/resize.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -245,6 +246,14 @@ std::string short_name(const std::string& name) {
   const fs::path path = fs::path(name).lexically_normal();
   const std::string file = (path.has_filename() ? path : path.parent_path()).filename().string();
   return file.substr(0, file.find('.', 1));
+}
+
+Tensor read_picture(const fs::path& path, const PictureOptions& options) {
+  Picture picture = decode_picture(read_large_file(path), options.colour, path);
+  if (options.has_size()) picture = fit_picture(picture, options.height, options.width);
+  Tensor example(picture.shape(), DType::kUInt8);
+  std::ranges::copy(picture.pixels, example.values<std::uint8_t>().begin());
+  return example;
 }
 
 Splits load_user_files(const fs::path& path, const LoadOptions& options) {

@@ -25,4 +25,8 @@ std::string short_name(const std::string& name);
 /// one line for a path where there is nothing of this kind, and what the readers throw.
 Splits load_user_files(const std::filesystem::path& path, const LoadOptions& options);
 
+/// One JPEG or PNG file as an example [h, w, c] uint8 of the size and the colour that the options ask for. Throws
+/// Error.
+Tensor read_picture(const std::filesystem::path& path, const PictureOptions& options);
+
 }  // namespace miniqat::datasets

@@ -216,7 +216,7 @@ TEST_F(AnswersTest, PredictRefusesWhatIsNoPicture) {
   };
   refuses({}, 2, {"--run is required"});
   refuses({"run"}, 2, {"no picture is given"});
-  refuses({"run", "cat.gif"}, 2, {R"("cat.gif" is not the number of a picture)"});
+  refuses({"run", "cat.gif"}, 2, {R"("cat.gif" is neither the number of a picture)"});
   refuses({"run", "1.5"}, 2, {"1.5"});
   refuses({"run", "230"}, 2, {"mnist", "there is no picture 230, only 0 to 229"});
   refuses({"run", "8", "--split", "validation"}, 2, {"only 0 to 7"});

@@ -5,10 +5,8 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/files.h"
 #include "core/quote.h"
-#include "datasets/pictures/picture.h"
-#include "datasets/pictures/resize.h"
+#include "datasets/user_files.h"
 #include "training/run/data_of_run.h"
 #include "training/run/data_split.h"
 #include "training/settings/usage_error.h"
@@ -50,11 +48,10 @@ AskedPictures pictures_from_files(const RunSource& run, const std::vector<std::s
                          .from_files = true};
   std::uint8_t* pixels = pictures.data.images.values<std::uint8_t>().data();
   for (const std::string& file : files) {
-    datasets::Picture picture = datasets::decode_picture(read_large_file(file), how.pictures.colour, file);
-    picture = datasets::fit_picture(picture, example[0], example[1]);
+    const Tensor picture = datasets::read_picture(file, how.pictures);
     if (picture.shape() != example)
       fail(std::filesystem::path(file), " is ", picture.shape(), ", the network takes ", example);
-    pixels = std::ranges::copy(picture.pixels, pixels).out;
+    pixels = std::ranges::copy(picture.values<std::uint8_t>(), pixels).out;
     pictures.asked.push_back({.word = file});
   }
   return pictures;
