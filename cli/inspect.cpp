@@ -21,6 +21,7 @@
 #include "quantize/inspect/quantizer_text.h"
 #include "quantize/quantization.h"
 #include "quantize/quantizer_ranges.h"
+#include "training/model_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/usage_error.h"
 
@@ -78,7 +79,7 @@ void print_table(const Graph& graph) {
 }
 
 Graph read_graph_or_run(const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path)) return read_graph(path);
+  if (!std::filesystem::is_directory(path)) return read_network(path);
   const RunDirectory run = RunDirectory::open(path);
   Graph graph = read_graph(run.train_graph());
   // A graph is what a run has from its first moment: it is shown, whatever became of the run.
@@ -128,7 +129,8 @@ void add_inspect(CommandLine& program) {
   const auto arguments = std::make_shared<InspectArguments>();
   command
       .option("graph", arguments->graphs,
-              "graph JSON, or a run directory for its training graph and the range, scale and zero point of each "
+              "graph JSON, an ONNX model, or a run directory for its training graph and the range, scale and zero "
+              "point of each "
               "quantizer; two "
               "graphs, before and after, with --diff")
       .required()

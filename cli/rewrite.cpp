@@ -10,6 +10,7 @@
 #include "cli/flags/setting_flags.h"
 #include "core/counted.h"
 #include "core/graph/graph_json.h"
+#include "training/model_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/earlier_rewrite.h"
 #include "training/settings/rewrite_settings.h"
@@ -37,7 +38,7 @@ void note_unchanged(const Graph& graph, const std::string& source) {
 
 void rewrite(const RewriteArguments& arguments, const RewriteSettings& options, const std::vector<std::string>& given) {
   check_options<RewriteSettings>([&] { options.check(); });
-  Graph graph = read_graph(arguments.graph);
+  Graph graph = read_network(arguments.graph);
   require_scope(graph, options.scope, arguments.graph);
   if (arguments.mode == "train") quantize::require_observing(graph, arguments.graph);
   const std::string before = graph_to_json(graph);

@@ -26,6 +26,7 @@
 #include "training/picture_feeds.h"
 #include "training/random_feeds.h"
 #include "training/run/data_split.h"
+#include "training/run/init_checkpoint.h"
 #include "training/run/run_source.h"
 #include "training/settings/data_dir_help.h"
 #include "training/settings/threads_help.h"
@@ -182,6 +183,7 @@ Feeds all_feeds(const RunArguments& arguments, const RunSubject& subject, const 
 }
 
 void restore_variables(const RunArguments& arguments, const RunSubject& subject, Session& session) {
+  if (subject.checkpoint.empty() && is_onnx_file(subject.graph)) start_from(subject.graph, session);
   if (subject.checkpoint.empty()) return;
   const auto mode = arguments.by_name ? Session::Restore::kByName : Session::Restore::kVariables;
   const auto report = session.restore(read_safetensors(subject.checkpoint), mode, subject.checkpoint);
@@ -214,7 +216,7 @@ void run(const RunArguments& arguments) {
     refuse_ignored(concat("--threads ", arguments.threads), "--backend reference, whose loops run on one thread");
   set_thread_count(fast && arguments.threads == 0 ? default_thread_count() : std::max(arguments.threads, 1));
   const RunSubject subject = subject_of(arguments);
-  Graph graph = read_graph(subject.graph);
+  Graph graph = read_network(subject.graph);
   if (arguments.step) require_step_counts(graph, arguments, subject.graph);
   Session session(graph, {.seed = static_cast<std::uint64_t>(arguments.seed),
                           .backend = fast ? Backend::kFast : Backend::kReference,
@@ -240,7 +242,7 @@ void add_run(CommandLine& program) {
   command.run(arguments->run,
               "a run directory: its evaluation graph with its variables, or with --train its training graph",
               Command::Run::kOptional);
-  command.option("--graph", arguments->graph, "graph JSON, instead of a run");
+  command.option("--graph", arguments->graph, "graph JSON, or an ONNX model with its weights, instead of a run");
   command.option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
       .separated_by(',')
       .shown_default("");

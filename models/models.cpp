@@ -35,7 +35,7 @@ std::vector<std::string> model_names() {
 const Model& find_model(std::string_view name) {
   for (const Model& model : model_table())
     if (model.name == name) return model;
-  fail(unknown_name("model", name, model_names()), " (a graph JSON file ends in .json)");
+  fail(unknown_name("model", name, model_names()), " (a graph JSON file ends in .json, an ONNX model in .onnx)");
 }
 
 ModelSize size_of(const Graph& graph, std::int64_t batch) {

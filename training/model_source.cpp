@@ -4,15 +4,19 @@
 
 #include "core/error.h"
 #include "core/graph/graph_json.h"
+#include "importers/onnx/import.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "quantize/quantize.h"
 
 namespace miniqat::training {
 
-bool is_graph_file(const std::string& model) { return model.ends_with(".json"); }
+bool is_graph_file(const std::string& model) { return model.ends_with(".json") || is_onnx_file(model); }
 
-Graph read_network(const std::filesystem::path& path) {
+bool is_onnx_file(const std::string& model) { return model.ends_with(".onnx"); }
+
+Graph read_network(const std::filesystem::path& path, std::int64_t batch_size) {
+  if (is_onnx_file(path.string())) return importers::import_onnx(path, {.batch_size = batch_size}).graph;
   layers::register_ops();
   quantize::register_ops();
   return read_graph(path);
@@ -24,7 +28,7 @@ void check_model_name(const std::string& model) {
 
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset) {
   if (is_graph_file(options.model)) {
-    Classifier classifier = find_classifier(read_network(options.model), options.model);
+    Classifier classifier = find_classifier(read_network(options.model, options.batch_size), options.model);
     require_fit(classifier, dataset, options.model);
     if (classifier.images.shape()[0] != options.batch_size)
       fail(options.model, ": the input ", classifier.images.shape(), " is for batches of ",

@@ -21,11 +21,15 @@ struct Classifier {
 /// Whether --model names a file rather than a model from `miniqat models`.
 bool is_graph_file(const std::string& model);
 
-/// Throws Error unless `model` is a known name or a path that ends in .json.
+/// Whether it is an ONNX model, which has weights, too.
+bool is_onnx_file(const std::string& model);
+
+/// Throws Error unless `model` is a known name or a path that ends in .json or .onnx.
 void check_model_name(const std::string& model);
 
-/// A graph JSON file with any of miniqat's ops. Throws what read_graph() throws.
-Graph read_network(const std::filesystem::path& path);
+/// A graph JSON file with any of miniqat's ops, or an ONNX model (docs/import.md). `batch_size` is for the latter: 0 is
+/// the file's, or 128 where the file leaves it open. Throws what read_graph() and import_onnx() throw.
+Graph read_network(const std::filesystem::path& path, std::int64_t batch_size = 0);
 
 struct ClassifierOptions {
   std::string model;
@@ -33,7 +37,7 @@ struct ClassifierOptions {
   std::int64_t batch_size = 128;
 };
 
-/// Builds a model for a data set's pictures, or reads it from a graph JSON file and checks that its input and its first
+/// Builds a model for a data set's pictures, or reads it from a file and checks that its input and its first
 /// output fit the data set and the batch size. Throws Error that says what does not fit.
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset);
 
@@ -52,7 +56,7 @@ void require_fit(const Classifier& classifier, const datasets::Dataset& dataset,
 void require_pictures_fit(const Output& images, const Shape& example, const std::string& dataset,
                           const std::string& source);
 
-/// Throws Error unless the classifier in a graph JSON file takes such pictures.
+/// Throws Error unless the classifier in a graph JSON or ONNX file takes such pictures.
 void require_pictures_fit(const std::string& graph_file, const Shape& example, const std::string& dataset);
 
 /// The classifier with `labels` and `loss` added to it.

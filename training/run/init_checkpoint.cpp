@@ -7,8 +7,10 @@
 
 #include "core/counted.h"
 #include "core/quote.h"
+#include "importers/onnx/import.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantization.h"
+#include "training/model_source.h"
 #include "training/run/run_source.h"
 
 namespace miniqat::training {
@@ -75,10 +77,17 @@ nlohmann::ordered_json InitCheckpoint::json() const {
 
 InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
   InitCheckpoint start{.source = {}, .names = {}};
-  const TrainedVariables variables = trained_variables(path);
-  start.source = variables.file;
+  Safetensors content;
+  if (is_onnx_file(path.string())) {
+    start.source = path;
+    content.tensors = importers::import_onnx(path).variables;
+  } else {
+    TrainedVariables variables = trained_variables(path);
+    start.source = variables.file;
+    start.note = std::move(variables.note);
+    content = read_safetensors(start.source);
+  }
   const std::string source = start.source.string();
-  Safetensors content = read_safetensors(start.source);
   std::vector<std::string> refolded;
   std::error_code failure;
   if (std::filesystem::is_directory(path, failure))
@@ -87,7 +96,6 @@ InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
   start.names.unused.insert(start.names.unused.end(), refolded.begin(), refolded.end());
   std::ranges::sort(start.names.unused);
   if (start.names.restored.empty()) fail(source, ": no tensor has the name of a variable of this model");
-  start.note = variables.note;
   return start;
 }
 

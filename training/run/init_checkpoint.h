@@ -27,9 +27,9 @@ struct InitCheckpoint {
   nlohmann::ordered_json json() const;
 };
 
-/// Gives the session the variables of a .safetensors file or run directory that it has by the same name. From a run
-/// that folds batch norms late where this one does not, or the reverse, no range of weights is taken. Throws Error
-/// where there is none, and what Session::restore throws.
+/// Gives the session the variables of a .safetensors file, run directory or ONNX model that it has by the same name.
+/// From a run that folds batch norms late where this one does not, or the reverse, no range of weights is taken. Throws
+/// Error where there is none, and what Session::restore throws.
 InitCheckpoint start_from(const std::filesystem::path& path, Session& session);
 
 }  // namespace miniqat::training

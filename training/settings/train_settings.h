@@ -68,7 +68,8 @@ template <class Visitor>
 // NOLINTNEXTLINE(readability-function-size): a few lines for each of the settings, in the order of --help.
 void TrainSettings::visit(Visitor&& visitor) {
   visitor(
-      "model", [](auto& s) -> auto& { return s.model; }, "a name from `miniqat models`, or a graph JSON file");
+      "model", [](auto& s) -> auto& { return s.model; },
+      "a name from `miniqat models`, a graph JSON file, or an ONNX model with its weights");
   visitor(
       "width", [](auto& s) -> auto& { return s.width; }, "multiplies the model's channels");
   visitor(

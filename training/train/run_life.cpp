@@ -120,8 +120,11 @@ void RunLife::note_longer(std::int64_t former) const {
 
 void RunLife::begin_anew() {
   std::optional<InitCheckpoint> start;
-  if (!task_.settings.init_checkpoint.empty()) {
-    start = start_from(task_.settings.init_checkpoint, task_.session);
+  const TrainSettings& settings = task_.settings;
+  // A model that comes with its weights starts from them.
+  const bool has_weights = is_onnx_file(settings.model) && settings.init_checkpoint.empty();
+  if (const std::string& from = has_weights ? settings.model : settings.init_checkpoint; !from.empty()) {
+    start = start_from(from, task_.session);
     if (!start->note.empty()) observer_.warn(start->note);
   }
   if (!extras_.resume) run_.clear();

@@ -1,0 +1,120 @@
+// An ONNX model through the program: as files of `import`, and straight into the commands that take a graph.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "formats/onnx/onnx.pb.h"
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+#include "tests/temp_dir.h"
+
+namespace miniqat::testing::import_program_test {
+namespace {
+
+void add_constant(pb::Graph& graph, const std::string& name, const std::vector<std::int64_t>& extents) {
+  pb::Constant& constant = *graph.add_initializer();
+  constant.set_name(name);
+  constant.set_data_type(pb::FLOAT);
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : extents) constant.add_dims(extent), elements *= extent;
+  for (std::int64_t i = 0; i < elements; ++i) constant.add_float_data(static_cast<float>(i % 11 - 5) / 64);
+}
+
+pb::Node& add_node(pb::Graph& graph, const std::string& type, const std::vector<std::string>& inputs,
+                   const std::string& output) {
+  pb::Node& node = *graph.add_node();
+  node.set_op_type(type);
+  for (const std::string& input : inputs) node.add_input(input);
+  node.add_output(output);
+  return node;
+}
+
+/// Of write_tiny_digits().
+constexpr int kSide = 8;
+
+/// Images of 8 x 8 in an open batch, a convolution with Relu, ten logits and a Softmax.
+std::string network() {
+  pb::Model model;
+  model.add_opset_import()->set_version(13);
+  pb::Graph& graph = *model.mutable_graph();
+  pb::Value& images = *graph.add_input();
+  images.set_name("images");
+  images.mutable_type()->mutable_tensor_type()->set_elem_type(pb::FLOAT);
+  auto& shape = *images.mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.add_dim()->set_dim_param("n");
+  for (const int extent : {1, kSide, kSide}) shape.add_dim()->set_dim_value(extent);
+  add_constant(graph, "conv.weight", {3, 1, 3, 3});
+  add_constant(graph, "dense.weight", {3 * (kSide - 2) * (kSide - 2), 10});
+  add_constant(graph, "dense.bias", {10});
+  add_node(graph, "Conv", {"images", "conv.weight"}, "a");
+  add_node(graph, "Relu", {"a"}, "b");
+  add_node(graph, "Flatten", {"b"}, "c");
+  add_node(graph, "Gemm", {"c", "dense.weight", "dense.bias"}, "d");
+  add_node(graph, "Softmax", {"d"}, "e");
+  graph.add_output()->set_name("e");
+  return model.SerializeAsString();
+}
+
+class ImportProgramTest : public ::testing::Test {
+ protected:
+  ImportProgramTest() {
+    place_.write("net.onnx", network());
+    write_tiny_digits(place_, "digits", 64, 16);
+  }
+
+  Outcome run(Arguments line, const Arguments& more = {}) const {
+    line.insert(line.end(), more.begin(), more.end());
+    const Outcome outcome = miniqat(line, place_.path());
+    expect_success(outcome);
+    return outcome;
+  }
+  std::string bytes(const std::string& file) const { return bytes_of(place_.path() / file); }
+
+  TempDir place_;
+};
+
+TEST_F(ImportProgramTest, AModelTrainsFromItsWeights) {
+  const Arguments settings = {"train",   "--dataset", "mnist", "--data-dir", "digits",
+                              "--float", "--steps",   "3",     "--threads",  "1"};
+  run({"import", "net.onnx", "--out", "imported", "--batch-size", "8"});
+  run(settings, {"--model", "imported/graph.json", "--init-checkpoint", "imported/weights.safetensors", "--out", "a"});
+  const Outcome direct = run(settings, {"--model", "net.onnx", "--batch-size", "8", "--out", "b"});
+  EXPECT_NE(direct.out.find("3 variables restored, 0 new, 0 unused"), std::string::npos) << direct.out;
+  EXPECT_TRUE(bytes("a/checkpoint.safetensors") == bytes("b/checkpoint.safetensors"));
+  // Other weights come to others.
+  run(settings, {"--model", "imported/graph.json", "--out", "fresh"});
+  EXPECT_FALSE(bytes("a/checkpoint.safetensors") == bytes("fresh/checkpoint.safetensors"));
+  // From here it is a run like any other.
+  run({"train", "--resume", "--out", "b", "--steps", "5"});
+  run({"quantize", "b", "--epochs", "1", "--validation", "16", "--out", "integers", "--threads", "1"});
+  run({"export", "integers", "--out", "net.c"});
+}
+
+TEST_F(ImportProgramTest, CommandsTakeAModelForAGraph) {
+  run({"import", "net.onnx", "--out", "imported"});
+  EXPECT_EQ(run({"inspect", "net.onnx"}).out, run({"inspect", "imported/graph.json"}).out);
+  EXPECT_EQ(run({"rewrite", "--graph", "net.onnx"}).out, run({"rewrite", "--graph", "imported/graph.json"}).out);
+  run({"run", "--graph", "net.onnx", "--random-feeds", "--out", "a.safetensors"});
+  run({"run", "--graph", "imported/graph.json", "--checkpoint", "imported/weights.safetensors", "--random-feeds",
+       "--out", "b.safetensors"});
+  EXPECT_TRUE(bytes("a.safetensors") == bytes("b.safetensors"));
+}
+
+TEST_F(ImportProgramTest, ReportsWhatBecameOfEachNode) {
+  const Outcome outcome = run({"import", "net.onnx", "--out", "imported"});
+  EXPECT_NE(outcome.out.find("Softmax"), std::string::npos) << outcome.out;
+  const auto report = nlohmann::json::parse(bytes("imported/import.json"));
+  EXPECT_EQ(report["nodes"].size(), 5u);
+}
+
+TEST_F(ImportProgramTest, RefusesWithAReason) {
+  place_.write("broken.onnx", network().substr(0, 100));
+  expect_error(miniqat({"inspect", "broken.onnx"}, place_.path()), 1, {"broken.onnx"});
+  expect_error(miniqat({"train", "--model", "missing.onnx", "--dataset", "mnist", "--data-dir", "digits", "--out", "x"},
+                       place_.path()),
+               1, {"missing.onnx"});
+}
+
+}  // namespace
+}  // namespace miniqat::testing::import_program_test
