@@ -97,17 +97,20 @@ TEST(OnnxRuntime, RunsWeightsIn4And8BitsAlike) {
 TEST(OnnxRuntime, AgreesOnWholeNetworks) {
   MINIQAT_NEED_RUNTIMES();
   std::vector<OnnxGroup> groups;
-  for (const int bits : {8, 2}) {
-    OnnxGroup& group = groups.emplace_back();
-    for (std::uint64_t seed = 1; seed <= 10; ++seed)
-      group.models.push_back(
-          testing::random_network(seed, {.fewest_weight_bits = bits, .fewest_activation_bits = bits}));
-  }
-  for (const OnnxComparison& result : compare_in_onnx_runtime(groups, 40)) {
-    print("networks", result.agreement);
-    EXPECT_GE(result.agreement.share(), 0.965);
-    EXPECT_LE(result.agreement.largest, 2);
-    EXPECT_GE(result.agreement.same_class_share(), 0.99);
+  for (const bool plain : {true, false})
+    for (const int bits : {8, 2}) {
+      OnnxGroup& group = groups.emplace_back();
+      for (std::uint64_t seed = 1; seed <= 10; ++seed)
+        group.models.push_back(testing::random_network(
+            seed, {.fewest_weight_bits = bits, .fewest_activation_bits = bits, .plain_windows = plain}));
+    }
+  const std::vector<OnnxComparison> results = compare_in_onnx_runtime(groups, 40);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    print("networks", results[i].agreement);
+    // Average pools with padding of any width divide by other counts, with more ties, which the runtime rounds to even.
+    EXPECT_GE(results[i].agreement.share(), i < 2 ? 0.965 : 0.9);
+    EXPECT_LE(results[i].agreement.largest, 2);
+    EXPECT_GE(results[i].agreement.same_class_share(), 0.99);
   }
 }
 
