@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/graph/source_ops.h"
 #include "core/quote.h"
 #include "importers/onnx/ops.h"
 #include "layers/bias_add.h"
