@@ -35,16 +35,16 @@ void print_report(const importers::ImportReport& report) {
 }
 
 void import(const ImportArguments& arguments) {
-  if (arguments.batch_size < 0 || arguments.batch_size > 65536)
-    throw UsageError(concat("--batch-size must be in 1..65536, got ", arguments.batch_size));
   const importers::ImportedModel model = importers::import_onnx(arguments.model, {.batch_size = arguments.batch_size});
   const std::filesystem::path out = arguments.out;
   std::error_code failure;
   std::filesystem::create_directories(out, failure);
   if (failure) fail(printable(out.string()), ": ", failure.message());
+  // What cannot be written as text must not leave half a network behind.
+  const std::string graph = graph_to_json(model.graph), report = model.report.json().dump(2) + "\n";
   write_safetensors(out / "weights.safetensors", {.tensors = model.variables, .metadata = {}});
-  write_graph(out / "graph.json", model.graph);
-  write_file_atomically(out / "import.json", model.report.json().dump(2) + "\n");
+  write_file_atomically(out / "graph.json", graph);
+  write_file_atomically(out / "import.json", report);
   print_report(model.report);
   std::int64_t numbers = 0;
   for (const auto& [name, tensor] : model.variables) numbers += tensor.elements();
@@ -65,6 +65,7 @@ void add_import(CommandLine& program) {
   command
       .option("--batch-size", arguments->batch_size,
               "the batch of the graph; default: the file's, or 128 where it is left open")
+      .in_range(1, 65536)
       .shown_default("");
   command.action([arguments] { import(*arguments); });
 }

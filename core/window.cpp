@@ -7,13 +7,10 @@
 namespace miniqat {
 namespace {
 
-/// Keeps every product of extents, strides and dilations far from overflow, here and inside oneDNN (which uses int).
-constexpr std::int64_t kMaxExtent = 65536;
-
 void require_range(const std::array<std::int64_t, 2>& pair, std::string_view name) {
   for (const std::int64_t value : pair)
-    if (value < 1 || value > kMaxExtent)
-      fail(name, " must be in 1..", kMaxExtent, ", got [", pair[0], ",", pair[1], "]");
+    if (value < 1 || value > kMostWindowPixels)
+      fail(name, " must be in 1..", kMostWindowPixels, ", got [", pair[0], ",", pair[1], "]");
 }
 
 void require_pads(const Pads& pads, std::int64_t extent, int axis) {
@@ -30,8 +27,8 @@ WindowAxis slide_axis(std::int64_t input, const WindowAttributes& attributes, in
   result.stride = attributes.strides[axis];
   result.dilation = attributes.dilations[axis];
   const std::int64_t extent = (result.window - 1) * result.dilation + 1;
-  if (extent > kMaxExtent)
-    fail("a window of ", result.window, " with dilation ", result.dilation, " spans more than ", kMaxExtent);
+  if (extent > kMostWindowPixels)
+    fail("a window of ", result.window, " with dilation ", result.dilation, " spans more than ", kMostWindowPixels);
   const std::int64_t before = attributes.pads[axis];
   const std::int64_t after = attributes.pads[axis + 2];
   if (attributes.padding != Padding::kSame) {

@@ -52,6 +52,10 @@ struct WindowAttributes {
   Pads pads = {0, 0, 0, 0};
 };
 
+/// The most of a window's extent, dilated or not, its strides and dilations: keeps every product of them far from
+/// overflow, here and inside oneDNN (which uses int).
+inline constexpr std::int64_t kMostWindowPixels = 65536;
+
 /// Lays a window over images [n, h, w, c]. Throws Error when window, strides or dilations are not in 1..65536, a
 /// dilated window exceeds 65536, pads break their rule, or no window fits (too small an image, and no or few pads).
 Window2d slide(const Shape& images, const WindowAttributes& attributes);

@@ -35,35 +35,36 @@ std::string external_bytes(const pb::Constant& constant, const fs::path& folder,
   const auto number = [](const std::string& text) {
     const bool digits = !text.empty() && text.size() < 16 &&
                         std::ranges::all_of(text, [](unsigned char c) { return c >= '0' && c <= '9'; });
-    if (!digits) fail("its external data has the offset or length ", quote(text), ", which is no number");
+    if (!digits) fail("has external data with the offset or length ", quote(text), ", which is no number");
     return static_cast<std::int64_t>(std::stoll(text));
   };
   for (const pb::Property& property : constant.external_data()) {
     if (property.key() == "location") location = property.value();
     if (property.key() == "offset") offset = number(property.value());
     if (property.key() == "length" && number(property.value()) != bytes)
-      fail("its external data has ", property.value(), " bytes, its extents need ", bytes);
+      fail("has ", quote(property.value()), " bytes of external data, its extents need ", bytes);
   }
   const fs::path relative = location;
   const bool climbs = std::ranges::any_of(relative, [](const fs::path& part) { return part == ".."; });
   if (location.empty() || location.find('\0') != std::string::npos || relative.is_absolute() || climbs)
-    fail("its external data is in ", quote(location), "; only files in the model's own folder are read");
-  const fs::path root = fs::weakly_canonical(folder.empty() ? fs::path(".") : folder);
-  const fs::path file = fs::weakly_canonical(root / relative);
+    fail("keeps its data in ", quote(location), "; only files in the model's own folder are read");
+  std::error_code failure;
+  const fs::path root = fs::weakly_canonical(folder.empty() ? fs::path(".") : folder, failure);
+  const fs::path file = failure ? fs::path() : fs::weakly_canonical(root / relative, failure);
+  if (failure) fail("keeps its data in ", quote(shortened(location)), ": ", failure.message());
   const fs::path inside = file.lexically_relative(root);
   if (inside.empty() || *inside.begin() == "..")
-    fail("its external data is in ", quote(location), ", a link out of the model's folder");
-  std::error_code failure;
+    fail("keeps its data in ", quote(location), ", a link out of the model's folder");
   const std::uintmax_t size = fs::file_size(file, failure);
-  if (failure) fail("its external data is in ", quote(location), ", which cannot be read");
+  if (failure) fail("keeps its data in ", quote(location), ", which cannot be read");
   if (static_cast<std::uintmax_t>(offset) > size ||
       size - static_cast<std::uintmax_t>(offset) < static_cast<std::uintmax_t>(bytes))
-    fail("its external data in ", quote(location), " ends at ", size, ", it needs ", bytes, " bytes from ", offset,
+    fail("keeps its data in ", quote(location), ", which ends at ", size, "; it needs ", bytes, " bytes from ", offset,
          " on");
   std::string content = read_part(file, static_cast<std::uintmax_t>(offset), static_cast<std::size_t>(bytes));
   if (std::ssize(content) != bytes)
-    fail("its external data in ", quote(location), " has ", content.size(), " bytes from ", offset, " on, needs ",
-         bytes);
+    fail("keeps its data in ", quote(location), ", which has ", content.size(), " bytes from ", offset,
+         " on; it needs ", bytes);
   return content;
 }
 
@@ -98,6 +99,8 @@ std::vector<To> converted(const std::vector<From>& from) {
 
 Literal read_checked(const pb::Constant& constant, const fs::path& folder) {
   Literal literal{.extents = {constant.dims().begin(), constant.dims().end()}, .values = {}};
+  if (literal.extents.size() > static_cast<std::size_t>(Shape::kMaxRank))
+    fail("has ", literal.extents.size(), " axes, more than ", Shape::kMaxRank);
   const std::int64_t elements = count_elements(literal.extents);
   const auto real = [&]<class T>(T, const auto& field) {
     literal.values = converted<float>(numbers<T>(constant, field, folder, elements));
@@ -138,16 +141,20 @@ Literal read_checked(const pb::Constant& constant, const fs::path& folder) {
     default:
       fail("has elements of ONNX's type ", constant.data_type(), ", which miniqat does not read");
   }
-  if (literal.is_real())
+  if (literal.is_real()) {
     for (const float value : literal.reals())
-      if (std::isnan(value)) fail("holds a NaN");
+      if (std::isnan(value) || (std::isinf(value) && elements > 1))
+        fail("holds a number that is ", std::isnan(value) ? "NaN" : "infinite");
+  } else if (std::ranges::find(literal.integers(), kOpenBatch) != literal.integers().end()) {
+    fail("holds -2^63, which is no size");
+  }
   return literal;
 }
 
 }  // namespace
 
 std::int64_t Literal::elements() const {
-  return std::visit([](const auto& list) { return std::ssize(list); }, values);
+  return std::visit([](const auto& list) { return std::ssize(list); }, values.lists());
 }
 
 std::string extents_text(const std::vector<std::int64_t>& extents) {
@@ -175,27 +182,40 @@ Literal read_literal(const pb::Constant& constant, const fs::path& folder) {
   }
 }
 
-Literal transposed(const Literal& literal, const std::vector<std::int64_t>& axes) {
-  Literal result{.extents = {}, .values = literal.values};
-  std::vector<std::int64_t> strides(axes.size());
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    result.extents.push_back(literal.extents[static_cast<std::size_t>(axes[i])]);
-    strides[i] = 1;
-    for (std::size_t inner = static_cast<std::size_t>(axes[i]) + 1; inner < axes.size(); ++inner)
-      strides[i] *= literal.extents[inner];
-  }
-  std::visit(
-      [&](auto& to) {
-        const auto& from = std::get<std::remove_cvref_t<decltype(to)>>(literal.values);
-        for (std::int64_t i = 0; i < std::ssize(to); ++i) {
-          std::int64_t rest = i, place = 0;
-          for (std::size_t axis = axes.size(); axis-- > 0; rest /= result.extents[axis])
-            place += rest % result.extents[axis] * strides[axis];
+std::vector<std::int64_t> strides_of(const std::vector<std::int64_t>& extents) {
+  std::vector<std::int64_t> strides(extents.size(), 1);
+  for (std::size_t axis = extents.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * extents[axis];
+  return strides;
+}
+
+Literal picked(const Literal& literal, std::vector<std::int64_t> extents, std::int64_t start,
+               const std::vector<std::int64_t>& strides) {
+  const std::int64_t elements = count_elements(extents);
+  return std::visit(
+      [&](const auto& from) -> Literal {
+        std::remove_cvref_t<decltype(from)> to(static_cast<std::size_t>(elements));
+        for (std::int64_t i = 0; i < elements; ++i) {
+          std::int64_t rest = i, place = start;
+          for (std::size_t axis = extents.size(); axis-- > 0; rest /= extents[axis])
+            place += rest % extents[axis] * strides[axis];
           to[static_cast<std::size_t>(i)] = from[static_cast<std::size_t>(place)];
         }
+        return {.extents = std::move(extents), .values = std::move(to)};
       },
-      result.values);
-  return result;
+      literal.values.lists());
+}
+
+Literal transposed(const Literal& literal, const std::vector<std::int64_t>& axes) {
+  const bool is_empty = literal.elements() == 0;
+  const std::vector<std::int64_t> whole =
+      is_empty ? std::vector<std::int64_t>(axes.size(), 0) : strides_of(literal.extents);
+  std::vector<std::int64_t> extents, strides;
+  for (const std::int64_t axis : axes) {
+    extents.push_back(literal.extents[static_cast<std::size_t>(axis)]);
+    strides.push_back(whole[static_cast<std::size_t>(axis)]);
+  }
+  return is_empty ? Literal{.extents = std::move(extents), .values = literal.values}
+                  : picked(literal, std::move(extents), 0, strides);
 }
 
 }  // namespace miniqat::importers

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,17 +17,33 @@ namespace miniqat::importers {
 /// The extent of a batch whose size a file leaves open, where it stands among integers ("the shape of x").
 inline constexpr std::int64_t kOpenBatch = INT64_MIN;
 
+/// Floats of any width as float32, or integers and bools as int64. Copies share them, so that a chain of nodes that
+/// only pass a constant on does not take its memory again and again.
+class Numbers {
+ public:
+  using Lists = std::variant<std::vector<float>, std::vector<std::int64_t>>;
+
+  Numbers() : Numbers(std::vector<float>{}) {}
+  Numbers(std::vector<float> reals) : lists_(std::make_shared<const Lists>(std::move(reals))) {}
+  Numbers(std::vector<std::int64_t> integers) : lists_(std::make_shared<const Lists>(std::move(integers))) {}
+
+  const Lists& lists() const { return *lists_; }
+
+ private:
+  std::shared_ptr<const Lists> lists_;
+};
+
 /// A tensor whose numbers are known while a model is read, in ONNX's layout: a parameter, or what is computed of
 /// shapes.
 struct Literal {
   std::vector<std::int64_t> extents = {};
-  /// Floats of any width as float32, integers and bools as int64; row-major.
-  std::variant<std::vector<float>, std::vector<std::int64_t>> values = {};
+  /// Row-major.
+  Numbers values = {};
 
-  bool is_real() const { return std::holds_alternative<std::vector<float>>(values); }
+  bool is_real() const { return std::holds_alternative<std::vector<float>>(values.lists()); }
   std::int64_t elements() const;
-  const std::vector<float>& reals() const { return std::get<std::vector<float>>(values); }
-  const std::vector<std::int64_t>& integers() const { return std::get<std::vector<std::int64_t>>(values); }
+  const std::vector<float>& reals() const { return std::get<std::vector<float>>(values.lists()); }
+  const std::vector<std::int64_t>& integers() const { return std::get<std::vector<std::int64_t>>(values.lists()); }
 };
 
 /// "[64,3,7,7]"; "batch" for kOpenBatch.
@@ -36,11 +53,18 @@ std::string extents_text(const std::vector<std::int64_t>& extents);
 std::int64_t count_elements(const std::vector<std::int64_t>& extents);
 
 /// Reads a constant of a file; external data lies in `folder`. Throws Error naming the constant when extents, type and
-/// bytes do not fit, the type is none of float, double, float16, int8..64, uint8..32 and bool, or its file is not in
-/// the folder.
+/// bytes do not fit, the type is none of float, double, float16, int8..64, uint8 and bool, its file is not in the
+/// folder, or a number is NaN, infinite (one number alone may be: the bound of a Clip) or kOpenBatch.
 Literal read_literal(const pb::Constant& constant, const std::filesystem::path& folder);
 
-/// As read from a file with the axes in another order: axis i of the result is axis axes[i] of `literal`.
+/// Element (i, j, ...) of the result is number start + i strides[0] + j strides[1] + ... of `literal`; all lie in it.
+Literal picked(const Literal& literal, std::vector<std::int64_t> extents, std::int64_t start,
+               const std::vector<std::int64_t>& strides);
+
+/// How far apart in memory two neighbours of each axis are, in a row-major tensor that is not empty.
+std::vector<std::int64_t> strides_of(const std::vector<std::int64_t>& extents);
+
+/// With the axes in another order: axis i of the result is axis axes[i] of `literal`.
 Literal transposed(const Literal& literal, const std::vector<std::int64_t>& axes);
 
 }  // namespace miniqat::importers

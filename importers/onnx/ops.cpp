@@ -15,6 +15,7 @@ constexpr ImportedOp kOps[] = {
     {"Clip", import_clip},
     {"Concat", import_concat},
     {"Constant", import_constant},
+    {"ConstantOfShape", import_constant_of_shape},
     {"Conv", import_conv},
     {"Div", import_arithmetic},
     {"Dropout", import_dropout},

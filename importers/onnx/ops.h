@@ -53,10 +53,11 @@ void import_unsqueeze(Translation& t, const OnnxNode& node);
 // ops_known.cpp: of numbers that are known while the model is read.
 void import_cast(Translation& t, const OnnxNode& node);
 void import_constant(Translation& t, const OnnxNode& node);
+void import_constant_of_shape(Translation& t, const OnnxNode& node);
 void import_gather(Translation& t, const OnnxNode& node);
 void import_shape(Translation& t, const OnnxNode& node);
 void import_slice(Translation& t, const OnnxNode& node);
-/// Add, Mul and Sub of integers.
+/// Add, Div, Mul and Sub of integers.
 Literal known_arithmetic(const OnnxNode& node, const Literal& a, const Literal& b);
 
 }  // namespace miniqat::importers

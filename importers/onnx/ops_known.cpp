@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "importers/onnx/ops.h"
 
@@ -10,18 +12,75 @@ Literal list_of(std::vector<std::int64_t> values) {
   return {.extents = {extent}, .values = std::move(values)};
 }
 
+/// What a node makes anew of sizes is short; a file cannot ask for much memory with it.
+constexpr std::int64_t kMostMade = 65536;
+
+void require_no_open_batch(const OnnxNode& node, const std::vector<std::int64_t>& integers) {
+  if (std::ranges::find(integers, kOpenBatch) != integers.end()) node.refuse("holds -2^63, which is no size");
+}
+
+/// Numbers first, first + step, ... of an axis.
+struct Cut {
+  std::int64_t first, count, step;
+};
+
+/// One axis of ONNX's Slice: start and end count from the end if negative, and stop at the axis's ends.
+Cut cut_of(const OnnxNode& node, std::int64_t size, std::int64_t start, std::int64_t end, std::int64_t step) {
+  if (step == 0 || step < -kMostMade || step > kMostMade) node.refuse("has the step ", step);
+  const auto place = [&](std::int64_t index, std::int64_t least, std::int64_t most) {
+    return std::clamp(index < 0 ? std::max(index, -size - 1) + size : index, least, most);
+  };
+  const std::int64_t least = step > 0 ? 0 : -1, most = step > 0 ? size : size - 1;
+  const std::int64_t first = place(start, 0, most), last = place(end, least, most);
+  const std::int64_t length = step > 0 ? last - first : first - last, stride = std::abs(step);
+  const std::int64_t count = length <= 0 ? 0 : (length + stride - 1) / stride;
+  return {.first = count == 0 ? 0 : first, .count = count, .step = step};
+}
+
+/// Floats that are whole numbers as integers, and the reverse.
+Literal cast(const OnnxNode& node, const Literal& known, bool to_real) {
+  constexpr std::int64_t kExact = std::int64_t{1} << 24;
+  if (to_real) {
+    for (const std::int64_t value : known.integers())
+      if (value < -kExact || value > kExact)
+        node.refuse("turns ", value == kOpenBatch ? "the size of the batch, which is open," : "a large integer",
+                    " into a float");
+    return {.extents = known.extents, .values = std::vector<float>(known.integers().begin(), known.integers().end())};
+  }
+  for (const float value : known.reals())
+    if (!(std::abs(value) <= static_cast<float>(kExact)) || std::trunc(value) != value)
+      node.refuse("turns the float ", value, " into an integer; only whole ones up to 2^24 are");
+  return {.extents = known.extents, .values = std::vector<std::int64_t>(known.reals().begin(), known.reals().end())};
+}
+
 }  // namespace
 
 void import_constant(Translation& t, const OnnxNode& node) {
   t.becomes("known while reading");
   if (const pb::Constant* constant = node.constant("value")) return t.define(node, read_literal(*constant, t.folder()));
-  if (node.has("value_int"))
-    return t.define(node, Literal{.extents = {}, .values = std::vector{node.integer("value_int", 0)}});
-  if (node.has("value_ints")) return t.define(node, list_of(node.integers("value_ints")));
+  if (node.has("value_int") || node.has("value_ints")) {
+    const bool one = node.has("value_int");
+    const std::vector<std::int64_t> values =
+        one ? std::vector{node.integer("value_int", 0)} : node.integers("value_ints");
+    require_no_open_batch(node, values);
+    return t.define(node, one ? Literal{.extents = {}, .values = values} : list_of(values));
+  }
   if (node.has("value_float"))
     return t.define(node,
                     Literal{.extents = {}, .values = std::vector{static_cast<float>(node.number("value_float", 0))}});
   node.refuse("has neither a tensor nor numbers as its value");
+}
+
+void import_constant_of_shape(Translation& t, const OnnxNode& node) {
+  const std::vector<std::int64_t> extents = t.integers(node, 0);
+  const std::int64_t elements = count_elements(extents);
+  if (extents.size() > static_cast<std::size_t>(Shape::kMaxRank)) node.refuse("makes ", extents.size(), " axes");
+  if (elements > kMostMade) node.refuse("makes ", extents_text(extents), ", more than ", kMostMade, " numbers");
+  Literal one{.extents = {}, .values = std::vector{0.0F}};
+  if (const pb::Constant* constant = node.constant("value")) one = read_literal(*constant, t.folder());
+  if (one.elements() != 1) node.refuse("fills with ", extents_text(one.extents), ", not with one number");
+  t.becomes("known while reading");
+  t.define(node, picked(one, extents, 0, std::vector<std::int64_t>(extents.size(), 0)));
 }
 
 void import_shape(Translation& t, const OnnxNode& node) {
@@ -42,9 +101,8 @@ void import_cast(Translation& t, const OnnxNode& node) {
     return t.define(node, value);
   }
   const auto& known = std::get<Literal>(value);
-  if (known.is_real() != real || (!real && to != pb::INT64 && to != pb::INT32))
-    node.refuse("turns floats into integers, or the reverse");
-  t.define(node, known);
+  if (!real && to != pb::INT64 && to != pb::INT32) node.refuse("turns constants into ONNX's type ", to);
+  t.define(node, known.is_real() == real ? known : cast(node, known, real));
 }
 
 void import_gather(Translation& t, const OnnxNode& node) {
@@ -64,36 +122,49 @@ void import_gather(Translation& t, const OnnxNode& node) {
 
 void import_slice(Translation& t, const OnnxNode& node) {
   if (std::holds_alternative<Activation>(t.value(node, 0)))
-    node.refuse("cuts what the network computes; only of a shape is it imported");
-  const std::vector<std::int64_t> list = t.integers(node, 0);
+    node.refuse("cuts what the network computes; only of constants and sizes is it imported");
+  const Literal& from = t.literal(node, 0);
+  if (from.elements() == 0) node.refuse("cuts an empty constant");
   const bool as_inputs = node.opset() >= 10;
-  const auto one = [&](int input, const char* attribute, std::int64_t otherwise) {
+  const auto list = [&](int input, const char* attribute) {
     const bool given = as_inputs ? t.has(node, input) : node.has(attribute);
-    if (!given) return otherwise;
-    const std::vector<std::int64_t> numbers = as_inputs ? t.integers(node, input) : node.integers(attribute);
-    if (numbers.size() != 1) node.refuse("cuts along ", numbers.size(), " axes of a list");
-    return numbers[0];
+    return !given ? std::vector<std::int64_t>{} : as_inputs ? t.integers(node, input) : node.integers(attribute);
   };
-  const auto size = static_cast<std::int64_t>(list.size());
-  const auto place = [&](std::int64_t index) {
-    return std::clamp<std::int64_t>(index < 0 ? std::max(index, -size) + size : index, 0, size);
-  };
-  const std::int64_t start = place(one(1, "starts", 0)), end = place(one(2, "ends", size));
-  if (const std::int64_t axis = one(3, "axes", 0); axis != 0 && axis != -1)
-    node.refuse("cuts along an axis that a list does not have");
-  if (as_inputs && one(4, "steps", 1) != 1) node.refuse("has steps other than 1");
+  const std::vector<std::int64_t> starts = list(1, "starts"), ends = list(2, "ends");
+  std::vector<std::int64_t> axes = list(3, "axes"), steps;
+  if (as_inputs && t.has(node, 4)) steps = t.integers(node, 4);
+  if (axes.empty())
+    for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+    node.refuse("has starts, ends, axes and steps of different lengths");
+  std::vector<std::int64_t> extents = from.extents, strides = strides_of(from.extents);
+  std::int64_t start = 0;
+  std::set<std::int64_t> seen;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto rank = static_cast<std::int64_t>(extents.size());
+    const std::int64_t axis = axes[i] < 0 && axes[i] >= -rank ? axes[i] + rank : axes[i];
+    if (axis < 0 || axis >= rank || !seen.insert(axis).second)
+      node.refuse("cuts along the axis ", axes[i], ", which its constant does not have, or twice");
+    const auto place = static_cast<std::size_t>(axis);
+    const Cut cut = cut_of(node, extents[place], starts[i], ends[i], steps[i]);
+    start += cut.first * strides[place];
+    extents[place] = cut.count;
+    strides[place] *= cut.step;
+  }
   t.becomes("known while reading");
-  t.define(node, list_of({list.begin() + start, list.begin() + std::max(start, end)}));
+  t.define(node, picked(from, std::move(extents), start, strides));
 }
 
 Literal known_arithmetic(const OnnxNode& node, const Literal& a, const Literal& b) {
   if (a.is_real() || b.is_real()) node.refuse("combines two constants; only integers, as of shapes, are folded");
   if (a.extents.size() > 1 || b.extents.size() > 1) node.refuse("combines constants of several axes");
+  if (a.elements() == 0 || b.elements() == 0) node.refuse("combines an empty constant");
   if (a.elements() != b.elements() && a.elements() != 1 && b.elements() != 1)
     node.refuse("combines ", extents_text(a.extents), " and ", extents_text(b.extents));
   constexpr std::int64_t kMost = Shape::kMaxElements;
-  Literal result = a.elements() >= b.elements() && a.extents.size() >= b.extents.size() ? a : b;
-  auto& values = std::get<std::vector<std::int64_t>>(result.values);
+  const Literal& larger = a.elements() >= b.elements() && a.extents.size() >= b.extents.size() ? a : b;
+  std::vector<std::int64_t> values(static_cast<std::size_t>(larger.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::int64_t x = a.integers()[a.elements() == 1 ? 0 : i], y = b.integers()[b.elements() == 1 ? 0 : i];
     if (x == kOpenBatch || y == kOpenBatch) node.refuse("computes with the size of the batch, which is open");
@@ -101,7 +172,7 @@ Literal known_arithmetic(const OnnxNode& node, const Literal& a, const Literal& 
     if (node.type() == "Div" && y == 0) node.refuse("divides by zero");
     values[i] = node.type() == "Add" ? x + y : node.type() == "Sub" ? x - y : node.type() == "Mul" ? x * y : x / y;
   }
-  return result;
+  return {.extents = larger.extents, .values = std::move(values)};
 }
 
 }  // namespace miniqat::importers

@@ -12,10 +12,11 @@
 namespace miniqat::importers {
 namespace {
 
-/// A literal of floats with one axis of that extent.
+/// A literal of floats with one axis of that extent; axes of 1 before it do not count.
 const std::vector<float>& vector_of(const Translation& t, const OnnxNode& node, int input, std::int64_t extent) {
   const Literal& literal = t.literal(node, input);
-  if (!literal.is_real() || literal.extents != std::vector<std::int64_t>{extent})
+  const bool is_vector = literal.elements() == extent && !literal.extents.empty() && literal.extents.back() == extent;
+  if (!literal.is_real() || !is_vector)
     node.refuse("needs ", extent, " floats as ", quote(node.input(input)), ", which is ",
                 extents_text(literal.extents));
   return literal.reals();
@@ -100,6 +101,11 @@ void import_conv(Translation& t, const OnnxNode& node) {
   if (!window.take_border(x.border)) {
     x = t.images(node, 0);
     window = read_window(node, x, kernel);
+  }
+  if (!window.meets_image()) {
+    // Windows that see nothing but zeros need those as pixels.
+    x.output = padded(t.graph(), t.name(t.scope_of(node, 1), "Pad"), x.output, window.pads);
+    window.pads = {0, 0, 0, 0};
   }
   const std::int64_t channels = x.extents[1];
   const bool depthwise = is_depthwise(node, {filter.extents[0], filter.extents[1], node.integer("group", 1)}, channels);

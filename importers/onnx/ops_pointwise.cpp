@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/graph/source_ops.h"
 #include "core/quote.h"
 #include "importers/onnx/ops.h"
 #include "layers/bias_add.h"
@@ -59,6 +60,8 @@ void combine_with_literal(Translation& t, const OnnxNode& node, int known) {
   if (!t.literal(node, known).is_real()) node.refuse("combines floats with integers");
   const Literal literal = aligned(node, t.literal(node, known), x);
   const Shape shape{std::span<const std::int64_t>(literal.extents)};
+  if (!std::ranges::all_of(literal.reals(), [](float number) { return std::isfinite(number); }))
+    node.refuse("combines with a constant that is infinite or NaN");
   const bool by_channel = shape.elements() > 1 && shape.elements() == shape.channels();
   const std::string scope = t.scope_of(node, known);
   const std::string& source = node.input(known);
@@ -121,7 +124,8 @@ void import_clip(Translation& t, const OnnxNode& node) {
 }
 
 void import_dropout(Translation& t, const OnnxNode& node) {
-  if (node.outputs() > 1 && t.readers(node.output(1)) > 0) node.refuse("has a mask that is read");
+  if (node.outputs() > 1 && (t.readers(node.output(1)) > 0 || t.is_output(node.output(1))))
+    node.refuse("has a mask that is read or an output of the network");
   node.ignore("seed");
   double rate = node.opset() < 12 ? node.number("ratio", 0.5) : 0.5;
   if (node.opset() >= 12 && t.has(node, 1)) {
@@ -142,9 +146,8 @@ void import_function(Translation& t, const OnnxNode& node) {
 
 void import_hard_sigmoid(Translation& t, const OnnxNode& node) {
   const double alpha = node.number("alpha", 0.2F), beta = node.number("beta", 0.5);
-  if (std::abs(alpha - 1.0 / 6) > 1e-6 || beta != 0.5)
+  if (!(std::abs(alpha - 1.0 / 6) <= 1e-6) || beta != 0.5)
     node.refuse("has alpha ", alpha, " and beta ", beta, "; only 1/6 and 1/2, as of MobileNetV3, are imported");
-  Activation x = t.activation(node, 0);
   if (const pb::Node* reader = t.only_reader(node);
       reader != nullptr && reader->op_type() == "Mul" && reader->input_size() == 2 && reader->output_size() == 1) {
     const bool first = reader->input(0) == node.input(0) && reader->input(1) == node.output(0);
@@ -152,9 +155,10 @@ void import_hard_sigmoid(Translation& t, const OnnxNode& node) {
     if (first || second) {
       t.hard_swishes()[reader->output(0)] = node.input(0);
       t.becomes("part of a HardSwish");
-      return t.define(node, std::move(x));
+      return t.define(node, t.bordered(node, 0));
     }
   }
+  Activation x = t.activation(node, 0);
   const std::string scope = t.scope_of(node);
   Graph& graph = t.graph();
   const Output three = constant(graph, t.name(scope, "three"), {}, {3.0}),

@@ -1,10 +1,11 @@
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "core/quote.h"
 #include "importers/onnx/ops.h"
 #include "importers/onnx/windows.h"
 #include "layers/mean.h"
-#include "layers/pad.h"
 #include "layers/pool.h"
 
 namespace miniqat::importers {
@@ -18,14 +19,16 @@ OnnxWindow pool_window(const OnnxNode& node, const Activation& x) {
   return window;
 }
 
-void mean_over_space(Translation& t, const OnnxNode& node, bool keeps) {
-  const Activation x = t.images(node, 0);
-  const Output y =
-      layers::mean(t.graph(), t.name(t.scope_of(node), "Mean"), x.output, {.axes = {1, 2}, .keep_dims = keeps});
-  if (keeps)
-    t.define(node, images_like(x, y));
-  else
-    t.define(node, Activation{.output = y, .extents = {x.extents[0], x.extents[1]}, .order = {0, 1}});
+/// The mean over our axes 1 and 2, whatever axes of ONNX's they are.
+void mean_over_space(Translation& t, const OnnxNode& node, Activation x, bool keeps) {
+  x.output = layers::mean(t.graph(), t.name(t.scope_of(node), "Mean"), x.output, {.axes = {1, 2}, .keep_dims = keeps});
+  const auto channels = static_cast<std::size_t>(std::ranges::find(x.order, 3) - x.order.begin());
+  if (!keeps)
+    return t.define(node,
+                    Activation{.output = x.output, .extents = {x.extents[0], x.extents[channels]}, .order = {0, 1}});
+  for (std::size_t axis = 1; axis < x.extents.size(); ++axis)
+    if (axis != channels) x.extents[axis] = 1;
+  t.define(node, std::move(x));
 }
 
 }  // namespace
@@ -47,24 +50,28 @@ void import_average_pool(Translation& t, const OnnxNode& node) {
   if (node.integer("count_include_pad", 0) != 0 && window.is_padded()) {
     // Zeros that count are pixels of an image with a border. Those that ceil_mode adds do not count.
     if (node.integer("ceil_mode", 0) != 0) node.refuse("has both ceil_mode and count_include_pad");
-    const auto [top, left, bottom, right] = window.pads;
-    x.output = layers::pad(t.graph(), t.name(scope, "Pad"), x.output,
-                           {.paddings = {{0, 0}, {top, bottom}, {left, right}, {0, 0}}});
+    x.output = padded(t.graph(), t.name(scope, "Pad"), x.output, window.pads);
     window.pads = {0, 0, 0, 0};
   }
   const Output y = layers::avg_pool(t.graph(), t.name(scope, "AvgPool"), x.output, window.pool());
   t.define(node, images_like(x, y));
 }
 
-void import_global_average_pool(Translation& t, const OnnxNode& node) { mean_over_space(t, node, true); }
+void import_global_average_pool(Translation& t, const OnnxNode& node) {
+  mean_over_space(t, node, t.images(node, 0), true);
+}
 
 void import_reduce_mean(Translation& t, const OnnxNode& node) {
-  std::vector<std::int64_t> axes = node.opset() >= 18 && t.has(node, 1) ? t.integers(node, 1) : node.integers("axes");
-  for (std::int64_t& axis : axes) axis += axis < 0 ? 4 : 0;
-  std::ranges::sort(axes);
-  if (node.integer("noop_with_empty_axes", 0) != 0 || axes != std::vector<std::int64_t>{2, 3})
-    node.refuse("does not average over height and width (axes 2 and 3); only that is imported");
-  mean_over_space(t, node, node.integer("keepdims", 1) != 0);
+  const std::vector<std::int64_t> axes =
+      node.opset() >= 18 && t.has(node, 1) ? t.integers(node, 1) : node.integers("axes");
+  const bool empty_is_none = node.integer("noop_with_empty_axes", 0) != 0, keeps = node.integer("keepdims", 1) != 0;
+  Activation x = t.activation(node, 0);
+  std::set<std::int64_t> ours;
+  for (const std::int64_t axis : axes)
+    if (x.order.size() == 4 && axis >= -4 && axis < 4) ours.insert(x.order[static_cast<std::size_t>((axis + 4) % 4)]);
+  if (empty_is_none || axes.size() != 2 || ours != std::set<std::int64_t>{1, 2})
+    node.refuse("does not average over the height and width of images; only that is imported");
+  mean_over_space(t, node, std::move(x), keeps);
 }
 
 void import_pad(Translation& t, const OnnxNode& node) {
@@ -82,14 +89,14 @@ void import_pad(Translation& t, const OnnxNode& node) {
   if (pads.size() != 2 * rank) node.refuse("has ", pads.size(), " pads for ", rank, " axes");
   if (std::ranges::all_of(pads, [](std::int64_t pad) { return pad == 0; })) return t.define(node, x);
   x = t.images(node, 0);
-  const auto beyond = [](std::int64_t pad) { return pad < 0 || pad > 65536; };
+  const auto beyond = [](std::int64_t pad) { return pad < 0 || pad > kMostWindowPixels; };
   if (mode != "constant" || fill != 0 || std::ranges::any_of(pads, beyond) ||
       pads[0] + pads[4] + pads[1] + pads[5] != 0)
     node.refuse("is not a border of zeros around images, the only one that is imported");
   x.border = {pads[2], pads[3], pads[6], pads[7]};
   x.extents[2] += pads[2] + pads[6];
   x.extents[3] += pads[3] + pads[7];
-  t.becomes("the padding of what reads it");
+  t.becomes("the padding of what reads it, or a Pad before it");
   t.define(node, std::move(x));
 }
 

@@ -21,20 +21,6 @@ std::vector<std::int64_t> axes_of(const Translation& t, const OnnxNode& node) {
   return t.has(node, 1) ? t.integers(node, 1) : std::vector<std::int64_t>{};
 }
 
-void with_extents(Translation& t, const OnnxNode& node, const std::vector<std::int64_t>& extents) {
-  if (const auto* known = std::get_if<Literal>(&t.value(node, 0))) {
-    t.becomes("known while reading");
-    return t.define(node, Literal{.extents = extents, .values = known->values});
-  }
-  t.define(node, reshaped(t, node, t.activation(node, 0), extents));
-}
-
-const std::vector<std::int64_t>& extents_of(const Translation& t, const OnnxNode& node, int input) {
-  const Value& value = t.value(node, input);
-  if (const auto* known = std::get_if<Literal>(&value)) return known->extents;
-  return std::get<Activation>(value).extents;
-}
-
 std::int64_t product_of(const OnnxNode& node, const std::vector<std::int64_t>& extents, std::size_t from) {
   std::int64_t product = 1;
   for (std::size_t axis = from; axis < extents.size(); ++axis) {
@@ -43,6 +29,22 @@ std::int64_t product_of(const OnnxNode& node, const std::vector<std::int64_t>& e
     product *= extents[axis];
   }
   return product;
+}
+
+void with_extents(Translation& t, const OnnxNode& node, const std::vector<std::int64_t>& extents) {
+  if (extents.size() > static_cast<std::size_t>(Shape::kMaxRank)) node.refuse("makes ", extents.size(), " axes");
+  if (const auto* known = std::get_if<Literal>(&t.value(node, 0))) {
+    t.becomes("known while reading");
+    return t.define(node, Literal{.extents = extents, .values = known->values});
+  }
+  product_of(node, extents, 1);
+  t.define(node, reshaped(t, node, t.activation(node, 0), extents));
+}
+
+const std::vector<std::int64_t>& extents_of(const Translation& t, const OnnxNode& node, int input) {
+  const Value& value = t.value(node, input);
+  if (const auto* known = std::get_if<Literal>(&value)) return known->extents;
+  return std::get<Activation>(value).extents;
 }
 
 /// Joins lists of integers, or single ones.

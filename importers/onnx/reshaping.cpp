@@ -27,16 +27,8 @@ std::int64_t features(const std::vector<std::int64_t>& extents) {
 /// ONNX has them.
 std::vector<std::int64_t> places(const OnnxNode& node, const std::vector<std::int64_t>& extents,
                                  const std::vector<std::int64_t>& order) {
-  // What our order is if axes of one number, which lie anywhere, are left out.
-  std::int64_t last = 0;
-  bool in_order = true;
-  for (std::size_t axis = 1; axis < extents.size(); ++axis) {
-    if (extents[axis] == 1) continue;
-    in_order = in_order && order[axis] > last;
-    last = order[axis];
-  }
-  if (in_order) return {};
   const std::int64_t count = features(extents);
+  if (count == 0 || is_in_order(extents, order)) return {};
   if (count > kMostColumns) node.refuse("flattens ", count, " numbers, more than ", kMostColumns);
   std::vector<std::int64_t> strides(extents.size(), 1);
   for (std::size_t axis = 1; axis < extents.size(); ++axis)

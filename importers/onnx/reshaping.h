@@ -11,7 +11,8 @@ namespace miniqat::importers {
 
 /// x under the extents of an ONNX Reshape, Flatten, Squeeze or Unsqueeze, without moving a number: [n, c, h, w] to
 /// [n, c * h * w] becomes [n, h, w, c] to [n, h * w * c], and Activation::columns says where each column of ONNX's
-/// went. Throws Error naming the node when the extents need another order of numbers than ours have.
+/// went. The product of either extents, without the batch, is a tensor's at most. Throws Error naming the node when the
+/// extents need another order of numbers than ours have.
 Activation reshaped(Translation& t, const OnnxNode& node, const Activation& x,
                     const std::vector<std::int64_t>& extents);
 

@@ -1,6 +1,7 @@
 #include "importers/onnx/translation.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/graph/source_ops.h"
 #include "core/quote.h"
@@ -30,16 +31,29 @@ std::string plain(std::string_view text) {
 }
 
 bool is_transposed_to_channels_first(const pb::Node& node) {
-  const std::vector<std::int64_t> wanted = {0, 3, 1, 2};
   for (const pb::Attribute& attribute : node.attribute())
-    if (attribute.name() == "perm")
-      return std::equal(wanted.begin(), wanted.end(), attribute.ints().begin(), attribute.ints().end());
+    if (attribute.name() == "perm") return std::ranges::equal(kImageOrder, attribute.ints());
   return false;
 }
 
 }  // namespace
 
 const std::vector<std::int64_t> kImageOrder = {0, 3, 1, 2};
+
+Output padded(Graph& graph, const std::string& name, Output images, const Pads& pads) {
+  const auto [top, left, bottom, right] = pads;
+  return layers::pad(graph, name, images, {.paddings = {{0, 0}, {top, bottom}, {left, right}, {0, 0}}});
+}
+
+bool is_in_order(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order) {
+  std::int64_t last = 0;
+  for (std::size_t axis = 1; axis < extents.size(); ++axis) {
+    if (extents[axis] == 1) continue;
+    if (order[axis] < last) return false;
+    last = order[axis];
+  }
+  return true;
+}
 
 Translation::Translation(const pb::Model& model, std::int64_t opset, std::filesystem::path folder,
                          const ImportOptions& options)
@@ -83,11 +97,12 @@ const Activation& Translation::bordered(const OnnxNode& node, int input) const {
 }
 
 Activation Translation::activation(const OnnxNode& node, int input) {
-  Activation x = bordered(node, input);
+  return without_border(bordered(node, input), scope_of(node));
+}
+
+Activation Translation::without_border(Activation x, const std::string& scope) {
   if (x.border == Pads{0, 0, 0, 0}) return x;
-  const auto [top, left, bottom, right] = x.border;
-  x.output = layers::pad(graph_, name(scope_of(node), "Pad"), x.output,
-                         {.paddings = {{0, 0}, {top, bottom}, {left, right}, {0, 0}}});
+  x.output = padded(graph_, name(scope, "Pad"), x.output, x.border);
   x.border = {0, 0, 0, 0};
   return x;
 }
@@ -138,6 +153,8 @@ std::string Translation::name(const std::string& scope, const std::string& op) c
 
 Output Translation::variable(const std::string& scope, const std::string& suffix, const std::string& source,
                              const Shape& shape, std::vector<float> numbers, bool trainable) {
+  if (!std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); }))
+    fail("the numbers of ", quote(source), " are not all finite");
   const Tensor value = Tensor::from<float>(shape, numbers);
   const auto found = shared_.find({source, suffix});
   if (found != shared_.end() && found->second.shape() == shape) {
@@ -215,27 +232,41 @@ void Translation::translate(const OnnxNode& node) {
   } catch (const Error& error) {
     const std::string text = error.what();
     if (text.starts_with(node.who())) throw;
-    node.refuse("becomes no node: ", text);
+    node.refuse("cannot be built: ", text);
   }
   node.require_all_known();
   std::vector<std::string> made;
-  const std::vector<Node*> nodes = graph_.nodes();
-  for (std::size_t i = before; becomes_.empty() && i < nodes.size(); ++i)
+  // All nodes are listed only if some are new: many do nothing but name a tensor.
+  const bool lists = becomes_.empty() && graph_.size() > before;
+  const std::vector<Node*> nodes = lists ? graph_.nodes() : std::vector<Node*>{};
+  for (std::size_t i = before; i < nodes.size(); ++i)
     if (nodes[i]->as<Variable>() == nullptr && nodes[i]->as<Constant>() == nullptr) made.push_back(nodes[i]->name());
   nodes_.push_back({node.type(), node.name(), !becomes_.empty() ? becomes_ : made.empty() ? "nothing" : joined(made)});
 }
 
+Activation Translation::output_of(const std::string& tensor, const std::string& who) {
+  const auto* computed = std::get_if<Activation>(&named(tensor, "the graph's outputs"));
+  if (computed == nullptr) fail(who, " is a constant");
+  if (!computed->columns.empty())
+    fail(who, " is a flattened image, whose numbers lie in another order here; end the network before that");
+  if (computed->order != kImageOrder && !is_in_order(computed->extents, computed->order))
+    fail(who, " is ", extents_text(computed->extents),
+         " and has its axes in another order here; end the network before the Transpose");
+  const std::string scope = plain(tensor);
+  return without_border(*computed, scope.empty() ? "output" : scope);
+}
+
 void Translation::set_outputs() {
   std::vector<Output> outputs;
+  std::map<const Node*, std::string> names;
   for (const pb::Value& output : model_.graph().output()) {
     const std::string who = concat("the output ", quote(output.name()));
-    const auto* computed = std::get_if<Activation>(&named(output.name(), "the graph's outputs"));
-    if (computed == nullptr) fail(who, " is a constant");
-    if (!computed->columns.empty() || computed->border != Pads{0, 0, 0, 0})
-      fail(who,
-           " is a flattened or padded image, whose numbers lie in another order here; end the network before that");
-    if (computed->order == kImageOrder) note(who + " is [n, h, w, c] in the graph");
-    outputs.push_back(computed->output);
+    const Activation computed = output_of(output.name(), who);
+    const auto [first, is_new] = names.emplace(computed.output.node, output.name());
+    if ((is_new || first->second != output.name()) && computed.order == kImageOrder)
+      note(who + " is [n, h, w, c] in the graph");
+    if (first->second != output.name()) note(who + " is the same tensor as " + quote(first->second) + " in the graph");
+    outputs.push_back(computed.output);
   }
   if (outputs.empty()) fail("has no output");
   graph_.set_outputs(outputs);

@@ -35,8 +35,14 @@ struct Activation {
 
 using Value = std::variant<Literal, Activation>;
 
+/// Images [n, h, w, c] with zeros around them.
+Output padded(Graph& graph, const std::string& name, Output images, const Pads& pads);
+
 /// {0, 3, 1, 2}: ONNX's images in our layout.
 extern const std::vector<std::int64_t> kImageOrder;
+
+/// Whether ONNX's numbers of an example lie in the same order here. Axes of one number may be anywhere.
+bool is_in_order(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order);
 
 /// A graph while it grows out of an ONNX model, node by node.
 class Translation {
@@ -66,6 +72,7 @@ class Translation {
   // --- Neighbours.
 
   int readers(const std::string& tensor) const;
+  bool is_output(const std::string& tensor) const { return outputs_.contains(tensor); }
   /// The only reader of the node's first output, which is no output of the graph; null if there is none such.
   const pb::Node* only_reader(const OnnxNode& node) const;
   /// HardSigmoid nodes that are part of a HardSwish, by their Mul: its other input.
@@ -78,7 +85,8 @@ class Translation {
   /// "layer1.0.conv1.weight") or of its own name, with `op` behind.
   std::string scope_of(const OnnxNode& node, int parameter = -1) const;
   std::string name(const std::string& scope, const std::string& op) const;
-  /// A variable that starts with these numbers. A parameter of several nodes, in the same form, is one variable.
+  /// A variable that starts with these numbers, all finite. A parameter of several nodes, in the same form, is one
+  /// variable.
   Output variable(const std::string& scope, const std::string& suffix, const std::string& source, const Shape& shape,
                   std::vector<float> numbers, bool trainable = true);
   /// Our batch for ONNX's extent.
@@ -101,6 +109,8 @@ class Translation {
   void add_input(const pb::Value& input);
   void translate(const OnnxNode& node);
   void set_outputs();
+  Activation output_of(const std::string& tensor, const std::string& who);
+  Activation without_border(Activation x, const std::string& scope);
   const Value& named(const std::string& tensor, const std::string& who) const;
 
   const pb::Model& model_;

@@ -5,8 +5,7 @@
 namespace miniqat::importers {
 namespace {
 
-// As core/window.h has it, to keep the arithmetic below from overflow.
-constexpr std::int64_t kMostPixels = 65536;
+constexpr std::int64_t kMostPixels = kMostWindowPixels;
 
 std::array<std::int64_t, 2> pair_of(const OnnxNode& node, const std::string& name,
                                     std::vector<std::int64_t> otherwise) {
@@ -37,6 +36,12 @@ std::int64_t ceil_padding(const Axis& axis, std::int64_t before, std::int64_t af
 }
 
 }  // namespace
+
+bool OnnxWindow::meets_image() const {
+  for (std::size_t side = 0; side < pads.size(); ++side)
+    if (pads[side] > (window[side % 2] - 1) * dilations[side % 2]) return false;
+  return true;
+}
 
 bool OnnxWindow::take_border(const Pads& border) {
   Pads sum = pads;
@@ -71,9 +76,11 @@ OnnxWindow read_window(const OnnxNode& node, const Activation& x, const std::vec
     node.refuse("has a kernel_shape that is not its filter's");
   const std::vector<std::int64_t> pads = node.integers("pads", 4, {0, 0, 0, 0});
   const std::string automatic = node.text("auto_pad", "NOTSET");
-  const bool ceils = node.integer("ceil_mode", 0) != 0;
+  const bool ceils = kernel.empty() && node.integer("ceil_mode", 0) != 0;
   const bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   if (!same && automatic != "NOTSET" && automatic != "VALID") node.refuse("has an unknown auto_pad");
+  if (ceils && automatic == "VALID")
+    node.refuse("has both ceil_mode and the auto_pad VALID, which contradict each other");
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const Axis geometry = {.input = x.extents[axis + 2],
                            .reach = (result.window[axis] - 1) * result.dilations[axis] + 1,

@@ -15,6 +15,8 @@ struct OnnxWindow {
   std::array<std::int64_t, 2> dilations;
   Pads pads;
 
+  /// Whether every window meets the image: no side has as many zeros as the window spans.
+  bool meets_image() const;
   /// Adds zeros to the padding, unless it would reach the size of the window.
   bool take_border(const Pads& border);
   layers::Conv2dAttributes convolution() const;

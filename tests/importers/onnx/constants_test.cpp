@@ -1,0 +1,214 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <numeric>
+
+#include "tests/importers/onnx/chain.h"
+
+// Numbers that are known while a model is read: what is folded, and what no file may hold.
+
+namespace miniqat::importers::import_test {
+namespace {
+
+using testing::mentions;
+
+constexpr float kInfinity = INFINITY;
+
+pb::Node& add_known(Chain& net, const std::string& type, const std::vector<std::string>& inputs,
+                    const std::string& output) {
+  pb::Node& node = *net.graph().add_node();
+  node.set_op_type(type);
+  for (const std::string& input : inputs) node.add_input(input);
+  node.add_output(output);
+  return node;
+}
+
+void set_number(pb::Node& node, const std::string& name, float value) {
+  pb::Attribute& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(pb::Attribute::FLOAT);
+  attribute.set_f(value);
+}
+
+TEST(ImportConstants, AnEmptyConstantIsNotCombined) {
+  for (const std::int64_t other : {0, 1, 2}) {
+    Chain net({1, 3});
+    net.integers("empty", {});
+    net.integers("other", std::vector<std::int64_t>(static_cast<std::size_t>(other), 1));
+    add_known(net, "Add", {"empty", "other"}, "sum");
+    net.add("Relu");
+    EXPECT_TRUE(mentions(net.refusal(), {"[Add \"sum\"]", "empty"})) << other;
+  }
+}
+
+TEST(ImportConstants, NoFileOfExternalDataMayBreakTheReader) {
+  Chain net({1, 1});
+  pb::Constant& w = net.constant("w", {1, 2});
+  w.set_data_location(1);
+  w.add_external_data()->set_key("location");
+  net.add("MatMul", {"w"});
+  w.mutable_external_data(0)->set_value(std::string(300, 'a'));
+  EXPECT_TRUE(mentions(net.refusal(), {"\"w\"", "keeps its data in", "too long"}));
+  std::filesystem::create_symlink("b", net.directory.path() / "a");
+  std::filesystem::create_symlink("a", net.directory.path() / "b");
+  w.mutable_external_data(0)->set_value("a");
+  EXPECT_TRUE(mentions(net.refusal(), {"\"w\"", "keeps its data in \"a\""}));
+}
+
+TEST(ImportConstants, WeightsAreFinite) {
+  Chain net({1, 3});
+  net.constant("w", {3, 2}).set_float_data(1, -kInfinity);
+  net.add("MatMul", {"w"});
+  EXPECT_TRUE(mentions(net.refusal(), {"\"w\"", "infinite"}));
+
+  Chain scaled({1, 3});
+  scaled.constant("w", {3, 2});
+  set_number(scaled.add("Gemm", {"w"}), "alpha", NAN);
+  EXPECT_TRUE(mentions(scaled.refusal(), {"[Gemm \"the_Gemm\"] cannot be built", "\"w\"", "finite"}));
+
+  for (const float number : {kInfinity, -kInfinity}) {
+    Chain product({1, 3});
+    product.number("c", number);
+    product.add("Mul", {"c"});
+    EXPECT_TRUE(mentions(product.refusal(), {"[Mul \"the_Mul\"]", "infinite"}));
+  }
+  Chain nan({1, 3});
+  set_number(add_known(nan, "Constant", {}, "c"), "value_float", NAN);
+  nan.add("Add", {"c"});
+  EXPECT_TRUE(mentions(nan.refusal(), {"[Add \"the_Add\"]", "NaN"}));
+
+  Chain clip({1, 3});
+  clip.number("low", 0);
+  clip.number("high", kInfinity);
+  clip.add("Clip", {"low", "high"});
+  EXPECT_EQ(clip.refusal(), "");
+}
+
+TEST(ImportConstants, AHardSigmoidHasASlopeOfASixth) {
+  Chain net({1, 3});
+  pb::Node& node = net.add("HardSigmoid");
+  set_number(node, "alpha", NAN);
+  EXPECT_TRUE(mentions(net.refusal(), {"[HardSigmoid \"the_HardSigmoid\"]", "alpha"}));
+  node.mutable_attribute(0)->set_f(1.0F / 6);
+  ImportedModel model = net.import();
+  const Tensor y = result_of(model, Tensor::from<float>({1, 3}, std::vector{-9.0F, 0.0F, 1.5F}));
+  EXPECT_NEAR(y.data<float>()[0], 0, 1e-6);
+  EXPECT_NEAR(y.data<float>()[1], 0.5, 1e-6);
+  EXPECT_NEAR(y.data<float>()[2], 0.75, 1e-6);
+  // By its own input it is a HardSwish.
+  net.add("Mul", {"x"});
+  EXPECT_EQ(net.import().graph.outputs()[0].node->type(), "HardSwish");
+}
+
+TEST(ImportConstants, ExtentsDoNotWrapAround) {
+  // 3 times the second factor is 20 modulo 2^64.
+  for (const std::vector<std::int64_t>& extents : {std::vector<std::int64_t>{2, 3, 6148914691236517212},
+                                                   {2, 1, 3, 6148914691236517212},
+                                                   {2, INT64_MAX, INT64_MAX}}) {
+    Chain net({2, 20});
+    net.integers("shape", extents);
+    net.add("Reshape", {"shape"});
+    EXPECT_TRUE(mentions(net.refusal(), {"[Reshape \"the_Reshape\"]", "too large"})) << extents.size();
+  }
+  Chain empty({2, 20});
+  empty.constant("c", {0, 1}).set_dims(1, INT64_MAX);
+  empty.graph().mutable_initializer(0)->add_dims(INT64_MAX);
+  add_known(empty, "Transpose", {"c"}, "turned");
+  empty.add("Relu");
+  EXPECT_EQ(empty.refusal(), "");
+  Chain least({2, 20});
+  least.integers("shape", {INT64_MIN, 20});
+  least.add("Reshape", {"shape"});
+  EXPECT_TRUE(mentions(least.refusal(), {"\"shape\"", "-2^63"}));
+}
+
+TEST(ImportConstants, BorderOfPyTorchIsFolded) {
+  // How torch.onnx writes nn.ZeroPad2d((1, 2, 3, 0)) since opset 11: left, right, top, bottom; then zeros, reversed.
+  Chain net({1, 1, 1, 1});
+  net.integers("pad", {1, 2, 3, 0});
+  net.integers("four", {4});
+  net.integers("pairs", {-1, 2});
+  net.integers("minus_one", {-1});
+  net.integers("least", {-INT64_MAX});
+  net.integers("zero", {0});
+  pb::Node& zeros = add_known(net, "ConstantOfShape", {"four"}, "zeros");
+  pb::Attribute& value = *zeros.add_attribute();
+  value.set_name("value");
+  value.set_type(pb::Attribute::TENSOR);
+  value.mutable_t()->set_data_type(pb::INT64);
+  value.mutable_t()->add_dims(1);
+  value.mutable_t()->add_int64_data(0);
+  set_int(add_known(net, "Concat", {"pad", "zeros"}, "all"), "axis", 0);
+  add_known(net, "Reshape", {"all", "pairs"}, "table");
+  add_known(net, "Slice", {"table", "minus_one", "least", "zero", "minus_one"}, "reversed");
+  set_ints(add_known(net, "Transpose", {"reversed"}, "turned"), "perm", {1, 0});
+  add_known(net, "Reshape", {"turned", "minus_one"}, "flat");
+  set_int(add_known(net, "Cast", {"flat"}, "border"), "to", pb::INT64);
+  net.add("Pad", {"border"});
+  ImportedModel model = net.import();
+  const Tensor y = result_of(model, Tensor::from<float>({1, 1, 1, 1}, std::vector{5.0F}));
+  ASSERT_EQ(y.shape(), (Shape{1, 4, 4, 1}));
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(y.data<float>()[i], i == 13 ? 5 : 0) << i;
+}
+
+TEST(ImportConstants, SlicesStopAtTheEnds) {
+  struct Case {
+    std::int64_t start, end, step;
+    std::vector<std::int64_t> result;
+  };
+  for (const Case& c : std::vector<Case>{{1, 3, 1, {3, 4}},
+                                         {-3, INT64_MAX, 2, {3, 5}},
+                                         {-1, -INT64_MAX, -2, {5, 3}},
+                                         {INT64_MAX, 0, -1, {5, 4, 3}},
+                                         {1, 1, 1, {}}}) {
+    Chain net({1, 120});
+    net.integers("list", {2, 3, 4, 5});
+    for (const auto& [name, number] : {std::pair{"start", c.start}, {"end", c.end}, {"zero", 0}, {"step", c.step}})
+      net.integers(name, {number});
+    net.integers("batch", {1});
+    net.integers("rest", {1, -1});
+    add_known(net, "Slice", {"list", "start", "end", "zero", "step"}, "part");
+    set_int(add_known(net, "Concat", {"batch", "part", "rest"}, "shape"), "axis", 0);
+    net.add("Reshape", {"shape"});
+    std::vector<std::int64_t> wanted = {1};
+    wanted.insert(wanted.end(), c.result.begin(), c.result.end());
+    const std::int64_t taken = std::accumulate(c.result.begin(), c.result.end(), std::int64_t{1}, std::multiplies<>());
+    wanted.insert(wanted.end(), {1, 120 / taken});
+    EXPECT_EQ(net.import().graph.outputs()[0].shape(), Shape{std::span<const std::int64_t>(wanted)});
+  }
+}
+
+TEST(ImportConstants, SizesMayBeFloatsForAWhile) {
+  const auto refusal = [](float factor) {
+    Chain net({2, 6});
+    net.integers("sizes", {0, 2, 3});
+    net.constant("real", {3});
+    for (int i = 0; i < 3; ++i)
+      net.graph().mutable_initializer(1)->set_float_data(i, static_cast<float>(i == 0 ? 0 : i + 1) * factor);
+    set_int(add_known(net, "Cast", {"real"}, "whole"), "to", pb::INT64);
+    set_int(add_known(net, "Cast", {"sizes"}, "floats"), "to", pb::FLOAT);
+    set_int(add_known(net, "Cast", {"floats"}, "back"), "to", pb::INT32);
+    net.add("Reshape", {"whole"});
+    net.add("Reshape", {"back"});
+    return net.refusal();
+  };
+  EXPECT_EQ(refusal(1), "");
+  EXPECT_TRUE(mentions(refusal(0.75F), {"[Cast \"whole\"]", "1.5"}));
+  EXPECT_TRUE(mentions(refusal(1e30F), {"[Cast \"whole\"]", "integer"}));
+}
+
+TEST(ImportConstants, ABiasMayBeARow) {
+  Chain net({1, 1});
+  net.constant("w", {1, 2});
+  net.constant("b", {1, 2});
+  net.add("Gemm", {"w", "b"});
+  ImportedModel model = net.import();
+  const Tensor y = result_of(model, Tensor::from<float>({1, 1}, std::vector{2.0F}));
+  EXPECT_EQ(y.data<float>()[0], -9);
+  EXPECT_EQ(y.data<float>()[1], -6);
+}
+
+}  // namespace
+}  // namespace miniqat::importers::import_test
