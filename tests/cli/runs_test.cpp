@@ -50,11 +50,22 @@ TEST_F(RunsTest, EveryKindOfRunTellsItsCommand) {
   EXPECT_NE(command.find(" --init-checkpoint runs/float"), std::string::npos) << command;
   for (const char* unsaid : {"--data-dir", "--threads", "--log-every", "--learning-rate", "--out"})
     EXPECT_EQ(command.find(unsaid), std::string::npos) << command;
-  EXPECT_EQ(runs[2]["command"], "calibrate runs/float --activation-bits 6 --method mse --batches 2 --seed 1");
+  EXPECT_EQ(runs[2]["command"], "calibrate runs/float --activation-bits 6 --batches 2");
   const Outcome table = program({"runs", "runs"});
   expect_success(table);
   EXPECT_TRUE(table.out.starts_with("run    model      data set  bits ")) << table.out;
   EXPECT_EQ(std::ranges::count(table.out, '\n'), 4);
+}
+
+TEST_F(RunsTest, QuantizeTookTheTimeOfItsStages) {
+  expect_success(train("float", {"--float"}));
+  expect_success(program({"quantize", "float", "--out", "best", "--steps", "8", "--batches", "2", "--threads", "1"}));
+  const auto seconds = [&](const std::string& run) {
+    return Json::parse(bytes_of(path(run) / "summary.json"))["seconds"].get<double>();
+  };
+  const Json best = find(list(), "best");
+  EXPECT_EQ(best["command"], "quantize float --batches 2 --steps 8");
+  EXPECT_NEAR(best["seconds"], seconds("best/calibrated") + seconds("best/trained"), 1e-9);
 }
 
 TEST_F(RunsTest, UnfinishedAndBrokenRunsAreSaid) {
@@ -87,13 +98,14 @@ TEST_F(RunsTest, UnfinishedAndBrokenRunsAreSaid) {
 
 TEST_F(RunsTest, AFolderWithoutRuns) {
   expect_success(train("one", {"--float"}));
-  EXPECT_EQ(list("one")[0]["name"], ".");
+  EXPECT_EQ(list("one")[0]["name"], "one");
+  EXPECT_EQ(list("one/")[0]["name"], "one");
   const Outcome none = program({"runs", "digits"});
   expect_success(none);
   EXPECT_EQ(none.out, "no runs in digits\n");
   EXPECT_EQ(list("digits"), Json::array());
   expect_error(program({"runs", "nowhere"}), 1, {"nowhere is not a folder"});
-  expect_error(program({"runs"}), 2, {"folder"});
+  expect_error(program({"runs"}), 2, {"DIR"});
 }
 
 }  // namespace
