@@ -146,7 +146,9 @@ TEST_F(QuantizeTest, WithoutIntegersItSaysWhy) {
 
 TEST_F(QuantizeTest, RefusesWhatCannotBe) {
   const auto refuses = [](const Arguments& more, const std::vector<std::string>& parts) {
-    expect_error(quantize("none", more), 2, parts);
+    const Outcome outcome = quantize("none", more);
+    expect_error(outcome, 2, parts);
+    EXPECT_EQ(outcome.out, "") << "nothing is announced that does not come";
     EXPECT_FALSE(fs::exists(path("none")));
   };
   expect_error(in_place({"quantize", "--out", "none"}), 2, {"--run is required"});

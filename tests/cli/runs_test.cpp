@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
@@ -57,14 +58,25 @@ TEST_F(RunsTest, EveryKindOfRunTellsItsCommand) {
   EXPECT_EQ(std::ranges::count(table.out, '\n'), 4);
 }
 
-TEST_F(RunsTest, QuantizeTookTheTimeOfItsStages) {
+TEST_F(RunsTest, QuantizeTellsItsTimeAndItsCommandAndFewLines) {
   expect_success(train("float", {"--float"}));
-  expect_success(program({"quantize", "float", "--out", "best", "--steps", "8", "--batches", "2", "--threads", "1"}));
+  const Outcome made =
+      program({"quantize", "float", "--out", "best", "--steps", "8", "--batches", "7", "--threads", "1"});
+  expect_success(made);
+  const auto lines = [&](const std::string& start) {
+    std::istringstream text(made.out);
+    int count = 0;
+    for (std::string line; std::getline(text, line);) count += line.starts_with(start);
+    return count;
+  };
+  EXPECT_LE(lines("step "), 3) << "a run of milliseconds needs no line for each step\n" << made.out;
+  EXPECT_GE(lines("step "), 1) << made.out;
+  EXPECT_EQ(lines("batch "), 4) << "2, 4, 6 and 7 of 7\n" << made.out;
   const auto seconds = [&](const std::string& run) {
     return Json::parse(bytes_of(path(run) / "summary.json"))["seconds"].get<double>();
   };
   const Json best = find(list(), "best");
-  EXPECT_EQ(best["command"], "quantize float --batches 2 --steps 8");
+  EXPECT_EQ(best["command"], "quantize float --batches 7 --steps 8");
   EXPECT_NEAR(best["seconds"], seconds("best/calibrated") + seconds("best/trained"), 1e-9);
 }
 
