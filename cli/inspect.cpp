@@ -128,14 +128,12 @@ void add_inspect(CommandLine& program) {
       "inspect", "Show a graph: nodes, parameters, multiply-adds, quantizers; or the changes of a rewrite");
   const auto arguments = std::make_shared<InspectArguments>();
   command
-      .option("graph", arguments->graphs,
+      .option("GRAPH", arguments->graphs,
               "graph JSON, an ONNX model, or a run directory for its training graph and the range, scale and zero "
-              "point of each "
-              "quantizer; two "
-              "graphs, before and after, with --diff")
+              "point of each quantizer; two graphs, before and after, with --diff")
       .required()
       .takes(1, 2)
-      .value_name("FILE")
+      .value_name("")
       .shown_default("");
   const Flag dot = command.option(
       "--dot", arguments->dot,

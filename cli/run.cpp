@@ -20,6 +20,7 @@
 #include "core/graph/source_ops.h"
 #include "core/parallel.h"
 #include "core/quote.h"
+#include "core/suggest.h"
 #include "quantize/quantization_delays.h"
 #include "training/memory.h"
 #include "training/model_source.h"
@@ -121,6 +122,20 @@ NamedTensors run_once(Session& session, const RunRequest& request, const Feeds& 
   return out;
 }
 
+/// "logits [4,10], grad/x [4,8]": of many the first.
+std::string contents(const NamedTensors& tensors) {
+  constexpr std::size_t kShown = 6;
+  std::vector<std::string> parts;
+  for (const auto& [name, tensor] : tensors) {
+    if (parts.size() == kShown) {
+      parts.push_back(concat("and ", tensors.size() - kShown, " more"));
+      break;
+    }
+    parts.push_back(concat(printable(shortened(name)), " ", tensor.shape()));
+  }
+  return parts.empty() ? "no tensor" : joined(parts);
+}
+
 /// What runs: a graph file, or one of a run's graphs.
 struct RunSubject {
   std::string graph;
@@ -170,13 +185,21 @@ datasets::Splits read_data(const RunArguments& arguments, const RunSubject& subj
   return datasets::load(arguments.dataset, arguments.data_dir, options);
 }
 
+/// `left`: the pictures from the first one on.
+void note_repeated(std::int64_t left, std::int64_t batch) {
+  if (left < batch)
+    print_note(concat("note: ", counted(left, "picture"), " up to the end of the data; the rest of the batch of ",
+                      batch, " repeats the last one"));
+}
+
 /// The three kinds of feeds, what is given before what is made.
 Feeds all_feeds(const RunArguments& arguments, const RunSubject& subject, const Graph& graph) {
   Feeds feeds = read_feeds(graph, arguments.feeds);
   if (arguments.index) {
     const datasets::Splits data = read_data(arguments, subject, graph);
-    std::ranges::move(picture_feeds(graph, feeds, split_of(data, arguments.split), *arguments.index, subject.graph),
-                      std::back_inserter(feeds));
+    const datasets::Dataset& split = split_of(data, arguments.split);
+    std::ranges::move(picture_feeds(graph, feeds, split, *arguments.index, subject.graph), std::back_inserter(feeds));
+    note_repeated(split.size() - *arguments.index, find_images(graph, subject.graph).shape()[0]);
   }
   if (arguments.random_feeds) std::ranges::move(random_feeds(graph, feeds, arguments.seed), std::back_inserter(feeds));
   return feeds;
@@ -207,8 +230,6 @@ void require_step_counts(const Graph& graph, const RunArguments& arguments, cons
 }
 
 void run(const RunArguments& arguments) {
-  if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train && arguments.run.empty())
-    throw UsageError("nothing to do: give --fetch, --gradients-of or --train");
   if (arguments.precision == "float64" && arguments.backend != "reference")
     throw UsageError("--precision float64 needs --backend reference");
   const bool fast = arguments.backend == "fast";
@@ -217,6 +238,8 @@ void run(const RunArguments& arguments) {
   set_thread_count(fast && arguments.threads == 0 ? default_thread_count() : std::max(arguments.threads, 1));
   const RunSubject subject = subject_of(arguments);
   Graph graph = read_network(subject.graph);
+  if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train && graph.outputs().empty())
+    throw UsageError(concat(subject.graph, " names no outputs: give --fetch, --gradients-of or --train"));
   if (arguments.step) require_step_counts(graph, arguments, subject.graph);
   Session session(graph, {.seed = static_cast<std::uint64_t>(arguments.seed),
                           .backend = fast ? Backend::kFast : Backend::kReference,
@@ -230,7 +253,9 @@ void run(const RunArguments& arguments) {
     request.fetches = graph.outputs();
     for (const Output& output : graph.outputs()) named.fetch.push_back(output.name());
   }
-  write_safetensors(arguments.out, {.tensors = run_once(session, request, feeds, named), .metadata = {}});
+  const NamedTensors results = run_once(session, request, feeds, named);
+  write_safetensors(arguments.out, {.tensors = results, .metadata = {}});
+  std::printf("wrote %s: %s\n", printable(arguments.out).c_str(), contents(results).c_str());
   std::printf("ran %s\n", memory_text(session.plan_memory()).c_str());
 }
 
@@ -243,13 +268,17 @@ void add_run(CommandLine& program) {
               "a run directory: its evaluation graph with its variables, or with --train its training graph",
               Command::Run::kOptional);
   command.option("--graph", arguments->graph, "graph JSON, or an ONNX model with its weights, instead of a run");
-  command.option("--fetch", arguments->fetch, "tensors to write, NAME or NAME:k, separated by commas")
+  command
+      .option("--fetch", arguments->fetch,
+              "tensors to write, NAME or NAME:k, separated by commas; default: the graph's outputs")
       .separated_by(',')
       .shown_default("");
   command.option("--feeds", arguments->feeds, ".safetensors with a tensor for each placeholder, by name");
   command
-      .option("--index", arguments->index,
-              "feed pictures of a data set, a batch from this number on, 0 the first, and their labels")
+      .option(
+          "--index", arguments->index,
+          "feed pictures of a data set, a batch from this number on, 0 the first, and their labels; at the end of the "
+          "data the last picture is repeated, with a note")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
   command.option("--dataset", arguments->dataset, "with --index: a data set; default: the run's own");
   command.option("--data-dir", arguments->data_dir, kDataDirHelp);

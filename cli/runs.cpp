@@ -7,8 +7,8 @@
 #include "cli/flags/command_line.h"
 #include "core/counted.h"
 #include "core/quote.h"
+#include "training/listing/run_list.h"
 #include "training/percent.h"
-#include "training/run/run_list.h"
 
 namespace miniqat::cli {
 
@@ -62,9 +62,9 @@ void show_runs(const RunsArguments& arguments) {
 void add_runs(CommandLine& program) {
   Command command = program.command("runs", "Compare the runs in a folder: bits, accuracy, time, command");
   const auto arguments = std::make_shared<RunsArguments>();
-  command.option("folder", arguments->folder, "a folder with runs, also in folders below it; the newest run comes last")
+  command.option("DIR", arguments->folder, "a folder with runs, also in folders below it; the newest run comes last")
       .required()
-      .value_name("DIR")
+      .value_name("")
       .shown_default("");
   command.flag("--json", arguments->json, "print one JSON array, with all that the table has and more");
   command.action([arguments] { show_runs(*arguments); });

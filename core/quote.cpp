@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/utf8.h"
 
 namespace miniqat {
 namespace {
@@ -14,33 +15,9 @@ constexpr std::size_t kLongest = 200;
 constexpr std::size_t kHead = 120;
 constexpr std::size_t kTail = 60;
 
-/// The bytes of the character that `text` begins with, and its number; 0 bytes when that is no UTF-8.
-struct Character {
-  std::size_t bytes = 0;
-  std::uint32_t code = 0;
-};
-
-Character first_character(std::string_view text) {
-  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return {1, byte(0)};
-  const std::size_t bytes = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < bytes) return {};
-  std::uint32_t code = byte(0) & (0x7f >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  // Longer than need be, half of a pair of UTF-16, or beyond Unicode.
-  constexpr std::array<std::uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
-  const bool right = code >= kLeast[bytes] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-  return right ? Character{bytes, code} : Character{};
-}
-
-bool in(std::uint32_t code, std::uint32_t low, std::uint32_t high) { return code >= low && code <= high; }
-
 bool is_harmless(std::uint32_t code) {
-  return code >= ' ' && !in(code, 0x7f, 0x9f) && code != 0x61c && !in(code, 0x200b, 0x200f) &&
-         !in(code, 0x2028, 0x202e) && !in(code, 0x2060, 0x206f) && code != 0xfeff;
+  return code >= ' ' && !utf8::in(code, 0x7f, 0x9f) && code != 0x61c && !utf8::in(code, 0x200b, 0x200f) &&
+         !utf8::in(code, 0x2028, 0x202e) && !utf8::in(code, 0x2060, 0x206f) && code != 0xfeff;
 }
 
 std::string escape(std::uint32_t code) {
@@ -62,7 +39,7 @@ std::string escape(std::uint32_t code) {
 std::string harmless(std::string_view text, std::string_view escaped) {
   std::string result;
   while (!text.empty()) {
-    const Character character = first_character(text);
+    const utf8::Character character = utf8::first_character(text);
     const std::size_t taken = std::max<std::size_t>(character.bytes, 1);
     if (character.bytes == 0) {
       std::array<char, 8> byte{};

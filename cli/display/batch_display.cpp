@@ -20,7 +20,7 @@ void BatchDisplay::warn(const std::string& text) { print_note(text); }
 void BatchDisplay::on_batch(std::int64_t done, std::int64_t total) {
   const std::string text = concat("batch ", done, "/", total);
   line_.show(text);
-  const bool quarter = done % std::max<std::int64_t>(total / 4, 1) == 0;
+  const bool quarter = done % std::max<std::int64_t>((total + 3) / 4, 1) == 0;
   if (done == total || (!line_.on_terminal() && quarter)) say(text);
 }
 

@@ -10,7 +10,7 @@ class BatchDisplay : public training::RunObserver {
  public:
   void say(const std::string& text) override;
   void warn(const std::string& text) override;
-  /// Four lines where there is no terminal.
+  /// Four lines at most where there is no terminal.
   void on_batch(std::int64_t done, std::int64_t total) override;
   bool wants_to_stop() override;
 

@@ -6,7 +6,6 @@
 
 #include "cli/display/text_table.h"
 #include "core/counted.h"
-#include "core/quote.h"
 #include "training/percent.h"
 
 namespace miniqat::cli {
@@ -22,7 +21,7 @@ constexpr std::size_t kClassRows = 20;
 std::string accuracy_of(const Hits& hits) { return hits.examples == 0 ? "-" : training::percent(hits.accuracy()); }
 
 std::string class_text(const Answers& answers, std::int64_t number) {
-  return number < 0 ? "none (NaN)" : printable(answers.name(number));
+  return number < 0 ? "none (NaN)" : name_cell(answers.name(number));
 }
 
 std::string matrix_text(const Answers& answers) {

@@ -55,8 +55,7 @@ void TrainDisplay::show_step(const StepReport& report) {
   const auto step = static_cast<long>(report.step), total = static_cast<long>(report.total_steps);
   const std::string left = training::clock_text(report.seconds_left);
   if (!bar_.on_terminal()) {
-    const std::int64_t lines_every = std::max<std::int64_t>(task_->steps_per_epoch / 4, 1);
-    if (step % lines_every == 0 || step == total)
+    if (lines_.is_due(step, total, task_->steps_per_epoch, Clock::now()))
       std::printf("step %6ld/%ld  epoch %5.2f  loss %.4f  %.0f images/s  %s left\n", step, total, report.epoch,
                   report.loss, report.images_per_second, left.c_str());
     std::fflush(stdout);

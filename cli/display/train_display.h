@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/display/progress_line.h"
+#include "cli/display/step_lines.h"
 #include "quantize/quantization_delays.h"
 #include "training/run_observer.h"
 
@@ -34,6 +35,7 @@ class TrainDisplay : public training::RunObserver {
   const bool verbose_;
   const training::TrainingTask* task_ = nullptr;
   ProgressLine bar_{stdout};
+  StepLines lines_;
   Clock::time_point drawn_{};
   /// Of the plan that was described last.
   std::optional<quantize::PassedDelays> described_;

@@ -18,6 +18,13 @@ class HelpStyle : public CLI::Formatter {
     const std::string text = CLI::Formatter::make_option_opts(option);
     return text.substr(0, text.find(" " + get_label("Excludes") + ":"));
   }
+
+  /// "GRAPH [GRAPH]" of one or two words, for which CLI11 has "GRAPH(1x)".
+  std::string make_option_usage(const CLI::Option* option) const override {
+    const std::string name = make_option_name(option, true);
+    const bool one_or_two = option->get_expected_min() == 1 && option->get_expected_max() == 2;
+    return one_or_two ? concat(name, " [", name, "]") : CLI::Formatter::make_option_usage(option);
+  }
 };
 
 }  // namespace

@@ -2,16 +2,21 @@
 
 #include <cstdio>
 
+#include "core/quote.h"
+
 namespace miniqat::exporters {
 
 std::string in_comment(std::string_view text) {
-  std::string plain(text);
+  std::string plain = printable(text);
   char previous = ' ';
   for (char& c : plain) {
-    if (c < ' ' || c > '~' || c == '\\' || c == '?' || (c == '/' && previous == '*') || (c == '*' && previous == '/'))
-      c = '_';
+    const bool is_mark = (c == '/' && previous == '*') || (c == '*' && previous == '/');
+    const bool is_trigraph = c == '?' && previous == '?';
+    if (is_mark || is_trigraph) c = '_';
     previous = c;
   }
+  // It would continue the line.
+  if (plain.ends_with('\\')) plain.back() = '_';
   return plain;
 }
 

@@ -9,8 +9,8 @@
 
 namespace miniqat::exporters {
 
-/// A name or path as part of a comment in C: printable ASCII that neither ends the comment nor makes a trigraph or a
-/// continued line.
+/// A name or path as part of a comment in C: printable() UTF-8 that neither ends the comment nor makes a trigraph or a
+/// continued line: `_` stands for the character that would.
 std::string in_comment(std::string_view text);
 
 /// A float as a constant of C that is read back as the same.

@@ -68,7 +68,7 @@ TEST_F(AnswersTest, EvalAndPredictSayTheSame) {
     for (int i = 0; i < kPictures; ++i) {
       const Json& one = asked["pictures"][i];
       const int label = one["label"], predicted = one["predicted"];
-      EXPECT_EQ(one["picture"], std::to_string(i));
+      EXPECT_EQ(one["picture"], Json(i));
       EXPECT_EQ(one["class"], std::to_string(predicted));
       EXPECT_EQ(one["score"], one["scores"][predicted]);
       double sum = 0;
@@ -127,13 +127,25 @@ TEST_F(AnswersTest, RunTakesARunAndPicturesOfADataSet) {
   const auto scores_of = [](const Tensor& logits, std::int64_t row) {
     return training::class_scores(logits.values<float>().subspan(row * 10, 10));
   };
+  const auto bytes_of_logits = [](const NamedTensors& tensors) {
+    EXPECT_EQ(tensors.size(), 1u);
+    return Json(tensors.begin()->second.values<float>()).dump();
+  };
   const Json asked = json({"predict", "run", "227", "228", "229"})["pictures"];
   const Tensor logits = compute({"run", "--index", "227"}).begin()->second;
   ASSERT_EQ(logits.shape(), (Shape{4, 10}));
   for (int row = 0; row < 4; ++row)
     EXPECT_EQ(Json(scores_of(logits, row)), asked[std::min(row, 2)]["scores"]) << "the last picture is repeated";
+  const Outcome noted = program({"run", "run", "--index", "228", "--threads", "1", "--out", "out.safetensors"});
+  expect_success(noted);
+  EXPECT_EQ(noted.err, "note: 2 pictures up to the end of the data; the rest of the batch of 4 repeats the last one\n");
+  EXPECT_TRUE(noted.out.starts_with("wrote out.safetensors: ")) << noted.out;
+  EXPECT_NE(noted.out.find(" [4,10]\n"), std::string::npos) << noted.out;
+  EXPECT_EQ(program({"run", "run", "--index", "226", "--threads", "1", "--out", "out.safetensors"}).err, "");
   const Arguments graph = {"--graph", "run/eval_graph.json", "--checkpoint", "run",        "--index",
                            "227",     "--dataset",           "mnist",        "--data-dir", "digits"};
+  EXPECT_EQ(bytes_of_logits(compute(graph)), bytes_of_logits(compute({"run", "--index", "227"})))
+      << "the graph's outputs";
   Arguments fetched = graph;
   fetched.insert(fetched.end(), {"--fetch", "images"});
   EXPECT_EQ(compute(fetched).at("images").shape(), (Shape{4, 8, 8, 1}));
@@ -159,7 +171,7 @@ TEST_F(AnswersTest, RunRefusesPicturesThatDoNotFit) {
   refuses({"--graph", "tiny.json", "--index", "0", "--dataset", "mnits", "--fetch", "pool1"}, 2, {"mnits"});
   refuses({"--graph", "tiny.json", "--index", "0", "--dataset", "synthetic", "--fetch", "pool1"}, 1,
           {"tiny.json: the input is [4,8,8,1]", "[28,28,1]"});
-  refuses({"run", "--index", "230"}, 1, {"there is no picture 230"});
+  refuses({"run", "--index", "230"}, 2, {"there is no picture 230"});
   refuses({"run", "--index", "-1"}, 2, {"--index"});
 }
 
@@ -221,6 +233,11 @@ TEST_F(AnswersTest, PredictRefusesWhatIsNoPicture) {
   refuses({"run", "230"}, 2, {"mnist", "there is no picture 230, only 0 to 229"});
   refuses({"run", "8", "--split", "validation"}, 2, {"only 0 to 7"});
   refuses({"nowhere", "1"}, 1, {"nowhere holds no run"});
+  expect_success(program({"export", "run", "--out", "refused.miniqat"}));
+  refuses({"refused.miniqat", "1"}, 1, {"refused.miniqat is a file, not the directory of a run", "--model"});
+  expect_error(program({"eval", "refused.miniqat"}), 1, {"takes such a model as --model"});
+  place_->write("net.onnx", "");
+  expect_error(program({"eval", "net.onnx"}), 1, {"`miniqat import` and `miniqat train --model`"});
   refuses({"float", "1", "--integer"}, 1, {"float network"});
   refuses({"run", "1", "--dataset", "synthetic"}, 1, {"[4,8,8,1]", "[28,28,1]"});
 }

@@ -43,7 +43,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
        {"--run", "--model", "--dataset", "--data-dir", "--checkpoint", "--split", "--examples", "--integer", "--json",
         "--by-class", "--wrong"}},
       {"predict", {"RUN", "PICTURE", "--run", "--dataset", "--split", "--checkpoint", "--integer", "--top", "--json"}},
-      {"runs", {"folder", "--json"}},
+      {"runs", {"DIR", "--json"}},
       {"export",
        {"--run", "--format", "--out", "--checkpoint", "--float-io", "--prefix", "--test-vectors", "--input-scale"}},
       {"verify",
@@ -55,7 +55,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
       {"run",
        {"--graph", "--fetch", "--feeds", "--checkpoint", "--train", "--step", "--gradients-of", "--out",
         "--random-feeds", "RUN", "--run", "--index", "--dataset", "--data-dir", "--split"}},
-      {"inspect", {"graph", "--dot", "--diff"}},
+      {"inspect", {"inspect [OPTIONS] GRAPH [GRAPH]\n", "--dot", "--diff"}},
       {"bench",
        {"--threads", "--quick", "--kernels-only", "--steps-only", "--models", "--elements", "--batch-size", "--out"}},
       {"models", {"--model", "--out", "--width", "--batch-size", "--image-size", "--classes"}}};

@@ -165,7 +165,10 @@ TEST_F(OwnFilesTest, PredictReadsFilesOfPictures) {
   place_.write("no.png", "no picture");
   expect_error(run({"predict", "run", "no.png"}), 1, {"no.png"});
   expect_error(run({"predict", "run", "nowhere.png"}), 2, {"neither the number of a picture in the data set"});
-  expect_error(run({"predict", "run", "0", "no.png"}), 2, {"cannot stand beside one another"});
+  expect_error(run({"predict", "run", "0", "no.png"}), 2, {"give either numbers of pictures or files, not both"});
+  expect_error(run({"predict", "run", "pets/test/dog"}), 2,
+               {R"("pets/test/dog" is a folder: name its files, as in pets/test/dog/*)"});
+  expect_error(run({"predict", "run", "--run", "run", "0"}), 2, {R"(two runs are given: "run" and "run")"});
   const Outcome by_class = run({"eval", "run", "--by-class"});
   expect_success(by_class);
   EXPECT_NE(by_class.out.find("bird"), std::string::npos) << by_class.out;

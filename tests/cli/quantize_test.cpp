@@ -57,7 +57,8 @@ bool has_line(const std::string& text, const std::string& start, const std::stri
 TEST_F(QuantizeTest, PrintsATableAndMakesARunThatEveryCommandTakes) {
   const Outcome outcome = quantize("run", {}, "norm");
   expect_success(outcome);
-  EXPECT_TRUE(has_line(outcome.out, "8 training pictures decide", "; the float run has")) << outcome.out;
+  EXPECT_TRUE(has_line(outcome.out, "8 training pictures decide", "; the float run was trained with them"))
+      << outcome.out;
   EXPECT_TRUE(has_line(outcome.out, "network", "bit operations")) << outcome.out;
   EXPECT_TRUE(has_line(outcome.out, "float ", "2,760")) << outcome.out;
   for (const std::string name : {"calibrated", "trained", "re-estimated", "integers"})
@@ -145,7 +146,9 @@ TEST_F(QuantizeTest, WithoutIntegersItSaysWhy) {
 
 TEST_F(QuantizeTest, RefusesWhatCannotBe) {
   const auto refuses = [](const Arguments& more, const std::vector<std::string>& parts) {
-    expect_error(quantize("none", more), 2, parts);
+    const Outcome outcome = quantize("none", more);
+    expect_error(outcome, 2, parts);
+    EXPECT_EQ(outcome.out, "") << "nothing is announced that does not come";
     EXPECT_FALSE(fs::exists(path("none")));
   };
   expect_error(in_place({"quantize", "--out", "none"}), 2, {"--run is required"});

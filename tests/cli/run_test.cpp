@@ -288,7 +288,8 @@ TEST_F(RunTest, WhatDoesNotFitIsNamed) {
   refuses(fed("label", "loss"), 1, {"label 2", "row 1"});
   refuses(fed("cut", "logits"), 1, {"cut.safetensors"});
   refuses(fed("missing", "logits"), 1, {"missing.safetensors"});
-  refuses({}, 2, {"--fetch", "--gradients-of"});
+  refuses({}, 1, {"\"x\"", "[2,3]"});
+  expect_error(run(graph_text(""), {}), 2, {"graph.json names no outputs", "--fetch", "--gradients-of"});
   refuses({"--fetch", "logits", "--precision", "float64"}, 2, {"--precision", "--backend reference"});
   refuses({"--fetch", "logits", "--step", "-1"}, 2, {"--step"});
   refuses({"--fetch", "logits", "--feeds", "feeds.safetensors", "--checkpoint", "feeds.safetensors"}, 1,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
@@ -50,11 +51,33 @@ TEST_F(RunsTest, EveryKindOfRunTellsItsCommand) {
   EXPECT_NE(command.find(" --init-checkpoint runs/float"), std::string::npos) << command;
   for (const char* unsaid : {"--data-dir", "--threads", "--log-every", "--learning-rate", "--out"})
     EXPECT_EQ(command.find(unsaid), std::string::npos) << command;
-  EXPECT_EQ(runs[2]["command"], "calibrate runs/float --activation-bits 6 --method mse --batches 2 --seed 1");
+  EXPECT_EQ(runs[2]["command"], "calibrate runs/float --activation-bits 6 --batches 2");
   const Outcome table = program({"runs", "runs"});
   expect_success(table);
   EXPECT_TRUE(table.out.starts_with("run    model      data set  bits ")) << table.out;
   EXPECT_EQ(std::ranges::count(table.out, '\n'), 4);
+}
+
+TEST_F(RunsTest, QuantizeTellsItsTimeAndItsCommandAndFewLines) {
+  expect_success(train("float", {"--float"}));
+  const Outcome made =
+      program({"quantize", "float", "--out", "best", "--steps", "8", "--batches", "7", "--threads", "1"});
+  expect_success(made);
+  const auto lines = [&](const std::string& start) {
+    std::istringstream text(made.out);
+    int count = 0;
+    for (std::string line; std::getline(text, line);) count += line.starts_with(start);
+    return count;
+  };
+  EXPECT_LE(lines("step "), 3) << "a run of milliseconds needs no line for each step\n" << made.out;
+  EXPECT_GE(lines("step "), 1) << made.out;
+  EXPECT_EQ(lines("batch "), 4) << "2, 4, 6 and 7 of 7\n" << made.out;
+  const auto seconds = [&](const std::string& run) {
+    return Json::parse(bytes_of(path(run) / "summary.json"))["seconds"].get<double>();
+  };
+  const Json best = find(list(), "best");
+  EXPECT_EQ(best["command"], "quantize float --batches 7 --steps 8");
+  EXPECT_NEAR(best["seconds"], seconds("best/calibrated") + seconds("best/trained"), 1e-9);
 }
 
 TEST_F(RunsTest, UnfinishedAndBrokenRunsAreSaid) {
@@ -87,13 +110,14 @@ TEST_F(RunsTest, UnfinishedAndBrokenRunsAreSaid) {
 
 TEST_F(RunsTest, AFolderWithoutRuns) {
   expect_success(train("one", {"--float"}));
-  EXPECT_EQ(list("one")[0]["name"], ".");
+  EXPECT_EQ(list("one")[0]["name"], "one");
+  EXPECT_EQ(list("one/")[0]["name"], "one");
   const Outcome none = program({"runs", "digits"});
   expect_success(none);
   EXPECT_EQ(none.out, "no runs in digits\n");
   EXPECT_EQ(list("digits"), Json::array());
   expect_error(program({"runs", "nowhere"}), 1, {"nowhere is not a folder"});
-  expect_error(program({"runs"}), 2, {"folder"});
+  expect_error(program({"runs"}), 2, {"DIR"});
 }
 
 }  // namespace

@@ -101,6 +101,9 @@ def test(case, place):
     for line in ([], ["mnist"], ["other", place], ["mnist", ""]):
         status = subprocess.run([case.script, *line], capture_output=True).returncode
         require(status == 2, f"{line}: status {status}")
+    for word in ("--help", "-h"):
+        outcome = subprocess.run([case.script, word], capture_output=True, text=True)
+        require(outcome.returncode == 0 and outcome.stdout == "usage: scripts/get-data mnist DIR\n", outcome)
 
 
 def with_small_files(script, place):

@@ -64,7 +64,6 @@ class QuantizationRun {
   QuantizationResult run(bool resume) {
     set_thread_count(static_cast<int>(plan_.training.threads));
     if (!resume) write_plan(plan_, out_);
-    announce();
     or_say_how_to_go_on([&] {
       calibrate_unless_done(resume);
       require_no_stop();
@@ -101,7 +100,7 @@ class QuantizationRun {
     }
     observer_.say(concat(counted(pictures, "training picture"), " decide", pictures == 1 ? "s" : "",
                          " between the calibrated and the trained network, and no stage trains with them",
-                         has_seen_validation(source_) ? "; the float run has" : ""));
+                         has_seen_validation(source_) ? "; the float run was trained with them" : ""));
   }
 
   /// The run of a stage is complete once it has its config.json.
@@ -109,6 +108,7 @@ class QuantizationRun {
     const fs::path stage = calibrated_in(out_);
     if (has_config(stage)) {
       sweep(stage);
+      announce();
       return;
     }
     CalibrationRequest request{.run = plan_.run, .calibrate = plan_.calibrate};
@@ -121,6 +121,7 @@ class QuantizationRun {
     try {
       // What is wrong with the settings of the training is found before the calibration.
       { const TrainingTask task(plan_.training); }
+      announce();
       calibrate(request, RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite), observer_);
     } catch (const Stopped&) {
       throw;

@@ -28,7 +28,8 @@ AskedPictures numbered_pictures(const RunSource& run, const std::vector<std::str
   const datasets::Dataset& split = split_of(data, source.split);
   AskedPictures pictures{.data = as_usage([&] { return datasets::examples_at(split, numbers); })};
   for (std::size_t i = 0; i < words.size(); ++i)
-    pictures.asked.push_back({.word = words[i], .label = pictures.data.labels.values<std::int32_t>()[i]});
+    pictures.asked.push_back(
+        {.word = words[i], .number = numbers[i], .label = pictures.data.labels.values<std::int32_t>()[i]});
   return pictures;
 }
 
@@ -57,6 +58,18 @@ AskedPictures pictures_from_files(const RunSource& run, const std::vector<std::s
   return pictures;
 }
 
+void require_file(const RunSource& run, const std::string& word) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  if (!fs::exists(word, failure))
+    throw UsageError(concat(quote(word), " is neither the number of a picture in the data set, from 0 on, nor a file"));
+  if (!fs::is_directory(word, failure)) return;
+  if (fs::exists(fs::path(word) / "config.json", failure))
+    throw UsageError(concat("two runs are given: ", quote(word), " and ", quote(run.directory.path().string())));
+  throw UsageError(
+      concat(quote(word), " is a folder: name its files, as in ", printable((fs::path(word) / "*").string())));
+}
+
 }  // namespace
 
 AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>& words, const PictureSource& source) {
@@ -66,16 +79,15 @@ AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>
   for (const std::string& word : words) {
     if (const std::optional<std::int64_t> number = number_from(word)) {
       numbers.push_back(*number);
-    } else if (std::error_code failure; !std::filesystem::exists(word, failure)) {
-      throw UsageError(
-          concat(quote(word), " is neither the number of a picture in the data set, from 0 on, nor a file"));
+    } else {
+      require_file(run, word);
     }
   }
   if (numbers.empty()) {
     if (!source.dataset.empty()) throw UsageError("--dataset is for pictures by number, not for files");
     return pictures_from_files(run, words);
   }
-  if (numbers.size() != words.size()) throw UsageError("numbers of pictures and files cannot stand beside one another");
+  if (numbers.size() != words.size()) throw UsageError("give either numbers of pictures or files, not both");
   return numbered_pictures(run, words, numbers, source);
 }
 

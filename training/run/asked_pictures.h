@@ -23,6 +23,8 @@ struct PictureSource {
 struct AskedPicture {
   /// As it was asked for.
   std::string word;
+  /// Its number in the data set; none of a file.
+  std::optional<std::int64_t> number = {};
   std::optional<std::int32_t> label = {};
 };
 
@@ -36,8 +38,8 @@ struct AskedPictures {
 
 /// The pictures that the words name: "5" is the picture of that number, from 0, in `source`; other words are JPEG or
 /// PNG files, which take on the size, the colour and the grid of the network's pictures and have no label. Throws
-/// UsageError for no word, for one that names no picture and for numbers beside files, and what load_data() and
-/// decode_picture() throw.
+/// UsageError for no word, for one that names no picture, for a folder and for numbers beside files, and what
+/// load_data() and decode_picture() throw.
 AskedPictures find_pictures(const RunSource& run, const std::vector<std::string>& words, const PictureSource& source);
 
 }  // namespace miniqat::training

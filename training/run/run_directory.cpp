@@ -11,6 +11,19 @@ namespace miniqat::training {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+/// Where a file that stands in a run's place belongs, by its ending.
+std::string way_for_file(const fs::path& file) {
+  const std::string ending = file.extension().string();
+  if (ending == ".miniqat") return "; `miniqat eval` takes such a model as --model";
+  if (ending == ".onnx") return "; `miniqat import` and `miniqat train --model` take an ONNX model";
+  if (ending == ".safetensors") return "; give the run's directory, and another checkpoint as --checkpoint";
+  return "";
+}
+
+}  // namespace
+
 RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice, Existing existing) {
   RunDirectory run(path);
   run.lock(RunLock::Directory::kMake);
@@ -82,6 +95,8 @@ void RunDirectory::clear() const {
 RunDirectory RunDirectory::open(const fs::path& path) {
   RunDirectory run(path);
   std::error_code failure;
+  if (fs::is_regular_file(path, failure))
+    fail(path.string(), " is a file, not the directory of a run", way_for_file(path));
   if (!fs::exists(run.config(), failure)) fail(path.string(), " holds no run: there is no ", run.config().string());
   return run;
 }

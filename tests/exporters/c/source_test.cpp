@@ -138,6 +138,7 @@ TEST(CSource, OddModels) {
   models["names"].name = "*/ int x; /* ?\?/";
   models["names"].tensors[0].name = "in */ /* \\";
   models["names"].operations[0].name = "a/*/b?\?/";
+  models["names"].class_names = {"K\u00e4fer", "*/ /*", "?\?/", "end\\"};
 
   CProject project;
   Random random(7);

@@ -143,7 +143,7 @@ TEST_F(QuantizationRunTest, MakesTheBestNetworkTheRun) {
   EXPECT_EQ(names(result), (std::vector<std::string>{"float", "calibrated", "trained", "integers"}));
   EXPECT_EQ(result.no_integers, "");
   EXPECT_TRUE(silent.said("8 training pictures decide")) << silent.lines.front();
-  EXPECT_FALSE(silent.said("the float run has"));
+  EXPECT_FALSE(silent.said("the float run was trained with them"));
   for (const QuantizedRow& one : result.rows) {
     EXPECT_EQ(one.accuracies.validation->examples, 8);
     EXPECT_EQ(one.accuracies.test->examples, 20);
@@ -228,7 +228,7 @@ TEST_F(QuantizationRunTest, WithoutIntegersItSaysWhy) {
   QuantizationPlan plan = plan_for(float_run("float"), "float");
   plan.training.rewrite.scope = "conv1";
   const QuantizationResult result = quantized(plan, "run", silent);
-  EXPECT_TRUE(silent.said("the float run has"));
+  EXPECT_TRUE(silent.said("the float run was trained with them"));
   EXPECT_EQ(names(result), (std::vector<std::string>{"float", "calibrated", "trained"}));
   EXPECT_TRUE(testing::mentions(result.no_integers, {"eval_graph.json", "--scope conv1"})) << result.no_integers;
   EXPECT_EQ(json("run/quantize.json")["no_integers"], result.no_integers);

@@ -1,11 +1,11 @@
-#include "training/run/run_list.h"
+#include "training/listing/run_list.h"
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "training/run/run_command.h"
+#include "training/listing/run_command.h"
+#include "training/quantize/quantization_plan.h"
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
 
@@ -72,6 +72,19 @@ void read_summary(const Json& summary, ListedRun& listed) {
   listed.seconds = number_at(summary, "seconds");
 }
 
+/// That calibration and training of a complete `quantize` took; the summary of its run is that of the stage it chose.
+std::optional<double> seconds_of_stages(const fs::path& folder) {
+  if (!exists_at(folder / "quantize.json")) return {};
+  const RunDirectory run = RunDirectory::open(folder);
+  double sum = 0;
+  for (const fs::path& stage : {calibrated_in(run), trained_in(run)}) {
+    const fs::path summary = stage / "summary.json";
+    if (!exists_at(summary)) continue;
+    sum += number_at(read_json(summary), "seconds").value_or(0);
+  }
+  return sum > 0 ? std::optional(sum) : std::nullopt;
+}
+
 void read_run(const fs::path& folder, ListedRun& listed) {
   if (!exists_at(folder / "config.json")) {
     listed.state = "unfinished, no network chosen yet";
@@ -96,11 +109,19 @@ void read_run(const fs::path& folder, ListedRun& listed) {
     listed.bits = quantization.bits();
   }
   listed.command = command_of(run, config, summary);
+  if (const std::optional<double> stages = seconds_of_stages(folder)) listed.seconds = stages;
 }
 
-ListedRun listed(const fs::path& folder, const fs::path& root) {
-  const fs::path name = folder.lexically_relative(root);
-  ListedRun run{.name = name.empty() ? folder.string() : name.string(), .written = last_write(folder)};
+/// "b" of "a/b/", and in that folder of ".".
+std::string own_name(const fs::path& folder) {
+  std::error_code failure;
+  const fs::path whole = fs::weakly_canonical(folder, failure);
+  const fs::path name = whole.filename();
+  return failure || name.empty() ? folder.string() : name.string();
+}
+
+ListedRun listed(const fs::path& folder, const std::string& name) {
+  ListedRun run{.name = name, .written = last_write(folder)};
   try {
     read_run(folder, run);
   } catch (const std::exception& error) {
@@ -134,14 +155,14 @@ std::vector<ListedRun> list_runs(const fs::path& folder) {
   if (!fs::is_directory(folder, failure)) fail(folder.string(), " is not a folder");
   std::vector<ListedRun> runs;
   if (looks_like_a_run(folder)) {
-    runs.push_back(listed(folder, folder));
+    runs.push_back(listed(folder, own_name(folder)));
     return runs;
   }
   const auto options = fs::directory_options::skip_permission_denied;
   fs::recursive_directory_iterator place(folder, options, failure);
   for (; !failure && place != fs::recursive_directory_iterator(); place.increment(failure)) {
     if (!place->is_directory(ignored) || !looks_like_a_run(place->path())) continue;
-    runs.push_back(listed(place->path(), folder));
+    runs.push_back(listed(place->path(), place->path().lexically_relative(folder).string()));
     place.disable_recursion_pending();
   }
   if (failure) fail("cannot read ", folder.string(), ": ", failure.message());

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace miniqat::training {
 
 /// What a run directory tells of itself.
 struct ListedRun {
-  /// Relative to the folder that was searched; "." for the folder itself.
+  /// Relative to the folder that was searched; of the folder itself its own name.
   std::string name;
   std::string model = {};
   std::string dataset = {};

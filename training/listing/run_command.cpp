@@ -1,4 +1,4 @@
-#include "training/run/run_command.h"
+#include "training/listing/run_command.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -6,6 +6,8 @@
 
 #include "core/error.h"
 #include "core/quote.h"
+#include "training/calibrate/calibration.h"
+#include "training/quantize/quantization_plan.h"
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
 
@@ -62,21 +64,26 @@ std::string source_run(const Json& made) {
   return run == nullptr ? "" : " " + word_of(*run);
 }
 
-/// The calibration's own settings are few, and all of them are told.
+/// Settings of the calibration that are not its defaults. `calibration`: that of a summary or of a plan.
 std::string calibrate_flags(const Json& calibration) {
-  std::string text;
-  for (const auto& item : calibration.items())
-    if (item.key() != "run" && item.key() != "batch_size") text += flag_text(item.key(), item.value());
-  return text;
+  return flags_of(calibration, settings_to_json(CalibrateSettings{}));
 }
 
 std::string quantize_command(const Json& plan) {
   const Json* training = member(plan, "training");
   if (training == nullptr) return "quantize" + source_run(plan);
-  std::string text = concat("quantize", source_run(plan), flags_of(*training, settings_to_json(RewriteSettings{})));
-  for (const char* length : {"epochs", "steps"})
-    if (const Json* value = member(*training, length); value != nullptr && *value != 0)
-      text += flag_text(length, *value);
+  const TrainSettings usual = usual_quantization();
+  std::string text = concat("quantize", source_run(plan), flags_of(*training, settings_to_json(usual.rewrite)));
+  if (Json calibration = plan.value("calibration", Json::object()); calibration.is_object()) {
+    // It is the training's.
+    calibration.erase("seed");
+    text += calibrate_flags(calibration);
+  }
+  const Json lengths = {{"epochs", usual.epochs}, {"steps", usual.steps}};
+  for (const auto& length : lengths.items())
+    if (const Json* value = member(*training, length.key().c_str());
+        value != nullptr && *value != 0 && *value != length.value())
+      text += flag_text(length.key(), *value);
   return text;
 }
 
