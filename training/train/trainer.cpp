@@ -81,7 +81,6 @@ class Trainer {
   void warn_of_empty_class() {
     if (!datasets::is_path(task_.settings.dataset)) return;
     warn_of_empty_class(task_.data.train, "training");
-    if (task_.data.validation) warn_of_empty_class(*task_.data.validation, "validation");
     warn_of_empty_class(task_.data.test, "test");
   }
 
