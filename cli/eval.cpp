@@ -145,6 +145,7 @@ datasets::LoadOptions load_options(const integer::Model& model) {
   const integer::TensorInfo& input = model.tensor(model.input);
   datasets::LoadOptions options{.least_classes = static_cast<int>(model.tensor(model.output).shape.elements()),
                                 .class_names = model.class_names};
+  options.train_optional = true;
   if (input.shape.rank() == 3) datasets::set_shape(options.pictures, input.shape);
   if (input.grid.bits == 8) datasets::set_grid(options.pictures, input.grid.scale, input.grid.zero_point);
   return options;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "core/suggest.h"
 #include "datasets/cifar10.h"
 #include "datasets/idx.h"
@@ -81,7 +82,9 @@ std::vector<std::string> dataset_names() {
 const KnownDataset& find_dataset(const std::string& name) {
   for (const KnownDataset& dataset : known_datasets())
     if (dataset.name == name) return dataset;
-  fail_unknown("data set", name, dataset_names());
+  const std::vector<std::string> names = dataset_names();
+  fail("unknown data set ", quote(name), "; known are ", joined(names),
+       ", or the path of your own files (there is no folder of that name here)", did_you_mean(name, names));
 }
 
 Splits load(const std::string& name, const Path& data_dir, const LoadOptions& options) {

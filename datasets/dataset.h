@@ -68,8 +68,15 @@ struct LoadOptions {
   PictureOptions pictures = {};
   /// A network that is there already may know more classes than the files show.
   int least_classes = 0;
-  /// If not empty, the classes by their numbers: folders of pictures must be called so, and may be fewer.
+  /// If not empty, the classes by their numbers: folders of pictures must be called so, and may be fewer. Without names
+  /// the folders of a network with `least_classes` must be called "0", "1", ...
   std::vector<std::string> class_names = {};
+  // Whose part for training is missing has an empty one, without tensors.
+
+  /// Test pictures without training pictures will do.
+  bool train_optional = false;
+  /// Files without parts are test pictures as a whole, instead of one in six.
+  bool whole_as_test = false;
 };
 
 /// A data set that has a name.
@@ -91,7 +98,7 @@ const std::vector<KnownDataset>& known_datasets();
 /// Their names.
 std::vector<std::string> dataset_names();
 
-/// Throws Error that lists the names when `name` is none of them.
+/// Throws Error that lists the names when `name` is none of them, and says that a path could be given.
 const KnownDataset& find_dataset(const std::string& name);
 
 /// Both splits of a data set by name, or of a user's own files by their path (user_files.h). Named ones that live in

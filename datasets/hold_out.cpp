@@ -48,7 +48,8 @@ Splits split_off_test(const Dataset& all) {
   for (std::int64_t example = 0; example < all.size(); ++example)
     (++seen[labels[example]] % kEvery == 0 ? held : left).push_back(example);
   if (held.empty())
-    fail("data set ", all.name, ": no class has the ", kEvery, " pictures of which one could be a test picture");
+    fail("data set ", all.name, ": each class has fewer than ", kEvery,
+         " pictures, too few to hold test pictures out; add pictures or a test/ folder");
   return {.train = chosen_examples(all, left), .test = chosen_examples(all, held)};
 }
 

@@ -1,6 +1,7 @@
 #include "datasets/user_files.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/quote.h"
+#include "core/suggest.h"
 #include "datasets/arrays/array_files.h"
 #include "datasets/arrays/array_pictures.h"
 #include "datasets/arrays/csv.h"
@@ -28,7 +30,7 @@ namespace fs = std::filesystem;
 enum class Part { kTrain, kValidation, kTest };
 constexpr Part kParts[] = {Part::kTrain, Part::kValidation, Part::kTest};
 
-/// How folders and files of a part are called.
+/// How folders and files of a part are called, in any case.
 const std::vector<std::string>& names_of(Part part) {
   static const std::vector<std::string> kNames[] = {
       {"train", "training"}, {"val", "valid", "validation"}, {"test", "testing", "t10k"}};
@@ -41,15 +43,32 @@ struct Parts {
   std::vector<std::string> class_names = {};
 };
 
-template <class Name>
-std::map<Part, fs::path> existing(const fs::path& folder, const Name& name) {
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  return text;
+}
+
+/// Folders (or files) in `folder` that are called like a part with one of the endings, the first spelling of each part.
+std::map<Part, fs::path> existing(const fs::path& folder, bool directories, const std::vector<std::string>& endings) {
+  std::vector<fs::path> entries;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.is_directory() == directories) entries.push_back(entry.path());
+  // Lower case comes first.
+  std::ranges::sort(entries, std::greater());
   std::map<Part, fs::path> paths;
   for (const Part part : kParts)
     for (const std::string& word : names_of(part))
-      for (const std::string& file : name(word))
-        if (std::error_code failure; !paths.contains(part) && fs::exists(folder / file, failure))
-          paths[part] = folder / file;
+      for (const std::string& ending : endings)
+        for (const fs::path& entry : entries)
+          if (lower(entry.filename().string()) == word + ending) paths.try_emplace(part, entry);
   return paths;
+}
+
+/// "0", "1", ...: the names of classes that have none.
+std::vector<std::string> numbers_below(int count) {
+  std::vector<std::string> names;
+  for (int number = 0; number < count; ++number) names.push_back(std::to_string(number));
+  return names;
 }
 
 class UserFiles {
@@ -72,35 +91,68 @@ class UserFiles {
   }
 
   Parts from_folder() const {
-    if (const auto folders = existing(path_, [](const std::string& word) { return std::vector{word}; });
-        folders.contains(Part::kTrain) && fs::is_directory(folders.at(Part::kTrain)))
-      return from_pictures(folders);
+    const std::map<Part, fs::path> folders = existing(path_, true, {""});
+    if (folders.contains(Part::kTrain)) return from_parts(folders);
     if (Parts parts = from_idx(); !parts.found.empty()) return parts;
-    if (const std::vector<std::string> names = npy_names(path_); find_arrays(names).train)
+    if (const std::vector<std::string> names = npy_names(path_); are_enough(find_arrays(names)))
       return from_arrays(names, [&](const std::string& array) {
         const fs::path file = path_ / (array + ".npy");
         return parse_npy(read_large_file(file), file.string());
       });
-    if (const auto files = existing(path_,
-                                    [](const std::string& word) {
-                                      return std::vector{word + ".csv", word + ".csv.gz"};
-                                    });
-        files.contains(Part::kTrain))
-      return from_csv(files);
-    if (has_folders(path_)) return from_pictures({{Part::kTrain, path_}});
+    if (const auto files = existing(path_, false, {".csv", ".csv.gz"}); are_enough(files)) return from_csv(files);
+    if (!folders.empty()) return from_parts(folders);
+    if (!folders_in(path_).empty()) return from_pictures({{Part::kTrain, path_}});
     fail(path_,
          " holds neither folders of pictures, one for each class, nor IDX files, x_train.npy and y_train.npy, or "
          "train.csv");
   }
 
+  /// Folders with the names of parts.
+  Parts from_parts(const std::map<Part, fs::path>& folders) const {
+    std::vector<std::string> taken, others = folders_in(path_);
+    for (const auto& [part, folder] : folders) {
+      const std::string name = folder.filename().string();
+      if (folders_in(folder).empty())
+        fail(folder, " was taken for the ", title_of(part),
+             " part, but holds no folders; there must be a folder of pictures for each class in it");
+      taken.push_back(name + "/");
+      std::erase(others, name);
+    }
+    if (!are_enough(folders)) fail(path_, " has ", joined(taken, " and "), " but no train/");
+    if (!others.empty())
+      fail(
+          path_, " has ", shortened(joined(others)), " beside ", joined(taken, " and "),
+          "; only these parts are read, with a folder inside for each class: move the others into them or remove them");
+    return from_pictures(folders);
+  }
+
+  template <class Found>
+  bool are_enough(const std::map<Part, Found>& found) const {
+    return found.contains(Part::kTrain) || (options_.train_optional && !found.empty());
+  }
+  bool are_enough(const ArrayNames& found) const {
+    return found.train || (options_.train_optional && (found.validation || found.test));
+  }
+
+  static const char* title_of(Part part) {
+    return part == Part::kTrain ? "training" : part == Part::kTest ? "test" : "validation";
+  }
+
+  /// The classes by number that the network knows, if there is a network.
+  std::vector<std::string> known_classes() const {
+    return options_.class_names.empty() ? numbers_below(options_.least_classes) : options_.class_names;
+  }
+
   Parts from_pictures(const std::map<Part, fs::path>& folders) const {
     std::map<Part, ClassFolders> lists;
+    std::vector<std::string> known = known_classes();
+    std::string unknown_to = "which the network does not know";
     for (const auto& [part, folder] : folders) {
-      if (!has_folders(folder)) fail(folder, " holds no folders; there must be a folder of pictures for each class");
-      const std::vector<std::string>& known = lists.empty() ? options_.class_names : lists.at(Part::kTrain).classes;
-      lists.emplace(part, known.empty() ? list_class_folders(folder) : list_class_folders(folder, known));
+      lists.emplace(part, known.empty() ? list_class_folders(folder) : list_class_folders(folder, known, unknown_to));
+      if (known.empty()) unknown_to = concat("which ", folder.filename().string(), "/ has not");
+      known = lists.at(part).classes;
     }
-    Parts parts{.found = {}, .class_names = lists.at(Part::kTrain).classes};
+    Parts parts{.found = {}, .class_names = known};
     PictureOptions options = options_.pictures;
     for (const auto& [part, list] : lists) {
       const Tensor images = decoded(list, options);
@@ -124,7 +176,7 @@ class UserFiles {
   Parts from_arrays(const std::vector<std::string>& names,
                     const std::function<NumpyArray(const std::string&)>& read) const {
     const ArrayNames arrays = find_arrays(names);
-    if (!arrays.train)
+    if (!are_enough(arrays))
       fail(path_,
            " has no arrays of pictures and labels that are called x_train and y_train, train_images and train_labels, "
            "images and labels, or x and y; it has ",
@@ -171,21 +223,27 @@ class UserFiles {
                " is missing");
       parts.found[part] = {read_idx_images(pair.at(IdxKind::kImages)), read_idx_labels(pair.at(IdxKind::kLabels), 256)};
     }
-    if (!parts.found.empty() && !parts.found.contains(Part::kTrain))
-      fail(path_, ": no IDX file has \"train\" in its name");
+    if (!parts.found.empty() && !are_enough(parts.found)) fail(path_, ": no IDX file has \"train\" in its name");
     return parts;
   }
 
+  /// By a whole word of the name: "latest-images" are no test pictures.
   static Part part_of(const fs::path& file) {
-    const std::string name = file.filename().string();
+    std::vector<std::string> words(1);
+    for (const char c : lower(file.filename().string()))
+      if (std::isalnum(static_cast<unsigned char>(c)))
+        words.back() += c;
+      else
+        words.emplace_back();
     for (const Part part : kParts)
       for (const std::string& word : names_of(part))
-        if (name.find(word) != std::string::npos) return part;
+        if (std::ranges::find(words, word) != words.end()) return part;
     return Part::kTrain;
   }
 
   Splits splits(const Parts& parts) const {
     std::map<Part, Dataset> sets;
+    const Part first = parts.found.begin()->first;
     int classes = std::max(static_cast<int>(parts.class_names.size()), options_.least_classes);
     for (const auto& [part, tensors] : parts.found) {
       Dataset& set = sets[part] = dataset(tensors.first, tensors.second);
@@ -198,17 +256,20 @@ class UserFiles {
     for (auto& [part, set] : sets) {
       set.classes = classes;
       if (std::ssize(names) == classes) set.class_names = names;
-      if (set.example_shape() != sets.at(Part::kTrain).example_shape())
-        fail(path_, ": the training pictures are ", sets.at(Part::kTrain).example_shape(), ", others ",
+      if (set.example_shape() != sets.at(first).example_shape())
+        fail(path_, ": the ", title_of(first), " pictures are ", sets.at(first).example_shape(), ", others ",
              set.example_shape(), "; --image-size HxW brings all pictures to one size");
     }
-    if (options_.accept) options_.accept(sets.at(Part::kTrain).example_shape());
+    if (options_.accept) options_.accept(sets.at(first).example_shape());
     return parted(std::move(sets));
   }
 
-  static Splits parted(std::map<Part, Dataset> sets) {
+  Splits parted(std::map<Part, Dataset> sets) const {
+    if (sets.size() == 1 && (options_.whole_as_test || !sets.contains(Part::kTrain)))
+      return {.train = {}, .test = sets.begin()->second};
     if (sets.size() == 1) return split_off_test(sets.at(Part::kTrain));
-    Splits splits{.train = sets.at(Part::kTrain), .test = {}};
+    Splits splits;
+    if (sets.contains(Part::kTrain)) splits.train = sets.at(Part::kTrain);
     if (!sets.contains(Part::kTest)) {
       splits.test = sets.at(Part::kValidation);
       return splits;

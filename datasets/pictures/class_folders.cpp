@@ -78,8 +78,8 @@ auto reading(const fs::path& folder, const Work& work) {
 
 }  // namespace
 
-bool has_folders(const fs::path& folder) {
-  return reading(folder, [&] { return !class_names(folder).empty(); });
+std::vector<std::string> folders_in(const fs::path& folder) {
+  return reading(folder, [&] { return class_names(folder); });
 }
 
 ClassFolders list_class_folders(const fs::path& folder) {
@@ -89,13 +89,13 @@ ClassFolders list_class_folders(const fs::path& folder) {
   });
 }
 
-ClassFolders list_class_folders(const fs::path& folder, const std::vector<std::string>& known) {
+ClassFolders list_class_folders(const fs::path& folder, const std::vector<std::string>& known,
+                                const std::string& unknown_to) {
   return reading(folder, [&] {
     const std::vector<std::string> names = class_names(folder);
     for (const std::string& name : names)
       if (std::ranges::find(known, name) == known.end())
-        fail(folder, " has the class ", quote(name), ", which the training pictures have not; their classes are ",
-             shortened(joined(known)));
+        fail(folder, " has the class ", quote(name), ", ", unknown_to, "; its classes are ", shortened(joined(known)));
     return listed(folder, known, names);
   });
 }

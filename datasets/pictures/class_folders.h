@@ -22,14 +22,17 @@ struct ClassFolders {
   std::vector<PictureFile> files;
 };
 
-/// Whether there is at least one folder in it, not counting hidden ones.
-bool has_folders(const std::filesystem::path& folder);
+/// The names of the folders in it, without hidden ones, in the order of classes. Throws Error for a name that is not
+/// UTF-8.
+std::vector<std::string> folders_in(const std::filesystem::path& folder);
 
 /// Lists pictures by the endings .jpg, .jpeg and .png, in any case, at any depth of a class folder; hidden files and
 /// others are left out. Throws Error for a folder that cannot be read, and names a class without pictures.
 ClassFolders list_class_folders(const std::filesystem::path& folder);
 
-/// The same with the classes of `known`, which may have more. Throws Error that names a class that is not among them.
-ClassFolders list_class_folders(const std::filesystem::path& folder, const std::vector<std::string>& known);
+/// The same with the classes of `known`, which may have more. Throws Error that names a class that is not among them;
+/// `unknown_to` says who has these classes: "which the network does not know".
+ClassFolders list_class_folders(const std::filesystem::path& folder, const std::vector<std::string>& known,
+                                const std::string& unknown_to);
 
 }  // namespace miniqat::datasets

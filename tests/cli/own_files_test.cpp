@@ -204,8 +204,9 @@ TEST_F(OwnFilesTest, OtherPicturesTakeOnTheFormOfTheRun) {
   const Outcome others = elsewhere({"eval", "--run", "../run", "--dataset", "../others"});
   expect_success(others);
   EXPECT_NE(others.out.find("accuracy 100.00% (16 of 16)"), std::string::npos) << others.out;
-  fs::rename(path("others/test/dog"), path("others/test/wolf"));
-  expect_error(elsewhere({"eval", "--run", "../run", "--dataset", "../others"}), 1, {"\"wolf\"", "bird, cat, dog"});
+  fs::rename(path("others/train/dog"), path("others/train/wolf"));
+  expect_error(elsewhere({"eval", "--run", "../run", "--dataset", "../others"}), 1,
+               {"\"wolf\", which the network does not know; its classes are bird, cat, dog"});
 }
 
 TEST_F(OwnFilesTest, AFolderThatMovedIsMissed) {
@@ -220,6 +221,58 @@ TEST_F(OwnFilesTest, AFolderThatMovedIsMissed) {
   // The same path from another folder is the same data set.
   expect_success(run({"train", "--resume", "--out", "run", "--dataset", "pets"}));
   expect_error(run({"train", "--resume", "--out", "run", "--dataset", "moved"}), 2, {"--dataset differs"});
+}
+
+TEST_F(OwnFilesTest, MovedPicturesKeepTheirParts) {
+  make_pets("pets");
+  const Arguments line = {
+      "train",        "--model", "lenet", "--width",      "0.25", "--dataset", "flat", "--image-size",
+      "12x10",        "--steps", "4",     "--batch-size", "8",    "--threads", "1",    "--float",
+      "--validation", "12",      "--out", "run"};
+  fs::rename(path("pets/train"), path("flat"));
+  expect_success(run(line));
+  EXPECT_EQ(json("run/summary.json")["pictures"], (nlohmann::json{{"training", 48}, {"validation", 12}, {"test", 12}}));
+  const auto accuracy = [&](const std::string& dataset) {
+    const Outcome outcome = run({"eval", "--run", "run", "--dataset", dataset});
+    expect_success(outcome);
+    return outcome.out.substr(outcome.out.find("accuracy"));
+  };
+  const std::string before = accuracy("flat");
+  fs::copy(path("flat"), path("copy"), fs::copy_options::recursive);
+  // The run's own are there: the copy is foreign, and all of it test pictures.
+  EXPECT_NE(accuracy("copy").find("of 72)"), std::string::npos);
+  fs::rename(path("flat"), path("moved"));
+  EXPECT_EQ(accuracy("moved"), before);
+  expect_success(run({"calibrate", "--run", "run", "--dataset", "moved", "--out", "bytes", "--threads", "1"}));
+  EXPECT_EQ(json("bytes/config.json")["validation"], 12);
+  EXPECT_EQ(json("bytes/summary.json")["pictures"], json("run/summary.json")["pictures"]);
+  expect_success(run({"eval", "--run", "bytes", "--split", "validation"}));
+
+  fs::remove(path("copy/dog/r1.jpg"));
+  EXPECT_NE(accuracy("copy").find("of 71)"), std::string::npos);
+  const Outcome fewer = run({"calibrate", "--run", "run", "--dataset", "copy", "--out", "other", "--threads", "1"});
+  EXPECT_EQ(fewer.status, 0) << fewer.err;
+  EXPECT_NE((fewer.err + fewer.out).find("validation part of 12 pictures is not held out"), std::string::npos);
+  EXPECT_EQ(json("other/config.json")["validation"], 0);
+  // Commands without --dataset show the way that they have; other pictures make another run.
+  for (const Arguments& without : {Arguments{"quantize", "run", "--out", "q"}, {"train", "--resume", "--out", "run"}})
+    expect_error(run(without), 1, {path("flat").string(), "not there", "put a link where it was"});
+  fs::rename(path("copy"), path("flat"));
+  expect_error(run({"train", "--resume", "--out", "run"}), 1, {"has changed since the run began", "11 test pictures now"});
+}
+
+TEST_F(OwnFilesTest, OnlyTestPicturesAreNeededOfOthers) {
+  make_pets("pets");
+  train({"--float"}, "run");
+  make_pets("others", {1, 2});
+  fs::remove_all(path("others/train"));
+  const Outcome outcome = run({"eval", "--run", "run", "--dataset", "others"});
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find("of 16)"), std::string::npos) << outcome.out;
+  expect_error(run({"eval", "--run", "run", "--dataset", "others", "--split", "train"}), 2, {"no training pictures"});
+  expect_error(run({"train", "--model", "lenet", "--dataset", "others", "--out", "r"}), 1, {"has test/ but no train/"});
+  expect_error(run({"train", "--model", "lenet", "--dataset", "petz", "--out", "r"}), 2,
+               {"unknown data set \"petz\"", "the path of your own files", "no folder of that name"});
 }
 
 TEST_F(OwnFilesTest, AValidationFolderDecides) {
@@ -271,8 +324,16 @@ TEST_F(OwnFilesTest, ALabelThatNoPictureHasIsNoted) {
       run({"train", "--model", "lenet", "--width", "0.1", "--dataset", "from_one.csv", "--float", "--image-size", "8",
            "--steps", "2", "--batch-size", "4", "--threads", "1", "--out", "r"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_NE((outcome.err + outcome.out).find("no training picture has the label 0, one of 3 classes"),
-            std::string::npos);
+  EXPECT_NE((outcome.err + outcome.out).find("no training picture has the label 0, 1 of 3 classes"), std::string::npos);
+  text = {};
+  for (int i = 0; i < 40; ++i) text += concat(i == 0 ? 4 : i % 2, ",", i, ",1,2,3\n");
+  place_.write("from_one.csv", text);
+  const Outcome more = run({"train", "--model", "lenet", "--width", "0.1", "--dataset", "from_one.csv", "--float",
+                            "--image-size", "8", "--steps", "2", "--batch-size", "4", "--threads", "1", "--out", "s"});
+  EXPECT_EQ(more.status, 0) << more.err;
+  for (const char* note : {"no training picture has the label 2 or 3, 2 of 5 classes",
+                           "no test picture has the label 2 or 3 or 4, 3 of 5 classes"})
+    EXPECT_NE((more.err + more.out).find(note), std::string::npos) << more.err + more.out;
 }
 
 /// The icons of Debian's tango-icon-theme: 850 PNG files of 32 x 32 with transparent pixels, in folders by purpose.

@@ -115,7 +115,80 @@ TEST_F(UserFilesTest, FoldersNameTheClasses) {
   EXPECT_EQ(splits.train.class_names, (std::vector<std::string>{"Cat", "dog"}));
   EXPECT_EQ(splits.test.labels.data<std::int32_t>()[0], 1);
   put("named/val/bird/x.png", testing::png_bytes(picture(3)));
-  EXPECT_TRUE(mentions(error_of([&] { load(under("named").string()); }), {"\"bird\"", "Cat, dog"}));
+  EXPECT_TRUE(mentions(error_of([&] { load(under("named").string()); }),
+                       {"\"bird\", which train/ has not; its classes are Cat, dog"}));
+}
+
+TEST_F(UserFilesTest, PartsMayHaveCapitals) {
+  put("capitals/Train/a/1.png", testing::png_bytes(picture(1)));
+  put("capitals/Train/b/1.png", testing::png_bytes(picture(2)));
+  put("capitals/TEST/b/1.png", testing::png_bytes(picture(3)));
+  const Splits splits = load(under("capitals").string());
+  EXPECT_EQ(splits.train.class_names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(splits.test.size(), 1);
+  EXPECT_EQ(splits.test.labels.data<std::int32_t>()[0], 1);
+}
+
+TEST_F(UserFilesTest, PartsNeedOneForTrainingAndNothingBesideThem) {
+  const auto error = [&](const std::string& name) { return error_of([&] { load(under(name).string()); }); };
+  for (const char* part : {"test", "val"})
+    for (const char* name : {"a", "b"}) put(concat("no/", part, "/", name, "/1.png"), testing::png_bytes(picture(1)));
+  EXPECT_TRUE(mentions(error("no"), {"has val/ and test/ but no train/"}));
+  fs::remove_all(under("no/val"));
+  EXPECT_TRUE(mentions(error("no"), {"has test/ but no train/"}));
+  LoadOptions options;
+  options.train_optional = true;
+  options.least_classes = 2;
+  options.class_names = {"a", "b"};
+  const Splits splits = load(under("no").string(), {}, options);
+  EXPECT_EQ(splits.test.size(), 2);
+  EXPECT_FALSE(splits.train.images.defined());
+
+  fs::rename(under("no/test"), under("no/train"));
+  put("no/yak/1.png", testing::png_bytes(picture(1)));
+  EXPECT_TRUE(mentions(error("no"), {"yak beside train/"}));
+  put("vehicles/train/1.png", testing::png_bytes(picture(1)));
+  put("vehicles/car/1.png", testing::png_bytes(picture(1)));
+  EXPECT_TRUE(mentions(error("vehicles"), {"vehicles/train", "taken for the training part", "holds no folders"}));
+}
+
+TEST_F(UserFilesTest, ANetworkMayTakeAllForTestPictures) {
+  LoadOptions options;
+  options.whole_as_test = true;
+  for (const char* name : {"0", "1", "2"}) put(concat("flat/", name, "/1.png"), testing::png_bytes(picture(1)));
+  std::string text;
+  for (int i = 0; i < 5; ++i) text += concat(i % 2, ",1,2,3,4\n");
+  put("flat.csv", text);
+  EXPECT_EQ(load(under("flat").string(), {}, options).test.size(), 3);
+  EXPECT_EQ(load(under("flat.csv").string(), {}, options).test.size(), 5);
+  EXPECT_EQ(load(class_folders().string(), {}, options).test.size(), kTest);
+  EXPECT_TRUE(mentions(error_of([&] { load(under("flat.csv").string()); }),
+                       {"each class has fewer than 6 pictures", "test/ folder"}));
+}
+
+TEST_F(UserFilesTest, ClassesWithoutNamesAreNumbers) {
+  put("digits/train/3/a.png", testing::png_bytes(picture(1)));
+  put("digits/train/7/a.png", testing::png_bytes(picture(1)));
+  put("digits/test/7/a.png", testing::png_bytes(picture(2)));
+  LoadOptions options;
+  options.least_classes = 10;
+  const Splits splits = load(under("digits").string(), {}, options);
+  EXPECT_EQ(splits.train.labels.data<std::int32_t>()[0], 3);
+  EXPECT_EQ(splits.test.labels.data<std::int32_t>()[0], 7);
+  EXPECT_EQ(splits.test.classes, 10);
+  options.least_classes = 7;
+  EXPECT_TRUE(mentions(error_of([&] { load(under("digits").string(), {}, options); }),
+                       {"\"7\", which the network does not know", "0, 1, 2, 3, 4, 5, 6"}));
+}
+
+TEST_F(UserFilesTest, IdxFilesAreToldApartByWholeWords) {
+  idx_folder();
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(under("idx")))
+    names.push_back(entry.path().filename().string());
+  for (const std::string& name : names)
+    if (name.starts_with("train")) fs::rename(under("idx/" + name), under("idx/latest" + name.substr(5)));
+  expect_pictures(load(under("idx").string()));
 }
 
 TEST_F(UserFilesTest, WithoutTestPicturesOneInSixOfEachClassBecomesOne) {

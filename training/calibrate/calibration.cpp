@@ -12,6 +12,7 @@
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "datasets/loader.h"
+#include "datasets/user_files.h"
 #include "quantize/quantization.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/memory.h"
@@ -45,9 +46,9 @@ class Calibration {
     check_dataset(settings_.dataset, request.data_dir);
     settings_.threads = request.threads == 0 ? default_thread_count() : request.threads;
     set_thread_count(static_cast<int>(settings_.threads));
-    data_ = load_data(source_, settings_.dataset, settings_.data_dir);
-    // Other data have nothing to do with those that the run chose by.
-    if (settings_.dataset != source_.settings.dataset) settings_.validation = 0;
+    FloatRunData data = load_data(source_, settings_.dataset, settings_.data_dir);
+    data_ = std::move(data.splits);
+    settings_.validation = data.held_out;
     batch_size_ = source_.evaluation.images.shape()[0];
     batches_ = std::min(calibrate_.batches, data_.train.size() / batch_size_);
   }
@@ -62,6 +63,10 @@ class Calibration {
     Session session(evaluation_.graph);
     take_over(session, source_);
     if (!source_.note.empty()) observer_.warn(source_.note);
+    if (is_gone(source_.settings.dataset) && settings_.validation < source_.settings.validation)
+      observer_.warn(concat("note: the numbers of pictures in ", settings_.dataset,
+                            " are not those of the run's data, so its validation part of ", source_.settings.validation,
+                            " pictures is not held out"));
     result.ranges = find_ranges(session);
     if (calibrate_.rounding == Rounding::kAdaptive) result.rounding = round_weights(session);
     if (calibrate_.bias_correction)
@@ -247,6 +252,7 @@ class Calibration {
                      {"threads", settings_.threads},
                      {"input_scale", data_.train.scale},
                      {"input_zero_point", data_.train.zero_point}});
+    if (datasets::is_path(settings_.dataset)) json["pictures"] = picture_counts(data_);
     if (!data_.train.class_names.empty()) json["class_names"] = data_.train.class_names;
     return json;
   }

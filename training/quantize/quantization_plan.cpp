@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "training/calibrate/batch_norm_statistics.h"
+#include "training/run/data_of_run.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
@@ -26,7 +27,7 @@ double default_rate(const TrainSettings& settings, const TrainSettings& in_float
 }
 
 std::int64_t default_validation(const TrainSettings& settings, const FloatRun& run) {
-  const datasets::Splits data = load_data(run, settings.dataset, settings.data_dir);
+  const datasets::Splits data = load_data(run, settings.dataset, settings.data_dir).splits;
   if (data.validation) return 0;
   const std::int64_t pictures = data.train.size();
   return std::max<std::int64_t>(pictures / kValidationShare, 1);
@@ -69,6 +70,7 @@ TrainSettings quantization_defaults(const FloatRun& run) {
 bool has_seen_validation(const FloatRun& run) { return run.settings.validation == 0; }
 
 void complete(TrainSettings& settings, const FloatRun& run) {
+  require_still_there(run.path, run.settings.dataset, false);
   if (!has_seen_validation(run) && settings.validation != run.settings.validation)
     throw UsageError(concat("--validation ", settings.validation, ": the float run has a validation part of ",
                             run.settings.validation, " pictures, and has trained with the others; leave it out"));

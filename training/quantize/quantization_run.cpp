@@ -11,6 +11,7 @@
 #include "training/evaluate/integer_evaluator.h"
 #include "training/model_source.h"
 #include "training/percent.h"
+#include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
@@ -56,6 +57,7 @@ class QuantizationRun {
  public:
   QuantizationRun(const QuantizationPlan& plan, const RunDirectory& out, RunObserver& observer)
       : plan_(plan), out_(out), observer_(observer), source_(read_float_run(plan.run)) {
+    require_still_there(plan.run, plan.training.dataset, false);
     // The run's own copy, which is there when the original is gone.
     RewriteSettings& rewrite = plan_.training.rewrite;
     if (!rewrite.bits_config.empty()) rewrite.bits_config = out.bits().string();

@@ -84,8 +84,8 @@ class SensitivityMeasurement {
     std::ranges::sort(result_.bits, std::greater());
     find_quantizers();
     check_bytes();
-    data_ =
-        load_data(source_, result_.dataset, request.data_dir.empty() ? source_.settings.data_dir : request.data_dir);
+    data_ = load_data(source_, result_.dataset, request.data_dir.empty() ? source_.settings.data_dir : request.data_dir)
+                .splits;
     share_pictures();
   }
 

@@ -1,8 +1,11 @@
 #include "training/run/data_of_run.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "datasets/hold_out.h"
 #include "datasets/user_files.h"
+#include "training/run/validation_part.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {
@@ -55,12 +58,50 @@ std::vector<std::string> recorded_class_names(const RunDirectory& run) {
   return names.size() == recorded->size() ? names : std::vector<std::string>();
 }
 
-void require_still_there(const std::string& run, const std::string& dataset) {
+bool is_gone(const std::string& dataset) {
   std::error_code failure;
-  if (datasets::is_path(dataset) && !std::filesystem::exists(dataset, failure))
-    fail("the run in ", run, " was trained on ", dataset,
-         ", which is not there; if it was moved, give its place with --dataset (eval, verify, calibrate, export, "
-         "sensitivity) or put a link where it was");
+  return datasets::is_path(dataset) && !std::filesystem::exists(dataset, failure);
+}
+
+void require_still_there(const std::string& run, const std::string& dataset, bool has_dataset) {
+  if (!is_gone(dataset)) return;
+  constexpr const char* kTakers = "eval, verify, predict, run, calibrate, export, sensitivity";
+  fail("the run in ", run, " was trained on ", dataset, ", which is not there; if it was moved, ",
+       has_dataset ? concat("give its place with --dataset (", kTakers, ") or put a link where it was")
+                   : "put a link where it was (ln -s)");
+}
+
+Json picture_counts(const datasets::Splits& data) {
+  return {{"training", data.train.size()},
+          {"validation", data.validation ? data.validation->size() : 0},
+          {"test", data.test.size()}};
+}
+
+Json recorded_picture_counts(const RunDirectory& run) {
+  std::error_code failure;
+  if (!std::filesystem::exists(run.summary(), failure)) return nullptr;
+  const Json summary = read_json(run.summary());
+  const auto recorded = summary.find("pictures");
+  return recorded == summary.end() ? Json(nullptr) : *recorded;
+}
+
+std::optional<datasets::Splits> moved_data(const RunDirectory& run, const TrainSettings& settings,
+                                           const datasets::Splits& data) {
+  const Json recorded = recorded_picture_counts(run);
+  if (!is_gone(settings.dataset) || recorded.is_null()) return {};
+  datasets::Splits parts = data;
+  if (!data.train.images.defined()) {
+    std::int64_t all = 0;
+    for (const char* part : {"training", "validation", "test"})
+      if (std::int64_t count = 0; integer_from_json(recorded.value(part, Json(nullptr)), count)) all += count;
+    if (data.validation || data.test.size() != all) return {};
+    parts = datasets::split_off_test(data.test);
+  }
+  const bool has_both = settings.validation > 0 && parts.validation;
+  if (has_both || settings.validation + settings.batch_size > parts.train.size()) return {};
+  parts = with_validation_part(parts, settings);
+  if (picture_counts(parts) != recorded) return {};
+  return parts;
 }
 
 }  // namespace miniqat::training

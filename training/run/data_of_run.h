@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +33,22 @@ TrainSettings moved_to(const TrainedOn& network, const std::string& dataset);
 /// The names of classes that the summary of a run records; empty without a summary or names.
 std::vector<std::string> recorded_class_names(const RunDirectory& run);
 
-/// Throws Error with a way out where the run's own files are not where they were.
-void require_still_there(const std::string& run, const std::string& dataset);
+/// Whether a data set, by name or absolute path, is own files that are not where they were.
+bool is_gone(const std::string& dataset);
+
+/// Throws Error with a way out where the run's own files are not where they were. `has_dataset`: the command takes
+/// --dataset itself.
+void require_still_there(const std::string& run, const std::string& dataset, bool has_dataset = true);
+
+/// The numbers of pictures of a run on a user's own files, for its summary: "training", "validation", "test".
+nlohmann::ordered_json picture_counts(const datasets::Splits& data);
+
+/// Those that the summary of a run records; null without.
+nlohmann::ordered_json recorded_picture_counts(const RunDirectory& run);
+
+/// The run's own data, with its validation part held out, if `data` from another place are these: the place that the
+/// run records is gone, and the parts have as many pictures as there. Data without a training part are parted first.
+std::optional<datasets::Splits> moved_data(const RunDirectory& run, const TrainSettings& settings,
+                                           const datasets::Splits& data);
 
 }  // namespace miniqat::training

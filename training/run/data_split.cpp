@@ -15,6 +15,8 @@ const datasets::Dataset& split_of(const datasets::Splits& data, const std::strin
   if (split == "validation" && !data.validation)
     throw UsageError("--split validation: there is no validation part (train --validation N holds one out)");
   if (split == "validation") return *data.validation;
+  if (split == "train" && !data.train.images.defined())
+    throw UsageError(concat("--split train: ", data.test.name, " has no training pictures, all are test pictures"));
   return split == "train" ? data.train : data.test;
 }
 

@@ -12,7 +12,7 @@ namespace miniqat::training {
 /// What `--split` takes: "test", "train", "validation".
 std::span<const std::string_view> split_names();
 
-/// The pictures of one of these. Throws UsageError for the validation part of data without one.
+/// The pictures of one of these. Throws UsageError for a part that the data have not.
 const datasets::Dataset& split_of(const datasets::Splits& data, const std::string& split);
 
 /// Throws UsageError for the validation part of a run that has none, or of another data set than the run's: it is what

@@ -40,7 +40,7 @@ void take_over(Session& session, const FloatRun& source) {
   }
 }
 
-datasets::Splits load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir) {
+FloatRunData load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir) {
   if (dataset == run.settings.dataset) require_still_there(run.path, dataset);
   datasets::LoadOptions options = load_options({.settings = run.settings,
                                                 .images = run.evaluation.images.shape(),
@@ -50,12 +50,14 @@ datasets::Splits load_data(const FloatRun& run, const std::string& dataset, cons
   options.accept = [&](const Shape& example) {
     require_pictures_fit(run.evaluation.images, example, dataset, run.graph_name);
   };
-  TrainSettings settings = run.settings;
-  // Other data have nothing to do with those that the run chose by.
-  if (dataset != settings.dataset) settings.validation = 0;
-  datasets::Splits data = with_validation_part(datasets::load(dataset, data_dir, options), settings);
+  const datasets::Splits data = datasets::load(dataset, data_dir, options);
   require_fit(run.evaluation, data.train, run.graph_name);
-  return data;
+  if (dataset == run.settings.dataset)
+    return {.splits = with_validation_part(data, run.settings), .held_out = run.settings.validation};
+  if (const auto own = moved_data(RunDirectory::open(run.path), run.settings, data))
+    return {.splits = *own, .held_out = run.settings.validation};
+  // Other data have nothing to do with those that the run chose by.
+  return {.splits = data};
 }
 
 }  // namespace miniqat::training

@@ -35,8 +35,14 @@ FloatRun read_float_run(const std::string& path);
 /// to quantizers: fresh statistics of a batch norm, say, would make any range worthless: Error.
 void take_over(Session& session, const FloatRun& source);
 
-/// A data set by name or absolute path, which must fit the run's network; the validation part of the run's own data set
-/// is held out. Throws Error for what does not fit.
-datasets::Splits load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir);
+struct FloatRunData {
+  datasets::Splits splits;
+  /// TrainSettings::validation of the splits: that of the run for its own data, otherwise 0.
+  std::int64_t held_out = 0;
+};
+
+/// A data set by name or absolute path, which must fit the run's network; the validation part of the run's own data
+/// set, also at another place (moved_data()), is held out. Throws Error for what does not fit.
+FloatRunData load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir);
 
 }  // namespace miniqat::training

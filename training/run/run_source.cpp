@@ -114,8 +114,11 @@ datasets::Splits load_data(const RunSource& run, const std::string& dataset, con
   if (dataset.empty()) require_still_there(run.directory.path().string(), name);
   datasets::LoadOptions options = load_options(trained_on(run, network), name);
   options.accept = [&](const Shape& example) { require_pictures_fit(network.images, example, name, graph); };
+  const bool is_own = name == run.settings.dataset;
+  options.train_optional = options.whole_as_test = !is_own;
   const datasets::Splits data = datasets::load(name, data_dir.empty() ? run.settings.data_dir : data_dir, options);
-  return name == run.settings.dataset ? with_validation_part(data, run.settings) : data;
+  if (is_own) return with_validation_part(data, run.settings);
+  return moved_data(run.directory, run.settings, data).value_or(data);
 }
 
 integer::Grid recorded_input(const RunSource& run) {

@@ -54,8 +54,10 @@ RunSource open_run(const std::string& run, const std::string& checkpoint);
 TrainedOn trained_on(const RunSource& run);
 
 /// The data set given to a command, or else the run's own, with the run's validation part held out. Own files are read
-/// as load_options() says. Throws UsageError for an unknown name, Error for files that are missing or malformed, or
-/// whose pictures are not of the size that the run's graph takes or fewer than its validation part needs.
+/// as load_options() says. Of others than the run's own no training part is needed, and files without parts are test
+/// pictures as a whole, unless they are the run's own at another place (moved_data()). Throws UsageError for an unknown
+/// name, Error for files that are missing or malformed, or whose pictures are not of the size that the run's graph
+/// takes or fewer than its validation part needs.
 datasets::Splits load_data(const RunSource& run, const std::string& dataset, const std::string& data_dir);
 
 /// How a run is quantized: as its graph for training says, which shows more than that for evaluation.

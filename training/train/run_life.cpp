@@ -8,9 +8,11 @@
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/quote.h"
+#include "datasets/user_files.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/memory.h"
 #include "training/percent.h"
+#include "training/run/data_of_run.h"
 #include "training/run/range_log.h"
 #include "training/run/validation_part.h"
 #include "training/settings/settings.h"
@@ -53,6 +55,18 @@ void RunLife::require_same_graph() const {
          " gives now: the model has changed since the run began");
 }
 
+/// Files may have been added or taken away. A run that was killed before it had a summary has not recorded them.
+void RunLife::require_same_pictures() const {
+  const Json former = recorded_picture_counts(run_), now = picture_counts(task_.data);
+  const auto text = [](const Json& counts) {
+    return concat(counts.value("training", 0), " training, ", counts.value("validation", 0), " validation and ",
+                  counts.value("test", 0), " test pictures");
+  };
+  if (former.is_object() && former != now)
+    fail(task_.settings.dataset, " has changed since the run began: it has ", text(now), " now, not ", text(former),
+         "; train anew");
+}
+
 void RunLife::begin() {
   if (extras_.stop_at && *extras_.stop_at > task_.total_steps)
     throw UsageError(concat("--stop-at ", *extras_.stop_at, ": the run ends at step ", task_.total_steps, " already"));
@@ -64,6 +78,7 @@ void RunLife::begin() {
 
 void RunLife::go_on() {
   require_same_graph();
+  require_same_pictures();
   restore();
   const std::int64_t step = task_.session.step();
   if (extras_.stop_at && *extras_.stop_at <= step)
@@ -319,6 +334,7 @@ void RunLife::write_summary(const Pace& pace, const Accuracies& accuracies, bool
                       {"threads", task_.settings.threads},
                       {"input_scale", task_.data.train.scale},
                       {"input_zero_point", task_.data.train.zero_point}});
+  if (datasets::is_path(task_.settings.dataset)) summary["pictures"] = picture_counts(task_.data);
   if (!task_.data.train.class_names.empty()) summary["class_names"] = task_.data.train.class_names;
   write_json(run_.summary(), summary);
 }

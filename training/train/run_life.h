@@ -44,6 +44,7 @@ class RunLife {
  private:
   bool killed_before_its_first_checkpoint() const;
   void require_same_graph() const;
+  void require_same_pictures() const;
   void go_on();
   void restore();
   bool has_its_statistics();

@@ -6,10 +6,12 @@
 
 #include "core/counted.h"
 #include "core/quote.h"
+#include "core/suggest.h"
 #include "core/team.h"
 #include "datasets/class_counts.h"
 #include "datasets/loader.h"
 #include "datasets/user_files.h"
+#include "training/run/data_of_run.h"
 #include "training/run/run_source.h"
 #include "training/settings/earlier_rewrite.h"
 #include "training/train/chance_watch.h"
@@ -33,7 +35,7 @@ class Trainer {
       : run_(run),
         extras_(extras),
         observer_(observer),
-        task_(settings),
+        task_(with_data(settings, run, extras)),
         life_(task_, run, extras, observer),
         ranges_(task_, observer),
         chance_(task_, observer) {
@@ -68,13 +70,28 @@ class Trainer {
   }
 
  private:
+  /// The settings, whose data are where the run found them.
+  static const TrainSettings& with_data(const TrainSettings& settings, const RunDirectory& run,
+                                        const TrainExtras& extras) {
+    if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
+    return settings;
+  }
+
   /// Labels that begin with 1, say.
   void warn_of_empty_class() {
-    const std::vector<std::int64_t> counts = datasets::class_counts(task_.data.train);
-    const auto empty = std::ranges::find(counts, 0);
-    if (empty != counts.end() && datasets::is_path(task_.settings.dataset))
-      observer_.warn(concat("note: no training picture has the label ", empty - counts.begin(), ", one of ",
-                            counts.size(), " classes"));
+    if (!datasets::is_path(task_.settings.dataset)) return;
+    warn_of_empty_class(task_.data.train, "training");
+    warn_of_empty_class(task_.data.test, "test");
+  }
+
+  void warn_of_empty_class(const datasets::Dataset& part, const char* title) {
+    const std::vector<std::int64_t> counts = datasets::class_counts(part);
+    std::vector<std::string> empty;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      if (counts[i] == 0) empty.push_back(part.class_names.empty() ? std::to_string(i) : part.class_names[i]);
+    if (!empty.empty())
+      observer_.warn(concat("note: no ", title, " picture has the label ", shortened(joined(empty, " or ")), ", ",
+                            empty.size(), " of ", counts.size(), " classes"));
   }
 
   void train_steps(Pace& pace) {
