@@ -198,6 +198,8 @@ Feeds all_feeds(const RunArguments& arguments, const RunSubject& subject, const 
   if (arguments.index) {
     const datasets::Splits data = read_data(arguments, subject, graph);
     const datasets::Dataset& split = split_of(data, arguments.split);
+    // A picture that is not there is a mistake of the command line.
+    as_usage([&] { return datasets::examples_at(split, std::vector{*arguments.index}); });
     std::ranges::move(picture_feeds(graph, feeds, split, *arguments.index, subject.graph), std::back_inserter(feeds));
     note_repeated(split.size() - *arguments.index, find_images(graph, subject.graph).shape()[0]);
   }

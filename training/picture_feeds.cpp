@@ -6,7 +6,6 @@
 #include "datasets/loader.h"
 #include "layers/softmax_cross_entropy.h"
 #include "training/model_source.h"
-#include "training/settings/usage_error.h"
 
 namespace miniqat::training {
 namespace {
@@ -33,7 +32,7 @@ Feeds picture_feeds(const Graph& graph, const Feeds& fed, const datasets::Datase
     if (std::ranges::find(fed, output, &Feeds::value_type::first) == fed.end())
       feeds.emplace_back(output, value.clone());
   };
-  const datasets::Dataset batch_of_them = as_usage([&] { return datasets::examples_at(pictures, indices); });
+  const datasets::Dataset batch_of_them = datasets::examples_at(pictures, indices);
   datasets::for_each_batch(batch_of_them, n, [&](const datasets::EvaluationBatch& batch) {
     feed(images, batch.images);
     for (const Node* node : graph.nodes())

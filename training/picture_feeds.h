@@ -11,7 +11,7 @@ namespace miniqat::training {
 /// Pictures from a data set for the placeholders that `fed` leaves out: a batch from number `first` on, the last
 /// picture repeated where there are fewer, for the graph's input [n, h, w, c], and their labels for int32 placeholders
 /// [n] that a SoftmaxCrossEntropy reads as labels. Throws Error for a graph without such an input and pictures of
-/// another size, UsageError for a number out of range. `source` names the graph.
+/// another size, and for a number out of range. `source` names the graph.
 Feeds picture_feeds(const Graph& graph, const Feeds& fed, const datasets::Dataset& pictures, std::int64_t first,
                     const std::string& source);
 

@@ -258,7 +258,8 @@ TEST_F(OwnFilesTest, MovedPicturesKeepTheirParts) {
   for (const Arguments& without : {Arguments{"quantize", "run", "--out", "q"}, {"train", "--resume", "--out", "run"}})
     expect_error(run(without), 1, {path("flat").string(), "not there", "put a link where it was"});
   fs::rename(path("copy"), path("flat"));
-  expect_error(run({"train", "--resume", "--out", "run"}), 1, {"has changed since the run began", "11 test pictures now"});
+  expect_error(run({"train", "--resume", "--out", "run"}), 1,
+               {"has changed since the run began", "11 test pictures now"});
 }
 
 TEST_F(OwnFilesTest, OnlyTestPicturesAreNeededOfOthers) {
