@@ -130,7 +130,7 @@ TEST_F(ArgumentsTest, MissingFlagsAreUsageErrors) {
   refuses({"export", "--out", "m.c"}, 2, {"--run is required: RUN or --run RUN"});
   refuses({"rewrite"}, 2, {"--graph"});
   refuses({"run", "--graph", "g.json"}, 2, {"--out"});
-  refuses({"inspect"}, 2, {"graph"});
+  refuses({"inspect"}, 2, {"GRAPH"});
   refuses({"models", "--out", "g.json"}, 2, {"--model"});
   refuses({"models", "--image-size", "32"}, 2, {"--model"});
 }

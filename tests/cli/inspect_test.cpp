@@ -263,9 +263,9 @@ TEST_F(InspectTest, WrongUseOfDiffIsNamed) {
   place_.write("good.json", graph_text(""));
   place_.write("bad.json", R"({"format": "miniqat.graph",)");
   expect_error(program({"inspect", "--diff", "good.json"}), 2, {"--diff", "two graphs", "good.json"});
-  expect_error(program({"inspect", "--diff"}), 2, {"graph"});
+  expect_error(program({"inspect", "--diff"}), 2, {"GRAPH"});
   expect_error(program({"inspect", "good.json", "other.json"}), 2, {"other.json", "--diff"});
-  expect_error(program({"inspect", "--diff", "good.json", "good.json", "third.json"}), 2, {"graph", "2", "3"});
+  expect_error(program({"inspect", "--diff", "good.json", "good.json", "third.json"}), 2, {"GRAPH", "2", "3"});
   expect_error(program({"inspect", "--diff", "good.json", "good.json", "--dot", "x.dot"}), 2, {"--diff", "--dot"});
   EXPECT_FALSE(fs::exists(path("x.dot")));
   expect_error(program({"inspect", "--diff", "good.json", "bad.json"}), 1, {"bad.json: "});
