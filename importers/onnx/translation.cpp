@@ -136,7 +136,7 @@ const pb::Node* Translation::only_reader(const OnnxNode& node) const {
 }
 
 std::string Translation::scope_of(const OnnxNode& node, int parameter) const {
-  std::string_view source = parameter >= 0 ? node.input(parameter) : "";
+  std::string_view source = parameter >= 0 ? std::string_view(node.input(parameter)) : std::string_view();
   const std::size_t dot = source.rfind('.');
   // "layer1.0.conv1.weight"; names that the exporter makes up, as "onnx::Conv_123", say nothing.
   if (source.find(':') != std::string_view::npos || dot == std::string_view::npos)
