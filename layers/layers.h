@@ -12,6 +12,7 @@
 #include "layers/elementwise.h"
 #include "layers/hard_swish.h"
 #include "layers/identity.h"
+#include "layers/leaky_relu.h"
 #include "layers/matmul.h"
 #include "layers/mean.h"
 #include "layers/pad.h"
@@ -34,7 +35,7 @@ struct OpList {};
 
 /// All of them: what graph JSON knows.
 using AllOps = OpList<Conv2d, DepthwiseConv2d, MatMul, BiasAdd, Add, Sub, Mul, Div, Rsqrt, Reciprocal, Square, Relu,
-                      Relu6, Sigmoid, HardSwish, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat, Pad,
+                      Relu6, Sigmoid, HardSwish, LeakyRelu, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat, Pad,
                       SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
 
 /// Makes the ops of core and layers known to graph JSON. Idempotent.

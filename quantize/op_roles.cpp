@@ -35,6 +35,7 @@ constexpr auto kRows = [] {
       {layers::Concat::kType, kPool | kRequantized | kMoves},
       {layers::Sigmoid::kType, kTable | kRequantized, OutputRange{0, 1}},
       {layers::HardSwish::kType, kTable | kRequantized},
+      {layers::LeakyRelu::kType, kTable | kRequantized},
       {layers::MaxPool::kType, kKeepsRange | kChooses},
       {layers::Dropout::kType, kKeepsRange | kSumsProducts},
       {layers::Pad::kType, kKeepsRange | kMoves},

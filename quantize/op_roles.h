@@ -29,7 +29,7 @@ enum class OpRole : std::uint16_t {
   kPool = 1 << 6,
   /// May lie between a layer and the batch norm that is folded into it: Identity, Reshape, BatchToSpaceND.
   kBeforeBatchNorm = 1 << 7,
-  /// An elementwise function without attributes, which among integers is a table: Sigmoid, HardSwish.
+  /// An elementwise function, which among integers is a table: Sigmoid, HardSwish, LeakyRelu.
   kTable = 1 << 8,
   /// Computes what a folded batch norm multiplies and adds: BatchNormFold, BatchNormCorrection, BatchNormScale.
   kFold = 1 << 9,

@@ -151,6 +151,7 @@ OPS = {
     "BiasAdd": lambda attrs, x, biases: x + biases,
     "Mul": lambda attrs, a, b: a * b,
     **{name: lambda attrs, x, function=function: function(x) for name, function in UNARY.items()},
+    "LeakyRelu": lambda attrs, x: F.leaky_relu(x, attrs.get("alpha", 0.01)),
     "Reshape": lambda attrs, x: x.reshape(attrs["shape"]),
     "MaxPool": max_pool,
     "AvgPool": avg_pool,

@@ -26,6 +26,7 @@ constexpr ImportedOp kOps[] = {
     {"HardSigmoid", import_hard_sigmoid},
     {"HardSwish", import_function},
     {"Identity", import_identity},
+    {"LeakyRelu", import_leaky_relu},
     {"LogSoftmax", import_softmax},
     {"MatMul", import_matmul},
     {"MaxPool", import_max_pool},

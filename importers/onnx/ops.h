@@ -42,6 +42,7 @@ void import_dropout(Translation& t, const OnnxNode& node);
 void import_function(Translation& t, const OnnxNode& node);
 void import_hard_sigmoid(Translation& t, const OnnxNode& node);
 void import_identity(Translation& t, const OnnxNode& node);
+void import_leaky_relu(Translation& t, const OnnxNode& node);
 void import_softmax(Translation& t, const OnnxNode& node);
 // ops_shape.cpp
 void import_concat(Translation& t, const OnnxNode& node);

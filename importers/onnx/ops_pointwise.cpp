@@ -8,6 +8,7 @@
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/hard_swish.h"
+#include "layers/leaky_relu.h"
 #include "layers/relu.h"
 #include "layers/sigmoid.h"
 
@@ -171,6 +172,14 @@ void import_hard_sigmoid(Translation& t, const OnnxNode& node) {
 void import_identity(Translation& t, const OnnxNode& node) {
   t.becomes("nothing");
   t.define(node, t.value(node, 0));
+}
+
+void import_leaky_relu(Translation& t, const OnnxNode& node) {
+  const double alpha = node.number("alpha", 0.01F);
+  if (alpha == 0) return apply(t, node, "Relu", layers::relu);
+  Activation x = t.activation(node, 0);
+  x.output = layers::leaky_relu(t.graph(), t.name(t.scope_of(node), "LeakyRelu"), x.output, {.alpha = alpha});
+  t.define(node, std::move(x));
 }
 
 void import_softmax(Translation& t, const OnnxNode& node) {

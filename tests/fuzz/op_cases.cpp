@@ -159,6 +159,10 @@ const std::map<std::string, Make>& makers() {
       return make.op("Dropout", {make.input(make.any_shape())},
                      {{"rate", std::array{0.0, 0.1, 0.3, 0.5, 0.9}[make.below(5)]}});
     };
+    all["LeakyRelu"] = [](Maker& make) -> Node& {
+      return make.op("LeakyRelu", {make.input(make.any_shape(), -7, 7)},
+                     {{"alpha", std::array{0.0, 0.01, 0.1, 0.2, 1.5}[make.below(5)]}});
+    };
     all["SpaceToBatchND"] = [](Maker& make) -> Node& { return blocks(make, true); };
     all["BatchToSpaceND"] = [](Maker& make) -> Node& { return blocks(make, false); };
     all["FakeQuant"] = [](Maker& make) -> Node& {
