@@ -20,6 +20,7 @@
 #include "layers/relu.h"
 #include "layers/reshape.h"
 #include "layers/sigmoid.h"
+#include "layers/slice.h"
 #include "layers/softmax.h"
 #include "layers/softmax_cross_entropy.h"
 #include "layers/space_to_batch.h"
@@ -36,7 +37,7 @@ struct OpList {};
 /// All of them: what graph JSON knows.
 using AllOps = OpList<Conv2d, DepthwiseConv2d, MatMul, BiasAdd, Add, Sub, Mul, Div, Rsqrt, Reciprocal, Square, Relu,
                       Relu6, Sigmoid, HardSwish, LeakyRelu, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat, Pad,
-                      SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
+                      Slice, SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
 
 /// Makes the ops of core and layers known to graph JSON. Idempotent.
 void register_ops();

@@ -39,6 +39,7 @@ constexpr auto kRows = [] {
       {layers::MaxPool::kType, kKeepsRange | kChooses},
       {layers::Dropout::kType, kKeepsRange | kSumsProducts},
       {layers::Pad::kType, kKeepsRange | kMoves},
+      {layers::Slice::kType, kKeepsRange | kMoves},
       {layers::SpaceToBatchNd::kType, kKeepsRange | kMoves},
       {layers::Identity::kType, kKeepsRange | kBeforeBatchNorm | kMoves},
       {layers::Reshape::kType, kKeepsRange | kBeforeBatchNorm | kMoves},
