@@ -1,7 +1,5 @@
 #include "benchmarks/limit_loops.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <cfloat>
@@ -14,6 +12,7 @@
 #define MINIQAT_EVERY_CPU
 #endif
 
+#include "core/openmp.h"
 #include "core/team.h"
 
 namespace miniqat::limit {
