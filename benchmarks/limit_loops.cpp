@@ -76,7 +76,7 @@ MINIQAT_EVERY_CPU void quantize_blocks(const Quantizer& grid, float smallest, co
     for (std::int64_t row = 0; row < kRows; ++row) {
       const float* from = x + block * kBlock + row * kLanes;
       float* to = y + block * kBlock + row * kLanes;
-#pragma GCC ivdep
+#pragma omp simd
       for (std::int64_t lane = 0; lane < kLanes; ++lane) {
         const float value = from[lane];
         passes[lane] |= static_cast<std::uint32_t>((value >= smallest) & (value <= high)) << row;
