@@ -1,5 +1,7 @@
 #include "exporters/c/operation.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/suggest.h"
 #include "exporters/c/text.h"
@@ -10,6 +12,24 @@ namespace {
 
 using integer::Operation;
 using integer::TensorInfo;
+
+/// The output channels whose weights a layer unpacks at once.
+constexpr std::int64_t kBlock = 4;
+/// The numbers of its input that a fully connected layer unpacks weights for at once.
+constexpr std::int64_t kStretch = 64;
+
+/// The weights block after block of output channels; within a block in the filter's order.
+std::vector<std::uint8_t> in_blocks(const integer::Layer& layer) {
+  const std::int64_t out = layer.output_channels(), each = layer.filter.elements() / out;
+  std::vector<std::uint8_t> weights;
+  weights.reserve(layer.weights.size());
+  for (std::int64_t first = 0; first < out; first += kBlock)
+    for (std::int64_t i = 0; i < each; ++i) {
+      const auto group = layer.weights.begin() + i * out + first;
+      weights.insert(weights.end(), group, group + std::min(kBlock, out - first));
+    }
+  return weights;
+}
 
 class Emitter {
  public:
@@ -68,7 +88,7 @@ class Emitter {
     if (layer.filter.elements() * layer.weight_bits > INT32_MAX)
       fail("C source: [", type_name(operation_.action), " \"", operation_.name,
            "\"] has weights of more than 2^31 bits");
-    append_array(c_.data, "uint8_t", named("weights"), integer::pack(layer.weights, layer.weight_bits));
+    append_array(c_.data, "uint8_t", named("weights"), integer::pack(in_blocks(layer), layer.weight_bits));
     append_array(c_.data, "uint8_t", named("weight_zero_points"), layer.weight_zero_points);
     append_array(c_.data, "int32_t", named("bias"), layer.bias);
     multiplier_arrays(layer.multipliers);
@@ -76,18 +96,45 @@ class Emitter {
     field("window", window_fields(layer.window));
     field("in_channels", input().shape.channels());
     field("out_channels", out);
+    field("channel_weights", layer.filter.elements() / out);
     field("weight_bits", layer.weight_bits);
     field("weight_unit", 1 << layer.weight_shift());
     field("per_channel", layer.per_channel() ? 1 : 0);
     for (const char* list : {"weights", "weight_zero_points", "bias", "mantissas", "shifts"}) field(list, named(list));
+    unpackers(layer);
     field("x_zero_point", input().grid.zero_point);
     to();
     end();
-    const bool depthwise = layer.kind == integer::LayerKind::kDepthwiseConv2d;
-    call(depthwise ? "convolve_depthwise" : "convolve", "&", named("layer"), ", ", x(), ", ", y());
-    if (layer.weight_bits < 8) c_.kernels.insert("weight_packed");
-    c_.sums = layer.window.columns.output * out;
-    c_.row = out;
+    call(kernel_of(layer), "&", named("layer"), ", ", x(), ", ", y());
+    c_.filter = kBlock * layer.filter.elements() / out;
+    if (layer.kind == integer::LayerKind::kFullyConnected) c_.filter = std::min(c_.filter, kBlock * kStretch);
+  }
+
+  /// Whole blocks of the usual widths have functions of their own.
+  void unpackers(const integer::Layer& layer) {
+    const std::int64_t out = layer.output_channels();
+    const auto unpacker = [&](std::string_view member, std::string_view kernel) {
+      c_.kernels.insert(kernel);
+      field(member, kernel);
+    };
+    if (out >= kBlock)
+      unpacker("unpack", layer.weight_bits == 8   ? "unpack_8"
+                         : layer.weight_bits == 4 ? "unpack_4"
+                         : layer.weight_bits == 2 ? "unpack_2"
+                                                  : "unpack_bits");
+    if (out % kBlock != 0) unpacker("unpack_last", "unpack_bits");
+  }
+
+  static std::string_view kernel_of(const integer::Layer& layer) {
+    switch (layer.kind) {
+      case integer::LayerKind::kConv2d:
+        return "convolve";
+      case integer::LayerKind::kDepthwiseConv2d:
+        return "convolve_depthwise";
+      case integer::LayerKind::kFullyConnected:
+        return "fully_connected";
+    }
+    fail("a layer of kind ", static_cast<int>(layer.kind));
   }
 
   void emit(const integer::Add& add) {

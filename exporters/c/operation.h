@@ -18,9 +18,9 @@ struct COperation {
   std::string calls;
   /// What they need of c_runtime.h.
   std::set<std::string_view> kernels;
-  /// The elements that it needs in sums[] and row[].
+  /// The elements that it needs in pool_sums[] and filter[].
   std::int64_t sums = 0;
-  std::int64_t row = 0;
+  std::int64_t filter = 0;
 };
 
 /// The model must have passed Model::check(). Throws Error naming the operation for weights that are too many.

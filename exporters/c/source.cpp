@@ -116,7 +116,7 @@ class Generator {
   std::string summary() const {
     return concat("   ", model_.operations.size(), " operations, ", model_.multiply_adds(), " multiply-adds, ",
                   model_.weight_bytes(), " bytes of weights, ", memory_.arena_bytes, " bytes of activations and ",
-                  4 * sums() + 2 * row(), " of sums.\n",
+                  4 * sums() + 2 * filter(), " of scratch.\n",
                   "   Images are [height, width, channels]; all tensors are row-major integers of one byte, where\n",
                   "   real = scale * (integer - zero point).");
   }
@@ -145,7 +145,7 @@ class Generator {
   }
 
   std::int64_t sums() const { return largest(&COperation::sums); }
-  std::int64_t row() const { return largest(&COperation::row); }
+  std::int64_t filter() const { return largest(&COperation::filter); }
   std::int64_t largest(std::int64_t COperation::*member) const {
     std::int64_t most = 0;
     for (const COperation& operation : operations_) most = std::max(most, operation.*member);
@@ -155,7 +155,6 @@ class Generator {
   std::set<std::string_view> kernels() const {
     std::set<std::string_view> all;
     for (const COperation& operation : operations_) all.insert(operation.kernels.begin(), operation.kernels.end());
-    if (row() > 0 && !all.contains("weight_packed")) all.insert("weight_8");
     return all;
   }
 
@@ -165,8 +164,10 @@ class Generator {
       text +=
           concat("/* Tensors, those that are not needed at the same time in the same place. */\nstatic uint8_t arena[",
                  memory_.arena_bytes, "];\n");
-    if (sums() > 0) text += concat("static int32_t sums[", sums(), "];\n");
-    if (row() > 0) text += concat("static int16_t row[", row(), "];\n");
+    if (sums() > 0) text += concat("static int32_t pool_sums[", sums(), "];\n");
+    if (filter() > 0)
+      text += concat("/* Weights that a layer unpacks at once. */\n#define FILTER_SIZE ", filter(),
+                     "\nstatic int16_t filter[FILTER_SIZE];\n");
     return text;
   }
 

@@ -98,12 +98,12 @@ TEST(CSource, SelfTestNamesTheOperationThatIsWrong) {
   for (const char* prefix : {"bias", "weight", "sizes", "expected"})
     project.add(prefix, model, random_images(random, model, 2));
   project.edit("bias", "bias_2[8] = {", "bias_2[8] = {1000000 + ");
-  project.edit("weight", "[byte] >> bit", "[byte] >> (bit ^ 1)");
+  project.edit("weight", "packed[0] - zero_0", "packed[1] - zero_0");
   project.edit("expected", "test_outputs[TESTS][EXPECTED_OUTPUT_SIZE] = {\n{",
                "test_outputs[TESTS][EXPECTED_OUTPUT_SIZE] = {\n{1 ^ ");
   ASSERT_TRUE(project.compile(kStrict));
   EXPECT_EQ(project.self_test("bias"), 2);
-  EXPECT_EQ(project.self_test("weight"), 2);
+  EXPECT_EQ(project.self_test("weight"), 6);  // The first layer of 8 bits.
   EXPECT_EQ(project.self_test("sizes"), 0);
   EXPECT_EQ(project.self_test("expected"), static_cast<int>(model.operations.size()));
 }
