@@ -16,20 +16,21 @@ static void fault(void) { board_exit(125); }
 
 /* The processor's exceptions: the stack, the reset, 14 others. */
 __attribute__((section(".entry"), used)) static const struct {
-  void *stack;
+  void* stack;
   void (*handlers[15])(void);
-} vectors = {stack_top, {start, fault, fault, fault, fault, fault, fault, fault, fault, fault, fault, fault, fault, fault, fault}};
+} vectors = {stack_top,
+             {start, fault, fault, fault, fault, fault, fault, fault, fault, fault, fault, fault, fault, fault, fault}};
 
 void entry(void) { start(); }
 
 /* A request to the debugger, which QEMU plays ("semihosting"). */
-static void request(uint32_t number, const void *argument) {
+static void request(uint32_t number, const void* argument) {
   register uint32_t r0 __asm__("r0") = number;
-  register const void *r1 __asm__("r1") = argument;
+  register const void* r1 __asm__("r1") = argument;
   __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
 }
 
-#define SYSTICK ((volatile uint32_t *)0xe000e010)
+#define SYSTICK ((volatile uint32_t*)0xe000e010)
 #define INSTRUCTIONS_PER_TICK 40 /* 1 ns each at 25 MHz */
 #define LAST_TICK 0xffffffu
 
@@ -49,9 +50,9 @@ __attribute__((naked, section(".entry"), used)) void entry(void) {
   __asm__ volatile("la sp, stack_top\n call %0" : : "i"(start));
 }
 
-__attribute__((aligned(16), noinline)) static void request(uint32_t number, const void *argument) {
+__attribute__((aligned(16), noinline)) static void request(uint32_t number, const void* argument) {
   register uint32_t a0 __asm__("a0") = number;
-  register const void *a1 __asm__("a1") = argument;
+  register const void* a1 __asm__("a1") = argument;
   __asm__ volatile(
       ".option push\n .option norvc\n .balign 16\n slli x0, x0, 0x1f\n ebreak\n srai x0, x0, 7\n .option pop"
       : "+r"(a0)
@@ -67,11 +68,11 @@ uint32_t board_instructions(void) {
 
 #endif
 
-void board_print(const char *text) { request(0x04, text); }
+void board_print(const char* text) { request(0x04, text); }
 
 void board_number(uint32_t number) {
   char digits[11];
-  char *at = digits + sizeof digits - 1;
+  char* at = digits + sizeof digits - 1;
   *at = '\0';
   do {
     *--at = (char)('0' + number % 10);

@@ -5,7 +5,7 @@
 
 /* What a program on an emulated board has beside the language: text to the host, an end, a count of instructions. */
 
-void board_print(const char *text);
+void board_print(const char* text);
 void board_number(uint32_t number);
 __attribute__((noreturn)) void board_exit(int status);
 
