@@ -72,6 +72,9 @@ class Emitter {
     append_array(c_.data, type, named(name), values);
     c_.constant_bytes += static_cast<std::int64_t>(values.size() * sizeof(Integer));
   }
+  void list(std::string_view name, const std::vector<std::int64_t>& values) {
+    fields(kMostAxes, name, "{", joined(values), "}");
+  }
   void begin(std::string_view type, const std::string& name) {
     c_.data += concat("static const struct ", type, " ", name, " = {\n");
   }
@@ -246,9 +249,6 @@ class Emitter {
     if (in.empty()) in = out = {1}, before = {0};
     begin("padding", named("padding"));
     field("rank", in.size());
-    const auto list = [this](std::string_view name, const std::vector<std::int64_t>& values) {
-      fields(kMostAxes, name, "{", joined(values), "}");
-    };
     list("in", in);
     list("out", out);
     list("before", before);
@@ -257,6 +257,21 @@ class Emitter {
     field("zero_point", output().grid.zero_point);
     end();
     call("pad", "&", named("padding"), ", ", x(), ", ", y());
+  }
+
+  void emit(const integer::Slice& slice) {
+    std::vector<std::int64_t> in = input().shape.to_vector(), out = output().shape.to_vector();
+    std::vector<std::int64_t> starts = slice.starts, steps = slice.steps;
+    if (in.empty()) in = out = steps = {1}, starts = {0};
+    begin("slice", named("slice"));
+    field("rank", in.size());
+    list("in", in);
+    list("out", out);
+    list("start", starts);
+    list("step", steps);
+    field("rows", output().shape.elements() / out.back());
+    end();
+    call("slice", "&", named("slice"), ", ", x(), ", ", y());
   }
 
   void emit(const integer::Lookup& lookup) {

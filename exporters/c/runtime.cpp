@@ -176,6 +176,27 @@ static void pad(const struct padding *p, const uint8_t *x, uint8_t *y) {
 }
 )c";
 
+constexpr std::string_view kSlice = R"c(
+/* Every step-th element of each axis, from `start` on. */
+struct slice {
+  int32_t rank, in[7], out[7], start[7], step[7];
+  int32_t rows; /* of all axes of the output but the last */
+};
+
+static void slice(const struct slice *s, const uint8_t *x, uint8_t *y) {
+  const int32_t last = s->rank - 1;
+  for (int32_t r = 0; r < s->rows; ++r) {
+    int32_t rest = r, position = s->start[last], stride = s->in[last];
+    for (int32_t axis = last - 1; axis >= 0; --axis) {
+      position += (s->start[axis] + rest % s->out[axis] * s->step[axis]) * stride;
+      rest /= s->out[axis];
+      stride *= s->in[axis];
+    }
+    for (int32_t i = 0; i < s->out[last]; ++i) *y++ = x[position + i * s->step[last]];
+  }
+}
+)c";
+
 constexpr std::string_view kLookUp = R"c(
 /* A function of one number: its result for each integer. */
 static void look_up(const uint8_t *table, const uint8_t *x, uint8_t *y, int32_t count) {
@@ -206,6 +227,7 @@ const std::vector<Piece>& pieces() {
                                          {"rescale", {"place"}, kRescale},
                                          {"join", {"rescale"}, kJoin},
                                          {"pad", {}, kPad},
+                                         {"slice", {}, kSlice},
                                          {"look_up", {}, kLookUp}};
   return all;
 }

@@ -251,6 +251,17 @@ TEST(ModelCheck, OtherOperations) {
   EXPECT_TRUE(mentions(complaint(pad, [](Model& m) { last<Pad>(m).paddings[0][0] = -1; }), {"padding"}));
   EXPECT_TRUE(mentions(complaint(pad, [](Model& m) { last<Pad>(m).paddings.pop_back(); }), {"one pair"}));
 
+  RandomModel slice(4, {3, 3, 2});
+  slice.slice();
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { last<Slice>(m).starts[0] = 3; }), {"Slice_0", "begins at 3"}));
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { last<Slice>(m).starts[0] = -1; }), {"begins at -1"}));
+  for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{65537}, INT64_MAX})
+    EXPECT_TRUE(mentions(complaint(slice, [&](Model& m) { last<Slice>(m).steps[1] = bad; }), {"a step of"})) << bad;
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { last<Slice>(m).steps.pop_back(); }), {"one step"}));
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { m.tensors[1].shape = {4, 1, 1}; }), {"keeps less"}));
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { m.tensors[1].shape = {1}; }), {"makes [1]"}));
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { m.tensors[1].grid.scale *= 2; }), {"keeps its input's"}));
+
   RandomModel pool(4, {3, 3, 2});
   pool.average_pool();
   EXPECT_TRUE(mentions(complaint(pool, [](Model& m) { last<AveragePool>(m).multipliers.emplace_back(); }), {"pixels"}));

@@ -48,6 +48,8 @@ class RandomModel {
   int max_pool();
   int reshape(const Shape& shape);
   int pad();
+  /// At random along each axis, at times every second or third.
+  int slice();
   /// By a table of random integers, or by that of a function, whose results lie on `grid`.
   int lookup();
   int lookup(const std::string& function, const std::function<double(double)>& f, const integer::Grid& grid);

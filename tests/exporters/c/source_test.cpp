@@ -79,8 +79,9 @@ TEST(CSource, GivesTheIntegersOfTheReference) {
       if (const auto* layer = std::get_if<integer::Layer>(&operation.action)) weight_bits.insert(layer->weight_bits);
     }
   }
-  EXPECT_EQ(kinds, (std::set<std::string_view>{"Conv2D", "DepthwiseConv2d", "FullyConnected", "Add", "Mul", "Rescale",
-                                               "Concat", "AveragePool", "MaxPool", "Reshape", "Pad", "Lookup"}));
+  EXPECT_EQ(kinds,
+            (std::set<std::string_view>{"Conv2D", "DepthwiseConv2d", "FullyConnected", "Add", "Mul", "Rescale",
+                                        "Concat", "AveragePool", "MaxPool", "Reshape", "Pad", "Lookup", "Slice"}));
   EXPECT_EQ(weight_bits, (std::set<int>{2, 3, 4, 5, 6, 7, 8}));
 
   ASSERT_TRUE(project.compile(std::string(kStrict) + " -O2"));
