@@ -130,7 +130,7 @@ TEST(ModelCheck, SumsFitThirtyTwoBits) {
   EXPECT_EQ(with_bias(1 << 30), "");
   // The largest sum of 255 * 255 for each of the inputs just fits, one input more does not.
   const auto with_inputs = [](std::int64_t count) {
-    RandomModel net(3, {count}, {.only_8_bits = true});
+    RandomModel net(3, {count}, {.only_bits = 8});
     net.fully_connected(1);
     return complaint(net, [](Model& model) {
       model.tensors[0].grid.zero_point = 0;
@@ -211,7 +211,7 @@ TEST(ModelCheck, OutputsTooLargeForAShapeNameTheOperation) {
 }
 
 TEST(ModelCheck, SumsOfPoolsFitThirtyTwoBits) {
-  RandomModel net(2, {4096, 2057, 1}, {.only_8_bits = true});
+  RandomModel net(2, {4096, 2057, 1}, {.only_bits = 8});
   net.mean();
   Model model = net.finish();
   model.tensors[0].grid.zero_point = 0;

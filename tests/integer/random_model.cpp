@@ -21,7 +21,7 @@ RandomModel::RandomModel(std::uint64_t seed, const Shape& input, const RandomMod
 }
 
 Grid RandomModel::grid(double scale) {
-  const int bits = options_.only_8_bits ? 8 : between(options_.fewest_activation_bits, 8);
+  const int bits = options_.only_bits != 0 ? options_.only_bits : between(options_.fewest_activation_bits, 8);
   Grid grid{.scale = static_cast<float>(scale * std::ldexp(1.0, 8 - bits)), .bits = bits};
   grid.zero_point = random_.below(2) == 0 ? 0 : between(0, grid.quant_max());
   return grid;
@@ -61,7 +61,7 @@ Window2d RandomModel::window(bool pool) {
 int RandomModel::append_layer(Layer layer, const Shape& shape) {
   const TensorInfo& x = current();
   const std::int64_t out = layer.output_channels();
-  layer.weight_bits = options_.only_8_bits ? 8 : between(options_.fewest_weight_bits, 8);
+  layer.weight_bits = options_.only_bits != 0 ? options_.only_bits : between(options_.fewest_weight_bits, 8);
   const int largest = (1 << layer.weight_bits) - 1;
   const int middle = 1 << (layer.weight_bits - 1);
   const bool per_channel = random_.below(2) == 0;
