@@ -12,6 +12,7 @@
 #include "cli/display/print_note.h"
 #include "cli/flags/command_line.h"
 #include "core/counted.h"
+#include "core/engine/session.h"
 #include "core/files.h"
 #include "core/quote.h"
 #include "core/random.h"
@@ -19,10 +20,14 @@
 #include "exporters/c/identifier.h"
 #include "exporters/c/source.h"
 #include "exporters/json.h"
+#include "exporters/onnx/float_network.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
 #include "integer/batch_shape.h"
 #include "integer/format/model_file.h"
+#include "training/model_source.h"
+#include "training/run/data_of_run.h"
+#include "training/run/init_checkpoint.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/data_dir_help.h"
@@ -38,6 +43,7 @@ namespace fs = std::filesystem;
 
 struct ExportArguments {
   std::string run;
+  std::string graph;
   std::string format;
   std::string out;
   std::string checkpoint;
@@ -48,6 +54,7 @@ struct ExportArguments {
   std::int32_t input_zero_point = 0;
   bool float_io = false;
   bool int8 = false;
+  bool int4 = false;
   bool unpacked = false;
   std::int64_t test_vectors = 4;
 };
@@ -126,8 +133,9 @@ OutFiles c_files(const ExportedRun& exported) {
 
 OutFiles tflite_file(const ExportedRun& exported) {
   const ExportArguments& arguments = exported.arguments;
-  return {.files = {{arguments.out,
-                     exporters::tflite(exported.model, {.float_io = arguments.float_io, .int8 = arguments.int8})}}};
+  return {.files = {{arguments.out, exporters::tflite(exported.model, {.float_io = arguments.float_io,
+                                                                       .int8 = arguments.int8,
+                                                                       .int4 = arguments.int4})}}};
 }
 
 OutFiles onnx_file(const ExportedRun& exported) {
@@ -145,10 +153,11 @@ OutFiles miniqat_file(const ExportedRun& exported) {
 }
 
 struct Format {
-  /// Also the ending of its files.
   std::string name;
+  /// Of its files; the first format with an ending is the one that it chooses.
+  std::string ending;
   std::string help;
-  /// Nothing is written where one throws.
+  /// Nothing is written where one throws. Null: the format holds the float network.
   OutFiles (*files)(const ExportedRun&);
   /// That no other format has.
   std::vector<std::string> flags;
@@ -159,11 +168,17 @@ struct Format {
 /// A row for each --format: --help, errors and `miniqat export` itself go by it.
 const std::vector<Format>& formats() {
   static const std::vector<Format> kFormats = {
-      {"miniqat", "for the engine here, weights packed to their bits", miniqat_file, {}, false},
-      {"tflite", "TensorFlow Lite (LiteRT), 8 bits", tflite_file, {"--float-io", "--int8"}, false},
-      {"onnx", "ONNX Runtime, QDQ", onnx_file, {"--8-bit-weights"}, false},
-      {"c", "C99 source and header", c_files, {"--prefix", "--test-vectors", "--dataset", "--data-dir"}, true},
-      {"json", "plain integers", json_file, {}, true}};
+      {"miniqat", ".miniqat", "for the engine here, weights packed to their bits", miniqat_file, {}, false},
+      {"tflite",
+       ".tflite",
+       "TensorFlow Lite (LiteRT), 8 bits, weights of 4 with --int4",
+       tflite_file,
+       {"--float-io", "--int8", "--int4"},
+       false},
+      {"onnx", ".onnx", "ONNX Runtime, QDQ", onnx_file, {"--8-bit-weights"}, false},
+      {"onnx-float", ".onnx", "the float network", nullptr, {"--graph"}, false},
+      {"c", ".c", "C99 source and header", c_files, {"--prefix", "--test-vectors", "--dataset", "--data-dir"}, true},
+      {"json", ".json", "plain integers", json_file, {}, true}};
   return kFormats;
 }
 
@@ -174,16 +189,17 @@ const Format& format_of(const ExportArguments& arguments) {
 /// The ending of --out chooses where --format does not, and may not name another format.
 void settle_format(ExportArguments& arguments) {
   const std::string ending = fs::path(arguments.out).extension().string();
-  const auto named = std::ranges::find(formats(), ending, [](const Format& format) { return "." + format.name; });
+  const auto named = std::ranges::find(formats(), ending, &Format::ending);
   if (named == formats().end()) {
     if (!arguments.format.empty()) return;
     std::vector<std::string> endings;
-    for (const Format& format : formats()) endings.push_back("." + format.name);
+    for (const Format& format : formats())
+      if (std::ranges::find(endings, format.ending) == endings.end()) endings.push_back(format.ending);
     throw UsageError(
         concat("--format is required: --out ", quote(arguments.out), " does not end in ", alternatives(endings)));
   }
   if (arguments.format.empty()) arguments.format = named->name;
-  if (arguments.format != named->name)
+  if (format_of(arguments).ending != ending)
     throw UsageError(concat("--format ", arguments.format, " contradicts --out ", quote(arguments.out),
                             ", which names the format ", named->name));
 }
@@ -194,6 +210,12 @@ void check(const ExportArguments& arguments, const Command& command) {
     for (const std::string& flag : format.flags)
       if (command.was_given(flag) && arguments.format != format.name)
         throw UsageError(concat(flag, " is for --format ", format.name));
+  const bool is_float = format_of(arguments).files == nullptr;
+  if (is_float && command.was_given("--input-scale"))
+    throw UsageError("--input-scale is for formats of integers: the float network takes real numbers");
+  if (!is_float && arguments.run.empty()) throw UsageError("--run is required: RUN or --run RUN");
+  if (arguments.run.empty() && arguments.graph.empty()) throw UsageError("give a run, or --graph");
+  if (!arguments.run.empty() && !arguments.graph.empty()) throw UsageError("give a run or --graph, not both");
   if (command.was_given("--input-zero-point") && !command.was_given("--input-scale"))
     throw UsageError("--input-zero-point goes with --input-scale");
   if (arguments.input_scale && (!std::isnormal(*arguments.input_scale) || *arguments.input_scale < 0))
@@ -206,6 +228,49 @@ integer::Model convert_for(const RunSource& run, const integer::Grid& bytes, boo
   if (input_is_given && model.tensor(model.input).grid != bytes)
     fail(run.directory.eval_graph().string(), ": the network quantizes its input itself: leave out --input-scale");
   return model;
+}
+
+/// The note is about an unfinished run.
+struct WrittenNetwork {
+  std::string bytes;
+  std::string name;
+  std::string note;
+};
+
+WrittenNetwork float_network(const ExportArguments& arguments) {
+  if (arguments.run.empty()) {
+    Graph graph = read_network(arguments.graph);
+    Session session(graph);
+    TrainedVariables variables;
+    if (!arguments.checkpoint.empty()) {
+      variables = trained_variables(arguments.checkpoint);
+      session.restore(read_safetensors(variables.file), Session::Restore::kVariables, variables.file.string());
+    } else if (is_onnx_file(arguments.graph)) {
+      start_from(arguments.graph, session);
+    } else {
+      throw UsageError("--graph needs --checkpoint: a graph JSON has no weights");
+    }
+    return {.bytes = exporters::onnx_float(graph, session.variables(), {.name = fs::path(arguments.graph).stem()}),
+            .name = arguments.graph,
+            .note = variables.note};
+  }
+  const RunSource run = open_run(arguments.run, arguments.checkpoint);
+  Graph graph = read_network(run.directory.eval_graph());
+  Session session(graph);
+  session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
+  const exporters::OnnxFloatOptions options{
+      .name = run.settings.model, .pictures = recorded_input(run), .class_names = recorded_class_names(run.directory)};
+  return {.bytes = exporters::onnx_float(graph, session.variables(), options),
+          .name = run.settings.model,
+          .note = run.note};
+}
+
+void export_float(const ExportArguments& arguments) {
+  const WrittenNetwork network = float_network(arguments);
+  write_file_atomically(arguments.out, network.bytes);
+  print_note(network.note);
+  std::printf("%s: %s float32, %s\n", printable(arguments.out).c_str(), printable(network.name).c_str(),
+              counted(network.bytes.size(), "byte").c_str());
 }
 
 void export_run(const ExportArguments& arguments) {
@@ -240,9 +305,10 @@ void export_run(const ExportArguments& arguments) {
 }  // namespace
 
 void add_export(CommandLine& program) {
-  Command command = program.command("export", "Write a run as an integer-only model for other runtimes");
+  Command command =
+      program.command("export", "Write a run as an integer-only model for other runtimes, or its float network");
   const auto arguments = std::make_shared<ExportArguments>();
-  command.run(arguments->run, "a run directory");
+  command.run(arguments->run, "a run directory", Command::Run::kOptional);
   std::vector<std::string> names;
   std::string help;
   for (const Format& format : formats()) {
@@ -253,6 +319,8 @@ void add_export(CommandLine& program) {
   command.option("--out", arguments->out, "the file to write or replace").required();
   command.option("--checkpoint", arguments->checkpoint,
                  "use the variables of this .safetensors file or run directory instead of the run's own");
+  command.option("--graph", arguments->graph,
+                 "onnx-float: a graph JSON with --checkpoint, or an ONNX model, instead of a run");
   command.option("--input-scale", arguments->input_scale,
                  "the real number of one step of the input's bytes; default: as in the run's data set");
   command.option("--input-zero-point", arguments->input_zero_point, "with --input-scale: the byte of real 0")
@@ -261,6 +329,10 @@ void add_export(CommandLine& program) {
   command.flag("--int8", arguments->int8,
                "tflite: int8 also where uint8 would do; weights of 8 bits need --symmetric-weights of train or "
                "calibrate for it");
+  command.flag(
+      "--int4", arguments->int4,
+      "tflite: weights of at most 4 bits as INT4, two in a byte, beside int8; they need --symmetric-weights of "
+      "train or calibrate");
   command.flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
   command.option("--prefix,--name", arguments->prefix, "c: the beginning of every name; default: the file's name");
   command.option("--test-vectors", arguments->test_vectors, "c: number of test pictures with expected integers")
@@ -270,7 +342,7 @@ void add_export(CommandLine& program) {
   command.action([arguments, command] {
     settle_format(*arguments);
     check(*arguments, command);
-    export_run(*arguments);
+    format_of(*arguments).files == nullptr ? export_float(*arguments) : export_run(*arguments);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "cli/commands.h"
 #include "cli/display/text_table.h"
@@ -12,6 +13,7 @@
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/quote.h"
+#include "training/settings/train_settings.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
@@ -24,6 +26,7 @@ struct ImportArguments {
   std::string model;
   std::string out;
   std::int64_t batch_size = 0;
+  std::string image_size;
 };
 
 void print_report(const importers::ImportReport& report) {
@@ -35,7 +38,9 @@ void print_report(const importers::ImportReport& report) {
 }
 
 void import(const ImportArguments& arguments) {
-  const importers::ImportedModel model = importers::import_onnx(arguments.model, {.batch_size = arguments.batch_size});
+  importers::ImportOptions options{.batch_size = arguments.batch_size};
+  if (!arguments.image_size.empty()) std::tie(options.height, options.width) = image_size_from(arguments.image_size);
+  const importers::ImportedModel model = importers::import_onnx(arguments.model, options);
   const std::filesystem::path out = arguments.out;
   std::error_code failure;
   std::filesystem::create_directories(out, failure);
@@ -67,6 +72,8 @@ void add_import(CommandLine& program) {
               "the batch of the graph; default: the file's, or 128 where it is left open")
       .in_range(1, 65536)
       .shown_default("");
+  command.option("--image-size", arguments->image_size,
+                 "height and width of images where the file leaves them open: HxW, or one number for both");
   command.action([arguments] { import(*arguments); });
 }
 

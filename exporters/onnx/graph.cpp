@@ -1,8 +1,10 @@
 #include "exporters/onnx/graph.h"
 
 #include <bit>
+#include <charconv>
 
 #include "core/error.h"
+#include "core/suggest.h"
 
 namespace miniqat::exporters {
 namespace {
@@ -66,6 +68,9 @@ std::string OnnxGraph::node(const std::string& type, const std::vector<std::stri
     if (const auto* number = std::get_if<std::int64_t>(&value)) {
       attribute.set_type(pb::Attribute::INT);
       attribute.set_i(*number);
+    } else if (const auto* real = std::get_if<float>(&value)) {
+      attribute.set_type(pb::Attribute::FLOAT);
+      attribute.set_f(*real);
     } else {
       attribute.set_type(pb::Attribute::INTS);
       for (const std::int64_t i : std::get<std::vector<std::int64_t>>(value)) attribute.add_ints(i);
@@ -78,6 +83,16 @@ void OnnxGraph::property(const std::string& key, const std::string& value) {
   pb::Property& property = *model_.add_metadata_props();
   property.set_key(key);
   property.set_value(value);
+}
+
+void OnnxGraph::grid(const std::string& tensor, const integer::Grid& grid) {
+  char buffer[32];
+  property(tensor + "_scale", {buffer, std::to_chars(buffer, buffer + sizeof buffer, grid.scale).ptr});
+  property(tensor + "_zero_point", std::to_string(grid.zero_point));
+}
+
+void OnnxGraph::class_names(const std::vector<std::string>& names) {
+  if (!names.empty()) property("class_names", joined(names, "\n"));
 }
 
 }  // namespace miniqat::exporters

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "formats/onnx/onnx.pb.h"
+#include "integer/arithmetic.h"
 
 namespace miniqat::exporters {
 
 // Not for users of the library: what exporters/onnx/onnx.cpp puts an ONNX file together with.
 
 /// An attribute of a node.
-using OnnxAttribute = std::pair<std::string, std::variant<std::int64_t, std::vector<std::int64_t>>>;
+using OnnxAttribute = std::pair<std::string, std::variant<std::int64_t, std::vector<std::int64_t>, float>>;
 
 /// An ONNX model while it is written. Tensors are known by their names, each of which is given once.
 class OnnxGraph {
@@ -48,8 +49,11 @@ class OnnxGraph {
   std::string node(const std::string& type, const std::vector<std::string>& inputs, const std::string& wish,
                    const std::vector<OnnxAttribute>& attributes = {});
 
-  /// A remark in the file.
+  /// Remarks in the file: any, the grid on which a tensor's integers stand ("input_scale", "input_zero_point"), and the
+  /// names of classes, if there are some.
   void property(const std::string& key, const std::string& value);
+  void grid(const std::string& tensor, const integer::Grid& grid);
+  void class_names(const std::vector<std::string>& names);
 
   std::string bytes() const { return model_.SerializeAsString(); }
 

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 
 #include "core/error.h"
-#include "core/suggest.h"
 #include "exporters/onnx/graph.h"
+#include "exporters/onnx/layout.h"
 #include "exporters/onnx/weights.h"
 #include "integer/global_window.h"
 
@@ -38,21 +37,11 @@ constexpr std::int64_t kIrVersion = 10;
 /// Functions that are operators of ONNX by the same names.
 constexpr auto kOnnxFunctions = std::to_array<std::string_view>({"Sigmoid", "HardSwish"});
 
-/// ONNX wants images as [n, c, h, w]. Every tensor of three axes an example is taken for one.
+/// With the batch it has four axes.
 bool is_image(const Shape& example) { return example.rank() == 3; }
-const std::vector<std::int64_t> kToChannelsFirst = {0, 3, 1, 2};
-const std::vector<std::int64_t> kToChannelsLast = {0, 2, 3, 1};
 
 /// The place of an example's axis in ONNX's tensor.
-std::int64_t onnx_axis(const Shape& example, int axis) {
-  if (!is_image(example)) return axis + 1;
-  return axis == 2 ? 1 : axis + 2;
-}
-
-std::string text(float value) {
-  char buffer[32];
-  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
-}
+std::int64_t axis_of_example(const Shape& example, int axis) { return onnx_axis(example.rank() + 1, axis + 1); }
 
 /// Translates operation by operation. A tensor of the model is a tensor of uint8 in the file, under the same name.
 class Translator {
@@ -79,8 +68,7 @@ class Translator {
     std::string images = graph_.input(info.name, pb::UINT8, info.shape.extents());
     if (is_image(info.shape)) images = transpose(images, info.name + "/channels_first", kToChannelsFirst);
     tensors_[model_.input] = images;
-    graph_.property("input_scale", text(info.grid.scale));
-    graph_.property("input_zero_point", std::to_string(info.grid.zero_point));
+    graph_.grid("input", info.grid);
   }
 
   void add_output() {
@@ -89,9 +77,8 @@ class Translator {
     if (is_image(info.shape)) integers = transpose(integers, info.name + "/channels_last", kToChannelsLast);
     const std::string logits = dequantize(integers, model_.output, "logits");
     graph_.output(logits, pb::FLOAT, info.shape.extents());
-    graph_.property("output_scale", text(info.grid.scale));
-    graph_.property("output_zero_point", std::to_string(info.grid.zero_point));
-    if (!model_.class_names.empty()) graph_.property("class_names", joined(model_.class_names, "\n"));
+    graph_.grid("output", info.grid);
+    graph_.class_names(model_.class_names);
   }
 
   std::string transpose(const std::string& x, const std::string& wish, const std::vector<std::int64_t>& permutation) {
@@ -147,27 +134,15 @@ class Translator {
     fail("onnx: [", type_name(operation.action), " \"", operation.name, "\"] ", parts...);
   }
 
-  /// With the paddings that give exactly the outputs that the window has: ONNX derives their number, rounding down.
-  std::vector<OnnxAttribute> window(const Operation& operation, const Window2d& window) const {
-    std::vector<std::int64_t> kernel, strides, before, after;
-    for (const WindowAxis& axis : {window.rows, window.columns}) {
-      const std::int64_t unread = axis.input - 1 - axis.source(axis.output - 1, axis.window - 1);
-      if (unread >= axis.stride)
-        refuse(operation, "leaves ", unread, " rows or columns unread, which ONNX cannot express with strides of ",
-               axis.stride);
-      kernel.push_back(axis.window);
-      strides.push_back(axis.stride);
-      before.push_back(axis.pad_before);
-      after.push_back(std::max<std::int64_t>(-unread, 0));
-    }
-    return {{"kernel_shape", kernel},
-            {"strides", strides},
-            {"pads", std::vector{before[0], before[1], after[0], after[1]}}};
+  void require_read(const Operation& operation, const Window2d& window) const {
+    for (const WindowAxis& axis : {window.rows, window.columns})
+      if (unread(axis) >= axis.stride)
+        refuse(operation, "leaves ", unread(axis),
+               " rows or columns unread, which ONNX cannot express with strides of ", axis.stride);
   }
-  std::vector<OnnxAttribute> dilated_window(const Operation& operation, const Window2d& w) const {
-    std::vector<OnnxAttribute> attributes = window(operation, w);
-    attributes.emplace_back("dilations", std::vector{w.rows.dilation, w.columns.dilation});
-    return attributes;
+  std::vector<OnnxAttribute> dilated_window(const Operation& operation, const Window2d& window) const {
+    require_read(operation, window);
+    return dilated_window_attributes(window);
   }
 
   void translate(const Operation& operation, const Layer& layer) {
@@ -242,7 +217,7 @@ class Translator {
     finish(operation, dequantize(input, tensor, operation.name));
   }
   void translate(const Operation& operation, const Concat& concat) {
-    const std::int64_t axis = onnx_axis(model_.output_of(operation).shape, concat.axis);
+    const std::int64_t axis = axis_of_example(model_.output_of(operation).shape, concat.axis);
     finish(operation, graph_.node("Concat", real_inputs(operation), operation.name, {{"axis", axis}}));
   }
 
@@ -250,9 +225,10 @@ class Translator {
     const bool global = integer::is_global(pool.window);
     if (!global && (pool.window.rows.dilation != 1 || pool.window.columns.dilation != 1))
       refuse(operation, "is an average pool with dilation, for which ONNX Runtime has no integer kernel");
+    if (!global) require_read(operation, pool.window);
     const std::string x = real_input(operation);
     finish(operation, global ? graph_.node("GlobalAveragePool", {x}, operation.name)
-                             : graph_.node("AveragePool", {x}, operation.name, window(operation, pool.window)));
+                             : graph_.node("AveragePool", {x}, operation.name, window_attributes(pool.window)));
     const TensorInfo& to = model_.output_of(operation);
     if (to.shape.rank() == 1)
       tensors_[operation.output] = reshape(tensors_[operation.output], to.name + "/flat", to.shape);
@@ -286,7 +262,7 @@ class Translator {
     const auto axes = static_cast<std::size_t>(to.shape.rank()) + 1;
     std::vector<std::int64_t> extents(2 * axes);
     for (std::size_t axis = 0; axis < pad.paddings.size(); ++axis) {
-      const auto place = static_cast<std::size_t>(onnx_axis(to.shape, static_cast<int>(axis)));
+      const auto place = static_cast<std::size_t>(axis_of_example(to.shape, static_cast<int>(axis)));
       extents[place] = pad.paddings[axis][0];
       extents[axes + place] = pad.paddings[axis][1];
     }

@@ -13,6 +13,9 @@ namespace miniqat::importers {
 struct ImportOptions {
   /// The batch of the graph's inputs. 0: as in the file; 128, where the file leaves it open.
   std::int64_t batch_size = 0;
+  /// Height and width of images, where the file leaves them open. 0: such files are refused.
+  std::int64_t height = 0;
+  std::int64_t width = 0;
 };
 
 /// A float network: images are [n, h, w, c] here, and [n, c, h, w] in the file. Both compute the same up to rounding.

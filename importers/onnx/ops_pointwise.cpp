@@ -3,6 +3,7 @@
 
 #include "core/graph/source_ops.h"
 #include "core/quote.h"
+#include "importers/onnx/hard_swish.h"
 #include "importers/onnx/ops.h"
 #include "layers/bias_add.h"
 #include "layers/dropout.h"
@@ -87,10 +88,11 @@ void import_arithmetic(Translation& t, const OnnxNode& node) {
   if (node.inputs() != 2) node.refuse("has ", node.inputs(), " inputs, needs 2");
   const auto fused = t.hard_swishes().find(node.output(0));
   if (fused != t.hard_swishes().end()) {
-    Activation x = t.activation(node, node.input(0) == fused->second ? 0 : 1);
+    Activation x = t.activation(node, fused->second);
     x.output = layers::hard_swish(t.graph(), t.name(t.scope_of(node), "HardSwish"), x.output);
     return t.define(node, std::move(x));
   }
+  if (begins_hard_swish(t, node)) return t.becomes("part of a HardSwish");
   const auto* first = std::get_if<Literal>(&t.value(node, 0));
   const auto* second = std::get_if<Literal>(&t.value(node, 1));
   if (first && second) {
@@ -148,10 +150,12 @@ void import_function(Translation& t, const OnnxNode& node) {
 
 void import_hard_sigmoid(Translation& t, const OnnxNode& node) {
   const double alpha = node.number("alpha", 0.2F), beta = node.number("beta", 0.5);
-  if (!(std::abs(alpha - 1.0 / 6) <= 1e-6) || beta != 0.5)
-    node.refuse("has alpha ", alpha, " and beta ", beta, "; only 1/6 and 1/2, as of MobileNetV3, are imported");
-  if (const pb::Node* reader = t.only_reader(node);
-      reader != nullptr && reader->op_type() == "Mul" && reader->input_size() == 2 && reader->output_size() == 1) {
+  if (!std::isfinite(alpha) || !std::isfinite(beta)) node.refuse("has alpha ", alpha, " and beta ", beta);
+  // As of MobileNetV3.
+  const bool is_sixth = std::abs(alpha - 1.0 / 6) <= 1e-6;
+  if (const pb::Node* reader = t.only_reader(node); is_sixth && beta == 0.5 && reader != nullptr &&
+                                                    reader->op_type() == "Mul" && reader->input_size() == 2 &&
+                                                    reader->output_size() == 1) {
     const bool first = reader->input(0) == node.input(0) && reader->input(1) == node.output(0);
     const bool second = reader->input(1) == node.input(0) && reader->input(0) == node.output(0);
     if (first || second) {
@@ -163,9 +167,13 @@ void import_hard_sigmoid(Translation& t, const OnnxNode& node) {
   Activation x = t.activation(node, 0);
   const std::string scope = t.scope_of(node);
   Graph& graph = t.graph();
-  const Output three = constant(graph, t.name(scope, "three"), {}, {3.0}),
+  // relu6(6 alpha x + 6 beta) / 6.
+  const Output offset = constant(graph, t.name(scope, "offset"), {}, {6 * beta}),
                sixth = constant(graph, t.name(scope, "sixth"), {}, {1.0 / 6});
-  const Output raised = layers::add(graph, t.name(scope, "Add"), x.output, three);
+  if (!is_sixth)
+    x.output =
+        layers::mul(graph, t.name(scope, "Mul"), x.output, constant(graph, t.name(scope, "slope"), {}, {6 * alpha}));
+  const Output raised = layers::add(graph, t.name(scope, "Add"), x.output, offset);
   x.output = layers::mul(graph, t.name(scope, "Mul"), layers::relu6(graph, t.name(scope, "Relu6"), raised), sixth);
   t.define(node, std::move(x));
 }

@@ -6,6 +6,7 @@
 #include "importers/onnx/ops.h"
 #include "importers/onnx/windows.h"
 #include "layers/mean.h"
+#include "layers/pad.h"
 #include "layers/pool.h"
 #include "layers/reshape.h"
 
@@ -37,6 +38,18 @@ void reduce_space(Translation& t, const OnnxNode& node, Activation x, bool keeps
                     Activation{.output = x.output, .extents = {x.extents[0], x.extents[channels]}, .order = {0, 1}});
   for (std::size_t axis = 1; axis < x.extents.size(); ++axis)
     if (axis != channels) x.extents[axis] = 1;
+  t.define(node, std::move(x));
+}
+
+/// Zeros that are no border of images, which a convolution could add: more channels, or rows of a matrix.
+void pad_axes(Translation& t, const OnnxNode& node, Activation x, const std::vector<std::int64_t>& pads) {
+  const std::size_t rank = x.extents.size();
+  layers::PadAttributes attributes{.paddings = std::vector<std::array<std::int64_t, 2>>(rank)};
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    attributes.paddings[static_cast<std::size_t>(x.order[axis])] = {pads[axis], pads[rank + axis]};
+    if (axis > 0) x.extents[axis] += pads[axis] + pads[rank + axis];
+  }
+  x.output = layers::pad(t.graph(), t.name(t.scope_of(node), "Pad"), x.output, attributes);
   t.define(node, std::move(x));
 }
 
@@ -97,11 +110,12 @@ void import_pad(Translation& t, const OnnxNode& node) {
   const std::size_t rank = x.extents.size();
   if (pads.size() != 2 * rank) node.refuse("has ", pads.size(), " pads for ", rank, " axes");
   if (std::ranges::all_of(pads, [](std::int64_t pad) { return pad == 0; })) return t.define(node, x);
-  x = t.images(node, 0);
+  x = t.activation(node, 0);
   const auto beyond = [](std::int64_t pad) { return pad < 0 || pad > kMostWindowPixels; };
-  if (mode != "constant" || fill != 0 || std::ranges::any_of(pads, beyond) ||
-      pads[0] + pads[4] + pads[1] + pads[5] != 0)
-    node.refuse("is not a border of zeros around images, the only one that is imported");
+  if (mode != "constant" || fill != 0 || std::ranges::any_of(pads, beyond) || pads[0] + pads[rank] != 0 ||
+      !x.columns.empty())
+    node.refuse("is not a border of zeros, the only one that is imported");
+  if (x.order != kImageOrder || pads[1] + pads[5] != 0) return pad_axes(t, node, std::move(x), pads);
   x.border = {pads[2], pads[3], pads[6], pads[7]};
   x.extents[2] += pads[2] + pads[6];
   x.extents[3] += pads[3] + pads[7];

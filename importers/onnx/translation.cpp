@@ -139,6 +139,17 @@ Activation Translation::activation(const OnnxNode& node, int input) {
   return without_border(bordered(node, input), scope_of(node));
 }
 
+Activation Translation::activation(const OnnxNode& node, const std::string& tensor) {
+  const auto* computed = std::get_if<Activation>(&named(tensor, node.who()));
+  if (computed == nullptr) node.refuse("takes the constant ", quote(tensor), " where the network's tensor is expected");
+  return without_border(*computed, scope_of(node));
+}
+
+const Literal* Translation::find_literal(const std::string& tensor) const {
+  const auto found = values_.find(tensor);
+  return found == values_.end() ? nullptr : std::get_if<Literal>(&found->second);
+}
+
 Activation Translation::without_border(Activation x, const std::string& scope) {
   if (x.border == Pads{0, 0, 0, 0}) return x;
   x.output = padded(graph_, name(scope, "Pad"), x.output, x.border);
@@ -213,6 +224,11 @@ Shape Translation::shape_of(const std::vector<std::int64_t>& extents, const std:
   return Shape{std::span<const std::int64_t>(ours)};
 }
 
+std::int64_t Translation::given_extent(std::size_t axis, int rank) const {
+  if (rank != 4) return 0;
+  return axis == 2 ? options_.height : axis == 3 ? options_.width : 0;
+}
+
 void Translation::add_input(const pb::Value& input) {
   const std::string who = concat("the input ", quote(input.name()));
   const pb::TensorType& type = input.type().tensor_type();
@@ -220,9 +236,17 @@ void Translation::add_input(const pb::Value& input) {
   std::vector<std::int64_t> extents;
   for (const pb::Dimension& dimension : type.shape().dim()) {
     const bool open = !dimension.has_dim_value() || dimension.dim_value() <= 0;
-    if (open && !extents.empty())
+    const std::int64_t given = given_extent(extents.size(), type.shape().dim_size());
+    if (!open && given > 0 && given != dimension.dim_value())
+      fail(who, " has ", dimension.dim_value(), " pixels along axis ", extents.size(), ", not ", given);
+    if (open && given == 0 && !extents.empty())
       fail(who, " leaves the size of axis ", extents.size(),
-           " open; only the batch, axis 0, may be. Export with one size");
+           " open; only the batch, axis 0, may be. Export with one size, or give height and width to `miniqat import "
+           "--image-size`");
+    if (given > 0) {
+      extents.push_back(given);
+      continue;
+    }
     if (!extents.empty() && dimension.dim_value() > Shape::kMaxElements) fail(who, " is too large");
     extents.push_back(open ? kOpenBatch : dimension.dim_value());
   }
@@ -264,6 +288,11 @@ void Translation::add_inputs() {
 void Translation::translate(const OnnxNode& node) {
   becomes_.clear();
   names_.clear();
+  if (const auto left = node.outputs() == 1 ? left_out_.find(node.output(0)) : left_out_.end();
+      left != left_out_.end()) {
+    nodes_.push_back({node.type(), node.name(), left->second});
+    return;
+  }
   const auto table = imported_op_table();
   const auto op = std::ranges::find(table, node.type(), &ImportedOp::type);
   if (op == table.end()) refuse_op(node);

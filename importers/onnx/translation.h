@@ -82,6 +82,10 @@ class Translation {
   std::vector<std::int64_t> integers(const OnnxNode& node, int input) const;
   /// With its border, if it has one, as a Pad, and its parts joined. Throws Error when it is known, not computed.
   Activation activation(const OnnxNode& node, int input);
+  /// The same of any tensor by its name.
+  Activation activation(const OnnxNode& node, const std::string& tensor);
+  /// Null where it is none, or none yet.
+  const Literal* find_literal(const std::string& tensor) const;
   /// The same, but the border stays open.
   const Activation& bordered(const OnnxNode& node, int input);
   /// As activation(), but the parts stay as they are: for what treats every channel by itself.
@@ -99,8 +103,10 @@ class Translation {
   bool is_output(const std::string& tensor) const { return outputs_.contains(tensor); }
   /// The only reader of the node's first output, which is no output of the graph; null if there is none such.
   const pb::Node* only_reader(const OnnxNode& node) const;
-  /// HardSigmoid nodes that are part of a HardSwish, by their Mul: its other input.
+  /// The input of a HardSwish that several nodes make, by the output of the last one.
   std::map<std::string, std::string>& hard_swishes() { return hard_swishes_; }
+  /// The node that makes the tensor is not to be translated: another one does its work.
+  void leave_out(const std::string& tensor, const std::string& becomes) { left_out_[tensor] = becomes; }
 
   // --- The graph.
 
@@ -131,6 +137,8 @@ class Translation {
  private:
   void add_inputs();
   void add_input(const pb::Value& input);
+  /// What the options say of an axis whose size the file leaves open; 0 for nothing.
+  std::int64_t given_extent(std::size_t axis, int rank) const;
   void translate(const OnnxNode& node);
   void set_outputs();
   Activation output_of(const std::string& tensor, const std::string& who);
@@ -152,6 +160,7 @@ class Translation {
   std::map<std::string, std::vector<const pb::Node*>> readers_;
   std::map<std::string, int> outputs_;
   std::map<std::string, std::string> hard_swishes_;
+  std::map<std::string, std::string> left_out_;
   std::map<std::pair<std::string, std::string>, Output> shared_;
   NamedTensors variables_;
   std::vector<ImportedNode> nodes_;

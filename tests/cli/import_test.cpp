@@ -101,6 +101,45 @@ TEST_F(ImportProgramTest, CommandsTakeAModelForAGraph) {
   EXPECT_TRUE(bytes("a.safetensors") == bytes("b.safetensors"));
 }
 
+TEST_F(ImportProgramTest, TheFloatNetworkGoesBackToOnnx) {
+  run({"import", "net.onnx", "--out", "imported", "--batch-size", "8"});
+  const Arguments export_float = {"export", "--format", "onnx-float"};
+  run(export_float,
+      {"--graph", "imported/graph.json", "--checkpoint", "imported/weights.safetensors", "--out", "a.onnx"});
+  const Outcome direct = run(export_float, {"--graph", "net.onnx", "--out", "b.onnx"});
+  EXPECT_NE(direct.out.find("float32"), std::string::npos) << direct.out;
+  run({"import", "a.onnx", "--out", "again", "--batch-size", "8"});
+  run({"import", "b.onnx", "--out", "direct", "--batch-size", "8"});
+  for (const std::string from : {"imported", "again", "direct"})
+    run({"run", "--graph", from + "/graph.json", "--checkpoint", from + "/weights.safetensors", "--fetch",
+         "dense/BiasAdd", "--random-feeds", "--threads", "1", "--out", from + ".safetensors"});
+  EXPECT_TRUE(bytes("again.safetensors") == bytes("imported.safetensors"));
+  EXPECT_TRUE(bytes("direct.safetensors") == bytes("imported.safetensors"));
+
+  // A run's: with the grid of its pictures. Other formats have integers, which it does not have.
+  run({"train", "--model", "net.onnx", "--batch-size", "8", "--dataset", "mnist", "--data-dir", "digits", "--float",
+       "--steps", "3", "--out", "float"});
+  run(export_float, {"float", "--out", "run.onnx"});
+  pb::Model model;
+  ASSERT_TRUE(model.ParseFromString(bytes("run.onnx")));
+  ASSERT_GE(model.metadata_props_size(), 2);
+  EXPECT_EQ(model.metadata_props(0).key(), "input_scale");
+  EXPECT_EQ(model.metadata_props(1).value(), "0");
+  run({"train", "--model", "net.onnx", "--batch-size", "8", "--dataset", "mnist", "--data-dir", "digits", "--steps",
+       "3", "--out", "quantized"});
+  const auto refused = [&](const Arguments& more, int status, const std::vector<std::string>& parts) {
+    Arguments line = {"export", "--out", "refused.onnx"};
+    line.insert(line.end(), more.begin(), more.end());
+    expect_error(miniqat(line, place_.path()), status, parts);
+  };
+  refused({"quantized", "--format", "onnx-float"}, 1, {"FakeQuant", "is a quantizer"});
+  refused({"--graph", "net.onnx"}, 2, {"--graph is for --format onnx-float"});
+  refused({"--format", "onnx-float"}, 2, {"give a run, or --graph"});
+  refused({"float", "--format", "onnx-float", "--graph", "net.onnx"}, 2, {"not both"});
+  refused({"float", "--format", "onnx-float", "--input-scale", "1"}, 2, {"--input-scale is for formats of integers"});
+  refused({"--format", "onnx-float", "--graph", "imported/graph.json"}, 2, {"--graph needs --checkpoint"});
+}
+
 TEST_F(ImportProgramTest, ReportsWhatBecameOfEachNode) {
   const Outcome outcome = run({"import", "net.onnx", "--out", "imported"});
   EXPECT_NE(outcome.out.find("Softmax"), std::string::npos) << outcome.out;

@@ -55,10 +55,9 @@ Verdict judge(const std::string& script, const std::vector<Case>& cases, const s
   const TempDir directory, optimized;
   std::string list;
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const auto values = cases[i].images.values<std::uint8_t>();
+    const Tensor& inputs = cases[i].images;
     const auto model = directory.write(concat("model", i), cases[i].model);
-    const auto images =
-        directory.write(concat("images", i), {reinterpret_cast<const char*>(values.data()), values.size()});
+    const auto images = directory.write(concat("images", i), {static_cast<const char*>(inputs.raw()), inputs.bytes()});
     list += concat(model.string(), " ", images.string(), " ", cases[i].images.shape()[0], " ",
                    (directory.path() / concat("outputs", i)).string(), "\n");
   }

@@ -9,7 +9,7 @@
 
 namespace miniqat::testing {
 
-/// A model file's bytes, and images [n, ...] uint8 to run it on.
+/// A model file's bytes, and images [n, ...] uint8 or float32 to run it on.
 struct Case {
   std::string model;
   Tensor images;

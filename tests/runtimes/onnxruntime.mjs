@@ -4,7 +4,7 @@
 //   node onnxruntime.mjs --list FILE ...      a line "MODEL IMAGES COUNT OUT" for each of many runs
 //   node onnxruntime.mjs --serve MODEL [--threads N] [--batch N]     for scripts/bench-integer
 //
-// IMAGES holds COUNT examples of raw uint8 integers. OUT gets the outputs of all, raw float32 (little-endian). Prints one
+// IMAGES holds COUNT examples, raw uint8 integers or float32 numbers, as the model takes. OUT gets the outputs of all, raw float32 (little-endian). Prints one
 // JSON line for each run; its "seconds" are those of inference alone, after a run to warm up. DIR gets the graph that
 // the runtime made of a model, under the model's file name. Exit status 1 with a line on stderr when something is
 // wrong, 77 when onnxruntime-node is not installed. --serve prints "ready BATCH" and then, for each line "go N" on
@@ -66,13 +66,13 @@ async function loadRuntime() {
 }
 
 /** Name and shape of a model's one input or output, and how many numbers an example has. */
-function only(names, metadata, what, type) {
+function only(names, metadata, what, ...types) {
   if (names.length !== 1) throw new Failure(`the model has ${names.length} ${what}s, not one`);
   const [info] = metadata;
-  if (info.type !== type) throw new Failure(`the model's ${what} is ${info.type}, not ${type}`);
+  if (!types.includes(info.type)) throw new Failure(`the model's ${what} is ${info.type}, not ${types.join(' or ')}`);
   const extents = info.shape.slice(1);
   if (!extents.every(Number.isInteger)) throw new Failure(`the model's ${what} has open extents: [${info.shape}]`);
-  return {name: names[0], extents, size: extents.reduce((a, b) => a * b, 1)};
+  return {name: names[0], type: info.type, extents, size: extents.reduce((a, b) => a * b, 1)};
 }
 
 async function open(ort, model, {threads, optimized}) {
@@ -85,13 +85,14 @@ async function open(ort, model, {threads, optimized}) {
     extra: EXACT,
     ...(optimized ? {optimizedModelFilePath: path.join(optimized, path.basename(model))} : {}),
   });
-  const input = only(session.inputNames, session.inputMetadata, 'input', 'uint8');
+  const input = only(session.inputNames, session.inputMetadata, 'input', 'uint8', 'float32');
   const output = only(session.outputNames, session.outputMetadata, 'output', 'float32');
   return {session, input, output};
 }
 
 async function serve(ort, {served, batch, ...settings}) {
   const {session, input} = await open(ort, served, settings);
+  if (input.type !== 'uint8') throw new Failure(`--serve takes models of uint8, not ${input.type}`);
   const noise = Uint8Array.from({length: batch * input.size}, () => Math.random() * 256);
   const feeds = {[input.name]: new ort.Tensor('uint8', noise, [batch, ...input.extents])};
   for (let i = 0; i < 3; ++i) await session.run(feeds);
@@ -106,13 +107,16 @@ async function serve(ort, {served, batch, ...settings}) {
 
 async function perform(ort, {model, images, count, out}, {batch, ...settings}) {
   const {session, input, output} = await open(ort, model, settings);
-  const bytes = await readFile(images);
-  if (bytes.length !== count * input.size)
-    throw new Failure(`${images} has ${bytes.length} bytes; ${count} examples of ${input.size} take ${count * input.size}`);
+  const bytes = Uint8Array.from(await readFile(images));
+  const Elements = input.type === 'uint8' ? Uint8Array : Float32Array;
+  const needed = count * input.size * Elements.BYTES_PER_ELEMENT;
+  if (bytes.length !== needed)
+    throw new Failure(`${images} has ${bytes.length} bytes; ${count} examples of ${input.size} take ${needed}`);
+  const numbers = new Elements(bytes.buffer);
 
   const infer = async (first, n) => {
-    const slice = new Uint8Array(bytes.buffer, bytes.byteOffset + first * input.size, n * input.size);
-    const feeds = {[input.name]: new ort.Tensor('uint8', slice, [n, ...input.extents])};
+    const slice = numbers.subarray(first * input.size, (first + n) * input.size);
+    const feeds = {[input.name]: new ort.Tensor(input.type, slice, [n, ...input.extents])};
     return (await session.run(feeds))[output.name].data;
   };
   await infer(0, Math.min(batch, count));

@@ -73,10 +73,7 @@ std::string resolved_augment(const TrainSettings& settings) {
   return datasets::find_dataset(settings.dataset).mirrors ? "crop-flip" : "none";
 }
 
-namespace {
-
-/// "28x32", or "28" for both: {height, width}.
-std::pair<std::int64_t, std::int64_t> size_from(const std::string& text) {
+std::pair<std::int64_t, std::int64_t> image_size_from(const std::string& text) {
   constexpr std::int64_t kMost = 4096;
   const auto number = [&](std::string_view part) {
     std::int64_t value = 0;
@@ -90,6 +87,8 @@ std::pair<std::int64_t, std::int64_t> size_from(const std::string& text) {
   if (cross == std::string_view::npos) return {number(all), number(all)};
   return {number(all.substr(0, cross)), number(all.substr(cross + 1))};
 }
+
+namespace {
 
 datasets::Colour colour_from(const std::string& name) {
   if (name == "auto") return datasets::Colour::kAuto;
@@ -114,7 +113,7 @@ datasets::PictureOptions picture_options(const TrainSettings& settings) {
   if (!flag.empty() && !datasets::is_path(settings.dataset))
     refuse_ignored(flag, concat("--dataset ", settings.dataset, ": it is for your own files"));
   datasets::PictureOptions options;
-  if (!settings.image_size.empty()) std::tie(options.height, options.width) = size_from(settings.image_size);
+  if (!settings.image_size.empty()) std::tie(options.height, options.width) = image_size_from(settings.image_size);
   options.colour = colour_from(settings.colour);
   require(settings.mean >= 0 && settings.mean <= 1, concat("--mean must be in [0, 1], got ", settings.mean));
   require(settings.deviation >= 1e-3 && settings.deviation <= 1e3,

@@ -170,6 +170,9 @@ void check_dataset(const std::string& name, const std::string& data_dir);
 /// A path made absolute, so that it means the same from any folder; a name as it is.
 std::string resolved_dataset(const std::string& name);
 
+/// "28x32", or "28" for both: {height, width}. Throws UsageError that names --image-size.
+std::pair<std::int64_t, std::int64_t> image_size_from(const std::string& text);
+
 /// `augment` with "auto" replaced by what suits the data set: mirrored digits are no digits.
 std::string resolved_augment(const TrainSettings& settings);
 

@@ -79,7 +79,7 @@ TEST(ImportConstants, WeightsAreFinite) {
   EXPECT_EQ(clip.refusal(), "");
 }
 
-TEST(ImportConstants, AHardSigmoidHasASlopeOfASixth) {
+TEST(ImportConstants, AHardSigmoidHasANumberAsItsSlope) {
   Chain net({1, 3});
   pb::Node& node = net.add("HardSigmoid");
   set_number(node, "alpha", NAN);

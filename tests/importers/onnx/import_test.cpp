@@ -70,6 +70,55 @@ TEST(ImportOnnx, AnOpenBatchIsAsAskedOr128) {
   EXPECT_EQ(net.import(5).graph.outputs()[0].shape(), (Shape{5, 8, 6, 3}));
 }
 
+TEST(ImportOnnx, AnOpenImageSizeIsAsAsked) {
+  Chain net({0, 3, 0, 0});
+  net.add("Relu");
+  EXPECT_TRUE(mentions(net.refusal(), {"axis 2", "--image-size"}));
+  const ImportedModel model = import_onnx(net.path(), {.batch_size = 2, .height = 8, .width = 6});
+  EXPECT_EQ(model.graph.outputs()[0].shape(), (Shape{2, 8, 6, 3}));
+  Chain closed({0, 3, 8, 8});
+  closed.add("Relu");
+  closed.import();
+  EXPECT_TRUE(mentions(testing::error_of([&] { import_onnx(closed.path(), {.height = 8, .width = 6}); }),
+                       {"8 pixels along axis 3, not 6"}));
+}
+
+/// x * relu6(x + 3) / 6 in four nodes is one op, unless something else reads a part of it.
+TEST(ImportOnnx, HardSwishIsFoundInItsParts) {
+  for (const bool divides : {true, false})
+    for (const bool part_is_read : {true, false}) {
+      Chain net({1, 2});
+      net.number("three", 3), net.number("low", 0), net.number("high", 6), net.number("last", divides ? 6 : 1.0F / 6);
+      net.add("Add", {"three"});
+      net.add("Clip", {"low", "high"});
+      net.add("Mul", {"x"});
+      const std::string product = net.last;
+      net.add(divides ? "Div" : "Mul", {"last"});
+      if (part_is_read) net.add("Add", {product});
+      ImportedModel model = net.import();
+      EXPECT_EQ(model.graph.outputs()[0].node->type(), part_is_read ? "Add" : "HardSwish");
+      EXPECT_EQ(model.report.nodes[1].becomes == "part of a HardSwish", !part_is_read);
+      const Tensor y = result_of(model, Tensor::from<float>({1, 2}, std::vector{-1.0F, 2.0F}));
+      const float whole = part_is_read ? 7 : 1;
+      EXPECT_NEAR(y.data<float>()[0], whole * -1.0F * 2 / 6, 1e-6);
+      EXPECT_NEAR(y.data<float>()[1], whole * 2.0F * 5 / 6, 1e-6);
+    }
+}
+
+TEST(ImportOnnx, HardSigmoidsOfAnySlope) {
+  Chain net({1, 4});
+  pb::Node& node = net.add("HardSigmoid");
+  for (const auto& [name, value] : {std::pair("alpha", 0.5F), std::pair("beta", 0.25F)}) {
+    pb::Attribute& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(pb::Attribute::FLOAT);
+    attribute.set_f(value);
+  }
+  ImportedModel model = net.import();
+  const Tensor y = result_of(model, Tensor::from<float>({1, 4}, std::vector{-1.0F, 0.0F, 1.0F, 2.0F}));
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(y.data<float>()[i], (std::array{0.0F, 0.25F, 0.75F, 1.0F}[i]), 1e-6);
+}
+
 TEST(ImportOnnx, AReshapeMayMoveNothing) {
   for (const auto& [extents, mixes] : std::vector<std::pair<std::vector<std::int64_t>, bool>>{
            {{0, 2, 6, 1}, false}, {{1, -1}, false}, {{1, 3, 2, 2}, true}, {{1, 2, 6}, true}}) {

@@ -1,0 +1,97 @@
+// Float networks as ONNX, read back by the importer.
+
+#include "exporters/onnx/float_network.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "core/engine/session.h"
+#include "importers/onnx/import.h"
+#include "layers/layers.h"
+#include "tests/errors.h"
+#include "tests/runtimes/float_networks.h"
+#include "tests/temp_dir.h"
+
+namespace miniqat::exporters::float_network_test {
+namespace {
+
+using testing::error_of;
+using testing::FloatNetwork;
+using testing::mentions;
+
+/// The network through a file.
+importers::ImportedModel round_trip(const FloatNetwork& network) {
+  const testing::TempDir place;
+  const auto path = place.write("net.onnx", onnx_float(network.graph, network.variables));
+  return importers::import_onnx(path, {.batch_size = network.batch()});
+}
+
+TEST(OnnxFloat, NetworksComeBackAsTheyWere) {
+  for (const char* name : {"lenet5", "lenet_bn", "resnet20", "mobilenet_v2"}) {
+    FloatNetwork network = testing::float_model(name);
+    importers::ImportedModel back = round_trip(network);
+    ASSERT_EQ(back.variables.size(), network.variables.size()) << name;
+    for (const auto& [variable, value] : network.variables) {
+      // The importer has a name of its own for filters of depthwise convolutions.
+      if (name == std::string("mobilenet_v2")) break;
+      ASSERT_TRUE(back.variables.contains(variable)) << name << ": " << variable;
+      EXPECT_TRUE(std::ranges::equal(back.variables.at(variable).values<float>(), value.values<float>())) << variable;
+    }
+    FloatNetwork read{std::move(back.graph), std::move(back.variables)};
+    EXPECT_EQ(testing::relative_difference(network.results(), read.results()), 0) << name;
+  }
+}
+
+TEST(OnnxFloat, RandomNetworksComputeTheSame) {
+  for (FloatNetwork& network : testing::random_float_networks(60)) {
+    importers::ImportedModel back = round_trip(network);
+    FloatNetwork read{std::move(back.graph), std::move(back.variables)};
+    // The importer leaves a final Softmax out.
+    const Node& last = *network.graph.outputs()[0].node;
+    if (last.as<layers::Softmax>() != nullptr) network.graph.set_outputs({last.input(0)});
+    EXPECT_LE(testing::relative_difference(network.results(), read.results()), 1e-5) << network.name;
+  }
+}
+
+/// Images on the way: their axes lie in another order in the file, and their numbers before a Reshape.
+TEST(OnnxFloat, EveryOpThatItWritesComesBack) {
+  for (FloatNetwork& network : testing::single_ops()) {
+    importers::ImportedModel back = round_trip(network);
+    FloatNetwork read{std::move(back.graph), std::move(back.variables)};
+    EXPECT_LE(testing::relative_difference(network.results(), read.results()), 1e-6) << network.name;
+  }
+}
+
+TEST(OnnxFloat, RefusesByNameWhatItDoesNotHold) {
+  const auto refusal = [](const std::function<Output(Graph&, Output)>& build) {
+    Graph graph;
+    const Output x = layers::placeholder(graph, "x", {2, 4, 2, 3});
+    graph.set_outputs({build(graph, x)});
+    return error_of([&] { onnx_float(graph, {{"w", Tensor(Shape{3})}}); });
+  };
+  EXPECT_TRUE(mentions(refusal([](Graph& g, Output x) { return layers::square(g, "sq", x); }),
+                       {"onnx-float", "[Square \"sq\"]", "no counterpart"}));
+  EXPECT_TRUE(mentions(refusal([](Graph& g, Output x) { return layers::mean(g, "m", x, {.axes = {3}}); }),
+                       {"[Mean \"m\"]", "other axes"}));
+  EXPECT_TRUE(mentions(refusal([](Graph& g, Output x) {
+                         return layers::reshape(g, "r", x, {.shape = {4, -1}});
+                       }),
+                       {"[Reshape \"r\"]", "batch of 2"}));
+  EXPECT_TRUE(mentions(
+      refusal([](Graph& g, Output x) { return layers::bias_add(g, "b", x, layers::variable(g, "none", {3})); }),
+      {"[Variable \"none\"]", "no value"}));
+  EXPECT_TRUE(mentions(refusal([](Graph& g, Output x) {
+                         const Output w = layers::variable(g, "w", {3});
+                         return layers::bias_add(g, "b", x, layers::relu(g, "computed", w));
+                       }),
+                       {"[BiasAdd \"b\"]", "computes", "[Relu \"computed\"]"}));
+  EXPECT_TRUE(mentions(refusal([](Graph& g, Output x) {
+                         return layers::add(g, "a", layers::mean(g, "m", x, {.axes = {1, 2}}), x);
+                       }),
+                       {"[Add \"a\"]", "[2,3] and [2,4,2,3]"}));
+}
+
+}  // namespace
+}  // namespace miniqat::exporters::float_network_test

@@ -1,0 +1,50 @@
+// Float networks as ONNX, in ONNX Runtime beside miniqat.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "exporters/onnx/float_network.h"
+#include "tests/runtimes/float_networks.h"
+#include "tests/runtimes/judge.h"
+
+namespace miniqat::exporters::onnx_float_runtime_test {
+namespace {
+
+using testing::FloatNetwork;
+
+/// A tensor of ours in the file's order.
+Tensor channels_first(const Tensor& tensor) {
+  const Shape& shape = tensor.shape();
+  if (shape.rank() != 4) return tensor;
+  Tensor turned({shape[0], shape[3], shape[1], shape[2]});
+  const std::int64_t pixels = shape[1] * shape[2], channels = shape[3];
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const std::int64_t channel = i % channels, pixel = i / channels % pixels, image = i / channels / pixels;
+    turned.data<float>()[(image * channels + channel) * pixels + pixel] = tensor.data<float>()[i];
+  }
+  return turned;
+}
+
+TEST(OnnxFloatRuntime, ComputesWhatTheNetworkComputes) {
+  MINIQAT_NEED_RUNTIMES();
+  std::vector<FloatNetwork> networks = testing::single_ops();
+  for (const char* name : {"lenet5", "lenet_bn", "resnet20", "mobilenet_v2"})
+    networks.push_back(testing::float_model(name));
+  for (FloatNetwork& network : testing::random_float_networks(20)) networks.push_back(std::move(network));
+  std::vector<testing::Case> cases;
+  for (const FloatNetwork& network : networks)
+    cases.push_back({onnx_float(network.graph, network.variables), channels_first(network.random_input())});
+  const testing::Verdict verdict = testing::judge(testing::kOnnxRuntime, cases);
+  ASSERT_EQ(verdict.status, 0) << verdict.err;
+  for (std::size_t i = 0; i < networks.size(); ++i) {
+    const Tensor expected = channels_first(networks[i].results());
+    const Tensor found(expected.shape());
+    ASSERT_EQ(verdict.outputs[i].size(), expected.bytes()) << i;
+    std::memcpy(found.raw(), verdict.outputs[i].data(), expected.bytes());
+    EXPECT_LE(testing::relative_difference(expected, found), 1e-5) << networks[i].name;
+  }
+}
+
+}  // namespace
+}  // namespace miniqat::exporters::onnx_float_runtime_test
