@@ -277,7 +277,7 @@ class Translator {
     const TensorInfo& to = model_.output_of(operation);
     std::vector<std::int64_t> ends, axes;
     for (int axis = 0; axis < to.shape.rank(); ++axis) {
-      axes.push_back(onnx_axis(to.shape, axis));
+      axes.push_back(axis_of_example(to.shape, axis));
       ends.push_back(slice.starts[axis] + (to.shape[axis] - 1) * slice.steps[axis] + 1);
     }
     const auto list = [&](const char* what, const std::vector<std::int64_t>& values) {
