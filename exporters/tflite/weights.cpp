@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "integer/arithmetic.h"
 #include "integer/packing.h"
 #include "integer/transpose.h"
 
@@ -64,9 +63,10 @@ std::vector<std::uint8_t> halves(std::vector<std::uint8_t> bytes) {
 
 /// Biases in units as biases in steps of the weights, to the nearest, ties upwards.
 std::vector<std::int32_t> coarse_bias(const Layer& layer) {
+  const int shift = layer.weight_shift();
   std::vector<std::int32_t> bias;
   for (const std::int32_t value : layer.bias)
-    bias.push_back(static_cast<std::int32_t>(integer::round_shift(value, layer.weight_shift())));
+    bias.push_back(static_cast<std::int32_t>((std::int64_t{value} + (1 << shift) / 2) >> shift));
   return bias;
 }
 
