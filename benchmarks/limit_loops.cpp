@@ -1,7 +1,5 @@
 #include "benchmarks/limit_loops.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <cfloat>
@@ -14,6 +12,7 @@
 #define MINIQAT_EVERY_CPU
 #endif
 
+#include "core/openmp.h"
 #include "core/team.h"
 
 namespace miniqat::limit {
@@ -77,7 +76,7 @@ MINIQAT_EVERY_CPU void quantize_blocks(const Quantizer& grid, float smallest, co
     for (std::int64_t row = 0; row < kRows; ++row) {
       const float* from = x + block * kBlock + row * kLanes;
       float* to = y + block * kBlock + row * kLanes;
-#pragma GCC ivdep
+#pragma omp simd
       for (std::int64_t lane = 0; lane < kLanes; ++lane) {
         const float value = from[lane];
         passes[lane] |= static_cast<std::uint32_t>((value >= smallest) & (value <= high)) << row;

@@ -1,7 +1,6 @@
 #include "benchmarks/limit_training.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace miniqat::limit {
 
@@ -55,7 +54,7 @@ float Training::step(const float* images, const std::int32_t* labels) {
   const Flow& logits = last();
   const float loss =
       softmax_cross_entropy(logits.y.data(), labels, logits.extents.n, logits.extents.c, logits.d.data());
-  for (const auto& stage : stages_ | std::views::reverse) stage->backward();
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) (*stage)->backward();
   for (const auto& stage : stages_) stage->update(options_.descent);
   return loss;
 }

@@ -88,7 +88,29 @@ struct OutFile {
   fs::path path;
   std::string bytes;
 };
-using OutFiles = std::vector<OutFile>;
+/// The files of a format, and what there is to say about them: whole lines.
+struct OutFiles {
+  std::vector<OutFile> files;
+  std::string words = {};
+};
+
+/// For the comment of the C files.
+std::string accuracy_line(const RunSource& run) {
+  const std::optional<double> accuracy = recorded_accuracy(run);
+  if (!accuracy) return "";
+  char percent[32];
+  std::snprintf(percent, sizeof percent, "%.2f%%", 100 * *accuracy);
+  return concat("Accuracy of the run on test pictures: ", percent, " (", quantization_of(run.directory).label(), ").");
+}
+
+/// The memory of C code.
+std::string memory_lines(const exporters::CFootprint& bytes, const integer::Model& model) {
+  return concat("flash: ", counted(bytes.weights, "byte"), " of weights, ", bytes.constants,
+                " of other constants, and the code, whose size depends on the compiler\n",
+                "RAM: ", counted(bytes.arena, "byte"), " of activations, ", bytes.scratch,
+                " of scratch, and the stack; the caller has the input (", model.tensor(model.input).shape.elements(),
+                ") and the output (", model.tensor(model.output).shape.elements(), ")\n");
+}
 
 /// The source and, beside it, the header.
 OutFiles c_files(const ExportedRun& exported) {
@@ -101,28 +123,31 @@ OutFiles c_files(const ExportedRun& exported) {
                             ", which is not a C identifier: give --prefix"));
   fs::path header = source;
   header.replace_extension(".h");
-  exporters::CSource code =
-      exporters::c_source(exported.model, prefix, header.filename().string(),
-                          test_images(exported.arguments, exported.run, exported.model), exported.bytes);
-  return {{header, std::move(code.header)}, {source, std::move(code.source)}};
+  exporters::CSource code = exporters::c_source(exported.model, prefix, header.filename().string(),
+                                                test_images(exported.arguments, exported.run, exported.model),
+                                                exported.bytes, accuracy_line(exported.run));
+  return {.files = {{header, std::move(code.header)}, {source, std::move(code.source)}},
+          .words = memory_lines(code.footprint, exported.model)};
 }
 
 OutFiles tflite_file(const ExportedRun& exported) {
   const ExportArguments& arguments = exported.arguments;
-  return {{arguments.out, exporters::tflite(exported.model, {.float_io = arguments.float_io, .int8 = arguments.int8})}};
+  return {.files = {{arguments.out,
+                     exporters::tflite(exported.model, {.float_io = arguments.float_io, .int8 = arguments.int8})}}};
 }
 
 OutFiles onnx_file(const ExportedRun& exported) {
   const ExportArguments& arguments = exported.arguments;
-  return {{arguments.out, exporters::onnx(exported.model, {.packed_4_bits = !arguments.unpacked})}};
+  return {.files = {{arguments.out, exporters::onnx(exported.model, {.packed_4_bits = !arguments.unpacked})}}};
 }
 
 OutFiles json_file(const ExportedRun& exported) {
-  return {{exported.arguments.out, exporters::json(exported.model, exported.bytes)}};
+  return {.files = {{exported.arguments.out, exporters::json(exported.model, exported.bytes)}}};
 }
 
 OutFiles miniqat_file(const ExportedRun& exported) {
-  return {{exported.arguments.out, integer::to_bytes(exported.model)}};
+  return {.files = {{exported.arguments.out, integer::to_bytes(exported.model)}},
+          .words = concat("weights: ", counted(exported.model.weight_bytes(), "byte"), ", packed to their bits\n")};
 }
 
 struct Format {
@@ -249,10 +274,10 @@ void export_run(const ExportArguments& arguments) {
           : recorded_input(run);
   const integer::Model model = convert_for(run, bytes, arguments.input_scale.has_value());
   const Format& format = format_of(arguments);
-  const OutFiles files = format.files({arguments, run, model, bytes});
+  const OutFiles out = format.files({arguments, run, model, bytes});
   std::vector<FileContent> contents;
   std::size_t size = 0;
-  for (const OutFile& file : files) {
+  for (const OutFile& file : out.files) {
     contents.push_back({.path = file.path, .bytes = file.bytes});
     size += file.bytes.size();
   }
@@ -261,8 +286,7 @@ void export_run(const ExportArguments& arguments) {
   std::printf("%s: %s %s, %s, %s\n", printable(arguments.out).c_str(), printable(run.settings.model).c_str(),
               quantization_of(run.directory).label().c_str(), counted(model.operations.size(), "operation").c_str(),
               counted(size, "byte").c_str());
-  if (arguments.format == "miniqat")
-    std::printf("weights: %s, packed to their bits\n", counted(model.weight_bytes(), "byte").c_str());
+  std::printf("%s", out.words.c_str());
   const integer::Grid& input = model.tensor(model.input).grid;
   if (input != bytes && !arguments.float_io)
     std::printf("input: integers from 0 to %d, scale %.9g, zero point %d: not the pictures' bytes, %s\n",
@@ -299,7 +323,7 @@ void add_export(CommandLine& program) {
                "tflite: int8 also where uint8 would do; weights of 8 bits need --symmetric-weights of train or "
                "calibrate for it");
   command.flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
-  command.option("--prefix", arguments->prefix, "c: the beginning of every name; default: the file's name");
+  command.option("--prefix,--name", arguments->prefix, "c: the beginning of every name; default: the file's name");
   command.option("--test-vectors", arguments->test_vectors, "c: number of test pictures with expected integers")
       .in_range(1, 1000);
   command.option("--dataset", arguments->dataset, "c: the data set of the test pictures; default: the run's own");

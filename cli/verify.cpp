@@ -136,8 +136,8 @@ void add_verify(CommandLine& program) {
   const Flag without = command.flag("--no-runtimes", arguments->no_runtimes, "leave LiteRT and ONNX Runtime out");
   command
       .option("--runtimes", arguments->runtimes,
-              "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: tests/runtimes of the "
-              "source tree, if it exists)")
+              "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: share/miniqat/runtimes of the "
+              "installation, or tests/runtimes of the source tree)")
       .excludes(without);
   command
       .option("--runtime-timeout", arguments->runtime_timeout,

@@ -11,7 +11,7 @@ function(miniqat_protobuf_library target proto)
     DEPENDS ${CMAKE_SOURCE_DIR}/${proto}
     VERBATIM)
   add_library(${target} STATIC ${root}/${stem}.cc)
-  target_include_directories(${target} SYSTEM PUBLIC ${root})
+  target_include_directories(${target} SYSTEM PUBLIC $<BUILD_INTERFACE:${root}>)
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf-lite PRIVATE miniqat_options)
   target_compile_options(${target} PRIVATE -w)
 endfunction()

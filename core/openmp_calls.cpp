@@ -7,9 +7,10 @@
 // its sums depends on the number of parts alone. A part may wait for another, as those of some gradients of filters do:
 // run_in_team() allows for that.
 
+#include "core/openmp.h"
+
 #include <dlfcn.h>
 #include <link.h>
-#include <omp.h>
 
 #include <cstdint>
 #include <cstdlib>

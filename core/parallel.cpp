@@ -1,7 +1,5 @@
 #include "core/parallel.h"
 
-#include <omp.h>
-
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
@@ -9,6 +7,7 @@
 
 #include "core/cpu_quota.h"
 #include "core/error.h"
+#include "core/openmp.h"
 #include "core/team.h"
 
 #if defined(__SSE__)

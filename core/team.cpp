@@ -1,7 +1,6 @@
 #include "core/team.h"
 
 #include <linux/futex.h>
-#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/openmp.h"
 #include "core/quote.h"
 
 #if defined(__SSE__)
@@ -88,7 +88,7 @@ class FloatingPoint {
 /// OMP_PROC_BIND ties the main thread to one place, and threads that it starts would share that with it.
 void move_to_place_of_worker(int worker) {
   const int places = omp_get_num_places();
-  if (omp_get_proc_bind() == omp_proc_bind_false || places == 0) return;
+  if (omp_get_proc_bind() == 0 || places == 0) return;
   const int place = (std::max(omp_get_place_num(), 0) + worker) % places;
   std::vector<int> processors(static_cast<std::size_t>(omp_get_place_num_procs(place)));
   omp_get_place_proc_ids(place, processors.data());
@@ -310,8 +310,15 @@ void Team::run_part(int part, int parts) {
 }
 
 void Team::run_in_openmp(int parts) {
-#pragma omp parallel num_threads(parts)
-  run_part(omp_get_thread_num(), parts);
+  struct Whole {
+    Team& team;
+    int parts;
+  } whole{*this, parts};
+  const auto region = [](void* data) {
+    const Whole& all = *static_cast<const Whole*>(data);
+    all.team.run_part(omp_get_thread_num(), all.parts);
+  };
+  GOMP_parallel(region, &whole, static_cast<unsigned>(parts), 0);
 }
 
 void Team::wait_for_parts(int parts) {

@@ -10,6 +10,7 @@
 #include "integer/kernels/lookup.h"
 #include "integer/kernels/pointwise.h"
 #include "integer/kernels/pools.h"
+#include "integer/kernels/slice.h"
 #include "integer/reference/engine.h"
 
 namespace miniqat::integer {
@@ -60,6 +61,9 @@ class Maker {
     return std::make_unique<CopyStep>(input().shape.elements());
   }
   std::unique_ptr<Step> operator()(const Pad&) const { return std::make_unique<PadStep>(model_, operation_); }
+  std::unique_ptr<Step> operator()(const Slice& slice) const {
+    return std::make_unique<SliceStep>(slice, input().shape, model_.output_of(operation_).shape);
+  }
   std::unique_ptr<Step> operator()(const Lookup& lookup) const {
     return std::make_unique<LookupStep>(lookup, input().shape.elements());
   }

@@ -6,7 +6,7 @@ namespace miniqat::integer {
 namespace {
 
 constexpr std::array<std::string_view, std::variant_size_v<Action>> kTypeNames = {
-    "Layer", "Add", "Mul", "Rescale", "Concat", "AveragePool", "MaxPool", "Reshape", "Pad", "Lookup"};
+    "Layer", "Add", "Mul", "Rescale", "Concat", "AveragePool", "MaxPool", "Reshape", "Pad", "Lookup", "Slice"};
 
 std::int64_t output_pixels(const Window2d& window) { return window.rows.output * window.columns.output; }
 

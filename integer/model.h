@@ -118,6 +118,13 @@ struct Pad {
   std::vector<std::array<std::int64_t, 2>> paddings;
 };
 
+/// A part of the input: of each axis the integers at start, start + step, ..., as many as the output has.
+struct Slice {
+  /// One of each for each axis of an example.
+  std::vector<std::int64_t> starts;
+  std::vector<std::int64_t> steps;
+};
+
 /// y = table[x]: a function of one real number, element by element, between the grids of input and output. (An integer
 /// beyond the input's grid, which no model makes, counts as its last.)
 struct Lookup {
@@ -128,7 +135,7 @@ struct Lookup {
   std::vector<std::uint8_t> table = {};
 };
 
-using Action = std::variant<Layer, Add, Mul, Rescale, Concat, AveragePool, MaxPool, Reshape, Pad, Lookup>;
+using Action = std::variant<Layer, Add, Mul, Rescale, Concat, AveragePool, MaxPool, Reshape, Pad, Lookup, Slice>;
 
 struct Operation {
   /// The evaluation graph's node that it comes from ("conv1/Conv2D_Fold").
@@ -137,7 +144,7 @@ struct Operation {
   /// Indices into Model::tensors.
   std::vector<int> inputs;
   int output = 0;
-  /// Those of MaxPool, Reshape and Pad do nothing.
+  /// Those of MaxPool, Reshape, Pad and Slice do nothing.
   Clamp clamp = {};
 };
 

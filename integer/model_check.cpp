@@ -186,6 +186,22 @@ class OperationCheck {
     require_output_shape(padded);
   }
 
+  void check(const Slice& slice) const {
+    require_inputs(1);
+    require_one_grid();
+    const Shape& from = input().shape;
+    const Shape& to = output().shape;
+    const auto rank = static_cast<std::size_t>(from.rank());
+    require(slice.starts.size() == rank && slice.steps.size() == rank, "takes one start and one step an axis");
+    require(to.rank() == from.rank(), "makes ", to, " of ", from);
+    for (int axis = 0; axis < from.rank(); ++axis) {
+      const std::int64_t start = slice.starts[axis], step = slice.steps[axis];
+      require(start >= 0 && start < from[axis], "begins at ", start, " of an axis of ", from[axis]);
+      require(step >= 1 && step <= kLargestExtent, "has a step of ", step, ", not in 1..", kLargestExtent);
+      require(to[axis] - 1 <= (from[axis] - 1 - start) / step, "makes ", to, " of ", from, ", of which it keeps less");
+    }
+  }
+
   void check(const Lookup& lookup) const {
     require_inputs(1);
     require_same_shapes();

@@ -154,8 +154,8 @@ class BatchNormOp final : public OpOf<BatchNorm>,
 
   void reference_forward(const ForwardContext& context) const override {
     const Tensor& x = context.input(0);
-    const auto [rows, channels] = Extents(x.shape());
     with_float_type(x, [&]<class T>(T) {
+      const auto [rows, channels] = Extents(x.shape());
       T* mean = context.output(1).data<T>();
       T* variance = context.output(2).data<T>();
       if (attributes_.uses_batch(context)) {
@@ -171,9 +171,9 @@ class BatchNormOp final : public OpOf<BatchNorm>,
 
   void reference_backward(const BackwardContext& context) const override {
     const Tensor& x = context.forward->input(0);
-    const auto [rows, channels] = Extents(x.shape());
     const Tensor d_y = context.d_outputs[0] != nullptr ? *context.d_outputs[0] : Tensor(x.spec());
     with_float_type(x, [&]<class T>(T) {
+      const auto [rows, channels] = Extents(x.shape());
       const T* mean = context.forward->output(1).data<T>();
       const T* variance = context.forward->output(2).data<T>();
       std::vector<T> d_gamma(channels);

@@ -12,6 +12,7 @@
 #include "layers/elementwise.h"
 #include "layers/hard_swish.h"
 #include "layers/identity.h"
+#include "layers/leaky_relu.h"
 #include "layers/matmul.h"
 #include "layers/mean.h"
 #include "layers/pad.h"
@@ -19,6 +20,7 @@
 #include "layers/relu.h"
 #include "layers/reshape.h"
 #include "layers/sigmoid.h"
+#include "layers/slice.h"
 #include "layers/softmax.h"
 #include "layers/softmax_cross_entropy.h"
 #include "layers/space_to_batch.h"
@@ -34,8 +36,8 @@ struct OpList {};
 
 /// All of them: what graph JSON knows.
 using AllOps = OpList<Conv2d, DepthwiseConv2d, MatMul, BiasAdd, Add, Sub, Mul, Div, Rsqrt, Reciprocal, Square, Relu,
-                      Relu6, Sigmoid, HardSwish, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat, Pad,
-                      SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
+                      Relu6, Sigmoid, HardSwish, LeakyRelu, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat, Pad,
+                      Slice, SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
 
 /// Makes the ops of core and layers known to graph JSON. Idempotent.
 void register_ops();

@@ -87,8 +87,8 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds {
   }
 
   void reference_backward(const BackwardContext& context) const override {
-    const auto [transpose_a, transpose_b] = attributes_;
     with_float_type(context.forward->input(0), [&]<class T>(T) {
+      const auto [transpose_a, transpose_b] = attributes_;
       const auto a = reference_view<T>(context.forward->input(0), transpose_a);
       const auto b = reference_view<T>(context.forward->input(1), transpose_b);
       const auto d_y = reference_view<T>(*context.d_outputs[0], false);

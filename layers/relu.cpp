@@ -24,7 +24,7 @@ struct Relu6Rule {
     const float positive = x < 0 ? 0 : x;
     return positive > 6 ? 6 : positive;
   }
-  static float d_x(float d, float y) { return (y > 0) & (y < 6) ? d : 0; }
+  static float d_x(float d, float y) { return ((y > 0) & (y < 6)) ? d : 0; }
 };
 
 class ReluOp final : public UnaryOp<Relu, ReluRule>, public ChainMember {

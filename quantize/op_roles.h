@@ -21,7 +21,8 @@ enum class OpRole : std::uint16_t {
   kLayer = 1 << 2,
   /// Only clamps, so that the op before it needs no range of its own: Relu, Relu6.
   kClamp = 1 << 3,
-  /// Its output has the range of its input 0: MaxPool, Reshape, Identity, Pad (zero is exact in every range), ...
+  /// Its output has the range of its input 0: MaxPool, Reshape, Identity, Slice, Pad (zero is exact in every range),
+  /// ...
   kKeepsRange = 1 << 4,
   /// Outside of layers its output gets a range of its own: Add, Mul, AvgPool, Relu, ...
   kRequantized = 1 << 5,
@@ -29,7 +30,7 @@ enum class OpRole : std::uint16_t {
   kPool = 1 << 6,
   /// May lie between a layer and the batch norm that is folded into it: Identity, Reshape, BatchToSpaceND.
   kBeforeBatchNorm = 1 << 7,
-  /// An elementwise function without attributes, which among integers is a table: Sigmoid, HardSwish.
+  /// An elementwise function, which among integers is a table: Sigmoid, HardSwish, LeakyRelu.
   kTable = 1 << 8,
   /// Computes what a folded batch norm multiplies and adds: BatchNormFold, BatchNormCorrection, BatchNormScale.
   kFold = 1 << 9,

@@ -71,6 +71,14 @@ class Viewed(nn.Module):
         return self.classes(x.view(x.size(0), -1))
 
 
+class Parted(nn.Module):
+    """A gate by one half of the channels for the other, and a part of the image beside it."""
+
+    def forward(self, x):
+        gated = F.glu(x, 1)
+        return torch.cat([gated, x[:, -5:-1, 1:, :-2].amax((2, 3), keepdim=True) + gated[:, :4]], 1)
+
+
 def head(channels):
     return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
 
@@ -90,9 +98,13 @@ def small_networks():
                           nn.AvgPool2d(3, 2, 1, count_include_pad=False), nn.AvgPool2d(3, 1, 1), head(20))
     bordered = nn.Sequential(nn.ZeroPad2d((0, 1, 2, 1)), nn.Conv2d(3, 6, 3, 2), nn.ReLU(), nn.ZeroPad2d((3, 0, 0, 3)),
                              nn.Conv2d(6, 8, 2), nn.ReLU(), head(8))
+    grouped = nn.Sequential(conv_norm(3, 12, 3, 2), nn.Conv2d(12, 18, 3, padding=1, groups=3), nn.BatchNorm2d(18), nn.LeakyReLU(0.1),
+                            nn.Conv2d(18, 16, 3, 2, groups=2), nn.LeakyReLU(0.2), Parted(), nn.AdaptiveMaxPool2d(1), nn.Flatten(),
+                            nn.Linear(12, 10))
     return {"lenet": (Viewed(lenet, nn.Linear(16 * 5 * 6, 10)), [1, 28, 32]), "resnet": (resnet, [3, 34, 40]),
             "mobilenet_v2": (mobile, [3, 24, 30]), "mobilenet_v3": (mobile3, [3, 24, 30]), "vgg": (vgg, [3, 21, 18]),
-            "densenet": (dense, [3, 20, 26]), "bordered": (bordered, [3, 21, 18])}
+            "densenet": (dense, [3, 20, 26]), "bordered": (bordered, [3, 21, 18]),
+            "grouped": (grouped, [3, 25, 22])}
 
 
 class LeNet(nn.Module):

@@ -77,6 +77,15 @@ def batch_norm(attrs, x, gamma, beta, moving_mean, moving_variance):
     return y.reshape(x.shape)
 
 
+def cut(attrs, x):
+    """The part that Slice keeps."""
+    parts = [slice(None)] * x.dim()
+    for axis, start, end, step in zip(attrs["axes"], attrs["starts"], attrs["ends"],
+                                      attrs.get("steps", [1] * len(attrs["axes"]))):
+        parts[axis] = slice(start, end, step)
+    return x[tuple(parts)]
+
+
 def grid(attrs, low, high):
     """quant_min, quant_max, scale and zero point of ranges that contain 0."""
     quant_min, quant_max = int(attrs.get("narrow_range", False)), 2 ** attrs.get("bits", 8) - 1
@@ -151,6 +160,8 @@ OPS = {
     "BiasAdd": lambda attrs, x, biases: x + biases,
     "Mul": lambda attrs, a, b: a * b,
     **{name: lambda attrs, x, function=function: function(x) for name, function in UNARY.items()},
+    "LeakyRelu": lambda attrs, x: F.leaky_relu(x, attrs.get("alpha", 0.01)),
+    "Slice": cut,
     "Reshape": lambda attrs, x: x.reshape(attrs["shape"]),
     "MaxPool": max_pool,
     "AvgPool": avg_pool,

@@ -58,6 +58,19 @@ void add_activation_samples(std::vector<OpSample>& samples) {
     samples.push_back({.type = type, .label = "scalar", .inputs = {floats({})}, .low = -2, .high = 2});
     samples.push_back({.type = type, .label = "large", .inputs = {floats({129, 131})}, .low = -5, .high = 5});
   }
+  for (const char* alpha : {R"({"alpha": 0.01})", R"({"alpha": 0.3})", R"({"alpha": 0})", R"({"alpha": 1.5})"}) {
+    const auto add = [&](const std::string& label, const Shape& shape, double low, double high) {
+      samples.push_back({.type = "LeakyRelu",
+                         .label = label + alpha,
+                         .attributes = alpha,
+                         .inputs = {floats(shape)},
+                         .low = low,
+                         .high = high});
+    };
+    add("both signs", {2, 5, 5, 3}, -9, 9);
+    add("all below 0", {7}, -5, -1);
+    add("large", {129, 131}, -9, 9);
+  }
   samples.push_back({.type = "Softmax", .label = "vector", .inputs = {floats({7})}, .low = -3, .high = 3});
   samples.push_back({.type = "Softmax", .label = "matrix", .inputs = {floats({5, 10})}, .low = -3, .high = 3});
   samples.push_back({.type = "Softmax", .label = "one class", .inputs = {floats({5, 1})}, .low = -3, .high = 3});
@@ -119,7 +132,7 @@ std::vector<BadOpSample> bad_pointwise_samples() {
     add(type, "integers", {floats({4}), integers}, "input 1 must be float32, is int32");
   }
   for (const char* type :
-       {"Rsqrt", "Reciprocal", "Square", "Relu", "Relu6", "Sigmoid", "HardSwish", "Softmax", "Dropout"}) {
+       {"Rsqrt", "Reciprocal", "Square", "Relu", "Relu6", "Sigmoid", "HardSwish", "LeakyRelu", "Softmax", "Dropout"}) {
     add(type, "integers", {integers}, "must be float32, is int32");
     add(type, "two inputs", {floats({3}), floats({3})}, "takes 1 input, 2 are given");
   }
@@ -128,6 +141,9 @@ std::vector<BadOpSample> bad_pointwise_samples() {
   for (const char* rate : {"1", "-0.1", "1e30"})
     add("Dropout", std::string("rate ") + rate, {floats({3})}, "rate must be in [0, 1)",
         std::string(R"({"rate": )") + rate + "}");
+  for (const char* alpha : {"-0.1", "1e31"})
+    add("LeakyRelu", std::string("alpha ") + alpha, {floats({3})}, "alpha must be in [0, 1e+30]",
+        std::string(R"({"alpha": )") + alpha + "}");
   add("Dropout", "rate is text", {floats({3})}, "rate", R"({"rate": "half"})");
   add("BiasAdd", "other length", {floats({2, 3}), floats({4})}, "bias has 4 channels, x has 3; x [2,3], bias [4]");
   add("BiasAdd", "matrix bias", {floats({2, 3}), floats({1, 3})}, "bias must have rank 1");

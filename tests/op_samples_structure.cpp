@@ -50,6 +50,24 @@ void add_pad_samples(std::vector<OpSample>& samples) {
   add("large", {31, 9, 9, 17}, "[[1, 0], [1, 1], [0, 2], [0, 0]]");
 }
 
+void add_slice_samples(std::vector<OpSample>& samples) {
+  const auto add = [&](const std::string& label, const Shape& x, const std::string& attributes) {
+    samples.push_back({.type = "Slice", .label = label, .attributes = attributes, .inputs = {floats(x)}});
+  };
+  add("channels", {2, 3, 5, 4}, R"({"axes": [3], "starts": [1], "ends": [3]})");
+  add("last channels", {2, 3, 5, 4}, R"({"axes": [-1], "starts": [2], "ends": [4]})");
+  add("rows", {2, 7, 3, 2}, R"({"axes": [1], "starts": [2], "ends": [6]})");
+  add("image and channels", {2, 4, 5, 6}, R"({"axes": [3, 1, 2], "starts": [1, 0, 3], "ends": [5, 3, 5]})");
+  add("steps", {2, 7, 5, 6}, R"({"axes": [1, 3], "starts": [1, 0], "ends": [6, 6], "steps": [2, 4]})");
+  add("a step beyond the end", {5, 3}, R"({"axes": [0], "starts": [1], "ends": [5], "steps": [9]})");
+  add("batch", {5, 3}, R"({"axes": [0], "starts": [3], "ends": [5]})");
+  add("all", {3, 2}, R"({"axes": [1], "starts": [0], "ends": [2]})");
+  add("nothing", {3, 2}, "{}");
+  add("scalar", {}, "{}");
+  add("large", {63, 9, 9, 17}, R"({"axes": [3], "starts": [8], "ends": [15]})");
+  add("large, steps", {31, 19, 9, 17}, R"({"axes": [1, 3], "starts": [1, 0], "ends": [18, 17], "steps": [2, 3]})");
+}
+
 void add_space_to_batch_samples(std::vector<OpSample>& samples) {
   const auto add = [&](const std::string& label, const Shape& x, const std::string& attributes) {
     samples.push_back({.type = "SpaceToBatchND", .label = label, .attributes = attributes, .inputs = {floats(x)}});
@@ -191,6 +209,7 @@ std::vector<OpSample> structure_samples() {
   add_reshape_samples(samples);
   add_concat_samples(samples);
   add_pad_samples(samples);
+  add_slice_samples(samples);
   add_space_to_batch_samples(samples);
   add_batch_to_space_samples(samples);
   add_mean_samples(samples);
@@ -223,6 +242,16 @@ std::vector<BadOpSample> bad_structure_samples() {
   add("Pad", "absurd", {floats({2})}, R"({"paddings": [[9000000000000000000, 1]]})", "padding 9000000000000000000");
   add("Pad", "absurd in sum", {floats({2})}, R"({"paddings": [[2000000000, 2000000000]]})", "elements");
   add("Pad", "integers", {integers({2})}, R"({"paddings": [[0, 1]]})", "must be float32");
+  add("Slice", "fewer starts", {floats({2, 3})}, R"({"axes": [1], "ends": [2]})", "1 axes, 0 starts, 1 ends");
+  add("Slice", "no such axis", {floats({2, 3})}, R"({"axes": [2], "starts": [0], "ends": [1]})",
+      "axis 2 does not exist");
+  add("Slice", "axis twice", {floats({2, 3})}, R"({"axes": [1, -1], "starts": [0, 0], "ends": [1, 1]})",
+      "axis 1 twice");
+  add("Slice", "nothing left", {floats({2, 3})}, R"({"axes": [1], "starts": [1], "ends": [1]})", "1 to 1 of axis 1");
+  add("Slice", "beyond", {floats({2, 3})}, R"({"axes": [1], "starts": [1], "ends": [4]})", "1 to 4 of axis 1; x [2,3]");
+  add("Slice", "before", {floats({2, 3})}, R"({"axes": [1], "starts": [-1], "ends": [3]})", "-1 to 3 of axis 1");
+  add("Slice", "step", {floats({2, 3})}, R"({"axes": [1], "starts": [0], "ends": [3], "steps": [0]})", "a step of 0");
+  add("Slice", "integers", {integers({2})}, R"({"axes": [0], "starts": [0], "ends": [1]})", "must be float32");
   add("Mean", "no such axis", {floats({2, 3})}, R"({"axes": [2]})", "axis 2 does not exist in x [2,3]");
   add("Mean", "axis twice", {floats({2, 3})}, R"({"axes": [1, -1]})", "axis -1 is named twice");
   add("Mean", "no elements", {floats({0, 3})}, "{}", "the mean of no elements is undefined; x [0,3]");

@@ -37,7 +37,7 @@ Function pick_instruction_set(Function baseline, Function avx2, Function avx512)
 }  // namespace miniqat
 
 /// With core/kernels/per_instruction_set.h.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GNUC__)
 #define MINIQAT_HAS_INSTRUCTION_SETS 1
 #define MINIQAT_PICK(function) ::miniqat::pick_instruction_set(&baseline::function, &avx2::function, &avx512::function)
 #else

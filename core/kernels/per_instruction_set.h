@@ -37,31 +37,40 @@ namespace baseline {
 
 #if MINIQAT_HAS_INSTRUCTION_SETS
 
+// The functions between these two are compiled for CPUs with `features`, in vectors as long as they have.
+#define MINIQAT_PRAGMA(...) _Pragma(#__VA_ARGS__)
+#if defined(__clang__)
+#define MINIQAT_BEGIN_TARGET(features, width) \
+  MINIQAT_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define MINIQAT_END_TARGET MINIQAT_PRAGMA(clang attribute pop)
+#else
+#define MINIQAT_BEGIN_TARGET(features, width) \
+  MINIQAT_PRAGMA(GCC push_options) MINIQAT_PRAGMA(GCC target(features, width))
+#define MINIQAT_END_TARGET MINIQAT_PRAGMA(GCC pop_options)
+#endif
+
 #if MINIQAT_COMPILES(1)
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,prefer-vector-width=256")
+MINIQAT_BEGIN_TARGET("avx2,fma", "prefer-vector-width=256")
 #define MINIQAT_VECTOR_BYTES 32
 namespace avx2 {
 #include MINIQAT_LOOPS
 }
 #undef MINIQAT_VECTOR_BYTES
-#pragma GCC pop_options
+MINIQAT_END_TARGET
 #endif
 
 #if MINIQAT_COMPILES(2)
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
+MINIQAT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,fma", "prefer-vector-width=512")
 #define MINIQAT_VECTOR_BYTES 64
 namespace avx512 {
 #include MINIQAT_LOOPS
 }
 #undef MINIQAT_VECTOR_BYTES
-#pragma GCC pop_options
+MINIQAT_END_TARGET
 #endif
 
 #if defined(MINIQAT_WITH_VNNI) && MINIQAT_COMPILES(3)
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,prefer-vector-width=512")
+MINIQAT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma", "prefer-vector-width=512")
 #define MINIQAT_VECTOR_BYTES 64
 #define MINIQAT_VNNI 1
 namespace avx512vnni {
@@ -69,7 +78,7 @@ namespace avx512vnni {
 }
 #undef MINIQAT_VNNI
 #undef MINIQAT_VECTOR_BYTES
-#pragma GCC pop_options
+MINIQAT_END_TARGET
 #endif
 
 // A set that is not compiled is an alias of one that is.
@@ -89,6 +98,10 @@ namespace avx512 = avx2;
 #if defined(MINIQAT_WITH_VNNI) && !MINIQAT_COMPILES(3)
 namespace avx512vnni = avx512;
 #endif
+
+#undef MINIQAT_END_TARGET
+#undef MINIQAT_BEGIN_TARGET
+#undef MINIQAT_PRAGMA
 
 #endif
 

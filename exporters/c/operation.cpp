@@ -1,5 +1,7 @@
 #include "exporters/c/operation.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/suggest.h"
 #include "exporters/c/text.h"
@@ -11,10 +13,36 @@ namespace {
 using integer::Operation;
 using integer::TensorInfo;
 
+/// Bytes of a number or a pointer.
+constexpr std::int64_t kWord = 4;
+/// Of a window, and of a list of axes, in c_runtime.h.
+constexpr std::int64_t kWindowFields = 12, kMostAxes = 7;
+/// The output channels whose weights a layer unpacks at once.
+constexpr std::int64_t kBlock = 4;
+/// The numbers of its input that a fully connected layer unpacks weights for at once.
+constexpr std::int64_t kStretch = 64;
+
+/// The weights block after block of output channels; within a block in the filter's order.
+std::vector<std::uint8_t> in_blocks(const integer::Layer& layer) {
+  const std::int64_t out = layer.output_channels(), each = layer.filter.elements() / out;
+  std::vector<std::uint8_t> weights;
+  weights.reserve(layer.weights.size());
+  for (std::int64_t first = 0; first < out; first += kBlock)
+    for (std::int64_t i = 0; i < each; ++i) {
+      const auto group = layer.weights.begin() + i * out + first;
+      weights.insert(weights.end(), group, group + std::min(kBlock, out - first));
+    }
+  return weights;
+}
+
 class Emitter {
  public:
-  Emitter(const integer::Model& model, std::size_t index, const CMemory& memory)
-      : model_(model), operation_(model.operations[index]), memory_(memory), number_(std::to_string(index + 1)) {}
+  Emitter(const integer::Model& model, std::size_t index, const CMemory& memory, const std::string& weights_section)
+      : model_(model),
+        operation_(model.operations[index]),
+        memory_(memory),
+        weights_section_(weights_section),
+        number_(std::to_string(index + 1)) {}
 
   COperation emit() {
     std::visit([this](const auto& action) { emit(action); }, operation_.action);
@@ -28,10 +56,24 @@ class Emitter {
   const std::string& y() const { return memory_.places[operation_.output]; }
   std::string named(std::string_view what) const { return concat(what, "_", number_); }
 
-  /// One line of a struct's initializer.
+  /// One line of a struct's initializer: a number or a pointer of 32 bits.
   template <class... Parts>
   void field(std::string_view name, const Parts&... value) {
+    fields(1, name, value...);
+  }
+  /// Of so many.
+  template <class... Parts>
+  void fields(std::int64_t count, std::string_view name, const Parts&... value) {
     c_.data += concat("  .", name, " = ", value..., ",\n");
+    c_.constant_bytes += kWord * count;
+  }
+  template <class Integer>
+  void array(std::string_view type, std::string_view name, const std::vector<Integer>& values) {
+    append_array(c_.data, type, named(name), values);
+    c_.constant_bytes += static_cast<std::int64_t>(values.size() * sizeof(Integer));
+  }
+  void list(std::string_view name, const std::vector<std::int64_t>& values) {
+    fields(kMostAxes, name, "{", joined(values), "}");
   }
   void begin(std::string_view type, const std::string& name) {
     c_.data += concat("static const struct ", type, " ", name, " = {\n");
@@ -51,16 +93,17 @@ class Emitter {
   }
   void to() {
     const integer::Clamp& clamp = operation_.clamp;
-    field("to", "{", output().grid.zero_point, ", ", clamp.min, ", ", clamp.max, "}");
+    fields(3, "to", "{", output().grid.zero_point, ", ", clamp.min, ", ", clamp.max, "}");
   }
   void multiplier_arrays(const std::vector<integer::Multiplier>& multipliers) {
-    std::vector<std::int32_t> mantissas, shifts;
+    std::vector<std::int32_t> mantissas;
+    std::vector<std::uint8_t> shifts;
     for (const integer::Multiplier& multiplier : multipliers) {
       mantissas.push_back(multiplier.mantissa);
-      shifts.push_back(multiplier.shift);
+      shifts.push_back(static_cast<std::uint8_t>(multiplier.shift));
     }
-    append_array(c_.data, "int32_t", named("mantissas"), mantissas);
-    append_array(c_.data, "uint8_t", named("shifts"), shifts);
+    array("int32_t", "mantissas", mantissas);
+    array("uint8_t", "shifts", shifts);
   }
 
   void emit(const integer::Layer& layer) {
@@ -68,26 +111,61 @@ class Emitter {
     if (layer.filter.elements() * layer.weight_bits > INT32_MAX)
       fail("C source: [", type_name(operation_.action), " \"", operation_.name,
            "\"] has weights of more than 2^31 bits");
-    append_array(c_.data, "uint8_t", named("weights"), integer::pack(layer.weights, layer.weight_bits));
-    append_array(c_.data, "uint8_t", named("weight_zero_points"), layer.weight_zero_points);
-    append_array(c_.data, "int32_t", named("bias"), layer.bias);
+    weights(layer);
+    array("uint8_t", "weight_zero_points",
+          std::vector<std::uint8_t>(layer.weight_zero_points.begin(), layer.weight_zero_points.end()));
+    array("int32_t", "bias", layer.bias);
     multiplier_arrays(layer.multipliers);
     begin("layer", named("layer"));
-    field("window", window_fields(layer.window));
+    fields(kWindowFields, "window", window_fields(layer.window));
     field("in_channels", input().shape.channels());
     field("out_channels", out);
+    field("channel_weights", layer.filter.elements() / out);
     field("weight_bits", layer.weight_bits);
     field("weight_unit", 1 << layer.weight_shift());
     field("per_channel", layer.per_channel() ? 1 : 0);
     for (const char* list : {"weights", "weight_zero_points", "bias", "mantissas", "shifts"}) field(list, named(list));
+    unpackers(layer);
     field("x_zero_point", input().grid.zero_point);
     to();
     end();
-    const bool depthwise = layer.kind == integer::LayerKind::kDepthwiseConv2d;
-    call(depthwise ? "convolve_depthwise" : "convolve", "&", named("layer"), ", ", x(), ", ", y());
-    if (layer.weight_bits < 8) c_.kernels.insert("weight_packed");
-    c_.sums = layer.window.columns.output * out;
-    c_.row = out;
+    call(kernel_of(layer), "&", named("layer"), ", ", x(), ", ", y());
+    c_.filter = kBlock * layer.filter.elements() / out;
+    if (layer.kind == integer::LayerKind::kFullyConnected) c_.filter = std::min(c_.filter, kBlock * kStretch);
+  }
+
+  void weights(const integer::Layer& layer) {
+    const std::vector<std::uint8_t> packed = integer::pack(in_blocks(layer), layer.weight_bits);
+    c_.data += weights_section_ + " ";
+    append_array(c_.data, "uint8_t", named("weights"), packed);
+    c_.weight_bytes += static_cast<std::int64_t>(packed.size());
+  }
+
+  /// Whole blocks of the usual widths have functions of their own.
+  void unpackers(const integer::Layer& layer) {
+    const std::int64_t out = layer.output_channels();
+    const auto unpacker = [&](std::string_view member, std::string_view kernel) {
+      if (kernel != "NULL") c_.kernels.insert(kernel);
+      field(member, kernel);
+    };
+    unpacker("unpack", out < kBlock             ? "NULL"
+                       : layer.weight_bits == 8 ? "unpack_8"
+                       : layer.weight_bits == 4 ? "unpack_4"
+                       : layer.weight_bits == 2 ? "unpack_2"
+                                                : "unpack_bits");
+    unpacker("unpack_last", out % kBlock == 0 ? "NULL" : "unpack_bits");
+  }
+
+  static std::string_view kernel_of(const integer::Layer& layer) {
+    switch (layer.kind) {
+      case integer::LayerKind::kConv2d:
+        return "convolve";
+      case integer::LayerKind::kDepthwiseConv2d:
+        return "convolve_depthwise";
+      case integer::LayerKind::kFullyConnected:
+        return "fully_connected";
+    }
+    fail("a layer of kind ", static_cast<int>(layer.kind));
   }
 
   void emit(const integer::Add& add) {
@@ -144,7 +222,7 @@ class Emitter {
   void emit(const integer::AveragePool& pool) {
     multiplier_arrays(pool.multipliers);
     begin("average_pool", named("pool"));
-    field("window", window_fields(pool.window));
+    fields(kWindowFields, "window", window_fields(pool.window));
     field("channels", input().shape[2]);
     field("mantissas", named("mantissas"));
     field("shifts", named("shifts"));
@@ -157,6 +235,7 @@ class Emitter {
 
   void emit(const integer::MaxPool& pool) {
     c_.data += concat("static const struct window ", named("window"), " = ", window_fields(pool.window), ";\n");
+    c_.constant_bytes += kWord * kWindowFields;
     call("max_pool", "&", named("window"), ", ", input().shape[2], ", ", x(), ", ", y());
   }
 
@@ -170,9 +249,6 @@ class Emitter {
     if (in.empty()) in = out = {1}, before = {0};
     begin("padding", named("padding"));
     field("rank", in.size());
-    const auto list = [this](std::string_view name, const std::vector<std::int64_t>& values) {
-      field(name, "{", joined(values), "}");
-    };
     list("in", in);
     list("out", out);
     list("before", before);
@@ -183,22 +259,39 @@ class Emitter {
     call("pad", "&", named("padding"), ", ", x(), ", ", y());
   }
 
+  void emit(const integer::Slice& slice) {
+    std::vector<std::int64_t> in = input().shape.to_vector(), out = output().shape.to_vector();
+    std::vector<std::int64_t> starts = slice.starts, steps = slice.steps;
+    if (in.empty()) in = out = steps = {1}, starts = {0};
+    begin("slice", named("slice"));
+    field("rank", in.size());
+    list("in", in);
+    list("out", out);
+    list("start", starts);
+    list("step", steps);
+    field("rows", output().shape.elements() / out.back());
+    end();
+    call("slice", "&", named("slice"), ", ", x(), ", ", y());
+  }
+
   void emit(const integer::Lookup& lookup) {
-    append_array(c_.data, "uint8_t", named("table"), lookup.table);
+    array("uint8_t", "table", lookup.table);
     call("look_up", named("table"), ", ", x(), ", ", y(), ", ", output().shape.elements());
   }
 
   const integer::Model& model_;
   const Operation& operation_;
   const CMemory& memory_;
+  const std::string& weights_section_;
   std::string number_;
   COperation c_;
 };
 
 }  // namespace
 
-COperation c_operation(const integer::Model& model, std::size_t index, const CMemory& memory) {
-  return Emitter(model, index, memory).emit();
+COperation c_operation(const integer::Model& model, std::size_t index, const CMemory& memory,
+                       const std::string& weights_section) {
+  return Emitter(model, index, memory, weights_section).emit();
 }
 
 }  // namespace miniqat::exporters

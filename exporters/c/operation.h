@@ -18,12 +18,17 @@ struct COperation {
   std::string calls;
   /// What they need of c_runtime.h.
   std::set<std::string_view> kernels;
-  /// The elements that it needs in sums[] and row[].
+  /// The elements that it needs in pool_sums[] and filter[].
   std::int64_t sums = 0;
-  std::int64_t row = 0;
+  std::int64_t filter = 0;
+  /// Of its weights, and of its other constants where int and pointers have 32 bits.
+  std::int64_t weight_bytes = 0;
+  std::int64_t constant_bytes = 0;
 };
 
-/// The model must have passed Model::check(). Throws Error naming the operation for weights that are too many.
-COperation c_operation(const integer::Model& model, std::size_t index, const CMemory& memory);
+/// `weights_section` is a macro that stands before arrays of weights. The model must have passed Model::check(). Throws
+/// Error naming the operation for weights that are too many.
+COperation c_operation(const integer::Model& model, std::size_t index, const CMemory& memory,
+                       const std::string& weights_section);
 
 }  // namespace miniqat::exporters

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "exporters/c/runtime_layers.h"
 
 namespace miniqat::exporters {
 namespace {
@@ -21,14 +22,26 @@ struct output {
   int32_t zero_point, min, max;
 };
 
-/* value / 2^shift, rounded downwards. (What >> makes of negative numbers is up to the compiler.) */
+/* product / 2^shift to the nearest integer, ties upwards, counted from the zero point, clamped; for a shift of at most
+   31. (What >> makes of negative numbers is up to the compiler.) */
+static uint8_t place_32(int32_t product, int32_t shift, const struct output *to) {
+  const int32_t sum = product + ((int32_t)1 << (shift - 1));
+  const int32_t value = (sum >= 0 ? sum >> shift : ~(~sum >> shift)) + to->zero_point;
+  return (uint8_t)(value < to->min ? to->min : value > to->max ? to->max : value);
+}
+)c";
+
+constexpr std::string_view kPlace = R"c(
+/* value / 2^shift, rounded downwards. */
 static int64_t shift_down(int64_t value, int32_t shift) {
   return value >= 0 ? value >> shift : ~(~value >> shift);
 }
 
-/* product / 2^shift to the nearest integer, ties upwards, counted from the zero point, clamped. */
+/* The same as place_32 for any shift up to 62. Beyond 32 the upper half of a product decides alone. */
 static uint8_t place(int64_t product, int32_t shift, const struct output *to) {
-  const int64_t value = shift_down(product + ((int64_t)1 << (shift - 1)), shift) + to->zero_point;
+  int64_t value;
+  if (shift > 32) return place_32((int32_t)shift_down(product, 32), shift - 32, to);
+  value = shift_down(product + ((int64_t)1 << (shift - 1)), shift) + to->zero_point;
   return (uint8_t)(value < to->min ? to->min : value > to->max ? to->max : value);
 }
 )c";
@@ -40,126 +53,6 @@ struct window {
   int32_t in_height, in_width, out_height, out_width;
   int32_t height, width, stride_y, stride_x, dilation_y, dilation_x, padding_y, padding_x;
 };
-)c";
-
-constexpr std::string_view kLayer = R"c(
-/* Lists that are per channel have one entry for each output channel, others one for all. */
-struct layer {
-  struct window window;
-  int32_t in_channels, out_channels;
-  int32_t weight_bits;
-  int32_t weight_unit;                /* sums count a weight's steps so many times */
-  int32_t per_channel;
-  const uint8_t *weights;             /* in the order height, width, in, out */
-  const uint8_t *weight_zero_points;  /* per channel */
-  const int32_t *bias;                /* one for each output channel */
-  const int32_t *mantissas;           /* per channel: results are sum * mantissa / 2^shift */
-  const uint8_t *shifts;              /* per channel */
-  int32_t x_zero_point;
-  struct output to;
-};
-)c";
-
-constexpr std::string_view kWeight8 = R"c(
-static int32_t weight(const struct layer *layer, int32_t index) { return layer->weights[index]; }
-)c";
-
-constexpr std::string_view kWeightPacked = R"c(
-/* Weights of fewer than 8 bits lie one behind another, the first in the lowest bits of the first byte; one that does
-   not fit into what is left of a byte goes on in the lowest bits of the next. */
-static int32_t weight(const struct layer *layer, int32_t index) {
-  const int32_t bits = layer->weight_bits;
-  const int32_t byte = index * bits / 8;
-  const int32_t bit = index * bits % 8;
-  int32_t value;
-  if (bits == 8) return layer->weights[index];
-  value = layer->weights[byte] >> bit;
-  if (bit + bits > 8) value |= (int32_t)layer->weights[byte + 1] << (8 - bit);
-  return value & ((1 << bits) - 1);
-}
-)c";
-
-constexpr std::string_view kLayerRow = R"c(
-/* A layer makes its output row by row: sums[] holds a sum for each of the row's pixels and channels. */
-static void start_sums(const struct layer *layer) {
-  for (int32_t x = 0; x < layer->window.out_width; ++x)
-    memcpy(sums + x * layer->out_channels, layer->bias, (size_t)layer->out_channels * sizeof sums[0]);
-}
-
-/* Fills row[] with the weights from `first` on, one for each output channel, less their zero points, in units. */
-static void unpack_row(const struct layer *layer, int32_t first) {
-  for (int32_t o = 0; o < layer->out_channels; ++o)
-    row[o] = (int16_t)((weight(layer, first + o) - layer->weight_zero_points[layer->per_channel ? o : 0]) *
-                       layer->weight_unit);
-}
-
-static void finish_sums(const struct layer *layer, uint8_t *y) {
-  const int32_t *sum = sums;
-  for (int32_t x = 0; x < layer->window.out_width; ++x)
-    for (int32_t o = 0; o < layer->out_channels; ++o) {
-      const int32_t k = layer->per_channel ? o : 0;
-      *y++ = place((int64_t)*sum++ * layer->mantissas[k], layer->shifts[k], &layer->to);
-    }
-}
-)c";
-
-constexpr std::string_view kConvolve = R"c(
-/* sum = bias + the sum over taps and input channels of (x - zero point) * (weight - zero point). A fully connected
-   layer is a window of one tap on an image of one pixel. */
-static void convolve(const struct layer *layer, const uint8_t *x, uint8_t *y) {
-  const struct window *w = &layer->window;
-  const int32_t in = layer->in_channels, out = layer->out_channels;
-  for (int32_t oy = 0; oy < w->out_height; ++oy) {
-    start_sums(layer);
-    for (int32_t ky = 0; ky < w->height; ++ky) {
-      const int32_t iy = oy * w->stride_y - w->padding_y + ky * w->dilation_y;
-      if (iy < 0 || iy >= w->in_height) continue;
-      for (int32_t kx = 0; kx < w->width; ++kx)
-        for (int32_t i = 0; i < in; ++i) {
-          unpack_row(layer, ((ky * w->width + kx) * in + i) * out);
-          for (int32_t ox = 0; ox < w->out_width; ++ox) {
-            const int32_t ix = ox * w->stride_x - w->padding_x + kx * w->dilation_x;
-            if (ix >= 0 && ix < w->in_width) {
-              const int32_t value = x[(iy * w->in_width + ix) * in + i] - layer->x_zero_point;
-              int32_t *sum = sums + ox * out;
-              if (value != 0)
-                for (int32_t o = 0; o < out; ++o) sum[o] += value * row[o];
-            }
-          }
-        }
-    }
-    finish_sums(layer, y + oy * w->out_width * out);
-  }
-}
-)c";
-
-constexpr std::string_view kDepthwise = R"c(
-/* The same, but every input channel makes its own output channels, `multiplier` of them. */
-static void convolve_depthwise(const struct layer *layer, const uint8_t *x, uint8_t *y) {
-  const struct window *w = &layer->window;
-  const int32_t in = layer->in_channels, out = layer->out_channels, multiplier = out / in;
-  for (int32_t oy = 0; oy < w->out_height; ++oy) {
-    start_sums(layer);
-    for (int32_t ky = 0; ky < w->height; ++ky) {
-      const int32_t iy = oy * w->stride_y - w->padding_y + ky * w->dilation_y;
-      if (iy < 0 || iy >= w->in_height) continue;
-      for (int32_t kx = 0; kx < w->width; ++kx) {
-        unpack_row(layer, (ky * w->width + kx) * out);
-        for (int32_t ox = 0; ox < w->out_width; ++ox) {
-          const int32_t ix = ox * w->stride_x - w->padding_x + kx * w->dilation_x;
-          if (ix >= 0 && ix < w->in_width) {
-            const uint8_t *pixel = x + (iy * w->in_width + ix) * in;
-            int32_t *sum = sums + ox * out;
-            for (int32_t i = 0; i < in; ++i)
-              for (int32_t m = 0; m < multiplier; ++m)
-                sum[i * multiplier + m] += (pixel[i] - layer->x_zero_point) * row[i * multiplier + m];
-          }
-        }
-      }
-    }
-    finish_sums(layer, y + oy * w->out_width * out);
-  }
-}
 )c";
 
 constexpr std::string_view kAveragePool = R"c(
@@ -178,19 +71,19 @@ static void average_pool(const struct average_pool *pool, const uint8_t *x, uint
   for (int32_t oy = 0; oy < w->out_height; ++oy)
     for (int32_t ox = 0; ox < w->out_width; ++ox) {
       int32_t count = 0;
-      memset(sums, 0, (size_t)pool->channels * sizeof sums[0]);
+      memset(pool_sums, 0, (size_t)pool->channels * sizeof pool_sums[0]);
       for (int32_t ky = 0; ky < w->height; ++ky)
         for (int32_t kx = 0; kx < w->width; ++kx) {
           const int32_t iy = oy * w->stride_y - w->padding_y + ky * w->dilation_y;
           const int32_t ix = ox * w->stride_x - w->padding_x + kx * w->dilation_x;
           if (iy >= 0 && iy < w->in_height && ix >= 0 && ix < w->in_width) {
             const uint8_t *pixel = x + (iy * w->in_width + ix) * pool->channels;
-            for (int32_t c = 0; c < pool->channels; ++c) sums[c] += pixel[c] - pool->x_zero_point;
+            for (int32_t c = 0; c < pool->channels; ++c) pool_sums[c] += pixel[c] - pool->x_zero_point;
             ++count;
           }
         }
       for (int32_t c = 0; c < pool->channels; ++c)
-        *y++ = place((int64_t)sums[c] * pool->mantissas[count - 1], pool->shifts[count - 1], &pool->to);
+        *y++ = place((int64_t)pool_sums[c] * pool->mantissas[count - 1], pool->shifts[count - 1], &pool->to);
     }
 }
 )c";
@@ -214,7 +107,7 @@ static void max_pool(const struct window *w, int32_t channels, const uint8_t *x,
 )c";
 
 constexpr std::string_view kAdd = R"c(
-/* Both products are added before anything is rounded. */
+/* Both products are added before anything is rounded; sum and rounding fit 32 bits. */
 struct add {
   int32_t a_zero_point, b_zero_point, a_mantissa, b_mantissa, shift;
   struct output to;
@@ -222,9 +115,8 @@ struct add {
 
 static void add(const struct add *add, const uint8_t *a, const uint8_t *b, uint8_t *y, int32_t count) {
   for (int32_t i = 0; i < count; ++i)
-    y[i] = place((int64_t)(a[i] - add->a_zero_point) * add->a_mantissa +
-                     (int64_t)(b[i] - add->b_zero_point) * add->b_mantissa,
-                 add->shift, &add->to);
+    y[i] = place_32((a[i] - add->a_zero_point) * add->a_mantissa + (b[i] - add->b_zero_point) * add->b_mantissa,
+                    add->shift, &add->to);
 }
 )c";
 
@@ -284,6 +176,27 @@ static void pad(const struct padding *p, const uint8_t *x, uint8_t *y) {
 }
 )c";
 
+constexpr std::string_view kSlice = R"c(
+/* Every step-th element of each axis, from `start` on. */
+struct slice {
+  int32_t rank, in[7], out[7], start[7], step[7];
+  int32_t rows; /* of all axes of the output but the last */
+};
+
+static void slice(const struct slice *s, const uint8_t *x, uint8_t *y) {
+  const int32_t last = s->rank - 1;
+  for (int32_t r = 0; r < s->rows; ++r) {
+    int32_t rest = r, position = s->start[last], stride = s->in[last];
+    for (int32_t axis = last - 1; axis >= 0; --axis) {
+      position += (s->start[axis] + rest % s->out[axis] * s->step[axis]) * stride;
+      rest /= s->out[axis];
+      stride *= s->in[axis];
+    }
+    for (int32_t i = 0; i < s->out[last]; ++i) *y++ = x[position + i * s->step[last]];
+  }
+}
+)c";
+
 constexpr std::string_view kLookUp = R"c(
 /* A function of one number: its result for each integer. */
 static void look_up(const uint8_t *table, const uint8_t *x, uint8_t *y, int32_t count) {
@@ -294,20 +207,27 @@ static void look_up(const uint8_t *table, const uint8_t *x, uint8_t *y, int32_t 
 /// In an order in which a compiler can read them.
 const std::vector<Piece>& pieces() {
   static const std::vector<Piece> all = {{"output", {}, kOutput},
+                                         {"place", {"output"}, kPlace},
                                          {"window", {}, kWindow},
-                                         {"layer", {"output", "window"}, kLayer},
-                                         {"weight_8", {"layer"}, kWeight8},
-                                         {"weight_packed", {"layer"}, kWeightPacked},
-                                         {"layer_row", {"layer"}, kLayerRow},
-                                         {"convolve", {"layer_row"}, kConvolve},
-                                         {"convolve_depthwise", {"layer_row"}, kDepthwise},
-                                         {"average_pool", {"output", "window"}, kAveragePool},
+                                         {"layer", {"place", "window"}, kLayerText},
+                                         {"unpack_8", {"layer"}, kUnpack8Text},
+                                         {"unpack_4", {"layer"}, kUnpack4Text},
+                                         {"unpack_2", {"layer"}, kUnpack2Text},
+                                         {"unpack_bits", {"layer"}, kUnpackBitsText},
+                                         {"block", {"layer"}, kBlockText},
+                                         {"accumulate", {"layer"}, kAccumulateText},
+                                         {"taps", {"window"}, kTapsText},
+                                         {"convolve", {"block", "accumulate", "taps"}, kConvolveText},
+                                         {"convolve_depthwise", {"block", "taps"}, kDepthwiseText},
+                                         {"fully_connected", {"block", "accumulate"}, kFullyConnectedText},
+                                         {"average_pool", {"place", "window"}, kAveragePool},
                                          {"max_pool", {"window"}, kMaxPool},
                                          {"add", {"output"}, kAdd},
-                                         {"multiply", {"output"}, kMultiply},
-                                         {"rescale", {"output"}, kRescale},
+                                         {"multiply", {"place"}, kMultiply},
+                                         {"rescale", {"place"}, kRescale},
                                          {"join", {"rescale"}, kJoin},
                                          {"pad", {}, kPad},
+                                         {"slice", {}, kSlice},
                                          {"look_up", {}, kLookUp}};
   return all;
 }

@@ -18,6 +18,9 @@ using integer::Model;
 using integer::Operation;
 using integer::TensorInfo;
 
+/// One integer for each byte.
+constexpr std::int64_t kTableSize = 256;
+
 std::string upper_case(std::string text) {
   for (char& c : text)
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
@@ -56,20 +59,33 @@ std::uint32_t checksum(std::span<const std::uint8_t> values) {
 class Generator {
  public:
   Generator(const Model& model, const std::string& prefix, const std::string& header_name, const Tensor& images,
-            const std::optional<integer::Grid>& bytes)
+            const std::optional<integer::Grid>& bytes, const std::string& accuracy)
       : model_(model),
         prefix_(prefix),
         macro_(upper_case(prefix)),
         header_name_(header_name),
         images_(images),
         bytes_(bytes == model.tensor(model.input).grid ? std::nullopt : bytes),
+        accuracy_(accuracy),
         memory_(plan_c_memory(model)) {
-    for (std::size_t i = 0; i < model.operations.size(); ++i) operations_.push_back(c_operation(model, i, memory_));
+    for (std::size_t i = 0; i < model.operations.size(); ++i)
+      operations_.push_back(c_operation(model, i, memory_, weights_section()));
+  }
+
+  CFootprint footprint() const {
+    CFootprint footprint = {.constants = bytes_ ? kTableSize : 0,
+                            .arena = static_cast<std::int64_t>(memory_.arena_bytes),
+                            .scratch = 4 * pool_sums() + 2 * filter()};
+    for (const COperation& operation : operations_) {
+      footprint.weights += operation.weight_bytes;
+      footprint.constants += operation.constant_bytes;
+    }
+    return footprint;
   }
 
   std::string header() const {
-    std::string text = concat("/* ", title(), classes(), " */\n#ifndef ", macro_, "_H\n#define ", macro_, "_H\n\n",
-                              "#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    std::string text = concat("/* ", title(), accuracy(), classes(), " */\n#ifndef ", macro_, "_H\n#define ", macro_,
+                              "_H\n\n", "#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     text += grid_macros("INPUT", model_.tensor(model_.input));
     text += table_declaration();
     text += grid_macros("OUTPUT", model_.tensor(model_.output));
@@ -90,6 +106,7 @@ class Generator {
   std::string source() const {
     std::string text = concat("/* ", title(), "\n", summary(), " */\n#include \"", header_name_, "\"\n\n",
                               "#include <stddef.h>\n#include <string.h>\n");
+    text += sections();
     text += working_memory();
     text += table();
     text += c_runtime(kernels());
@@ -102,8 +119,11 @@ class Generator {
 
  private:
   std::string title() const {
-    return concat("Written by miniqat: the integer model \"", in_comment(model_.name), "\" in C99.");
+    return concat("Written by miniqat " MINIQAT_VERSION ": the integer model \"", in_comment(model_.name),
+                  "\" in C99.");
   }
+
+  std::string accuracy() const { return accuracy_.empty() ? "" : "\n   " + in_comment(accuracy_); }
 
   /// What the outputs stand for.
   std::string classes() const {
@@ -114,9 +134,11 @@ class Generator {
   }
 
   std::string summary() const {
-    return concat("   ", model_.operations.size(), " operations, ", model_.multiply_adds(), " multiply-adds, ",
-                  model_.weight_bytes(), " bytes of weights, ", memory_.arena_bytes, " bytes of activations and ",
-                  4 * sums() + 2 * row(), " of sums.\n",
+    const CFootprint bytes = footprint();
+    return concat("   ", model_.operations.size(), " operations, ", model_.multiply_adds(), " multiply-adds.\n",
+                  "   Flash: ", bytes.weights, " bytes of weights, ", bytes.constants,
+                  " of other constants, the code.\n", "   RAM: ", bytes.arena, " bytes of activations, ", bytes.scratch,
+                  " of scratch, the stack, the caller's input and output.\n",
                   "   Images are [height, width, channels]; all tensors are row-major integers of one byte, where\n",
                   "   real = scale * (integer - zero point).");
   }
@@ -144,8 +166,8 @@ class Generator {
     return text + ";\n";
   }
 
-  std::int64_t sums() const { return largest(&COperation::sums); }
-  std::int64_t row() const { return largest(&COperation::row); }
+  std::int64_t pool_sums() const { return largest(&COperation::sums); }
+  std::int64_t filter() const { return largest(&COperation::filter); }
   std::int64_t largest(std::int64_t COperation::*member) const {
     std::int64_t most = 0;
     for (const COperation& operation : operations_) most = std::max(most, operation.*member);
@@ -155,8 +177,15 @@ class Generator {
   std::set<std::string_view> kernels() const {
     std::set<std::string_view> all;
     for (const COperation& operation : operations_) all.insert(operation.kernels.begin(), operation.kernels.end());
-    if (row() > 0 && !all.contains("weight_packed")) all.insert("weight_8");
     return all;
+  }
+
+  std::string weights_section() const { return macro_ + "_WEIGHTS_SECTION"; }
+  std::string sections() const {
+    const std::string name = weights_section();
+    return concat(
+        "\n/* Stands before each array of weights: an attribute that gives them a section of their own, say. */\n",
+        "#ifndef ", name, "\n#define ", name, "\n#endif\n");
   }
 
   std::string working_memory() const {
@@ -165,8 +194,10 @@ class Generator {
       text +=
           concat("/* Tensors, those that are not needed at the same time in the same place. */\nstatic uint8_t arena[",
                  memory_.arena_bytes, "];\n");
-    if (sums() > 0) text += concat("static int32_t sums[", sums(), "];\n");
-    if (row() > 0) text += concat("static int16_t row[", row(), "];\n");
+    if (pool_sums() > 0) text += concat("static int32_t pool_sums[", pool_sums(), "];\n");
+    if (filter() > 0)
+      text += concat("/* Weights that a layer unpacks at once. */\n#define FILTER_SIZE ", filter(),
+                     "\nstatic int16_t filter[FILTER_SIZE];\n");
     return text;
   }
 
@@ -278,6 +309,7 @@ static int first_wrong_operation(int32_t test, uint8_t *output) {
   const Tensor& images_;
   /// The grid of the pictures' bytes, where it is another than the input's.
   std::optional<integer::Grid> bytes_;
+  std::string accuracy_;
   CMemory memory_;
   std::vector<COperation> operations_;
 };
@@ -285,14 +317,14 @@ static int first_wrong_operation(int32_t test, uint8_t *output) {
 }  // namespace
 
 CSource c_source(const Model& model, const std::string& prefix, const std::string& header_name, const Tensor& images,
-                 const std::optional<integer::Grid>& bytes) {
+                 const std::optional<integer::Grid>& bytes, const std::string& accuracy) {
   if (!is_identifier(prefix)) fail("C source: the prefix \"", in_comment(prefix), "\" is not a C identifier");
   require_header_name(header_name);
   model.check();
   require_sizes(model);
   require_on_grid(model, images);
-  const Generator generator(model, prefix, header_name, images, bytes);
-  return {.header = generator.header(), .source = generator.source()};
+  const Generator generator(model, prefix, header_name, images, bytes, accuracy);
+  return {.header = generator.header(), .source = generator.source(), .footprint = generator.footprint()};
 }
 
 }  // namespace miniqat::exporters

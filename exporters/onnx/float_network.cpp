@@ -187,6 +187,9 @@ class FloatTranslator {
         {x, graph_.scalar(node.name() + "/min", pb::FLOAT, 0.0F),
          graph_.scalar(node.name() + "/max", pb::FLOAT, 6.0F)});
   }
+  void add_leaky_relu(const Node& node) {
+    add(node, "LeakyRelu", {activation(node)}, {{"alpha", static_cast<float>(node.as<layers::LeakyRelu>()->alpha)}});
+  }
   void add_dropout(const Node& node) {
     const std::string& x = activation(node);
     const auto rate = static_cast<float>(node.as<layers::Dropout>()->rate);
@@ -264,6 +267,25 @@ class FloatTranslator {
     add(node, "Concat", inputs, {{"axis", onnx_axis(rank, axis < 0 ? axis + rank : axis)}});
   }
 
+  void add_slice(const Node& node) {
+    const layers::SliceAttributes& attributes = *node.as<layers::Slice>();
+    const Shape& from = node.input(0).shape();
+    std::vector<std::int64_t> axes, starts, ends, steps;
+    for (std::size_t i = 0; i < attributes.axes.size(); ++i) {
+      const std::int64_t axis = attributes.axes[i] < 0 ? attributes.axes[i] + from.rank() : attributes.axes[i];
+      if (axis == 0) refuse(node, "takes a part of the batch, whose size is open in the file");
+      axes.push_back(onnx_axis(from.rank(), axis));
+      starts.push_back(attributes.starts[i]);
+      ends.push_back(attributes.ends[i]);
+      steps.push_back(attributes.steps.empty() ? 1 : attributes.steps[i]);
+    }
+    std::vector<std::string> inputs = {activation(node)};
+    for (const auto& [name, list] :
+         {std::pair("/starts", starts), std::pair("/ends", ends), std::pair("/axes", axes), std::pair("/steps", steps)})
+      inputs.push_back(graph_.list<std::int64_t>(node.name() + name, pb::INT64, list));
+    add(node, "Slice", inputs);
+  }
+
   void add_pad(const Node& node) {
     const auto& paddings = node.as<layers::Pad>()->paddings;
     std::vector<std::int64_t> pads(2 * paddings.size());
@@ -310,7 +332,9 @@ const std::map<std::string_view, FloatTranslator::Translate>& FloatTranslator::t
                                                                {"Mean", &T::add_mean},
                                                                {"Reshape", &T::add_reshape},
                                                                {"Concat", &T::add_concat},
-                                                               {"Pad", &T::add_pad}};
+                                                               {"Pad", &T::add_pad},
+                                                               {"LeakyRelu", &T::add_leaky_relu},
+                                                               {"Slice", &T::add_slice}};
   return kTable;
 }
 

@@ -27,6 +27,7 @@ using integer::Operation;
 using integer::Pad;
 using integer::Rescale;
 using integer::Reshape;
+using integer::Slice;
 using integer::TensorInfo;
 
 // INT4 came with opset 21. (Opset 22 has another MaxPool, which ONNX Runtime 1.30 does not run on integers.)
@@ -270,6 +271,22 @@ class Translator {
         {tensors_[operation.inputs[0]], graph_.list<std::int64_t>(operation.name + "/paddings", pb::INT64, extents),
          parameters(operation.output).zero_point},
         to.name);
+  }
+
+  void translate(const Operation& operation, const Slice& slice) {
+    const TensorInfo& to = model_.output_of(operation);
+    std::vector<std::int64_t> ends, axes;
+    for (int axis = 0; axis < to.shape.rank(); ++axis) {
+      axes.push_back(axis_of_example(to.shape, axis));
+      ends.push_back(slice.starts[axis] + (to.shape[axis] - 1) * slice.steps[axis] + 1);
+    }
+    const auto list = [&](const char* what, const std::vector<std::int64_t>& values) {
+      return graph_.list<std::int64_t>(operation.name + what, pb::INT64, values);
+    };
+    tensors_[operation.output] = graph_.node("Slice",
+                                             {tensors_[operation.inputs[0]], list("/starts", slice.starts),
+                                              list("/ends", ends), list("/axes", axes), list("/steps", slice.steps)},
+                                             to.name);
   }
 
   /// A function by its operator, for which runtimes have tables of their own; any other picks the table's integers.

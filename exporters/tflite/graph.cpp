@@ -99,6 +99,31 @@ std::int32_t TfliteGraph::padded(std::int32_t tensor, const std::vector<std::arr
   return output;
 }
 
+std::int32_t TfliteGraph::sliced(const std::string& who, std::int32_t tensor, const integer::Slice& slice,
+                                 const TensorInfo& to) {
+  constexpr int kMostAxes = 5;
+  if (to.shape.rank() >= kMostAxes)
+    fail("tflite: ", who, " makes ", to.shape, " an example; TensorFlow Lite slices up to ", kMostAxes, " axes");
+  // The batch, whatever its size, is kept by the masks.
+  std::vector<std::int32_t> begins = {0}, ends = {0}, strides = {1};
+  for (int axis = 0; axis < to.shape.rank(); ++axis) {
+    begins.push_back(static_cast<std::int32_t>(slice.starts[axis]));
+    strides.push_back(static_cast<std::int32_t>(slice.steps[axis]));
+    ends.push_back(static_cast<std::int32_t>(slice.starts[axis] + (to.shape[axis] - 1) * slice.steps[axis] + 1));
+  }
+  const auto axes = static_cast<std::int32_t>(begins.size());
+  const std::vector<std::int32_t> inputs = {tensor, add_integers(to.name + "/begins", {axes}, begins),
+                                            add_integers(to.name + "/ends", {axes}, ends),
+                                            add_integers(to.name + "/strides", {axes}, strides)};
+  const std::int32_t output = add_tensor(to);
+  file_.add_operator({.kind = OperatorKind::STRIDED_SLICE,
+                      .version = version(),
+                      .options_type = Options::StridedSliceOptions,
+                      .options = tflite_schema::CreateStridedSliceOptions(builder(), 1, 1).Union()},
+                     inputs, output);
+  return output;
+}
+
 std::int32_t TfliteGraph::looked_up(std::int32_t tensor, const Shape& shape, const std::vector<std::uint8_t>& table,
                                     const TensorInfo& to) {
   std::vector<std::uint8_t> bytes;

@@ -55,6 +55,10 @@ class TfliteGraph {
   std::int32_t padded(std::int32_t tensor, const std::vector<std::array<std::int64_t, 2>>& paddings,
                       const integer::TensorInfo& to, std::optional<std::int32_t> value);
 
+  /// The part of `tensor` that the slice keeps, of the shape of `to`. Throws Error for more axes than the format has.
+  std::int32_t sliced(const std::string& who, std::int32_t tensor, const integer::Slice& slice,
+                      const integer::TensorInfo& to);
+
   /// table[q] for each integer q of `tensor`, of that shape, as ours count them.
   std::int32_t looked_up(std::int32_t tensor, const Shape& shape, const std::vector<std::uint8_t>& table,
                          const integer::TensorInfo& to);

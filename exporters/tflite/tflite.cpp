@@ -29,6 +29,7 @@ using integer::Operation;
 using integer::Pad;
 using integer::Rescale;
 using integer::Reshape;
+using integer::Slice;
 using integer::TensorInfo;
 using tflite_schema::OperatorKind;
 using tflite_schema::Options;
@@ -118,6 +119,7 @@ class Exporter {
   void add_pool(OperatorKind kind, const Window2d& window, std::int32_t input, const TfliteTarget& target);
   std::int32_t add(const Reshape&);
   std::int32_t add(const Pad& pad) { return graph_.padded(input(), pad.paddings, out(), std::nullopt); }
+  std::int32_t add(const Slice& slice) { return graph_.sliced(who(), input(), slice, out()); }
   std::int32_t add(const Lookup& lookup);
 
   const Model& model_;

@@ -31,10 +31,10 @@ void import_gemm(Translation& t, const OnnxNode& node);
 void import_matmul(Translation& t, const OnnxNode& node);
 // ops_pools.cpp
 void import_average_pool(Translation& t, const OnnxNode& node);
-void import_global_average_pool(Translation& t, const OnnxNode& node);
+void import_global_pool(Translation& t, const OnnxNode& node);
 void import_max_pool(Translation& t, const OnnxNode& node);
 void import_pad(Translation& t, const OnnxNode& node);
-void import_reduce_mean(Translation& t, const OnnxNode& node);
+void import_reduce(Translation& t, const OnnxNode& node);
 // ops_pointwise.cpp
 void import_arithmetic(Translation& t, const OnnxNode& node);
 void import_clip(Translation& t, const OnnxNode& node);
@@ -42,6 +42,7 @@ void import_dropout(Translation& t, const OnnxNode& node);
 void import_function(Translation& t, const OnnxNode& node);
 void import_hard_sigmoid(Translation& t, const OnnxNode& node);
 void import_identity(Translation& t, const OnnxNode& node);
+void import_leaky_relu(Translation& t, const OnnxNode& node);
 void import_softmax(Translation& t, const OnnxNode& node);
 // ops_shape.cpp
 void import_concat(Translation& t, const OnnxNode& node);
@@ -50,13 +51,15 @@ void import_reshape(Translation& t, const OnnxNode& node);
 void import_squeeze(Translation& t, const OnnxNode& node);
 void import_transpose(Translation& t, const OnnxNode& node);
 void import_unsqueeze(Translation& t, const OnnxNode& node);
+// ops_parts.cpp
+void import_slice(Translation& t, const OnnxNode& node);
+void import_split(Translation& t, const OnnxNode& node);
 // ops_known.cpp: of numbers that are known while the model is read.
 void import_cast(Translation& t, const OnnxNode& node);
 void import_constant(Translation& t, const OnnxNode& node);
 void import_constant_of_shape(Translation& t, const OnnxNode& node);
 void import_gather(Translation& t, const OnnxNode& node);
 void import_shape(Translation& t, const OnnxNode& node);
-void import_slice(Translation& t, const OnnxNode& node);
 /// Add, Div, Mul and Sub of integers.
 Literal known_arithmetic(const OnnxNode& node, const Literal& a, const Literal& b);
 

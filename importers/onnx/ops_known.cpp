@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "importers/onnx/ops.h"
 
@@ -17,24 +16,6 @@ constexpr std::int64_t kMostMade = 65536;
 
 void require_no_open_batch(const OnnxNode& node, const std::vector<std::int64_t>& integers) {
   if (std::ranges::find(integers, kOpenBatch) != integers.end()) node.refuse("holds -2^63, which is no size");
-}
-
-/// Numbers first, first + step, ... of an axis.
-struct Cut {
-  std::int64_t first, count, step;
-};
-
-/// One axis of ONNX's Slice: start and end count from the end if negative, and stop at the axis's ends.
-Cut cut_of(const OnnxNode& node, std::int64_t size, std::int64_t start, std::int64_t end, std::int64_t step) {
-  if (step == 0 || step < -kMostMade || step > kMostMade) node.refuse("has the step ", step);
-  const auto place = [&](std::int64_t index, std::int64_t least, std::int64_t most) {
-    return std::clamp(index < 0 ? std::max(index, -size - 1) + size : index, least, most);
-  };
-  const std::int64_t least = step > 0 ? 0 : -1, most = step > 0 ? size : size - 1;
-  const std::int64_t first = place(start, 0, most), last = place(end, least, most);
-  const std::int64_t length = step > 0 ? last - first : first - last, stride = std::abs(step);
-  const std::int64_t count = length <= 0 ? 0 : (length + stride - 1) / stride;
-  return {.first = count == 0 ? 0 : first, .count = count, .step = step};
 }
 
 /// Floats that are whole numbers as integers, and the reverse.
@@ -118,42 +99,6 @@ void import_gather(Translation& t, const OnnxNode& node) {
   }
   t.becomes("known while reading");
   t.define(node, Literal{.extents = t.literal(node, 1).extents, .values = std::move(picked)});
-}
-
-void import_slice(Translation& t, const OnnxNode& node) {
-  if (std::holds_alternative<Activation>(t.value(node, 0)))
-    node.refuse("cuts what the network computes; only of constants and sizes is it imported");
-  const Literal& from = t.literal(node, 0);
-  if (from.elements() == 0) node.refuse("cuts an empty constant");
-  const bool as_inputs = node.opset() >= 10;
-  const auto list = [&](int input, const char* attribute) {
-    const bool given = as_inputs ? t.has(node, input) : node.has(attribute);
-    return !given ? std::vector<std::int64_t>{} : as_inputs ? t.integers(node, input) : node.integers(attribute);
-  };
-  const std::vector<std::int64_t> starts = list(1, "starts"), ends = list(2, "ends");
-  std::vector<std::int64_t> axes = list(3, "axes"), steps;
-  if (as_inputs && t.has(node, 4)) steps = t.integers(node, 4);
-  if (axes.empty())
-    for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (steps.empty()) steps.assign(starts.size(), 1);
-  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-    node.refuse("has starts, ends, axes and steps of different lengths");
-  std::vector<std::int64_t> extents = from.extents, strides = strides_of(from.extents);
-  std::int64_t start = 0;
-  std::set<std::int64_t> seen;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const auto rank = static_cast<std::int64_t>(extents.size());
-    const std::int64_t axis = axes[i] < 0 && axes[i] >= -rank ? axes[i] + rank : axes[i];
-    if (axis < 0 || axis >= rank || !seen.insert(axis).second)
-      node.refuse("cuts along the axis ", axes[i], ", which its constant does not have, or twice");
-    const auto place = static_cast<std::size_t>(axis);
-    const Cut cut = cut_of(node, extents[place], starts[i], ends[i], steps[i]);
-    start += cut.first * strides[place];
-    extents[place] = cut.count;
-    strides[place] *= cut.step;
-  }
-  t.becomes("known while reading");
-  t.define(node, picked(from, std::move(extents), start, strides));
 }
 
 Literal known_arithmetic(const OnnxNode& node, const Literal& a, const Literal& b) {

@@ -8,6 +8,7 @@
 #include "layers/conv2d.h"
 #include "layers/depthwise_conv2d.h"
 #include "layers/matmul.h"
+#include "layers/slice.h"
 
 namespace miniqat::importers {
 namespace {
@@ -22,25 +23,32 @@ const std::vector<float>& vector_of(const Translation& t, const OnnxNode& node, 
   return literal.reals();
 }
 
+std::vector<float> some_of(const std::vector<float>& numbers, std::int64_t first, std::int64_t count) {
+  return {numbers.begin() + first, numbers.begin() + first + count};
+}
+
 /// Adds the bias, if there is one. Behind a layer that a batch norm alone reads it is left to that: batch norms then
 /// stand right behind layers, where they can become part of them, and a bias has no effect while the batch's mean
 /// counts.
 void add_bias(Translation& t, const OnnxNode& node, const std::string& scope, Activation& y, int input) {
   if (!t.has(node, input)) return;
-  const std::int64_t channels = y.output.shape().channels();
+  const std::vector<float>& bias = vector_of(t, node, input, y.extents[1]);
   const pb::Node* reader = t.only_reader(node);
   if (reader != nullptr && reader->op_type() == "BatchNormalization" && reader->input(0) == node.output(0)) {
-    y.bias = vector_of(t, node, input, channels);
+    y.bias = bias;
     return;
   }
-  const Output biases = t.variable(scope, "biases", node.input(input), {channels}, vector_of(t, node, input, channels));
-  y.output = layers::bias_add(t.graph(), t.name(scope, "BiasAdd"), y.output, biases);
+  y.for_each_part([&](Output& part, const std::string& group, std::int64_t first) {
+    const Output biases = t.variable(scope, group + "biases", node.input(input), {part.shape().channels()},
+                                     some_of(bias, first, part.shape().channels()));
+    part = layers::bias_add(t.graph(), t.name(scope, group + "BiasAdd"), part, biases);
+  });
 }
 
 /// Rows in the order of x's columns, for x is ours and the rows are ONNX's.
-std::vector<float> rows_in_order(const std::vector<float>& rows, const std::vector<std::int64_t>& columns,
-                                 std::size_t width) {
-  if (columns.empty()) return rows;
+std::vector<float> rows_in_order(const std::vector<float>& rows, const Columns& of_x, std::size_t width) {
+  if (of_x.empty()) return rows;
+  const std::vector<std::int64_t>& columns = of_x.list();
   std::vector<float> ordered(rows.size());
   for (std::size_t i = 0; i < columns.size(); ++i)
     std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i * width), width,
@@ -74,17 +82,61 @@ struct Filter {
   std::int64_t outputs, inputs, group;
 };
 
-/// Of a convolution: whether every channel is convolved by itself.
+/// More would be as many small layers.
+constexpr std::int64_t kMostGroups = 16;
+
+/// Of a convolution: whether every channel is convolved by itself. Otherwise it has up to kMostGroups groups.
 bool is_depthwise(const OnnxNode& node, const Filter& filter, std::int64_t channels) {
-  if (filter.group == 1) {
-    if (filter.inputs != channels)
-      node.refuse("has a filter for ", filter.inputs, " channels, its input has ", channels);
-    return false;
+  const auto& [outputs, inputs, group] = filter;
+  if (group == 1 && inputs != channels) node.refuse("has a filter for ", inputs, " channels, its input has ", channels);
+  if (group == 1) return false;
+  if (group < 1 || channels % group != 0 || inputs != channels / group || outputs % group != 0)
+    node.refuse("has ", group, " groups of channels, which do not fit: ", channels, " in, ", outputs,
+                " out, a filter for ", inputs);
+  if (inputs != 1 && group > kMostGroups)
+    node.refuse("has ", group, " groups of channels (", channels, " in, ", outputs, " out); up to ", kMostGroups,
+                " groups and one group a channel are imported");
+  return inputs == 1;
+}
+
+/// Of one group: `filter` [out, in, h, w] becomes [h, w, in, out]; depthwise [in * multiplier, 1, h, w] becomes
+/// [h, w, in, multiplier].
+Output convolve(Translation& t, const OnnxNode& node, const std::string& group, const Literal& filter, bool depthwise,
+                Output x, const layers::Conv2dAttributes& attributes) {
+  const std::vector<std::int64_t>& extents = filter.extents;
+  const std::int64_t channels = x.shape().channels();
+  const Literal ours =
+      transposed(filter, depthwise ? std::vector<std::int64_t>{2, 3, 0, 1} : std::vector<std::int64_t>{2, 3, 1, 0});
+  const Shape shape = depthwise ? Shape{extents[2], extents[3], channels, extents[0] / channels}
+                                : Shape{extents[2], extents[3], extents[1], extents[0]};
+  const std::string scope = t.scope_of(node, 1);
+  const Output weights =
+      t.variable(scope, group + (depthwise ? "depthwise_weights" : "weights"), node.input(1), shape, ours.reals());
+  return depthwise
+             ? layers::depthwise_conv2d(t.graph(), t.name(scope, group + "DepthwiseConv2d"), x, weights, attributes)
+             : layers::conv2d(t.graph(), t.name(scope, group + "Conv2D"), x, weights, attributes);
+}
+
+/// Each group by itself: they are joined where their channels are needed together.
+Activation convolve_groups(Translation& t, const OnnxNode& node, std::int64_t groups, const Literal& filter,
+                           const Activation& x, const layers::Conv2dAttributes& attributes) {
+  const std::string scope = t.scope_of(node, 1);
+  std::vector<std::int64_t> extents = filter.extents;
+  extents[0] /= groups;
+  const std::vector<std::int64_t> strides = strides_of(filter.extents);
+  std::vector<Output> parts;
+  for (std::int64_t k = 0; k < groups; ++k) {
+    const std::string group = concat("group", k, "/");
+    const Output part = layers::slice(t.graph(), t.name(scope, group + "Slice"), x.output,
+                                      {.axes = {3}, .starts = {k * extents[1]}, .ends = {(k + 1) * extents[1]}});
+    const Literal own = picked(filter, extents, k * extents[0] * strides[0], strides);
+    parts.push_back(convolve(t, node, group, own, false, part, attributes));
   }
-  if (filter.group < 1 || filter.group != channels || filter.inputs != 1 || filter.outputs % channels != 0)
-    node.refuse("has ", filter.group, " groups of channels (", channels, " in, ", filter.outputs,
-                " out); miniqat has convolutions of one group and of one group a channel");
-  return true;
+  Activation y = images_like(x, parts[0]);
+  y.extents[1] = filter.extents[0];
+  y.output = {};
+  y.parts = std::move(parts);
+  return y;
 }
 
 }  // namespace
@@ -107,23 +159,13 @@ void import_conv(Translation& t, const OnnxNode& node) {
     x.output = padded(t.graph(), t.name(t.scope_of(node, 1), "Pad"), x.output, window.pads);
     window.pads = {0, 0, 0, 0};
   }
-  const std::int64_t channels = x.extents[1];
-  const bool depthwise = is_depthwise(node, {filter.extents[0], filter.extents[1], node.integer("group", 1)}, channels);
-  const std::string scope = t.scope_of(node, 1);
-  const std::string filter_name = node.input(1);
-  // [out, in, h, w] to [h, w, in, out]; depthwise [in * multiplier, 1, h, w] to [h, w, in, multiplier].
-  Literal ours =
-      transposed(filter, depthwise ? std::vector<std::int64_t>{2, 3, 0, 1} : std::vector<std::int64_t>{2, 3, 1, 0});
-  const Shape shape = depthwise ? Shape{kernel[0], kernel[1], channels, filter.extents[0] / channels}
-                                : Shape{kernel[0], kernel[1], filter.extents[1], filter.extents[0]};
-  const Output weights =
-      t.variable(scope, depthwise ? "depthwise_weights" : "weights", filter_name, shape, ours.reals());
+  const std::int64_t groups = node.integer("group", 1);
+  const bool depthwise = is_depthwise(node, {filter.extents[0], filter.extents[1], groups}, x.extents[1]);
   const layers::Conv2dAttributes attributes = window.convolution();
-  const Output convolved =
-      depthwise ? layers::depthwise_conv2d(t.graph(), t.name(scope, "DepthwiseConv2d"), x.output, weights, attributes)
-                : layers::conv2d(t.graph(), t.name(scope, "Conv2D"), x.output, weights, attributes);
-  Activation y = images_like(x, convolved);
-  add_bias(t, node, scope, y, 2);
+  Activation y = depthwise || groups == 1
+                     ? images_like(x, convolve(t, node, "", filter, depthwise, x.output, attributes))
+                     : convolve_groups(t, node, groups, filter, x, attributes);
+  add_bias(t, node, t.scope_of(node, 1), y, 2);
   t.define(node, std::move(y));
 }
 
@@ -150,26 +192,29 @@ void import_matmul(Translation& t, const OnnxNode& node) {
 }
 
 void import_batch_normalization(Translation& t, const OnnxNode& node) {
-  Activation x = t.activation(node, 0);
+  Activation x = t.in_parts(node, 0);
   const int used = node.outputs();
   if (node.integer("training_mode", 0) != 0 || (used > 1 && !node.output(1).empty()))
     node.refuse("is in training mode; export the network for evaluation (model.eval())");
   if (node.integer("spatial", 1) != 1) node.refuse("normalises every pixel by itself, which miniqat does not");
   if (x.extents.size() != 2) t.require_images(node, x);
-  const std::int64_t channels = x.extents[1];
-  const std::string scope = t.scope_of(node, 1);
-  const auto parameter = [&](int input, const char* suffix, bool trainable) {
-    std::vector<float> numbers = rows_in_order(vector_of(t, node, input, channels), x.columns, 1);
-    for (std::size_t c = 0; input == 3 && c < x.bias.size(); ++c) numbers[c] -= x.bias[c];
-    return t.variable(scope + "/BatchNorm", suffix, node.input(input), {channels}, std::move(numbers), trainable);
-  };
-  const Output gamma = parameter(1, "gamma", true), beta = parameter(2, "beta", true);
-  const Output mean = parameter(3, "moving_mean", false), variance = parameter(4, "moving_variance", false);
-  x.bias.clear();
   const layers::BatchNormAttributes attributes = {.epsilon = node.number("epsilon", 1e-5),
                                                   .decay = node.number("momentum", 0.9)};
-  x.output =
-      layers::batch_norm(t.graph(), t.name(scope, "BatchNorm"), x.output, gamma, beta, mean, variance, attributes);
+  const std::string scope = t.scope_of(node, 1);
+  x.for_each_part([&](Output& part, const std::string& group, std::int64_t first) {
+    const std::int64_t channels = part.shape().channels();
+    const auto parameter = [&](int input, const char* suffix, bool trainable) {
+      std::vector<float> all = rows_in_order(vector_of(t, node, input, x.extents[1]), x.columns, 1);
+      for (std::size_t c = 0; input == 3 && c < x.bias.size(); ++c) all[c] -= x.bias[c];
+      return t.variable(scope, group + "BatchNorm/" + suffix, node.input(input), {channels},
+                        some_of(all, first, channels), trainable);
+    };
+    const Output gamma = parameter(1, "gamma", true), beta = parameter(2, "beta", true);
+    const Output mean = parameter(3, "moving_mean", false), variance = parameter(4, "moving_variance", false);
+    part = layers::batch_norm(t.graph(), t.name(scope, group + "BatchNorm"), part, gamma, beta, mean, variance,
+                              attributes);
+  });
+  x.bias.clear();
   t.define(node, std::move(x));
 }
 

@@ -9,18 +9,20 @@
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/hard_swish.h"
+#include "layers/leaky_relu.h"
 #include "layers/relu.h"
 #include "layers/sigmoid.h"
 
 namespace miniqat::importers {
 namespace {
 
-using Builder = Output (*)(Graph&, const std::string&, Output);
-
-/// An op that takes every element by itself, whatever the layout.
-void apply(Translation& t, const OnnxNode& node, const std::string& op, Builder build) {
-  Activation x = t.activation(node, 0);
-  x.output = build(t.graph(), t.name(t.scope_of(node), op), x.output);
+/// An op that takes every element by itself, whatever the layout: build(graph, name, x).
+void apply(Translation& t, const OnnxNode& node, const std::string& op, const auto& build) {
+  Activation x = t.in_parts(node, 0);
+  const std::string scope = t.scope_of(node);
+  x.for_each_part([&](Output& part, const std::string& group, std::int64_t) {
+    part = build(t.graph(), t.name(scope, group + op), part);
+  });
   t.define(node, std::move(x));
 }
 
@@ -44,8 +46,8 @@ Literal aligned(const OnnxNode& node, Literal literal, const Activation& x) {
   if (!x.columns.empty() && literal.elements() > 1) {
     Literal ordered = literal;
     std::vector<float> numbers = literal.reals();
-    for (std::size_t i = 0; i < x.columns.size(); ++i)
-      numbers[static_cast<std::size_t>(x.columns[i])] = literal.reals()[i];
+    const std::vector<std::int64_t>& columns = x.columns.list();
+    for (std::size_t i = 0; i < columns.size(); ++i) numbers[static_cast<std::size_t>(columns[i])] = literal.reals()[i];
     ordered.values = std::move(numbers);
     return ordered;
   }
@@ -100,7 +102,7 @@ void import_arithmetic(Translation& t, const OnnxNode& node) {
   if (first || second) return combine_with_literal(t, node, first ? 0 : 1);
   Activation a = t.activation(node, 0);
   const Activation b = t.activation(node, 1);
-  if (a.order != b.order || a.columns != b.columns)
+  if (a.order != b.order || !(a.columns == b.columns))
     node.refuse("combines ", extents_text(a.extents), " and ", extents_text(b.extents),
                 ", whose axes lie in another order here");
   a.output = builder_of(node.type())(t.graph(), t.name(t.scope_of(node), node.type()), a.output, b.output);
@@ -179,6 +181,14 @@ void import_hard_sigmoid(Translation& t, const OnnxNode& node) {
 void import_identity(Translation& t, const OnnxNode& node) {
   t.becomes("nothing");
   t.define(node, t.value(node, 0));
+}
+
+void import_leaky_relu(Translation& t, const OnnxNode& node) {
+  const double alpha = node.number("alpha", 0.01F);
+  if (alpha == 0) return apply(t, node, "Relu", layers::relu);
+  apply(t, node, "LeakyRelu", [alpha](Graph& graph, const std::string& name, Output x) {
+    return layers::leaky_relu(graph, name, x, {.alpha = alpha});
+  });
 }
 
 void import_softmax(Translation& t, const OnnxNode& node) {

@@ -8,6 +8,7 @@
 #include "layers/mean.h"
 #include "layers/pad.h"
 #include "layers/pool.h"
+#include "layers/reshape.h"
 
 namespace miniqat::importers {
 namespace {
@@ -20,9 +21,17 @@ OnnxWindow pool_window(const OnnxNode& node, const Activation& x) {
   return window;
 }
 
-/// The mean over our axes 1 and 2, whatever axes of ONNX's they are.
-void mean_over_space(Translation& t, const OnnxNode& node, Activation x, bool keeps) {
-  x.output = layers::mean(t.graph(), t.name(t.scope_of(node), "Mean"), x.output, {.axes = {1, 2}, .keep_dims = keeps});
+Output largest_of_space(Translation& t, const std::string& scope, Output x, bool keeps) {
+  const Shape& images = x.shape();
+  const Output y = layers::max_pool(t.graph(), t.name(scope, "MaxPool"), x, {.window = {images[1], images[2]}});
+  return keeps ? y : layers::reshape(t.graph(), t.name(scope, "Reshape"), y, {.shape = {images[0], images[3]}});
+}
+
+/// The mean, or the largest number, over our axes 1 and 2, whatever axes of ONNX's they are.
+void reduce_space(Translation& t, const OnnxNode& node, Activation x, bool keeps, bool to_mean) {
+  const std::string scope = t.scope_of(node);
+  x.output = to_mean ? layers::mean(t.graph(), t.name(scope, "Mean"), x.output, {.axes = {1, 2}, .keep_dims = keeps})
+                     : largest_of_space(t, scope, x.output, keeps);
   const auto channels = static_cast<std::size_t>(std::ranges::find(x.order, 3) - x.order.begin());
   if (!keeps)
     return t.define(node,
@@ -70,11 +79,11 @@ void import_average_pool(Translation& t, const OnnxNode& node) {
   t.define(node, images_like(x, y));
 }
 
-void import_global_average_pool(Translation& t, const OnnxNode& node) {
-  mean_over_space(t, node, t.images(node, 0), true);
+void import_global_pool(Translation& t, const OnnxNode& node) {
+  reduce_space(t, node, t.images(node, 0), true, node.type() == "GlobalAveragePool");
 }
 
-void import_reduce_mean(Translation& t, const OnnxNode& node) {
+void import_reduce(Translation& t, const OnnxNode& node) {
   const std::vector<std::int64_t> axes =
       node.opset() >= 18 && t.has(node, 1) ? t.integers(node, 1) : node.integers("axes");
   const bool empty_is_none = node.integer("noop_with_empty_axes", 0) != 0, keeps = node.integer("keepdims", 1) != 0;
@@ -83,8 +92,8 @@ void import_reduce_mean(Translation& t, const OnnxNode& node) {
   for (const std::int64_t axis : axes)
     if (x.order.size() == 4 && axis >= -4 && axis < 4) ours.insert(x.order[static_cast<std::size_t>((axis + 4) % 4)]);
   if (empty_is_none || axes.size() != 2 || ours != std::set<std::int64_t>{1, 2})
-    node.refuse("does not average over the height and width of images; only that is imported");
-  mean_over_space(t, node, std::move(x), keeps);
+    node.refuse("is not over the height and width of images; only that is imported");
+  reduce_space(t, node, std::move(x), keeps, node.type() == "ReduceMean");
 }
 
 void import_pad(Translation& t, const OnnxNode& node) {

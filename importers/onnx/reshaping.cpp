@@ -53,11 +53,11 @@ Activation reshaped(Translation& t, const OnnxNode& node, const Activation& x,
   if (features(extents) != features(x.extents))
     node.refuse("makes ", extents_text(extents), " of ", extents_text(x.extents),
                 ", which has other numbers of elements");
-  const std::vector<std::int64_t> from = x.extents.size() == 2 ? x.columns : places(node, x.extents, x.order);
+  const Columns from = x.extents.size() == 2 ? x.columns : Columns(places(node, x.extents, x.order));
   Activation y{.output = x.output, .extents = extents, .order = usual_order(extents.size())};
   if (extents.size() == 2)
     y.columns = from;
-  else if (from != places(node, extents, y.order))
+  else if (from.list() != places(node, extents, y.order))
     node.refuse("makes ", extents_text(extents), " of ", extents_text(x.extents),
                 ", and so mixes channels and space; images are [n, h, w, c] here, and no numbers are moved");
   y.output = layers::reshape(t.graph(), t.name(t.scope_of(node), "Reshape"), x.output,

@@ -7,6 +7,7 @@
 #include "core/quote.h"
 #include "core/suggest.h"
 #include "importers/onnx/ops.h"
+#include "layers/concat.h"
 #include "layers/pad.h"
 
 namespace miniqat::importers {
@@ -43,6 +44,24 @@ const std::vector<std::int64_t> kImageOrder = {0, 3, 1, 2};
 Output padded(Graph& graph, const std::string& name, Output images, const Pads& pads) {
   const auto [top, left, bottom, right] = pads;
   return layers::pad(graph, name, images, {.paddings = {{0, 0}, {top, bottom}, {left, right}, {0, 0}}});
+}
+
+Columns::Columns(std::vector<std::int64_t> list)
+    : list_(std::make_shared<const std::vector<std::int64_t>>(std::move(list))) {}
+
+const std::vector<std::int64_t>& Columns::list() const {
+  static const std::vector<std::int64_t> kNone;
+  return list_ ? *list_ : kNone;
+}
+
+void Activation::for_each_part(const std::function<void(Output&, const std::string&, std::int64_t)>& body) {
+  if (parts.empty()) return body(output, "", 0);
+  std::int64_t first = 0;
+  for (std::size_t group = 0; group < parts.size(); ++group) {
+    const std::int64_t channels = parts[group].shape().channels();
+    body(parts[group], concat("group", group, "/"), first);
+    first += channels;
+  }
 }
 
 bool is_in_order(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& order) {
@@ -89,11 +108,34 @@ std::vector<std::int64_t> Translation::integers(const OnnxNode& node, int input)
   return known.integers();
 }
 
-const Activation& Translation::bordered(const OnnxNode& node, int input) const {
-  const auto* computed = std::get_if<Activation>(&value(node, input));
-  if (computed == nullptr)
-    node.refuse("takes the constant ", quote(node.input(input)), " where the network's tensor is expected");
-  return *computed;
+Activation* Translation::computed(const std::string& tensor, const std::string& who) {
+  named(tensor, who);
+  return std::get_if<Activation>(&values_.at(tensor));
+}
+
+/// Once for all readers.
+void Translation::join(Activation& x) {
+  if (x.parts.empty()) return;
+  const std::string scope = miniqat::scope_of(miniqat::scope_of(x.parts[0].node->name()));
+  x.output = layers::concat(graph_, name(scope, "Concat"), x.parts, {.axis = 3});
+  x.parts.clear();
+}
+
+const Activation& Translation::bordered(const OnnxNode& node, int input) {
+  value(node, input);
+  return bordered(node, node.input(input));
+}
+
+const Activation& Translation::bordered(const OnnxNode& node, const std::string& tensor) {
+  Activation* x = computed(tensor, node.who());
+  if (x == nullptr) node.refuse("takes the constant ", quote(tensor), " where the network's tensor is expected");
+  join(*x);
+  return *x;
+}
+
+Activation Translation::in_parts(const OnnxNode& node, int input) {
+  const auto* x = std::get_if<Activation>(&value(node, input));
+  return x != nullptr && !x->parts.empty() ? *x : activation(node, input);
 }
 
 Activation Translation::activation(const OnnxNode& node, int input) {
@@ -101,9 +143,7 @@ Activation Translation::activation(const OnnxNode& node, int input) {
 }
 
 Activation Translation::activation(const OnnxNode& node, const std::string& tensor) {
-  const auto* computed = std::get_if<Activation>(&named(tensor, node.who()));
-  if (computed == nullptr) node.refuse("takes the constant ", quote(tensor), " where the network's tensor is expected");
-  return without_border(*computed, scope_of(node));
+  return without_border(bordered(node, tensor), scope_of(node));
 }
 
 const Literal* Translation::find_literal(const std::string& tensor) const {
@@ -158,8 +198,8 @@ std::string Translation::scope_of(const OnnxNode& node, int parameter) const {
   return scope.empty() ? plain(node.type()) : scope;
 }
 
-std::string Translation::name(const std::string& scope, const std::string& op) const {
-  return graph_.unique_name(scope + "/" + op);
+std::string Translation::name(const std::string& scope, const std::string& op) {
+  return names_.emplace_back(graph_.unique_name(scope + "/" + op));
 }
 
 Output Translation::variable(const std::string& scope, const std::string& suffix, const std::string& source,
@@ -226,7 +266,9 @@ void Translation::add_input(const pb::Value& input) {
   };
   if (extents.size() == 4 && !readers.empty() && std::ranges::all_of(readers, turned)) x.order = {0, 1, 2, 3};
   const std::string wish = plain(input.name());
-  x.output = placeholder(graph_, graph_.unique_name(wish.empty() ? "input" : wish), shape_of(x.extents, x.order));
+  const std::string name = graph_.unique_name(wish.empty() ? "input" : wish);
+  if (name != input.name()) note(concat(who, " is called ", quote(name), " in the graph"));
+  x.output = placeholder(graph_, name, shape_of(x.extents, x.order));
   define(input.name(), std::move(x));
 }
 
@@ -251,7 +293,7 @@ void Translation::translate(const OnnxNode& node) {
     nodes_.push_back({node.type(), node.name(), left->second});
     return;
   }
-  const std::size_t before = graph_.size();
+  names_.clear();
   const auto table = imported_op_table();
   const auto op = std::ranges::find(table, node.type(), &ImportedOp::type);
   if (op == table.end()) refuse_op(node);
@@ -265,24 +307,24 @@ void Translation::translate(const OnnxNode& node) {
   }
   node.require_all_known();
   std::vector<std::string> made;
-  // All nodes are listed only if some are new: many do nothing but name a tensor.
-  const bool lists = becomes_.empty() && graph_.size() > before;
-  const std::vector<Node*> nodes = lists ? graph_.nodes() : std::vector<Node*>{};
-  for (std::size_t i = before; i < nodes.size(); ++i)
-    if (nodes[i]->as<Variable>() == nullptr && nodes[i]->as<Constant>() == nullptr) made.push_back(nodes[i]->name());
+  for (const std::string& name : names_) {
+    const Node& made_node = graph_.at(name);
+    if (made_node.as<Variable>() == nullptr && made_node.as<Constant>() == nullptr) made.push_back(name);
+  }
   nodes_.push_back({node.type(), node.name(), !becomes_.empty() ? becomes_ : made.empty() ? "nothing" : joined(made)});
 }
 
 Activation Translation::output_of(const std::string& tensor, const std::string& who) {
-  const auto* computed = std::get_if<Activation>(&named(tensor, "the graph's outputs"));
-  if (computed == nullptr) fail(who, " is a constant");
-  if (!computed->columns.empty())
+  Activation* x = computed(tensor, "the graph's outputs");
+  if (x == nullptr) fail(who, " is a constant");
+  if (!x->columns.empty())
     fail(who, " is a flattened image, whose numbers lie in another order here; end the network before that");
-  if (computed->order != kImageOrder && !is_in_order(computed->extents, computed->order))
-    fail(who, " is ", extents_text(computed->extents),
+  if (x->order != kImageOrder && !is_in_order(x->extents, x->order))
+    fail(who, " is ", extents_text(x->extents),
          " and has its axes in another order here; end the network before the Transpose");
+  join(*x);
   const std::string scope = plain(tensor);
-  return without_border(*computed, scope.empty() ? "output" : scope);
+  return without_border(*x, scope.empty() ? "output" : scope);
 }
 
 void Translation::set_outputs() {

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,6 +20,21 @@ namespace miniqat::importers {
 
 // Not for users of the library: what the ops of importers/onnx/ops_*.cpp work on.
 
+/// Of a matrix whose columns lie in another order than ONNX's: our column of each of ONNX's. Empty if the order is the
+/// same. Copies share the list, which may be as long as an image.
+class Columns {
+ public:
+  Columns() = default;
+  Columns(std::vector<std::int64_t> list);
+
+  bool empty() const { return list().empty(); }
+  const std::vector<std::int64_t>& list() const;
+  friend bool operator==(const Columns& a, const Columns& b) { return a.list_ == b.list_ || a.list() == b.list(); }
+
+ private:
+  std::shared_ptr<const std::vector<std::int64_t>> list_;
+};
+
 /// A tensor that the network computes.
 struct Activation {
   Output output = {};
@@ -25,12 +42,17 @@ struct Activation {
   std::vector<std::int64_t> extents = {};
   /// Axis i of ONNX's tensor is axis order[i] of ours; the batch is axis 0 of both. Images: {0, 3, 1, 2}.
   std::vector<std::int64_t> order = {};
-  /// Of a matrix whose columns lie in another order than ONNX's: our column of each of ONNX's. Else empty.
-  std::vector<std::int64_t> columns = {};
+  Columns columns = {};
   /// Zeros around the image that a convolution shall add: they are in `extents`, not yet in `output`.
   Pads border = {0, 0, 0, 0};
   /// Still to be added, one number a channel: a batch norm, the only reader, takes it off its mean instead. Else empty.
   std::vector<float> bias = {};
+  /// Groups of an image's channels that are still to be joined; `output` is then not yet there. Else empty.
+  std::vector<Output> parts = {};
+
+  /// Calls body(part, group, first) for each part, whose names begin with `group` ("group0/") and whose first channel
+  /// is `first`; once for a tensor without parts, with "" and 0.
+  void for_each_part(const std::function<void(Output&, const std::string&, std::int64_t)>& body);
 };
 
 using Value = std::variant<Literal, Activation>;
@@ -58,14 +80,17 @@ class Translation {
   const Literal& literal(const OnnxNode& node, int input) const;
   /// A literal of integers without or with one axis.
   std::vector<std::int64_t> integers(const OnnxNode& node, int input) const;
-  /// With its border, if it has one, as a Pad. Throws Error when it is known, not computed.
+  /// With its border, if it has one, as a Pad, and its parts joined. Throws Error when it is known, not computed.
   Activation activation(const OnnxNode& node, int input);
   /// The same of any tensor by its name.
   Activation activation(const OnnxNode& node, const std::string& tensor);
+  /// The same two, but the border stays open.
+  const Activation& bordered(const OnnxNode& node, int input);
+  const Activation& bordered(const OnnxNode& node, const std::string& tensor);
   /// Null where it is none, or none yet.
   const Literal* find_literal(const std::string& tensor) const;
-  /// The same, but the border stays open.
-  const Activation& bordered(const OnnxNode& node, int input) const;
+  /// As activation(), but the parts stay as they are: for what treats every channel by itself.
+  Activation in_parts(const OnnxNode& node, int input);
   /// The same, of images [n, c, h, w] in the order kImageOrder.
   Activation images(const OnnxNode& node, int input);
   void require_images(const OnnxNode& node, const Activation& x) const;
@@ -90,7 +115,7 @@ class Translation {
   /// A free name for what the node becomes: in the scope of its parameters ("layer1/0/conv1" for
   /// "layer1.0.conv1.weight") or of its own name, with `op` behind.
   std::string scope_of(const OnnxNode& node, int parameter = -1) const;
-  std::string name(const std::string& scope, const std::string& op) const;
+  std::string name(const std::string& scope, const std::string& op);
   /// A variable that starts with these numbers, all finite. A parameter of several nodes, in the same form, is one
   /// variable.
   Output variable(const std::string& scope, const std::string& suffix, const std::string& source, const Shape& shape,
@@ -120,6 +145,9 @@ class Translation {
   Activation output_of(const std::string& tensor, const std::string& who);
   Activation without_border(Activation x, const std::string& scope);
   const Value& named(const std::string& tensor, const std::string& who) const;
+  /// Null for what is known.
+  Activation* computed(const std::string& tensor, const std::string& who);
+  void join(Activation& x);
 
   const pb::Model& model_;
   std::int64_t opset_;
@@ -139,6 +167,8 @@ class Translation {
   std::vector<ImportedNode> nodes_;
   std::vector<std::string> notes_;
   std::string becomes_;
+  /// Names given since the last node of the file.
+  std::vector<std::string> names_;
 };
 
 }  // namespace miniqat::importers

@@ -46,6 +46,10 @@ class ActionWriter {
   void operator()(const MaxPool& pool) const { write(pool.window); }
   void operator()(const Reshape&) const {}
   void operator()(const Pad& pad) const { json_["paddings"] = pad.paddings; }
+  void operator()(const Slice& slice) const {
+    json_["starts"] = slice.starts;
+    json_["steps"] = slice.steps;
+  }
   void operator()(const Lookup& lookup) const {
     json_["function"] = lookup.function;
     json_["table"] = lists_.unsigned_list(lookup.table, 8);
@@ -141,6 +145,10 @@ class ActionReader {
     if (type == "MaxPool") return MaxPool{window()};
     if (type == "Reshape") return Reshape{};
     if (type == "Pad") return Pad{read_paddings(fields_)};
+    if (type == "Slice") {
+      std::vector<std::int64_t> starts = fields_.integers("starts", 0, kLargestInteger);
+      return Slice{.starts = std::move(starts), .steps = fields_.integers("steps", 0, kLargestInteger)};
+    }
     if (type == "Lookup") {
       std::string function = fields_.text("function");
       return Lookup{.function = std::move(function), .table = unsigned_list(fields_, "table", 8)};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "core/kernels/instruction_set.h"
 #include "core/kernels/scratch.h"

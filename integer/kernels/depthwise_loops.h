@@ -11,29 +11,22 @@ constexpr std::int64_t kBlock = sizeof(Bytes);
   return (columns.output - 1) * columns.stride + (columns.window - 1) * columns.dilation + 1;
 }
 
+/// An order for shuffle(): elements of two vectors by turns, of every 16 bytes (kLane elements) of each the half that
+/// begins at kFrom.
+template <int kLane, int kFrom>
+struct Interleaved {
+  static constexpr int at(int i, int count) { return i / kLane * kLane + kFrom + i % kLane / 2 + i % 2 * count; }
+};
+
 /// A block of channels of one column in four rows, interleaved.
 [[gnu::always_inline]] inline void interleave(Bytes a, Bytes b, Bytes c, Bytes d, std::uint8_t* to) {
-  Bytes low, high;
-#pragma GCC unroll 32
-  for (int i = 0; i < kBlock; ++i) {
-    const int from = i / 16 * 16 + i % 16 / 2;
-    low[i] = static_cast<std::uint8_t>(from + i % 2 * kBlock);
-    high[i] = static_cast<std::uint8_t>(from + 8 + i % 2 * kBlock);
-  }
   using Shorts = As<ShortInts>::Shorts;
-  Shorts low_pairs, high_pairs;
-#pragma GCC unroll 16
-  for (int i = 0; i < kBlock / 2; ++i) {
-    const int from = i / 8 * 8 + i % 8 / 2;
-    low_pairs[i] = static_cast<std::int16_t>(from + i % 2 * (kBlock / 2));
-    high_pairs[i] = static_cast<std::int16_t>(from + 4 + i % 2 * (kBlock / 2));
-  }
-  const Shorts ab_low = (Shorts)__builtin_shuffle(a, b, low), ab_high = (Shorts)__builtin_shuffle(a, b, high);
-  const Shorts cd_low = (Shorts)__builtin_shuffle(c, d, low), cd_high = (Shorts)__builtin_shuffle(c, d, high);
-  store(to, __builtin_shuffle(ab_low, cd_low, low_pairs));
-  store(to + kBlock, __builtin_shuffle(ab_low, cd_low, high_pairs));
-  store(to + 2 * kBlock, __builtin_shuffle(ab_high, cd_high, low_pairs));
-  store(to + 3 * kBlock, __builtin_shuffle(ab_high, cd_high, high_pairs));
+  const Shorts ab_low = (Shorts)shuffle<Interleaved<16, 0>>(a, b), ab_high = (Shorts)shuffle<Interleaved<16, 8>>(a, b);
+  const Shorts cd_low = (Shorts)shuffle<Interleaved<16, 0>>(c, d), cd_high = (Shorts)shuffle<Interleaved<16, 8>>(c, d);
+  store(to, shuffle<Interleaved<8, 0>>(ab_low, cd_low));
+  store(to + kBlock, shuffle<Interleaved<8, 4>>(ab_low, cd_low));
+  store(to + 2 * kBlock, shuffle<Interleaved<8, 0>>(ab_high, cd_high));
+  store(to + 3 * kBlock, shuffle<Interleaved<8, 4>>(ab_high, cd_high));
 }
 
 /// Fills scratch with `count` channels of four rows, and with the zero point around them.

@@ -1,6 +1,7 @@
 #include "integer/kernels/product.h"
 
 #include <array>
+#include <utility>
 
 #include "core/kernels/instruction_set.h"
 

@@ -41,6 +41,16 @@ template <class V>
   return V{} + four;
 }
 
+/// Element i is the one that Order::at(i, their count) names, of a and b one behind the other.
+template <class Order, class V, int... i>
+[[gnu::always_inline]] inline V shuffle(V a, V b, std::integer_sequence<int, i...>) {
+  return __builtin_shufflevector(a, b, Order::at(i, sizeof...(i))...);
+}
+template <class Order, class V>
+[[gnu::always_inline]] inline V shuffle(V a, V b) {
+  return shuffle<Order>(a, b, std::make_integer_sequence<int, sizeof(V) / sizeof(a[0])>());
+}
+
 template <class V>
 [[gnu::always_inline]] inline V larger(V a, V b) {
   return a > b ? a : b;
@@ -193,14 +203,16 @@ template <class V>
   return smaller(larger(bytes, lowest), highest);
 }
 
+/// An order for shuffle(): the first four bytes of every 16, then the second, the third and the fourth.
+struct AcrossLanes {
+  static constexpr int at(int i, int count) { return i % (count / 4) * 4 + i / (count / 4); }
+};
+
 /// The same in order: a, b, c, d.
 template <class V>
 [[gnu::always_inline]] inline typename As<V>::Bytes pack(V a, V b, V c, V d, const Requantization::View& q) {
-  constexpr int kLanes = sizeof(V) / 4;
-  V order;
-#pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i) order[i] = i % (kLanes / 4) * 4 + i / (kLanes / 4);
-  return (typename As<V>::Bytes)__builtin_shuffle((V)pack_in_lanes(a, b, c, d, q), order);
+  const V lanes = (V)pack_in_lanes(a, b, c, d, q);
+  return (typename As<V>::Bytes)shuffle<AcrossLanes>(lanes, lanes);
 }
 
 /// The first `count` bytes; the others are any.

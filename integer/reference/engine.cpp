@@ -135,6 +135,21 @@ class Runner {
     }
   }
 
+  void apply(const Slice& slice) {
+    const Shape& from = inputs_[0].shape();
+    const Shape& to = output_.shape();
+    for (std::int64_t i = 0; i < to.elements(); ++i) {
+      std::int64_t rest = i, place = 0, stride = 1;
+      for (int axis = to.rank() - 1; axis >= 0; --axis) {
+        const std::int64_t along = rest % to[axis];
+        place += (axis == 0 ? along : slice.starts[axis - 1] + along * slice.steps[axis - 1]) * stride;
+        rest /= to[axis];
+        stride *= from[axis];
+      }
+      y_[i] = x()[place];
+    }
+  }
+
   void apply(const Lookup& lookup) {
     for (std::size_t i = 0; i < y_.size(); ++i)
       y_[i] = lookup.table[std::min<std::size_t>(x()[i], lookup.table.size() - 1)];

@@ -21,7 +21,7 @@ static void forward_block(const ChainForward& f, const float* x, const float* ad
       if constexpr (kAddend) v += add[lane];
       v = v < map.low ? map.low : v;
       v = v > map.high ? map.high : v;
-      if constexpr (kMask) words[lane] |= ((v >= pass_low) & (v <= pass_high) ? 1u : 0u) << bit;
+      if constexpr (kMask) words[lane] |= (((v >= pass_low) & (v <= pass_high)) ? 1u : 0u) << bit;
       to[lane] = v;
     }
     column = column + kMaskLanes == map.width ? 0 : column + kMaskLanes;

@@ -26,7 +26,7 @@ static void add_up(const float* d_y, const std::int16_t* codes, std::int64_t n, 
       const bool is_below = code == kBelowRange, is_above = code == kAboveRange;
       below[lane] += is_below ? g : 0.0f;
       above[lane] += is_above ? g : 0.0f;
-      inside[lane] += is_below | is_above ? 0.0f : g * static_cast<float>(code);
+      inside[lane] += (is_below | is_above) ? 0.0f : g * static_cast<float>(code);
     }
   }
   for (int lane = 0; i < n; ++i, ++lane) {

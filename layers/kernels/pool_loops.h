@@ -95,7 +95,7 @@ void max_rows_words(const PoolGeometry& g, const float* x, float* y, std::int32_
 template <class Term>
 [[gnu::always_inline]] inline void gather_rows(const PoolGeometry& g, float* d_x, std::int64_t begin, std::int64_t end,
                                                const Term& term) {
-  const auto& [rows, columns] = g.window;
+  const WindowAxis &rows = g.window.rows, &columns = g.window.columns;
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t iy = row % rows.input, top = row / rows.input * rows.output;
     const Range oys = outputs_of(rows, iy);

@@ -33,6 +33,8 @@ const Node* own_variable(const Graph& graph, Output tensor) {
 bool keeps_last_axis(const Node& node) {
   const int last = node.input(0).shape().rank() - 1;
   if (const auto* pad = node.as<layers::Pad>()) return pad->paddings.back() == std::array<std::int64_t, 2>{0, 0};
+  if (const auto* slice = node.as<layers::Slice>())
+    return std::ranges::none_of(slice->axes, [&](std::int64_t axis) { return axis == -1 || axis == last; });
   if (const auto* mean = node.as<layers::Mean>()) {
     const auto& axes = mean->axes;
     return !axes.empty() && std::ranges::none_of(axes, [&](std::int64_t axis) { return axis == -1 || axis == last; });

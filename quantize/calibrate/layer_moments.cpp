@@ -103,7 +103,7 @@ void LayerMoments::add_matrix(const std::vector<float>& x, const std::vector<flo
 }
 
 void LayerMoments::add_groups(const std::vector<float>& x, const std::vector<float>& y) {
-  const auto [groups, inputs, outputs, outputs_first] = layout_;
+  const std::int64_t groups = layout_.groups, inputs = layout_.inputs, outputs = layout_.outputs;
   const std::int64_t taken = std::ssize(x) / (groups * inputs);
   VectorMap<float> squares = vector_of(std::span(squares_)), products = vector_of(std::span(products_));
   for (std::int64_t k = 0; k < taken; ++k)

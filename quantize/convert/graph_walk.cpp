@@ -78,6 +78,7 @@ GraphWalk::Value GraphWalk::value_of(Node& node) {
       {layers::MaxPool::kType, [](GraphWalk& w, const Node& n) { return w.max_pool(n); }},
       {layers::Reshape::kType, [](GraphWalk& w, const Node& n) { return w.reshaped(n); }},
       {layers::Pad::kType, [](GraphWalk& w, const Node& n) { return w.padded(n); }},
+      {layers::Slice::kType, [](GraphWalk& w, const Node& n) { return w.cut(n); }},
       {layers::SpaceToBatchNd::kType, [](GraphWalk& w, const Node& n) { return w.to_batch(n); }},
       {layers::BatchToSpaceNd::kType, [](GraphWalk& w, const Node& n) { return w.to_space(n); }},
       {layers::Identity::kType, [](GraphWalk& w, const Node& n) { return w.at(n.input(0)); }},
@@ -358,6 +359,19 @@ GraphWalk::Value GraphWalk::padded(const Node& node) {
   if (paddings.front() != std::array<std::int64_t, 2>{0, 0})
     fail(describe(node), " pads the batch; an integer model knows single examples only");
   return rearranged(node, integer::Pad{{paddings.begin() + 1, paddings.end()}});
+}
+
+GraphWalk::Value GraphWalk::cut(const Node& node) {
+  const Shape& from = node.input(0).shape();
+  const std::vector<layers::Cut> cuts = node.as<layers::Slice>()->cuts(from.rank());
+  if (from.rank() == 0 || node.output().shape()[0] != from[0])
+    fail(describe(node), " makes ", node.output().shape(), " of ", from, "; an integer model cannot cut the batch");
+  integer::Slice slice;
+  for (std::size_t axis = 1; axis < cuts.size(); ++axis) {
+    slice.starts.push_back(cuts[axis].start);
+    slice.steps.push_back(cuts[axis].step);
+  }
+  return rearranged(node, std::move(slice));
 }
 
 GraphWalk::Value GraphWalk::to_batch(const Node& node) {

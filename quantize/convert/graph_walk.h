@@ -50,6 +50,7 @@ class GraphWalk {
   Value max_pool(const Node& node);
   Value reshaped(const Node& node);
   Value padded(const Node& node);
+  Value cut(const Node& node);
   Value to_batch(const Node& node);
   Value to_space(const Node& node);
 

@@ -12,7 +12,7 @@
 
 namespace miniqat::quantize {
 
-/// MaxPool, Reshape or Pad behind an operation that waits for its grid: these do the same to numbers on any.
+/// MaxPool, Reshape, Pad or Slice behind an operation that waits for its grid: these do the same to numbers on any.
 struct Rearrangement {
   std::string operation;
   /// Its output, by the graph's name.

@@ -131,7 +131,7 @@ int rows_to_clear(const Node& from, const Node& to) {
 
 bool says_type(const std::string& name, std::string_view type) {
   const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
-  return std::ranges::search(name, type, same).begin() != name.end();
+  return std::search(name.begin(), name.end(), type.begin(), type.end(), same) != name.end();
 }
 
 std::string quantizer_label(const FakeQuantAttributes& attributes) {

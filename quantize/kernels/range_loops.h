@@ -19,12 +19,12 @@ template <bool kSums, bool kInside, bool kDx, bool kPull>
       if (kSums) above[i] += value > max ? counted : 0.0f;
       if (kInside) {
         const float rounding = nearest(value, scales[i], offsets[i], min, max) - value;
-        inside[i] += (value >= min) & (value <= max) ? counted * rounding : 0.0f;
+        inside[i] += ((value >= min) & (value <= max)) ? counted * rounding : 0.0f;
       }
       float pulled = gradient;
       if (kPull) {
         const float beside = value - nearest(value, scales[i], offsets[i], min, max);
-        pulled += (value >= min) & (value <= max) & (min != max) ? pull * beside : 0.0f;
+        pulled += ((value >= min) & (value <= max) & (min != max)) ? pull * beside : 0.0f;
       }
       if (kDx) dx[row + i] = passes(value, min, max) ? pulled : 0.0f;
     }

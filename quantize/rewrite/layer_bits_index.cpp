@@ -86,7 +86,7 @@ std::vector<const LayerBitsIndex::Places*> LayerBitsIndex::candidates(std::strin
   }
   // A piece may be in the name several times.
   std::ranges::sort(found);
-  found.erase(std::ranges::unique(found).begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   if (const auto literal = literal_.find(name); literal != literal_.end()) found.push_back(&literal->second);
   return found;
 }

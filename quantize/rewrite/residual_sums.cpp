@@ -1,7 +1,6 @@
 #include "quantize/rewrite/residual_sums.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "layers/elementwise.h"
 #include "layers/identity.h"
@@ -41,7 +40,8 @@ ResidualSums::ResidualSums(const Graph& graph) {
 }
 
 void ResidualSums::find_ends(const Graph& graph, const std::vector<Node*>& order) {
-  for (const Node* node : std::views::reverse(order)) {
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const Node* const node = *it;
     const auto uses = node->uses();
     const bool ends = !uses.empty() && !is_fetched_sum(graph, *node) &&
                       std::ranges::all_of(uses, [&](const Use& use) { return ends_in_layers(use); });

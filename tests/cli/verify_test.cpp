@@ -233,6 +233,25 @@ TEST_F(IntegersOutTest, TheEndingOfTheFileIsTheFormat) {
   expect_error(export_to("m.c", {"--float-io"}), 2, {"--float-io is for --format tflite"});
 }
 
+TEST_F(IntegersOutTest, CStatesItsMemoryAndItsAccuracy) {
+  train("run");
+  const Outcome outcome = export_as("c", "m.c", {"--name", "net"});
+  expect_success(outcome);
+  for (const char* text :
+       {"\nflash: ", " bytes of weights, ", "\nRAM: ", " of scratch", "the input (64) and the output"})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in\n" << outcome.out;
+  const double accuracy = 100 * Json::parse(bytes_of(path("run/summary.json")))["test_accuracy"].get<double>();
+  char line[64];
+  std::snprintf(line, sizeof line, "\n   Accuracy of the run on test pictures: %.2f%% (W8A8).", accuracy);
+  EXPECT_NE(bytes_of(path("m.h")).find(line), std::string::npos) << bytes_of(path("m.h")).substr(0, 200);
+  fs::create_directory(path("again"));
+  expect_success(export_as("c", "again/m.c", {"--prefix", "net"}));
+  EXPECT_EQ(bytes_of(path("again/m.c")), bytes_of(path("m.c")));
+  fs::copy(path("run/checkpoint.safetensors"), path("other.safetensors"));
+  expect_success(export_as("c", "m.c", {"--checkpoint", "other.safetensors"}));
+  EXPECT_EQ(bytes_of(path("m.h")).find("Accuracy"), std::string::npos);
+}
+
 TEST_F(IntegersOutTest, FlagsOfAnotherFormatAreUsageErrors) {
   train("run");
   const std::vector<Arguments> flags = {{"--prefix", "p"},        {"--test-vectors", "3"}, {"--dataset", "mnist"},

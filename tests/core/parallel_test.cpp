@@ -1,7 +1,6 @@
 #include "core/parallel.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 #include <sched.h>
 
 #include <atomic>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/openmp.h"
 #include "tests/core/all_threads.h"
 
 #if defined(__SSE__)
@@ -218,10 +218,11 @@ TEST_F(ParallelTest, EveryThreadThatAsksIsPreparedWithItsOwnPool) {
 TEST_F(ParallelTest, AskingInsideAParallelRegionDoesNotNest) {
   set_thread_count(2);
   std::atomic<int> entered = 0;
-#pragma omp parallel num_threads(2)
-  {
-    parallel_for(1000, 1, [&](std::int64_t begin, std::int64_t end) { entered += static_cast<int>(end - begin); });
-  }
+  const auto region = [](void* data) {
+    auto& sum = *static_cast<std::atomic<int>*>(data);
+    parallel_for(1000, 1, [&](std::int64_t begin, std::int64_t end) { sum += static_cast<int>(end - begin); });
+  };
+  GOMP_parallel(region, &entered, 2, 0);
   EXPECT_EQ(entered, 2000);
 }
 

@@ -49,7 +49,7 @@ TEST(JsonExport, MapsBytesToAnInputOfItsOwn) {
 }
 
 TEST(JsonExport, IsReadable) {
-  testing::RandomModel net(3, {2, 2, 1}, {.only_8_bits = true});
+  testing::RandomModel net(3, {2, 2, 1}, {.only_bits = 8});
   net.conv2d(100);
   const std::string text = exporters::json(net.finish());
   std::size_t longest = 0;

@@ -23,7 +23,7 @@ Model random_model(std::uint64_t seed) {
   const Shape input = image ? Shape{any(random, {1, 2, 3, 5, 7, 8, 13, 17}), any(random, {1, 2, 3, 5, 7, 8, 11, 16}),
                                     any(random, {1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 33, 64, 67})}
                             : Shape{any(random, {1, 2, 3, 7, 16, 31, 64, 65, 127, 300})};
-  testing::RandomModel net(seed, input, {.only_8_bits = random.below(4) == 0});
+  testing::RandomModel net(seed, input, {.only_bits = random.below(4) == 0 ? 8 : 0});
   for (std::uint64_t k = 1 + random.below(5); k > 0; --k) net.anything();
   if (random.below(4) == 0) net.mul(net.last(), net.last());
   if (random.below(4) == 0) net.add(net.last(), net.last());

@@ -109,6 +109,22 @@ Node& pad(Maker& make) {
   return make.op("Pad", {make.input(x)}, {{"paddings", paddings}});
 }
 
+Node& slice(Maker& make) {
+  const Shape x = make.any_shape();
+  Json axes = Json::array(), starts = axes, ends = axes, steps = axes;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (make.chance(2) || x[axis] == 0) continue;
+    const auto start = static_cast<std::int64_t>(make.below(static_cast<std::uint64_t>(x[axis])));
+    axes.push_back(make.chance(3) ? axis - x.rank() : axis);
+    starts.push_back(start);
+    ends.push_back(start + 1 + static_cast<std::int64_t>(make.below(static_cast<std::uint64_t>(x[axis] - start))));
+    steps.push_back(make.any({1, 1, 2, 3}));
+  }
+  Json attributes = {{"axes", axes}, {"starts", starts}, {"ends", ends}};
+  if (make.chance(2)) attributes["steps"] = steps;
+  return make.op("Slice", {make.input(x)}, attributes);
+}
+
 Node& mean(Maker& make) {
   // Large enough for the vectorised loop, at times.
   if (make.chance(2)) {
@@ -159,6 +175,10 @@ const std::map<std::string, Make>& makers() {
       return make.op("Dropout", {make.input(make.any_shape())},
                      {{"rate", std::array{0.0, 0.1, 0.3, 0.5, 0.9}[make.below(5)]}});
     };
+    all["LeakyRelu"] = [](Maker& make) -> Node& {
+      return make.op("LeakyRelu", {make.input(make.any_shape(), -7, 7)},
+                     {{"alpha", std::array{0.0, 0.01, 0.1, 0.2, 1.5}[make.below(5)]}});
+    };
     all["SpaceToBatchND"] = [](Maker& make) -> Node& { return blocks(make, true); };
     all["BatchToSpaceND"] = [](Maker& make) -> Node& { return blocks(make, false); };
     all["FakeQuant"] = [](Maker& make) -> Node& {
@@ -182,6 +202,7 @@ const std::map<std::string, Make>& makers() {
     all["Reshape"] = reshape;
     all["Concat"] = concat_op;
     all["Pad"] = pad;
+    all["Slice"] = slice;
     all["Mean"] = mean;
     for (const testing::UnaryType& other : testing::unary_types())
       all.try_emplace(other.type, [other](Maker& make) -> Node& {

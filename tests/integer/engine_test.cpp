@@ -348,7 +348,7 @@ TEST(IntegerEngine, AModelMayBeNothingButAReshape) {
 /// Weights that need the sums of the pixels, from images of one pixel, with a stride that has nowhere to go.
 TEST(IntegerEngine, StridesOverImagesOfAPixel) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    RandomModel net(seed, {1, 1, 32}, {.only_8_bits = true});
+    RandomModel net(seed, {1, 1, 32}, {.only_bits = 8});
     net.conv2d(21);
     Model model = net.finish();
     auto& layer = std::get<Layer>(model.operations[0].action);

@@ -130,7 +130,7 @@ TEST(ModelCheck, SumsFitThirtyTwoBits) {
   EXPECT_EQ(with_bias(1 << 30), "");
   // The largest sum of 255 * 255 for each of the inputs just fits, one input more does not.
   const auto with_inputs = [](std::int64_t count) {
-    RandomModel net(3, {count}, {.only_8_bits = true});
+    RandomModel net(3, {count}, {.only_bits = 8});
     net.fully_connected(1);
     return complaint(net, [](Model& model) {
       model.tensors[0].grid.zero_point = 0;
@@ -211,7 +211,7 @@ TEST(ModelCheck, OutputsTooLargeForAShapeNameTheOperation) {
 }
 
 TEST(ModelCheck, SumsOfPoolsFitThirtyTwoBits) {
-  RandomModel net(2, {4096, 2057, 1}, {.only_8_bits = true});
+  RandomModel net(2, {4096, 2057, 1}, {.only_bits = 8});
   net.mean();
   Model model = net.finish();
   model.tensors[0].grid.zero_point = 0;
@@ -250,6 +250,17 @@ TEST(ModelCheck, OtherOperations) {
   EXPECT_TRUE(mentions(complaint(pad, [](Model& m) { last<Pad>(m).paddings[0][0] = INT64_MAX; }), {"padding"}));
   EXPECT_TRUE(mentions(complaint(pad, [](Model& m) { last<Pad>(m).paddings[0][0] = -1; }), {"padding"}));
   EXPECT_TRUE(mentions(complaint(pad, [](Model& m) { last<Pad>(m).paddings.pop_back(); }), {"one pair"}));
+
+  RandomModel slice(4, {3, 3, 2});
+  slice.slice();
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { last<Slice>(m).starts[0] = 3; }), {"Slice_0", "begins at 3"}));
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { last<Slice>(m).starts[0] = -1; }), {"begins at -1"}));
+  for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{65537}, INT64_MAX})
+    EXPECT_TRUE(mentions(complaint(slice, [&](Model& m) { last<Slice>(m).steps[1] = bad; }), {"a step of"})) << bad;
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { last<Slice>(m).steps.pop_back(); }), {"one step"}));
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { m.tensors[1].shape = {4, 1, 1}; }), {"keeps less"}));
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { m.tensors[1].shape = {1}; }), {"makes [1]"}));
+  EXPECT_TRUE(mentions(complaint(slice, [](Model& m) { m.tensors[1].grid.scale *= 2; }), {"keeps its input's"}));
 
   RandomModel pool(4, {3, 3, 2});
   pool.average_pool();

@@ -21,7 +21,7 @@ RandomModel::RandomModel(std::uint64_t seed, const Shape& input, const RandomMod
 }
 
 Grid RandomModel::grid(double scale) {
-  const int bits = options_.only_8_bits ? 8 : between(options_.fewest_activation_bits, 8);
+  const int bits = options_.only_bits != 0 ? options_.only_bits : between(options_.fewest_activation_bits, 8);
   Grid grid{.scale = static_cast<float>(scale * std::ldexp(1.0, 8 - bits)), .bits = bits};
   grid.zero_point = random_.below(2) == 0 ? 0 : between(0, grid.quant_max());
   return grid;
@@ -61,7 +61,7 @@ Window2d RandomModel::window(bool pool) {
 int RandomModel::append_layer(Layer layer, const Shape& shape) {
   const TensorInfo& x = current();
   const std::int64_t out = layer.output_channels();
-  layer.weight_bits = options_.only_8_bits ? 8 : between(options_.fewest_weight_bits, 8);
+  layer.weight_bits = options_.only_bits != 0 ? options_.only_bits : between(options_.fewest_weight_bits, 8);
   const int largest = (1 << layer.weight_bits) - 1;
   const int middle = 1 << (layer.weight_bits - 1);
   const bool per_channel = random_.below(2) == 0;
@@ -172,6 +172,20 @@ int RandomModel::pad() {
   return append(std::move(pad), {last()}, Shape(extents), x.grid);
 }
 
+int RandomModel::slice() {
+  const TensorInfo x = current();
+  integer::Slice slice;
+  std::vector<std::int64_t> extents = x.shape.to_vector();
+  for (std::int64_t& extent : extents) {
+    const auto start = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>((extent + 1) / 2)));
+    slice.starts.push_back(start);
+    slice.steps.push_back(between(0, 2) == 0 ? between(1, 3) : 1);
+    const std::int64_t most = (extent - 1 - start) / slice.steps.back() + 1;
+    extent = most - static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>((most + 1) / 2)));
+  }
+  return append(std::move(slice), {last()}, Shape(extents), x.grid);
+}
+
 int RandomModel::lookup() {
   const TensorInfo x = current();
   append(integer::Lookup{.function = "noise"}, {last()}, x.shape, grid(x.grid.scale));
@@ -200,7 +214,7 @@ int RandomModel::anything() {
     const auto choice = random_.below(5);
     return choice < 2 ? fully_connected(between(1, 40)) : choice < 4 ? rescale() : lookup();
   }
-  switch (random_.below(10)) {
+  switch (random_.below(11)) {
     case 0:
     case 1:
       return conv2d(between(1, 40));
@@ -218,6 +232,8 @@ int RandomModel::anything() {
       return add(last(), last());
     case 8:
       return lookup();
+    case 9:
+      return slice();
     default:
       return concat(last(), last());
   }

@@ -16,8 +16,8 @@ struct RandomModelOptions {
   int fewest_activation_bits = 2;
   /// Weights per channel only with the zero point in the middle (as int8 wants it).
   bool symmetric_weights = false;
-  /// Every tensor on 8 bits, weights as well.
-  bool only_8_bits = false;
+  /// Every tensor on so many bits, weights as well; 0 for any.
+  int only_bits = 0;
   /// Windows with SAME or VALID only.
   bool plain_windows = false;
 };
@@ -48,6 +48,8 @@ class RandomModel {
   int max_pool();
   int reshape(const Shape& shape);
   int pad();
+  /// At random along each axis, at times every second or third.
+  int slice();
   /// By a table of random integers, or by that of a function, whose results lie on `grid`.
   int lookup();
   int lookup(const std::string& function, const std::function<double(double)>& f, const integer::Grid& grid);

@@ -188,4 +188,10 @@ Output NetParts::pad(Output x) {
   return layers::pad(graph, name("Pad"), x, {.paddings = {{0, 0}, {1, 0}, {below(2), 1}, {0, 0}}});
 }
 
+Output NetParts::slice(Output x) {
+  const std::int64_t channels = x.shape().channels(), first = below(static_cast<std::size_t>(channels));
+  const std::int64_t end = first + 1 + below(static_cast<std::size_t>(channels - first));
+  return layers::slice(graph, name("Slice"), x, {.axes = {-1}, .starts = {first}, .ends = {end}});
+}
+
 }  // namespace miniqat::testing

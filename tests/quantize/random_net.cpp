@@ -198,7 +198,7 @@ Output AnyOps::rearrangement(Output x) {
   const Shape& shape = x.shape();
   const Output other = like(x);
   const bool small = shape[1] * shape[2] <= 40;
-  switch (parts_.below(6)) {
+  switch (parts_.below(7)) {
     case 0:
       return parts_.flat(x);
     case 1:
@@ -209,6 +209,8 @@ Output AnyOps::rearrangement(Output x) {
       return small ? layers::concat(graph(), name("Concat"), {x, other, x}, {.axis = 2}) : Output{};
     case 4:
       return small ? parts_.pad(x) : Output{};
+    case 5:
+      return parts_.slice(x);
     default:
       return layers::mean(graph(), name("Mean"), x, {.axes = {1, 2}, .keep_dims = parts_.chance(2)});
   }
@@ -334,7 +336,7 @@ class Blocks {
 
   Output stage(const std::string& scope, Output x) {
     const Output y = block(scope + "/a", x);
-    switch (parts_.below(6)) {
+    switch (parts_.below(7)) {
       case 0:
         return y;
       case 1:
@@ -346,6 +348,9 @@ class Blocks {
       case 4:
         return layers::concat(parts_.graph, scope + "/Concat",
                               {y, layers::relu(parts_.graph, scope + "/Relu", linear(scope + "/b", y))});
+      case 5:
+        return layers::concat(parts_.graph, scope + "/Concat",
+                              {linear(scope + "/left", parts_.slice(y)), linear(scope + "/right", y)});
       default:
         return smaller(scope, y);
     }

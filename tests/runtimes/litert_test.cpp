@@ -65,6 +65,7 @@ const std::vector<Kind> kKinds = {
     {"MaxPool", 1, 0, [](RandomModel& net) { net.max_pool(); }},
     {"Lookup", 1, 0, [](RandomModel& net) { net.lookup(); }},
     {"Pad", 1, 0, [](RandomModel& net) { net.pad(); }},
+    {"Slice", 1, 0, [](RandomModel& net) { net.slice(); }},
     {"Reshape", 1, 0,
      [](RandomModel& net) {
        net.reshape({33, 9});

@@ -48,6 +48,7 @@ const std::vector<Kind> kKinds = {
     {"Mean", [](RandomModel& net) { net.mean(); }, "QLinearGlobalAveragePool"},
     {"MaxPool", [](RandomModel& net) { net.max_pool(); }, "MaxPool", 1},
     {"Pad", [](RandomModel& net) { net.pad(); }, "Pad", 1},
+    {"Slice", [](RandomModel& net) { net.slice(); }, "Slice", 1},
     {"Lookup", [](RandomModel& net) { net.lookup(); }, "Gather", 1},
     {"Reshape",
      [](RandomModel& net) {

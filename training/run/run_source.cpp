@@ -133,4 +133,12 @@ integer::Grid recorded_input(const RunSource& run) {
   return grid_of(load_data(run, {}, {}).test);
 }
 
+std::optional<double> recorded_accuracy(const RunSource& run) {
+  if (run.checkpoint != run.directory.checkpoint() || !std::filesystem::exists(run.directory.summary())) return {};
+  const Json summary = read_json(run.directory.summary());
+  const auto accuracy = summary.find("test_accuracy");
+  if (accuracy == summary.end() || !accuracy->is_number()) return {};
+  return accuracy->get<double>();
+}
+
 }  // namespace miniqat::training

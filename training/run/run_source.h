@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "datasets/dataset.h"
@@ -66,5 +67,9 @@ quantize::Quantization quantization_of(const RunDirectory& run);
 /// The grid of the run's pictures as its summary records it; of a run without summary, that of its data set, which must
 /// then be there.
 integer::Grid recorded_input(const RunSource& run);
+
+/// The accuracy on test pictures that the run's summary records for its own variables: nothing without a summary, or
+/// where the variables come from elsewhere.
+std::optional<double> recorded_accuracy(const RunSource& run);
 
 }  // namespace miniqat::training

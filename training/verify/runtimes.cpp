@@ -38,6 +38,8 @@ class WorkingDirectory {
   fs::path path_;
 };
 
+const fs::path kSourceFolder = fs::path(MINIQAT_SOURCE_DIR) / "tests" / "runtimes";
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// The raw output as the integers of the output's grid.
@@ -62,7 +64,14 @@ Tensor integers_from(const std::string& raw, const std::string& dtype, std::int6
 
 }  // namespace
 
-fs::path Runtimes::default_folder() { return fs::path(MINIQAT_SOURCE_DIR) / "tests" / "runtimes"; }
+fs::path Runtimes::default_folder() {
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path installed = program.parent_path().parent_path() / MINIQAT_RUNTIMES_FOLDER;
+  for (const fs::path& folder : {installed, kSourceFolder})
+    if (fs::exists(folder, ignored)) return folder;
+  return fs::path(MINIQAT_INSTALL_PREFIX) / MINIQAT_RUNTIMES_FOLDER;
+}
 
 std::string Runtimes::missing() const {
   if (!fs::exists(folder_ / "onnxruntime.mjs")) return concat("no onnxruntime.mjs in ", folder_.string());
@@ -70,7 +79,10 @@ std::string Runtimes::missing() const {
   if (node.timed_out) return concat("`node --version` did not end within ", limit_.count(), " s");
   if (node.status != 0) return "no Node.js (Debian's package nodejs)";
   if (!fs::exists(folder_ / "node_modules"))
-    return concat("no node_modules in ", folder_.string(), ": run scripts/install-runtimes");
+    return concat("no node_modules in ", folder_.string(),
+                  folder_ == kSourceFolder
+                      ? ": run scripts/install-runtimes"
+                      : ": run `npm ci` there, or in a copy of the folder that --runtimes names (docs/install.md)");
   return {};
 }
 

@@ -23,7 +23,9 @@ struct RuntimeResult {
 /// The folder of the runtimes, with onnxruntime.mjs, litert.mjs and their node_modules.
 class Runtimes {
  public:
-  /// The folder of the source tree that this program was built from, when it is still there.
+  /// The first that exists of: share/miniqat/runtimes below the folder around the program's own (an installed
+  /// program's), tests/runtimes of the source tree, share/miniqat/runtimes below the prefix that cmake was configured
+  /// with. The last if none exists.
   static std::filesystem::path default_folder();
 
   /// A runtime that has not ended after `limit` (none when 0) is killed; so is one while `check` throws

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "core/argmax.h"
+#include "core/error.h"
 #include "core/files.h"
 #include "exporters/c/memory.h"
 #include "exporters/c/text.h"
@@ -78,8 +79,9 @@ TEST(CSource, GivesTheIntegersOfTheReference) {
       if (const auto* layer = std::get_if<integer::Layer>(&operation.action)) weight_bits.insert(layer->weight_bits);
     }
   }
-  EXPECT_EQ(kinds, (std::set<std::string_view>{"Conv2D", "DepthwiseConv2d", "FullyConnected", "Add", "Mul", "Rescale",
-                                               "Concat", "AveragePool", "MaxPool", "Reshape", "Pad", "Lookup"}));
+  EXPECT_EQ(kinds,
+            (std::set<std::string_view>{"Conv2D", "DepthwiseConv2d", "FullyConnected", "Add", "Mul", "Rescale",
+                                        "Concat", "AveragePool", "MaxPool", "Reshape", "Pad", "Lookup", "Slice"}));
   EXPECT_EQ(weight_bits, (std::set<int>{2, 3, 4, 5, 6, 7, 8}));
 
   ASSERT_TRUE(project.compile(std::string(kStrict) + " -O2"));
@@ -98,12 +100,12 @@ TEST(CSource, SelfTestNamesTheOperationThatIsWrong) {
   for (const char* prefix : {"bias", "weight", "sizes", "expected"})
     project.add(prefix, model, random_images(random, model, 2));
   project.edit("bias", "bias_2[8] = {", "bias_2[8] = {1000000 + ");
-  project.edit("weight", "[byte] >> bit", "[byte] >> (bit ^ 1)");
+  project.edit("weight", "packed[0] - zero_0", "packed[1] - zero_0");
   project.edit("expected", "test_outputs[TESTS][EXPECTED_OUTPUT_SIZE] = {\n{",
                "test_outputs[TESTS][EXPECTED_OUTPUT_SIZE] = {\n{1 ^ ");
   ASSERT_TRUE(project.compile(kStrict));
   EXPECT_EQ(project.self_test("bias"), 2);
-  EXPECT_EQ(project.self_test("weight"), 2);
+  EXPECT_EQ(project.self_test("weight"), 6);  // The first layer of 8 bits.
   EXPECT_EQ(project.self_test("sizes"), 0);
   EXPECT_EQ(project.self_test("expected"), static_cast<int>(model.operations.size()));
 }
@@ -170,7 +172,21 @@ TEST(CSource, SameModelSameText) {
   EXPECT_LE(longest, 120u);
 }
 
-/// Packed below 8 bits, as in files.
+TEST(CSource, FirstCommentHasVersionAccuracyAndClasses) {
+  Model model = testing::random_network(3);
+  model.class_names = {"cat", "dog", "*/ int x;", "cow", "hen"};
+  Random random(8);
+  const Tensor tests = random_images(random, model, 1);
+  const CSource c = c_source(model, "net", "net.h", tests, {}, "Accuracy: 90%.\n*/");
+  const std::string first = c.header.substr(0, c.header.find("*/"));
+  for (const char* part : {"miniqat 0.", "random 3", "\n   Accuracy: 90%.", "0 cat", "1 dog", "2 *_ int x;"})
+    EXPECT_NE(first.find(part), std::string::npos) << part << " in\n" << first;
+  const std::string comment = c.source.substr(0, c.source.find("*/"));
+  EXPECT_NE(comment.find(concat(c.footprint.weights, " bytes of weights")), std::string::npos) << comment;
+  EXPECT_NE(comment.find(concat(c.footprint.scratch, " of scratch")), std::string::npos) << comment;
+  EXPECT_NE(c.source.find("\nNET_WEIGHTS_SECTION static const uint8_t weights_2["), std::string::npos);
+}
+
 TEST(CSource, MapsBytesToAnInputOfItsOwn) {
   const integer::Grid bytes = {.scale = 1.0f / 64, .zero_point = 128, .bits = 8};
   Model model = testing::random_network(3);
@@ -196,8 +212,9 @@ TEST(CSource, MapsBytesToAnInputOfItsOwn) {
     EXPECT_EQ(read_file(project.path(file)).find("from_byte"), std::string::npos) << file;
 }
 
+/// Packed below 8 bits, as in files.
 TEST(CSource, WeightsOfFewerBitsTakeLess) {
-  RandomModel net(9, {64}, {.only_8_bits = true});
+  RandomModel net(9, {64}, {.only_bits = 8});
   net.fully_connected(32);
   Model model = net.finish();
   Random random(9);
@@ -211,10 +228,10 @@ TEST(CSource, WeightsOfFewerBitsTakeLess) {
 }
 
 TEST(CSource, TensorsShareMemory) {
-  RandomModel chain(4, {64}, {.only_8_bits = true});
+  RandomModel chain(4, {64}, {.only_bits = 8});
   for (int i = 0; i < 10; ++i) chain.rescale();
   EXPECT_EQ(plan_c_memory(chain.finish()).arena_bytes, 128u);
-  RandomModel shapes(4, {64}, {.only_8_bits = true});
+  RandomModel shapes(4, {64}, {.only_bits = 8});
   shapes.rescale();
   shapes.reshape({8, 8, 1});
   shapes.reshape({4, 16, 1});

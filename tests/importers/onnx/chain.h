@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,24 @@ inline void set_int(pb::Node& node, const std::string& name, std::int64_t value)
   attribute.set_name(name);
   attribute.set_type(pb::Attribute::INT);
   attribute.set_i(value);
+}
+
+inline void set_number(pb::Node& node, const std::string& name, float value) {
+  pb::Attribute& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(pb::Attribute::FLOAT);
+  attribute.set_f(value);
+}
+
+/// 0, 1, 2, ... as our images.
+inline Tensor counted_images(const Shape& shape) {
+  std::vector<float> numbers(static_cast<std::size_t>(shape.elements()));
+  std::iota(numbers.begin(), numbers.end(), 0.0F);
+  return Tensor::from<float>(shape, numbers);
+}
+
+inline std::vector<float> values_of(const Tensor& tensor) {
+  return {tensor.data<float>(), tensor.data<float>() + tensor.elements()};
 }
 
 inline Tensor result_of(ImportedModel& model, const Tensor& x) {

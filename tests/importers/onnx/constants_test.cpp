@@ -25,13 +25,6 @@ pb::Node& add_known(Chain& net, const std::string& type, const std::vector<std::
   return node;
 }
 
-void set_number(pb::Node& node, const std::string& name, float value) {
-  pb::Attribute& attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(pb::Attribute::FLOAT);
-  attribute.set_f(value);
-}
-
 TEST(ImportConstants, AnEmptyConstantIsNotCombined) {
   for (const std::int64_t other : {0, 1, 2}) {
     Chain net({1, 3});

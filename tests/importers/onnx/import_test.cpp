@@ -177,10 +177,12 @@ TEST(ImportOnnx, WhatHasNoCounterpartIsRefusedByName) {
     c.change(net, net.add(c.type));
     EXPECT_TRUE(mentions(net.refusal(), c.words)) << c.type << ": " << net.refusal();
   }
-  Chain groups({1, 4, 6, 5});
-  groups.constant("w", {4, 2, 3, 3});
-  set_int(groups.add("Conv", {"w"}), "group", 2);
-  EXPECT_TRUE(mentions(groups.refusal(), {"[Conv \"the_Conv\"]", "2 groups"}));
+  for (const std::int64_t count : {2, 17}) {
+    Chain groups({1, 34, 6, 5});
+    groups.constant("w", {34, 2, 3, 3});
+    set_int(groups.add("Conv", {"w"}), "group", count);
+    EXPECT_TRUE(mentions(groups.refusal(), {"[Conv \"the_Conv\"]", count == 2 ? "do not fit" : "up to 16 groups"}));
+  }
 }
 
 TEST(ImportOnnx, DamagedConstantsAreRefused) {

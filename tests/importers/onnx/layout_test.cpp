@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "tests/importers/onnx/chain.h"
 
 // Where the numbers of images lie: orders of axes, borders, and the windows over them.
@@ -10,17 +8,6 @@ namespace miniqat::importers::import_test {
 namespace {
 
 using testing::mentions;
-
-/// 0, 1, 2, ... as our images.
-Tensor counted_images(const Shape& shape) {
-  std::vector<float> numbers(static_cast<std::size_t>(shape.elements()));
-  std::iota(numbers.begin(), numbers.end(), 0.0F);
-  return Tensor::from<float>(shape, numbers);
-}
-
-std::vector<float> values_of(const Tensor& tensor) {
-  return {tensor.data<float>(), tensor.data<float>() + tensor.elements()};
-}
 
 TEST(ImportLayout, AnOutputKeepsItsAxesOrIsAnImage) {
   const auto refusal = [](const std::vector<std::int64_t>& input, const std::vector<std::int64_t>& perm) {

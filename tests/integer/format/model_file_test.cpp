@@ -74,7 +74,7 @@ TEST(ModelFile, KeepsEveryField) {
 
 /// A network whose layers have weights of so many bits.
 Model with_weight_bits(int bits) {
-  RandomModel net(11, {8, 8, 4}, {.only_8_bits = true});
+  RandomModel net(11, {8, 8, 4}, {.only_bits = 8});
   net.conv2d(16);
   net.depthwise_conv2d(2);
   net.fully_connected(16);

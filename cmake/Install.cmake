@@ -1,0 +1,58 @@
+# What `cmake --install` puts where. Two components: `program` (what runs) and `development` (what a program of one's own is built
+# with). docs/install.md is the page.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS miniqat RUNTIME COMPONENT program)
+# For `verify`: the scripts that run exported models; npm gets the runtimes themselves.
+file(GLOB runtime_scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/runtimes/*.mjs)
+install(FILES ${runtime_scripts} ${CMAKE_SOURCE_DIR}/tests/runtimes/package.json ${CMAKE_SOURCE_DIR}/tests/runtimes/package-lock.json
+  ${CMAKE_SOURCE_DIR}/tests/runtimes/.npmrc DESTINATION ${runtimes_folder} COMPONENT program)
+# For kernels of one's own: `miniqat bench --plugin`.
+install(FILES ${CMAKE_SOURCE_DIR}/benchmarks/kernels/fake_quant_plugin.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/miniqat/benchmarks/kernels COMPONENT development)
+
+# The libraries, each after those that it needs. A component of find_package(miniqat) is one of them; `options` and `onnx_proto` are
+# parts that several need.
+set(parts options core layers integer onnx_proto quantize exporters importers optim datasets models training)
+set(components ${parts})
+list(REMOVE_ITEM components options onnx_proto)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/miniqat)
+set(needs)
+foreach(part ${parts})
+  set_target_properties(miniqat_${part} PROPERTIES EXPORT_NAME ${part})
+  install(TARGETS miniqat_${part} EXPORT miniqat_${part} ARCHIVE COMPONENT development)
+  install(EXPORT miniqat_${part} NAMESPACE miniqat:: FILE miniqat-${part}.cmake DESTINATION ${package_folder} COMPONENT development)
+  get_target_property(links miniqat_${part} INTERFACE_LINK_LIBRARIES)
+  # $<LINK_ONLY:...> is around what is not part of the headers.
+  list(TRANSFORM links REPLACE "^\\$<LINK_ONLY:(.*)>$" "\\1")
+  string(APPEND needs "set(miniqat_needs_${part} \"${links}\")\n")
+endforeach()
+
+configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/miniqat-config.cmake.in ${CMAKE_BINARY_DIR}/miniqat-config.cmake
+  INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/miniqat-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/miniqat-config.cmake ${CMAKE_BINARY_DIR}/miniqat-config-version.cmake
+  ${CMAKE_SOURCE_DIR}/cmake/FindOneDnn.cmake DESTINATION ${package_folder} COMPONENT development)
+
+# A linker wants a library before those that it needs.
+set(pc_libraries)
+foreach(part ${parts})
+  if(NOT part STREQUAL options)
+    string(PREPEND pc_libraries "-lminiqat_${part} ")
+  endif()
+endforeach()
+file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(${CMAKE_SOURCE_DIR}/cmake/miniqat.pc.in ${CMAKE_BINARY_DIR}/miniqat.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/miniqat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+install(CODE "set(source_folder \"${CMAKE_SOURCE_DIR}\")
+set(header_folder \"${CMAKE_INSTALL_INCLUDEDIR}/miniqat\")
+set(components ${components})" COMPONENT development)
+install(SCRIPT ${CMAKE_SOURCE_DIR}/cmake/InstallHeaders.cmake COMPONENT development)
+
+set(doc_folder ${CMAKE_INSTALL_DATADIR}/doc/miniqat)
+install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md ${CMAKE_SOURCE_DIR}/LICENSE
+  DESTINATION ${doc_folder} COMPONENT program)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${doc_folder} COMPONENT program)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libminiqat-dev COMPONENT development
+  PATTERN examples/CMakeLists.txt EXCLUDE)

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace miniqat::layers {
+
+/// What becomes of one axis: number i of the result is number start + i * step of x.
+struct Cut {
+  std::int64_t start = 0;
+  std::int64_t step = 1;
+};
+
+/// Lists of one length: of axis axes[i] the numbers starts[i], starts[i] + steps[i], ... before ends[i] are kept. All
+/// of any other axis.
+struct SliceAttributes {
+  /// Different ones; each counts from the end when negative.
+  std::vector<std::int64_t> axes = {};
+  /// In [0, extent).
+  std::vector<std::int64_t> starts = {};
+  /// In (start, extent].
+  std::vector<std::int64_t> ends = {};
+  /// 1 or more; all 1 when empty.
+  std::vector<std::int64_t> steps = {};
+
+  void visit(AttributeVisitor& visitor);
+  /// One for each axis of a tensor of that rank, which has the axes.
+  std::vector<Cut> cuts(int rank) const;
+};
+
+/// A part of a float32 tensor of any shape. Throws Error with the shape while building when the attributes do not fit
+/// it.
+struct Slice {
+  static constexpr std::string_view kType = "Slice";
+  using Attributes = SliceAttributes;
+  static std::shared_ptr<Op> make(const Attributes& attributes = {});
+};
+
+Output slice(Graph& graph, const std::string& name, Output x, const SliceAttributes& attributes);
+
+}  // namespace miniqat::layers

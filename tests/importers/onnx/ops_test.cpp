@@ -1,0 +1,138 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "layers/leaky_relu.h"
+#include "tests/importers/onnx/chain.h"
+
+// Ops by known numbers.
+
+namespace miniqat::importers::import_test {
+namespace {
+
+using testing::mentions;
+
+TEST(ImportOps, LeakyReluHasItsSlope) {
+  for (const float alpha : {0.25F, 0.0F}) {
+    Chain net({1, 2, 1, 3});
+    set_number(net.add("LeakyRelu"), "alpha", alpha);
+    ImportedModel model = net.import();
+    EXPECT_EQ(model.graph.outputs()[0].node->type(), alpha == 0 ? "Relu" : "LeakyRelu");
+    const Tensor y =
+        result_of(model, Tensor::from<float>({1, 1, 3, 2}, std::vector{-4.0F, 4.0F, -1.0F, 0.0F, 7.0F, -8.0F}));
+    EXPECT_EQ(values_of(y), (std::vector<float>{-4 * alpha, 4, -1 * alpha, 0, 7, -8 * alpha}));
+  }
+  Chain usual({1, 2});
+  usual.add("LeakyRelu");
+  EXPECT_EQ(usual.import().graph.outputs()[0].node->as<layers::LeakyRelu>()->alpha, 0.01F);
+  Chain negative({1, 2});
+  set_number(negative.add("LeakyRelu"), "alpha", -0.5F);
+  EXPECT_TRUE(mentions(negative.refusal(), {"[LeakyRelu \"the_LeakyRelu\"]", "alpha"}));
+}
+
+/// Number (n, c, h, w) of images that are [n, h, w, c] here.
+float at(const Tensor& images, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
+  const Shape& shape = images.shape();
+  return images.data<float>()[((n * shape[1] + h) * shape[2] + w) * shape[3] + c];
+}
+
+/// Number i of a constant of Chain.
+float weight(std::int64_t i) { return static_cast<float>(i % 7) - 3; }
+
+/// Conv of `groups` groups by its definition: kernels 3 x 2, strides 2 and 1, pads 1, 0, 0, 1.
+float convolved(const Tensor& x, std::int64_t groups, std::int64_t outputs, std::int64_t n, std::int64_t o,
+                std::int64_t h, std::int64_t w) {
+  const std::int64_t inputs = x.shape()[3] / groups, first = o / (outputs / groups) * inputs;
+  float sum = 0;
+  for (std::int64_t c = 0; c < inputs; ++c)
+    for (std::int64_t i = 0; i < 3; ++i)
+      for (std::int64_t j = 0; j < 2; ++j) {
+        const std::int64_t row = 2 * h - 1 + i, column = w + j;
+        if (row >= 0 && row < x.shape()[1] && column < x.shape()[2])
+          sum += at(x, n, first + c, row, column) * weight(((o * inputs + c) * 3 + i) * 2 + j);
+      }
+  return sum;
+}
+
+/// With a bias, a batch norm or neither, and a function behind it: each group has its own of all.
+TEST(ImportOps, AConvOfGroups) {
+  for (const std::int64_t groups : {2, 3})
+    for (const bool norm : {false, true}) {
+      constexpr std::int64_t kOutputs = 12;
+      Chain net({2, 6, 5, 3});
+      net.constant("w", {kOutputs, 6 / groups, 3, 2});
+      net.constant("bias", {kOutputs});
+      for (const char* name : {"gamma", "beta", "mean"}) net.constant(name, {kOutputs});
+      net.constant("variance", {kOutputs}).clear_float_data();
+      for (int o = 0; o < kOutputs; ++o) net.graph().mutable_initializer(5)->add_float_data(3.0F);
+      pb::Node& conv = net.add("Conv", {"w", "bias"});
+      set_int(conv, "group", groups);
+      set_ints(conv, "strides", {2, 1});
+      set_ints(conv, "pads", {1, 0, 0, 1});
+      if (norm) net.add("BatchNormalization", {"gamma", "beta", "mean", "variance"});
+      set_number(net.add("LeakyRelu"), "alpha", 0.5F);
+      net.add("Relu");
+      ImportedModel model = net.import();
+      const Node& joined = *model.graph.outputs()[0].node;
+      EXPECT_EQ(joined.type(), "Concat") << "once, behind all that treats each channel by itself";
+      ASSERT_EQ(joined.inputs().size(), static_cast<std::size_t>(groups));
+      EXPECT_EQ(joined.input(0).node->type(), "Relu");
+      const Tensor x = counted_images({2, 5, 3, 6}), y = result_of(model, x);
+      ASSERT_EQ(y.shape(), (Shape{2, 2, 3, kOutputs}));
+      for (std::int64_t n = 0; n < 2; ++n)
+        for (std::int64_t o = 0; o < kOutputs; ++o)
+          for (std::int64_t h = 0; h < 2; ++h)
+            for (std::int64_t w = 0; w < 3; ++w) {
+              float sum = convolved(x, groups, kOutputs, n, o, h, w) + weight(o);
+              if (norm) sum = (sum - weight(o)) / std::sqrt(3 + 1e-5F) * weight(o) + weight(o);
+              ASSERT_NEAR(at(y, n, o, h, w), std::max(sum, 0.0F), 2e-5 * std::abs(sum) + 1e-3)
+                  << groups << " groups, output " << o;
+            }
+    }
+}
+
+TEST(ImportOps, GroupsAreJoinedOnceForAllReaders) {
+  Chain net({1, 4, 3, 3});
+  net.constant("w", {4, 2, 1, 1});
+  set_int(net.add("Conv", {"w"}), "group", 2);
+  const std::string conv = net.last;
+  net.add("Relu");
+  net.add("Add", {conv});
+  net.add("Mul", {conv});
+  ImportedModel model = net.import();
+  int joined = 0;
+  for (const Node* node : model.graph.nodes()) joined += node->type() == "Concat" ? 1 : 0;
+  EXPECT_EQ(joined, 2) << "the sums, and the Relus";
+  const Tensor x = counted_images({1, 3, 3, 4}), y = result_of(model, x);
+  for (std::int64_t o = 0; o < 4; ++o) {
+    const std::int64_t first = o / 2 * 2;
+    const float sum = at(x, 0, first, 2, 1) * weight(2 * o) + at(x, 0, first + 1, 2, 1) * weight(2 * o + 1);
+    EXPECT_EQ(at(y, 0, o, 2, 1), (std::max(sum, 0.0F) + sum) * sum);
+  }
+}
+
+TEST(ImportOps, LargestNumbersOfImages) {
+  for (const char* type : {"GlobalMaxPool", "ReduceMax"}) {
+    const bool reduces = type == std::string("ReduceMax");
+    for (const std::int64_t opset : {13, 18}) {
+      Chain net({2, 3, 5, 7}, opset);
+      if (reduces && opset == 18) net.integers("axes", {-1, 2});
+      pb::Node& node = reduces && opset == 18 ? net.add(type, {"axes"}) : net.add(type);
+      if (reduces && opset == 13) set_ints(node, "axes", {2, 3});
+      if (reduces) set_int(node, "keepdims", opset == 13 ? 1 : 0);
+      ImportedModel model = net.import();
+      Tensor x = counted_images({2, 5, 7, 3});
+      x.data<float>()[3 * 17 + 1] = 1000;
+      const Tensor y = result_of(model, x);
+      EXPECT_EQ(y.shape(), reduces && opset == 18 ? (Shape{2, 3}) : (Shape{2, 1, 1, 3}));
+      EXPECT_EQ(values_of(y), (std::vector<float>{102, 1000, 104, 207, 208, 209})) << type << " " << opset;
+    }
+  }
+  Chain rows({2, 3});
+  set_ints(rows.add("ReduceMax"), "axes", {1});
+  EXPECT_TRUE(mentions(rows.refusal(), {"[ReduceMax \"the_ReduceMax\"]", "height and width"}));
+}
+
+}  // namespace
+}  // namespace miniqat::importers::import_test
