@@ -54,6 +54,7 @@ struct ExportArguments {
   std::int32_t input_zero_point = 0;
   bool float_io = false;
   bool int8 = false;
+  bool int4 = false;
   bool unpacked = false;
   std::int64_t test_vectors = 4;
 };
@@ -132,8 +133,9 @@ OutFiles c_files(const ExportedRun& exported) {
 
 OutFiles tflite_file(const ExportedRun& exported) {
   const ExportArguments& arguments = exported.arguments;
-  return {.files = {{arguments.out,
-                     exporters::tflite(exported.model, {.float_io = arguments.float_io, .int8 = arguments.int8})}}};
+  return {.files = {{arguments.out, exporters::tflite(exported.model, {.float_io = arguments.float_io,
+                                                                       .int8 = arguments.int8,
+                                                                       .int4 = arguments.int4})}}};
 }
 
 OutFiles onnx_file(const ExportedRun& exported) {
@@ -167,7 +169,12 @@ struct Format {
 const std::vector<Format>& formats() {
   static const std::vector<Format> kFormats = {
       {"miniqat", ".miniqat", "for the engine here, weights packed to their bits", miniqat_file, {}, false},
-      {"tflite", ".tflite", "TensorFlow Lite (LiteRT), 8 bits", tflite_file, {"--float-io", "--int8"}, false},
+      {"tflite",
+       ".tflite",
+       "TensorFlow Lite (LiteRT), 8 bits, weights of 4 with --int4",
+       tflite_file,
+       {"--float-io", "--int8", "--int4"},
+       false},
       {"onnx", ".onnx", "ONNX Runtime, QDQ", onnx_file, {"--8-bit-weights"}, false},
       {"onnx-float", ".onnx", "the float network", nullptr, {"--graph"}, false},
       {"c", ".c", "C99 source and header", c_files, {"--prefix", "--test-vectors", "--dataset", "--data-dir"}, true},
@@ -322,6 +329,10 @@ void add_export(CommandLine& program) {
   command.flag("--int8", arguments->int8,
                "tflite: int8 also where uint8 would do; weights of 8 bits need --symmetric-weights of train or "
                "calibrate for it");
+  command.flag(
+      "--int4", arguments->int4,
+      "tflite: weights of at most 4 bits as INT4, two in a byte, beside int8; they need --symmetric-weights of "
+      "train or calibrate");
   command.flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
   command.option("--prefix,--name", arguments->prefix, "c: the beginning of every name; default: the file's name");
   command.option("--test-vectors", arguments->test_vectors, "c: number of test pictures with expected integers")

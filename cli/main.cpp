@@ -133,6 +133,7 @@ void add_commands(CLI::App& program) {
   add_export(line);
   add_verify(line);
   add_bench(line);
+  add_completion(line);
   program.footer(kEnvironment);
   program.parse_complete_callback(check_environment);
 }

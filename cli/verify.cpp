@@ -36,6 +36,7 @@ struct VerifyArguments {
   std::string runtimes;
   std::string out;
   bool no_runtimes = false;
+  bool int4 = false;
   bool json = false;
   int threads = 0;
   std::int64_t limit = 0;
@@ -78,7 +79,7 @@ void ask_runtimes(const VerifyArguments& arguments, const integer::Model& model,
       report.failed.push_back(concat(format, " failed: ", error.what()));
     }
   };
-  ask("tflite", [&] { return exporters::tflite(model); });
+  ask("tflite", [&] { return exporters::tflite(model, {.int4 = arguments.int4}); });
   ask("onnx", [&] { return exporters::onnx(model); });
   InterruptGuard::check();
 }
@@ -134,6 +135,10 @@ void add_verify(CommandLine& program) {
   command.option("--examples", arguments->limit, "number of test pictures, from the first on; 0: all")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
   const Flag without = command.flag("--no-runtimes", arguments->no_runtimes, "leave LiteRT and ONNX Runtime out");
+  command
+      .flag("--int4", arguments->int4,
+            "run the TensorFlow Lite file of export --int4, whose biases are rounded, in LiteRT")
+      .excludes(without);
   command
       .option("--runtimes", arguments->runtimes,
               "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: share/miniqat/runtimes of the "

@@ -56,3 +56,15 @@ install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md ${C
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${doc_folder} COMPONENT program)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libminiqat-dev COMPONENT development
   PATTERN examples/CMakeLists.txt EXCLUDE)
+
+# The program describes itself, if it runs here: manual pages, of which help2man makes the form, and completion.
+if(NOT CMAKE_CROSSCOMPILING)
+  find_program(HELP2MAN help2man)
+  install(CODE "set(miniqat_program \"$<TARGET_FILE:miniqat>\")
+set(help2man \"${HELP2MAN}\")
+set(version \"${PROJECT_VERSION}\")
+set(build_folder \"${CMAKE_BINARY_DIR}/describe\")
+set(data_folder \"${CMAKE_INSTALL_DATADIR}\")
+set(man_folder \"${CMAKE_INSTALL_MANDIR}/man1\")" COMPONENT program)
+  install(SCRIPT ${CMAKE_SOURCE_DIR}/cmake/InstallDescriptions.cmake COMPONENT program)
+endif()

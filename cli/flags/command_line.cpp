@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
+#include <sstream>
 
 #include "core/quote.h"
 #include "training/settings/usage_error.h"
@@ -26,6 +28,46 @@ class HelpStyle : public CLI::Formatter {
     return one_or_two ? concat(name, " [", name, "]") : CLI::Formatter::make_option_usage(option);
   }
 };
+
+std::vector<std::string> split(const std::string& list, char mark) {
+  std::vector<std::string> parts;
+  std::istringstream text(list);
+  for (std::string part; std::getline(text, part, mark);) parts.push_back(part);
+  return parts;
+}
+
+/// {"sgd", "adam"} of the type "TEXT:{sgd,adam}" that CLI::IsMember gives an option.
+std::vector<std::string> choices_in(const std::string& type) {
+  const std::size_t open = type.find('{'), close = type.find('}');
+  if (open == std::string::npos || close == std::string::npos) return {};
+  return split(type.substr(open + 1, close - open - 1), ',');
+}
+
+FlagDescription described(const CLI::Option& option) {
+  using Value = FlagDescription::Value;
+  FlagDescription flag{.names = {},
+                       .help = option.get_description(),
+                       .positional = option.get_positional(),
+                       .value = Value::kNothing,
+                       .choices = choices_in(option.get_type_name())};
+  if (flag.positional) flag.names = {option.get_name(true)};
+  for (const std::string& name : option.get_snames()) flag.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) flag.names.push_back("--" + name);
+  // Types of our own begin with what the value is a name of: "FILE.svg", "MODEL.onnx", "RUN".
+  static const std::set<std::string> kNoFile = {"INT", "UINT", "FLOAT", "N", "NAME"};
+  const std::string type = option.get_type_name();
+  if (option.get_items_expected_max() > 0)
+    flag.value = !flag.choices.empty()                              ? Value::kChoice
+                 : kNoFile.contains(type.substr(0, type.find(':'))) ? Value::kOther
+                                                                    : Value::kText;
+  return flag;
+}
+
+CommandDescription described(const CLI::App& command) {
+  CommandDescription description{.name = command.get_name(), .help = command.get_description(), .flags = {}};
+  for (const CLI::Option* option : command.get_options()) description.flags.push_back(described(*option));
+  return description;
+}
 
 }  // namespace
 
@@ -115,6 +157,15 @@ CommandLine::CommandLine(CLI::App& program) : program_(&program) { program.forma
 
 Command CommandLine::command(const std::string& name, const std::string& help) {
   return Command(program_->add_subcommand(name, help));
+}
+
+std::function<ProgramDescription()> CommandLine::description() const {
+  return [program = program_] {
+    ProgramDescription description{.program = described(*program), .commands = {}};
+    for (const CLI::App* command : program->get_subcommands([](const CLI::App*) { return true; }))
+      description.commands.push_back(described(*command));
+    return description;
+  };
 }
 
 }  // namespace miniqat::cli

@@ -81,12 +81,38 @@ class Command {
   std::shared_ptr<RunWords> run_;
 };
 
+/// A flag or a positional argument, as `--help` shows it.
+struct FlagDescription {
+  /// {"-h", "--help"}; {"RUN"} of a positional argument.
+  std::vector<std::string> names;
+  std::string help;
+  bool positional;
+  /// What its value is: kNothing of a flag without one, kText what could be a file, kOther a number or a name.
+  enum class Value { kNothing, kChoice, kText, kOther } value;
+  /// Of a kChoice.
+  std::vector<std::string> choices;
+};
+
+struct CommandDescription {
+  std::string name;
+  std::string help;
+  std::vector<FlagDescription> flags;
+};
+
+/// The program itself, and its commands in the order in which they were added.
+struct ProgramDescription {
+  CommandDescription program;
+  std::vector<CommandDescription> commands;
+};
+
 /// The program, to which commands are added.
 class CommandLine {
  public:
   /// Before the program has commands: these take its style of --help.
   explicit CommandLine(CLI::App& program);
   Command command(const std::string& name, const std::string& help);
+  /// What describes the program once all commands are added; valid as long as the program is.
+  std::function<ProgramDescription()> description() const;
 
  private:
   CLI::App* program_;

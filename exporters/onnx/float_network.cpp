@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/concat.h"
 #include "core/error.h"
 #include "exporters/onnx/graph.h"
 #include "exporters/onnx/layout.h"
@@ -181,14 +182,14 @@ class FloatTranslator {
   // --- Functions.
 
   void add_same(const Node& node) { add(node, std::string(node.type()), {activation(node)}); }
+  void add_leaky_relu(const Node& node) {
+    add(node, "LeakyRelu", {activation(node)}, {{"alpha", static_cast<float>(node.as<layers::LeakyRelu>()->alpha)}});
+  }
   void add_relu6(const Node& node) {
     const std::string& x = activation(node);
     add(node, "Clip",
         {x, graph_.scalar(node.name() + "/min", pb::FLOAT, 0.0F),
          graph_.scalar(node.name() + "/max", pb::FLOAT, 6.0F)});
-  }
-  void add_leaky_relu(const Node& node) {
-    add(node, "LeakyRelu", {activation(node)}, {{"alpha", static_cast<float>(node.as<layers::LeakyRelu>()->alpha)}});
   }
   void add_dropout(const Node& node) {
     const std::string& x = activation(node);
@@ -267,25 +268,6 @@ class FloatTranslator {
     add(node, "Concat", inputs, {{"axis", onnx_axis(rank, axis < 0 ? axis + rank : axis)}});
   }
 
-  void add_slice(const Node& node) {
-    const layers::SliceAttributes& attributes = *node.as<layers::Slice>();
-    const Shape& from = node.input(0).shape();
-    std::vector<std::int64_t> axes, starts, ends, steps;
-    for (std::size_t i = 0; i < attributes.axes.size(); ++i) {
-      const std::int64_t axis = attributes.axes[i] < 0 ? attributes.axes[i] + from.rank() : attributes.axes[i];
-      if (axis == 0) refuse(node, "takes a part of the batch, whose size is open in the file");
-      axes.push_back(onnx_axis(from.rank(), axis));
-      starts.push_back(attributes.starts[i]);
-      ends.push_back(attributes.ends[i]);
-      steps.push_back(attributes.steps.empty() ? 1 : attributes.steps[i]);
-    }
-    std::vector<std::string> inputs = {activation(node)};
-    for (const auto& [name, list] :
-         {std::pair("/starts", starts), std::pair("/ends", ends), std::pair("/axes", axes), std::pair("/steps", steps)})
-      inputs.push_back(graph_.list<std::int64_t>(node.name() + name, pb::INT64, list));
-    add(node, "Slice", inputs);
-  }
-
   void add_pad(const Node& node) {
     const auto& paddings = node.as<layers::Pad>()->paddings;
     std::vector<std::int64_t> pads(2 * paddings.size());
@@ -299,6 +281,20 @@ class FloatTranslator {
     add(node, "Pad", {x, graph_.list<std::int64_t>(node.name() + "/paddings", pb::INT64, pads)});
   }
 
+  void add_slice(const Node& node) {
+    const auto& [axes, starts, ends, steps] = *node.as<layers::Slice>();
+    const int rank = node.output().shape().rank();
+    std::vector<std::int64_t> places;
+    for (const std::int64_t axis : axes) places.push_back(onnx_axis(rank, axis < 0 ? axis + rank : axis));
+    const auto list = [&](std::string_view what, const std::vector<std::int64_t>& values) {
+      return graph_.list<std::int64_t>(concat(node.name(), "/", what), pb::INT64, values);
+    };
+    std::vector<std::string> inputs = {activation(node), list("starts", starts), list("ends", ends),
+                                       list("axes", places)};
+    if (!steps.empty()) inputs.push_back(list("steps", steps));
+    add(node, "Slice", inputs);
+  }
+
   const Graph& network_;
   OnnxGraph graph_;
   Parameters parameters_;
@@ -310,31 +306,16 @@ class FloatTranslator {
 
 const std::map<std::string_view, FloatTranslator::Translate>& FloatTranslator::table() {
   using T = FloatTranslator;
-  static const std::map<std::string_view, Translate> kTable = {{"Placeholder", &T::add_input},
-                                                               {"Conv2D", &T::add_convolution},
-                                                               {"DepthwiseConv2d", &T::add_convolution},
-                                                               {"MatMul", &T::add_matmul},
-                                                               {"BiasAdd", &T::add_bias},
-                                                               {"BatchNorm", &T::add_batch_norm},
-                                                               {"Relu", &T::add_same},
-                                                               {"Sigmoid", &T::add_same},
-                                                               {"HardSwish", &T::add_same},
-                                                               {"Identity", &T::add_same},
-                                                               {"Relu6", &T::add_relu6},
-                                                               {"Dropout", &T::add_dropout},
-                                                               {"Softmax", &T::add_softmax},
-                                                               {"Add", &T::add_arithmetic},
-                                                               {"Sub", &T::add_arithmetic},
-                                                               {"Mul", &T::add_arithmetic},
-                                                               {"Div", &T::add_arithmetic},
-                                                               {"MaxPool", &T::add_max_pool},
-                                                               {"AvgPool", &T::add_average_pool},
-                                                               {"Mean", &T::add_mean},
-                                                               {"Reshape", &T::add_reshape},
-                                                               {"Concat", &T::add_concat},
-                                                               {"Pad", &T::add_pad},
-                                                               {"LeakyRelu", &T::add_leaky_relu},
-                                                               {"Slice", &T::add_slice}};
+  static const std::map<std::string_view, Translate> kTable = {
+      {"Placeholder", &T::add_input}, {"Conv2D", &T::add_convolution},   {"DepthwiseConv2d", &T::add_convolution},
+      {"MatMul", &T::add_matmul},     {"BiasAdd", &T::add_bias},         {"BatchNorm", &T::add_batch_norm},
+      {"Relu", &T::add_same},         {"Sigmoid", &T::add_same},         {"HardSwish", &T::add_same},
+      {"Identity", &T::add_same},     {"LeakyRelu", &T::add_leaky_relu}, {"Relu6", &T::add_relu6},
+      {"Dropout", &T::add_dropout},   {"Softmax", &T::add_softmax},      {"Add", &T::add_arithmetic},
+      {"Sub", &T::add_arithmetic},    {"Mul", &T::add_arithmetic},       {"Div", &T::add_arithmetic},
+      {"MaxPool", &T::add_max_pool},  {"AvgPool", &T::add_average_pool}, {"Mean", &T::add_mean},
+      {"Reshape", &T::add_reshape},   {"Concat", &T::add_concat},        {"Pad", &T::add_pad},
+      {"Slice", &T::add_slice}};
   return kTable;
 }
 

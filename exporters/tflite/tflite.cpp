@@ -60,7 +60,7 @@ class Exporter {
   Exporter(const Model& model, const TfliteOptions& options)
       : model_(model),
         options_(options),
-        integers_(tflite_integers(model, options.int8)),
+        integers_(tflite_integers(model, options)),
         graph_(integers_ != TfliteIntegers::kUInt8),
         tensors_(model.tensors.size()) {}
 
@@ -108,7 +108,7 @@ class Exporter {
 
   // Each returns the tensor that holds the operation's output.
   std::int32_t add(const Layer& layer);
-  std::int32_t add_convolution(const Layer& layer, std::int32_t weights, std::int32_t bias);
+  std::int32_t add_convolution(const Layer& layer, bool int4, std::int32_t weights, std::int32_t bias);
   std::int32_t add(const Add&);
   std::int32_t add(const Mul&);
   std::int32_t add(const Rescale&) { return graph_.rescaled(who(), input(), in().grid, out(), operation_->clamp); }
@@ -148,31 +148,34 @@ std::int32_t Exporter::add(const Layer& layer) {
   const TfliteWeights weights = tflite_weights(*operation_, layer, integers_);
   const std::int32_t weights_tensor = graph_.file().add_constant({.name = part("weights"),
                                                                   .shape = weights.shape,
-                                                                  .type = graph_.type(),
-                                                                  .scales = layer.unit_scales(),
+                                                                  .type = weights.type,
+                                                                  .scales = weights.scales,
                                                                   .zero_points = weights.zero_points,
                                                                   .quantized_axis = weights.channel_axis},
                                                                  weights.bytes);
   std::vector<float> bias_scales;
-  for (const float scale : layer.unit_scales()) bias_scales.push_back(in().grid.scale * scale);
+  for (const float scale : weights.scales) bias_scales.push_back(in().grid.scale * scale);
   const std::int32_t bias = graph_.file().add_constant({.name = part("bias"),
                                                         .shape = {to_int(layer.output_channels())},
                                                         .type = TensorType::INT32,
                                                         .scales = bias_scales,
                                                         .zero_points = std::vector<std::int64_t>(bias_scales.size())},
-                                                       layer.bias);
-  if (layer.kind != LayerKind::kFullyConnected) return add_convolution(layer, weights_tensor, bias);
+                                                       weights.bias);
+  const bool int4 = weights.type == TensorType::INT4;
+  if (layer.kind != LayerKind::kFullyConnected) return add_convolution(layer, int4, weights_tensor, bias);
   return fused([&](const TfliteTarget& target) {
     graph_.file().add_operator(
         {.kind = OperatorKind::FULLY_CONNECTED,
-         .version = graph_.is_signed() ? 4 : 1,
+         .version = int4                 ? 10
+                    : graph_.is_signed() ? 4
+                                         : 1,
          .options_type = Options::FullyConnectedOptions,
          .options = tflite_schema::CreateFullyConnectedOptions(graph_.builder(), target.activation).Union()},
         {input(), weights_tensor, bias}, target.tensor);
   });
 }
 
-std::int32_t Exporter::add_convolution(const Layer& layer, std::int32_t weights, std::int32_t bias) {
+std::int32_t Exporter::add_convolution(const Layer& layer, bool int4, std::int32_t weights, std::int32_t bias) {
   Window2d window = layer.window;
   const std::int32_t image = bordered(window, std::nullopt);
   const Padding padding = *tflite_padding(window);
@@ -193,7 +196,7 @@ std::int32_t Exporter::add_convolution(const Layer& layer, std::int32_t weights,
                                                 target.activation, dilation_w, dilation_h)
                        .Union();
     }
-    if (graph_.is_signed()) op.version = 3;
+    if (graph_.is_signed()) op.version = int4 ? 7 : 3;
     graph_.file().add_operator(op, {image, weights, bias}, target.tensor);
   });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "integer/packing.h"
 #include "integer/transpose.h"
 
 namespace miniqat::exporters {
@@ -14,46 +15,95 @@ using integer::Operation;
 
 namespace {
 
-/// TensorFlow Lite leaves -128 out, so that two products of bytes fit 16 bits.
+/// TensorFlow Lite leaves -128 out, so that two products of bytes fit 16 bits, and -8 as well.
 constexpr int kLargestWeight = 127;
+constexpr int kLargestInt4Weight = 7;
+constexpr int kInt4Bits = 4;
 
-std::vector<std::uint8_t> signed_weights(const Operation& operation, const Layer& layer, bool as_asked) {
+bool is_int4(const Layer& layer, TfliteIntegers integers) {
+  return integers == TfliteIntegers::kInt4 && layer.weight_bits <= kInt4Bits;
+}
+
+[[noreturn]] void refuse(const Operation& operation, std::int64_t channel, int weight, std::int32_t zero_point,
+                         TfliteIntegers integers, bool int4) {
+  const bool for_channels = integers == TfliteIntegers::kInt8ForChannels;
+  const int largest = int4 ? kLargestInt4Weight : kLargestWeight;
+  fail("tflite: [", type_name(operation.action), " \"", operation.name, "\"] channel ", channel, " has a weight of ",
+       weight, " (zero point ", zero_point, "), but TensorFlow Lite's ", int4 ? "INT4" : "int8", " weights, which ",
+       for_channels                               ? "scales per channel need"
+       : integers == TfliteIntegers::kInt8AsAsked ? "--int8 asks for"
+                                                  : "--int4 asks for",
+       ", have zero point 0 and reach from -", largest, " to ", largest, "; ",
+       for_channels ? "train or calibrate with --symmetric-weights, or export as miniqat, onnx, c or json"
+       : integers == TfliteIntegers::kInt8AsAsked ? "leave out --int8, or train or calibrate with --symmetric-weights"
+                                                  : "leave out --int4, or train or calibrate with --symmetric-weights");
+}
+
+/// Less their zero points, a byte for each: in units (TfliteIntegers' int8) or in steps (INT4).
+std::vector<std::uint8_t> signed_weights(const Operation& operation, const Layer& layer, TfliteIntegers integers) {
+  const bool int4 = is_int4(layer, integers);
   const std::int64_t channels = layer.output_channels();
   std::vector<std::uint8_t> bytes(layer.weights.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const auto channel = static_cast<std::int64_t>(i) % channels;
-    const int weight = layer.weight_units(static_cast<std::int64_t>(i));
-    if (std::abs(weight) > kLargestWeight)
-      fail("tflite: [", type_name(operation.action), " \"", operation.name, "\"] channel ", channel,
-           " has a weight of ", weight, " (zero point ", layer.weight_zero_point(channel),
-           "), but TensorFlow Lite's int8 weights, which ", as_asked ? "--int8 asks for" : "scales per channel need",
-           ", have zero point 0 and reach from -", kLargestWeight, " to ", kLargestWeight, "; ",
-           as_asked ? "leave out --int8, or train or calibrate with --symmetric-weights"
-                    : "train or calibrate with --symmetric-weights, or export as miniqat, onnx, c or json");
+    const int units = layer.weight_units(static_cast<std::int64_t>(i));
+    const int weight = int4 ? units / (1 << layer.weight_shift()) : units;
+    if (std::abs(weight) > (int4 ? kLargestInt4Weight : kLargestWeight))
+      refuse(operation, channel, weight, layer.weight_zero_point(channel), integers, int4);
     bytes[i] = static_cast<std::uint8_t>(weight);
   }
   return bytes;
 }
 
+/// Two in a byte.
+std::vector<std::uint8_t> halves(std::vector<std::uint8_t> bytes) {
+  for (std::uint8_t& byte : bytes) byte &= 0xf;
+  return integer::pack(bytes, kInt4Bits);
+}
+
+/// Biases in units as biases in steps of the weights, to the nearest, ties upwards.
+std::vector<std::int32_t> coarse_bias(const Layer& layer) {
+  const int shift = layer.weight_shift();
+  std::vector<std::int32_t> bias;
+  for (const std::int32_t value : layer.bias)
+    bias.push_back(static_cast<std::int32_t>((std::int64_t{value} + (1 << shift) / 2) >> shift));
+  return bias;
+}
+
 }  // namespace
 
-TfliteIntegers tflite_integers(const Model& model, bool int8) {
-  const bool per_channel = std::ranges::any_of(model.operations, [](const Operation& operation) {
-    const auto* layer = std::get_if<Layer>(&operation.action);
-    return layer != nullptr && layer->per_channel();
-  });
-  if (per_channel) return TfliteIntegers::kInt8ForChannels;
-  return int8 ? TfliteIntegers::kInt8AsAsked : TfliteIntegers::kUInt8;
+TfliteIntegers tflite_integers(const Model& model, const TfliteOptions& options) {
+  const auto any_layer = [&](const auto& has) {
+    return std::ranges::any_of(model.operations, [&](const Operation& operation) {
+      const auto* layer = std::get_if<Layer>(&operation.action);
+      return layer != nullptr && has(*layer);
+    });
+  };
+  if (options.int4) {
+    if (!any_layer([](const Layer& layer) { return layer.weight_bits <= kInt4Bits; }))
+      fail(
+          "tflite: no layer has weights of at most 4 bits, which --int4 stores as INT4: leave it out, or train or "
+          "calibrate "
+          "with --weight-bits 4 --activation-bits 8 --symmetric-weights");
+    return TfliteIntegers::kInt4;
+  }
+  if (any_layer([](const Layer& layer) { return layer.per_channel(); })) return TfliteIntegers::kInt8ForChannels;
+  return options.int8 ? TfliteIntegers::kInt8AsAsked : TfliteIntegers::kUInt8;
 }
 
 TfliteWeights tflite_weights(const Operation& operation, const Layer& layer, TfliteIntegers integers) {
-  const bool is_signed = integers != TfliteIntegers::kUInt8;
+  using tflite_schema::TensorType;
+  const bool is_signed = integers != TfliteIntegers::kUInt8, int4 = is_int4(layer, integers);
   if (!is_signed && layer.per_channel())
     fail("tflite: [", type_name(operation.action), " \"", operation.name,
          "\"] has scales per channel, which uint8 does not support");
-  TfliteWeights result = {.shape = {}, .bytes = {}, .zero_points = {}};
+  TfliteWeights result = {.type = int4        ? TensorType::INT4
+                                  : is_signed ? TensorType::INT8
+                                              : TensorType::UINT8,
+                          .scales = int4 ? layer.weight_scales : layer.unit_scales(),
+                          .bias = int4 ? coarse_bias(layer) : layer.bias};
   if (is_signed) {
-    result.bytes = signed_weights(operation, layer, integers == TfliteIntegers::kInt8AsAsked);
+    result.bytes = signed_weights(operation, layer, integers);
     result.zero_points.resize(layer.weight_scales.size());
   } else {
     result.bytes = layer.weights;
@@ -64,13 +114,14 @@ TfliteWeights tflite_weights(const Operation& operation, const Layer& layer, Tfl
   if (layer.kind == LayerKind::kDepthwiseConv2d) {
     result.shape = {1, extent(0), extent(1), extent(2) * extent(3)};
     result.channel_axis = layer.per_channel() ? 3 : 0;
-    return result;
+  } else {
+    result.bytes = integer::transpose(result.bytes, layer.filter.elements() / layer.filter[-1]);
+    if (layer.kind == LayerKind::kConv2d)
+      result.shape = {extent(3), extent(0), extent(1), extent(2)};
+    else
+      result.shape = {extent(1), extent(0)};
   }
-  result.bytes = integer::transpose(result.bytes, layer.filter.elements() / layer.filter[-1]);
-  if (layer.kind == LayerKind::kConv2d)
-    result.shape = {extent(3), extent(0), extent(1), extent(2)};
-  else
-    result.shape = {extent(1), extent(0)};
+  if (int4) result.bytes = halves(std::move(result.bytes));
   return result;
 }
 

@@ -123,12 +123,9 @@ void Translation::join(Activation& x) {
 
 const Activation& Translation::bordered(const OnnxNode& node, int input) {
   value(node, input);
-  return bordered(node, node.input(input));
-}
-
-const Activation& Translation::bordered(const OnnxNode& node, const std::string& tensor) {
-  Activation* x = computed(tensor, node.who());
-  if (x == nullptr) node.refuse("takes the constant ", quote(tensor), " where the network's tensor is expected");
+  Activation* x = computed(node.input(input), node.who());
+  if (x == nullptr)
+    node.refuse("takes the constant ", quote(node.input(input)), " where the network's tensor is expected");
   join(*x);
   return *x;
 }
@@ -143,7 +140,9 @@ Activation Translation::activation(const OnnxNode& node, int input) {
 }
 
 Activation Translation::activation(const OnnxNode& node, const std::string& tensor) {
-  return without_border(bordered(node, tensor), scope_of(node));
+  const auto* computed = std::get_if<Activation>(&named(tensor, node.who()));
+  if (computed == nullptr) node.refuse("takes the constant ", quote(tensor), " where the network's tensor is expected");
+  return without_border(*computed, scope_of(node));
 }
 
 const Literal* Translation::find_literal(const std::string& tensor) const {
@@ -288,12 +287,12 @@ void Translation::add_inputs() {
 
 void Translation::translate(const OnnxNode& node) {
   becomes_.clear();
+  names_.clear();
   if (const auto left = node.outputs() == 1 ? left_out_.find(node.output(0)) : left_out_.end();
       left != left_out_.end()) {
     nodes_.push_back({node.type(), node.name(), left->second});
     return;
   }
-  names_.clear();
   const auto table = imported_op_table();
   const auto op = std::ranges::find(table, node.type(), &ImportedOp::type);
   if (op == table.end()) refuse_op(node);

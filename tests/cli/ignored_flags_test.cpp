@@ -158,6 +158,7 @@ TEST_F(IgnoredFlagsTest, OfOtherCommands) {
   refuses({"models", "--batch-size", "5"}, {"--batch-size", "--model"});
   for (const std::string flag : {"--runtimes", "--runtime-timeout", "--min-runtime-agreement"})
     refuses({"verify", "--run", "run", "--no-runtimes", flag, "5"}, {flag, "--no-runtimes"});
+  refuses({"verify", "--run", "run", "--no-runtimes", "--int4"}, {"--int4", "--no-runtimes"});
   refuses({"calibrate", "--run", "run", "--out", "ptq", "--ema-decay", "0.5"}, {"--ema-decay", "--method"});
 }
 

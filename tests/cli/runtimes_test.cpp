@@ -106,6 +106,17 @@ TEST_F(RuntimesTest, AnInterruptEndsThemToo) {
   }
 }
 
+TEST_F(RuntimesTest, Int4IsAnotherFile) {
+  write_node("exit 3\n");
+  const auto left_out = [&](const Arguments& more) {
+    Arguments line = verify({"--json"});
+    line.insert(line.end(), more.begin(), more.end());
+    return Json::parse(program(line).out)["left_out"].dump();
+  };
+  EXPECT_EQ(left_out({}), "[]");
+  EXPECT_NE(left_out({"--int4"}).find("no layer has weights of at most 4 bits"), std::string::npos);
+}
+
 TEST_F(RuntimesTest, OneThatBreaksIsNamed) {
   write_node("echo first line >&2\necho second line >&2\nexit 3\n");
   const Outcome outcome = program(verify({"--runtime-timeout", "0"}));

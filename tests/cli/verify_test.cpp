@@ -176,6 +176,19 @@ TEST_F(IntegersOutTest, Int8PerChannelTakesSymmetricWeights) {
   }
 }
 
+TEST_F(IntegersOutTest, Int4IsForSymmetricWeightsOf4Bits) {
+  train("run", {"--weight-bits", "4"});
+  expect_error(export_as("tflite", "m.tflite", {"--int4"}), 1, {"conv1/Conv2D", "INT4", "--symmetric-weights"});
+  fs::remove_all(path("run"));
+  train("run", {"--weight-bits", "4", "--symmetric-weights"});
+  expect_success(export_as("tflite", "m.tflite", {"--int4"}));
+  expect_success(export_as("tflite", "bytes.tflite", {"--int8"}));
+  EXPECT_LT(fs::file_size(path("m.tflite")), fs::file_size(path("bytes.tflite")));
+  fs::remove_all(path("run"));
+  train("run", {"--symmetric-weights"});
+  expect_error(export_as("tflite", "m.tflite", {"--int4"}), 1, {"no layer has weights of at most 4 bits", "--int4"});
+}
+
 TEST_F(IntegersOutTest, ARunKeepsItsSymmetricWeights) {
   train("run", {"--symmetric-weights"});
   EXPECT_EQ(Json::parse(bytes_of(path("run/summary.json")))["quantization"], "W8A8 symmetric weights");
@@ -254,8 +267,13 @@ TEST_F(IntegersOutTest, CStatesItsMemoryAndItsAccuracy) {
 
 TEST_F(IntegersOutTest, FlagsOfAnotherFormatAreUsageErrors) {
   train("run");
-  const std::vector<Arguments> flags = {{"--prefix", "p"},        {"--test-vectors", "3"}, {"--dataset", "mnist"},
-                                        {"--data-dir", "digits"}, {"--float-io"},          {"--int8"}};
+  const std::vector<Arguments> flags = {{"--prefix", "p"},
+                                        {"--test-vectors", "3"},
+                                        {"--dataset", "mnist"},
+                                        {"--data-dir", "digits"},
+                                        {"--float-io"},
+                                        {"--int8"},
+                                        {"--int4"}};
   for (const Arguments& flag : flags)
     expect_error(export_as("onnx", "m.onnx", flag), 2, {flag[0] + " is for --format "});
   expect_error(export_as("c", "m.c", {"--8-bit-weights"}), 2, {"--8-bit-weights is for --format onnx"});

@@ -179,9 +179,9 @@ int RandomModel::slice() {
   for (std::int64_t& extent : extents) {
     const auto start = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>((extent + 1) / 2)));
     slice.starts.push_back(start);
-    slice.steps.push_back(between(0, 2) == 0 ? between(1, 3) : 1);
+    slice.steps.push_back(between(0, 1) == 0 ? between(2, 3) : 1);
     const std::int64_t most = (extent - 1 - start) / slice.steps.back() + 1;
-    extent = most - static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>((most + 1) / 2)));
+    extent = most - static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>((most + 2) / 3)));
   }
   return append(std::move(slice), {last()}, Shape(extents), x.grid);
 }

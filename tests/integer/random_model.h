@@ -48,7 +48,7 @@ class RandomModel {
   int max_pool();
   int reshape(const Shape& shape);
   int pad();
-  /// At random along each axis, at times every second or third.
+  /// At random along each axis, often every second or third.
   int slice();
   /// By a table of random integers, or by that of a function, whose results lie on `grid`.
   int lookup();

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "exporters/tflite/tflite.h"
 #include "formats/onnx/onnx.pb.h"
 #include "integer/reference/engine.h"
 #include "tests/exporters/tflite/tflite_models.h"
@@ -46,16 +45,18 @@ void add(const Model& model, const Tensor& images, const std::string& outputs, c
 
 }  // namespace
 
-void LiteRtComparison::add(const std::string& kind, const Model& model, bool int8) {
+void LiteRtComparison::add(const std::string& kind, const Model& model, const exporters::TfliteOptions& options) {
   Random random(cases_.size());
   const Tensor images = random_images(random, model, kImages);
-  cases_.push_back({.model = exporters::tflite(model, {.int8 = int8}), .images = images});
-  expected_.push_back({.kind = kind, .output = integer::reference::run(model, images)[model.output], .int8 = int8});
+  cases_.push_back({.model = exporters::tflite(model, options), .images = images});
+  expected_.push_back({.kind = kind,
+                       .output = integer::reference::run(model, images)[model.output],
+                       .int8 = options.int8 || options.int4});
 }
 
 void LiteRtComparison::add_both(const std::string& kind, const Model& model) {
-  add(kind, with_scales_per_tensor(model), false);
-  add(kind, with_symmetric_weights(model), true);
+  add(kind, with_scales_per_tensor(model), {});
+  add(kind, with_symmetric_weights(model), {.int8 = true});
 }
 
 std::map<std::string, RuntimeAgreement> LiteRtComparison::run() const {

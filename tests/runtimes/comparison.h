@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exporters/onnx/onnx.h"
+#include "exporters/tflite/tflite.h"
 #include "integer/model.h"
 #include "tests/integer/random_model.h"
 #include "tests/runtimes/agreement.h"
@@ -17,7 +18,7 @@ namespace miniqat::testing {
 /// Collects models of several kinds and what the reference makes of them, then runs all at once in LiteRT.
 class LiteRtComparison {
  public:
-  void add(const std::string& kind, const integer::Model& model, bool int8);
+  void add(const std::string& kind, const integer::Model& model, const exporters::TfliteOptions& options);
   /// The model as uint8 and as int8.
   void add_both(const std::string& kind, const integer::Model& model);
   /// By kind.

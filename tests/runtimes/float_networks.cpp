@@ -71,8 +71,8 @@ std::vector<Build> functions_of_images() {
       },
       [](Graph& g, Output x) { return layers::relu6(g, "r", x); },
       [](Graph& g, Output x) { return layers::sigmoid(g, "s", x); },
-      [](Graph& g, Output x) { return layers::leaky_relu(g, "l", x, {.alpha = 0.25}); },
       [](Graph& g, Output x) { return layers::hard_swish(g, "h", x); },
+      [](Graph& g, Output x) { return layers::leaky_relu(g, "l", x, {.alpha = 0.3}); },
       [](Graph& g, Output x) { return layers::dropout(g, "d", layers::identity(g, "i", x), {.rate = 0.25}); },
   };
 }
@@ -101,7 +101,10 @@ std::vector<Build> shapes_of_images() {
         return layers::concat(g, "c", {x, layers::relu(g, "r", x)});
       },
       [](Graph& g, Output x) {
-        return layers::slice(g, "s", x, {.axes = {-1, 1}, .starts = {1, 0}, .ends = {3, 4}, .steps = {1, 2}});
+        return layers::slice(g, "s", x, {.axes = {-1, 1}, .starts = {1, 0}, .ends = {3, 3}});
+      },
+      [](Graph& g, Output x) {
+        return layers::slice(g, "s", x, {.axes = {2}, .starts = {1}, .ends = {6}, .steps = {2}});
       },
       [](Graph& g, Output x) {
         return layers::reshape(g, "r", x, {.shape = {2, -1}});

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "core/error.h"
@@ -30,6 +31,7 @@ using testing::random_images;
 using testing::RandomModel;
 using testing::RuntimeAgreement;
 using testing::Verdict;
+using testing::with_int4_weights;
 using testing::with_scales_per_tensor;
 using testing::with_symmetric_weights;
 using testing::with_wider_padding;
@@ -80,6 +82,11 @@ const std::vector<Kind> kKinds = {
     {"Concat", kFloatProducts, 1, [](RandomModel& net) { net.concat(0, net.rescale()); }},
     {"Mean", kFloatProducts, 1, [](RandomModel& net) { net.mean(); }},
     {"AveragePool", kAverages, 1, [](RandomModel& net) { net.average_pool(); }}};
+// Some 1% of the outputs of random layers lie so close to a tie that the rounding of a bias to INT4's scale decides, or
+// that of LiteRT's depthwise convolutions, which round another way than its other layers.
+constexpr double kInt4 = 0.95;
+
+const std::set<std::string> kInt4Kinds = {"Conv2D", "DepthwiseConv2d", "DepthwiseConv2d x2", "FullyConnected"};
 const Kind kPadded = {"wider padding", kFloatProducts, 1, {}};
 const Kind kTies = {"Add on ties", 1, 0, {}};
 
@@ -143,6 +150,42 @@ TEST(LiteRt, GivesTheReferencesIntegersForEveryKind) {
     print(kind.name, agreement);
     EXPECT_GE(agreement.share(), kind.share) << kind.name;
     EXPECT_LE(agreement.largest, kind.largest) << kind.name;
+  }
+}
+
+/// With biases of whole steps of the weights: those that INT4 holds.
+Model with_coarse_bias(Model model) {
+  for (integer::Operation& operation : model.operations)
+    if (auto* layer = std::get_if<integer::Layer>(&operation.action))
+      for (std::int32_t& bias : layer->bias) bias -= bias % (1 << layer->weight_shift());
+  return model;
+}
+
+/// LiteRT takes INT4 for every kind of layer. In those that are not depthwise only biases, in steps that are 8 times
+/// ours, make other integers.
+TEST(LiteRt, TakesInt4Weights) {
+  MINIQAT_NEED_RUNTIMES();
+  const std::string coarse = ", coarse bias";
+  LiteRtComparison comparison;
+  for (const Kind& kind : kKinds) {
+    if (!kInt4Kinds.contains(kind.name)) continue;
+    for (std::uint64_t seed = 0; seed < models(); ++seed) {
+      RandomModel net(seed, kInput, kTfliteModels);
+      kind.make(net);
+      const Model model = with_int4_weights(net.finish());
+      comparison.add(kind.name, model, {.int4 = true});
+      comparison.add(kind.name + coarse, with_coarse_bias(model), {.int4 = true});
+    }
+  }
+  for (std::uint64_t seed = 0; seed < models(); ++seed)
+    comparison.add("networks", with_int4_weights(testing::random_network(seed, kTfliteModels)), {.int4 = true});
+  const std::map<std::string, RuntimeAgreement> agreements = comparison.run();
+  EXPECT_EQ(agreements.size(), 2 * kInt4Kinds.size() + 1);
+  for (const auto& [kind, agreement] : agreements) {
+    print("INT4 " + kind, agreement);
+    const bool exact = kind.ends_with(coarse) && !kind.starts_with("Depthwise");
+    EXPECT_GE(agreement.share(), exact ? kFloatProducts : kInt4) << kind;
+    EXPECT_LE(agreement.largest, 1) << kind;
   }
 }
 

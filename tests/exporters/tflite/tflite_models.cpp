@@ -1,5 +1,7 @@
 #include "tests/exporters/tflite/tflite_models.h"
 
+#include <algorithm>
+
 namespace miniqat::testing {
 
 using integer::AveragePool;
@@ -25,6 +27,21 @@ Model with_symmetric_weights(Model model) {
       for (std::int32_t& zero_point : layer->weight_zero_points) zero_point = 1 << (layer->weight_bits - 1);
   model.check();
   return model;
+}
+
+Model with_int4_weights(Model model) {
+  constexpr int kBits = 4;
+  for (Operation& operation : model.operations) {
+    auto* layer = std::get_if<Layer>(&operation.action);
+    if (layer == nullptr) continue;
+    // The units of the sums, and so the multipliers, stay.
+    const std::vector<float> units = layer->unit_scales();
+    cut_weights(*layer, kBits);
+    for (std::size_t i = 0; i < units.size(); ++i)
+      layer->weight_scales[i] = units[i] * static_cast<float>(1 << layer->weight_shift());
+    for (std::uint8_t& weight : layer->weights) weight = std::max<std::uint8_t>(weight, 1);
+  }
+  return with_symmetric_weights(std::move(model));
 }
 
 Model with_wider_padding(Model model, std::int64_t border) {

@@ -13,6 +13,8 @@ inline constexpr RandomModelOptions kTfliteModels = {
 integer::Model with_scales_per_tensor(integer::Model model);
 /// The model with every weight's zero point in the middle: what may become int8.
 integer::Model with_symmetric_weights(integer::Model model);
+/// The model with weights of 4 bits, -7..7 around a zero point in the middle: what may become INT4.
+integer::Model with_int4_weights(integer::Model model);
 /// A model of one operation (a Layer, MaxPool or AveragePool) whose window looks `border` pixels further at each side
 /// than it did.
 integer::Model with_wider_padding(integer::Model model, std::int64_t border);

@@ -23,6 +23,7 @@ using testing::error_of;
 using testing::kTfliteModels;
 using testing::mentions;
 using testing::RandomModel;
+using testing::with_int4_weights;
 using testing::with_scales_per_tensor;
 using testing::with_symmetric_weights;
 using testing::with_wider_padding;
@@ -278,6 +279,47 @@ TEST(Tflite, AsymmetricWeightsPerTensorAreRefusedAsInt8Only) {
       mentions(error, {"[Conv2D \"Conv2D_0\"] channel 3 has a weight of 128 (zero point 100)", "-127 to 127",
                        "which --int8 asks for", "leave out --int8, or train or calibrate with --symmetric-weights"}));
   EXPECT_EQ(error.find("per channel"), std::string::npos) << error;
+}
+
+TEST(Tflite, Int4WeightsLieTwoInAByte) {
+  for (const LayerKind kind : {LayerKind::kConv2d, LayerKind::kDepthwiseConv2d, LayerKind::kFullyConnected}) {
+    const Model model = with_int4_weights(one_layer(kind, 3));
+    const auto& layer = std::get<Layer>(model.operations.back().action);
+    const File file(tflite(model, {.int4 = true})), bytes_file(tflite(model, {.int8 = true}));
+    const std::size_t index = kind == LayerKind::kFullyConnected ? 1 : 0;
+    const auto inputs = list(file.op(index).inputs());
+    EXPECT_EQ(file.tensor(inputs[0]).type(), TensorType::INT8);
+    EXPECT_EQ(file.model().operator_codes()->Get(file.op(index).code())->version(), index == 1 ? 10 : 7);
+    const tflite_schema::Tensor &weights = file.tensor(inputs[1]), &bias = file.tensor(inputs[2]);
+    EXPECT_EQ(weights.type(), TensorType::INT4);
+    EXPECT_EQ(list(weights.quantization()->scale()), layer.weight_scales);
+    // The same integers as int8 has, in steps of 8.
+    const std::string_view packed = file.data(weights), whole = bytes_file.data(bytes_file.tensor(inputs[1]));
+    ASSERT_EQ(packed.size(), (whole.size() + 1) / 2);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      const int nibble = static_cast<std::uint8_t>(packed[i / 2]) >> (i % 2 == 0 ? 0 : 4) & 15;
+      EXPECT_EQ(8 * (nibble < 8 ? nibble : nibble - 16), static_cast<std::int8_t>(whole[i])) << i;
+    }
+    for (std::size_t o = 0; o < layer.bias.size(); ++o) {
+      std::int32_t found = 0;
+      std::memcpy(&found, file.data(bias).data() + 4 * o, 4);
+      EXPECT_EQ(found, std::floor(layer.bias[o] / 8.0 + 0.5)) << o;
+    }
+    EXPECT_FLOAT_EQ(bias.quantization()->scale()->Get(0),
+                    model.tensor(model.operations.back().inputs[0]).grid.scale * layer.weight_scales[0]);
+  }
+}
+
+TEST(Tflite, Int4RefusesOtherWeights) {
+  Model model = with_int4_weights(one_layer(LayerKind::kConv2d, 3));
+  auto& layer = std::get<Layer>(model.operations[0].action);
+  layer.weights[1] = 0;
+  EXPECT_TRUE(mentions(error_of([&] { tflite(model, {.int4 = true}); }),
+                       {"[Conv2D \"Conv2D_0\"] channel 1 has a weight of -8 (zero point 8)", "INT4 weights", "-7 to 7",
+                        "leave out --int4", "--symmetric-weights"}));
+  const Model bytes = with_symmetric_weights(far_weights(true));
+  EXPECT_TRUE(mentions(error_of([&] { tflite(bytes, {.int4 = true}); }),
+                       {"no layer has weights of at most 4 bits", "--weight-bits 4 --activation-bits 8"}));
 }
 
 TEST(Tflite, OtherPaddingsAreOperatorsOrRefused) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "layers/leaky_relu.h"
+#include "quantize/quantize.h"
 #include "tests/importers/onnx/chain.h"
 
 // Ops by known numbers.
@@ -78,6 +79,10 @@ TEST(ImportOps, AConvOfGroups) {
       EXPECT_EQ(joined.type(), "Concat") << "once, behind all that treats each channel by itself";
       ASSERT_EQ(joined.inputs().size(), static_cast<std::size_t>(groups));
       EXPECT_EQ(joined.input(0).node->type(), "Relu");
+      Graph rewritten = model.graph.clone();
+      const quantize::RewriteReport report = quantize::create_training_graph(rewritten, {});
+      for (const quantize::BatchNormReport& each : report.batch_norms) EXPECT_TRUE(each.folded) << each.text;
+      EXPECT_EQ(std::ssize(report.batch_norms), norm ? groups : 0);
       const Tensor x = counted_images({2, 5, 3, 6}), y = result_of(model, x);
       ASSERT_EQ(y.shape(), (Shape{2, 2, 3, kOutputs}));
       for (std::int64_t n = 0; n < 2; ++n)

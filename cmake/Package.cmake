@@ -1,0 +1,43 @@
+# Debian packages, made by scripts/package: miniqat (the program) and libminiqat-dev (libraries and headers).
+set(MINIQAT_PACKAGE_CONTACT "miniqat developers <miniqat@localhost>" CACHE STRING "The maintainer whom Debian packages name")
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME miniqat)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_CONTACT ${MINIQAT_PACKAGE_CONTACT})
+set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
+set(CPACK_COMPONENTS_ALL program development)
+set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME miniqat)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "nodejs (>= 18), npm, libminiqat-dev")
+set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "trains networks that survive 8, 4 or 2 bit integers
+Quantization-aware training: rewrites a network with simulated quantizers, trains it, and exports an integer-only model for
+LiteRT, ONNX Runtime or plain C.")
+# What npm put there is no file of the package.
+configure_file(${CMAKE_SOURCE_DIR}/cmake/prerm.in ${CMAKE_BINARY_DIR}/packaging/prerm @ONLY)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/packaging/prerm)
+
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libminiqat-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+# Static libraries tell dpkg-shlibdeps nothing. scripts/check-package finds what is missing here.
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libdnnl-dev, libeigen3-dev, nlohmann-json3-dev, zlib1g-dev, libprotobuf-dev, \
+libturbojpeg0-dev, libpng-dev, libzip-dev, pkgconf")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "g++, cmake")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "quantization-aware training in C++: libraries and headers
+Graphs, layers, quantizers, training, the integer engine and exporters as static libraries, with find_package(miniqat)
+and pkg-config.")
+
+foreach(package miniqat libminiqat-dev)
+  set(component program)
+  if(package STREQUAL libminiqat-dev)
+    set(component development)
+  endif()
+  install(FILES ${CMAKE_SOURCE_DIR}/cmake/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${component})
+endforeach()
+include(CPack)
