@@ -123,9 +123,12 @@ void Translation::join(Activation& x) {
 
 const Activation& Translation::bordered(const OnnxNode& node, int input) {
   value(node, input);
-  Activation* x = computed(node.input(input), node.who());
-  if (x == nullptr)
-    node.refuse("takes the constant ", quote(node.input(input)), " where the network's tensor is expected");
+  return bordered(node, node.input(input));
+}
+
+const Activation& Translation::bordered(const OnnxNode& node, const std::string& tensor) {
+  Activation* x = computed(tensor, node.who());
+  if (x == nullptr) node.refuse("takes the constant ", quote(tensor), " where the network's tensor is expected");
   join(*x);
   return *x;
 }
@@ -140,9 +143,7 @@ Activation Translation::activation(const OnnxNode& node, int input) {
 }
 
 Activation Translation::activation(const OnnxNode& node, const std::string& tensor) {
-  const auto* computed = std::get_if<Activation>(&named(tensor, node.who()));
-  if (computed == nullptr) node.refuse("takes the constant ", quote(tensor), " where the network's tensor is expected");
-  return without_border(*computed, scope_of(node));
+  return without_border(bordered(node, tensor), scope_of(node));
 }
 
 const Literal* Translation::find_literal(const std::string& tensor) const {

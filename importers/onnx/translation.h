@@ -84,10 +84,11 @@ class Translation {
   Activation activation(const OnnxNode& node, int input);
   /// The same of any tensor by its name.
   Activation activation(const OnnxNode& node, const std::string& tensor);
+  /// The same two, but the border stays open.
+  const Activation& bordered(const OnnxNode& node, int input);
+  const Activation& bordered(const OnnxNode& node, const std::string& tensor);
   /// Null where it is none, or none yet.
   const Literal* find_literal(const std::string& tensor) const;
-  /// The same, but the border stays open.
-  const Activation& bordered(const OnnxNode& node, int input);
   /// As activation(), but the parts stay as they are: for what treats every channel by itself.
   Activation in_parts(const OnnxNode& node, int input);
   /// The same, of images [n, c, h, w] in the order kImageOrder.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -103,6 +105,29 @@ TEST(ImportOnnx, HardSwishIsFoundInItsParts) {
       EXPECT_NEAR(y.data<float>()[0], whole * -1.0F * 2 / 6, 1e-6);
       EXPECT_NEAR(y.data<float>()[1], whole * 2.0F * 5 / 6, 1e-6);
     }
+}
+
+/// The groups of a convolution are joined before a HardSwish reads them.
+TEST(ImportOnnx, AHardSwishReadsAllGroups) {
+  Chain net({1, 4, 2, 1});
+  net.constant("w", {4, 2, 1, 1});
+  set_int(net.add("Conv", {"w"}), "group", 2);
+  const Tensor x = Tensor::from<float>({1, 2, 1, 4}, std::vector{0.5F, -1.0F, 2.0F, 0.25F, -0.5F, 1.0F, 3.0F, -2.0F});
+  ImportedModel convolved = net.import();
+  const Tensor sums = result_of(convolved, x);
+  const std::string group_sums = net.last;
+  net.number("three", 3), net.number("low", 0), net.number("high", 6), net.number("six", 6);
+  net.add("Add", {"three"});
+  net.add("Clip", {"low", "high"});
+  net.add("Mul", {group_sums});
+  net.add("Div", {"six"});
+  ImportedModel model = net.import();
+  EXPECT_EQ(model.graph.outputs()[0].node->type(), "HardSwish");
+  const Tensor y = result_of(model, x);
+  for (std::int64_t i = 0; i < sums.elements(); ++i) {
+    const float s = sums.data<float>()[i];
+    EXPECT_NEAR(y.data<float>()[i], s * std::clamp(s + 3, 0.0F, 6.0F) / 6, 1e-5) << i;
+  }
 }
 
 TEST(ImportOnnx, HardSigmoidsOfAnySlope) {
