@@ -1,9 +1,9 @@
 #pragma once
 
-// The functions of OpenMP's library that are called here, from the OpenMP 5.0 specification (chapter 3). <omp.h> belongs
-// to one compiler and its library; these are in GNU's library (libgomp), whichever compiler builds: Debian's oneDNN uses
-// that one, and two such libraries in a program would start twice the threads. Loops need none of it: of OpenMP's
-// directives they use `simd` alone (-fopenmp-simd).
+// The functions of OpenMP's library that are called here, from the OpenMP 5.0 specification (chapter 3). <omp.h>
+// belongs to one compiler and its library; these are in GNU's library (libgomp), whichever compiler builds: Debian's
+// oneDNN uses that one, and two such libraries in a program would start twice the threads. Loops need none of it: of
+// OpenMP's directives they use `simd` alone (-fopenmp-simd).
 
 extern "C" {
 
