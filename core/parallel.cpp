@@ -7,12 +7,9 @@
 
 #include "core/cpu_quota.h"
 #include "core/error.h"
+#include "core/floating_point_control.h"
 #include "core/openmp.h"
 #include "core/team.h"
-
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
 
 namespace miniqat {
 namespace {
@@ -22,18 +19,11 @@ constexpr int kMaxThreads = 1024;
 /// What set_thread_count said; 0 before that.
 std::atomic<int> requested_count = 0;
 
-/// Flush to zero, denormals are zero.
-constexpr unsigned kDenormalSwitches = 0x8040;
-
 /// Turns the switches `wanted` on and the others off. Returns those that were on.
 unsigned switch_denormals(unsigned wanted) {
-#if defined(__SSE__)
-  const unsigned all = _mm_getcsr(), before = all & kDenormalSwitches;
-  if (before != wanted) _mm_setcsr((all & ~kDenormalSwitches) | wanted);
+  const unsigned all = floating_point_control(), before = all & kFlushDenormals;
+  if (before != wanted) set_floating_point_control((all & ~kFlushDenormals) | wanted);
   return before;
-#else
-  return wanted;
-#endif
 }
 
 /// The number of threads in OMP_NUM_THREADS; "4,2" asks for 4 threads in the outermost region, which is ours.
@@ -100,7 +90,7 @@ int thread_count() {
   return computing.count;
 }
 
-FlushDenormals::FlushDenormals() : before_(switch_denormals(kDenormalSwitches)) {}
+FlushDenormals::FlushDenormals() : before_(switch_denormals(kFlushDenormals)) {}
 FlushDenormals::~FlushDenormals() { switch_denormals(before_); }
 
 ComputeScope::ComputeScope() {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/floating_point_control.h"
 #include "core/openmp.h"
 #include "core/quote.h"
 
@@ -70,19 +71,11 @@ bool spin_until(const Ready& ready) {
 /// The switches of floating point arithmetic, without the flags that it raises.
 class FloatingPoint {
  public:
-#if defined(__SSE__)
-  static unsigned of_this_thread() { return _mm_getcsr() & ~kFlags; }
+  static unsigned of_this_thread() { return floating_point_control() & ~kRaisedFlags; }
   static void set(unsigned switches) {
-    const unsigned all = _mm_getcsr();
-    if ((all & ~kFlags) != switches) _mm_setcsr((all & kFlags) | switches);
+    const unsigned all = floating_point_control();
+    if ((all & ~kRaisedFlags) != switches) set_floating_point_control((all & kRaisedFlags) | switches);
   }
-
- private:
-  static constexpr unsigned kFlags = 0x3f;
-#else
-  static unsigned of_this_thread() { return 0; }
-  static void set(unsigned) {}
-#endif
 };
 
 /// OMP_PROC_BIND ties the main thread to one place, and threads that it starts would share that with it.

@@ -13,33 +13,20 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/floating_point_control.h"
 #include "core/openmp.h"
 #include "tests/core/all_threads.h"
-
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
 
 namespace miniqat::parallel_test {
 namespace {
 
 using testing::with_all_threads;
 
-constexpr unsigned kFlushBits = 0x8040;
+constexpr unsigned kFlushBits = kFlushDenormals;
 
-unsigned denormal_switches() {
-#if defined(__SSE__)
-  return _mm_getcsr() & kFlushBits;
-#else
-  return kFlushBits;
-#endif
-}
+unsigned denormal_switches() { return floating_point_control() & kFlushBits; }
 
-void allow_denormals() {
-#if defined(__SSE__)
-  _mm_setcsr(_mm_getcsr() & ~kFlushBits);
-#endif
-}
+void allow_denormals() { set_floating_point_control(floating_point_control() & ~kFlushBits); }
 
 /// The switches of every thread of a loop over `count` parts.
 std::set<unsigned> denormal_switches_of_workers(int count) {
@@ -148,16 +135,14 @@ TEST_F(ParallelTest, AScopeLeavesTheThreadAsItWas) {
 }
 
 TEST_F(ParallelTest, AThreadThatFlushedBeforeStillDoes) {
-#if defined(__SSE__)
-  const unsigned before = _mm_getcsr();
-  _mm_setcsr(before | kFlushBits);
+  const unsigned before = floating_point_control();
+  set_floating_point_control(before | kFlushBits);
   {
     const ComputeScope scope;
     thread_count();
   }
-  EXPECT_EQ(_mm_getcsr() & kFlushBits, kFlushBits);
-  _mm_setcsr(before);
-#endif
+  EXPECT_EQ(denormal_switches(), kFlushBits);
+  set_floating_point_control(before);
 }
 
 TEST_F(ParallelTest, LoopsFlushDenormalsWithoutAScope) {

@@ -119,7 +119,9 @@ TEST(ResidualSums, ReachThroughOpsThatKeepTheRange) {
 TEST(ResidualSums, WithoutActivationAreNarrowIfOnlyLayersReadThem) {
   ToyGraph toy;
   const Output x = toy.conv_relu("in", toy.images());
-  const Output sum = layers::add(toy.graph, "Add", toy.conv_bias("b/b", x), toy.conv_bias("c/c", x));
+  // The quantizer takes the folder of the older layer.
+  const Output c = toy.conv_bias("c/c", x), b = toy.conv_bias("b/b", x);
+  const Output sum = layers::add(toy.graph, "Add", b, c);
   toy.graph.set_outputs({toy.conv_bias("out", sum)});
   const Bits expected = {
       {"in/act_quant", 4}, {"b/b/conv_quant", 8}, {"c/c/conv_quant", 8}, {"c/add_quant", 4}, {"out/act_quant", 4}};
@@ -221,7 +223,8 @@ TEST(ResidualSums, TheNetworksOutputGoesByItsOwnBits) {
   const auto net = [] {
     ToyGraph toy;
     const Output x = toy.conv_relu("in", toy.images());
-    toy.graph.set_outputs({layers::add(toy.graph, "Add", toy.conv_bias("l/left", x), toy.conv_bias("r/right", x))});
+    const Output right = toy.conv_bias("r/right", x), left = toy.conv_bias("l/left", x);
+    toy.graph.set_outputs({layers::add(toy.graph, "Add", left, right)});
     return toy;
   };
   ToyGraph toy = net();
