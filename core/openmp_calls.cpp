@@ -7,8 +7,6 @@
 // its sums depends on the number of parts alone. A part may wait for another, as those of some gradients of filters do:
 // run_in_team() allows for that.
 
-#include "core/openmp.h"
-
 #include <dlfcn.h>
 #include <link.h>
 
@@ -17,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/openmp.h"
 #include "core/team.h"
 
 namespace miniqat {
