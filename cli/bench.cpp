@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "cli/flags/command_line.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "training/run/run_directory.h"

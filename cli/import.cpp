@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "cli/commands.h"
@@ -12,6 +11,7 @@
 #include "core/counted.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
+#include "core/json.h"
 #include "core/quote.h"
 #include "training/settings/train_settings.h"
 #include "training/settings/usage_error.h"

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/display/print_note.h"
 #include "cli/display/text_table.h"
 #include "cli/flags/command_line.h"
+#include "core/json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "core/suggest.h"

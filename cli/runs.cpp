@@ -1,11 +1,11 @@
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/display/text_table.h"
 #include "cli/flags/command_line.h"
 #include "core/counted.h"
+#include "core/json.h"
 #include "core/quote.h"
 #include "training/listing/run_list.h"
 #include "training/percent.h"

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/display/print_note.h"
@@ -14,6 +13,7 @@
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/setting_flags.h"
 #include "cli/interrupt.h"
+#include "core/json.h"
 #include "core/quote.h"
 #include "training/quantize/sensitivity_files.h"
 #include "training/settings/data_dir_help.h"

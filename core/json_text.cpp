@@ -1,13 +1,13 @@
 #include "core/json_text.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "core/quote.h"
 
 namespace miniqat {

@@ -1,9 +1,9 @@
 #include "exporters/json.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "integer/format/model_json.h"
 

@@ -1,11 +1,11 @@
 #include "quantize/quantization.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
+#include "core/json.h"
 #include "layers/matmul.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"

@@ -1,6 +1,6 @@
 #include "benchmarks/suite/bench_json.h"
 
-#include <nlohmann/json.hpp>
+#include "core/json.h"
 
 namespace miniqat::benchmarks {
 

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 

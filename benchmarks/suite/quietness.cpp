@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "benchmarks/suite/rounds.h"
 #include "core/error.h"
+#include "core/json.h"
 
 namespace miniqat::benchmarks {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <nlohmann/json.hpp>
 
 #include "benchmarks/suite/bench_machine.h"
 #include "benchmarks/suite/rounds.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 #include "core/tensor.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "benchmarks/suite/bench_json.h"
 #include "benchmarks/suite/kernel_bench.h"
@@ -12,6 +11,7 @@
 #include "cli/bench/bench_modes.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/parallel.h"
 #include "core/suggest.h"
 #include "training/settings/usage_error.h"

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "benchmarks/suite/bench_json.h"
 #include "benchmarks/suite/bench_steps.h"
 #include "benchmarks/suite/quietness.h"
 #include "cli/bench/bench_modes.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/parallel.h"
 #include "core/suggest.h"
 #include "models/models.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "core/counted.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/quote.h"
 
 namespace miniqat::cli {

@@ -5,10 +5,10 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "core/error.h"
+#include "core/json.h"
 
 namespace miniqat {
 namespace {

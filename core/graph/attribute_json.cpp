@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/error.h"
 #include "core/graph/attributes.h"
 #include "core/graph/op.h"
 #include "core/graph/registry.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "core/quote.h"
 #include "core/suggest.h"

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/graph/attribute_json.h"
 #include "core/graph/op.h"
 #include "core/graph/registry.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "core/quote.h"
 #include "core/suggest.h"

@@ -1,7 +1,6 @@
 #include "importers/onnx/report.h"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "core/quote.h"
 
 namespace miniqat::importers {

@@ -4,10 +4,10 @@
 
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "integer/format/json_fields.h"
 #include "integer/format/model_json.h"

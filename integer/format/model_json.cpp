@@ -1,9 +1,9 @@
 #include "integer/format/model_json.h"
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "integer/format/json_fields.h"
 
 namespace miniqat::integer {

@@ -1,7 +1,6 @@
 #include "quantize/inspect/graph_diff.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "core/error.h"
 #include "core/graph/attribute_json.h"
 #include "core/graph/graph_json.h"
+#include "core/json.h"
 #include "core/quote.h"
 #include "core/suggest.h"
 #include "quantize/inspect/quantizer_text.h"

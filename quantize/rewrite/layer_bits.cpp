@@ -3,11 +3,11 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "core/error.h"
 #include "core/graph/graph.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "core/quote.h"
 #include "core/suggest.h"

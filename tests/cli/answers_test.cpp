@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "core/safetensors.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"

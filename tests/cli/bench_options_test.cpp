@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/json.h"
 #include "tests/cli/program.h"
 
 namespace miniqat::testing::bench_options_test {

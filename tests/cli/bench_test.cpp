@@ -5,11 +5,11 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "core/json.h"
 #include "tests/cli/program.h"
 
 namespace miniqat::testing::bench_test {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "datasets/dataset.h"
 #include "tests/cli/program.h"
 #include "tests/datasets/dataset_files.h"

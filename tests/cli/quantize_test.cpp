@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <csignal>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/json.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 

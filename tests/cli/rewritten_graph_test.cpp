@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 

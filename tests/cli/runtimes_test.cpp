@@ -6,10 +6,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 #include "tests/cli/variable.h"

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 

@@ -4,11 +4,11 @@
 
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "core/graph/graph_json.h"
+#include "core/json.h"
 #include "core/safetensors.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "integer/format/model_file.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "tests/errors.h"
 
 namespace miniqat::json_text_test {

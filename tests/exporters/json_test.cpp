@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "core/json_text.h"
 #include "integer/format/model_file.h"
 #include "integer/format/model_json.h"

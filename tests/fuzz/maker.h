@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/graph/attribute_json.h"
 #include "core/graph/registry.h"
+#include "core/json.h"
 #include "layers/layers.h"
 #include "tests/fuzz/cases.h"
 

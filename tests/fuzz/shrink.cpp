@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 
@@ -11,6 +10,7 @@
 #include "core/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
+#include "core/json.h"
 #include "core/parallel.h"
 #include "layers/layers.h"
 

@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
+#include "core/json.h"
 #include "datasets/idx.h"
 #include "integer/engine.h"
 #include "integer/format/model_file.h"

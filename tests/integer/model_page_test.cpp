@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/files.h"
+#include "core/json.h"
 #include "exporters/json.h"
 #include "integer/format/model_file.h"
 #include "integer/reference/engine.h"

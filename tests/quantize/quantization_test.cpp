@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "quantize/rewrite/rewrite.h"

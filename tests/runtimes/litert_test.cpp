@@ -7,11 +7,11 @@
 #include <cstring>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "exporters/tflite/tflite.h"
 #include "integer/reference/engine.h"
 #include "tests/exporters/tflite/tflite_models.h"

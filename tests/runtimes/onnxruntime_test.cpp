@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "tests/runtimes/comparison.h"
 
 namespace miniqat::exporters::onnxruntime_test {

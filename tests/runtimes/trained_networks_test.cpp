@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/error.h"
 #include "core/graph/graph_json.h"
+#include "core/json.h"
 #include "core/random.h"
 #include "datasets/idx.h"
 #include "layers/layers.h"

@@ -1,8 +1,7 @@
 #include "training/evaluate/accuracies.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
+#include "core/json.h"
 #include "training/percent.h"
 
 namespace miniqat::training {

@@ -1,9 +1,9 @@
 #include "training/evaluate/answers.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/argmax.h"
+#include "core/json.h"
 #include "training/evaluate/class_scores.h"
 
 namespace miniqat::training {

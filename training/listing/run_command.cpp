@@ -1,10 +1,10 @@
 #include "training/listing/run_command.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "core/quote.h"
 #include "training/calibrate/calibration.h"
 #include "training/quantize/quantization_plan.h"

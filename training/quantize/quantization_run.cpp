@@ -1,10 +1,10 @@
 #include "training/quantize/quantization_run.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "core/counted.h"
+#include "core/json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "training/calibrate/batch_norm_statistics.h"

@@ -1,9 +1,9 @@
 #include "training/quantize/sensitivity_files.h"
 
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "training/quantize/sensitivity_json.h"
 #include "training/run/run_directory.h"
 

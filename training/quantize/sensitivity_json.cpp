@@ -1,8 +1,8 @@
 #include "training/quantize/sensitivity_json.h"
 
-#include <nlohmann/json.hpp>
 #include <span>
 
+#include "core/json.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {

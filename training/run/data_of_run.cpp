@@ -1,8 +1,8 @@
 #include "training/run/data_of_run.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "datasets/hold_out.h"
 #include "datasets/user_files.h"
 #include "training/run/validation_part.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/counted.h"
+#include "core/json.h"
 #include "core/quote.h"
 #include "importers/onnx/import.h"
 #include "quantize/fake_quant.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "core/engine/session.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "quantize/convert/convert.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"

@@ -1,11 +1,11 @@
 #include "training/run/metrics_log.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/json_text.h"
 
 namespace miniqat::training {

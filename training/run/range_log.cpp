@@ -1,8 +1,8 @@
 #include "training/run/range_log.h"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "quantize/quantizer_ranges.h"
 
 namespace miniqat::training {

@@ -1,9 +1,8 @@
 #include "training/run/run_directory.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/json_text.h"
 
 namespace miniqat::training {

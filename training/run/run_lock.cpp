@@ -9,10 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/error.h"
+#include "core/json.h"
 
 namespace miniqat::training {
 namespace {

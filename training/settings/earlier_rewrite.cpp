@@ -1,8 +1,8 @@
 #include "training/settings/earlier_rewrite.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "core/json.h"
 #include "core/json_text.h"
 #include "core/quote.h"
 #include "core/suggest.h"

@@ -3,10 +3,10 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 
+#include "core/json.h"
 #include "core/parallel.h"
 #include "core/quote.h"
 #include "core/suggest.h"

@@ -2,11 +2,11 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "core/counted.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
+#include "core/json.h"
 #include "core/quote.h"
 #include "datasets/user_files.h"
 #include "training/calibrate/batch_norm_statistics.h"

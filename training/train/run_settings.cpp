@@ -4,9 +4,9 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "core/json.h"
 #include "core/quote.h"
 #include "quantize/quantization.h"
 #include "training/model_source.h"

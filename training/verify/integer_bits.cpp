@@ -1,8 +1,7 @@
 #include "training/verify/integer_bits.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
+#include "core/json.h"
 
 namespace miniqat::training {
 namespace {

@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "integer/batch_shape.h"
 #include "training/verify/layer_comparison.h"

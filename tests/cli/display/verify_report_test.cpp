@@ -4,8 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "tests/errors.h"
 
 namespace miniqat::cli::verify_report_test {

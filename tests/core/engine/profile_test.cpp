@@ -6,10 +6,10 @@
 
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/engine/profile_report.h"
 #include "core/engine/session.h"
+#include "core/json.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
 

@@ -1,11 +1,11 @@
 #include "quantize/rewrite/layer_bits.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "core/json.h"
 #include "quantize/rewrite/layer_bits_index.h"
 #include "tests/fuzz/readers/reader.h"
 

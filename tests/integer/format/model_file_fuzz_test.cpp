@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "integer/format/model_file.h"
 #include "integer/reference/engine.h"
 #include "tests/integer/format/model_file_parts.h"

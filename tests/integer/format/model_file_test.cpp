@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"
 #include "tests/integer/format/model_file_parts.h"

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "core/random.h"
 #include "quantize/rewrite/layer_bits_index.h"
 #include "quantize/rewrite/layer_settings.h"

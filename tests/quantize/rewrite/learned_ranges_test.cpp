@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
+#include "core/json.h"
 #include "optim/sgd.h"
 #include "quantize/quantization.h"
 #include "tests/errors.h"

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/json.h"
 #include "models/models.h"
 #include "quantize/fake_quant.h"
 #include "quantize/op_roles.h"

@@ -4,9 +4,9 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/json.h"
 #include "training/evaluate/class_scores.h"
 
 namespace miniqat::training::answers_test {

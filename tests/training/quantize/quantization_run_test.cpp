@@ -1,8 +1,8 @@
 #include "training/quantize/quantization_run.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "core/safetensors.h"
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"

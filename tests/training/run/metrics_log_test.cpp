@@ -4,9 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/files.h"
+#include "core/json.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::training::metrics_log_test {

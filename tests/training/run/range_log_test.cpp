@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/graph/source_ops.h"
+#include "core/json.h"
 #include "quantize/quantizer_ranges.h"
 
 namespace miniqat::training::range_log_test {
