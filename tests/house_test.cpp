@@ -82,7 +82,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"benchmarks/suite",
      {"core/", "layers", "quantize/", "optim", "models", "benchmarks", "benchmarks/kernels", "benchmarks/suite"}},
     {"labs", {"labs"}},
-    {"labs/*", {"core", "quantize", "quantize/reference", "integer", "benchmarks/kernels", "labs"}},
+    {"labs/*", {"core", "layers/reference", "quantize", "quantize/reference", "integer", "benchmarks/kernels", "labs"}},
     {"labs/mistakes/*", {"labs/"}},
     {"labs/solutions", {"labs/"}},
     {"labs/tests", {"labs", "labs/tests"}},

@@ -146,7 +146,7 @@ void show(std::ostream& out) {
 
 std::string figure() {
   lab::Chart chart("The two parts of d_max at 2 bits", {"max", 1, 4, {1, 1.5, 2, 2.5, 3, 3.5, 4}},
-                   {"gradient", -0.5, 0.25, {-0.5, -0.25, 0, 0.25}});
+                   {"gradient", -0.3, 0.1, {-0.3, -0.2, -0.1, 0, 0.1}});
   lab::Points rounding, clipping, sum;
   for (int i = 0; i <= 60; ++i) {
     const double max = 1 + 0.05 * i;
@@ -159,9 +159,9 @@ std::string figure() {
   chart.line(rounding, lab::Colour::kOrange);
   chart.line(clipping, lab::Colour::kGreen);
   chart.line(sum, lab::Colour::kBlue, true);
-  chart.label(3.0, 0.2, "rounding: a smaller max", lab::Colour::kOrange);
-  chart.label(1.55, -0.35, "clipping: a larger max", lab::Colour::kGreen);
-  chart.label(2.6, -0.12, "dashed: their sum", lab::Colour::kBlue);
+  chart.label(3.0, 0.08, "rounding: a smaller max", lab::Colour::kOrange);
+  chart.label(1.55, -0.2, "clipping: a larger max", lab::Colour::kGreen);
+  chart.label(2.0, -0.1, "dashed: their sum", lab::Colour::kBlue);
   return chart.svg();
 }
 
