@@ -284,6 +284,8 @@ std::set<std::string> programs() {
     std::ranges::replace(lone, '/', '_');
     found.insert("tests/test_" + lone);
   }
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(MINIQAT_SOURCE_DIR) / "labs"))
+    if (entry.is_directory()) found.insert("labs/lab_" + entry.path().filename().string().substr(0, 2));
   for (const std::string folder : {"benchmarks", "examples"})
     for (const fs::path& file : sources(folder)) {
       const std::string stem = file.stem();
