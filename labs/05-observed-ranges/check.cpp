@@ -13,15 +13,14 @@ namespace quantize = miniqat::quantize;
 
 struct Question {
   Range stored, batch;
-  int step;
   double decay;
-  int delay;
+  int step, delay;
 };
 
-const Question kQuestions[] = {{{0, 0}, {-1, 2}, 1, 0.9, 0},        {{-1, 2}, {-2, 3}, 2, 0.9, 0},
-                               {{-1.4, 2.6}, {-1, 2}, 10, 0.9, 20}, {{0, 4}, {0, 6}, 3, 0.99, 3},
-                               {{0, 4}, {0, 6}, 4, 0.99, 3},        {{-0.5, 0.5}, {-1, 1}, 2000, 0.999, 500},
-                               {{-3, 1}, {-1.5, 0.25}, 2, 0.5, 1}};
+const Question kQuestions[] = {{{0, 0}, {-1, 2}, 0.9, 1, 0},        {{-1, 2}, {-2, 3}, 0.9, 2, 0},
+                               {{-1.4, 2.6}, {-1, 2}, 0.9, 10, 20}, {{0, 4}, {0, 6}, 0.99, 3, 3},
+                               {{0, 4}, {0, 6}, 0.99, 4, 3},        {{-0.5, 0.5}, {-1, 1}, 0.999, 2000, 500},
+                               {{-3, 1}, {-1.5, 0.25}, 0.5, 2, 1}};
 
 lab::Numbers numbers_of(const Step& step) { return {step.range.min, step.range.max, step.quantizes ? 1.0 : 0.0}; }
 

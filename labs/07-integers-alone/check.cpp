@@ -29,7 +29,7 @@ std::int64_t sum_of(const Dense& layer, const Integers& x, int o, const Ways& wa
   std::int64_t sum = ways.bias_scale > 0 ? std::lround(layer.bias[static_cast<std::size_t>(o)] / ways.bias_scale) : 0;
   for (int i = 0; i < layer.inputs; ++i)
     sum += std::int64_t{x[static_cast<std::size_t>(i)] - ways.input_zero_point} *
-           (layer.weights[static_cast<std::size_t>(i * layer.outputs + o)] - layer.weight.zero_point);
+           (layer.weights[i * layer.outputs + o] - layer.weight.zero_point);
   return sum;
 }
 
@@ -93,7 +93,7 @@ Dense layer_of(int inputs, int outputs, unsigned seed, float output_scale) {
                  .output = {output_scale, 60},
                  .weights = {},
                  .bias = lab::bell(static_cast<std::size_t>(outputs), seed)};
-  for (const float weight : lab::bell(static_cast<std::size_t>(inputs * outputs), seed + 1))
+  for (const float weight : lab::bell(layer.bias.size() * inputs, seed + 1))
     layer.weights.push_back(integer_of(layer.weight, 0.4F * weight));
   return layer;
 }
@@ -115,8 +115,7 @@ std::vector<Integers> windows_of(const Integers& picture, int zero_point) {
       for (int r = row - 1; r <= row + 1; ++r)
         for (int c = column - 1; c <= column + 1; ++c) {
           const bool inside = r >= 0 && r < kSide && c >= 0 && c < kSide;
-          windows.back().push_back(inside ? picture[static_cast<std::size_t>(r * kSide + c)]
-                                          : static_cast<std::uint8_t>(zero_point));
+          windows.back().push_back(inside ? picture[r * kSide + c] : static_cast<std::uint8_t>(zero_point));
         }
     }
   return windows;
@@ -130,7 +129,7 @@ lab::Numbers convolution(const Dense& filter, const Integers& picture) {
     for (int tap = 0; tap < 9; ++tap) {
       const int r = place / kSide + tap / 3 - 1, c = place % kSide + tap % 3 - 1;
       if (r < 0 || r >= kSide || c < 0 || c >= kSide) continue;
-      sum += std::int64_t{picture[static_cast<std::size_t>(r * kSide + c)] - filter.input.zero_point} *
+      sum += std::int64_t{picture[r * kSide + c] - filter.input.zero_point} *
              (filter.weights[static_cast<std::size_t>(tap)] - filter.weight.zero_point);
     }
     y.push_back(integer::requantize(static_cast<std::int32_t>(sum), exact_multiplier(filter), filter.output.zero_point,

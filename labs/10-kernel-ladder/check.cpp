@@ -48,8 +48,9 @@ Affine grid_of(float max, int bits) { return quantize::grid_of<float>({-1, max},
 /// The numbers in the middle of two neighbours on the grid, as near as float32 comes.
 Values ties_of(const Affine& grid) {
   Values ties;
-  for (float q = grid.quant_min; q < grid.quant_max; ++q)
-    ties.push_back(grid.nudged_min + (q - grid.quant_min + 0.5F) * grid.scale);
+  const int steps = static_cast<int>(grid.quant_max - grid.quant_min);
+  for (int step = 0; step < steps; ++step)
+    ties.push_back(grid.nudged_min + (static_cast<float>(step) + 0.5F) * grid.scale);
   return ties;
 }
 
