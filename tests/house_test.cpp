@@ -81,6 +81,11 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"benchmarks/kernels", {"benchmarks/kernels"}},
     {"benchmarks/suite",
      {"core/", "layers", "quantize/", "optim", "models", "benchmarks", "benchmarks/kernels", "benchmarks/suite"}},
+    {"labs", {"labs"}},
+    {"labs/*", {"core", "layers/reference", "quantize", "quantize/reference", "integer", "benchmarks/kernels", "labs"}},
+    {"labs/mistakes/*", {"labs/"}},
+    {"labs/solutions", {"labs/"}},
+    {"labs/tests", {"labs", "labs/tests"}},
     {"cli",
      {"core/", "layers", "integer/", "quantize/", "exporters/", "importers/", "datasets", "models", "training/",
       "benchmarks/suite", "cli/"}},
@@ -267,7 +272,7 @@ std::vector<std::string> mentions(const fs::path& page, const std::string& patte
 
 /// The targets that CMakeLists.txt files make of sources, as "folder/target": binaries lie in build/<preset>/<folder>/.
 std::set<std::string> programs() {
-  std::set<std::string> found = {"cli/miniqat", "tests/miniqat_differential", "tests/test_others"};
+  std::set<std::string> found = {"cli/miniqat", "labs/labs_test", "tests/miniqat_differential", "tests/test_others"};
   const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
   for (const std::string& folders : mentions(tests / "CMakeLists.txt", "\\^\\(([a-z|]+)\\)/"))
     for (std::istringstream list(folders); !list.eof();) {
@@ -279,6 +284,8 @@ std::set<std::string> programs() {
     std::ranges::replace(lone, '/', '_');
     found.insert("tests/test_" + lone);
   }
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(MINIQAT_SOURCE_DIR) / "labs"))
+    if (entry.is_directory()) found.insert("labs/lab_" + entry.path().filename().string().substr(0, 2));
   for (const std::string folder : {"benchmarks", "examples"})
     for (const fs::path& file : sources(folder)) {
       const std::string stem = file.stem();
@@ -291,8 +298,9 @@ std::set<std::string> programs() {
 std::vector<fs::path> pages() {
   const fs::path root = MINIQAT_SOURCE_DIR;
   std::vector<fs::path> files = {root / "README.md", root / "CONTRIBUTING.md"};
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / "docs"))
-    if (entry.path().extension() == ".md") files.push_back(entry.path());
+  for (const std::string folder : {"docs", "labs"})
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder))
+      if (entry.path().extension() == ".md") files.push_back(entry.path());
   return files;
 }
 

@@ -1,0 +1,13 @@
+// The hint must say: Your zero point is cut off
+#include "labs/01-scale-and-zero-point/lab.h"
+
+namespace lab01 {
+
+Grid grid_for(float min, float max, int bits) {
+  Grid grid;
+  grid.scale = (max - min) / ((1 << bits) - 1);
+  grid.zero_point = -min / grid.scale;
+  return grid;
+}
+
+}  // namespace lab01
