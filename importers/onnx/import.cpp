@@ -40,6 +40,8 @@ ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions
   const std::string source = printable(path.string());
   try {
     const pb::Model model = read_model(path);
+    // Before anything that such models have and others do not: types, operators, opsets.
+    for (const pb::Node& node : model.graph().node()) refuse_quantized(OnnxNode(node, kNewestOpset));
     Translation translation(model, opset_of(model), path.parent_path(), options);
     translation.run();
     ImportedModel imported = translation.finish();
