@@ -237,7 +237,8 @@ void Translation::add_input(const pb::Value& input) {
   std::vector<std::int64_t> extents;
   for (const pb::Dimension& dimension : type.shape().dim()) {
     const bool open = !dimension.has_dim_value() || dimension.dim_value() <= 0;
-    const std::int64_t given = given_extent(extents.size(), type.shape().dim_size());
+    const bool keeps = !open && options_.keeps_size;
+    const std::int64_t given = keeps ? 0 : given_extent(extents.size(), type.shape().dim_size());
     if (!open && given > 0 && given != dimension.dim_value())
       fail(who, " has ", dimension.dim_value(), " pixels along axis ", extents.size(), ", not ", given);
     if (open && given == 0 && !extents.empty())
