@@ -90,12 +90,13 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   require_rate_for(former, settings, flags.was_given("learning_rate"));
   load_layer_bits(settings.rewrite);
   check(settings);
-  if (!batch_size_given) adopt_batch_size(settings);
+  const std::string note = batch_size_given ? "" : adopt_batch_size(settings);
   resolve(settings);
   set_thread_count(static_cast<int>(settings.threads));
   const RunDirectory run = new_directory(arguments, settings);
   TrainExtras extras = arguments.extras;
   extras.given = flags.given();
+  extras.note = note;
   train_and_show(settings, run, arguments, extras);
 }
 

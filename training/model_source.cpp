@@ -15,8 +15,12 @@ bool is_graph_file(const std::string& model) { return model.ends_with(".json") |
 
 bool is_onnx_file(const std::string& model) { return model.ends_with(".onnx"); }
 
-Graph read_network(const std::filesystem::path& path, std::int64_t batch_size) {
-  if (is_onnx_file(path.string())) return importers::import_onnx(path, {.batch_size = batch_size}).graph;
+Graph read_network(const std::filesystem::path& path, std::int64_t batch_size, const std::optional<Shape>& pictures) {
+  if (is_onnx_file(path.string())) {
+    importers::ImportOptions options{.batch_size = batch_size};
+    if (pictures) options = {batch_size, (*pictures)[0], (*pictures)[1], true};
+    return importers::import_onnx(path, options).graph;
+  }
   layers::register_ops();
   quantize::register_ops();
   return read_graph(path);
@@ -28,7 +32,8 @@ void check_model_name(const std::string& model) {
 
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset) {
   if (is_graph_file(options.model)) {
-    Classifier classifier = find_classifier(read_network(options.model, options.batch_size), options.model);
+    Classifier classifier =
+        find_classifier(read_network(options.model, options.batch_size, dataset.example_shape()), options.model);
     require_fit(classifier, dataset, options.model);
     if (classifier.images.shape()[0] != options.batch_size)
       fail(options.model, ": the input ", classifier.images.shape(), " is for batches of ",
@@ -79,7 +84,8 @@ void require_pictures_fit(const Output& images, const Shape& example, const std:
 }
 
 void require_pictures_fit(const std::string& graph_file, const Shape& example, const std::string& dataset) {
-  require_pictures_fit(find_classifier(read_network(graph_file), graph_file).images, example, dataset, graph_file);
+  const Classifier classifier = find_classifier(read_network(graph_file, 0, example), graph_file);
+  require_pictures_fit(classifier.images, example, dataset, graph_file);
 }
 
 void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "importers/onnx/clip.h"
+
 namespace miniqat::importers {
 namespace {
 
@@ -19,15 +21,34 @@ std::string other_input(const pb::Node& node, const std::string& tensor) {
   return node.input(1) == tensor ? node.input(0) : "";
 }
 
-bool is_clip_0_6(const Translation& t, const OnnxNode& clip) {
-  if (clip.opset() < 11) return clip.number("min", -INFINITY) == 0 && clip.number("max", INFINITY) == 6;
-  return is_number(t, clip.input(1), 0) && is_number(t, clip.input(2), 6);
-}
-
 bool divides_by_6(const Translation& t, const pb::Node& node, const std::string& tensor) {
   const std::string factor = other_input(node, tensor);
   if (node.op_type() == "Mul") return is_number(t, factor, 1.0 / 6);
   return node.op_type() == "Div" && node.input(0) == tensor && is_number(t, factor, 6);
+}
+
+bool multiplies(const pb::Node& node, const std::string& tensor, const std::string& x) {
+  return node.op_type() == "Mul" && other_input(node, tensor) == x;
+}
+
+/// Appends what clips the last part to [0, 6], and nothing else reads: a Clip, or a Relu and a Clip. Returns whether
+/// there is such.
+bool append_relu6(const Translation& t, std::vector<OnnxNode>& parts) {
+  const OnnxNode last = parts.back();
+  const pb::Node* next = t.only_reader(last);
+  if (next == nullptr || next->output_size() != 1 || next->input(0) != last.output(0)) return false;
+  const OnnxNode reader(*next, last.opset());
+  if (reader.type() == "Relu") {
+    const pb::Node* clip = clip_to_6_behind(t, reader);
+    if (clip == nullptr) return false;
+    parts.push_back(reader);
+    parts.emplace_back(*clip, last.opset());
+    return true;
+  }
+  const std::optional<Bounds> bounds = reader.type() == "Clip" ? bounds_of(t, reader) : std::nullopt;
+  if (!bounds || bounds->low != 0 || bounds->high != 6) return false;
+  parts.push_back(reader);
+  return true;
 }
 
 }  // namespace
@@ -37,17 +58,20 @@ bool begins_hard_swish(Translation& t, const OnnxNode& add) {
   const bool first = is_number(t, add.input(0), 3);
   if (!first && !is_number(t, add.input(1), 3)) return false;
   const std::string& x = add.input(first ? 1 : 0);
-  const pb::Node* clip = t.only_reader(add);
-  if (clip == nullptr || clip->op_type() != "Clip" || clip->output_size() != 1) return false;
-  const OnnxNode clipped(*clip, add.opset());
-  const pb::Node* mul = t.only_reader(clipped);
-  if (!is_clip_0_6(t, clipped) || mul == nullptr || mul->op_type() != "Mul") return false;
-  if (other_input(*mul, clipped.output(0)) != x) return false;
-  const OnnxNode product(*mul, add.opset());
-  const pb::Node* last = t.only_reader(product);
-  if (last == nullptr || !divides_by_6(t, *last, product.output(0))) return false;
+  std::vector<OnnxNode> parts = {add};
+  if (!append_relu6(t, parts)) return false;
+  // The product by x and the division, in either order.
+  const pb::Node* next = t.only_reader(parts.back());
+  if (next == nullptr) return false;
+  const bool divides_first = divides_by_6(t, *next, parts.back().output(0));
+  if (!divides_first && !multiplies(*next, parts.back().output(0), x)) return false;
+  parts.emplace_back(*next, add.opset());
+  const pb::Node* last = t.only_reader(parts.back());
+  if (last == nullptr) return false;
+  const std::string& inner = parts.back().output(0);
+  if (divides_first ? !multiplies(*last, inner, x) : !divides_by_6(t, *last, inner)) return false;
   t.hard_swishes()[last->output(0)] = x;
-  for (const OnnxNode& part : {add, clipped, product}) t.leave_out(part.output(0), "part of a HardSwish");
+  for (const OnnxNode& part : parts) t.leave_out(part.output(0), "part of a HardSwish");
   return true;
 }
 

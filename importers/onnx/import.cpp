@@ -1,5 +1,6 @@
 #include "importers/onnx/import.h"
 
+#include <algorithm>
 #include <climits>
 
 #include "core/error.h"
@@ -33,23 +34,47 @@ std::int64_t opset_of(const pb::Model& model) {
   fail("does not say which opset its operators are of");
 }
 
-}  // namespace
-
-ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
-  layers::register_ops();
+/// What read() gives; its errors name the file.
+auto naming(const std::filesystem::path& path, const auto& read) {
   const std::string source = printable(path.string());
   try {
-    const pb::Model model = read_model(path);
-    Translation translation(model, opset_of(model), path.parent_path(), options);
-    translation.run();
-    ImportedModel imported = translation.finish();
-    imported.report.source = path.string();
-    return imported;
+    return read();
   } catch (const Error& error) {
     const std::string text = error.what();
     if (text.starts_with(source)) throw;
     fail(source, ": ", text);
   }
+}
+
+}  // namespace
+
+ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
+  layers::register_ops();
+  return naming(path, [&] {
+    const pb::Model model = read_model(path);
+    // Before anything that such models have and others do not: types, operators, opsets.
+    for (const pb::Node& node : model.graph().node()) refuse_quantized(OnnxNode(node, kNewestOpset));
+    Translation translation(model, opset_of(model), path.parent_path(), options);
+    translation.run();
+    ImportedModel imported = translation.finish();
+    imported.report.source = path.string();
+    return imported;
+  });
+}
+
+std::int64_t fixed_batch(const std::filesystem::path& path) {
+  return naming(path, [&]() -> std::int64_t {
+    const pb::Model model = read_model(path);
+    const pb::Graph& graph = model.graph();
+    for (const pb::Value& input : graph.input()) {
+      // Before IR version 4 constants are inputs, too.
+      if (std::ranges::find(graph.initializer(), input.name(), &pb::Constant::name) != graph.initializer().end())
+        continue;
+      const auto& extents = input.type().tensor_type().shape().dim();
+      return extents.empty() ? 0 : std::max<std::int64_t>(extents[0].dim_value(), 0);
+    }
+    fail("has no input");
+  });
 }
 
 }  // namespace miniqat::importers

@@ -16,6 +16,8 @@ struct ImportOptions {
   /// Height and width of images, where the file leaves them open. 0: such files are refused.
   std::int64_t height = 0;
   std::int64_t width = 0;
+  /// Whether a file that has another height or width keeps it; else it is refused.
+  bool keeps_size = false;
 };
 
 /// A float network: images are [n, h, w, c] here, and [n, c, h, w] in the file. Both compute the same up to rounding.
@@ -29,6 +31,10 @@ struct ImportedModel {
 /// Reads an ONNX model, opset 7 to 21, of the ops that docs/import.md lists. Throws Error naming the file, and the node
 /// and the reason, for what has no counterpart: nothing is guessed.
 ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions& options = {});
+
+/// The batch that the model's first input fixes; 0 where the file leaves it open. Throws Error naming the file when it
+/// is no ONNX model or has no input.
+std::int64_t fixed_batch(const std::filesystem::path& path);
 
 /// The op types that import_onnx() takes, in alphabetical order.
 std::vector<std::string> imported_ops();

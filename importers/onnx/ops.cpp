@@ -52,12 +52,15 @@ constexpr ImportedOp kOps[] = {
 
 std::span<const ImportedOp> imported_op_table() { return kOps; }
 
-void refuse_op(const OnnxNode& node) {
+void refuse_quantized(const OnnxNode& node) {
   const std::string& type = node.type();
   if (type.ends_with("QuantizeLinear") || type == "DequantizeLinear" || type.starts_with("QLinear") ||
       type.ends_with("Integer"))
     node.refuse("is of a model that is quantized already; import the float model that it was made of");
-  if (type == "ConvTranspose")
+}
+
+void refuse_op(const OnnxNode& node) {
+  if (node.type() == "ConvTranspose")
     node.refuse(
         "is a transposed convolution, which miniqat does not have; networks that enlarge images are not for it");
   node.refuse("is an op that miniqat does not import; it imports ", joined(imported_ops()),

@@ -21,6 +21,9 @@ struct ImportedOp {
 /// In alphabetical order.
 std::span<const ImportedOp> imported_op_table();
 
+/// Throws Error for an op of quantized models, of any domain.
+void refuse_quantized(const OnnxNode& node);
+
 /// Throws Error that says what may be done about an op that is not in the table.
 [[noreturn]] void refuse_op(const OnnxNode& node);
 

@@ -3,6 +3,7 @@
 
 #include "core/graph/source_ops.h"
 #include "core/quote.h"
+#include "importers/onnx/clip.h"
 #include "importers/onnx/hard_swish.h"
 #include "importers/onnx/ops.h"
 #include "layers/bias_add.h"
@@ -82,6 +83,24 @@ void combine_with_literal(Translation& t, const OnnxNode& node, int known) {
   t.define(node, std::move(x));
 }
 
+/// Whether a Relu or a part of one computes the node's input: it has no negative numbers.
+bool comes_from_relu(Translation& t, const OnnxNode& node) {
+  const auto* computed = std::get_if<Activation>(&t.value(node, 0));
+  if (computed == nullptr) return false;
+  Activation x = *computed;
+  bool all = true;
+  x.for_each_part([&](const Output& part, const std::string&, std::int64_t) { all &= part.node->type() == "Relu"; });
+  return all;
+}
+
+void import_relu(Translation& t, const OnnxNode& node) {
+  const pb::Node* clip = clip_to_6_behind(t, node);
+  if (clip == nullptr) return apply(t, node, "Relu", layers::relu);
+  apply(t, node, "Relu6", layers::relu6);
+  t.define(clip->output(0), t.value(OnnxNode(*clip, node.opset()), 0));
+  t.leave_out(clip->output(0), "part of a Relu6");
+}
+
 }  // namespace
 
 void import_arithmetic(Translation& t, const OnnxNode& node) {
@@ -112,16 +131,13 @@ void import_arithmetic(Translation& t, const OnnxNode& node) {
 }
 
 void import_clip(Translation& t, const OnnxNode& node) {
-  double low = node.opset() < 11 ? node.number("min", -INFINITY) : -INFINITY;
-  double high = node.opset() < 11 ? node.number("max", INFINITY) : INFINITY;
-  const auto bound = [&](int input) -> double {
-    const Literal& literal = t.literal(node, input);
-    if (!literal.is_real() || literal.elements() != 1) node.refuse("has a bound that is not one float");
-    return literal.reals()[0];
-  };
-  if (node.opset() >= 11 && t.has(node, 1)) low = bound(1);
-  if (node.opset() >= 11 && t.has(node, 2)) high = bound(2);
-  if (low == 0 && high == 6) return apply(t, node, "Relu6", layers::relu6);
+  for (const int input : {1, 2})
+    if (node.opset() >= 11 && t.has(node, input)) t.literal(node, input);
+  const std::optional<Bounds> bounds = bounds_of(t, node);
+  if (!bounds) node.refuse("has a bound that is not one float");
+  const auto [low, high] = *bounds;
+  const bool ends_at_0 = low == 0 || (low < 0 && comes_from_relu(t, node));
+  if (ends_at_0 && high == 6) return apply(t, node, "Relu6", layers::relu6);
   // What exporters write for no bound.
   if (low == 0 && high >= static_cast<double>(3.4e38F)) return apply(t, node, "Relu", layers::relu);
   node.refuse("clips to [", low, ", ", high, "]; only [0, 6] (Relu6) and [0, infinity] (Relu) are imported");
@@ -143,7 +159,7 @@ void import_dropout(Translation& t, const OnnxNode& node) {
 }
 
 void import_function(Translation& t, const OnnxNode& node) {
-  if (node.type() == "Relu") return apply(t, node, "Relu", layers::relu);
+  if (node.type() == "Relu") return import_relu(t, node);
   if (node.type() == "Sigmoid") return apply(t, node, "Sigmoid", layers::sigmoid);
   apply(t, node, "HardSwish", layers::hard_swish);
 }

@@ -237,7 +237,8 @@ void Translation::add_input(const pb::Value& input) {
   std::vector<std::int64_t> extents;
   for (const pb::Dimension& dimension : type.shape().dim()) {
     const bool open = !dimension.has_dim_value() || dimension.dim_value() <= 0;
-    const std::int64_t given = given_extent(extents.size(), type.shape().dim_size());
+    const bool keeps = !open && options_.keeps_size;
+    const std::int64_t given = keeps ? 0 : given_extent(extents.size(), type.shape().dim_size());
     if (!open && given > 0 && given != dimension.dim_value())
       fail(who, " has ", dimension.dim_value(), " pixels along axis ", extents.size(), ", not ", given);
     if (open && given == 0 && !extents.empty())
@@ -286,14 +287,11 @@ void Translation::add_inputs() {
   if (inputs == 0) fail("has no input");
 }
 
-void Translation::translate(const OnnxNode& node) {
+ImportedNode Translation::translate(const OnnxNode& node) {
   becomes_.clear();
   names_.clear();
-  if (const auto left = node.outputs() == 1 ? left_out_.find(node.output(0)) : left_out_.end();
-      left != left_out_.end()) {
-    nodes_.push_back({node.type(), node.name(), left->second});
-    return;
-  }
+  if (const auto left = node.outputs() == 1 ? left_out_.find(node.output(0)) : left_out_.end(); left != left_out_.end())
+    return {node.type(), node.name(), left->second};
   const auto table = imported_op_table();
   const auto op = std::ranges::find(table, node.type(), &ImportedOp::type);
   if (op == table.end()) refuse_op(node);
@@ -311,7 +309,7 @@ void Translation::translate(const OnnxNode& node) {
     const Node& made_node = graph_.at(name);
     if (made_node.as<Variable>() == nullptr && made_node.as<Constant>() == nullptr) made.push_back(name);
   }
-  nodes_.push_back({node.type(), node.name(), !becomes_.empty() ? becomes_ : made.empty() ? "nothing" : joined(made)});
+  return {node.type(), node.name(), !becomes_.empty() ? becomes_ : made.empty() ? "nothing" : joined(made)};
 }
 
 Activation Translation::output_of(const std::string& tensor, const std::string& who) {
@@ -345,12 +343,17 @@ void Translation::set_outputs() {
 
 void Translation::run() {
   add_inputs();
-  for (const pb::Node& proto : model_.graph().node()) {
-    const OnnxNode node(proto, opset_);
-    if (!proto.domain().empty() && proto.domain() != "ai.onnx")
-      node.refuse("is of the operators ", quote(proto.domain()), "; only ONNX's own are imported");
-    translate(node);
-  }
+  const auto& protos = model_.graph().node();
+  nodes_.resize(static_cast<std::size_t>(protos.size()));
+  // Several nodes may be one op here, whatever the place of their constants among them.
+  for (const bool constants : {true, false})
+    for (int i = 0; i < protos.size(); ++i) {
+      if ((protos[i].op_type() == "Constant") != constants) continue;
+      const OnnxNode node(protos[i], opset_);
+      if (!protos[i].domain().empty() && protos[i].domain() != "ai.onnx")
+        node.refuse("is of the operators ", quote(protos[i].domain()), "; only ONNX's own are imported");
+      nodes_[static_cast<std::size_t>(i)] = translate(node);
+    }
   set_outputs();
 }
 

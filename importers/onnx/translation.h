@@ -140,7 +140,7 @@ class Translation {
   void add_input(const pb::Value& input);
   /// What the options say of an axis whose size the file leaves open; 0 for nothing.
   std::int64_t given_extent(std::size_t axis, int rank) const;
-  void translate(const OnnxNode& node);
+  ImportedNode translate(const OnnxNode& node);
   void set_outputs();
   Activation output_of(const std::string& tensor, const std::string& who);
   Activation without_border(Activation x, const std::string& scope);
@@ -164,6 +164,7 @@ class Translation {
   std::map<std::string, std::string> left_out_;
   std::map<std::pair<std::string, std::string>, Output> shared_;
   NamedTensors variables_;
+  /// In the file's order.
   std::vector<ImportedNode> nodes_;
   std::vector<std::string> notes_;
   std::string becomes_;

@@ -41,6 +41,18 @@ std::vector<std::string> drop_refolded(const RunDirectory& run, const Graph& gra
   return dropped;
 }
 
+/// The numbers of the variables do not depend on the size of the pictures; a model that leaves it open gets the
+/// graph's.
+NamedTensors onnx_variables(const std::filesystem::path& path, const Graph& graph) {
+  importers::ImportOptions options{.keeps_size = true};
+  for (const Node* node : graph.nodes()) {
+    if (node->as<Placeholder>() == nullptr || node->output_specs()[0].shape.rank() != 4) continue;
+    options.height = node->output_specs()[0].shape[1];
+    options.width = node->output_specs()[0].shape[2];
+  }
+  return importers::import_onnx(path, options).variables;
+}
+
 }  // namespace
 
 std::vector<std::string> InitCheckpoint::anew() const {
@@ -80,7 +92,7 @@ InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
   Safetensors content;
   if (is_onnx_file(path.string())) {
     start.source = path;
-    content.tensors = importers::import_onnx(path).variables;
+    content.tensors = onnx_variables(path, session.graph());
   } else {
     TrainedVariables variables = trained_variables(path);
     start.source = variables.file;
@@ -95,7 +107,10 @@ InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
   start.names = session.restore(content, Session::Restore::kByName, source);
   start.names.unused.insert(start.names.unused.end(), refolded.begin(), refolded.end());
   std::ranges::sort(start.names.unused);
-  if (start.names.restored.empty()) fail(source, ": no tensor has the name of a variable of this model");
+  // A network without variables needs none, of an ONNX model without any.
+  const bool nothing_to_do = is_onnx_file(path.string()) && start.names.fresh.empty() && start.names.unused.empty();
+  if (start.names.restored.empty() && !nothing_to_do)
+    fail(source, ": no tensor has the name of a variable of this model");
   return start;
 }
 

@@ -29,7 +29,7 @@ struct InitCheckpoint {
 
 /// Gives the session the variables of a .safetensors file, run directory or ONNX model that it has by the same name.
 /// From a run that folds batch norms late where this one does not, or the reverse, no range of weights is taken. Throws
-/// Error where there is none, and what Session::restore throws.
+/// Error where there is none, unless it is an ONNX model and neither has variables, and what Session::restore throws.
 InitCheckpoint start_from(const std::filesystem::path& path, Session& session);
 
 }  // namespace miniqat::training

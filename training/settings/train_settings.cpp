@@ -12,6 +12,7 @@
 #include "core/suggest.h"
 #include "datasets/dataset.h"
 #include "datasets/user_files.h"
+#include "importers/onnx/import.h"
 #include "quantize/quantization.h"
 #include "training/model_source.h"
 #include "training/settings/optimizers.h"
@@ -130,9 +131,16 @@ void resolve(TrainSettings& settings) {
   if (!settings.learning_rate) settings.learning_rate = find_optimizer(settings.optimizer).default_learning_rate;
 }
 
-void adopt_batch_size(TrainSettings& settings) {
+std::string adopt_batch_size(TrainSettings& settings) {
+  if (is_onnx_file(settings.model)) {
+    const std::int64_t batch = importers::fixed_batch(settings.model);
+    if (batch == 0) return "";
+    settings.batch_size = batch;
+    return concat("note: batches of ", batch, ", as ", settings.model, " fixes: --batch-size changes it");
+  }
   if (is_graph_file(settings.model))
     settings.batch_size = find_classifier(read_network(settings.model), settings.model).images.shape()[0];
+  return "";
 }
 
 datasets::AugmentOptions augmentation(const TrainSettings& settings) {

@@ -184,9 +184,9 @@ datasets::PictureOptions picture_options(const TrainSettings& settings);
 /// what it did, not what it was asked.
 void resolve(TrainSettings& settings);
 
-/// Takes the batch size from a graph file, which fixes it. Throws what read_network() and
-/// find_classifier() throw.
-void adopt_batch_size(TrainSettings& settings);
+/// Takes the batch size from a graph file, which fixes it, or from an ONNX model that does. Returns a note on the
+/// latter, else "". Throws what read_network(), find_classifier() and importers::fixed_batch() throw.
+std::string adopt_batch_size(TrainSettings& settings);
 
 /// The options of the loader of training batches. Throws UsageError for an unknown `augment`.
 datasets::AugmentOptions augmentation(const TrainSettings& settings);

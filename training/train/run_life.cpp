@@ -150,6 +150,7 @@ void RunLife::begin_anew() {
     if (!extras_.resume) run_.clear();
     throw;
   }
+  if (!extras_.note.empty()) observer_.warn(extras_.note);
 }
 
 /// The files that config.json needs come before it; a run that is killed after it can be resumed.

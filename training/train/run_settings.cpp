@@ -17,7 +17,8 @@ namespace miniqat::training {
 namespace {
 
 std::string wanted_quantization(const TrainSettings& settings) {
-  if (is_graph_file(settings.model)) {
+  // ONNX models are float networks.
+  if (is_graph_file(settings.model) && !is_onnx_file(settings.model)) {
     const quantize::Quantization quantization = quantize::quantization_of(read_network(settings.model));
     if (!quantization.is_float()) return quantization.label();
   }

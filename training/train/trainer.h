@@ -27,6 +27,8 @@ struct TrainExtras {
   bool all_names = false;
   /// The command that continues the run after a stop or failure, for its messages; by default `miniqat train`.
   std::string way_on = {};
+  /// What the observer hears when a new run begins; "" for nothing.
+  std::string note = {};
   /// Takes the times of the steps; null: nothing is timed.
   Profile* profile = nullptr;
 };

@@ -58,10 +58,13 @@ class Chain {
     constant.add_dims(static_cast<std::int64_t>(values.size()));
     for (const std::int64_t value : values) constant.add_int64_data(value);
   }
-  ImportedModel import(std::int64_t batch = 0) {
+  void write() {
     graph().clear_output();
     graph().add_output()->set_name(last);
     std::ofstream(path(), std::ios::binary) << model.SerializeAsString();
+  }
+  ImportedModel import(std::int64_t batch = 0) {
+    write();
     return import_onnx(path(), {.batch_size = batch});
   }
   std::filesystem::path path() const { return directory.path() / "net.onnx"; }

@@ -1,0 +1,186 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/importers/onnx/chain.h"
+
+namespace miniqat::importers::clips_test {
+namespace {
+
+using import_test::Chain, import_test::result_of, import_test::set_int, import_test::set_number, testing::mentions;
+
+/// A node that only makes a constant, as PyTorch writes right before its reader.
+void add_constant_node(Chain& net, const std::string& name, float value) {
+  pb::Node& node = *net.graph().add_node();
+  node.set_op_type("Constant");
+  node.add_output(name);
+  pb::Attribute& attribute = *node.add_attribute();
+  attribute.set_name("value");
+  attribute.set_type(pb::Attribute::TENSOR);
+  attribute.mutable_t()->set_data_type(pb::FLOAT);
+  attribute.mutable_t()->add_float_data(value);
+}
+
+void add_clip(Chain& net, float low, float high) {
+  if (net.model.opset_import(0).version() >= 11) {
+    add_constant_node(net, "low", low), add_constant_node(net, "high", high);
+    net.add("Clip", {"low", "high"});
+    return;
+  }
+  pb::Node& clip = net.add("Clip");
+  if (std::isfinite(low)) set_number(clip, "min", low);
+  set_number(clip, "max", high);
+}
+
+std::vector<std::string> types_of(const Graph& graph) {
+  std::vector<std::string> types;
+  for (const Node* node : graph.nodes()) types.emplace_back(node->type());
+  return types;
+}
+
+void expect_clipped_to_6(ImportedModel& model) {
+  const std::vector<float> x = {-7.5F, -0.0F, 0.0F, 3.25F, 6.0F, 8.0F};
+  const Tensor y = result_of(model, Tensor::from<float>({1, 6}, x));
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y.data<float>()[i], std::clamp(x[i], 0.0F, 6.0F)) << x[i];
+}
+
+/// x * relu6(x + 3) / 6 in four nodes is one op, unless something else reads a part of it.
+TEST(ImportClips, HardSwishIsFoundInItsParts) {
+  for (const bool divides : {true, false})
+    for (const bool part_is_read : {true, false}) {
+      Chain net({1, 2});
+      net.number("three", 3), net.number("low", 0), net.number("high", 6), net.number("last", divides ? 6 : 1.0F / 6);
+      net.add("Add", {"three"});
+      net.add("Clip", {"low", "high"});
+      net.add("Mul", {"x"});
+      const std::string product = net.last;
+      net.add(divides ? "Div" : "Mul", {"last"});
+      if (part_is_read) net.add("Add", {product});
+      ImportedModel model = net.import();
+      EXPECT_EQ(model.graph.outputs()[0].node->type(), part_is_read ? "Add" : "HardSwish");
+      EXPECT_EQ(model.report.nodes[1].becomes == "part of a HardSwish", !part_is_read);
+      const Tensor y = result_of(model, Tensor::from<float>({1, 2}, std::vector{-1.0F, 2.0F}));
+      const float whole = part_is_read ? 7 : 1;
+      EXPECT_NEAR(y.data<float>()[0], whole * -1.0F * 2 / 6, 1e-6);
+      EXPECT_NEAR(y.data<float>()[1], whole * 2.0F * 5 / 6, 1e-6);
+    }
+}
+
+/// The same as PyTorch's exporter writes it: with nodes for constants, a Relu before the Clip, the division first.
+TEST(ImportClips, HardSwishIsFoundInPartsOfPyTorch) {
+  for (const std::int64_t opset : {9, 13})
+    for (const bool relu : {false, true})
+      for (const bool divides_first : {false, true})
+        for (const bool divides : {false, true})
+          for (const bool part_is_read : {false, true}) {
+            Chain net({1, 4}, opset);
+            add_constant_node(net, "three", 3);
+            net.add("Add", {"three"});
+            if (relu) net.add("Relu");
+            const std::string part = net.last;
+            add_clip(net, relu && opset == 9 ? -INFINITY : 0, 6);
+            if (!divides_first) net.add("Mul", {"x"});
+            add_constant_node(net, "last", divides ? 6 : 1.0F / 6);
+            net.add(divides ? "Div" : "Mul", {"last"});
+            if (divides_first) net.add("Mul", {"x"});
+            const std::string product = net.last;
+            if (part_is_read) net.add("Add", {part});
+            ImportedModel model = net.import();
+            EXPECT_EQ(model.report.nodes[0].op, "Constant");
+            if (!part_is_read)
+              EXPECT_EQ(types_of(model.graph), (std::vector<std::string>{"Placeholder", "HardSwish"}));
+            else
+              EXPECT_EQ(std::ranges::count(types_of(model.graph), "HardSwish"), 0);
+            const std::vector<float> x = {-4, -1, 2, 5};
+            const Tensor y = result_of(model, Tensor::from<float>({1, 4}, x));
+            for (std::size_t i = 0; i < x.size(); ++i) {
+              const float read = part_is_read ? (relu ? std::max(x[i] + 3, 0.0F) : x[i] + 3) : 0;
+              EXPECT_NEAR(y.data<float>()[i], x[i] * std::clamp(x[i] + 3, 0.0F, 6.0F) / 6 + read, 1e-5) << x[i];
+            }
+          }
+}
+
+/// Other bounds, another divisor and another factor are no HardSwish.
+TEST(ImportClips, OtherPartsAreNoHardSwish) {
+  for (const int change : {0, 1, 2, 3}) {
+    Chain net({1, 4});
+    add_constant_node(net, "three", 3), add_constant_node(net, "last", change == 1 ? 5 : 6);
+    net.add("Add", {"three"});
+    const std::string sum = net.last;
+    add_clip(net, 0, change == 2 ? INFINITY : 6);
+    net.add("Div", {"last"});
+    net.add("Mul", {change == 3 ? "last" : "x"});
+    EXPECT_EQ(std::ranges::count(types_of(net.import().graph), "HardSwish"), change == 0) << change;
+  }
+}
+
+/// The groups of a convolution are joined before a HardSwish reads them.
+TEST(ImportClips, AHardSwishReadsAllGroups) {
+  Chain net({1, 4, 2, 1});
+  net.constant("w", {4, 2, 1, 1});
+  set_int(net.add("Conv", {"w"}), "group", 2);
+  const Tensor x = Tensor::from<float>({1, 2, 1, 4}, std::vector{0.5F, -1.0F, 2.0F, 0.25F, -0.5F, 1.0F, 3.0F, -2.0F});
+  ImportedModel convolved = net.import();
+  const Tensor sums = result_of(convolved, x);
+  const std::string group_sums = net.last;
+  net.number("three", 3), net.number("low", 0), net.number("high", 6), net.number("six", 6);
+  net.add("Add", {"three"});
+  net.add("Clip", {"low", "high"});
+  net.add("Mul", {group_sums});
+  net.add("Div", {"six"});
+  ImportedModel model = net.import();
+  EXPECT_EQ(model.graph.outputs()[0].node->type(), "HardSwish");
+  const Tensor y = result_of(model, x);
+  for (std::int64_t i = 0; i < sums.elements(); ++i) {
+    const float s = sums.data<float>()[i];
+    EXPECT_NEAR(y.data<float>()[i], s * std::clamp(s + 3, 0.0F, 6.0F) / 6, 1e-5) << i;
+  }
+}
+
+/// PyTorch writes relu6() as Relu and Clip.
+TEST(ImportClips, AReluAndAClipTo6AreARelu6) {
+  for (const std::int64_t opset : {9, 13})
+    for (const float low : {-INFINITY, -1.0F, 0.0F})
+      for (const bool relu_is_read : {false, true}) {
+        Chain net({1, 6}, opset);
+        net.add("Relu");
+        const std::string relu = net.last;
+        add_clip(net, low, 6);
+        const std::string clipped = net.last;
+        if (relu_is_read) net.add("Add", {relu}), net.add("Sub", {relu});
+        ImportedModel model = net.import();
+        std::vector<std::string> types = {"Placeholder", "Relu6"};
+        if (relu_is_read) types = {"Placeholder", "Relu", "Relu6", "Add", "Sub"};
+        EXPECT_EQ(types_of(model.graph), types) << opset << " " << low;
+        expect_clipped_to_6(model);
+      }
+  // Groups stay apart.
+  Chain groups({1, 4, 2, 1}, 9);
+  groups.constant("w", {4, 2, 1, 1});
+  set_int(groups.add("Conv", {"w"}), "group", 2);
+  groups.add("Relu");
+  const std::string relu = groups.last;
+  add_clip(groups, -INFINITY, 6);
+  groups.add("Add", {relu});
+  EXPECT_EQ(std::ranges::count(types_of(groups.import().graph), "Relu6"), 2);
+}
+
+TEST(ImportClips, OtherBoundsAreRefused) {
+  for (const auto& [low, high] : {std::pair{-1.0F, 6.0F}, {-INFINITY, 6.0F}, {0.0F, 4.0F}, {0.0F, -1.0F}}) {
+    Chain net({1, 2});
+    add_clip(net, low, high);
+    EXPECT_TRUE(mentions(net.refusal(), {"[Clip \"the_Clip\"]", "only [0, 6]"})) << low << " " << high;
+  }
+  Chain behind({1, 2});
+  behind.add("Relu");
+  add_clip(behind, -INFINITY, 4);
+  EXPECT_TRUE(mentions(behind.refusal(), {"only [0, 6]"}));
+  Chain two({1, 2});
+  two.constant("low", {2});
+  two.add("Clip", {"low"});
+  EXPECT_TRUE(mentions(two.refusal(), {"not one float"}));
+}
+
+}  // namespace
+}  // namespace miniqat::importers::clips_test
