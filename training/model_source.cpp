@@ -26,9 +26,17 @@ void check_model_name(const std::string& model) {
   if (!is_graph_file(model)) models::find_model(model);
 }
 
+Classifier read_classifier(const ClassifierOptions& options) {
+  if (!options.model_graph.empty()) {
+    Classifier copy = find_classifier(read_network(options.model_graph), options.model_graph);
+    if (copy.images.shape()[0] == options.batch_size || !is_onnx_file(options.model)) return copy;
+  }
+  return find_classifier(read_network(options.model, options.batch_size), options.model);
+}
+
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset) {
   if (is_graph_file(options.model)) {
-    Classifier classifier = find_classifier(read_network(options.model, options.batch_size), options.model);
+    Classifier classifier = read_classifier(options);
     require_fit(classifier, dataset, options.model);
     if (classifier.images.shape()[0] != options.batch_size)
       fail(options.model, ": the input ", classifier.images.shape(), " is for batches of ",
@@ -78,8 +86,8 @@ void require_pictures_fit(const Output& images, const Shape& example, const std:
     fail(source, ": the input is ", input, ", the pictures of ", dataset, " are ", example);
 }
 
-void require_pictures_fit(const std::string& graph_file, const Shape& example, const std::string& dataset) {
-  require_pictures_fit(find_classifier(read_network(graph_file), graph_file).images, example, dataset, graph_file);
+void require_pictures_fit(const ClassifierOptions& options, const Shape& example, const std::string& dataset) {
+  require_pictures_fit(read_classifier(options).images, example, dataset, options.model);
 }
 
 void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "formats/onnx/onnx.pb.h"
@@ -89,6 +90,28 @@ TEST_F(ImportProgramTest, AModelTrainsFromItsWeights) {
   run({"train", "--resume", "--out", "b", "--steps", "5"});
   run({"quantize", "b", "--epochs", "1", "--validation", "16", "--out", "integers", "--threads", "1"});
   run({"export", "integers", "--out", "net.c"});
+}
+
+TEST_F(ImportProgramTest, ARunNeedsItsModelFileOnce) {
+  run({"import", "net.onnx", "--out", "imported", "--batch-size", "8"});
+  const Arguments settings = {"train", "--dataset", "mnist", "--data-dir", "digits", "--steps", "3", "--threads", "1"};
+  run(settings, {"--float", "--model", "imported/graph.json", "--out", "json"});
+  run(settings, {"--float", "--model", "net.onnx", "--batch-size", "8", "--out", "onnx"});
+  run(settings, {"--model", "net.onnx", "--batch-size", "8", "--out", "quantized"});
+  const Arguments quantize = {"quantize", "--steps", "2", "--validation", "16", "--threads", "1"};
+  // The file leaves the batch open, its copy has one.
+  run(quantize, {"onnx", "--batch-size", "4", "--out", "fours"});
+  std::filesystem::remove(place_.path() / "net.onnx");
+  std::filesystem::remove_all(place_.path() / "imported");
+  for (const std::string from : {"json", "onnx"}) {
+    run(quantize, {from, "--out", from + "-integers"});
+    run({"train", "--resume", "--out", from, "--steps", "5"});
+  }
+  run({"train", "--resume", "--out", "quantized", "--steps", "5"});
+  // A run of an earlier version.
+  std::filesystem::remove(place_.path() / "onnx/model_graph.json");
+  for (const Arguments& line : {Arguments{"quantize", "onnx", "--out", "x"}, {"train", "--resume", "--out", "onnx"}})
+    expect_error(miniqat(line, place_.path()), 1, {"the run in onnx needs its model file net.onnx", "put it back"});
 }
 
 TEST_F(ImportProgramTest, CommandsTakeAModelForAGraph) {

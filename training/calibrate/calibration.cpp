@@ -249,11 +249,8 @@ class Calibration {
                      {"seconds", seconds()},
                      {"peak_memory_mb", peak_megabytes()},
                      {"seed", settings_.seed},
-                     {"threads", settings_.threads},
-                     {"input_scale", data_.train.scale},
-                     {"input_zero_point", data_.train.zero_point}});
-    if (datasets::is_path(settings_.dataset)) json["pictures"] = picture_counts(data_);
-    if (!data_.train.class_names.empty()) json["class_names"] = data_.train.class_names;
+                     {"threads", settings_.threads}});
+    json.update(data_to_json(data_, settings_.dataset));
     return json;
   }
 
