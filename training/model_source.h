@@ -47,8 +47,8 @@ Classifier make_classifier(const ClassifierOptions& options, const datasets::Dat
 /// `source` names the graph in errors.
 Output find_images(const Graph& graph, const std::string& source);
 
-/// The ends of a graph that is there already: find_images() and its first output.
-/// Throws Error when there is no such thing. `source` names the graph in errors.
+/// The ends of a graph that is there already: find_images() and its first output. Throws Error when there is no such
+/// thing, and where that output needs another input, too. `source` names the graph in errors.
 Classifier find_classifier(Graph graph, const std::string& source);
 
 /// Throws Error unless the classifier takes the data set's pictures and tells its classes apart.
@@ -62,7 +62,7 @@ void require_pictures_fit(const Output& images, const Shape& example, const std:
 /// the copy has another batch size. Throws what read_network() and find_classifier() throw.
 Classifier read_classifier(const ClassifierOptions& options);
 
-/// Throws Error unless the classifier in a model file takes such pictures.
+/// Throws Error unless the classifier in a model file takes such pictures; it names the flags of `train` that help.
 void require_pictures_fit(const ClassifierOptions& options, const Shape& example, const std::string& dataset);
 
 /// The classifier with `labels` and `loss` added to it.

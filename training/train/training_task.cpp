@@ -57,6 +57,9 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
       steps_per_epoch(whole_batches(data, settings)),
       total_steps(length_of(settings)),
       optimizer(make_optimizer(settings, total_steps)) {
+  if (const std::size_t outputs = training.graph.outputs().size(); outputs > 1)
+    report.remarks.push_back(
+        concat(settings.model, " has ", outputs, " outputs; only the first, ", training.logits.name(), ", is trained"));
   if (settings.dampening > 0 && !settings.float_only) dampen_weights();
   if (settings.reestimate > 0) require_updating_batch_norms();
 }
