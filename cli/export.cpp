@@ -120,8 +120,9 @@ OutFiles c_files(const ExportedRun& exported) {
   const std::string& given = exported.arguments.prefix;
   const std::string prefix = given.empty() ? exporters::identifier(source.stem().string()) : given;
   if (!exporters::is_identifier(prefix))
-    throw UsageError(concat("the names in the C file would begin with ", quote(prefix),
-                            ", which is not a C identifier: give --prefix"));
+    throw UsageError(given.empty() ? concat("the names in the C file would begin with ", quote(prefix),
+                                            ", which is not a C identifier: give --prefix")
+                                   : concat("--prefix ", quote(given), " (or --name) is not a C identifier"));
   fs::path header = source;
   header.replace_extension(".h");
   exporters::CSource code = exporters::c_source(exported.model, prefix, header.filename().string(),
@@ -224,6 +225,9 @@ void check(const ExportArguments& arguments, const Command& command) {
 
 /// `bytes` is the grid of the pictures' bytes.
 integer::Model convert_for(const RunSource& run, const integer::Grid& bytes, bool input_is_given) {
+  if (quantization_of(run.directory).is_float())
+    fail(run.directory.eval_graph().string(), ": this is a float network, no tensor of it has a range: ",
+         "`miniqat calibrate` or `miniqat quantize` makes integers of it; --format onnx-float exports it as it is");
   integer::Model model = convert_run(run.directory, run.checkpoint, bytes);
   if (input_is_given && model.tensor(model.input).grid != bytes)
     fail(run.directory.eval_graph().string(), ": the network quantizes its input itself: leave out --input-scale");
@@ -265,8 +269,15 @@ WrittenNetwork float_network(const ExportArguments& arguments) {
           .note = run.note};
 }
 
+void make_folder_of(const fs::path& file) {
+  std::error_code failure;
+  if (file.has_parent_path()) fs::create_directories(file.parent_path(), failure);
+  if (failure) fail(printable(file.parent_path().string()), ": ", failure.message());
+}
+
 void export_float(const ExportArguments& arguments) {
   const WrittenNetwork network = float_network(arguments);
+  make_folder_of(arguments.out);
   write_file_atomically(arguments.out, network.bytes);
   print_note(network.note);
   std::printf("%s: %s float32, %s\n", printable(arguments.out).c_str(), printable(network.name).c_str(),
@@ -288,6 +299,7 @@ void export_run(const ExportArguments& arguments) {
     contents.push_back({.path = file.path, .bytes = file.bytes});
     size += file.bytes.size();
   }
+  make_folder_of(arguments.out);
   write_files_atomically(contents);
   print_note(run.note);
   std::printf("%s: %s %s, %s, %s\n", printable(arguments.out).c_str(), printable(run.settings.model).c_str(),

@@ -38,11 +38,13 @@ void print_report(const importers::ImportReport& report) {
 }
 
 void import(const ImportArguments& arguments) {
+  const std::filesystem::path out = arguments.out;
+  std::error_code failure;
+  if (std::filesystem::exists(out / "config.json", failure))
+    fail(printable(out.string()), " holds a config.json, as a run does: give another --out");
   importers::ImportOptions options{.batch_size = arguments.batch_size};
   if (!arguments.image_size.empty()) std::tie(options.height, options.width) = image_size_from(arguments.image_size);
   const importers::ImportedModel model = importers::import_onnx(arguments.model, options);
-  const std::filesystem::path out = arguments.out;
-  std::error_code failure;
   std::filesystem::create_directories(out, failure);
   if (failure) fail(printable(out.string()), ": ", failure.message());
   // What cannot be written as text must not leave half a network behind.

@@ -1,9 +1,12 @@
 #include "training/model_source.h"
 
 #include <algorithm>
+#include <unordered_set>
+#include <vector>
 
 #include "core/error.h"
 #include "core/graph/graph_json.h"
+#include "datasets/user_files.h"
 #include "importers/onnx/import.h"
 #include "layers/layers.h"
 #include "models/models.h"
@@ -30,10 +33,17 @@ void check_model_name(const std::string& model) {
   if (!is_graph_file(model)) models::find_model(model);
 }
 
+Classifier read_classifier(const ClassifierOptions& options, const Shape& example) {
+  if (!options.model_graph.empty()) {
+    Classifier copy = find_classifier(read_network(options.model_graph), options.model_graph);
+    if (copy.images.shape()[0] == options.batch_size || !is_onnx_file(options.model)) return copy;
+  }
+  return find_classifier(read_network(options.model, options.batch_size, example), options.model);
+}
+
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset) {
   if (is_graph_file(options.model)) {
-    Classifier classifier =
-        find_classifier(read_network(options.model, options.batch_size, dataset.example_shape()), options.model);
+    Classifier classifier = read_classifier(options, dataset.example_shape());
     require_fit(classifier, dataset, options.model);
     if (classifier.images.shape()[0] != options.batch_size)
       fail(options.model, ": the input ", classifier.images.shape(), " is for batches of ",
@@ -65,6 +75,37 @@ Output find_images(const Graph& graph, const std::string& source) {
   return found->output();
 }
 
+namespace {
+
+/// The first Placeholder but `images` on which the tensor depends; null without.
+const Node* find_other_input(const Output& tensor, const Output& images) {
+  std::unordered_set<const Node*> seen = {tensor.node};
+  std::vector<const Node*> open = {tensor.node};
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    if (node->as<Placeholder>() != nullptr && node != images.node) return node;
+    for (const Output& input : node->inputs())
+      if (seen.insert(input.node).second) open.push_back(input.node);
+  }
+  return nullptr;
+}
+
+/// The flags of `train` that make pictures of a user's own files fit; "" for data that have a name.
+std::string flags_that_fit(const Shape& input, const Shape& example, const std::string& dataset) {
+  if (!datasets::is_path(dataset)) return "";
+  std::string flags;
+  if (input[1] != example[0] || input[2] != example[1]) flags = concat("--image-size ", input[1], "x", input[2]);
+  const bool colour = input[3] != example[2];
+  if (colour && input[3] != 1 && input[3] != 3) return "";
+  if (colour) flags += concat(flags.empty() ? "" : " and ", "--colour ", input[3] == 1 ? "grey" : "rgb");
+  return flags.empty()
+             ? ""
+             : concat("; ", flags, flags.find(" and ") == std::string::npos ? " makes" : " make", " them fit");
+}
+
+}  // namespace
+
 Classifier find_classifier(Graph graph, const std::string& source) {
   Classifier classifier{.graph = std::move(graph), .images = {}, .logits = {}};
   classifier.images = find_images(classifier.graph, source);
@@ -73,6 +114,9 @@ Classifier find_classifier(Graph graph, const std::string& source) {
   if (classifier.logits.shape().rank() != 2)
     fail(source, ": the first output, ", classifier.logits.name(), " ", classifier.logits.shape(),
          ", must be logits [n, classes]");
+  if (const Node* other = find_other_input(classifier.logits, classifier.images))
+    fail(source, ": ", classifier.logits.name(), " depends on ", describe(*other), " as well as on the pictures of ",
+         describe(*classifier.images.node), "; nothing else can be fed in training");
   return classifier;
 }
 
@@ -83,9 +127,14 @@ void require_pictures_fit(const Output& images, const Shape& example, const std:
     fail(source, ": the input is ", input, ", the pictures of ", dataset, " are ", example);
 }
 
-void require_pictures_fit(const std::string& graph_file, const Shape& example, const std::string& dataset) {
-  const Classifier classifier = find_classifier(read_network(graph_file, 0, example), graph_file);
-  require_pictures_fit(classifier.images, example, dataset, graph_file);
+void require_pictures_fit(const ClassifierOptions& options, const Shape& example, const std::string& dataset) {
+  const Classifier classifier = read_classifier(options, example);
+  const Shape& input = classifier.images.shape();
+  try {
+    require_pictures_fit(classifier.images, example, dataset, options.model);
+  } catch (const Error& error) {
+    fail(error.what(), flags_that_fit(input, example, dataset));
+  }
 }
 
 void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {

@@ -36,6 +36,8 @@ Graph read_network(const std::filesystem::path& path, std::int64_t batch_size = 
 
 struct ClassifierOptions {
   std::string model;
+  /// A copy of a model file's network, a graph JSON, which is read in its place; "" without one.
+  std::string model_graph = {};
   double width = 1.0;
   std::int64_t batch_size = 128;
 };
@@ -48,8 +50,8 @@ Classifier make_classifier(const ClassifierOptions& options, const datasets::Dat
 /// `source` names the graph in errors.
 Output find_images(const Graph& graph, const std::string& source);
 
-/// The ends of a graph that is there already: find_images() and its first output.
-/// Throws Error when there is no such thing. `source` names the graph in errors.
+/// The ends of a graph that is there already: find_images() and its first output. Throws Error when there is no such
+/// thing, and where that output needs another input, too. `source` names the graph in errors.
 Classifier find_classifier(Graph graph, const std::string& source);
 
 /// Throws Error unless the classifier takes the data set's pictures and tells its classes apart.
@@ -59,8 +61,12 @@ void require_fit(const Classifier& classifier, const datasets::Dataset& dataset,
 void require_pictures_fit(const Output& images, const Shape& example, const std::string& dataset,
                           const std::string& source);
 
-/// Throws Error unless the classifier in a graph JSON or ONNX file takes such pictures.
-void require_pictures_fit(const std::string& graph_file, const Shape& example, const std::string& dataset);
+/// The network of a model file for a batch size: its copy or, if there is none, the file. An ONNX file is also read if
+/// the copy has another batch size. Throws what read_network() and find_classifier() throw.
+Classifier read_classifier(const ClassifierOptions& options);
+
+/// Throws Error unless the classifier in a model file takes such pictures; it names the flags of `train` that help.
+void require_pictures_fit(const ClassifierOptions& options, const Shape& example, const std::string& dataset);
 
 /// The classifier with `labels` and `loss` added to it.
 struct TrainingEnds {

@@ -52,6 +52,7 @@ TEST_F(CalibrateTest, EightBitsKeepTheAccuracyAndEvalAgrees) {
     const Outcome outcome = calibrate(run, {"--method", method});
     expect_success(outcome);
     EXPECT_NE(outcome.out.find("batch 8/8\n"), std::string::npos) << outcome.out;
+    EXPECT_EQ(outcome.out.find("integers"), std::string::npos) << outcome.out;
     const Json summary = json(run + "/summary.json");
     EXPECT_EQ(summary["float_test_accuracy"], before);
     EXPECT_NEAR(summary["test_accuracy"], before, 0.04) << method;

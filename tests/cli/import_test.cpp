@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "core/json.h"
 #include "formats/onnx/onnx.pb.h"
 #include "tests/cli/program.h"
@@ -90,6 +92,28 @@ TEST_F(ImportProgramTest, AModelTrainsFromItsWeights) {
   run({"export", "integers", "--out", "net.c"});
 }
 
+TEST_F(ImportProgramTest, ARunNeedsItsModelFileOnce) {
+  run({"import", "net.onnx", "--out", "imported", "--batch-size", "8"});
+  const Arguments settings = {"train", "--dataset", "mnist", "--data-dir", "digits", "--steps", "3", "--threads", "1"};
+  run(settings, {"--float", "--model", "imported/graph.json", "--out", "json"});
+  run(settings, {"--float", "--model", "net.onnx", "--batch-size", "8", "--out", "onnx"});
+  run(settings, {"--model", "net.onnx", "--batch-size", "8", "--out", "quantized"});
+  const Arguments quantize = {"quantize", "--steps", "2", "--validation", "16", "--threads", "1"};
+  // The file leaves the batch open, its copy has one.
+  run(quantize, {"onnx", "--batch-size", "4", "--out", "fours"});
+  std::filesystem::remove(place_.path() / "net.onnx");
+  std::filesystem::remove_all(place_.path() / "imported");
+  for (const std::string from : {"json", "onnx"}) {
+    run(quantize, {from, "--out", from + "-integers"});
+    run({"train", "--resume", "--out", from, "--steps", "5"});
+  }
+  run({"train", "--resume", "--out", "quantized", "--steps", "5"});
+  // A run of an earlier version.
+  std::filesystem::remove(place_.path() / "onnx/model_graph.json");
+  for (const Arguments& line : {Arguments{"quantize", "onnx", "--out", "x"}, {"train", "--resume", "--out", "onnx"}})
+    expect_error(miniqat(line, place_.path()), 1, {"the run in onnx needs its model file net.onnx", "put it back"});
+}
+
 TEST_F(ImportProgramTest, CommandsTakeAModelForAGraph) {
   run({"import", "net.onnx", "--out", "imported"});
   EXPECT_EQ(run({"inspect", "net.onnx"}).out, run({"inspect", "imported/graph.json"}).out);
@@ -146,7 +170,34 @@ TEST_F(ImportProgramTest, ReportsWhatBecameOfEachNode) {
   EXPECT_EQ(report["nodes"].size(), 5u);
 }
 
+TEST_F(ImportProgramTest, OnlyTheFirstOutputIsTrained) {
+  const Arguments train = {"train", "--dataset", "mnist", "--data-dir", "digits",   "--float",   "--steps",
+                           "1",     "--out",     "run",   "--model",    "two.json", "--threads", "1"};
+  std::string two = tiny_classifier();
+  const std::string outputs = R"("outputs": ["fc/BiasAdd")";
+  ASSERT_NE(two.find(outputs), std::string::npos);
+  place_.write("two.json", two.insert(two.find(outputs) + outputs.size(), R"(, "flatten")"));
+  const std::string out = run(train).out;
+  EXPECT_NE(out.find("note: two.json has 2 outputs; only the first, fc/BiasAdd, is trained\n"), std::string::npos)
+      << out;
+  std::filesystem::remove_all(place_.path() / "run");
+
+  two = tiny_classifier();
+  const std::string rate = R"({"name": "fc/biases", "op": "Variable", "attrs": {"shape": [10], )"
+                           R"("initializer": {"type": "constant", "value": 0}}})";
+  ASSERT_NE(two.find(rate), std::string::npos);
+  two.replace(two.find(rate), rate.size(), R"({"name": "fc/biases", "op": "Placeholder", "attrs": {"shape": [10]}})");
+  place_.write("two.json", two);
+  expect_error(miniqat(train, place_.path()), 1,
+               {"two.json", "depends on [Placeholder \"fc/biases\"] as well as on the pictures"});
+  EXPECT_FALSE(std::filesystem::exists(place_.path() / "run"));
+}
+
 TEST_F(ImportProgramTest, RefusesWithAReason) {
+  run({"train", "--model", "net.onnx", "--dataset", "mnist", "--data-dir", "digits", "--batch-size", "8", "--steps",
+       "1", "--out", "run"});
+  expect_error(miniqat({"import", "net.onnx", "--out", "run"}, place_.path()), 1, {"run holds a config.json"});
+  EXPECT_FALSE(std::filesystem::exists(place_.path() / "run/graph.json"));
   place_.write("broken.onnx", network().substr(0, 100));
   expect_error(miniqat({"inspect", "broken.onnx"}, place_.path()), 1, {"broken.onnx"});
   expect_error(miniqat({"train", "--model", "missing.onnx", "--dataset", "mnist", "--data-dir", "digits", "--out", "x"},

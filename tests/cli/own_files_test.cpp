@@ -262,6 +262,27 @@ TEST_F(OwnFilesTest, MovedPicturesKeepTheirParts) {
                {"has changed since the run began", "11 test pictures now"});
 }
 
+TEST_F(OwnFilesTest, AnUnfinishedRunKnowsItsClasses) {
+  make_pets("pets");
+  train({"--weight-bits", "4"}, "run");
+  const std::string accuracy = run({"eval", "run", "--threads", "1"}).out;
+  const std::string scores = run({"predict", "run", "pets/test/cat/e1.jpg"}).out;
+  EXPECT_NE(scores.find("cat"), std::string::npos) << scores;
+  fs::remove(path("run/summary.json"));
+  const auto unfinished = [&](const Arguments& line) {
+    const Outcome outcome = run(line);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("is unfinished"), std::string::npos) << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_EQ(unfinished({"eval", "run", "--threads", "1"}), accuracy);
+  EXPECT_EQ(unfinished({"predict", "run", "pets/test/cat/e1.jpg"}), scores);
+  // Without the data, the grid of the pictures is known as well.
+  fs::rename(path("pets"), path("gone"));
+  unfinished({"export", "run", "--out", "run.json"});
+  EXPECT_EQ(json("run.json")["class_names"], (nlohmann::json{"bird", "cat", "dog"}));
+}
+
 TEST_F(OwnFilesTest, OnlyTestPicturesAreNeededOfOthers) {
   make_pets("pets");
   train({"--float"}, "run");

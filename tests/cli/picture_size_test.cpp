@@ -7,6 +7,7 @@
 
 #include "tests/cli/tiny_task.h"
 #include "tests/datasets/gzip_bytes.h"
+#include "tests/datasets/picture_files.h"
 
 namespace miniqat::testing::picture_size_test {
 namespace {
@@ -48,6 +49,22 @@ TEST_F(PictureSizeTest, PicturesThatDoNotFitAreNotExpanded) {
   expect_refusal(program(Arguments{"eval", "--model", "net.miniqat"} + kLarge), "net.miniqat");
   expect_refusal(program(Arguments{"verify", "--run", "run"} + kLarge), "run/eval_graph.json");
   expect_refusal(program(Arguments{"calibrate", "--run", "float", "--out", "ptq"} + kLarge), "float/eval_graph.json");
+}
+
+TEST_F(PictureSizeTest, OwnPicturesFitWithTheFlagsOfTheError) {
+  const datasets::Picture picture = make_picture(9, 9, 3, 1);
+  for (const std::string part : {"train", "test"})
+    for (const std::string kind : {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"})
+      place_.write("own/" + part + "/" + kind + "/a.png", png_bytes(picture));
+  const auto own = [&](const Arguments& more) {
+    return program(Arguments{"train", "--model", "tiny.json", "--dataset", "./own", "--steps", "1", "--out", "run"} +
+                   more);
+  };
+  const std::string are = "own are [9,9,3]; ";
+  expect_error(own({}), 1, {are + "--image-size 8x8 and --colour grey make them fit"});
+  expect_error(own({"--colour", "grey"}), 1, {"own are [9,9,1]; --image-size 8x8 makes them fit"});
+  expect_error(own({"--image-size", "8"}), 1, {"own are [8,8,3]; --colour grey makes them fit"});
+  EXPECT_EQ(own({"--image-size", "8x8", "--colour", "grey"}).status, 0);
 }
 
 }  // namespace

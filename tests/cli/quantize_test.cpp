@@ -141,6 +141,8 @@ TEST_F(QuantizeTest, WithoutIntegersItSaysWhy) {
   const Outcome outcome = quantize("scoped", {"--scope", "fc"});
   expect_success(outcome);
   EXPECT_FALSE(has_line(outcome.out, "integers ", "")) << outcome.out;
+  const std::size_t note = outcome.out.find("note: the network will not become integers: [");
+  EXPECT_LT(note, outcome.out.find("step ")) << outcome.out;
   EXPECT_TRUE(has_line(outcome.out, "no integers: scoped/eval_graph.json", "--scope fc")) << outcome.out;
 }
 

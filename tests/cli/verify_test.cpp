@@ -215,10 +215,10 @@ TEST_F(IntegersOutTest, WhatCannotBeExportedLeavesNoFile) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_FALSE(fs::exists(path("m.tflite")));
   EXPECT_NE(outcome.err.find("8 bits"), std::string::npos) << outcome.err;
-  EXPECT_EQ(export_as("c", "no/such/place/m.c").status, 1);
+  expect_error(export_as("c", "run/config.json/m.c"), 1, {"run/config.json"});
   EXPECT_EQ(export_as("c", "m.txt").status, 2);
   EXPECT_EQ(export_as("onnx", "m.onnx", {"--float-io"}).status, 2);
-  EXPECT_EQ(export_as("c", "1-st.c", {"--prefix", "int"}).status, 2);
+  expect_error(export_as("c", "m.c", {"--name", "a b"}), 2, {"--prefix \"a b\" (or --name) is not a C identifier"});
   EXPECT_EQ(export_as("pdf", "m.pdf").status, 2);
 }
 
@@ -390,6 +390,7 @@ TEST_F(IntegersOutTest, AFloatRunHasNoIntegers) {
     EXPECT_EQ(outcome.status, 1);
     EXPECT_NE(outcome.err.find("calibrate"), std::string::npos) << outcome.err;
   }
+  expect_error(export_as("onnx", "m.onnx"), 1, {"this is a float network", "--format onnx-float exports it"});
 }
 
 }  // namespace

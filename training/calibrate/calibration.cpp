@@ -13,12 +13,14 @@
 #include "core/quote.h"
 #include "datasets/loader.h"
 #include "datasets/user_files.h"
+#include "quantize/convert/convert.h"
 #include "quantize/quantization.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/memory.h"
 #include "training/percent.h"
 #include "training/run/data_of_run.h"
 #include "training/run/float_run.h"
+#include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
 #include "training/settings/scope_check.h"
@@ -68,6 +70,7 @@ class Calibration {
                             " are not those of the run's data, so its validation part of ", source_.settings.validation,
                             " pictures is not held out"));
     result.ranges = find_ranges(session);
+    say_what_keeps_it_from_integers(session);
     if (calibrate_.rounding == Rounding::kAdaptive) result.rounding = round_weights(session);
     if (calibrate_.bias_correction)
       result.bias_correction = correct_biases(session, result.rounding ? result.rounding->before : NamedTensors());
@@ -128,6 +131,15 @@ class Calibration {
       observer_.on_batch(batch, batches_);
     });
     return calibrator.finish();
+  }
+
+  /// Before the stages that take long, and the training of `quantize`.
+  void say_what_keeps_it_from_integers(Session& session) {
+    try {
+      quantize::convert(evaluation_.graph, session.variables(), {.input = grid_of(data_.test)});
+    } catch (const Error& error) {
+      observer_.say(concat("note: the network will not become integers: ", error.what()));
+    }
   }
 
   /// Changes the float run's variables; nothing else sees that.
@@ -249,11 +261,8 @@ class Calibration {
                      {"seconds", seconds()},
                      {"peak_memory_mb", peak_megabytes()},
                      {"seed", settings_.seed},
-                     {"threads", settings_.threads},
-                     {"input_scale", data_.train.scale},
-                     {"input_zero_point", data_.train.zero_point}});
-    if (datasets::is_path(settings_.dataset)) json["pictures"] = picture_counts(data_);
-    if (!data_.train.class_names.empty()) json["class_names"] = data_.train.class_names;
+                     {"threads", settings_.threads}});
+    json.update(data_to_json(data_, settings_.dataset));
     return json;
   }
 

@@ -120,6 +120,7 @@ class Reestimation {
     const RunDirectory& from = run_.source.directory;
     copy_if_there(from.bits(), out_.bits());
     copy_if_there(from.init_checkpoint(), out_.init_checkpoint());
+    copy_if_there(from.model_graph(), out_.model_graph());
     copy_if_there(from.train_graph(), out_.train_graph());
     copy_if_there(from.eval_graph(), out_.eval_graph());
     write_safetensors(out_.checkpoint(), run_.checkpoint);

@@ -58,6 +58,7 @@ class QuantizationRun {
   QuantizationRun(const QuantizationPlan& plan, const RunDirectory& out, RunObserver& observer)
       : plan_(plan), out_(out), observer_(observer), source_(read_float_run(plan.run)) {
     require_still_there(plan.run, plan.training.dataset, false);
+    use_model_copy(plan_.training, RunDirectory::open(plan.run));
     // The run's own copy, which is there when the original is gone.
     RewriteSettings& rewrite = plan_.training.rewrite;
     if (!rewrite.bits_config.empty()) rewrite.bits_config = out.bits().string();
@@ -209,6 +210,7 @@ class QuantizationRun {
     const RunDirectory& stage = best.stage;
     copy_if_there(stage.init_checkpoint(), out_.init_checkpoint());
     copy_if_there(stage.metrics().path(), out_.metrics().path());
+    copy_if_there(stage.model_graph(), out_.model_graph());
     copy_if_there(stage.train_graph(), out_.train_graph());
     copy_if_there(stage.eval_graph(), out_.eval_graph());
     write_safetensors(out_.checkpoint(), best.checkpoint);

@@ -46,16 +46,30 @@ TrainSettings moved_to(const TrainedOn& network, const std::string& dataset) {
   return settings;
 }
 
+Json data_to_json(const datasets::Splits& data, const std::string& dataset) {
+  Json json = {{"input_scale", data.train.scale}, {"input_zero_point", data.train.zero_point}};
+  if (datasets::is_path(dataset)) json["pictures"] = picture_counts(data);
+  if (!data.train.class_names.empty()) json["class_names"] = data.train.class_names;
+  return json;
+}
+
+Json recorded_of_data(const RunDirectory& run, const char* key) {
+  for (const std::filesystem::path& file : {run.summary(), run.dataset()}) {
+    std::error_code failure;
+    if (!std::filesystem::exists(file, failure)) continue;
+    const Json json = read_json(file);
+    if (const auto found = json.find(key); found != json.end()) return *found;
+  }
+  return nullptr;
+}
+
 std::vector<std::string> recorded_class_names(const RunDirectory& run) {
-  std::error_code failure;
-  if (!std::filesystem::exists(run.summary(), failure)) return {};
-  const Json summary = read_json(run.summary());
-  const auto recorded = summary.find("class_names");
+  const Json recorded = recorded_of_data(run, "class_names");
   std::vector<std::string> names;
-  if (recorded == summary.end() || !recorded->is_array()) return names;
-  for (const Json& name : *recorded)
+  if (!recorded.is_array()) return names;
+  for (const Json& name : recorded)
     if (name.is_string()) names.push_back(name.get<std::string>());
-  return names.size() == recorded->size() ? names : std::vector<std::string>();
+  return names.size() == recorded.size() ? names : std::vector<std::string>();
 }
 
 bool is_gone(const std::string& dataset) {
@@ -77,13 +91,7 @@ Json picture_counts(const datasets::Splits& data) {
           {"test", data.test.size()}};
 }
 
-Json recorded_picture_counts(const RunDirectory& run) {
-  std::error_code failure;
-  if (!std::filesystem::exists(run.summary(), failure)) return nullptr;
-  const Json summary = read_json(run.summary());
-  const auto recorded = summary.find("pictures");
-  return recorded == summary.end() ? Json(nullptr) : *recorded;
-}
+Json recorded_picture_counts(const RunDirectory& run) { return recorded_of_data(run, "pictures"); }
 
 std::optional<datasets::Splits> moved_data(const RunDirectory& run, const TrainSettings& settings,
                                            const datasets::Splits& data) {

@@ -30,8 +30,15 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
 /// load_options() says.
 TrainSettings moved_to(const TrainedOn& network, const std::string& dataset);
 
-/// The names of classes that the summary of a run records; empty without a summary or names.
+/// What a run records of its data, in dataset.json and in its summary: the grid of the pictures' bytes ("input_scale",
+/// "input_zero_point"), the picture_counts() of a user's own files ("pictures"), the names of classes ("class_names").
+nlohmann::ordered_json data_to_json(const datasets::Splits& data, const std::string& dataset);
+
+/// The names of classes that a run records; empty without a record or names.
 std::vector<std::string> recorded_class_names(const RunDirectory& run);
+
+/// One of the values of data_to_json(), from the summary if it has one, or else from dataset.json; null without.
+nlohmann::ordered_json recorded_of_data(const RunDirectory& run, const char* key);
 
 /// Whether a data set, by name or absolute path, is own files that are not where they were.
 bool is_gone(const std::string& dataset);
@@ -43,7 +50,7 @@ void require_still_there(const std::string& run, const std::string& dataset, boo
 /// The numbers of pictures of a run on a user's own files, for its summary: "training", "validation", "test".
 nlohmann::ordered_json picture_counts(const datasets::Splits& data);
 
-/// Those that the summary of a run records; null without.
+/// Those that a run records; null without.
 nlohmann::ordered_json recorded_picture_counts(const RunDirectory& run);
 
 /// The run's own data, with its validation part held out, if `data` from another place are these: the place that the

@@ -13,7 +13,8 @@ namespace miniqat::training {
 
 /// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json.
 /// Some runs have more: bits.json for layers with bits of their own, trace.json of a profile, init_checkpoint.json
-/// after a start from another run's variables, quantize.json of the command of that name. docs/runs.md describes the
+/// after a start from another run's variables, model_graph.json for the network of a model file, dataset.json for what
+/// `train` knows of its data at the beginning, quantize.json of the command of that name. docs/runs.md describes the
 /// files and their order.
 class RunDirectory {
  public:
@@ -41,8 +42,10 @@ class RunDirectory {
   std::filesystem::path config() const { return path_ / "config.json"; }
   std::filesystem::path bits() const { return path_ / "bits.json"; }
   std::filesystem::path checkpoint() const { return path_ / "checkpoint.safetensors"; }
+  std::filesystem::path model_graph() const { return path_ / "model_graph.json"; }
   std::filesystem::path train_graph() const { return path_ / "train_graph.json"; }
   std::filesystem::path eval_graph() const { return path_ / "eval_graph.json"; }
+  std::filesystem::path dataset() const { return path_ / "dataset.json"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }
   std::filesystem::path trace() const { return path_ / "trace.json"; }
   std::filesystem::path init_checkpoint() const { return path_ / "init_checkpoint.json"; }

@@ -91,6 +91,16 @@ quantize::Quantization quantization_of(const RunDirectory& run) {
   return quantize::quantization_of(read_network(run.train_graph()));
 }
 
+void use_model_copy(TrainSettings& settings, const RunDirectory& run) {
+  if (!is_graph_file(settings.model)) return;
+  std::error_code failure;
+  if (std::filesystem::exists(run.model_graph(), failure))
+    settings.model_graph = run.model_graph().string();
+  else if (!std::filesystem::exists(settings.model, failure))
+    fail("the run in ", run.path().string(), " needs its model file ", settings.model,
+         ", which is not there: put it back, or go to the folder where the run began");
+}
+
 RunSource open_run(const std::string& run, const std::string& checkpoint) {
   RunSource source{.directory = RunDirectory::open(run), .settings = {}, .checkpoint = {}};
   TrainedVariables variables = trained_variables(checkpoint.empty() ? run : checkpoint);
@@ -122,14 +132,11 @@ datasets::Splits load_data(const RunSource& run, const std::string& dataset, con
 }
 
 integer::Grid recorded_input(const RunSource& run) {
-  if (std::filesystem::exists(run.directory.summary())) {
-    const Json summary = read_json(run.directory.summary());
-    const auto scale = summary.find("input_scale"), zero_point = summary.find("input_zero_point");
-    std::int32_t zero = 0;
-    if (scale != summary.end() && scale->is_number() && std::isfinite(scale->get<float>()) &&
-        zero_point != summary.end() && integer_from_json(*zero_point, zero))
-      return {.scale = scale->get<float>(), .zero_point = zero, .bits = 8};
-  }
+  const Json scale = recorded_of_data(run.directory, "input_scale");
+  std::int32_t zero = 0;
+  if (scale.is_number() && std::isfinite(scale.get<float>()) &&
+      integer_from_json(recorded_of_data(run.directory, "input_zero_point"), zero))
+    return {.scale = scale.get<float>(), .zero_point = zero, .bits = 8};
   return grid_of(load_data(run, {}, {}).test);
 }
 

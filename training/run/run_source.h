@@ -46,6 +46,10 @@ std::string unfinished_note(const RunDirectory& run);
 /// Throws Error that says the same for a run that is not complete.
 void require_complete(const RunDirectory& run);
 
+/// Lets settings of a run take the network of a model file from the copy that the run in `run` has. Runs of earlier
+/// versions have none. Throws Error where the file is not there, either.
+void use_model_copy(TrainSettings& settings, const RunDirectory& run);
+
 /// `checkpoint` is a .safetensors file or run directory, "" for the run's own; an unfinished run that the variables
 /// come from is noted. Throws Error when there is no such run, and what trained_variables() throws.
 RunSource open_run(const std::string& run, const std::string& checkpoint);
@@ -64,8 +68,8 @@ datasets::Splits load_data(const RunSource& run, const std::string& dataset, con
 /// How a run is quantized: as its graph for training says, which shows more than that for evaluation.
 quantize::Quantization quantization_of(const RunDirectory& run);
 
-/// The grid of the run's pictures as its summary records it; of a run without summary, that of its data set, which must
-/// then be there.
+/// The grid of the run's pictures as the run records it; of a run without such a record, that of its data set, which
+/// must then be there.
 integer::Grid recorded_input(const RunSource& run);
 
 /// The accuracy on test pictures that the run's summary records for its own variables: nothing without a summary, or

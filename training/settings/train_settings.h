@@ -54,6 +54,10 @@ struct TrainSettings {
   std::int64_t log_every = 50;
   std::string save_every = "60s";
 
+  /// The copy of a model file's network that a run keeps; "" where the file itself is to be read. Not a setting:
+  /// neither flags nor config.json have it.
+  std::string model_graph = {};
+
   template <class Visitor>
   static void visit(Visitor&& visitor);
 };

@@ -48,14 +48,15 @@ bool RunLife::is_complete() const {
          steps != summary.end() && *steps == task_.session.step();
 }
 
-/// A graph file may have been edited since the run began.
+/// A model file may have been edited since the run began, a named model be another in another version of the program.
 void RunLife::require_same_graph() const {
   if (read_large_file(run_.train_graph()) != graph_to_json(task_.training.graph))
     fail(run_.train_graph().string(), " is not what ", task_.settings.model,
          " gives now: the model has changed since the run began");
 }
 
-/// Files may have been added or taken away. A run that was killed before it had a summary has not recorded them.
+/// Files may have been added or taken away. Runs of earlier versions have no dataset.json, and recorded them at their
+/// end.
 void RunLife::require_same_pictures() const {
   const Json former = recorded_picture_counts(run_), now = picture_counts(task_.data);
   const auto text = [](const Json& counts) {
@@ -157,6 +158,8 @@ void RunLife::begin_anew() {
 void RunLife::write_first_files(const std::optional<InitCheckpoint>& start) {
   if (!task_.settings.rewrite.layer_bits.empty())
     write_json(run_.bits(), quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits));
+  if (!task_.model_graph.empty()) write_file_atomically(run_.model_graph(), task_.model_graph);
+  write_json(run_.dataset(), data_to_json(task_.data, task_.settings.dataset));
   write_config();
   if (start) {
     observer_.say(start->text(extras_.all_names));
@@ -332,11 +335,8 @@ void RunLife::write_summary(const Pace& pace, const Accuracies& accuracies, bool
                       {"seconds", pace.seconds()},
                       {"peak_memory_mb", peak_megabytes()},
                       {"seed", task_.settings.seed},
-                      {"threads", task_.settings.threads},
-                      {"input_scale", task_.data.train.scale},
-                      {"input_zero_point", task_.data.train.zero_point}});
-  if (datasets::is_path(task_.settings.dataset)) summary["pictures"] = picture_counts(task_.data);
-  if (!task_.data.train.class_names.empty()) summary["class_names"] = task_.data.train.class_names;
+                      {"threads", task_.settings.threads}});
+  summary.update(data_to_json(task_.data, task_.settings.dataset));
   write_json(run_.summary(), summary);
 }
 

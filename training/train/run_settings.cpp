@@ -10,6 +10,7 @@
 #include "core/quote.h"
 #include "quantize/quantization.h"
 #include "training/model_source.h"
+#include "training/run/run_source.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
 
@@ -63,6 +64,7 @@ TrainSettings begun_settings(const RunDirectory& run) {
   settings_from_json(read_json(run.config()), settings, run.config().string());
   if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
   load_layer_bits(settings.rewrite);
+  use_model_copy(settings, run);
   return settings;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/counted.h"
 #include "core/error.h"
+#include "core/graph/graph_json.h"
 #include "quantize/dampening.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/calibrate/batch_norm_statistics.h"
@@ -16,14 +17,17 @@ namespace miniqat::training {
 namespace {
 
 ClassifierOptions source(const TrainSettings& settings) {
-  return {.model = settings.model, .width = settings.width, .batch_size = settings.batch_size};
+  return {.model = settings.model,
+          .model_graph = settings.model_graph,
+          .width = settings.width,
+          .batch_size = settings.batch_size};
 }
 
 /// A graph file is held against the pictures before they are read; the other models are made to their measure.
 datasets::Splits load_data(const TrainSettings& settings) {
   datasets::LoadOptions options{.pictures = picture_options(settings)};
   if (is_graph_file(settings.model))
-    options.accept = [&](const Shape& example) { require_pictures_fit(settings.model, example, settings.dataset); };
+    options.accept = [&](const Shape& example) { require_pictures_fit(source(settings), example, settings.dataset); };
   const datasets::Splits data = datasets::load(settings.dataset, settings.data_dir, options);
   return as_usage([&] { return with_validation_part(data, settings); });
 }
@@ -42,6 +46,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
     : settings(wanted),
       data(load_data(settings)),
       training(make_classifier(source(settings), data.train)),
+      model_graph(is_graph_file(settings.model) ? graph_to_json(training.graph) : ""),
       ends(add_loss(training, settings.label_smoothing)),
       report(quantize_training()),
       evaluation(settings.float_only ? without_loss(training) : evaluation_of(training)),
@@ -52,6 +57,9 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
       steps_per_epoch(whole_batches(data, settings)),
       total_steps(length_of(settings)),
       optimizer(make_optimizer(settings, total_steps)) {
+  if (const std::size_t outputs = training.graph.outputs().size(); outputs > 1)
+    report.remarks.push_back(
+        concat(settings.model, " has ", outputs, " outputs; only the first, ", training.logits.name(), ", is trained"));
   if (settings.dampening > 0 && !settings.float_only) dampen_weights();
   if (settings.reestimate > 0) require_updating_batch_norms();
 }

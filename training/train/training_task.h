@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "core/engine/optimizer.h"
 #include "core/engine/session.h"
@@ -33,6 +34,8 @@ struct TrainingTask {
   const TrainSettings& settings;
   datasets::Splits data;
   Classifier training;
+  /// The network of a model file as it was read, a graph JSON; "" for a model that has a name.
+  std::string model_graph;
   TrainingEnds ends;
   quantize::RewriteReport report;
   Classifier evaluation;

@@ -63,13 +63,13 @@ MINIQAT_READER(run_directory)(const std::uint8_t* data, std::size_t size) {
   const std::string_view content = text.substr(newline + 1);
   place.write("config.json", kConfig);
   place.write("checkpoint.safetensors", "");
-  std::filesystem::remove(place / "summary.json");
+  for (const char* file : {"summary.json", "dataset.json"}) std::filesystem::remove(place / file);
   const auto read = [&](auto reader) {
     place.write(name, content);
     reader(place);
   };
   if (name == "config.json") read(read_config);
-  if (name == "summary.json") read(read_summary);
+  if (name == "summary.json" || name == "dataset.json") read(read_summary);
   if (name == "metrics.jsonl") read(read_metrics);
   if (name == "init_checkpoint.json") read([&](const fuzz::Place& there) { read_any(there, name); });
   return 0;
