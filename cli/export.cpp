@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/display/print_note.h"
+#include "cli/export_html.h"
 #include "cli/flags/command_line.h"
 #include "core/counted.h"
 #include "core/engine/session.h"
@@ -56,22 +57,26 @@ struct ExportArguments {
   bool int8 = false;
   bool int4 = false;
   bool unpacked = false;
-  std::int64_t test_vectors = 4;
+  std::optional<std::int64_t> test_vectors;
+  std::vector<std::string> compare;
 };
+
+constexpr std::int64_t kTestVectorsOfC = 4, kPicturesOfHtml = 10;
 
 /// The first test pictures of the run's data set or, where it is not at hand, random ones.
 Tensor test_images(const ExportArguments& arguments, const RunSource& run, const integer::Model& model) {
   const integer::TensorInfo& input = model.tensor(model.input);
+  const std::int64_t count = arguments.test_vectors.value_or(kTestVectorsOfC);
   try {
     const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
     require_pictures_fit(model, test, run.directory.eval_graph().string());
-    return input_batch(test, input.grid, 0, std::min(arguments.test_vectors, test.size()));
+    return input_batch(test, input.grid, 0, std::min(count, test.size()));
   } catch (const Error& error) {
     if (!arguments.dataset.empty() || !arguments.data_dir.empty()) throw;
     std::fprintf(stderr, "miniqat export: test vectors from random pictures (%s)\n", printable(error.what()).c_str());
   }
   Random random(1);
-  Tensor images(integer::batch_shape(arguments.test_vectors, input.shape), DType::kUInt8);
+  Tensor images(integer::batch_shape(count, input.shape), DType::kUInt8);
   for (std::uint8_t& value : images.values<std::uint8_t>())
     value = static_cast<std::uint8_t>(random.below(input.grid.quant_max() + 1));
   return images;
@@ -148,6 +153,18 @@ OutFiles json_file(const ExportedRun& exported) {
   return {.files = {{exported.arguments.out, exporters::json(exported.model, exported.bytes)}}};
 }
 
+OutFiles html_file(const ExportedRun& exported) {
+  const ExportArguments& arguments = exported.arguments;
+  HtmlExport page = export_html({.run = exported.run,
+                                 .model = exported.model,
+                                 .bytes = exported.bytes,
+                                 .compared = arguments.compare,
+                                 .pictures = arguments.test_vectors.value_or(kPicturesOfHtml),
+                                 .dataset = arguments.dataset,
+                                 .data_dir = arguments.data_dir});
+  return {.files = {{arguments.out, std::move(page.text)}}, .words = std::move(page.words)};
+}
+
 OutFiles miniqat_file(const ExportedRun& exported) {
   return {.files = {{exported.arguments.out, integer::to_bytes(exported.model)}},
           .words = concat("weights: ", counted(exported.model.weight_bytes(), "byte"), ", packed to their bits\n")};
@@ -160,7 +177,7 @@ struct Format {
   std::string help;
   /// Nothing is written where one throws. Null: the format holds the float network.
   OutFiles (*files)(const ExportedRun&);
-  /// That no other format has.
+  /// That not every format has.
   std::vector<std::string> flags;
   /// Whether the files map the pictures' bytes to the input's integers (input_from_byte).
   bool maps_bytes;
@@ -179,7 +196,13 @@ const std::vector<Format>& formats() {
       {"onnx", ".onnx", "ONNX Runtime, QDQ", onnx_file, {"--8-bit-weights"}, false},
       {"onnx-float", ".onnx", "the float network", nullptr, {"--graph"}, false},
       {"c", ".c", "C99 source and header", c_files, {"--prefix", "--test-vectors", "--dataset", "--data-dir"}, true},
-      {"json", ".json", "plain integers", json_file, {}, true}};
+      {"json", ".json", "plain integers", json_file, {}, true},
+      {"html",
+       ".html",
+       "a page that runs the integers in a browser",
+       html_file,
+       {"--compare", "--test-vectors", "--dataset", "--data-dir"},
+       true}};
   return kFormats;
 }
 
@@ -205,12 +228,21 @@ void settle_format(ExportArguments& arguments) {
                             ", which names the format ", named->name));
 }
 
+/// "c or html".
+std::string formats_with(const std::string& flag) {
+  std::vector<std::string> names;
+  for (const Format& format : formats())
+    if (std::ranges::find(format.flags, flag) != format.flags.end()) names.push_back(format.name);
+  return alternatives(names);
+}
+
 /// A flag that means nothing to the chosen format is a misunderstanding.
 void check(const ExportArguments& arguments, const Command& command) {
+  const std::vector<std::string>& own = format_of(arguments).flags;
   for (const Format& format : formats())
     for (const std::string& flag : format.flags)
-      if (command.was_given(flag) && arguments.format != format.name)
-        throw UsageError(concat(flag, " is for --format ", format.name));
+      if (command.was_given(flag) && std::ranges::find(own, flag) == own.end())
+        throw UsageError(concat(flag, " is for --format ", formats_with(flag)));
   const bool is_float = format_of(arguments).files == nullptr;
   if (is_float && command.was_given("--input-scale"))
     throw UsageError("--input-scale is for formats of integers: the float network takes real numbers");
@@ -347,10 +379,19 @@ void add_export(CommandLine& program) {
       "train or calibrate");
   command.flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
   command.option("--prefix,--name", arguments->prefix, "c: the beginning of every name; default: the file's name");
-  command.option("--test-vectors", arguments->test_vectors, "c: number of test pictures with expected integers")
+  command
+      .option("--test-vectors", arguments->test_vectors,
+              concat("c: number of test pictures with expected integers, default ", kTestVectorsOfC,
+                     "; html: of test pictures to choose from, default ", kPicturesOfHtml))
       .in_range(1, 1000);
-  command.option("--dataset", arguments->dataset, "c: the data set of the test pictures; default: the run's own");
-  command.option("--data-dir", arguments->data_dir, concat("c: ", kDataDirHelp));
+  command.option("--dataset", arguments->dataset, "c, html: the data set of the test pictures; default: the run's own");
+  command.option("--data-dir", arguments->data_dir, concat("c, html: ", kDataDirHelp));
+  command
+      .option("--compare", arguments->compare,
+              "html: other runs on the same pictures, separated by commas; a slider on the page changes between them")
+      .separated_by(',')
+      .value_name("RUN,...")
+      .shown_default("");
   command.action([arguments, command] {
     settle_format(*arguments);
     check(*arguments, command);

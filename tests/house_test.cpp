@@ -49,6 +49,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"quantize/rewrite", {"core", "core/graph", "layers", "quantize", "quantize/fold", "quantize/rewrite"}},
     {"exporters", {"core", "integer", "integer/format", "exporters"}},
     {"exporters/c", {"core", "integer", "integer/reference", "exporters/c"}},
+    {"exporters/html", {"core", "integer", "integer/format", "exporters/html"}},
     {"exporters/onnx", {"core", "core/graph", "layers", "integer", "formats/onnx", "exporters/onnx"}},
     {"exporters/*", {"core", "integer"}},
     {"importers/onnx", {"core", "core/graph", "layers", "formats/onnx", "importers/onnx"}},

@@ -146,7 +146,7 @@ TEST_F(IntegersOutTest, EveryFormatIsWritten) {
   }
   expect_error(program({"eval", "--model", "model.miniqat"}), 2, {"--dataset"});
   expect_error(program({"eval", "--model", "model.miniqat", "--run", "run"}), 2, {"one of --run and --model"});
-  for (const char* name : {"m.tflite", "m.onnx", "m.c", "m.json"}) {
+  for (const char* name : {"m.tflite", "m.onnx", "m.c", "m.json", "m.html"}) {
     const Outcome outcome = export_as(fs::path(name).extension().string().substr(1), name);
     expect_success(outcome);
     EXPECT_NE(outcome.out.find(name), std::string::npos);
@@ -242,7 +242,7 @@ TEST_F(IntegersOutTest, TheEndingOfTheFileIsTheFormat) {
   expect_error(export_to("m.onnx", {"--format", "tflite"}), 2,
                {R"(--format tflite contradicts --out "m.onnx", which names the format onnx)"});
   for (const std::string out : {"model", "m.pb", "onnx"})
-    expect_error(export_to(out), 2, {"--format is required", out, ".miniqat, .tflite, .onnx, .c or .json"});
+    expect_error(export_to(out), 2, {"--format is required", out, ".miniqat, .tflite, .onnx, .c, .json or .html"});
   expect_error(export_to("m.c", {"--float-io"}), 2, {"--float-io is for --format tflite"});
 }
 

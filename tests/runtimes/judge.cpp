@@ -35,12 +35,20 @@ Verdict node(const TempDir& directory, const std::vector<std::string>& words) {
 
 }  // namespace
 
-std::string why_no_runtimes() {
+std::string why_no_node() {
   static const std::string why = [] {
     const TempDir directory;
     const Verdict version = node(directory, {"--print", "parseInt(process.versions.node)"});
     if (version.status != 0) return std::string("no node");
     if (std::atoi(version.out.c_str()) < 18) return "Node 18 or later is needed, this is " + version.out;
+    return std::string();
+  }();
+  return why;
+}
+
+std::string why_no_runtimes() {
+  static const std::string why = [] {
+    if (!why_no_node().empty()) return why_no_node();
     const std::filesystem::path installed = kScripts / "node_modules/.installed-lock.json";
     if (!std::filesystem::exists(installed)) return std::string("no packages in tests/runtimes/node_modules");
     if (read_file(installed) != read_file(kScripts / "package-lock.json"))

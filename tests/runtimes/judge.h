@@ -31,12 +31,15 @@ struct Verdict {
 inline constexpr const char* kLiteRt = "litert.mjs";
 inline constexpr const char* kOnnxRuntime = "onnxruntime.mjs";
 
+/// Why there is no Node 18 or later; empty when there is.
+std::string why_no_node();
+
 /// Why runtimes cannot be asked: no Node 18 or later, or the packages that tests/runtimes locks are not installed.
 /// Empty when they can.
 std::string why_no_runtimes();
 
-/// Runs tests/runtimes/<script> once on all cases, with further arguments. `keep_optimized` asks ONNX Runtime for its
-/// optimized graphs.
+/// Runs a script, by its path from tests/runtimes, once on all cases, with further arguments. `keep_optimized` asks
+/// ONNX Runtime for its optimized graphs.
 Verdict judge(const std::string& script, const std::vector<Case>& cases, const std::vector<std::string>& arguments = {},
               bool keep_optimized = false);
 
@@ -44,6 +47,13 @@ Verdict judge(const std::string& script, const std::vector<Case>& cases, const s
 void expect_complaint(const Verdict& verdict, const std::string& part);
 
 }  // namespace miniqat::testing
+
+/// Skips a test where there is no Node; fails it where the environment variable CI is set, which promises one.
+#define MINIQAT_NEED_NODE()                                                           \
+  if (const std::string why = ::miniqat::testing::why_no_node(); !why.empty()) {      \
+    if (std::getenv("CI") != nullptr) FAIL() << why << "; scripts/install-deps --ci"; \
+    GTEST_SKIP() << why << "; scripts/install-deps --ci installs it";                 \
+  }
 
 /// Skips a test where there are no runtimes; fails it where the environment variable CI is set, which promises them.
 #define MINIQAT_NEED_RUNTIMES()                                                           \

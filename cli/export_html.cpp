@@ -1,0 +1,91 @@
+#include "cli/export_html.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "cli/display/print_note.h"
+#include "core/counted.h"
+#include "core/error.h"
+#include "core/quote.h"
+#include "exporters/html/html.h"
+#include "training/run/integer_source.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+/// "lenet5": a model that is a file goes by its name.
+std::string name_of(const RunSource& run) { return std::filesystem::path(run.settings.model).stem().string(); }
+
+/// "lenet5 W4A4-8": name and widths.
+std::string label_of(const RunSource& run) {
+  const std::string quantization = quantization_of(run.directory).label();
+  return concat(name_of(run), " ", quantization.substr(0, quantization.find(' ')));
+}
+
+exporters::HtmlModel compared_model(const std::string& path) {
+  const RunSource run = open_run(path, "");
+  print_note(run.note);
+  const integer::Grid bytes = recorded_input(run);
+  return {.model = convert_run(run.directory, run.checkpoint, bytes),
+          .label = label_of(run),
+          .bytes = bytes,
+          .accuracy = recorded_accuracy(run)};
+}
+
+/// The examples in the order in which they come onto the page: the first of every class, the second, ...
+std::vector<std::int64_t> by_turns(const datasets::Dataset& dataset) {
+  const auto labels = dataset.labels.values<std::int32_t>();
+  std::map<std::int32_t, std::int64_t> seen;
+  std::vector<std::int64_t> turn, order(labels.size());
+  for (const std::int32_t label : labels) turn.push_back(seen[label]++);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::int64_t i) { return std::pair(turn[i], labels[i]); });
+  return order;
+}
+
+std::string class_of(const datasets::Dataset& dataset, std::int64_t i) {
+  const std::int32_t label = dataset.labels.values<std::int32_t>()[i];
+  return dataset.class_names.empty() ? std::to_string(label) : dataset.class_names[label];
+}
+
+void add_pictures(const HtmlRequest& request, exporters::HtmlPage& page) {
+  try {
+    const datasets::Dataset test = load_data(request.run, request.dataset, request.data_dir).test;
+    require_pictures_fit(request.model, test, request.run.directory.eval_graph().string());
+    std::vector<std::int64_t> chosen = by_turns(test);
+    chosen.resize(std::min<std::size_t>(chosen.size(), request.pictures));
+    page.pictures = datasets::examples_at(test, chosen).images;
+    for (const std::int64_t i : chosen) page.picture_names.push_back(class_of(test, i));
+  } catch (const Error& error) {
+    if (!request.dataset.empty() || !request.data_dir.empty()) throw;
+    std::fprintf(stderr, "miniqat export: no test pictures on the page (%s)\n", printable(error.what()).c_str());
+  }
+}
+
+}  // namespace
+
+HtmlExport export_html(const HtmlRequest& request) {
+  exporters::HtmlPage page;
+  page.title = concat(name_of(request.run), " in integers");
+  page.models.push_back({.model = request.model,
+                         .label = label_of(request.run),
+                         .bytes = request.bytes,
+                         .accuracy = recorded_accuracy(request.run)});
+  for (const std::string& path : request.compared) page.models.push_back(compared_model(path));
+  add_pictures(request, page);
+  std::int64_t weights = 0;
+  for (const exporters::HtmlModel& entry : page.models) weights += entry.model.weight_bytes();
+  return {.text = exporters::html(page),
+          .words = concat("weights: ", counted(weights, "byte"), " of ", counted(page.models.size(), "model"), "; ",
+                          counted(page.picture_names.size(), "test picture"),
+                          "\nopen the file in a browser; it loads nothing else\n")};
+}
+
+}  // namespace miniqat::cli

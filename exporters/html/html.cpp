@@ -1,0 +1,100 @@
+#include "exporters/html/html.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "exporters/html/base64.h"
+#include "exporters/html/page_files.h"
+#include "integer/batch_shape.h"
+#include "integer/format/model_file.h"
+
+namespace miniqat::exporters {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void require_fit(const HtmlPage& page) {
+  if (page.models.empty()) fail("a page needs a model");
+  const integer::Model& first = page.models.front().model;
+  const Shape& input = first.tensor(first.input).shape;
+  const std::int64_t outputs = first.tensor(first.output).shape.elements();
+  for (const HtmlModel& other : page.models) {
+    const Shape& shape = other.model.tensor(other.model.input).shape;
+    if (shape != input) fail(other.label, " takes pictures ", shape, ", ", page.models.front().label, " takes ", input);
+    const std::int64_t count = other.model.tensor(other.model.output).shape.elements();
+    if (count != outputs) fail(other.label, " has ", count, " outputs, ", page.models.front().label, " has ", outputs);
+  }
+  const auto pictures = static_cast<std::int64_t>(page.picture_names.size());
+  if (pictures > 0 && page.pictures.shape() != integer::batch_shape(pictures, input))
+    fail(pictures, " names for the pictures ", page.pictures.shape(), " of a model that takes ", input);
+}
+
+Json json_of(const HtmlModel& entry) {
+  const integer::Grid& input = entry.model.tensor(entry.model.input).grid;
+  Json json = {{"label", entry.label}, {"weight_bytes", entry.model.weight_bytes()}};
+  if (entry.accuracy) json["accuracy"] = *entry.accuracy;
+  if (entry.bytes != input) json["input_from_byte"] = integer::input_table(entry.bytes, input);
+  json["model"] = base64(integer::to_bytes(entry.model));
+  return json;
+}
+
+/// Models and pictures. Inside a script element no text may look like its end.
+std::string data_of(const HtmlPage& page) {
+  Json json = {{"models", Json::array()}, {"pictures", Json::array()}};
+  for (const HtmlModel& entry : page.models) json["models"].push_back(json_of(entry));
+  const std::size_t count = page.picture_names.size();
+  const std::size_t size = count == 0 ? 0 : page.pictures.bytes() / count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string_view bytes(static_cast<const char*>(page.pictures.raw()) + i * size, size);
+    json["pictures"].push_back({{"name", page.picture_names[i]}, {"bytes", base64(bytes)}});
+  }
+  std::string text;
+  for (const char character : json.dump()) character == '<' ? text += "\\u003c" : text += character;
+  return text;
+}
+
+std::string escaped(std::string_view text) {
+  std::string html;
+  for (const char character : text) {
+    if (character == '<')
+      html += "&lt;";
+    else if (character == '&')
+      html += "&amp;";
+    else
+      html += character;
+  }
+  return html;
+}
+
+/// What stands for @name@ in page.html.
+std::string part(std::string_view name, const HtmlPage& page, const std::string& data) {
+  if (name == "title") return escaped(page.title);
+  if (name == "data") return data;
+  return std::string(page_file(name));
+}
+
+}  // namespace
+
+std::string html(const HtmlPage& page) {
+  require_fit(page);
+  std::string data;
+  try {
+    data = data_of(page);
+  } catch (const Json::type_error&) {
+    fail("a name is not valid UTF-8");
+  }
+  std::string html;
+  std::string_view rest = page_file("page.html");
+  for (std::size_t mark; (mark = rest.find('@')) != rest.npos;) {
+    const std::size_t end = rest.find('@', mark + 1);
+    html += rest.substr(0, mark);
+    html += part(rest.substr(mark + 1, end - mark - 1), page, data);
+    rest.remove_prefix(end + 1);
+  }
+  return html.append(rest);
+}
+
+}  // namespace miniqat::exporters
