@@ -29,6 +29,11 @@ Graph read_network(const std::filesystem::path& path, std::int64_t batch_size, c
   return read_graph(path);
 }
 
+std::int64_t fixed_batch(const std::string& file) {
+  if (is_onnx_file(file)) return importers::fixed_batch(file);
+  return find_classifier(read_network(file), file).images.shape()[0];
+}
+
 void check_model_name(const std::string& model) {
   if (!is_graph_file(model)) models::find_model(model);
 }

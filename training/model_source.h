@@ -34,6 +34,10 @@ void check_model_name(const std::string& model);
 Graph read_network(const std::filesystem::path& path, std::int64_t batch_size = 0,
                    const std::optional<Shape>& pictures = {});
 
+/// The batch of a classifier in a graph JSON file, or the one that an ONNX model fixes; 0 where that leaves it open.
+/// Throws what read_network(), find_classifier() and importers::fixed_batch() throw.
+std::int64_t fixed_batch(const std::string& file);
+
 struct ClassifierOptions {
   std::string model;
   /// A copy of a model file's network, a graph JSON, which is read in its place; "" without one.

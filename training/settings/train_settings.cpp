@@ -12,7 +12,6 @@
 #include "core/suggest.h"
 #include "datasets/dataset.h"
 #include "datasets/user_files.h"
-#include "importers/onnx/import.h"
 #include "quantize/quantization.h"
 #include "training/model_source.h"
 #include "training/settings/optimizers.h"
@@ -132,15 +131,12 @@ void resolve(TrainSettings& settings) {
 }
 
 std::string adopt_batch_size(TrainSettings& settings) {
-  if (is_onnx_file(settings.model)) {
-    const std::int64_t batch = importers::fixed_batch(settings.model);
-    if (batch == 0) return "";
-    settings.batch_size = batch;
-    return concat("note: batches of ", batch, ", as ", settings.model, " fixes: --batch-size changes it");
-  }
-  if (is_graph_file(settings.model))
-    settings.batch_size = find_classifier(read_network(settings.model), settings.model).images.shape()[0];
-  return "";
+  if (!is_graph_file(settings.model)) return "";
+  const std::int64_t batch = fixed_batch(settings.model);
+  if (batch == 0) return "";
+  settings.batch_size = batch;
+  if (!is_onnx_file(settings.model)) return "";
+  return concat("note: batches of ", batch, ", as ", settings.model, " fixes: --batch-size changes it");
 }
 
 datasets::AugmentOptions augmentation(const TrainSettings& settings) {

@@ -189,7 +189,7 @@ datasets::PictureOptions picture_options(const TrainSettings& settings);
 void resolve(TrainSettings& settings);
 
 /// Takes the batch size from a graph file, which fixes it, or from an ONNX model that does. Returns a note on the
-/// latter, else "". Throws what read_network(), find_classifier() and importers::fixed_batch() throw.
+/// latter, else "". Throws what fixed_batch() throws.
 std::string adopt_batch_size(TrainSettings& settings);
 
 /// The options of the loader of training batches. Throws UsageError for an unknown `augment`.
