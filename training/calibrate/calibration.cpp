@@ -13,7 +13,6 @@
 #include "core/quote.h"
 #include "datasets/loader.h"
 #include "datasets/user_files.h"
-#include "quantize/convert/convert.h"
 #include "quantize/quantization.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/memory.h"
@@ -135,11 +134,8 @@ class Calibration {
 
   /// Before the stages that take long, and the training of `quantize`.
   void say_what_keeps_it_from_integers(Session& session) {
-    try {
-      quantize::convert(evaluation_.graph, session.variables(), {.input = grid_of(data_.test)});
-    } catch (const Error& error) {
-      observer_.say(concat("note: the network will not become integers: ", error.what()));
-    }
+    const std::string why = why_no_integers(evaluation_.graph, session.variables(), grid_of(data_.test));
+    if (!why.empty()) observer_.say(concat("note: the network will not become integers: ", why));
   }
 
   /// Changes the float run's variables; nothing else sees that.

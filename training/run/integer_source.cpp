@@ -61,6 +61,15 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
   }
 }
 
+std::string why_no_integers(const Graph& graph, const NamedTensors& variables, const integer::Grid& input) {
+  try {
+    quantize::convert(graph, variables, {.input = input});
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {
   require_pictures_fit(model, dataset.example_shape(), dataset.name, source);
 }

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
+#include "core/graph/graph.h"
+#include "core/safetensors.h"
 #include "datasets/dataset.h"
 #include "integer/model.h"
 #include "training/run/run_directory.h"
@@ -18,6 +21,9 @@ integer::Grid grid_of(const datasets::Dataset& dataset);
 /// file, and Error for files that cannot be read and checkpoints that don't fit the graph.
 integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
                            const integer::Grid& input);
+
+/// The reason for which quantize::convert() refuses an evaluation graph with these variables; "" where it does not.
+std::string why_no_integers(const Graph& graph, const NamedTensors& variables, const integer::Grid& input);
 
 /// Throws Error unless the data set's pictures are what the model takes. `source` names the model.
 void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source);
