@@ -10,10 +10,10 @@
 
 #include "cli/commands.h"
 #include "cli/display/print_note.h"
+#include "cli/export_float.h"
 #include "cli/export_html.h"
 #include "cli/flags/command_line.h"
 #include "core/counted.h"
-#include "core/engine/session.h"
 #include "core/files.h"
 #include "core/quote.h"
 #include "core/random.h"
@@ -21,14 +21,12 @@
 #include "exporters/c/identifier.h"
 #include "exporters/c/source.h"
 #include "exporters/json.h"
-#include "exporters/onnx/float_network.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
 #include "integer/batch_shape.h"
 #include "integer/format/model_file.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
-#include "training/run/init_checkpoint.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/data_dir_help.h"
@@ -266,41 +264,6 @@ integer::Model convert_for(const RunSource& run, const integer::Grid& bytes, boo
   return model;
 }
 
-/// The note is about an unfinished run.
-struct WrittenNetwork {
-  std::string bytes;
-  std::string name;
-  std::string note;
-};
-
-WrittenNetwork float_network(const ExportArguments& arguments) {
-  if (arguments.run.empty()) {
-    Graph graph = read_network(arguments.graph);
-    Session session(graph);
-    TrainedVariables variables;
-    if (!arguments.checkpoint.empty()) {
-      variables = trained_variables(arguments.checkpoint);
-      session.restore(read_safetensors(variables.file), Session::Restore::kVariables, variables.file.string());
-    } else if (is_onnx_file(arguments.graph)) {
-      start_from(arguments.graph, session);
-    } else {
-      throw UsageError("--graph needs --checkpoint: a graph JSON has no weights");
-    }
-    return {.bytes = exporters::onnx_float(graph, session.variables(), {.name = fs::path(arguments.graph).stem()}),
-            .name = arguments.graph,
-            .note = variables.note};
-  }
-  const RunSource run = open_run(arguments.run, arguments.checkpoint);
-  Graph graph = read_network(run.directory.eval_graph());
-  Session session(graph);
-  session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
-  const exporters::OnnxFloatOptions options{
-      .name = run.settings.model, .pictures = recorded_input(run), .class_names = recorded_class_names(run.directory)};
-  return {.bytes = exporters::onnx_float(graph, session.variables(), options),
-          .name = run.settings.model,
-          .note = run.note};
-}
-
 void make_folder_of(const fs::path& file) {
   std::error_code failure;
   if (file.has_parent_path()) fs::create_directories(file.parent_path(), failure);
@@ -308,7 +271,8 @@ void make_folder_of(const fs::path& file) {
 }
 
 void export_float(const ExportArguments& arguments) {
-  const WrittenNetwork network = float_network(arguments);
+  const FloatNetwork network =
+      float_network({.run = arguments.run, .graph = arguments.graph, .checkpoint = arguments.checkpoint});
   make_folder_of(arguments.out);
   write_file_atomically(arguments.out, network.bytes);
   print_note(network.note);

@@ -1,0 +1,47 @@
+#include "cli/export_float.h"
+
+#include <filesystem>
+
+#include "core/engine/session.h"
+#include "core/safetensors.h"
+#include "exporters/onnx/float_network.h"
+#include "training/model_source.h"
+#include "training/run/data_of_run.h"
+#include "training/run/init_checkpoint.h"
+#include "training/run/run_source.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+FloatNetwork float_network(const FloatRequest& request) {
+  if (request.run.empty()) {
+    Graph graph = read_network(request.graph);
+    Session session(graph);
+    TrainedVariables variables;
+    if (!request.checkpoint.empty()) {
+      variables = trained_variables(request.checkpoint);
+      session.restore(read_safetensors(variables.file), Session::Restore::kVariables, variables.file.string());
+    } else if (is_onnx_file(request.graph)) {
+      start_from(request.graph, session);
+    } else {
+      throw UsageError("--graph needs --checkpoint: a graph JSON has no weights");
+    }
+    return {.bytes = exporters::onnx_float(graph, session.variables(),
+                                           {.name = std::filesystem::path(request.graph).stem()}),
+            .name = request.graph,
+            .note = variables.note};
+  }
+  const RunSource run = open_run(request.run, request.checkpoint);
+  Graph graph = read_network(run.directory.eval_graph());
+  Session session(graph);
+  session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
+  const exporters::OnnxFloatOptions options{
+      .name = run.settings.model, .pictures = recorded_input(run), .class_names = recorded_class_names(run.directory)};
+  return {.bytes = exporters::onnx_float(graph, session.variables(), options),
+          .name = run.settings.model,
+          .note = run.note};
+}
+
+}  // namespace miniqat::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+namespace miniqat::cli {
+
+/// A run, or a graph: JSON with a checkpoint, or an ONNX model. "" for none.
+struct FloatRequest {
+  const std::string& run;
+  const std::string& graph;
+  /// "" for the run's, or the model's weights.
+  const std::string& checkpoint;
+};
+
+struct FloatNetwork {
+  /// The ONNX file (exporters/onnx/float_network.h).
+  std::string bytes;
+  std::string name;
+  /// About an unfinished run; "" for none.
+  std::string note;
+};
+
+/// `export --format onnx-float`. Throws UsageError for a graph JSON without a checkpoint, and Error for files that
+/// cannot be read, variables that do not fit, and what the format does not hold.
+FloatNetwork float_network(const FloatRequest& request);
+
+}  // namespace miniqat::cli
