@@ -1,7 +1,7 @@
 // Arithmetic in registers alone, for core/kernels/per_instruction_set.h: what this machine computes at most.
 // Independent chains, enough of them to hide how long one operation takes.
 
-typedef float PeakVector __attribute__((vector_size(MINIQAT_VECTOR_BYTES)));
+using PeakVector __attribute__((vector_size(MINIQAT_VECTOR_BYTES))) = float;
 
 constexpr int kPeakChains = 12;
 
