@@ -46,9 +46,10 @@ void copy_reals(const NumpyArray& array, const std::string& source, std::uint8_t
 }
 
 void copy_integers(const NumpyArray& array, const std::string& source, std::uint8_t* pixels) {
-  const std::int64_t count = array.elements(), white = array.kind == 'b' ? 255 : 1;
+  const std::int64_t count = array.elements();
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t value = array.integer(i) * white;
+    // A boolean is a byte of the file, which may hold any number; numpy takes each but 0 for true.
+    const std::int64_t stored = array.integer(i), value = array.kind == 'b' ? (stored != 0 ? 255 : 0) : stored;
     if (value < 0 || value > 255)
       fail(source, " holds ", value, " at element ", i, "; numbers of pixels must be in [0, 255]");
     pixels[i] = static_cast<std::uint8_t>(value);

@@ -94,7 +94,7 @@ NpyParts npy_parts(std::string_view bytes, const std::string& path) {
 void read_type(NumpyArray& array, const std::string& type, const std::string& path) {
   const bool known = type.size() == 3 && std::strchr("<|", type[0]) != nullptr &&
                      std::strchr("uifb", type[1]) != nullptr && std::strchr("1248", type[2]) != nullptr;
-  if (!known || (type[0] == '|' && type[2] != '1'))
+  if (!known || ((type[0] == '|' || type[1] == 'b') && type[2] != '1') || (type[1] == 'f' && type[2] == '1'))
     fail(path, " holds elements of type ", quote(type), "; integers, floats and bools in little-endian can be read");
   array.kind = type[1];
   array.item = type[2] - '0';

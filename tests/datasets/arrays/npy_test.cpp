@@ -66,6 +66,8 @@ TEST(NpyTest, DamagedFilesAreNamed) {
   EXPECT_TRUE(mentions(refusal(npy_bytes("|u1", "9999999999999999999999", "")), {"\"shape\""}));
   EXPECT_TRUE(mentions(refusal(npy_bytes("|u1", "-1, 2", "")), {"\"shape\""}));
   EXPECT_TRUE(mentions(refusal(npy_bytes(">i4", "1,", "abcd")), {"\">i4\"", "little-endian"}));
+  EXPECT_TRUE(mentions(refusal(npy_bytes("<b8", "1,", "abcdefgh")), {"\"<b8\""}));
+  EXPECT_TRUE(mentions(refusal(npy_bytes("<f1", "1,", "a")), {"\"<f1\""}));
   EXPECT_TRUE(mentions(refusal(npy_bytes("|O", "1,", "abcdefgh")), {"\"|O\""}));
   std::string fortran = whole;
   fortran.replace(fortran.find("False"), 5, "True ");
@@ -77,6 +79,7 @@ TEST(NpyTest, FloatsAndBoolsBecomeBytes) {
   EXPECT_EQ(pixels(npy_bytes("<f4", "1, 1, 3", elements<float>({0, 0.5f, 1}))), (Bytes{0, 128, 255}));
   EXPECT_EQ(pixels(npy_bytes("<f8", "1, 3, 1", elements<double>({0, 2, 255}))), (Bytes{0, 2, 255}));
   EXPECT_EQ(pixels(npy_bytes("|b1", "1, 1, 2", elements<char>({0, 1}))), (Bytes{0, 255}));
+  EXPECT_EQ(pixels(npy_bytes("|b1", "1, 1, 3", elements<char>({2, 0, -1}))), (Bytes{255, 0, 255}));
   EXPECT_EQ(pixels(npy_bytes("<i4", "1, 1, 1, 3", elements<std::int32_t>({1, 2, 3}))), (Bytes{1, 2, 3}));
   EXPECT_TRUE(
       mentions(refused_pixels(npy_bytes("<f4", "1, 1, 2", elements<float>({0.5f, 2}))), {"element 1", "[0, 1]"}));
