@@ -23,6 +23,7 @@ void add_reestimate(CommandLine& program);
 void add_sensitivity(CommandLine& program);
 void add_predict(CommandLine& program);
 void add_runs(CommandLine& program);
+void add_report(CommandLine& program);
 void add_completion(CommandLine& program);
 
 }  // namespace miniqat::cli

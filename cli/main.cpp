@@ -129,6 +129,7 @@ void add_commands(CLI::App& program) {
   add_run(line);
   add_inspect(line);
   add_runs(line);
+  add_report(line);
   add_models(line);
   add_export(line);
   add_verify(line);

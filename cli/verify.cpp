@@ -16,6 +16,7 @@
 #include "training/run/evaluation_session.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
+#include "training/run/variables_hash.h"
 #include "training/settings/data_dir_help.h"
 #include "training/settings/settings.h"
 #include "training/settings/threads_help.h"
@@ -90,6 +91,18 @@ void check(const Bounds& bounds) {
     if (bound && std::isnan(*bound)) throw UsageError("a bound must be a number");
 }
 
+/// In the run, for `report`, with the hash of the variables that were verified. A run that cannot be written to is
+/// verified all the same.
+void keep(const VerifyReport& report, const RunSource& run) {
+  try {
+    Json json = report.json();
+    json["variables"] = variables_hash(run.checkpoint);
+    write_json(run.directory.verification(), json);
+  } catch (const Error& error) {
+    print_note(concat("note: `miniqat report` will not know of this: ", error.what()));
+  }
+}
+
 void verify_run(const VerifyArguments& arguments) {
   check(arguments.bounds);
   if (!arguments.out.empty()) require_writable(arguments.out);
@@ -114,6 +127,7 @@ void verify_run(const VerifyArguments& arguments) {
                                    : report.table().c_str());
   std::fflush(stdout);
   if (!arguments.out.empty()) write_json(arguments.out, report.json());
+  if (arguments.checkpoint.empty() && arguments.dataset.empty()) keep(report, run);
   const std::vector<std::string> broken = report.broken();
   if (broken.empty()) return;
   for (std::size_t i = 0; i + 1 < broken.size(); ++i)
@@ -168,7 +182,10 @@ void add_verify(CommandLine& program) {
       .in_range(0.0, 100.0)
       .excludes(without);
   command.option("--threads", arguments->threads, kThreadsHelp).in_range(0, 1024);
-  command.option("--out", arguments->out, "write the comparison to this file as JSON, too");
+  command.option("--out", arguments->out,
+                 "write the comparison to this file as JSON, too; of the run's own variables and data it is always in "
+                 "verify.json of "
+                 "the run");
   command.flag("--json", arguments->json, "print JSON instead of a table");
   command.action([arguments] { verify_run(*arguments); });
 }

@@ -4,9 +4,10 @@
 #include <span>
 #include <string_view>
 
+#include "core/base64.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "exporters/html/base64.h"
+#include "core/page.h"
 #include "exporters/html/page_files.h"
 #include "integer/batch_shape.h"
 #include "integer/format/model_file.h"
@@ -41,7 +42,7 @@ Json json_of(const HtmlModel& entry) {
   return json;
 }
 
-/// Models and pictures. Inside a script element no text may look like its end.
+/// Models and pictures.
 std::string data_of(const HtmlPage& page) {
   Json json = {{"models", Json::array()}, {"pictures", Json::array()}};
   for (const HtmlModel& entry : page.models) json["models"].push_back(json_of(entry));
@@ -51,27 +52,12 @@ std::string data_of(const HtmlPage& page) {
     const std::string_view bytes(static_cast<const char*>(page.pictures.raw()) + i * size, size);
     json["pictures"].push_back({{"name", page.picture_names[i]}, {"bytes", base64(bytes)}});
   }
-  std::string text;
-  for (const char character : json.dump()) character == '<' ? text += "\\u003c" : text += character;
-  return text;
-}
-
-std::string escaped(std::string_view text) {
-  std::string html;
-  for (const char character : text) {
-    if (character == '<')
-      html += "&lt;";
-    else if (character == '&')
-      html += "&amp;";
-    else
-      html += character;
-  }
-  return html;
+  return script_json(json);
 }
 
 /// What stands for @name@ in page.html.
 std::string part(std::string_view name, const HtmlPage& page, const std::string& data) {
-  if (name == "title") return escaped(page.title);
+  if (name == "title") return html_text(page.title);
   if (name == "data") return data;
   return std::string(page_file(name));
 }
@@ -86,15 +72,7 @@ std::string html(const HtmlPage& page) {
   } catch (const Json::type_error&) {
     fail("a name is not valid UTF-8");
   }
-  std::string html;
-  std::string_view rest = page_file("page.html");
-  for (std::size_t mark; (mark = rest.find('@')) != rest.npos;) {
-    const std::size_t end = rest.find('@', mark + 1);
-    html += rest.substr(0, mark);
-    html += part(rest.substr(mark + 1, end - mark - 1), page, data);
-    rest.remove_prefix(end + 1);
-  }
-  return html.append(rest);
+  return fill_page(page_file("page.html"), [&](std::string_view name) { return part(name, page, data); });
 }
 
 }  // namespace miniqat::exporters

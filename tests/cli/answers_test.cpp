@@ -206,8 +206,9 @@ TEST_F(AnswersTest, MetricsHoldTheRanges) {
   int epochs = 0;
   for (std::string line; std::getline(lines, line);) {
     const Json json = Json::parse(line);
-    EXPECT_EQ(json.contains("ranges"), json.contains("validation_accuracy")) << line;
-    if (!json.contains("ranges")) continue;
+    const bool is_early = json.contains("loss") && json["step"] <= 20;
+    EXPECT_TRUE(json.contains("ranges") || !(is_early || json.contains("validation_accuracy"))) << line;
+    if (!json.contains("validation_accuracy")) continue;
     ++epochs;
     last = json["ranges"];
   }

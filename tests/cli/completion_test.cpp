@@ -49,7 +49,7 @@ class Completion : public ::testing::Test {
 };
 
 TEST_F(Completion, OffersCommandsFlagsAndChoices) {
-  EXPECT_EQ(offered("miniqat re"), (Words{"reestimate", "rewrite"}));
+  EXPECT_EQ(offered("miniqat re"), (Words{"reestimate", "report", "rewrite"}));
   EXPECT_EQ(offered("miniqat --v"), Words{"--version"});
   EXPECT_EQ(offered("miniqat models --w"), Words{"--width"});
   EXPECT_EQ(offered("miniqat eval RUN --split t"), (Words{"test", "train"}));

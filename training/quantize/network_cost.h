@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/graph/graph.h"
 
@@ -15,6 +16,22 @@ struct NetworkCost {
   /// Of one picture: multiply-adds x bits of the weights x bits of the layer's input, summed over the layers.
   std::int64_t bit_operations = 0;
 };
+
+/// The share of one layer.
+struct LayerCost {
+  const Node* layer = nullptr;
+  std::int64_t weight_bits = 0;
+  std::int64_t input_bits = 0;
+  /// Of one picture.
+  std::int64_t multiply_adds = 0;
+  NetworkCost cost = {};
+};
+
+/// Those of the graph's layers, in the order of its nodes; cost_of() is their sum.
+std::vector<LayerCost> layer_costs(const Graph& evaluation, std::int64_t batch);
+
+/// The bits of a tensor in an evaluation graph: those of the quantizer whose integers it holds, otherwise 32.
+std::int64_t bits_of_tensor(Output tensor);
 
 /// Of an evaluation graph, in float or rewritten, whose pictures come in batches of `batch`. Tensors without a
 /// quantizer count with 32 bits. Pictures have the 8 bits of their bytes if the weights of their layer are quantized.

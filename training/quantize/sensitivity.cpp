@@ -31,7 +31,7 @@ struct CalibratedWidth {
 };
 
 /// The outputs of a network for the pictures, one after the other.
-struct Answers {
+struct NetworkOutputs {
   Evaluation evaluation;
   std::vector<float> logits;
 };
@@ -219,7 +219,7 @@ class SensitivityMeasurement {
   }
 
   /// The network with the named quantizers at work, and all others bypassed.
-  Answers ask(const CalibratedWidth& width, const QuantizerNames& working) const {
+  NetworkOutputs ask(const CalibratedWidth& width, const QuantizerNames& working) const {
     Graph graph = width.graph.clone();
     for (const Node* node : graph.topological_order())
       if (node->as<quantize::FakeQuant>() != nullptr && !working.contains(node->name()))
@@ -229,7 +229,7 @@ class SensitivityMeasurement {
     const Output images = graph.at(source_.evaluation.images.node->name()).output();
     const RunRequest request{.fetches = {graph.outputs().front()}};
     const auto classes = static_cast<std::size_t>(graph.outputs().front().shape()[1]);
-    Answers answers;
+    NetworkOutputs answers;
     // Behind the batches of calibration, in the same pass over the pictures: each picture comes once.
     datasets::Loader batches = loader(result_.batches);
     while (answers.evaluation.examples < result_.pictures) {
@@ -247,7 +247,7 @@ class SensitivityMeasurement {
   }
 
   Measurement measure(const CalibratedWidth& width, std::int64_t bits, const QuantizerNames& working) const {
-    const Answers answers = ask(width, working);
+    const NetworkOutputs answers = ask(width, working);
     return {.bits = bits,
             .evaluation = answers.evaluation,
             .loss_increase = answers.evaluation.loss - in_float_.evaluation.loss,
@@ -358,7 +358,7 @@ class SensitivityMeasurement {
   std::int64_t total_ = 0;
   /// As result_.bits.
   std::vector<CalibratedWidth> widths_;
-  Answers in_float_;
+  NetworkOutputs in_float_;
 };
 
 }  // namespace

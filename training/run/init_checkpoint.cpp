@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/counted.h"
+#include "core/graph/source_ops.h"
 #include "core/json.h"
 #include "core/quote.h"
 #include "importers/onnx/import.h"

@@ -75,7 +75,7 @@ std::vector<fs::path> RunDirectory::files() const {
   std::vector<fs::path> files;
   for (const char* name :
        {"config.json", "checkpoint.safetensors", "summary.json", "metrics.jsonl", "train_graph.json", "eval_graph.json",
-        "model_graph.json", "dataset.json", "bits.json", "init_checkpoint.json", "quantize.json"})
+        "model_graph.json", "dataset.json", "bits.json", "init_checkpoint.json", "quantize.json", "verify.json"})
     files.push_back(path_ / name);
   return files;
 }

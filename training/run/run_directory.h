@@ -14,8 +14,8 @@ namespace miniqat::training {
 /// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json.
 /// Some runs have more: bits.json for layers with bits of their own, trace.json of a profile, init_checkpoint.json
 /// after a start from another run's variables, model_graph.json for the network of a model file, dataset.json for what
-/// `train` knows of its data at the beginning, quantize.json of the command of that name. docs/runs.md describes the
-/// files and their order.
+/// `train` knows of its data at the beginning, quantize.json of the command of that name, verify.json of the last
+/// `verify`. docs/runs.md describes the files and their order.
 class RunDirectory {
  public:
   enum class Existing { kRefuse, kOverwrite };
@@ -50,6 +50,7 @@ class RunDirectory {
   std::filesystem::path trace() const { return path_ / "trace.json"; }
   std::filesystem::path init_checkpoint() const { return path_ / "init_checkpoint.json"; }
   std::filesystem::path quantization() const { return path_ / "quantize.json"; }
+  std::filesystem::path verification() const { return path_ / "verify.json"; }
   MetricsLog metrics() const { return MetricsLog(path_ / "metrics.jsonl"); }
 
  private:

@@ -179,11 +179,16 @@ void RunLife::catch_up(Pace& pace) {
 }
 
 void RunLife::log_step(const Pace& pace) const {
-  run_.metrics().append({{"step", task_.session.step()},
-                         {"epoch", task_.epochs_done()},
-                         {"loss", *last_loss_},
-                         {"learning_rate", task_.optimizer->learning_rate(task_.session.step())},
-                         {"images_per_second", pace.images_per_second()}});
+  const std::int64_t step = task_.session.step();
+  Json line = {{"step", step},
+               {"epoch", task_.epochs_done()},
+               {"loss", *last_loss_},
+               {"learning_rate", task_.optimizer->learning_rate(step)},
+               {"images_per_second", pace.images_per_second()}};
+  const std::int64_t every = task_.settings.log_every;
+  if (!task_.quantization.is_float() && step % every == 0 && has_ranges(step / every))
+    line["ranges"] = ranges_json(task_.training.graph, task_.session.variables());
+  run_.metrics().append(line);
 }
 
 void RunLife::after_step(Pace& pace, double loss, bool to_come) {

@@ -1,8 +1,8 @@
-#include "exporters/html/base64.h"
+#include "core/base64.h"
 
 #include <cstdint>
 
-namespace miniqat::exporters {
+namespace miniqat {
 
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -16,4 +16,4 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-}  // namespace miniqat::exporters
+}  // namespace miniqat

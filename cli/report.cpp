@@ -1,0 +1,74 @@
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/display/print_note.h"
+#include "cli/display/progress_line.h"
+#include "cli/flags/command_line.h"
+#include "cli/interrupt.h"
+#include "core/counted.h"
+#include "core/files.h"
+#include "core/quote.h"
+#include "training/report/page.h"
+#include "training/settings/data_dir_help.h"
+#include "training/settings/threads_help.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+struct ReportArguments {
+  ReportRequest request;
+  std::string out;
+};
+
+Report gather(const ReportRequest& request) {
+  const InterruptGuard interrupts;
+  ProgressLine line(stderr);
+  return gather_report(request, [&](const std::string& doing) {
+    InterruptGuard::check();
+    line.show(printable(doing));
+  });
+}
+
+void write_report(const ReportArguments& arguments) {
+  require_writable(arguments.out);
+  const Report report = gather(arguments.request);
+  const std::string page = report_page(report);
+  write_file_atomically(arguments.out, page);
+  for (const RunReport& run : report.runs)
+    for (const std::string& note : run.notes) print_note(concat(run.name, ": ", note));
+  std::printf("%s: %s, %zu bytes; open it in a browser\n", printable(arguments.out).c_str(),
+              counted(report.runs.size(), "run").c_str(), page.size());
+}
+
+}  // namespace
+
+void add_report(CommandLine& program) {
+  Command command = program.command("report", "Write a page on runs: results, curves, layers, graphs, mistakes");
+  const auto arguments = std::make_shared<ReportArguments>();
+  ReportRequest& request = arguments->request;
+  command.option("RUN", request.runs, "run directories, finished or not; several are compared")
+      .required()
+      .value_name("")
+      .shown_default("");
+  command.option("--out", arguments->out, "the HTML file to write").required();
+  command.option("--dataset", request.dataset, "a data set; default: the runs' own");
+  command.option("--data-dir", request.data_dir, kDataDirHelp);
+  command.option("--sensitivity", request.sensitivity,
+                 "the folder that `miniqat sensitivity` wrote, or its sensitivity.json, to show beside each layer");
+  command
+      .option("--pictures", request.pictures,
+              "pictures of each run to show that the float network gets right and the integers wrong, at most")
+      .in_range(std::int64_t{0}, std::int64_t{200});
+  command
+      .option("--examples", request.examples,
+              "test pictures, from the first on, behind the histograms and the noise of layers")
+      .in_range(std::int64_t{1}, std::int64_t{1} << 20);
+  command.option("--threads", request.threads, kThreadsHelp).in_range(0, 1024);
+  command.action([arguments] { write_report(*arguments); });
+}
+
+}  // namespace miniqat::cli

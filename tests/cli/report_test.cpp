@@ -1,0 +1,178 @@
+// `miniqat report`: the numbers of its page are those of the commands that measure them, for runs in any state.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/json.h"
+#include "tests/cli/program.h"
+#include "tests/cli/run_files.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing::report_test {
+namespace {
+
+using Json = nlohmann::json;
+
+class ReportTest : public TinyTaskTest {
+ protected:
+  Json data_of(const std::string& page) const {
+    const std::string html = bytes_of(path(page)), begin = "id=\"data\">";
+    const std::size_t from = html.find(begin) + begin.size();
+    return Json::parse(html.substr(from, html.find("</script>", from) - from));
+  }
+
+  /// The data of a report on these words.
+  Json report(const Arguments& words) const {
+    Arguments line = {"report", "--out", "report.html", "--threads", "1"};
+    line.insert(line.end(), words.begin(), words.end());
+    const Outcome outcome = program(line);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return data_of("report.html");
+  }
+
+  Json json(const Arguments& line) const {
+    const Outcome outcome = program(line);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return Json::parse(outcome.out);
+  }
+
+  static const Json& named(const Json& list, const std::string& name) {
+    const auto found = std::ranges::find_if(list, [&](const Json& one) { return one["name"] == name; });
+    EXPECT_NE(found, list.end()) << name;
+    return *found;
+  }
+
+  void expect_equal_to_eval(const Json& answers, const Arguments& how) const {
+    Arguments line = {"eval", "--json", "--by-class", "--threads", "1"};
+    line.insert(line.end(), how.begin(), how.end());
+    const Json eval = json(line);
+    for (const char* key : {"examples", "correct", "accuracy", "loss", "classes", "confusion"})
+      EXPECT_EQ(answers[key], eval[key]) << answers["name"] << " " << key;
+  }
+};
+
+/// Float, calibrated, trained, integers; verify and sensitivity.
+TEST_F(ReportTest, HasTheNumbersOfTheOtherCommands) {
+  expect_success(train("float", {"--float"}));
+  ASSERT_EQ(program({"quantize", "float", "--weight-bits", "4", "--activation-bits", "4", "--batches", "2", "--epochs",
+                     "1", "--validation", "8", "--threads", "1", "--out", "run"})
+                .status,
+            0);
+  const Json verified = json({"verify", "run", "--no-runtimes", "--json", "--threads", "1"});
+  expect_success(program({"sensitivity", "float", "--bits", "2,4", "--pictures", "8", "--batches", "2", "--threads",
+                          "1", "--out", "sens"}));
+  const Json data = report({"run", "--sensitivity", "sens", "--pictures", "3"});
+  ASSERT_EQ(data["runs"].size(), 1u);
+  const Json& run = data["runs"][0];
+  EXPECT_EQ(run["notes"], Json::array());
+  EXPECT_EQ(run["float_run"], "float");
+  EXPECT_EQ(run["listed"]["command"].get<std::string>().find("quantize float "), 0u);
+  const std::string chosen = json_of(path("run/quantize.json"))["chosen"];
+  expect_equal_to_eval(named(run["answers"], "float"), {"float"});
+  expect_equal_to_eval(named(run["answers"], chosen), {"run"});
+  expect_equal_to_eval(named(run["answers"], "integers"), {"run", "--integer"});
+  // The table of `quantize`, whose numbers are these, too.
+  const Json table = json_of(path("run/quantize.json"))["rows"];
+  ASSERT_EQ(run["results"].size(), table.size());
+  for (std::size_t i = 0; i < table.size(); ++i)
+    for (const auto& [key, value] : table[i].items()) EXPECT_EQ(run["results"][i][key], value) << key;
+  Json kept = run["verification"];
+  EXPECT_EQ(kept["variables"].get<std::string>().size(), 16u);
+  kept.erase("variables");
+  EXPECT_EQ(kept, verified);
+  EXPECT_TRUE(run["verification_is_current"]);
+  EXPECT_EQ(data["sensitivity"], json_of(path("sens/sensitivity.json")));
+  std::int64_t bytes = 0, work = 0;
+  for (const Json& layer : run["layers"]) {
+    bytes += layer["cost"]["parameter_bytes"].get<std::int64_t>();
+    work += layer["cost"]["bit_operations"].get<std::int64_t>();
+  }
+  EXPECT_EQ(bytes, table.back()["parameter_bytes"]);
+  EXPECT_EQ(work, table.back()["bit_operations"]);
+  const Json& comparison = run["comparison"];
+  const auto count = [&](const char* key) { return comparison[key].get<std::int64_t>(); };
+  EXPECT_EQ(count("both_right") + count("only_float_right"), named(run["answers"], "float")["correct"]);
+  EXPECT_EQ(count("both_right") + count("only_integers_right"), named(run["answers"], "integers")["correct"]);
+  EXPECT_EQ(comparison["lost"].size(), std::min<std::int64_t>(3, count("only_float_right")));
+  EXPECT_LT(bytes_of(path("report.html")).size(), 5'000'000u);
+}
+
+/// A layer with 2 bits between layers with 8.
+TEST_F(ReportTest, RanksTheLayerWithFewBitsFirst) {
+  place_.write("bits.json", R"({"conv1": {"weight_bits": 2, "activation_bits": 8}, "*": 8})");
+  expect_success(train("run", {"--bits-config", "bits.json"}));
+  const Json layers = report({"run"})["runs"][0]["layers"];
+  ASSERT_EQ(layers.size(), 2u);
+  EXPECT_EQ(layers[0]["name"], "conv1/Conv2D");
+  EXPECT_EQ(layers[0]["cost"]["weight_bits"], 2);
+  EXPECT_LT(layers[0]["snr_alone_db"].get<double>() + 10, layers[1]["snr_alone_db"].get<double>());
+  EXPECT_LT(layers[0]["weights"]["snr_db"].get<double>() + 10, layers[1]["weights"]["snr_db"].get<double>());
+  // The second layer's inputs are no better than the first one's output.
+  EXPECT_LT(layers[1]["snr_from_picture_db"], layers[1]["snr_alone_db"]);
+  EXPECT_EQ(layers[0]["snr_from_picture_db"], layers[0]["snr_alone_db"]) << "pictures are the same in both";
+}
+
+TEST_F(ReportTest, TakesRunsInAnyState) {
+  expect_success(train("float", {"--float"}));
+  expect_success(program({"calibrate", "float", "--batches", "2", "--threads", "1", "--out", "ptq"}));
+  expect_success(train("stopped", {"--stop-at", "4", "--validation", "8"}));
+  expect_success(train("begun", {"--stop-at", "4"}));
+  // As a process leaves it that is still at work.
+  std::filesystem::remove(path("begun/summary.json"));
+  place_.write("begun/metrics.jsonl", bytes_of(path("begun/metrics.jsonl")) + "{\"step\": 5, \"lo");
+  const Json data = report({"float", "ptq", "stopped", "begun"});
+  ASSERT_EQ(data["runs"].size(), 4u);
+  const Json &in_float = data["runs"][0], &ptq = data["runs"][1], &stopped = data["runs"][2], &begun = data["runs"][3];
+  EXPECT_TRUE(in_float["comparison"].is_null());
+  EXPECT_TRUE(in_float["layers"][0]["weights"].is_null());
+  EXPECT_EQ(in_float["layers"][0]["float_weights"]["values"], 36);
+  expect_equal_to_eval(named(in_float["answers"], "float"), {"float"});
+  expect_equal_to_eval(named(ptq["answers"], "calibrated"), {"ptq"});
+  EXPECT_EQ(ptq["curves"]["numbers"], Json::object());
+  EXPECT_EQ(stopped["part"], "validation");
+  EXPECT_EQ(named(stopped["answers"], "integers")["examples"], 8);
+  EXPECT_TRUE(named(stopped["results"], "integers")["test_accuracy"].is_null()) << "nobody shall choose by these";
+  EXPECT_EQ(stopped["listed"]["state"], "stopped at step 4");
+  EXPECT_EQ(begun["listed"]["state"], "unfinished, at step 4");
+  EXPECT_NE(begun["notes"][0].get<std::string>().find("its checkpoint is of step 4"), std::string::npos);
+  EXPECT_EQ(begun["curves"]["numbers"]["loss"].size(), 4u);
+  EXPECT_EQ(begun["graphs"]["before"]["nodes"].size(), in_float["graphs"]["before"]["nodes"].size());
+}
+
+/// What is not there is said, and the rest is shown.
+TEST_F(ReportTest, SaysWhatIsMissing) {
+  expect_success(train("run"));
+  std::filesystem::rename(path("digits"), path("moved"));
+  const Outcome outcome = program({"report", "run", "--out", "report.html"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.err.find("run: no pictures: "), 0u) << outcome.err;
+  const Json run = data_of("report.html")["runs"][0];
+  EXPECT_EQ(run["answers"], Json::array());
+  EXPECT_FALSE(run["layers"][0]["weights"].is_null());
+  EXPECT_TRUE(run["layers"][0]["snr_alone_db"].is_null());
+  EXPECT_EQ(report({"run", "--data-dir", "moved"})["runs"][0]["answers"].size(), 3u);
+  // Other variables than those that were verified.
+  expect_success(program({"verify", "run", "--data-dir", "moved", "--no-runtimes", "--threads", "1"}));
+  EXPECT_TRUE(report({"run", "--data-dir", "moved"})["runs"][0]["verification_is_current"]);
+  expect_success(train("other", {"--seed", "2", "--data-dir", "moved"}));
+  std::filesystem::copy_file(path("other/checkpoint.safetensors"), path("run/checkpoint.safetensors"),
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_FALSE(report({"run", "--data-dir", "moved"})["runs"][0]["verification_is_current"]);
+}
+
+TEST_F(ReportTest, RefusesWhatItCannotRead) {
+  expect_success(train("run"));
+  expect_error(program({"report", "--out", "report.html"}), 2, {"RUN"});
+  expect_error(program({"report", "run"}), 2, {"--out"});
+  expect_error(program({"report", "run", "none", "--out", "report.html"}), 1, {"none holds no run"});
+  expect_error(program({"report", "run", "--data-dir", "none", "--out", "report.html"}), 1, {"none"});
+  expect_error(program({"report", "run", "--sensitivity", "run", "--out", "report.html"}), 1, {"sensitivity.json"});
+  expect_error(program({"report", "run", "--sensitivity", "run/config.json", "--out", "report.html"}), 1,
+               {"config.json", "not a file of `miniqat sensitivity`"});
+  expect_error(program({"report", "run", "--out", "none/report.html"}), 1, {"none/report.html"});
+  EXPECT_FALSE(std::filesystem::exists(path("report.html")));
+}
+
+}  // namespace
+}  // namespace miniqat::testing::report_test

@@ -1,0 +1,62 @@
+// A report in a browser: headless Chromium draws what the data say, and loads nothing.
+
+#include "tests/browser.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::training::report_browser_test {
+namespace {
+
+class ReportBrowserTest : public testing::TinyTaskTest {
+ protected:
+  /// A report with the script that looks at it.
+  std::string judged_page(const testing::Arguments& words) const {
+    testing::Arguments line = {"report", "--threads", "1", "--out", "report.html"};
+    line.insert(line.end(), words.begin(), words.end());
+    const testing::Outcome outcome = program(line);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::string html = testing::bytes_of(path("report.html"));
+    const std::filesystem::path folder = std::filesystem::path(MINIQAT_SOURCE_DIR) / "tests/training/report";
+    html.insert(html.rfind("</body>"),
+                concat("<pre id=\"found\"></pre><script>", read_file(folder / "page.js"), "</script>\n"));
+    return html;
+  }
+
+  static void expect_no_complaint(const testing::Visit& seen) {
+    ASSERT_EQ(seen.status, 0) << seen.console;
+    EXPECT_EQ(seen.console, "");
+    const nlohmann::json found = testing::found_in(seen);
+    ASSERT_TRUE(found.is_object());
+    EXPECT_EQ(found["complaints"], nlohmann::json::array());
+  }
+};
+
+TEST_F(ReportBrowserTest, DrawsRunsInAnyState) {
+  MINIQAT_NEED_CHROMIUM();
+  place_.write("two.json", R"({"fc": {"weight_bits": 2, "activation_bits": 2}, "*": 8})");
+  testing::expect_success(train("float", {"--float"}));
+  testing::expect_success(program({"calibrate", "float", "--batches", "2", "--threads", "1", "--out", "ptq"}));
+  testing::expect_success(train(
+      "two", {"--bits-config", "two.json", "--quant-delay", "5", "--model", "norm.json", "--freeze-bn-delay", "9"}));
+  testing::expect_success(train("four", {"--weight-bits", "4", "--activation-bits", "4", "--per-channel"}));
+  testing::expect_success(program({"verify", "four", "--no-runtimes", "--threads", "1"}));
+  testing::expect_success(train("stopped", {"--stop-at", "3"}));
+  // A wide window for several runs, a narrow one for the one that has everything.
+  expect_no_complaint(testing::visit(judged_page({"float", "ptq", "two", "four", "stopped"})));
+  testing::expect_success(program({"sensitivity", "float", "--bits", "2,4", "--pictures", "8", "--batches", "2",
+                                   "--threads", "1", "--out", "sens"}));
+  std::string page = judged_page({"four", "--sensitivity", "sens"});
+  expect_no_complaint(testing::visit(page, 500, 900));
+  // The policy refuses a request, and the console shows it.
+  page.insert(page.rfind("</body>"), "<img src=\"http://127.0.0.1:9/picture.png\">");
+  EXPECT_NE(testing::visit(page).console.find("Content Security Policy"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace miniqat::training::report_browser_test

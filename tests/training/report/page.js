@@ -1,0 +1,113 @@
+'use strict';
+// The last script of a report in the hands of browser_test.cpp: looks at what was drawn, and leaves in the element "found"
+// a JSON text with everything that is wrong.
+
+(() => {
+  const complaints = [];
+  const expect = (what, found, expected) => {
+    if (found !== expected) complaints.push(`${what}: ${found}, not ${expected}`);
+  };
+  const all = (root, selector) => [...root.querySelectorAll(selector)];
+  const texts = (root, selector) => all(root, selector).map((element) => element.textContent);
+  const sum = (list) => list.reduce((total, number) => total + number, 0);
+
+  function checkResults(run, section) {
+    const rows = all(section, '.result tbody tr');
+    expect(`${run.name}: rows`, rows.length, run.results.length);
+    run.results.forEach((result, i) => {
+      const cells = texts(rows[i], 'td');
+      expect(`${run.name}: name ${i}`, cells[0].replace(' *', ''), result.name);
+      expect(`${run.name}: accuracy of ${result.name}`, cells[1], result.test_accuracy === null ? '–' : `${(100 * result.test_accuracy).toFixed(2)}%`);
+    });
+    expect(`${run.name}: command`, section.querySelector('.facts code').textContent, `miniqat ${run.listed.command}`);
+    expect(`${run.name}: notes`, texts(section, '.result .note').join('|'), run.notes.join('|'));
+  }
+
+  function checkCurves(run, section) {
+    for (const [name, list] of Object.entries(run.curves.numbers))
+      if (name === 'loss' && list.length > 1) expect(`${run.name}: points`, section.querySelector('.curve').getAttribute('d').split('L').length, list.length);
+    const inReach = run.curves.marks.filter(({step}) => step <= run.curves.last_step).length;
+    if (run.curves.numbers.loss) expect(`${run.name}: marks`, all(section.querySelector('.chart'), '.mark').length, inReach);
+    expect(`${run.name}: ranges`, all(section, '.ranges .chart').length, Object.keys(run.curves.ranges).length);
+  }
+
+  function checkHistogram(what, tensor, drawing) {
+    const bars = all(drawing, '.bar');
+    expect(`${what}: bars`, bars.length, tensor.integers.filter((count) => count > 0).length);
+    const counts = bars.map((bar) => Number(bar.querySelector('title').textContent.split(': ')[1].replaceAll(',', '')));
+    expect(`${what}: numbers`, sum(counts), tensor.values);
+    const levels = tensor.quant_max - tensor.quant_min + 1;
+    if (levels <= 64) expect(`${what}: grid`, all(drawing, '.grid-line').length, levels);
+    if (tensor.bits === 4 && tensor.quant_min === 1 && bars.length > 15) complaints.push(`${what}: ${bars.length} bars`);
+  }
+
+  function checkLayers(run, section) {
+    const cards = all(section, '.layer-card');
+    expect(`${run.name}: layers`, cards.length, run.layers.length);
+    for (const layer of run.layers) {
+      const card = cards.find((one) => one.querySelector('h4').firstChild.textContent === layer.name);
+      const drawings = all(card, '.histogram svg');
+      [layer.weights, layer.output].filter((tensor) => tensor).forEach((tensor, i) => checkHistogram(`${run.name} ${layer.name}`, tensor, drawings[i]));
+      for (const [, value] of all(card, '.samples tr').length > 0 ? layer.samples : [])
+        if (!card.textContent.includes(String(Number(value.toPrecision(3))))) complaints.push(`${layer.name}: no ${value}`);
+    }
+    const noise = run.layers.map(({snr_alone_db: own}) => own).filter((own) => own !== null);
+    if (noise.length === 0) return;
+    const first = run.layers.find(({snr_alone_db: own}) => own === Math.min(...noise));
+    expect(`${run.name}: first in the table`, section.querySelector('.layers tbody td').textContent, first.name);
+    expect(`${run.name}: first card`, cards[0].querySelector('h4').firstChild.textContent, first.name);
+  }
+
+  function checkGraphs(run, section) {
+    const drawn = run.graphs.after.nodes.some(({role}) => role === 'weights') ? [run.graphs.before, run.graphs.after] : [run.graphs.before];
+    const drawings = all(section, '.graph svg');
+    expect(`${run.name}: graphs`, drawings.length, drawn.length);
+    drawn.forEach(({nodes, edges}, i) => {
+      const boxes = all(drawings[i], '.node rect').map((box) => ['x', 'y', 'width', 'height'].map((key) => Number(box.getAttribute(key))));
+      expect(`${run.name}: nodes of graph ${i}`, boxes.length, nodes.length);
+      expect(`${run.name}: edges of graph ${i}`, all(drawings[i], '.edge').length, edges.length);
+      if (i === 1) expect(`${run.name}: bits`, texts(drawings[i], '.bits').join(' '), edges.map(([, , bits]) => bits < 32 ? String(bits) : 'float').join(' '));
+      boxes.forEach(([x, y, width, height], k) => {
+        if (x < -1 || y < -1) complaints.push(`${run.name}: ${nodes[k].name} lies outside`);
+        for (const [otherX, otherY, otherWidth, otherHeight] of boxes.slice(k + 1))
+          if (x < otherX + otherWidth && otherX < x + width && y < otherY + otherHeight && otherY < y + height) complaints.push(`${run.name}: ${nodes[k].name} lies on another node`);
+      });
+      for (const [from, to] of edges)
+        if (boxes[from][1] >= boxes[to][1]) complaints.push(`${run.name}: ${nodes[to].name} stands above what it reads`);
+    });
+  }
+
+  function checkAnswers(run, section) {
+    if (run.answers.length === 0) return;
+    const last = run.answers.at(-1);
+    const cells = all(section, '.confusion td[title]').map((cell) => Number(cell.textContent === '·' ? 0 : cell.textContent));
+    expect(`${run.name}: confusions`, cells.join(), last.confusion.flat().join());
+    expect(`${run.name}: pictures of the matrix`, sum(cells), last.examples);
+    expect(`${run.name}: lost pictures`, all(section, '.pictures canvas').length, run.comparison?.lost.length ?? 0);
+    if (run.verification) expect(`${run.name}: verified`, all(section.querySelector('.verification'), 'tbody')[1].rows.length, run.verification.layers.length);
+  }
+
+  function checkPage() {
+    for (const word of ['NaN', 'undefined', 'null', 'Infinity', '[object'])
+      if (document.body.innerText.includes(word)) complaints.push(`the page says ${word}`);
+    for (const element of all(document, 'main svg *'))
+      for (const {value} of element.attributes) if (/NaN|undefined|Infinity/.test(value)) complaints.push(`<${element.tagName}> has ${value.slice(0, 40)}`);
+    const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+    if (wide > 0) complaints.push(`the page is ${wide} pixels too wide`);
+    const paper = () => getComputedStyle(document.body).backgroundColor, before = paper();
+    dispatchEvent(new KeyboardEvent('keydown', {key: 't'}));
+    expect('another paper', paper() !== before, true);
+    dispatchEvent(new KeyboardEvent('keydown', {key: 't'}));
+    expect('the paper as before', paper(), before);
+    for (const {name} of performance.getEntriesByType('resource')) if (!name.startsWith('data:')) complaints.push(`a request for ${name}`);
+  }
+
+  const sections = all(document, 'section.run');
+  expect('runs', sections.length, report.runs.length);
+  expect('comparison', all(document, '.comparison tbody tr').length, report.runs.length > 1 ? report.runs.length : 0);
+  report.runs.forEach((run, i) => {
+    for (const check of [checkResults, checkCurves, checkLayers, checkGraphs, checkAnswers]) check(run, sections[i]);
+  });
+  checkPage();
+  document.getElementById('found').textContent = JSON.stringify({complaints});
+})();

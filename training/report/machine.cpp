@@ -1,0 +1,42 @@
+#include "training/report/machine.h"
+
+#include <fstream>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/kernels/instruction_set.h"
+#include "core/parallel.h"
+
+namespace miniqat::training {
+namespace {
+
+/// As Linux has it: x86-64 writes "model name", other architectures write other things or nothing.
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name") && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
+  return "unknown CPU";
+}
+
+constexpr const char* kCompiler =
+#ifdef __clang__
+    "clang " __clang_version__;
+#else
+    "GCC " __VERSION__;
+#endif
+
+}  // namespace
+
+nlohmann::ordered_json machine_to_json() {
+  const dnnl_version_t* onednn = dnnl_version();
+  return {{"program", "miniqat " MINIQAT_VERSION},
+          {"cpu", cpu_name()},
+          {"cores", available_cores()},
+          {"threads", thread_count()},
+          {"instruction_set", std::string(name_of(instruction_set()))},
+          {"onednn", concat(onednn->major, ".", onednn->minor, ".", onednn->patch)},
+          {"compiler", kCompiler}};
+}
+
+}  // namespace miniqat::training

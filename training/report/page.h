@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "training/report/report.h"
+
+namespace miniqat::training {
+
+/// A file of training/report/page/, by its name; cmake/TextFiles.cmake puts them into the program. Throws Error if
+/// there is none of that name.
+std::string_view report_page_file(std::string_view name);
+
+/// One HTML file that draws the report in the browser: the files of training/report/page/ put together with the data.
+/// It loads nothing else, and its content security policy forbids it.
+std::string report_page(const Report& report);
+
+}  // namespace miniqat::training

@@ -1,0 +1,57 @@
+'use strict';
+// A graph as SVG: quantizers in colour, the bits of the numbers on the edges.
+
+const ROLES = {input: 'input', layer: 'layer', weights: 'quantizer of weights', activations: 'quantizer of activations', parameter: 'weights', op: 'other op'};
+
+/** The lines in a node's box. */
+function textOf(node) {
+  const parts = node.name.split('/'), last = parts.at(-1);
+  const name = parts.length > 1 && node.role !== 'op' ? `${parts.at(-2)}/${last}` : last;
+  const lines = [name.length > 26 ? `${name.slice(0, 24)}…` : name];
+  if (node.role === 'weights' || node.role === 'activations') return [...lines, node.detail.split(', ')[0]];
+  if (!last.toLowerCase().includes(node.type.toLowerCase()) && node.role !== 'input' && node.role !== 'parameter') lines.push(node.type);
+  if (node.detail && node.role !== 'op') lines.push(node.detail);
+  return lines;
+}
+
+function drawEdge(path, bits, showsBits) {
+  const [start, ...rest] = path, end = rest.at(-1);
+  let from = {x: start.x, y: start.y + start.height / 2}, d = `M${from.x.toFixed(1)} ${from.y.toFixed(1)}`;
+  rest.forEach((point, i) => {
+    const to = {x: point.x, y: i === rest.length - 1 ? point.y - point.height / 2 : point.y}, bend = (to.y - from.y) / 2;
+    d += `C${from.x.toFixed(1)} ${(from.y + bend).toFixed(1)} ${to.x.toFixed(1)} ${(to.y - bend).toFixed(1)} ${to.x.toFixed(1)} ${to.y.toFixed(1)}`;
+    from = to;
+  });
+  const tip = {x: end.x, y: end.y - end.height / 2};
+  const first = rest[0], middle = {x: (start.x + first.x) / 2, y: (start.y + start.height / 2 + first.y - first.height / 2) / 2};
+  return [
+    svg('path', {class: bits < 32 ? 'edge integer' : 'edge', d}),
+    svg('path', {class: 'tip', d: `M${tip.x} ${tip.y}l-4 -7h8Z`}),
+    showsBits ? svg('text', {class: bits < 32 ? 'bits integer' : 'bits', x: middle.x + 4, y: middle.y + 4}, bits < 32 ? String(bits) : 'float') : null,
+  ];
+}
+
+function drawGraph({nodes, edges}, title) {
+  if (nodes.length === 0) return null;
+  const LINE = 14, texts = nodes.map(textOf);
+  const sizes = texts.map((lines, i) => ({width: 16 + 6.6 * Math.max(...lines.map((line) => line.length)), height: 8 + LINE * lines.length, isInput: nodes[i].role === 'input'}));
+  const {places, paths, width, height} = layOut(sizes, edges);
+  const showsBits = edges.some(([, , bits]) => bits < 32);
+  const drawing = svg('svg', {viewBox: `-6 -6 ${(width + 40).toFixed(0)} ${(height + 12).toFixed(0)}`, width: (width + 40).toFixed(0), height: (height + 12).toFixed(0), role: 'img', 'aria-label': title},
+    paths.map((path, i) => drawEdge(path, edges[i][2], showsBits)),
+    nodes.map((node, i) => svg('g', {class: `node role-${node.role}${node.is_output ? ' output' : ''}`},
+      svg('title', {}, `${node.name} (${node.type}${node.detail ? `; ${node.detail}` : ''})`),
+      svg('rect', {x: places[i].x - sizes[i].width / 2, y: places[i].y - sizes[i].height / 2, width: sizes[i].width, height: sizes[i].height, rx: node.role === 'parameter' || node.role === 'input' ? sizes[i].height / 2 : 5}),
+      texts[i].map((line, k) => svg('text', {x: places[i].x, y: places[i].y - sizes[i].height / 2 + 16 + LINE * k, 'text-anchor': 'middle', class: k === 0 ? 'name' : null}, line)))));
+  return html('figure', {class: 'graph'}, html('figcaption', {}, title), html('div', {class: 'graph-scroll', tabindex: 0}, drawing));
+}
+
+function graphSection({graphs}) {
+  const {before, after} = graphs, quantizers = after.nodes.filter(({role}) => role === 'weights' || role === 'activations').length;
+  if (after.nodes.length === 0) return null;
+  const roles = Object.entries(ROLES).filter(([role]) => [...before.nodes, ...after.nodes].some((node) => node.role === role));
+  return html('section', {class: 'graphs'}, html('h3', {}, 'The graph'),
+    html('p', {class: 'hint'}, quantizers > 0 ? `The rewrite put ${quantizers} quantizers into it. A number on an edge: bits of the integers there; "float": 32-bit floating point, here in the middle of what an integer engine computes in one step. Ranges, biases and other vectors are left out.` : 'A float network: nothing was rewritten. Vectors are left out.'),
+    html('p', {class: 'legend roles'}, roles.map(([role, text]) => html('span', {}, html('i', {class: `swatch role-${role}`}), text))),
+    html('div', {class: 'side-by-side'}, drawGraph(before, 'before the rewrite'), quantizers > 0 || before.nodes.length === 0 ? drawGraph(after, 'after it, as evaluated') : null));
+}

@@ -1,0 +1,89 @@
+'use strict';
+// The result of a run in one line and one table, how it was made, and runs side by side.
+
+const rowOf = (run, name) => run.results.find((row) => row.name === name);
+const ownRow = (run) => run.results.find((row) => row.is_run);
+const answersOf = (run, name) => run.answers.find((answers) => answers.name === name);
+/** The run at its end: integers if there are some. */
+const lastAnswers = (run) => run.answers.at(-1);
+
+/** The accuracy that may be shown of a row: that of the test pictures if it is known. */
+const accuracyOf = (row) => row?.test_accuracy ?? row?.validation_accuracy ?? null;
+const partOf = (row) => known(row?.test_accuracy) ? 'test' : 'validation';
+
+function headline(run) {
+  const {listed} = run, last = lastAnswers(run), row = last ? rowOf(run, last.name) : ownRow(run), inFloat = rowOf(run, 'float');
+  const accuracy = last?.accuracy ?? accuracyOf(row);
+  const words = [`${listed.model} ${listed.quantization} on ${listed.dataset}: `];
+  if (!known(accuracy)) return `${words[0]}no accuracy yet`;
+  words.push(`${percent(accuracy)} of the ${last ? run.part : partOf(row)} pictures`);
+  if (last?.name === 'integers') words.push(' in integers');
+  const before = inFloat && inFloat !== row ? answersOf(run, 'float')?.accuracy ?? accuracyOf(inFloat) : null;
+  if (known(before)) words.push(`, ${percent(before)} in float`);
+  if (known(row?.parameter_bytes)) {
+    words.push(`; ${bytes(row.parameter_bytes)} of parameters`);
+    if (known(inFloat?.parameter_bytes) && inFloat !== row) words.push(` instead of ${bytes(inFloat.parameter_bytes)}`);
+  }
+  return words.join('');
+}
+
+function resultTable(run) {
+  const has = (key) => run.results.some((row) => known(row[key]));
+  const count = (row) => {
+    const answers = answersOf(run, row.name);
+    return answers ? `${whole(answers.correct)} of ${whole(answers.examples)}` : MISSING;
+  };
+  const columns = [
+    {title: 'network', left: true, value: (row) => row.name + (row.is_run ? ' *' : '')},
+    {title: 'test', value: (row) => percent(row.test_accuracy)},
+    {title: 'loss', value: (row) => fixed(row.test_loss), hint: 'mean cross entropy of the test pictures'},
+    {title: 'validation', value: (row) => percent(row.validation_accuracy)},
+    {title: 'right', value: count, hint: `counted for this page on the ${run.part} pictures`},
+    {title: 'bytes', value: (row) => whole(row.parameter_bytes), hint: 'weights packed to their bits, and 32 bits for each bias'},
+    {title: 'MACs × bits', value: (row) => short(row.bit_operations), hint: 'of one picture: multiply-adds × bits of the weight × bits of the input'},
+    {title: 'time', value: (row) => duration(row.seconds), hint: 'of its calibration or training'},
+  ].filter(({title}) => title !== 'validation' || has('validation_accuracy'));
+  return [table(columns, run.results, (row) => row.is_run ? 'own' : null),
+    html('p', {class: 'hint'}, `* the network in the run. bytes: weights packed to their bits, 32 bits a bias. MACs × bits: of one picture.`,
+      run.results.some(({name}) => name === 'float') && run.answers.length > 1 ? ` float: ${run.float_run ? `the run ${run.float_run}` : 'the same variables, no quantizer at work'}.` : '')];
+}
+
+function factsOf(run, made) {
+  const {listed, summary, config} = run;
+  const facts = [
+    ['command', html('code', {}, `miniqat ${listed.command}`)],
+    ['state', listed.state],
+    ['directory', run.path],
+    ['seed', String(summary?.seed ?? config.seed ?? MISSING)],
+    ['steps', `${whole(summary?.steps ?? run.curves.last_step)}, batches of ${config.batch_size}, ${config.optimizer}`],
+    ['trained with', [known(summary?.threads) ? `${summary.threads} threads` : null, known(summary?.images_per_second) ? `${whole(summary.images_per_second)} pictures/s` : null,
+      known(summary?.peak_memory_mb) ? `${whole(summary.peak_memory_mb)} MB at most` : null].filter(known).join(', ') || MISSING],
+    ['trained on', summary?.machine ? machineText(summary.machine) : 'not recorded'],
+    ['this page', `${machineText(made)}; ${made.time}`],
+  ];
+  return html('dl', {class: 'facts'}, facts.map(([name, value]) => [html('dt', {}, name), html('dd', {}, value)]));
+}
+
+const machineText = ({program, cpu, cores, threads, instruction_set: set, onednn, compiler}) =>
+  [program, cpu, known(cores) ? `${cores} cores` : null, known(threads) ? `${threads} threads` : null, set, `oneDNN ${onednn}`, compiler].filter(known).join(', ');
+
+/** Runs in rows. */
+function comparisonTable(runs) {
+  return table([
+    {title: 'run', left: true, value: ({name, number}) => [html('i', {class: 'swatch', style: `--ink: ${colour(number)}`}), name]},
+    {title: 'model', left: true, value: ({listed}) => listed.model},
+    {title: 'bits', left: true, value: ({listed}) => listed.quantization},
+    {title: 'float', value: (run) => percent(answersOf(run, 'float')?.accuracy ?? accuracyOf(rowOf(run, 'float')))},
+    {title: 'simulated', value: (run) => run.listed.bits ? percent(accuracyOf(ownRow(run))) : MISSING},
+    {title: 'integers', value: (run) => percent(accuracyOf(rowOf(run, 'integers')))},
+    {title: 'bytes', value: (run) => whole(ownRow(run)?.parameter_bytes)},
+    {title: 'MACs × bits', value: (run) => short(ownRow(run)?.bit_operations)},
+    {title: 'time', value: ({listed}) => duration(listed.seconds)},
+    {title: 'state', left: true, value: ({listed}) => listed.state},
+  ], runs);
+}
+
+function resultSection(run, made) {
+  return html('section', {class: 'result'}, html('p', {class: 'headline'}, headline(run)),
+    run.notes.map((note) => html('p', {class: 'note'}, note)), resultTable(run), factsOf(run, made));
+}

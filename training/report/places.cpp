@@ -1,0 +1,57 @@
+#include "training/report/places.h"
+
+#include "quantize/op_roles.h"
+#include "quantize/quantization.h"
+#include "quantize/rewrite/layer_bits.h"
+
+namespace miniqat::training {
+namespace {
+
+/// Behind the weights of the layer, upwards.
+const Node* weight_quantizer(const Node& layer) {
+  const Node* source = quantize::source_through(layer.input(1), quantize::OpRole::kKeepsRange).node;
+  return quantize::is_quantizer(*source) ? source : nullptr;
+}
+
+/// The nearest, by the number of ops between.
+const Node* output_quantizer(const Node& layer) {
+  std::vector<const Node*> reached = {&layer};
+  std::set<const Node*> seen = {&layer};
+  for (std::size_t next = 0; next < reached.size(); ++next)
+    for (const Use& use : reached[next]->uses()) {
+      if (!seen.insert(use.node).second || quantize::is_layer(*use.node)) continue;
+      if (quantize::is_quantizer(*use.node)) return use.node;
+      reached.push_back(use.node);
+    }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<Place> find_places(const Graph& evaluation) {
+  std::vector<Place> places;
+  std::set<const Node*> taken;
+  const std::vector<Node*> order = evaluation.topological_order();
+  for (const Node* node : order) {
+    if (!quantize::is_layer(*node)) continue;
+    const Place place{.name = quantize::unfolded_name(node->name()),
+                      .layer = node,
+                      .weights = weight_quantizer(*node),
+                      .output = output_quantizer(*node)};
+    taken.insert({place.weights, place.output});
+    places.push_back(place);
+  }
+  for (const Node* node : order)
+    if (quantize::is_quantizer(*node) && !taken.contains(node) && !quantize::quantizes_weights(*node))
+      places.push_back({.name = node->name(), .output = node});
+  return places;
+}
+
+Graph with_quantizers(const Graph& graph, const std::set<std::string>& working) {
+  Graph clone = graph.clone();
+  for (const Node* node : clone.topological_order())
+    if (quantize::is_quantizer(*node) && !working.contains(node->name())) clone.reroute(node->output(), node->input(0));
+  return clone;
+}
+
+}  // namespace miniqat::training

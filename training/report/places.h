@@ -1,0 +1,28 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace miniqat::training {
+
+/// A place of a network where numbers become integers: a layer with its quantizers, or a quantizer of no layer.
+struct Place {
+  /// The layer's, without "_Fold", or the quantizer's.
+  std::string name;
+  /// Null of a quantizer between layers.
+  const Node* layer = nullptr;
+  /// FakeQuants, null where there is none. The output's is the first behind the layer, before another layer.
+  const Node* weights = nullptr;
+  const Node* output = nullptr;
+};
+
+/// Those of an evaluation graph, in its order: of a float network all layers.
+std::vector<Place> find_places(const Graph& evaluation);
+
+/// A clone of the graph in which only the named quantizers work; the others' readers take what these read.
+Graph with_quantizers(const Graph& graph, const std::set<std::string>& working);
+
+}  // namespace miniqat::training

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "training/report/answers_report.h"
+#include "training/report/curves.h"
+#include "training/report/graph_drawing.h"
+#include "training/report/layer_figures.h"
+
+namespace miniqat::training {
+
+struct ReportRequest {
+  /// Run directories.
+  std::vector<std::string> runs;
+  /// The runs' own when "".
+  std::string dataset = {};
+  std::string data_dir = {};
+  /// A sensitivity.json or its folder; "" without one.
+  std::string sensitivity = {};
+  /// Lost pictures to show, of each run.
+  std::int64_t pictures = 12;
+  /// Pictures for the figures of layers.
+  std::int64_t examples = 256;
+  /// 0: default_thread_count().
+  int threads = 0;
+};
+
+/// One of the networks that led to a run, or the run's own.
+struct ResultRow {
+  /// "float", "calibrated", "trained", "re-estimated" or "integers".
+  std::string name;
+  std::optional<double> validation_accuracy = {}, validation_loss = {};
+  std::optional<double> test_accuracy = {}, test_loss = {};
+  std::optional<NetworkCost> cost = {};
+  /// That its training or calibration took.
+  std::optional<double> seconds = {};
+  /// The network that the run holds.
+  bool is_run = false;
+};
+
+/// What a network answered for a part of the data set; names as in ResultRow.
+struct AnswersOf {
+  std::string name;
+  NetworkAnswers answers;
+};
+
+/// Everything about one run. What is empty, null or without a value could not be had, and `notes` say why.
+struct RunReport {
+  std::string name;
+  std::string path;
+  /// ListedRun::json()
+  nlohmann::ordered_json listed = {};
+  nlohmann::ordered_json config = {};
+  /// Null before the end of the run.
+  nlohmann::ordered_json summary = {};
+  std::vector<std::string> notes = {};
+  std::vector<ResultRow> results = {};
+  Curves curves = {};
+  std::vector<LayerFigures> layers = {};
+  /// Pictures behind the layers' figures.
+  std::int64_t layer_examples = 0;
+  /// The network without and with its quantizers; the second for evaluation.
+  GraphDrawing before = {}, after = {};
+  /// "test", or "validation" of an unfinished run with such a part: nobody shall choose by the test pictures.
+  std::string part = {};
+  std::vector<std::string> class_names = {};
+  /// In float, simulated, as integers: those there are.
+  std::vector<AnswersOf> answers = {};
+  /// Where the network in float is from: the path of a run, "" for the run's own variables without quantizers.
+  std::string float_run = {};
+  /// Float beside integers or, without these, beside the simulation.
+  std::optional<Comparison> comparison = {};
+  /// verify.json, null without one, and whether its variables are still the run's.
+  nlohmann::ordered_json verification = {};
+  bool verification_is_current = false;
+};
+
+struct Report {
+  std::vector<RunReport> runs = {};
+  /// sensitivity.json, null without one.
+  nlohmann::ordered_json sensitivity = {};
+};
+
+/// Looks at the runs, whatever their state, and evaluates them on their data. Sets the number of threads. Throws
+/// UsageError and Error for a path without a run, a data set or a sensitivity.json that was asked for and cannot be
+/// read, and what `progress` throws. What a run cannot show becomes a note.
+Report gather_report(const ReportRequest& request, const ReportProgress& progress);
+
+}  // namespace miniqat::training

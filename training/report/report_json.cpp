@@ -1,0 +1,143 @@
+#include "training/report/report_json.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "training/report/layers_json.h"
+#include "training/report/machine.h"
+#include "training/settings/settings.h"
+
+namespace miniqat::training {
+namespace {
+
+Json to_json(const ResultRow& row) {
+  Json json = {{"name", row.name}, {"is_run", row.is_run}};
+  json["validation_accuracy"] = field_to_json(row.validation_accuracy);
+  json["validation_loss"] = field_to_json(row.validation_loss);
+  json["test_accuracy"] = field_to_json(row.test_accuracy);
+  json["test_loss"] = field_to_json(row.test_loss);
+  json["parameter_bytes"] = row.cost ? Json(row.cost->parameter_bytes) : Json(nullptr);
+  json["bit_operations"] = row.cost ? Json(row.cost->bit_operations) : Json(nullptr);
+  json["seconds"] = field_to_json(row.seconds);
+  return json;
+}
+
+Json to_json(const Curves& curves) {
+  Json json = {{"last_step", curves.last_step},
+               {"lines", curves.lines},
+               {"numbers", Json::object()},
+               {"ranges", Json::object()},
+               {"marks", Json::array()}};
+  for (const Curve& curve : curves.numbers) {
+    Json& points = json["numbers"][curve.name] = Json::array();
+    for (const CurvePoint& point : curve.points) points.push_back({point.step, point.value});
+  }
+  for (const RangeCurve& curve : curves.ranges) {
+    Json& points = json["ranges"][curve.quantizer] = Json::array();
+    for (const RangePoint& point : curve.points) points.push_back({point.step, point.min, point.max});
+  }
+  for (const CurveMark& mark : curves.marks) json["marks"].push_back({{"step", mark.step}, {"text", mark.text}});
+  return json;
+}
+
+Json to_json(const GraphDrawing& drawing) {
+  Json json = {{"nodes", Json::array()}, {"edges", Json::array()}};
+  for (const DrawnNode& node : drawing.nodes)
+    json["nodes"].push_back({{"name", node.name},
+                             {"type", node.type},
+                             {"role", node.role},
+                             {"detail", node.detail},
+                             {"is_output", node.is_output}});
+  for (const DrawnEdge& edge : drawing.edges) json["edges"].push_back({edge.from, edge.to, edge.bits});
+  return json;
+}
+
+/// Of many classes the matrix would be mostly zeros: its largest numbers beside the diagonal instead.
+Json confusions_of(const Answers& answers) {
+  constexpr std::size_t kMost = 40;
+  std::vector<std::pair<std::int64_t, std::pair<std::int64_t, std::int64_t>>> list;
+  for (const auto& [place, count] : answers.counts())
+    if (place.first != place.second) list.emplace_back(-count, place);
+  std::ranges::sort(list);
+  list.resize(std::min(list.size(), kMost));
+  Json json = Json::array();
+  for (const auto& [count, place] : list) json.push_back({place.first, place.second, -count});
+  return json;
+}
+
+Json to_json(const AnswersOf& one) {
+  constexpr std::int64_t kMostForMatrix = 30;
+  const Evaluation& evaluation = one.answers.evaluation;
+  const Answers& answers = one.answers.answers;
+  Json json = {{"name", one.name},
+               {"examples", evaluation.examples},
+               {"correct", evaluation.correct},
+               {"accuracy", evaluation.accuracy()},
+               {"loss", evaluation.loss}};
+  const bool has_matrix = answers.classes() <= kMostForMatrix;
+  json["classes"] = has_matrix ? answers.classes_json() : Json(nullptr);
+  json["confusion"] = has_matrix ? answers.confusion_json() : Json(nullptr);
+  json["confusions"] = confusions_of(answers);
+  return json;
+}
+
+Json to_json(const Choice& choice) {
+  if (choice.predicted < 0) return {{"predicted", nullptr}, {"score", nullptr}};
+  return {{"predicted", choice.predicted}, {"score", choice.score}};
+}
+
+Json to_json(const Comparison& comparison) {
+  Json json = {{"both_right", comparison.both_right},
+               {"only_float_right", comparison.only_first_right},
+               {"only_integers_right", comparison.only_second_right},
+               {"both_wrong", comparison.both_wrong},
+               {"same_class", comparison.same_class},
+               {"lost", Json::array()}};
+  for (const LostPicture& lost : comparison.lost)
+    json["lost"].push_back({{"index", lost.index},
+                            {"label", lost.label},
+                            {"float", to_json(lost.in_float)},
+                            {"integers", to_json(lost.in_integers)},
+                            {"shape", {lost.height, lost.width, lost.channels}},
+                            {"pixels", lost.pixels}});
+  return json;
+}
+
+Json to_json(const RunReport& run) {
+  Json json = {{"name", run.name},       {"path", run.path},   {"listed", run.listed},    {"config", run.config},
+               {"summary", run.summary}, {"notes", run.notes}, {"results", Json::array()}};
+  for (const ResultRow& row : run.results) json["results"].push_back(to_json(row));
+  json["curves"] = to_json(run.curves);
+  json["layer_examples"] = run.layer_examples;
+  json["layers"] = layers_to_json(run.layers);
+  json["graphs"] = {{"before", to_json(run.before)}, {"after", to_json(run.after)}};
+  json["part"] = run.part;
+  json["class_names"] = run.class_names;
+  json["float_run"] = run.float_run;
+  json["answers"] = Json::array();
+  for (const AnswersOf& one : run.answers) json["answers"].push_back(to_json(one));
+  json["comparison"] = run.comparison ? to_json(*run.comparison) : Json(nullptr);
+  json["verification"] = run.verification;
+  json["verification_is_current"] = run.verification_is_current;
+  return json;
+}
+
+std::string now() {
+  const std::time_t time = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &utc);
+  return text;
+}
+
+}  // namespace
+
+Json report_to_json(const Report& report) {
+  Json json = {{"made", {{"time", now()}}}, {"runs", Json::array()}, {"sensitivity", report.sensitivity}};
+  json["made"].update(machine_to_json());
+  for (const RunReport& run : report.runs) json["runs"].push_back(to_json(run));
+  return json;
+}
+
+}  // namespace miniqat::training
