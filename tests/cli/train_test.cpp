@@ -58,6 +58,7 @@ TEST_F(TrainTest, ARunDirectoryHoldsEverything) {
   EXPECT_EQ(summary["steps"], 5);
   EXPECT_EQ(summary["seed"], 7);
   EXPECT_EQ(summary["threads"], 1);
+  EXPECT_EQ(summary["machine"]["program"].get<std::string>().find("miniqat "), 0u);
   EXPECT_GT(summary["images_per_second"], 0);
   EXPECT_GT(summary["seconds"], 0);
 

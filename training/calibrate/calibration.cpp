@@ -20,6 +20,7 @@
 #include "training/run/data_of_run.h"
 #include "training/run/float_run.h"
 #include "training/run/integer_source.h"
+#include "training/run/machine.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
 #include "training/settings/scope_check.h"
@@ -257,7 +258,8 @@ class Calibration {
                      {"seconds", seconds()},
                      {"peak_memory_mb", peak_megabytes()},
                      {"seed", settings_.seed},
-                     {"threads", settings_.threads}});
+                     {"threads", settings_.threads},
+                     {"machine", machine_to_json()}});
     json.update(data_to_json(data_, settings_.dataset));
     return json;
   }

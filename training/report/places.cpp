@@ -1,5 +1,7 @@
 #include "training/report/places.h"
 
+#include <algorithm>
+
 #include "quantize/op_roles.h"
 #include "quantize/quantization.h"
 #include "quantize/rewrite/layer_bits.h"
@@ -44,6 +46,9 @@ std::vector<Place> find_places(const Graph& evaluation) {
   for (const Node* node : order)
     if (quantize::is_quantizer(*node) && !taken.contains(node) && !quantize::quantizes_weights(*node))
       places.push_back({.name = node->name(), .output = node});
+  std::ranges::sort(places, {}, [&](const Place& place) {
+    return std::ranges::find(order, place.layer != nullptr ? place.layer : place.output);
+  });
   return places;
 }
 

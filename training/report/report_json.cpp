@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <ctime>
 
+#include "core/parallel.h"
 #include "training/report/layers_json.h"
-#include "training/report/machine.h"
+#include "training/run/machine.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {
@@ -134,7 +135,9 @@ std::string now() {
 }  // namespace
 
 Json report_to_json(const Report& report) {
-  Json json = {{"made", {{"time", now()}}}, {"runs", Json::array()}, {"sensitivity", report.sensitivity}};
+  Json json = {{"made", {{"time", now()}, {"threads", thread_count()}}},
+               {"runs", Json::array()},
+               {"sensitivity", report.sensitivity}};
   json["made"].update(machine_to_json());
   for (const RunReport& run : report.runs) json["runs"].push_back(to_json(run));
   return json;

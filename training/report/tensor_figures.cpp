@@ -54,11 +54,11 @@ void TensorCounter::add(const Tensor& x, std::int64_t elements) {
     ++figures_.values;
     figures_.min = std::min(figures_.min, value);
     figures_.max = std::max(figures_.max, value);
-    figures_.clipped += value < grid.nudged_min || value > grid.nudged_max ? 1 : 0;
     ++counts_[static_cast<std::size_t>(static_cast<std::int64_t>(integer) - figures_.quant_min)];
     figures_.noise.add(value, quantize::dequantize(grid, integer));
     // The sum that quantize() rounds down: an integer's bins are those of the numbers that become it.
     const float steps = (value - grid.nudged_min) / grid.scale + 0.5f;
+    figures_.clipped += steps < 0 || steps >= static_cast<float>(counts_.size()) ? 1 : 0;
     count(figures_.floats, (static_cast<double>(steps) + static_cast<double>(margin_)) / figures_.floats.width);
   }
 }

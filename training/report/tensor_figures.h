@@ -37,7 +37,7 @@ struct TensorFigures {
   std::int64_t quant_min = 0, quant_max = 0;
   std::int64_t values = 0;
   float min = 0, max = 0;
-  /// Beyond the last number of the grid, where no gradient passes.
+  /// Cut off, not only rounded: more than half a step beyond the last number of the grid.
   std::int64_t clipped = 0;
   /// How many numbers became each integer from quant_min on; of more than 256 integers, several in one.
   std::vector<std::int64_t> integers = {};

@@ -13,6 +13,7 @@
 #include "training/memory.h"
 #include "training/percent.h"
 #include "training/run/data_of_run.h"
+#include "training/run/machine.h"
 #include "training/run/range_log.h"
 #include "training/run/validation_part.h"
 #include "training/settings/settings.h"
@@ -340,7 +341,8 @@ void RunLife::write_summary(const Pace& pace, const Accuracies& accuracies, bool
                       {"seconds", pace.seconds()},
                       {"peak_memory_mb", peak_megabytes()},
                       {"seed", task_.settings.seed},
-                      {"threads", task_.settings.threads}});
+                      {"threads", task_.settings.threads},
+                      {"machine", machine_to_json()}});
   summary.update(data_to_json(task_.data, task_.settings.dataset));
   write_json(run_.summary(), summary);
 }

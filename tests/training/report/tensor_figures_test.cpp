@@ -34,7 +34,7 @@ TEST(TensorFigures, CountIntegersClippedAndNoise) {
   counter.add(x, 6);
   const TensorFigures figures = counter.finish();
   EXPECT_EQ(figures.integers, (std::vector<std::int64_t>{2, 2, 1, 1}));
-  EXPECT_EQ(figures.clipped, 1);
+  EXPECT_EQ(figures.clipped, 1) << "-2";
   EXPECT_EQ(figures.unused, 0);
   EXPECT_EQ(figures.values, 6);
   EXPECT_EQ(figures.min, -2);

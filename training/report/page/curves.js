@@ -10,7 +10,7 @@ function curvesOf(runs) {
   const marks = many ? [] : runs[0].curves.marks;
   return [
     chart(of('loss'), {title: 'training loss', marks, zero: true}),
-    chart([...of('test_accuracy', 'test'), ...of('validation_accuracy', 'validation')], {title: 'accuracy', marks, most: 1, format: (value) => `${Number((100 * value).toPrecision(4))}%`}),
+    chart([...of('test_accuracy', 'test'), ...of('validation_accuracy', 'validation')], {title: 'accuracy', marks, most: 1, format: (value) => `${Number((100 * value).toFixed(4))}%`}),
     chart([...of('test_loss', 'test'), ...of('validation_loss', 'validation')], {title: 'loss after each epoch', marks}),
     chart(of('learning_rate'), {title: 'learning rate', marks, zero: true}),
   ];

@@ -6,8 +6,9 @@ const ROLES = {input: 'input', layer: 'layer', weights: 'quantizer of weights', 
 /** The lines in a node's box. */
 function textOf(node) {
   const parts = node.name.split('/'), last = parts.at(-1);
-  const name = parts.length > 1 && node.role !== 'op' ? `${parts.at(-2)}/${last}` : last;
-  const lines = [name.length > 26 ? `${name.slice(0, 24)}…` : name];
+  // The scopes that tell layers apart, as many as there is room for.
+  const most = node.role === 'op' ? 1 : [3, 2].find((count) => parts.slice(-count).join('/').length <= 26) ?? 1;
+  const name = parts.slice(-most).join('/'), lines = [name.length > 26 ? `${name.slice(0, 24)}…` : name];
   if (node.role === 'weights' || node.role === 'activations') return [...lines, node.detail.split(', ')[0]];
   if (!last.toLowerCase().includes(node.type.toLowerCase()) && node.role !== 'input' && node.role !== 'parameter') lines.push(node.type);
   if (node.detail && node.role !== 'op') lines.push(node.detail);

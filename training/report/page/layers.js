@@ -79,6 +79,10 @@ function layerCard(layer, sensitivity) {
     sampleTable(layer), sensitivityTable(layer, sensitivity));
 }
 
+/** Cards of more layers wait until somebody asks for them. */
+const MOST_CARDS = 12;
+const cardsOf = (layers, sensitivity) => html('div', {class: 'cards'}, layers.map((layer) => layerCard(layer, sensitivity)));
+
 function layersSection(run, sensitivity) {
   if (run.layers.length === 0) return null;
   const layers = byLoss(run.layers).map((layer) => ({...layer, anchor: `run${run.number}-layer${layer.place}`}));
@@ -87,5 +91,6 @@ function layersSection(run, sensitivity) {
     quantized ? html('p', {class: 'hint'}, `SNR: signal-to-noise ratio of a layer's output in dB, beside the same network with no quantizer at work, on ${whole(run.layer_examples)} pictures. Given equal inputs only this layer is quantized; from the picture on, all are. 6 dB are one bit.`) : null,
     layerTable(layers, sensitivity),
     quantized ? html('p', {class: 'legend'}, html('span', {}, html('i', {class: 'swatch numbers'}), 'numbers'), html('span', {}, html('i', {class: 'swatch bar'}), 'the integers that they become'), html('span', {}, html('i', {class: 'swatch grid'}), 'the grid'), html('span', {}, html('i', {class: 'swatch outside'}), 'clipped'), html('span', {}, 'heights are square roots of counts')) : null,
-    html('div', {class: 'cards'}, layers.map((layer) => layerCard(layer, sensitivity))));
+    cardsOf(layers.slice(0, MOST_CARDS), sensitivity),
+    layers.length > MOST_CARDS ? html('details', {}, html('summary', {}, `The other ${layers.length - MOST_CARDS}`), cardsOf(layers.slice(MOST_CARDS), sensitivity)) : null);
 }

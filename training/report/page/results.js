@@ -56,9 +56,9 @@ function factsOf(run, made) {
     ['directory', run.path],
     ['seed', String(summary?.seed ?? config.seed ?? MISSING)],
     ['steps', `${whole(summary?.steps ?? run.curves.last_step)}, batches of ${config.batch_size}, ${config.optimizer}`],
-    ['trained with', [known(summary?.threads) ? `${summary.threads} threads` : null, known(summary?.images_per_second) ? `${whole(summary.images_per_second)} pictures/s` : null,
+    ['made with', [known(summary?.threads) ? `${summary.threads} threads` : null, known(summary?.images_per_second) ? `${whole(summary.images_per_second)} pictures/s` : null,
       known(summary?.peak_memory_mb) ? `${whole(summary.peak_memory_mb)} MB at most` : null].filter(known).join(', ') || MISSING],
-    ['trained on', summary?.machine ? machineText(summary.machine) : 'not recorded'],
+    ['made on', summary?.machine ? machineText(summary.machine) : 'not recorded'],
     ['this page', `${machineText(made)}; ${made.time}`],
   ];
   return html('dl', {class: 'facts'}, facts.map(([name, value]) => [html('dt', {}, name), html('dd', {}, value)]));

@@ -4,7 +4,7 @@
 
 namespace miniqat::training {
 
-/// {"program": "miniqat 0.1", "cpu", "cores", "threads", "instruction_set", "onednn", "compiler"} of this process.
+/// What computes: {"program": "miniqat 0.1", "cpu", "cores", "instruction_set", "onednn", "compiler"}.
 nlohmann::ordered_json machine_to_json();
 
 }  // namespace miniqat::training

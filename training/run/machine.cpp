@@ -1,4 +1,4 @@
-#include "training/report/machine.h"
+#include "training/run/machine.h"
 
 #include <fstream>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -33,7 +33,6 @@ nlohmann::ordered_json machine_to_json() {
   return {{"program", "miniqat " MINIQAT_VERSION},
           {"cpu", cpu_name()},
           {"cores", available_cores()},
-          {"threads", thread_count()},
           {"instruction_set", std::string(name_of(instruction_set()))},
           {"onednn", concat(onednn->major, ".", onednn->minor, ".", onednn->patch)},
           {"compiler", kCompiler}};
