@@ -11,8 +11,10 @@
 #include "core/files.h"
 #include "core/parallel.h"
 #include "core/quote.h"
+#include "exporters/c/source.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
+#include "integer/batch_shape.h"
 #include "training/run/evaluation_session.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
@@ -21,6 +23,7 @@
 #include "training/settings/settings.h"
 #include "training/settings/threads_help.h"
 #include "training/settings/usage_error.h"
+#include "training/verify/c_program.h"
 #include "training/verify/runtimes.h"
 
 namespace miniqat::cli {
@@ -38,6 +41,7 @@ struct VerifyArguments {
   std::string out;
   bool no_runtimes = false;
   bool int4 = false;
+  bool c = false;
   bool json = false;
   int threads = 0;
   std::int64_t limit = 0;
@@ -50,6 +54,26 @@ Verification compare(EvaluationSession& simulation, const integer::Model& model,
   ProgressLine line(stderr);
   return verify(simulation.session, simulation.classifier, model, split,
                 [&](std::int64_t done, std::int64_t total) { line.show(concat(done, " of ", total)); });
+}
+
+/// Exported C, if the command line asks for it.
+void ask_c(const VerifyArguments& arguments, const integer::Model& model, const datasets::Dataset& split,
+           VerifyReport& report) {
+  if (!arguments.c) return;
+  const InterruptGuard interrupts;
+  if (c_compiler().empty()) fail("--c needs a C compiler, cc (Debian's package gcc)");
+  try {
+    const Tensor& images = report.verification.images;
+    const Shape one = integer::batch_shape(1, model.tensor(model.input).shape);
+    const exporters::CSource code = exporters::c_source(
+        model, "model", "model.h", Tensor::view(images.raw(), {.shape = one, .dtype = images.dtype()}));
+    const RuntimeResult result = run_c({.header = code.header, .source = code.source}, model, images,
+                                       std::chrono::seconds(arguments.runtime_timeout), InterruptGuard::check);
+    report.runtimes.push_back(score_of(result.runtime, result.output, report.verification, split));
+  } catch (const Error& error) {
+    report.failed.push_back(concat("c failed: ", error.what()));
+  }
+  InterruptGuard::check();
 }
 
 void ask_runtimes(const VerifyArguments& arguments, const integer::Model& model, const datasets::Dataset& split,
@@ -122,6 +146,7 @@ void verify_run(const VerifyArguments& arguments) {
   report.dataset = split.name;
   report.bounds = arguments.bounds;
   report.verification = compare(simulation, model, split);
+  ask_c(arguments, model, split, report);
   ask_runtimes(arguments, model, split, report);
   std::printf("%s", arguments.json ? (report.json().dump(-1, ' ', false, Json::error_handler_t::replace) + "\n").c_str()
                                    : report.table().c_str());
@@ -148,6 +173,9 @@ void add_verify(CommandLine& program) {
                  "use the variables of this .safetensors file or run directory instead of the run's own");
   command.option("--examples", arguments->limit, "number of test pictures, from the first on; 0: all")
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
+  command.flag("--c", arguments->c,
+               "compile the exported C with cc and run it, too; its loops are plain: 10,000 pictures of MobileNet take "
+               "minutes");
   const Flag without = command.flag("--no-runtimes", arguments->no_runtimes, "leave LiteRT and ONNX Runtime out");
   command
       .flag("--int4", arguments->int4,

@@ -1,7 +1,5 @@
 #include "training/verify/runtimes.h"
 
-#include <unistd.h>
-
 #include <cstring>
 #include <system_error>
 
@@ -12,31 +10,13 @@
 #include "integer/batch_shape.h"
 #include "training/verify/layer_comparison.h"
 #include "training/verify/subprocess.h"
+#include "training/verify/working_directory.h"
 
 namespace miniqat::training {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A fresh directory that goes with the object.
-class WorkingDirectory {
- public:
-  WorkingDirectory() {
-    std::string name = (fs::temp_directory_path() / "miniqat-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) fail(name, ": cannot be made: ", std::strerror(errno));
-    path_ = name;
-  }
-  ~WorkingDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  WorkingDirectory(const WorkingDirectory&) = delete;
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 const fs::path kSourceFolder = fs::path(MINIQAT_SOURCE_DIR) / "tests" / "runtimes";
 

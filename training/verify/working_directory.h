@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace miniqat::training {
+
+/// A fresh directory for temporary files, which goes with the object. Throws Error if it cannot be made.
+class WorkingDirectory {
+ public:
+  WorkingDirectory();
+  ~WorkingDirectory();
+  WorkingDirectory(const WorkingDirectory&) = delete;
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace miniqat::training
