@@ -65,10 +65,12 @@ TEST_F(ReportTest, HasTheNumbersOfTheOtherCommands) {
   const Json data = report({"run", "--sensitivity", "sens", "--pictures", "3"});
   ASSERT_EQ(data["runs"].size(), 1u);
   const Json& run = data["runs"][0];
-  EXPECT_EQ(run["notes"], Json::array());
   EXPECT_EQ(run["float_run"], "float");
   EXPECT_EQ(run["listed"]["command"].get<std::string>().find("quantize float "), 0u);
   const std::string chosen = json_of(path("run/quantize.json"))["chosen"];
+  EXPECT_EQ(run["notes"].size(), chosen == "calibrated" ? 1u : 0u) << "the curves are of another network then";
+  EXPECT_FALSE(run["curves"]["numbers"].contains("test_accuracy")) << "a validation part decides";
+  EXPECT_EQ(run["curves"]["numbers"]["validation_accuracy"].size(), 1u);
   expect_equal_to_eval(named(run["answers"], "float"), {"float"});
   expect_equal_to_eval(named(run["answers"], chosen), {"run"});
   expect_equal_to_eval(named(run["answers"], "integers"), {"run", "--integer"});

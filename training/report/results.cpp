@@ -100,6 +100,8 @@ std::vector<ResultRow> result_rows(const RunDirectory& directory, const RunRepor
     (run.part == "validation" ? row.validation_loss : row.test_loss) = one.answers.evaluation.loss;
     if (one.name == "integers") row.cost = costs.own;
     if (one.name == "float" && !row.cost) row.cost = costs.in_float;
+    if (one.name == "float" && !run.float_run.empty())
+      row.seconds = number(json_if_there(std::filesystem::path(run.float_run) / "summary.json"), "seconds");
   }
   return std::move(rows).in_order();
 }

@@ -12,6 +12,7 @@
 #include "training/evaluate/class_scores.h"
 #include "training/evaluate/integer_evaluator.h"
 #include "training/listing/run_list.h"
+#include "training/quantize/quantization_plan.h"
 #include "training/report/float_origin.h"
 #include "training/report/places.h"
 #include "training/report/results.h"
@@ -63,7 +64,7 @@ class RunExamination {
     report_.config = read_json(directory_.config());
     if (has_file(directory_.summary())) report_.summary = read_json(directory_.summary());
     settings_from_json(report_.config, settings_, directory_.config().string());
-    attempt("no curves: ", [&] { report_.curves = read_curves(directory_); });
+    attempt("no curves: ", [&] { read_curves_of_run(); });
     attempt("", [&] { read_network_of_run(); });
     attempt("no graph before the rewrite: ", [&] {
       if (evaluation_) read_float_network();
@@ -85,6 +86,14 @@ class RunExamination {
     } catch (const Error& error) {
       report_.notes.push_back(lacking + error.what());
     }
+  }
+
+  /// A run of `quantize` that holds the calibrated network has trained all the same.
+  void read_curves_of_run() {
+    report_.curves = read_curves(directory_);
+    if (report_.curves.lines > 0 || !has_file(trained_in(directory_) / "config.json")) return;
+    report_.curves = read_curves(RunDirectory::open(trained_in(directory_)));
+    report_.notes.emplace_back("the curves are those of the training, whose network is not the one in the run");
   }
 
   void read_float_network() {

@@ -52,6 +52,8 @@ function chart(series, {title, marks = [], format = tickText, bands = [], zero =
     bands.map(({points, colour: ink}) => points.length === 1 ?
       svg('line', {x1: x(points[0][0]), x2: x(points[0][0]), y1: y(points[0][1]), y2: y(points[0][2]), stroke: ink, 'stroke-width': 4, opacity: 0.5}) :
       svg('path', {d: `${polyline(points.map(([step, lowest]) => [step, lowest]), x, y)}${polyline(points.map(([step, , highest]) => [step, highest]).reverse(), x, y).replace('M', 'L')}Z`, fill: ink, opacity: 0.25})),
+    bands.flatMap(({points, colour: ink}) => points.length === 1 ? [] : [1, 2].map((end) =>
+      svg('path', {class: 'band-edge', d: polyline(points.map((point) => [point[0], point[end]]), x, y), stroke: ink}))),
     drawMarks(marks, x, top, bottom, last),
     series.map(({points, colour: ink, dashed, name}) => points.length === 1 ?
       svg('circle', {cx: x(points[0][0]), cy: y(points[0][1]), r: 4, fill: ink}, svg('title', {}, `${name}: ${format(points[0][1])}`)) :

@@ -32,7 +32,7 @@ function gridHistogram(tensor, title) {
     svg('path', {class: 'numbers', d: `M${left} ${bottom}${area}L${width - right} ${bottom}Z`}),
     lines ? Array.from({length: most - least + 1}, (_, i) => svg('line', {class: 'grid-line', x1: x(least + i), x2: x(least + i), y1: top, y2: bottom + 5})) : null,
     svg('line', {class: 'axis', x1: left, x2: width - right, y1: bottom, y2: bottom}),
-    labelledIntegers(least, most, x(1) - x(0), 15).map((q) => svg('text', {x: x(q), y: bottom + 16, 'text-anchor': 'middle', class: 'integer'}, String(q))),
+    labelledIntegers(least, most, x(1) - x(0), 3 + 6.7 * String(most).length).map((q) => svg('text', {x: x(q), y: bottom + 16, 'text-anchor': 'middle', class: 'integer'}, String(q))),
     known(tensor.scale) ? labelledIntegers(least, most, x(1) - x(0), 38).map((q) =>
       svg('text', {x: x(q), y: bottom + 30, 'text-anchor': 'middle', class: 'real'}, String(Number(((q - tensor.zero_point) * tensor.scale).toPrecision(2))))) : null,
     svg('text', {x: left, y: height - 3, class: 'real'}, known(tensor.scale) ? 'integers, and the numbers that they stand for' : 'integers; each channel has its own scale'));

@@ -11,10 +11,14 @@ const lastAnswers = (run) => run.answers.at(-1);
 const accuracyOf = (row) => row?.test_accuracy ?? row?.validation_accuracy ?? null;
 const partOf = (row) => known(row?.test_accuracy) ? 'test' : 'validation';
 
+/** Of a path its last part. */
+const lastPart = (path) => path.split('/').at(-1);
+const counted = (number, thing) => `${whole(number)} ${thing}${number === 1 ? '' : 's'}`;
+
 function headline(run) {
   const {listed} = run, last = lastAnswers(run), row = last ? rowOf(run, last.name) : ownRow(run), inFloat = rowOf(run, 'float');
   const accuracy = last?.accuracy ?? accuracyOf(row);
-  const words = [`${listed.model} ${listed.quantization} on ${listed.dataset}: `];
+  const words = [`${lastPart(listed.model)} ${listed.quantization} on ${lastPart(listed.dataset)}: `];
   if (!known(accuracy)) return `${words[0]}no accuracy yet`;
   words.push(`${percent(accuracy)} of the ${last ? run.part : partOf(row)} pictures`);
   if (last?.name === 'integers') words.push(' in integers');
@@ -56,7 +60,7 @@ function factsOf(run, made) {
     ['directory', run.path],
     ['seed', String(summary?.seed ?? config.seed ?? MISSING)],
     ['steps', `${whole(summary?.steps ?? run.curves.last_step)}, batches of ${config.batch_size}, ${config.optimizer}`],
-    ['made with', [known(summary?.threads) ? `${summary.threads} threads` : null, known(summary?.images_per_second) ? `${whole(summary.images_per_second)} pictures/s` : null,
+    ['made with', [known(summary?.threads) ? counted(summary.threads, 'thread') : null, known(summary?.images_per_second) ? `${whole(summary.images_per_second)} pictures/s` : null,
       known(summary?.peak_memory_mb) ? `${whole(summary.peak_memory_mb)} MB at most` : null].filter(known).join(', ') || MISSING],
     ['made on', summary?.machine ? machineText(summary.machine) : 'not recorded'],
     ['this page', `${machineText(made)}; ${made.time}`],
@@ -65,13 +69,13 @@ function factsOf(run, made) {
 }
 
 const machineText = ({program, cpu, cores, threads, instruction_set: set, onednn, compiler}) =>
-  [program, cpu, known(cores) ? `${cores} cores` : null, known(threads) ? `${threads} threads` : null, set, `oneDNN ${onednn}`, compiler].filter(known).join(', ');
+  [program, cpu, known(cores) ? counted(cores, 'core') : null, known(threads) ? counted(threads, 'thread') : null, set, `oneDNN ${onednn}`, compiler].filter(known).join(', ');
 
 /** Runs in rows. */
 function comparisonTable(runs) {
   return table([
     {title: 'run', left: true, value: ({name, number}) => [html('i', {class: 'swatch', style: `--ink: ${colour(number)}`}), name]},
-    {title: 'model', left: true, value: ({listed}) => listed.model},
+    {title: 'model', left: true, value: ({listed}) => lastPart(listed.model)},
     {title: 'bits', left: true, value: ({listed}) => listed.quantization},
     {title: 'float', value: (run) => percent(answersOf(run, 'float')?.accuracy ?? accuracyOf(rowOf(run, 'float')))},
     {title: 'simulated', value: (run) => run.listed.bits ? percent(accuracyOf(ownRow(run))) : MISSING},
