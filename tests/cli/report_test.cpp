@@ -98,6 +98,9 @@ TEST_F(ReportTest, HasTheNumbersOfTheOtherCommands) {
   EXPECT_EQ(count("both_right") + count("only_integers_right"), named(run["answers"], "integers")["correct"]);
   EXPECT_EQ(comparison["lost"].size(), std::min<std::int64_t>(3, count("only_float_right")));
   EXPECT_LT(bytes_of(path("report.html")).size(), 5'000'000u);
+  // As a process leaves it that has not chosen a network yet: the run of its last stage.
+  std::filesystem::remove(path("run/config.json"));
+  EXPECT_EQ(report({"run"})["runs"][0]["path"], "run/trained");
 }
 
 /// A layer with 2 bits between layers with 8.
@@ -123,8 +126,9 @@ TEST_F(ReportTest, TakesRunsInAnyState) {
   // As a process leaves it that is still at work.
   std::filesystem::remove(path("begun/summary.json"));
   place_.write("begun/metrics.jsonl", bytes_of(path("begun/metrics.jsonl")) + "{\"step\": 5, \"lo");
-  const Json data = report({"float", "ptq", "stopped", "begun"});
-  ASSERT_EQ(data["runs"].size(), 4u);
+  expect_success(train("partly", {"--scope", "conv1"}));
+  const Json data = report({"float", "ptq", "stopped", "begun", "partly"});
+  ASSERT_EQ(data["runs"].size(), 5u);
   const Json &in_float = data["runs"][0], &ptq = data["runs"][1], &stopped = data["runs"][2], &begun = data["runs"][3];
   EXPECT_TRUE(in_float["comparison"].is_null());
   EXPECT_TRUE(in_float["layers"][0]["weights"].is_null());
@@ -139,6 +143,10 @@ TEST_F(ReportTest, TakesRunsInAnyState) {
   EXPECT_EQ(begun["listed"]["state"], "unfinished, at step 4");
   EXPECT_NE(begun["notes"][0].get<std::string>().find("its checkpoint is of step 4"), std::string::npos);
   EXPECT_EQ(begun["curves"]["numbers"]["loss"].size(), 4u);
+  const Json& partly = data["runs"][4];
+  EXPECT_EQ(partly["notes"][0].get<std::string>().find("no integers: "), 0u) << partly["notes"];
+  EXPECT_EQ(partly["answers"].size(), 2u);
+  EXPECT_TRUE(partly["comparison"]["same_class"].is_number()) << "float beside the simulation";
   EXPECT_EQ(begun["graphs"]["before"]["nodes"].size(), in_float["graphs"]["before"]["nodes"].size());
 }
 
@@ -173,6 +181,10 @@ TEST_F(ReportTest, RefusesWhatItCannotRead) {
   expect_error(program({"report", "run", "--sensitivity", "run/config.json", "--out", "report.html"}), 1,
                {"config.json", "not a file of `miniqat sensitivity`"});
   expect_error(program({"report", "run", "--out", "none/report.html"}), 1, {"none/report.html"});
+  place_.write("other/config.json", "{}");
+  expect_error(program({"report", "other", "--out", "report.html"}), 1, {"other/config.json"});
+  place_.write("broken/config.json", "{");
+  expect_error(program({"report", "broken", "--out", "report.html"}), 1, {"broken/config.json"});
   EXPECT_FALSE(std::filesystem::exists(path("report.html")));
 }
 

@@ -34,6 +34,7 @@ Json to_json(const TensorFigures& figures) {
                {"quant_min", figures.quant_min},
                {"quant_max", figures.quant_max},
                {"values", figures.values},
+               {"nan", figures.nan},
                {"min", figures.min},
                {"max", figures.max},
                {"clipped", figures.clipped},

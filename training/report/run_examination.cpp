@@ -60,10 +60,12 @@ class RunExamination {
 
   RunReport run() {
     progress_("files");
-    report_.listed = list_runs(directory_.path()).front().json();
     report_.config = read_json(directory_.config());
-    if (has_file(directory_.summary())) report_.summary = read_json(directory_.summary());
     settings_from_json(report_.config, settings_, directory_.config().string());
+    const std::vector<ListedRun> listed = list_runs(directory_.path());
+    if (listed.size() != 1) fail(directory_.config().string(), " is not that of a run");
+    report_.listed = listed.front().json();
+    if (has_file(directory_.summary())) report_.summary = read_json(directory_.summary());
     attempt("no curves: ", [&] { read_curves_of_run(); });
     attempt("", [&] { read_network_of_run(); });
     attempt("no graph before the rewrite: ", [&] {

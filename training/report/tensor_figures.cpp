@@ -49,6 +49,10 @@ void TensorCounter::add(const Tensor& x, std::int64_t elements) {
   for (std::int64_t i = 0; i < elements; ++i) {
     const quantize::Affine<float>& grid = grids_[static_cast<std::size_t>(i) % grids_.size()];
     const float value = values[i];
+    if (std::isnan(value)) {
+      ++figures_.nan;
+      continue;
+    }
     const float integer = quantize::quantize(grid, value);
     if (figures_.values == 0) figures_.min = figures_.max = value;
     ++figures_.values;
@@ -76,7 +80,8 @@ FloatFigures float_figures(const Tensor& x) {
   constexpr std::size_t kBins = 64;
   FloatFigures figures{.values = x.elements()};
   const auto values = x.values<float>();
-  if (values.empty()) return figures;
+  const bool is_finite = std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+  if (values.empty() || !is_finite) return figures;
   const auto [min, max] = std::ranges::minmax(values);
   figures.min = min;
   figures.max = max;

@@ -35,7 +35,9 @@ struct NoiseSum {
 struct TensorFigures {
   quantize::QuantizerRange quantizer;
   std::int64_t quant_min = 0, quant_max = 0;
+  /// Without those that are NaN, which have no integer.
   std::int64_t values = 0;
+  std::int64_t nan = 0;
   float min = 0, max = 0;
   /// Cut off, not only rounded: more than half a step beyond the last number of the grid.
   std::int64_t clipped = 0;
@@ -73,7 +75,7 @@ class TensorCounter {
   std::int64_t margin_ = 1;
 };
 
-/// Numbers without a grid, in 64 bins from the smallest to the largest.
+/// Numbers without a grid, in 64 bins from the smallest to the largest; no bins if one of them is not finite.
 struct FloatFigures {
   std::int64_t values = 0;
   float min = 0, max = 0;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "core/random.h"
@@ -43,6 +44,20 @@ TEST(TensorFigures, CountIntegersClippedAndNoise) {
   EXPECT_NEAR(figures.noise.noise, 1 + 0.16 + 0.25, 1e-6);
   EXPECT_NEAR(figures.noise.signal, 4 + 1 + 0.16 + 1 + 2.25, 1e-6);
   EXPECT_NEAR(*figures.noise.decibels(), 10 * std::log10(8.41 / 1.41), 1e-6);
+}
+
+TEST(TensorFigures, LeaveNanOutAndClampInfinity) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  TensorCounter counter(quantizer(2, false, {{-1, 2}}));
+  counter.add(Tensor::from<float>({4}, {std::nanf(""), infinity, -infinity, 0}), 4);
+  const TensorFigures figures = counter.finish();
+  EXPECT_EQ(figures.integers, (std::vector<std::int64_t>{1, 1, 0, 1}));
+  EXPECT_EQ(figures.nan, 1);
+  EXPECT_EQ(figures.values, 3);
+  EXPECT_EQ(figures.clipped, 2);
+  EXPECT_EQ(figures.floats.below + figures.floats.above, 2);
+  EXPECT_FALSE(figures.noise.decibels());
+  EXPECT_TRUE(float_figures(Tensor::from<float>({2}, {1, infinity})).floats.counts.empty());
 }
 
 TEST(TensorFigures, HaveAtMostFifteenBarsAtFourNarrowBits) {

@@ -52,7 +52,7 @@ function tensorText(tensor) {
   const range = `${real(tensor.min)} to ${real(tensor.max)}`;
   if (!known(tensor.bits)) return `${whole(tensor.values)} numbers, ${range}`;
   return `${tensor.text}; ${whole(tensor.values)} numbers, ${range}; ${known(tensor.scale) ? `scale ${real(tensor.scale)}, zero point ${tensor.zero_point}` : `${tensor.grids} scales`}; ` +
-    `${share(tensor.clipped, tensor.values)} clipped; ${tensor.unused} of ${tensor.quant_max - tensor.quant_min + 1} integers unused; SNR ${decibels(tensor.snr_db)} dB`;
+    `${share(tensor.clipped, tensor.values)} clipped; ${tensor.unused} of ${tensor.quant_max - tensor.quant_min + 1} integers unused; SNR ${decibels(tensor.snr_db)} dB${tensor.nan > 0 ? `; ${whole(tensor.nan)} numbers more are NaN` : ''}`;
 }
 
 function sensitivityTable(layer, sensitivity) {
