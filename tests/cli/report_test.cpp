@@ -118,6 +118,23 @@ TEST_F(ReportTest, RanksTheLayerWithFewBitsFirst) {
   EXPECT_EQ(layers[0]["snr_from_picture_db"], layers[0]["snr_alone_db"]) << "pictures are the same in both";
 }
 
+/// The float run is another one, or at another place.
+TEST_F(ReportTest, FindsTheFloatRunAgain) {
+  expect_success(train("one/float", {"--float", "--steps", "40"}));
+  expect_success(
+      miniqat({"calibrate", "float", "--data-dir", path("digits"), "--batches", "2", "--threads", "1", "--out", "ptq"},
+              path("one")));
+  const auto found = [&] { return report({"one/ptq"})["runs"][0]["float_run"].get<std::string>(); };
+  EXPECT_EQ(found(), path("one/float"));
+  // At the path that the run names lies a float run by now, but not that one.
+  expect_success(train("float", {"--float", "--steps", "1"}));
+  const auto accuracy = [&](const char* run) { return json_of(path(run) / "summary.json")["test_accuracy"]; };
+  ASSERT_NE(accuracy("float"), accuracy("one/float"));
+  EXPECT_EQ(found(), path("one/float"));
+  std::filesystem::remove_all(path("one/float"));
+  EXPECT_EQ(found(), "") << "the run's own variables without quantizers";
+}
+
 TEST_F(ReportTest, TakesRunsInAnyState) {
   expect_success(train("float", {"--float"}));
   expect_success(program({"calibrate", "float", "--batches", "2", "--threads", "1", "--out", "ptq"}));

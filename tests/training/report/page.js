@@ -104,7 +104,14 @@
 
   const sections = all(document, 'section.run');
   expect('runs', sections.length, report.runs.length);
-  expect('comparison', all(document, '.comparison tbody tr').length, report.runs.length > 1 ? report.runs.length : 0);
+  const compared = all(document, '.comparison tbody'), quantized = report.runs.filter((run) => run.layers.some(({snr_alone_db: own}) => own !== null));
+  expect('runs compared', compared[0]?.rows.length ?? 0, report.runs.length > 1 ? report.runs.length : 0);
+  expect('layers compared', compared[1]?.rows.length ?? 0, quantized.length > 1 ? new Set(quantized.flatMap((run) => run.layers.map(({name}) => name))).size : 0);
+  if (quantized.length > 1) {
+    const [first] = quantized, {name, snr_alone_db: own} = first.layers.find(({snr_alone_db: noise}) => noise !== null);
+    const row = [...compared[1].rows].find(({cells}) => cells[0].textContent === name);
+    expect('a layer compared', row.cells[1].textContent.split(': ')[1], own.toFixed(1));
+  }
   report.runs.forEach((run, i) => {
     for (const check of [checkResults, checkCurves, checkLayers, checkGraphs, checkAnswers]) check(run, sections[i]);
   });

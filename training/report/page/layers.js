@@ -20,11 +20,13 @@ function signed(value) {
   return Number(digits) === 0 ? digits : `${value < 0 ? '−' : '+'}${digits}`;
 }
 
+const bitsOf = ({cost, output_bits: out, weights}) => `${weights ? weights.bits : cost ? 'float' : MISSING} → ${out ?? 'float'}`;
+
 function layerTable(layers, sensitivity) {
   const columns = [
     {title: 'layer', left: true, value: (layer) => html('a', {href: `#${layer.anchor}`}, layer.name)},
     {title: '#', value: ({place}) => String(place), hint: 'place in the network'},
-    {title: 'bits', value: ({cost, output_bits: out, weights}) => `${weights ? weights.bits : cost ? 'float' : MISSING} → ${out ?? 'float'}`, hint: 'of the weights and of the output'},
+    {title: 'bits', value: bitsOf, hint: 'of the weights and of the output'},
     {title: 'SNR, equal inputs', value: (layer) => decibels(layer.snr_alone_db), hint: 'dB of the output: this layer alone quantized'},
     {title: 'SNR, from the picture', value: (layer) => decibels(layer.snr_from_picture_db), hint: 'dB of the output: all layers quantized'},
     {title: 'SNR, weights', value: ({weights}) => decibels(weights?.snr_db), hint: 'dB of the weights'},
@@ -36,6 +38,17 @@ function layerTable(layers, sensitivity) {
   if (sensitivity) columns.push({title: 'loss, weights', value: (layer) => signed(sensitivityOf(sensitivity, layer.name, 'weights', layer.weights?.bits)?.at?.loss_increase), hint: 'loss increase with these weights alone quantized, as `miniqat sensitivity` measured'},
     {title: 'loss, output', value: (layer) => signed(sensitivityOf(sensitivity, layer.name, 'activations', layer.output_bits)?.at?.loss_increase), hint: 'the same of the output'});
   return table(columns, layers);
+}
+
+/** The layers of several quantized runs beside one another: bits, and the noise of each alone. */
+function layerComparison(runs) {
+  const quantized = runs.filter((run) => run.layers.some((layer) => known(layer.snr_alone_db)));
+  if (quantized.length < 2) return null;
+  const names = [...new Set(quantized.flatMap((run) => run.layers.map(({name}) => name)))];
+  const text = (layer) => layer ? `${bitsOf(layer)}: ${decibels(layer.snr_alone_db)}` : MISSING;
+  return [html('h4', {}, 'Layers: bits of weights and output, and the SNR of the output in dB given equal inputs'),
+    table([{title: 'layer', left: true, value: (name) => name}, ...quantized.map((run) => (
+      {title: run.name, value: (name) => text(run.layers.find((layer) => layer.name === name))}))], names)];
 }
 
 function sampleTable({samples}) {

@@ -12,7 +12,7 @@ function runSection(run) {
 
 function comparisonSection(runs) {
   return html('section', {class: 'comparison'}, html('h2', {}, `${runs.length} runs`), comparisonTable(runs),
-    html('div', {class: 'charts'}, curvesOf(runs)),
+    html('div', {class: 'charts'}, curvesOf(runs)), layerComparison(runs),
     html('p', {}, 'In detail: ', runs.map((run, i) => [i > 0 ? ', ' : '', html('a', {href: `#run${run.number}`}, run.name)])));
 }
 
