@@ -34,16 +34,6 @@ using testing::Verdict;
 
 constexpr const char* kPage = "../exporters/html/page.mjs";
 
-TEST(Base64, IsThatOfRfc4648) {
-  // The examples of its section 10.
-  EXPECT_EQ(base64(""), "");
-  EXPECT_EQ(base64("f"), "Zg==");
-  EXPECT_EQ(base64("fo"), "Zm8=");
-  EXPECT_EQ(base64("foo"), "Zm9v");
-  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
-  EXPECT_EQ(base64("\xff\xfe\xfb"), "//77");
-}
-
 /// The data of a page.
 nlohmann::json data_of(const std::string& html) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">";

@@ -19,12 +19,15 @@ const scaleOf = (low, high, from, to) => (value) => from + (value - low) / ((hig
 
 const polyline = (points, x, y) => points.map(([step, value], i) => `${i ? 'L' : 'M'}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join('');
 
-/** Marks at which something changed, with their text where there is room. */
-function drawMarks(marks, x, top, bottom, last) {
+/** Too low for texts inside. */
+const SMALL = 160;
+
+/** Steps at which something changed. */
+function drawMarks(marks, x, top, bottom, last, hasText) {
   return marks.filter(({step}) => step <= last).map(({step, text}, i) => [
-    svg('line', {class: 'mark', x1: x(step), x2: x(step), y1: top, y2: bottom}),
-    svg('text', {class: 'mark-text', x: x(step) + (x(step) > 280 ? -4 : 4), y: top + 11 + 12 * (i % 3),
-      'text-anchor': x(step) > 280 ? 'end' : 'start'}, text.length > 34 ? `${text.slice(0, 32)}…` : text, svg('title', {}, `step ${step}: ${text}`)),
+    svg('line', {class: 'mark', x1: x(step), x2: x(step), y1: top, y2: bottom}, svg('title', {}, `step ${step}: ${text}`)),
+    hasText ? svg('text', {class: 'mark-text', x: x(step) + (x(step) > 280 ? -4 : 4), y: top + 11 + 12 * (i % 3),
+      'text-anchor': x(step) > 280 ? 'end' : 'start'}, text.length > 34 ? `${text.slice(0, 32)}…` : text) : null,
   ]);
 }
 
@@ -40,21 +43,20 @@ function chart(series, {title, marks = [], format = tickText, bands = [], zero =
   let low = Math.min(...values, zero ? 0 : Infinity), high = Math.max(...values, zero ? 0 : -Infinity);
   if (low === high) [low, high] = [low - Math.abs(low) * 0.05 - 1e-9, high + Math.abs(high) * 0.05 + 1e-9];
   high = Math.min(high, most);
-  const first = Math.min(...steps), last = Math.max(...steps);
-  const begin = first === last ? 0 : Math.min(first, last);
-  const x = scaleOf(begin, last, left, width - right), y = scaleOf(low, high, bottom, top);
+  const last = Math.max(...steps);
+  const x = scaleOf(0, last, left, width - right), y = scaleOf(low, high, bottom, top);
   const drawing = picture(width, height, title,
     ticks(low, high, 5).map((value) => [
       svg('line', {class: 'grid', x1: left, x2: width - right, y1: y(value), y2: y(value)}),
       svg('text', {x: left - 6, y: y(value) + 4, 'text-anchor': 'end'}, format(value))]),
-    ticks(begin, last, 6).map((step) => svg('text', {x: x(step), y: bottom + 17, 'text-anchor': 'middle'}, tickText(step))),
+    ticks(0, last, 6).map((step) => svg('text', {x: x(step), y: bottom + 17, 'text-anchor': 'middle'}, tickText(step))),
     svg('line', {class: 'axis', x1: left, x2: width - right, y1: bottom, y2: bottom}),
     bands.map(({points, colour: ink}) => points.length === 1 ?
       svg('line', {x1: x(points[0][0]), x2: x(points[0][0]), y1: y(points[0][1]), y2: y(points[0][2]), stroke: ink, 'stroke-width': 4, opacity: 0.5}) :
       svg('path', {d: `${polyline(points.map(([step, lowest]) => [step, lowest]), x, y)}${polyline(points.map(([step, , highest]) => [step, highest]).reverse(), x, y).replace('M', 'L')}Z`, fill: ink, opacity: 0.25})),
     bands.flatMap(({points, colour: ink}) => points.length === 1 ? [] : [1, 2].map((end) =>
       svg('path', {class: 'band-edge', d: polyline(points.map((point) => [point[0], point[end]]), x, y), stroke: ink}))),
-    drawMarks(marks, x, top, bottom, last),
+    drawMarks(marks, x, top, bottom, last, height > SMALL),
     series.map(({points, colour: ink, dashed, name}) => points.length === 1 ?
       svg('circle', {cx: x(points[0][0]), cy: y(points[0][1]), r: 4, fill: ink}, svg('title', {}, `${name}: ${format(points[0][1])}`)) :
       svg('path', {class: 'curve', d: polyline(points, x, y), stroke: ink, 'stroke-dasharray': dashed ? '5 4' : null}, svg('title', {}, name))));
