@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
+#include "core/error.h"
 #include "core/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
@@ -107,7 +109,8 @@ TEST_F(ReportTest, HasTheNumbersOfTheOtherCommands) {
 TEST_F(ReportTest, RanksTheLayerWithFewBitsFirst) {
   place_.write("bits.json", R"({"conv1": {"weight_bits": 2, "activation_bits": 8}, "*": 8})");
   expect_success(train("run", {"--bits-config", "bits.json"}));
-  const Json layers = report({"run"})["runs"][0]["layers"];
+  const Json run = report({"run"})["runs"][0];
+  const Json& layers = run["layers"];
   ASSERT_EQ(layers.size(), 2u);
   EXPECT_EQ(layers[0]["name"], "conv1/Conv2D");
   EXPECT_EQ(layers[0]["cost"]["weight_bits"], 2);
@@ -116,6 +119,19 @@ TEST_F(ReportTest, RanksTheLayerWithFewBitsFirst) {
   // The second layer's inputs are no better than the first one's output.
   EXPECT_LT(layers[1]["snr_from_picture_db"], layers[1]["snr_alone_db"]);
   EXPECT_EQ(layers[0]["snr_from_picture_db"], layers[0]["snr_alone_db"]) << "pictures are the same in both";
+  // Bits on the edges of the rewritten graph.
+  const Json& graph = run["graphs"]["after"];
+  std::map<std::string, std::int64_t> bits;
+  for (const Json& edge : graph["edges"])
+    bits[concat(graph["nodes"][edge[0].get<std::size_t>()]["name"].get<std::string>(), " > ",
+                graph["nodes"][edge[1].get<std::size_t>()]["name"].get<std::string>())] = edge[2];
+  EXPECT_EQ(bits.at("images > conv1/Conv2D"), 8);
+  EXPECT_EQ(bits.at("conv1/weights > conv1/weights_quant"), 32);
+  EXPECT_EQ(bits.at("conv1/weights_quant > conv1/Conv2D"), 2);
+  EXPECT_EQ(bits.at("conv1/Conv2D > conv1/BiasAdd"), 32);
+  EXPECT_EQ(bits.at("pool1 > flatten"), 8) << "what keeps the range keeps the integers";
+  EXPECT_EQ(bits.at("fc/weights_quant > fc/MatMul"), 8);
+  for (const Json& edge : run["graphs"]["before"]["edges"]) EXPECT_EQ(edge[2], 32);
 }
 
 /// The float run is another one, or at another place.
