@@ -60,8 +60,8 @@ def histogram(values, low, high, bins):
 def weights_on_grids(folder):
     weights = variables(folder, "float")["fc1/weights"].ravel()
     chart = Chart("The 48,000 weights of fc1, and the grids of their range at 4 and 2 bits",
-                  Axis("weight", -0.34, 0.3, [-0.3, -0.2, -0.1, 0, 0.1, 0.2]), Axis("% of the weights", -3.5, 8, [0, 2, 4, 6, 8]))
-    points, width = histogram(weights, -0.34, 0.3, 80)
+                  Axis("weight", -0.42, 0.3, [-0.4, -0.3, -0.2, -0.1, 0, 0.1, 0.2]), Axis("% of the weights", -3.5, 8, [0, 2, 4, 6, 8]))
+    points, width = histogram(weights, -0.42, 0.3, 90)
     chart.bars(points, width * 0.85, "grey")
     for bits, colour, top in (4, "blue", -0.3), (2, "orange", -1.9):
         numbers, _ = grid(weights.min(), weights.max(), bits)
@@ -109,7 +109,7 @@ def weight_path(folder):
     low = min(floats[:, chosen].min(), rounded[:, chosen].min()) - 0.05
     high = max(floats[:, chosen].max(), rounded[:, chosen].max()) + 0.05
     chart = Chart(f"Weight {chosen} of conv1 in 3-bit training", Axis("step", 0, 280, [0, 93, 186, 279]),
-                  Axis("weight", low, high, [v for v in (-0.6, -0.4, -0.2, 0, 0.2, 0.4, 0.6) if low < v < high]))
+                  Axis("weight", low, high, [v / 10 for v in range(-8, 9) if low < v / 10 < high]))
     stairs_of = []
     for i, step in enumerate(steps):
         stairs_of += ([(step, rounded[i - 1, chosen])] if i else []) + [(step, rounded[i, chosen])]
@@ -133,13 +133,13 @@ def activations(folder):
     values = safetensors_numpy.read(folder / "relu.safetensors")["conv2/Relu"].ravel()
     above = values[values > 0]
     chart = Chart("Outputs of conv2 above 0, and the ends of four ranges at 3 bits", Axis("output behind the Relu", 0, 11, range(12)),
-                  Axis("% of the outputs above 0", 0, 7, range(0, 8)))
+                  Axis("% of the outputs above 0", 0, 12, range(0, 13, 2)))
     points, width = histogram(above, 0, 11, 110)
     chart.bars(points, width * 0.85, "blue")
     for i, (name, words, colour) in enumerate(METHODS):
         end = range_ends(folder, name, "conv2/act_quant")[1]
-        chart.marks([end], "orange", 0, 5.9 - i)
-        chart.label(end, 6 - i, f"{words} {end:.2f}", "orange", "end" if end > 9 else "start")
+        chart.marks([end], "orange", 0, 10 - 1.8 * i)
+        chart.label(end - 0.1, 9.5 - 1.8 * i, f"{words} {end:.2f}", "orange", "end")
     return chart
 
 
@@ -219,10 +219,10 @@ def requantization(folder):
     sums = np.array(layer["bias"]) + np.einsum("hwyx,yxc->hwc", np.lib.stride_tricks.sliding_window_view(pixels, (5, 5)), kernels)
     mantissa, shift = layer["multipliers"]["mantissas"][0], layer["multipliers"]["shifts"][0]
     results = np.clip((sums * mantissa + (1 << shift - 1)) >> shift, *layer["clamp"])
-    chart = Chart("Requantization in conv1: the 4,704 accumulators of a picture", Axis("accumulator", -40000, 40000,
-                  [-40000, -20000, 0, 20000, 40000]), Axis("integer of the output", 0, 255, [0, 50, 100, 150, 200, 255]))
-    chart.dots(sorted(set(zip((sums.ravel() // 250 * 250).tolist(), results.ravel().tolist()))), "blue", 2)
-    chart.label(-38000, 14, "below 0: the Relu", "grey")
+    chart = Chart("Requantization in conv1: the 4,704 accumulators of a picture", Axis("accumulator", -80000, 150000,
+                  [-80000, -40000, 0, 40000, 80000, 120000]), Axis("integer of the output", 0, 255, [0, 50, 100, 150, 200, 255]))
+    chart.dots(sorted(set(zip((sums.ravel() // 1000 * 1000).tolist(), results.ravel().tolist()))), "blue", 2)
+    chart.label(-75000, 14, "below 0: the Relu", "grey")
     return chart
 
 
@@ -231,7 +231,7 @@ def agreement(folder):
     layers = [one for one in report["layers"] if one["type"] in ("Conv2D", "FullyConnected")]
     chart = Chart("Integers of the engine that differ from the simulation", Axis("layer", -0.5, len(layers) - 0.5,
                   [(i, one["operation"].split("/")[0]) for i, one in enumerate(layers)]),
-                  Axis("% of the integers", 0, 10, [0, 2, 4, 6, 8, 10]))
+                  Axis("% of the integers", 0, 2, [0, 0.5, 1, 1.5, 2]))
     for shift, key, colour in (-0.2, "alone", "blue"), (0.2, "end_to_end", "orange"):
         chart.bars([(i + shift, 100 * (1 - one[key]["share"])) for i, one in enumerate(layers)], 0.36, colour)
     chart.legend([("given equal inputs", "blue"), ("from the picture on", "orange")])
@@ -240,7 +240,7 @@ def agreement(folder):
 
 def low_bits(folder):
     chart = Chart("LeNet-5 at few bits, logits at 8", Axis("bits of weights and activations", 0.8, 3.2, BITS_AXIS[:3]),
-                  Axis("test accuracy in %", 0, 100, [0, 20, 40, 60, 80, 100]))
+                  Axis("test accuracy in %", 60, 100, [60, 70, 80, 90, 100]))
     reference = accuracy(folder, "float")
     chart.line([(0.8, reference), (3.2, reference)], "grey", "line dashed")
     for name, colour in ("mse", "blue"), ("observed", "orange"), ("learned", "green"):
@@ -251,17 +251,22 @@ def low_bits(folder):
     return chart
 
 
-def trained_weights(folder):
-    chart = Chart("The weights of fc1 before and after training at 2 bits", Axis("weight", -0.3, 0.3, [-0.3, -0.2, -0.1, 0, 0.1, 0.2, 0.3]),
-                  Axis("% of the weights", 0, 8, [0, 2, 4, 6, 8]))
-    for name, colour in ("float", "grey"), ("learned2-8", "green"):
-        points, _ = histogram(variables(folder, name)["fc1/weights"].ravel(), -0.3, 0.3, 75)
-        chart.line(points, colour)
-    low, high = range_ends(folder, "learned2-8", "fc1/weights_quant")
-    numbers, scale = grid(low, high, 2, True)
-    chart.marks(numbers, "orange", 0, 8)
-    chart.marks([numbers[1] - scale / 2, numbers[1] + scale / 2], "orange", 0, 1)
-    chart.legend([("float", "grey"), ("trained", "green"), ("the grid; short: where rounding changes", "orange")])
+def integers_of_weights(folder, run, layer, bits):
+    """-1, 0 and 1 at 2 bits: the integers of a layer's weights, less their zero point."""
+    tensors = variables(folder, run)
+    numbers, scale = grid(*range_ends(folder, run, f"{layer}/weights_quant"), bits, True)
+    return np.round(on_grid(tensors[f"{layer}/weights"].ravel(), numbers) / scale).astype(int)
+
+
+def changed_integers(folder):
+    layers = ["conv1", "conv2", "fc1", "fc2", "fc3"]
+    chart = Chart("Weights with another integer after training at 2 bits", Axis("layer", -0.5, 4.5, list(enumerate(layers))),
+                  Axis("% of the layer's weights", 0, 10, [0, 2, 4, 6, 8, 10]))
+    for i, layer in enumerate(layers):
+        before, after = (integers_of_weights(folder, run, layer, 2) for run in ("mse2-8", "learned2-8"))
+        share = 100 * np.mean(before != after)
+        chart.bars([(i, share)], 0.5, "blue")
+        chart.label(i, share + 0.3, f"{share:.1f}", "blue", "middle")
     return chart
 
 
@@ -292,7 +297,7 @@ def file_sizes(folder):
 
 
 FIGURES = [weights_on_grids, accuracy_of_grids, stairs, weight_path, activations, clipping_and_rounding, growing_range, folded_channels,
-           per_channel, requantization, agreement, low_bits, trained_weights, sensitivity, file_sizes]
+           per_channel, requantization, agreement, low_bits, changed_integers, sensitivity, file_sizes]
 
 
 def all_charts(folder):
