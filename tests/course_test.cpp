@@ -1,6 +1,6 @@
-// The course (docs/course) holds together: its pages lead to each other and to code that there is, its terms are in the
-// glossary, its figures are shown, and its numbers are in the output of a command. scripts/course-figures --check runs
-// the commands.
+// The course (docs/course) holds together: its pages lead to each other, to headings and to code that there is, its
+// terms are in the glossary, its figures are shown, and its numbers are in the output of a command.
+// scripts/course-figures --check runs the commands.
 
 #include <gtest/gtest.h>
 
@@ -87,6 +87,35 @@ TEST(Course, PagesLeadFromFrontToBack) {
     EXPECT_NE(text.rfind("](" + next + ")"), std::string::npos) << name << " does not lead to " << next;
     EXPECT_NE(text.find("](../../labs/"), std::string::npos) << name << " names no lab";
   }
+}
+
+/// The anchor that GitHub gives a heading: "## From one equation" is #from-one-equation.
+std::set<std::string> anchors(const fs::path& page) {
+  std::set<std::string> found;
+  for (const std::string& heading : matches("\n" + parts_of(page).prose, R"(\n#+ ([^\n]+))")) {
+    std::string anchor;
+    for (const char c : std::regex_replace(heading, std::regex(R"(\]\([^)]*\))"), "]")) {
+      const bool is_ascii = static_cast<unsigned char>(c) < 128;
+      if (c == ' ')
+        anchor += '-';
+      else if (!is_ascii || c == '-' || c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0)
+        anchor += static_cast<char>(is_ascii ? std::tolower(c) : c);
+    }
+    found.insert(anchor);
+  }
+  return found;
+}
+
+TEST(Course, LinksLeadToHeadings) {
+  std::size_t checked = 0;
+  for (const fs::path& page : files(kCourse, ".md"))
+    for (const std::string& link : matches(text_of(page), R"(\]\(([\w./-]*#[\w-]+)\))")) {
+      const std::string file = link.substr(0, link.find('#'));
+      const fs::path target = file.empty() ? page : page.parent_path() / file;
+      EXPECT_TRUE(anchors(target).contains(link.substr(link.find('#') + 1))) << page << " links to " << link;
+      ++checked;
+    }
+  EXPECT_GT(checked, 15u);
 }
 
 TEST(Course, EachPageSaysWhereToLookInTheCode) {
