@@ -1,8 +1,6 @@
 #include "core/engine/shard_exchange.h"
 
 #include <bit>
-#include <cmath>
-#include <limits>
 
 #include "core/error.h"
 
@@ -10,22 +8,6 @@ namespace miniqat {
 namespace {
 
 bool is_power_of_two(int number) { return number > 0 && std::has_single_bit(static_cast<unsigned>(number)); }
-
-void enclose(ShardStatistic& left, const ShardStatistic& right) {
-  if (std::isnan(left.a) || std::isnan(right.a)) {
-    left.a = left.b = std::numeric_limits<double>::quiet_NaN();
-    return;
-  }
-  left.a = right.a < left.a ? right.a : left.a;
-  left.b = right.b > left.b ? right.b : left.b;
-}
-
-void pool_moments(ShardStatistic& left, const ShardStatistic& right) {
-  const double n = left.count + right.count, distance = right.a - left.a;
-  left.a += distance * right.count / n;
-  left.b += right.b + distance * distance * left.count * right.count / n;
-  left.count = n;
-}
 
 }  // namespace
 
@@ -36,21 +18,6 @@ void require_subtree(const ShardRange& range) {
   if (range.first < 0 || range.first % range.count != 0 || range.first + range.count > range.total)
     fail("the first of ", range.count, " shards of ", range.total, " must be a multiple of ", range.count, ", is ",
          range.first);
-}
-
-void combine(ShardStatistic& left, const ShardStatistic& right) {
-  switch (left.kind) {
-    case ShardStatistic::Kind::kRange:
-      return enclose(left, right);
-    case ShardStatistic::Kind::kMoments:
-      return pool_moments(left, right);
-    case ShardStatistic::Kind::kSum:
-      left.a += right.a;
-  }
-}
-
-void combine(std::span<ShardStatistic> left, std::span<const ShardStatistic> right) {
-  for (std::size_t i = 0; i < left.size(); ++i) combine(left[i], right[i]);
 }
 
 void add_in_tree(std::span<float* const> parts, std::int64_t n) {

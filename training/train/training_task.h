@@ -22,7 +22,8 @@ struct TrainingTask {
   /// `settings` must stay. Throws the errors of reading data and building graphs. Throws UsageError for a scope without
   /// a node, for --float of a graph that is quantized, and for impossible --validation and --reestimate. Throws Error
   /// if nothing was quantized, or the data set is smaller than a batch.
-  explicit TrainingTask(const TrainSettings& settings);
+  /// `exchange`, which must stay, leads to the processes that compute the other shards; null: there are none.
+  explicit TrainingTask(const TrainSettings& settings, ShardExchange* exchange = nullptr);
   TrainingTask(const TrainingTask&) = delete;
 
   /// In steps.
@@ -32,6 +33,9 @@ struct TrainingTask {
   Evaluation evaluate_now(const datasets::Dataset& pictures);
 
   const TrainSettings& settings;
+  ShardExchange* exchange;
+  /// Of this process.
+  ShardRange shards;
   datasets::Splits data;
   Classifier training;
   /// The network of a model file as it was read, a graph JSON; "" for a model that has a name.

@@ -1,0 +1,65 @@
+#include "core/engine/lanes.h"
+
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace miniqat {
+
+Lanes::Lanes(int count, int threads) : threads_(threads), failures_(static_cast<std::size_t>(count)) {
+  try {
+    for (int lane = 1; lane < count; ++lane) workers_.emplace_back([this, lane] { work(lane); });
+  } catch (const std::system_error& error) {
+    end();
+    fail("cannot start ", count, " threads: ", error.what());
+  }
+}
+
+Lanes::~Lanes() { end(); }
+
+void Lanes::end() {
+  call_ = kEnd;
+  call_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void Lanes::work(int lane) {
+  const ComputeScope computing(threads_);
+  for (std::uint32_t seen = 0;;) {
+    call_.wait(seen);
+    seen = call_;
+    if (seen == kEnd) return;
+    run_lane(lane);
+    if (--running_ == 0) running_.notify_one();
+  }
+}
+
+void Lanes::run_lane(int lane) {
+  try {
+    (*body_)(lane);
+  } catch (...) {
+    failures_[static_cast<std::size_t>(lane)] = std::current_exception();
+  }
+}
+
+void Lanes::run(const std::function<void(int)>& body) {
+  body_ = &body;
+  running_ = static_cast<int>(workers_.size());
+  call_ = (call_ + 1) % kEnd;
+  call_.notify_all();
+  {
+    const ComputeScope computing(threads_);
+    run_lane(0);
+  }
+  for (int left = running_; left != 0; left = running_) running_.wait(left);
+  std::exception_ptr first;
+  for (std::exception_ptr& failure : failures_) {
+    std::exception_ptr taken = std::exchange(failure, nullptr);
+    if (!first) first = std::move(taken);
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace miniqat
