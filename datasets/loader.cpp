@@ -140,12 +140,14 @@ void Loader::order_epoch(std::int64_t epoch) {
 }
 
 void for_each_batch(const Dataset& dataset, std::int64_t batch_size,
-                    const std::function<void(const EvaluationBatch&)>& body) {
+                    const std::function<void(const EvaluationBatch&)>& body, const BatchChoice& choice) {
   dataset.check();
   require_batch_size(batch_size);
   EvaluationBatch batch{.images = image_buffer(dataset, batch_size),
                         .labels = Tensor(Shape{batch_size}, DType::kInt32)};
-  for (; batch.first < dataset.size(); batch.first += batch_size) {
+  const std::int64_t last = std::min(choice.last, (dataset.size() + batch_size - 1) / batch_size);
+  for (std::int64_t number = choice.first; number < last; number += choice.stride) {
+    batch.first = number * batch_size;
     batch.valid = std::min(batch_size, dataset.size() - batch.first);
     for (std::int64_t k = 0; k < batch_size; ++k) {
       const std::int64_t example = batch.first + std::min(k, batch.valid - 1);

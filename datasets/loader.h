@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -96,9 +97,17 @@ struct EvaluationBatch {
   std::int64_t valid = 0;
 };
 
-/// Calls body with all examples in order, always in batches of batch_size. The tensors are reused by the next call.
-/// Throws Error for a malformed data set, a label that is no class, or a batch size below 1.
+/// Some of the batches of a data set, by number: first, first + stride, ... below `last`.
+struct BatchChoice {
+  std::int64_t first = 0;
+  std::int64_t last = std::numeric_limits<std::int64_t>::max();
+  std::int64_t stride = 1;
+};
+
+/// Calls body with all examples in order, or those of the chosen batches, always in batches of batch_size. The tensors
+/// are reused by the next call. Throws Error for a malformed data set, a label that is no class, or a batch size below
+/// 1.
 void for_each_batch(const Dataset& dataset, std::int64_t batch_size,
-                    const std::function<void(const EvaluationBatch&)>& body);
+                    const std::function<void(const EvaluationBatch&)>& body, const BatchChoice& choice = {});
 
 }  // namespace miniqat::datasets

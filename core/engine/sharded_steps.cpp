@@ -116,10 +116,10 @@ ShardedSteps::Feeds ShardedSteps::slice_of(const Graph& graph, const Feeds& feed
 }
 
 double ShardedSteps::compute(ShardedPlan& plan, const Graph& graph, const Feeds& feeds, const Sweep& how) {
+  LeavesTogether together(exchange_);
   std::vector<Feeds> slices;
   for (int local = 0; local < range_.count; ++local) slices.push_back(slice_of(graph, feeds, local));
   plan.tree->begin();
-  LeavesTogether together(exchange_);
   lanes_.run([&](int lane) { compute_slices(plan, slices, how, lane); });
   together.reached();
   combine_statistics();

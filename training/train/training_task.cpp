@@ -68,11 +68,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
       steps_per_epoch(whole_batches(data, settings)),
       total_steps(length_of(settings)),
       optimizer(make_optimizer(settings, total_steps)) {
-  if (shards.total > 1)
-    session.set_shards({.range = shards,
-                        .threads = static_cast<int>(settings.threads_per_shard),
-                        .at_once = static_cast<int>(settings.slices_at_once()),
-                        .exchange = exchange});
+  if (shards.total > 1) compute_in_shards();
   if (const std::size_t outputs = training.graph.outputs().size(); outputs > 1)
     report.remarks.push_back(
         concat(settings.model, " has ", outputs, " outputs; only the first, ", training.logits.name(), ", is trained"));
@@ -90,6 +86,16 @@ quantize::RewriteReport TrainingTask::quantize_training() {
   quantize::RewriteReport made = quantize::create_training_graph(training.graph, settings.rewrite);
   require_quantizers(training.graph, settings.rewrite.scope, settings.model, ", --float trains without quantization");
   return made;
+}
+
+void TrainingTask::compute_in_shards() {
+  const ShardOptions options{.range = shards,
+                             .threads = static_cast<int>(settings.threads_per_shard),
+                             .at_once = static_cast<int>(settings.slices_at_once()),
+                             .exchange = exchange};
+  session.set_shards(options);
+  shared_evaluation =
+      std::make_unique<SharedEvaluation>(evaluation, static_cast<std::uint64_t>(settings.seed), options);
 }
 
 /// Of a graph file.
@@ -132,6 +138,7 @@ double TrainingTask::epochs_done() const {
 }
 
 Evaluation TrainingTask::evaluate_now(const datasets::Dataset& pictures) {
+  if (shared_evaluation) return shared_evaluation->evaluate(session.checkpoint(), pictures);
   test_session.restore(session.checkpoint(), Session::Restore::kVariables, "the training graph");
   return evaluate(test_session, evaluation, pictures);
 }

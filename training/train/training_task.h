@@ -11,6 +11,7 @@
 #include "quantize/quantization_delays.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/evaluate/evaluator.h"
+#include "training/evaluate/shared_evaluation.h"
 #include "training/model_source.h"
 #include "training/settings/train_settings.h"
 
@@ -50,8 +51,11 @@ struct TrainingTask {
   std::int64_t steps_per_epoch;
   std::int64_t total_steps;
   std::unique_ptr<Optimizer> optimizer;
+  /// Of a run with shards.
+  std::unique_ptr<SharedEvaluation> shared_evaluation;
 
  private:
+  void compute_in_shards();
   quantize::RewriteReport quantize_training();
   void require_float() const;
   quantize::RewriteReport float_report() const;

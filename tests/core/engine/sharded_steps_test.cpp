@@ -12,6 +12,7 @@
 #include "core/random.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
+#include "tests/core/thread_exchange.h"
 #include "tests/errors.h"
 
 namespace miniqat::sharded_steps_test {
@@ -156,6 +157,23 @@ TEST(ShardedStepsTest, GradientsAreThoseOfTheWholeBatch) {
         ASSERT_NEAR(result.gradients[k].data<double>()[i], expected.gradients[k].data<double>()[i], 1e-13)
             << whole.variables[k].name() << " " << i << " in " << shards;
   }
+}
+
+/// A step that fails in one process before its exchange says so; here no other process waits.
+TEST_F(OneNumberTest, AFailedStepIsAbandoned) {
+  testing::ThreadGroup group(1);
+  group.run(2, [&](ShardExchange& exchange, int) {
+    Session session(graph_);
+    session.set_shards({.range = exchange.range(), .exchange = &exchange});
+    session.run(request_, {{x_, Tensor({2, 1})}});
+    EXPECT_EQ(group.abandoned(), 0);
+    EXPECT_NE(error_of([&] { session.run(request_, {}); }), "");
+    EXPECT_EQ(group.abandoned(), 1);
+    EXPECT_NE(error_of([&] { session.run(request_, {{x_, Tensor({3, 1})}}); }), "");
+    EXPECT_EQ(group.abandoned(), 2);
+    ShardOptions wrong{.range = {.total = 4, .first = 0, .count = 4}, .exchange = &exchange};
+    EXPECT_TRUE(mentions(error_of([&] { session.set_shards(wrong); }), {"other shards"}));
+  });
 }
 
 TEST(ShardedStepsTest, TheProfileTimesTheCallingThread) {

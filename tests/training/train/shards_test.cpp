@@ -6,6 +6,7 @@
 
 #include "layers/layers.h"
 #include "quantize/quantize.h"
+#include "tests/core/thread_exchange.h"
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
 #include "training/model_source.h"
@@ -85,6 +86,26 @@ TEST_F(Shards, MobilenetWithEachFoldingAndAugmentation) {
 
 /// Two threads a slice are a setting of the run: other bits than one thread's are allowed, others for more cores are
 /// not.
+/// Threads stand for the processes. All that each writes is what one process writes: evaluations, too.
+TEST_F(Shards, AsManyProcessesAsThereAreWriteTheSame) {
+  TrainSettings wanted = settings();
+  wanted.model = "lenet_bn";
+  wanted.augment = "shift";
+  wanted.threads = 2;
+  RunObserver observer;
+  const testing::RunFiles expected = train_new("one", wanted, observer);
+  for (const int processes : {2, 4, 8}) {
+    testing::ThreadGroup group(processes);
+    const auto name = [&](int process) { return concat(process, "-of-", processes); };
+    group.run(8, [&](ShardExchange& exchange, int process) {
+      RunObserver silent;
+      train(wanted, RunDirectory::fresh(path(name(process)), "none"), {.exchange = &exchange}, silent);
+    });
+    for (const int process : {0, processes - 1})
+      EXPECT_EQ(testing::files_of(path(name(process))), expected) << name(process);
+  }
+}
+
 TEST_F(Shards, TwoThreadsASlice) {
   TrainSettings wanted = settings();
   wanted.threads_per_shard = 2;
