@@ -18,7 +18,7 @@ void GradientTree::begin() {
   }
 }
 
-std::optional<Tensor> GradientTree::add(std::size_t tensor, int leaf, const Tensor& gradient, bool stays) {
+std::optional<GradientHalves> GradientTree::add(std::size_t tensor, int leaf, const Tensor& gradient, bool stays) {
   Sums& sums = sums_[tensor];
   Sum sum{gradient};
   for (std::size_t node = leaves_ + static_cast<std::size_t>(leaf); node > 1; node /= 2) {
@@ -26,12 +26,15 @@ std::optional<Tensor> GradientTree::add(std::size_t tensor, int leaf, const Tens
     {
       const std::lock_guard lock(sums.mutex);
       other = std::exchange(sums.waiting[node ^ 1], {});
+      // (While a gradient is copied, others wait who come to this tensor.)
+      if (!other.tensor.defined() || node / 2 == 1) sum = kept(sums, sum, stays);
       if (!other.tensor.defined()) {
-        // (Meanwhile others wait who come to this tensor.)
-        sums.waiting[node] = stays || sum.is_buffer ? sum : Sum{copy_of(sums, sum.tensor), true};
+        sums.waiting[node] = sum;
         return std::nullopt;
       }
     }
+    if (node == 2) return GradientHalves{sum.tensor, other.tensor};
+    if (node == 3) return GradientHalves{other.tensor, sum.tensor};
     // a + b is b + a: only the brackets matter.
     add_to(other.tensor, sum.tensor);
     if (sum.is_buffer) {
@@ -41,15 +44,17 @@ std::optional<Tensor> GradientTree::add(std::size_t tensor, int leaf, const Tens
     sum = other;
     stays = true;
   }
-  return sum.tensor;
+  return GradientHalves{sum.tensor, {}};
 }
 
-Tensor GradientTree::copy_of(Sums& sums, const Tensor& gradient) {
-  if (sums.free.empty()) sums.free.push_back(sums.buffers.emplace_back(gradient.spec()));
+/// Where nobody else writes.
+GradientTree::Sum GradientTree::kept(Sums& sums, const Sum& sum, bool stays) {
+  if (stays || sum.is_buffer) return sum;
+  if (sums.free.empty()) sums.free.push_back(sums.buffers.emplace_back(sum.tensor.spec()));
   const Tensor copy = sums.free.back();
   sums.free.pop_back();
-  copy.assign(gradient);
-  return copy;
+  copy.assign(sum.tensor);
+  return {copy, true};
 }
 
 }  // namespace miniqat

@@ -10,20 +10,27 @@
 
 namespace miniqat {
 
+/// The sums of both halves of a batch's slices; `right` is undefined if there is one slice.
+struct GradientHalves {
+  Tensor left;
+  Tensor right;
+};
+
 /// Adds the gradients of slices in a balanced binary tree over the slices, ((0 + 1) + (2 + 3)) + ..., whatever the
-/// order in which they come: the sum has the same bits. Any threads may add at once. Working memory grows with the
-/// number of unfinished subtrees and stays.
+/// order in which they come: the sum has the same bits. The last addition is left to the caller, who may have more
+/// threads for it then. Any threads may add at once. Working memory grows with the number of unfinished subtrees and
+/// stays.
 class GradientTree {
  public:
   /// `leaves`: slices, a power of two. `tensors`: gradients a slice has.
   GradientTree(int leaves, std::size_t tensors);
 
-  /// Forgets what was added; sums of earlier calls are no longer valid.
+  /// Forgets what was added; results of earlier calls are no longer valid.
   void begin();
   /// The gradient of one tensor by one slice: float32 or float64, one shape for all slices. Once each since begin().
-  /// Returns the sum over all slices if this was the last one to come. `stays`: the gradient's memory is not used for
-  /// anything else until the next begin(), so that it need not be copied; it may be overwritten.
-  std::optional<Tensor> add(std::size_t tensor, int leaf, const Tensor& gradient, bool stays);
+  /// Returns the halves if this was the last one to come; both may be overwritten. `stays`: the gradient's memory is
+  /// not used for anything else until the next begin(), so that it need not be copied.
+  std::optional<GradientHalves> add(std::size_t tensor, int leaf, const Tensor& gradient, bool stays);
 
  private:
   struct Sum {
@@ -41,7 +48,7 @@ class GradientTree {
     std::vector<Tensor> free;
   };
 
-  static Tensor copy_of(Sums& sums, const Tensor& gradient);
+  static Sum kept(Sums& sums, const Sum& sum, bool stays);
 
   const std::size_t leaves_;
   std::deque<Sums> sums_;

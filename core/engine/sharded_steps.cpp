@@ -64,6 +64,19 @@ void bind(Plan& plan, DType precision, const ShardedSteps::Feeds& feeds) {
   for (const Plan::BoundView& view : plan.bound_views) *view.tensor = view.base->reshaped(view.shape);
 }
 
+template <class T>
+void scale(T* x, std::int64_t n, T factor) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
+/// x = (x + y) * factor.
+template <class T>
+void add_and_scale(T* x, const T* y, std::int64_t n, T factor) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) x[i] = (x[i] + y[i]) * factor;
+}
+
 }  // namespace
 
 ShardedSteps::ShardedSteps(const ShardOptions& options)
@@ -91,6 +104,7 @@ ShardedPlan& ShardedSteps::plan_for(const Graph& graph, PlanRequest request, con
   plan.complete_after = completion(plan.first());
   plan.tree = std::make_unique<GradientTree>(range_.count, request.gradient_targets.size());
   plan.gradients.resize(request.gradient_targets.size());
+  plan.right_halves.resize(request.gradient_targets.size());
   return plan;
 }
 
@@ -158,9 +172,13 @@ void ShardedSteps::compute_slices(ShardedPlan& plan, const std::vector<Feeds>& f
 /// only when the sums before it are, and starts come in order, one at a time.
 void ShardedSteps::add_gradients(ShardedPlan& plan, const Plan& of_lane, std::size_t step, int local, bool last) {
   for (const std::size_t k : plan.complete_after[step])
-    if (std::optional<Tensor> sum = plan.tree->add(k, local, *of_lane.gradients[k], last)) {
-      plan.gradients[k] = *sum;
-      if (exchange_ != nullptr) exchange_->start(plan.gradients[k]);
+    if (const std::optional<GradientHalves> halves = plan.tree->add(k, local, *of_lane.gradients[k], last)) {
+      plan.gradients[k] = halves->left;
+      plan.right_halves[k] = halves->right;
+      if (exchange_ == nullptr) continue;
+      if (halves->right.defined()) add_to(halves->left, halves->right);
+      plan.right_halves[k] = {};
+      exchange_->start(plan.gradients[k]);
     }
 }
 
@@ -182,13 +200,16 @@ void ShardedSteps::store_observed(ShardedPlan& plan) const {
 /// Division by a power of two is exact (but for denormals, which are 0).
 void ShardedSteps::take_means(ShardedPlan& plan) const {
   const ComputeScope computing(threads_);
-  for (const Tensor& gradient : plan.gradients) {
-    if (!gradient.defined()) continue;
-    with_float_type(gradient, [&]<class T>(T) {
-      const std::span<T> values = gradient.values<T>();
+  for (std::size_t k = 0; k < plan.gradients.size(); ++k) {
+    const Tensor &sum = plan.gradients[k], &right = plan.right_halves[k];
+    if (!sum.defined()) continue;
+    with_float_type(sum, [&]<class T>(T) {
       const T share = T(1) / static_cast<T>(range_.total);
-      parallel_for(std::ssize(values), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) values[i] *= share;
+      T* to = sum.data<T>();
+      const T* more = right.defined() ? right.data<T>() : nullptr;
+      parallel_for(sum.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+        more == nullptr ? scale(to + begin, end - begin, share)
+                        : add_and_scale(to + begin, more + begin, end - begin, share);
       });
     });
   }

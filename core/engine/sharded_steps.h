@@ -29,6 +29,8 @@ struct ShardedPlan {
   /// In the order of PlanRequest::gradient_targets: after compute() the mean over all slices; undefined where the
   /// gradient does not reach a target.
   std::vector<Tensor> gradients;
+  /// During compute() what is still to be added to each; undefined if nothing is.
+  std::vector<Tensor> right_halves;
 
   /// The plan whose staged tensors compute() leaves as the whole batch has them.
   Plan& first() const { return *plans.front(); }
