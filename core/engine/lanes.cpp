@@ -1,5 +1,6 @@
 #include "core/engine/lanes.h"
 
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -7,6 +8,24 @@
 #include "core/parallel.h"
 
 namespace miniqat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// As in core/team.cpp: sleep and wake-up take about as long.
+constexpr std::chrono::microseconds kSpin(50);
+
+/// Waits while `word` is `value`, first without sleep.
+template <class T>
+void wait_while(const std::atomic<T>& word, T value) {
+  constexpr int kLooksATime = 64;
+  for (const Clock::time_point end = Clock::now() + kSpin; Clock::now() < end;)
+    for (int i = 0; i < kLooksATime; ++i)
+      if (word.load(std::memory_order_relaxed) != value) return;
+  word.wait(value);
+}
+
+}  // namespace
 
 Lanes::Lanes(int count, int threads) : threads_(threads), failures_(static_cast<std::size_t>(count)) {
   try {
@@ -28,7 +47,7 @@ void Lanes::end() {
 void Lanes::work(int lane) {
   const ComputeScope computing(threads_);
   for (std::uint32_t seen = 0;;) {
-    call_.wait(seen);
+    wait_while(call_, seen);
     seen = call_;
     if (seen == kEnd) return;
     run_lane(lane);
@@ -53,7 +72,7 @@ void Lanes::run(const std::function<void(int)>& body) {
     const ComputeScope computing(threads_);
     run_lane(0);
   }
-  for (int left = running_; left != 0; left = running_) running_.wait(left);
+  for (int left = running_; left != 0; left = running_) wait_while(running_, left);
   std::exception_ptr first;
   for (std::exception_ptr& failure : failures_) {
     std::exception_ptr taken = std::exchange(failure, nullptr);
