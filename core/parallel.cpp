@@ -69,12 +69,16 @@ void prepare_workers(int count) {
   omp_set_num_threads(count);
 }
 
-}  // namespace
-
-void set_thread_count(int count) {
+void require_thread_count(int count) {
   if (count < 1 || count > kMaxThreads) fail("the number of threads must be 1 to ", kMaxThreads, ", is ", count);
   const int limit = omp_get_thread_limit();
   if (count > limit) fail(count, " threads exceed OMP_THREAD_LIMIT (", limit, ")");
+}
+
+}  // namespace
+
+void set_thread_count(int count) {
+  require_thread_count(count);
   requested_count = count;
   if (computing.count != 0) prepare_workers(count);
 }
@@ -100,7 +104,14 @@ ComputeScope::ComputeScope() {
   computing.omp_dynamic = omp_get_dynamic();
 }
 
+ComputeScope::ComputeScope(int threads) : ComputeScope() {
+  require_thread_count(threads);
+  outer_count_ = thread_count();
+  prepare_workers(threads);
+}
+
 ComputeScope::~ComputeScope() {
+  if (outer_count_ != 0) prepare_workers(outer_count_);
   if (--computing.depth != 0 || computing.count == 0) return;
   computing.count = 0;
   if (omp_in_parallel()) return;

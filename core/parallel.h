@@ -43,12 +43,16 @@ class FlushDenormals {
 class ComputeScope {
  public:
   ComputeScope();
+  /// Meanwhile thread_count() of the calling thread is `threads`, in outer scopes what it was.
+  explicit ComputeScope(int threads);
   ~ComputeScope();
   ComputeScope(const ComputeScope&) = delete;
   ComputeScope& operator=(const ComputeScope&) = delete;
 
  private:
   FlushDenormals flushed_;
+  /// That of the outer scope; 0 where this one has none of its own.
+  int outer_count_ = 0;
 };
 
 /// parallel_for with its body behind a pointer: one parallel region for all loops, and each body compiled once.

@@ -55,6 +55,9 @@ Dataset checked(const Dataset& dataset, const Loader::Options& options) {
   dataset.check();
   require_batch_size(options.batch_size);
   if (options.first_batch < 0) fail("first batch must not be negative, but is ", options.first_batch);
+  if (options.first_row < 0 || options.rows < 0 || options.first_row + options.rows > options.batch_size)
+    fail("rows ", options.first_row, " to ", options.first_row + options.rows, " are not in a batch of ",
+         options.batch_size);
   if (dataset.size() < options.batch_size)
     fail("data set ", dataset.name, " has ", dataset.size(), " examples, fewer than one batch of ", options.batch_size);
   require_augmentable(dataset, options.augment);
@@ -66,12 +69,13 @@ Dataset checked(const Dataset& dataset, const Loader::Options& options) {
 Loader::Loader(const Dataset& dataset, const Options& options)
     : dataset_(checked(dataset, options)),
       options_(options),
+      rows_(options.rows == 0 ? options.batch_size - options.first_row : options.rows),
       batches_per_epoch_(dataset.size() / options.batch_size),
       order_(static_cast<std::size_t>(dataset.size())),
       augmented_(static_cast<std::size_t>(dataset.example_shape().elements())) {
   for (Batch& buffer : buffers_) {
-    buffer.images = image_buffer(dataset_, options_.batch_size);
-    buffer.labels = Tensor(Shape{options_.batch_size}, DType::kInt32);
+    buffer.images = image_buffer(dataset_, rows_);
+    buffer.labels = Tensor(Shape{rows_}, DType::kInt32);
   }
   thread_ = std::jthread([this](const std::stop_token& stop) { produce(stop); });
 }
@@ -109,10 +113,10 @@ void Loader::produce(const std::stop_token& stop) {
 void Loader::fill(std::int64_t index, Batch& batch) {
   order_epoch(index / batches_per_epoch_);
   const std::int64_t first = index % batches_per_epoch_ * options_.batch_size;
-  for (std::int64_t k = 0; k < options_.batch_size; ++k) {
-    const std::int64_t example = order_[first + k];
+  for (std::int64_t k = 0; k < rows_; ++k) {
+    const std::int64_t row = options_.first_row + k, example = order_[first + row];
     const std::span<const std::uint8_t> picture = picture_of(dataset_, example);
-    put_example(dataset_, options_.augment.none() ? picture : augmented(picture, index, k), example, k, batch.images,
+    put_example(dataset_, options_.augment.none() ? picture : augmented(picture, index, row), example, k, batch.images,
                 batch.labels);
   }
   batch.index = index;
@@ -136,12 +140,14 @@ void Loader::order_epoch(std::int64_t epoch) {
 }
 
 void for_each_batch(const Dataset& dataset, std::int64_t batch_size,
-                    const std::function<void(const EvaluationBatch&)>& body) {
+                    const std::function<void(const EvaluationBatch&)>& body, const BatchChoice& choice) {
   dataset.check();
   require_batch_size(batch_size);
   EvaluationBatch batch{.images = image_buffer(dataset, batch_size),
                         .labels = Tensor(Shape{batch_size}, DType::kInt32)};
-  for (; batch.first < dataset.size(); batch.first += batch_size) {
+  const std::int64_t last = std::min(choice.last, (dataset.size() + batch_size - 1) / batch_size);
+  for (std::int64_t number = choice.first; number < last; number += choice.stride) {
+    batch.first = number * batch_size;
     batch.valid = std::min(batch_size, dataset.size() - batch.first);
     for (std::int64_t k = 0; k < batch_size; ++k) {
       const std::int64_t example = batch.first + std::min(k, batch.valid - 1);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -32,6 +33,10 @@ class Loader {
  public:
   struct Options {
     std::int64_t batch_size = 128;
+    /// Only examples [first_row, first_row + rows) of each batch are prepared, as they would be among the others; rows
+    /// 0: all of them.
+    std::int64_t first_row = 0;
+    std::int64_t rows = 0;
     /// False: the data set's own order in every epoch.
     bool shuffle = true;
     std::uint64_t seed = 1;
@@ -42,8 +47,8 @@ class Loader {
   };
 
   /// Shares the data set's elements. Throws Error for a malformed data set, one smaller than a batch, a batch size
-  /// below 1, and a negative first batch. Also for a pad that is negative or reaches a picture's height or width, and
-  /// for any pad if the zero point is not a byte.
+  /// below 1, a negative first batch, and rows outside of the batch. Also for a pad that is negative or reaches a
+  /// picture's height or width, and for any pad if the zero point is not a byte.
   Loader(const Dataset& dataset, const Options& options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -63,6 +68,7 @@ class Loader {
 
   const Dataset dataset_;
   const Options options_;
+  const std::int64_t rows_;
   const std::int64_t batches_per_epoch_;
   /// Read and written by the thread alone: the examples in the order of `ordered_epoch_`, and a picture's room.
   std::vector<std::int64_t> order_;
@@ -91,9 +97,17 @@ struct EvaluationBatch {
   std::int64_t valid = 0;
 };
 
-/// Calls body with all examples in order, always in batches of batch_size. The tensors are reused by the next call.
-/// Throws Error for a malformed data set, a label that is no class, or a batch size below 1.
+/// Some of the batches of a data set, by number: first, first + stride, ... below `last`.
+struct BatchChoice {
+  std::int64_t first = 0;
+  std::int64_t last = std::numeric_limits<std::int64_t>::max();
+  std::int64_t stride = 1;
+};
+
+/// Calls body with all examples in order, or those of the chosen batches, always in batches of batch_size. The tensors
+/// are reused by the next call. Throws Error for a malformed data set, a label that is no class, or a batch size below
+/// 1.
 void for_each_batch(const Dataset& dataset, std::int64_t batch_size,
-                    const std::function<void(const EvaluationBatch&)>& body);
+                    const std::function<void(const EvaluationBatch&)>& body, const BatchChoice& choice = {});
 
 }  // namespace miniqat::datasets

@@ -59,15 +59,35 @@ void copy_moving_statistics(const ForwardContext& context) {
 
 template <class T>
 void update_moving_statistics(const ForwardContext& context, std::int64_t rows, double decay) {
-  if (context.update_of(3) == nullptr) return;
-  reference::update_moving(rows, context.output(1).elements(), decay, context.output(1).data<T>(),
-                           context.output(2).data<T>(), context.update_of(3)->data<T>(),
-                           context.update_of(4)->data<T>());
+  const std::int64_t channels = context.output(1).elements();
+  const T *mean = context.output(1).data<T>(), *variance = context.output(2).data<T>();
+  if (context.update_of(3) != nullptr)
+    reference::update_moving(rows, channels, decay, mean, variance, context.update_of(3)->data<T>(),
+                             context.update_of(4)->data<T>());
+  if (context.observed.empty()) return;
+  const auto n = static_cast<double>(rows);
+  for (std::int64_t c = 0; c < channels; ++c)
+    context.observed[c] = {
+        .kind = ShardStatistic::Kind::kMoments, .count = n, .a = double{mean[c]}, .b = n * double{variance[c]}};
+}
+
+/// Of a whole batch.
+template <class T>
+void store_moving_statistics(const ForwardContext& context, double decay) {
+  const std::span<const ShardStatistic> batch = context.observed;
+  std::vector<T> mean, variance;
+  for (const ShardStatistic& channel : batch) {
+    mean.push_back(static_cast<T>(channel.a));
+    variance.push_back(static_cast<T>(channel.b / channel.count));
+  }
+  reference::update_moving(static_cast<std::int64_t>(batch.front().count), std::ssize(batch), decay, mean.data(),
+                           variance.data(), context.update_of(3)->data<T>(), context.update_of(4)->data<T>());
 }
 
 class BatchNormOp final : public OpOf<BatchNorm>,
                           public SavesForBackward,
                           public ChangesLater,
+                          public ObservesBatch,
                           public TakesShortcuts,
                           public ChainMember {
  public:
@@ -113,6 +133,14 @@ class BatchNormOp final : public OpOf<BatchNorm>,
   }
 
   bool updates(int, const Phase& phase) const override { return attributes_.uses_batch(phase); }
+
+  std::size_t observations(std::span<const TensorSpec> inputs, const Phase& phase) const override {
+    return attributes_.uses_batch(phase) ? static_cast<std::size_t>(inputs[1].shape.elements()) : 0;
+  }
+
+  void store_observed(const ForwardContext& context) const override {
+    with_float_type(*context.update_of(3), [&]<class T>(T) { store_moving_statistics<T>(context, attributes_.decay); });
+  }
 
   /// Outputs 1 and 2 are copies of the moving statistics unless they come from the batch: whoever reads only these
   /// needs neither this op nor its x.

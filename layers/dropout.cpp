@@ -23,8 +23,13 @@ struct Drop {
 #define MINIQAT_LOOPS "layers/kernels/dropout_loops.h"
 #include "core/kernels/per_instruction_set.h"
 
+/// The number of the first element in the whole batch.
+std::int64_t first_element(const ForwardContext& context) { return context.slice * context.input(0).elements(); }
+
 /// y = x * mask / (1 - rate). The mask is drawn again in backward: cheaper than keeping it. y may be x.
-void drop(const Tensor& from, double rate, std::uint64_t key, Tensor& to) {
+void drop(const Tensor& from, double rate, const ForwardContext& context, Tensor& to) {
+  const std::uint64_t key = context.random_key;
+  const std::int64_t first = first_element(context);
   const Drop settings = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32),
                          static_cast<std::uint32_t>(std::ldexp(rate, 32)), static_cast<float>(1 / (1 - rate))};
   const std::int64_t n = to.elements();
@@ -32,7 +37,8 @@ void drop(const Tensor& from, double rate, std::uint64_t key, Tensor& to) {
   float* y = to.data<float>();
   const auto loop = MINIQAT_PICK(drop);
   parallel_for(n, kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    loop(settings, x + begin, y + begin, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin));
+    loop(settings, x + begin, y + begin, static_cast<std::uint32_t>(first + begin),
+         static_cast<std::uint32_t>(end - begin));
   });
 }
 
@@ -56,7 +62,7 @@ class DropoutOp final : public OpOf<Dropout> {
 
   void forward(const ForwardContext& context) const override {
     if (context.training)
-      drop(context.input(0), attributes_.rate, context.random_key, context.output(0));
+      drop(context.input(0), attributes_.rate, context, context.output(0));
     else
       copy_elements(context.input(0), context.output(0));
   }
@@ -64,7 +70,7 @@ class DropoutOp final : public OpOf<Dropout> {
   void backward(const BackwardContext& context) const override {
     if (!context.d_inputs[0]) return;
     if (context.forward->training)
-      drop(*context.d_outputs[0], attributes_.rate, context.forward->random_key, *context.d_inputs[0]);
+      drop(*context.d_outputs[0], attributes_.rate, *context.forward, *context.d_inputs[0]);
     else
       copy_elements(*context.d_outputs[0], *context.d_inputs[0]);
   }
@@ -73,7 +79,8 @@ class DropoutOp final : public OpOf<Dropout> {
     const Tensor& x = context.input(0);
     const double rate = context.training ? attributes_.rate : 0;
     with_float_type(x, [&]<class T>(T) {
-      reference::dropout(x.elements(), rate, context.random_key, x.data<T>(), context.output(0).data<T>());
+      reference::dropout(x.elements(), rate, context.random_key, first_element(context), x.data<T>(),
+                         context.output(0).data<T>());
     });
   }
 
@@ -82,7 +89,8 @@ class DropoutOp final : public OpOf<Dropout> {
     const double rate = context.forward->training ? attributes_.rate : 0;
     if (Tensor* d_x = context.d_inputs[0])
       with_float_type(d_y, [&]<class T>(T) {
-        reference::dropout(d_y.elements(), rate, context.forward->random_key, d_y.data<T>(), d_x->data<T>());
+        reference::dropout(d_y.elements(), rate, context.forward->random_key, first_element(*context.forward),
+                           d_y.data<T>(), d_x->data<T>());
       });
   }
 };

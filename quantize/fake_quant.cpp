@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
+#include <type_traits>
 
 #include "core/error.h"
 #include "core/float_range.h"
@@ -24,6 +24,7 @@ class FakeQuantOp final : public OpOf<FakeQuant>,
                           public SavesForBackward,
                           public KeepsState,
                           public ChangesLater,
+                          public ObservesBatch,
                           public layers::ChainMember {
  public:
   using OpOf::OpOf;
@@ -35,6 +36,8 @@ class FakeQuantOp final : public OpOf<FakeQuant>,
   std::vector<TensorSpec> saved(std::span<const TensorSpec> inputs) const override;
   std::vector<OpState> state() const override;
   std::vector<std::int64_t> delays() const override;
+  std::size_t observations(std::span<const TensorSpec> inputs, const Phase& phase) const override;
+  void store_observed(const ForwardContext& context) const override;
   void forward(const ForwardContext& context) const override;
   void backward(const BackwardContext& context) const override;
   void reference_forward(const ForwardContext& context) const override;
@@ -78,13 +81,20 @@ T* num_updates(const FakeQuantAttributes& attributes, const ForwardContext& cont
   return traits_of(attributes.range).counts_steps ? context.state[0]->data<T>() : nullptr;
 }
 
-/// The ranges of this step, stored (as updates) with the count of observations (context.state).
-std::span<Range<float>> learn(const FakeQuantAttributes& attributes, const ForwardContext& context,
-                              Observation<float> observation) {
+/// Makes the ranges of this step of what was observed, and stages them (as updates) with the count of observations
+/// (context.state).
+void store(const FakeQuantAttributes& attributes, const ForwardContext& context, Observation<float>& observation) {
   update_ranges(attributes, observation,
                 {.min = context.update_of(1)->values<float>(),
                  .max = context.update_of(2)->values<float>(),
                  .num_updates = num_updates<float>(attributes, context)});
+}
+
+/// The ranges of this step, stored.
+std::span<Range<float>> learn(const FakeQuantAttributes& attributes, const ForwardContext& context,
+                              Observation<float> observation) {
+  leave(observation, context.observed);
+  store(attributes, context, observation);
   return observation.ranges;
 }
 
@@ -107,6 +117,7 @@ std::span<const Range<T>> reference_ranges(const FakeQuantAttributes& attributes
   const std::int64_t channels = context.input(1).elements();
   if (!observes(attributes, context)) return ranges_in<T>(context.input(1), context.input(2), scope);
   Observation<T> observation = reference::observe(elements<T>(context.input(0)), channels, scope);
+  leave(observation, context.observed);
   reference::learn_ranges(attributes, observation, context.update_of(1)->data<T>(), context.update_of(2)->data<T>(),
                           num_updates<T>(attributes, context));
   return observation.ranges;
@@ -176,26 +187,6 @@ Range<float> learn(const FakeQuantAttributes& attributes, const layers::ChainRan
 
 }  // namespace
 
-void FakeQuantAttributes::visit(AttributeVisitor& visitor) {
-  visitor.field("bits", bits);
-  visitor.field("narrow_range", narrow_range);
-  visitor.field("symmetric", symmetric);
-  visitor.field("power_of_two", power_of_two);
-  visitor.field("per_channel", per_channel);
-  visitor.choice("range", range, range_kind_names());
-  visitor.field("ema_decay", ema_decay);
-  visitor.field("delay", delay);
-  visitor.field("dampening", dampening);
-  visitor.field("dampening_steps", dampening_steps);
-  visitor.field("is_training", is_training);
-}
-
-double FakeQuantAttributes::dampening_in(std::int64_t step) const {
-  if (step >= dampening_steps) return dampening;
-  return dampening *
-         (1 - std::cos(std::numbers::pi * static_cast<double>(step) / static_cast<double>(dampening_steps))) / 2;
-}
-
 std::shared_ptr<Op> FakeQuant::make(const Attributes& attributes) { return std::make_shared<FakeQuantOp>(attributes); }
 
 std::vector<TensorSpec> FakeQuantOp::infer(std::span<const TensorSpec> inputs) const {
@@ -248,6 +239,25 @@ std::vector<OpState> FakeQuantOp::state() const {
 
 std::vector<std::int64_t> FakeQuantOp::delays() const {
   return attributes_.is_training ? std::vector{attributes_.delay} : std::vector<std::int64_t>{};
+}
+
+std::size_t FakeQuantOp::observations(std::span<const TensorSpec> inputs, const Phase& phase) const {
+  const bool observes = phase.training && attributes_.observes_range() && inputs[0].shape.elements() > 0;
+  return observes ? static_cast<std::size_t>(inputs[1].shape.elements()) : 0;
+}
+
+void FakeQuantOp::store_observed(const ForwardContext& context) const {
+  with_float_type(*context.update_of(1), [&]<class T>(T) {
+    count_dampened<T>(attributes_, context);
+    ScratchScope scope;
+    Observation<T> observation{scope.take<Range<T>>(context.observed.size())};
+    take(context.observed, observation);
+    if constexpr (std::is_same_v<T, float>)
+      store(attributes_, context, observation);
+    else
+      reference::learn_ranges(attributes_, observation, context.update_of(1)->data<T>(),
+                              context.update_of(2)->data<T>(), num_updates<T>(attributes_, context));
+  });
 }
 
 void FakeQuantOp::forward(const ForwardContext& context) const {

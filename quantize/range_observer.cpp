@@ -17,6 +17,30 @@ Observation<float> observe(std::span<const float> x, std::int64_t channels, Scra
   return result;
 }
 
+template <class T>
+void leave(const Observation<T>& observation, std::span<ShardStatistic> statistics) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (std::size_t c = 0; c < statistics.size(); ++c) {
+    const Range<T> range = observation.ranges[c];
+    statistics[c] = {.kind = ShardStatistic::Kind::kRange,
+                     .a = observation.has_nan ? nan : double{range.min},
+                     .b = observation.has_nan ? nan : double{range.max}};
+  }
+}
+
+template <class T>
+void take(std::span<const ShardStatistic> statistics, Observation<T>& observation) {
+  for (std::size_t c = 0; c < statistics.size(); ++c) {
+    observation.ranges[c] = {static_cast<T>(statistics[c].a), static_cast<T>(statistics[c].b)};
+    observation.has_nan = observation.has_nan || std::isnan(statistics[c].a);
+  }
+}
+
+template void leave(const Observation<float>&, std::span<ShardStatistic>);
+template void leave(const Observation<double>&, std::span<ShardStatistic>);
+template void take(std::span<const ShardStatistic>, Observation<float>&);
+template void take(std::span<const ShardStatistic>, Observation<double>&);
+
 bool widen(Observation<float>& observation, const GridOptions& options) {
   bool finite = !observation.has_nan;
   for (Range<float>& range : observation.ranges) {

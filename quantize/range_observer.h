@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/kernels/scratch.h"
+#include "core/shard_statistic.h"
 #include "quantize/affine.h"
 
 namespace miniqat::quantize {
@@ -19,6 +20,14 @@ struct Observation {
 /// Minimum and maximum of x, whose element i belongs to channel i % channels. x must not be empty. Parallel; the result
 /// does not depend on the number of threads. Takes the ranges' memory from `scope`.
 Observation<float> observe(std::span<const float> x, std::int64_t channels, ScratchScope& scope);
+
+/// For other slices of the same batch: one statistic a channel. A NaN anywhere makes all of them NaN. Nothing to do
+/// where `statistics` is empty.
+template <class T>
+void leave(const Observation<T>& observation, std::span<ShardStatistic> statistics);
+/// What the slices of a batch have left, put together. `observation` has room for as many ranges.
+template <class T>
+void take(std::span<const ShardStatistic> statistics, Observation<T>& observation);
 
 /// Widens the observed ranges to contain 0 and, if asked, to be symmetric. Returns whether all of them are finite. If
 /// not, the tensor says nothing about its range, and nothing may be learned from it: all become NaN.

@@ -52,7 +52,8 @@ Classifier make_classifier(const ClassifierOptions& options, const datasets::Dat
     require_fit(classifier, dataset, options.model);
     if (classifier.images.shape()[0] != options.batch_size)
       fail(options.model, ": the input ", classifier.images.shape(), " is for batches of ",
-           classifier.images.shape()[0], ", --batch-size is ", options.batch_size);
+           classifier.images.shape()[0], ", --batch-size is ", options.batch_size * options.shards,
+           options.shards > 1 ? concat(", a slice of ", options.shards, " has ", options.batch_size) : "");
     return classifier;
   }
   Classifier classifier;

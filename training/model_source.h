@@ -44,6 +44,8 @@ struct ClassifierOptions {
   std::string model_graph = {};
   double width = 1.0;
   std::int64_t batch_size = 128;
+  /// For errors: so many such batches are one of --batch-size.
+  std::int64_t shards = 1;
 };
 
 /// Builds a model for a data set's pictures, or reads it from a file and checks that its input and its first

@@ -22,7 +22,7 @@ using training::TrainingTask;
 void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirectory& run) {
   task_ = &task;
   // Folding may leave a second copy of each layer in the training graph, for the statistics.
-  const models::ModelSize size = models::size_of(task.evaluation.graph, task.settings.batch_size);
+  const models::ModelSize size = models::size_of(task.evaluation.graph, task.settings.slice_size());
   const std::string quantizers =
       task.quantization.is_float() ? "" : concat(", ", counted(task.quantization.quantizers, "quantizer"));
   std::printf("%s on %s, %s: %ld parameters, %ld multiply-adds a picture%s\n", printable(task.settings.model).c_str(),
@@ -34,10 +34,14 @@ void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirecto
   const std::string augmented = training::augmentation(task.settings).none()
                                     ? std::string()
                                     : concat(" (", training::resolved_augment(task.settings), ")");
-  std::printf("%ld training%s%s and %ld test pictures, %s of %ld, %s%s, run directory %s\n",
+  const std::string shards = task.settings.has_shards() ? concat(" in ", task.settings.shards, " shards of ",
+                                                                 counted(task.settings.threads_per_shard, "thread"))
+                                                        : std::string();
+  std::printf("%ld training%s%s and %ld test pictures, %s of %ld%s, %s%s, run directory %s\n",
               static_cast<long>(task.data.train.size()), augmented.c_str(), validation.c_str(),
               static_cast<long>(task.data.test.size()), counted(task.total_steps, "step").c_str(),
-              static_cast<long>(task.settings.batch_size), counted(task.settings.threads, "thread").c_str(),
+              static_cast<long>(task.settings.batch_size), shards.c_str(),
+              counted(task.settings.threads, "thread").c_str(),
               crowded ? concat(" (slow: there are ", available_cores(), " cores)").c_str() : "",
               printable(run.path().string()).c_str());
   if (task.session.step() > 0) std::printf("going on after step %ld\n", static_cast<long>(task.session.step()));

@@ -41,6 +41,7 @@ void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settin
   const bool steady = settings.schedule == "constant" || settings.schedule == "cosine";
   refuse("schedule_every", steady, "--schedule " + settings.schedule);
   refuse("schedule_factor", steady, "--schedule " + settings.schedule);
+  refuse("threads_per_shard", settings.shards == 1, "--shards 1");
   refuse("decay_all", settings.weight_decay == 0, "--weight-decay 0");
   refuse("width", is_graph_file(settings.model), concat("--model ", settings.model, ", a graph that has its widths"));
   check_dataset(settings.dataset, flags.was_given("data_dir") ? settings.data_dir : "");

@@ -70,6 +70,8 @@ struct Plan {
     Tensor tensor = {};
     /// The current value; the session's.
     Tensor* value = nullptr;
+    /// Its node ObservesBatch in this phase.
+    bool observed = false;
   };
 
   std::vector<ForwardStep> forward;
@@ -79,6 +81,8 @@ struct Plan {
   std::vector<BoundView> bound_views;
   std::deque<Staged> staged;
   std::deque<Packed> packed;
+  /// Of all steps; ForwardContext::observed are parts of it. Empty unless the request is a slice.
+  std::vector<ShardStatistic> observed;
   std::vector<const Tensor*> fetches;
   /// Where backward starts: filled with ones. Null without gradients.
   Tensor* seed = nullptr;

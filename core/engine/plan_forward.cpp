@@ -1,7 +1,9 @@
 #include "core/engine/plan_forward.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 
@@ -37,8 +39,19 @@ class ForwardLayout {
     place_outputs(i);
     place_saved(i, step.context);
     place_packed(i, step.context);
+    observations_.push_back(observations_of(i));
     draft_.forward_of[i] = static_cast<int>(plan_.forward.size());
     plan_.forward.push_back(std::move(step));
+  }
+
+  /// Once all nodes are laid out.
+  void place_observations() {
+    plan_.observed.resize(std::accumulate(observations_.begin(), observations_.end(), std::size_t{0}));
+    std::span<ShardStatistic> left = plan_.observed;
+    for (std::size_t k = 0; k < plan_.forward.size(); ++k) {
+      plan_.forward[k].context.observed = left.first(observations_[k]);
+      left = left.subspan(observations_[k]);
+    }
   }
 
  private:
@@ -112,12 +125,20 @@ class ForwardLayout {
     draft_.packed_by_step[unpacked_in].push_back(i);
   }
 
+  std::size_t observations_of(int i) const {
+    const auto* observes = as<ObservesBatch>(*nodes_[i].op);
+    const Phase phase = phase_of(draft_.request);
+    return observes != nullptr && draft_.request.slice ? observes->observations(nodes_[i].input_specs(), phase) : 0;
+  }
+
   void stage_updates(int i, ForwardContext& context) {
     const Node* node = nodes_[i].node;
+    const bool observed = observations_of(i) > 0;
     const auto stage = [&](const std::string& name, const TensorSpec& spec) {
       if (!staged_names_.insert(name).second)
         fail(describe(*node), " updates \"", name, "\", which another node updates already");
-      return &plan_.staged.emplace_back(Plan::Staged{.variable = name, .tensor = Tensor(spec)}).tensor;
+      return &plan_.staged.emplace_back(Plan::Staged{.variable = name, .tensor = Tensor(spec), .observed = observed})
+                  .tensor;
     };
     const std::vector<int> updated = nodes_[i].updated_inputs(phase_of(draft_.request));
     if (!updated.empty()) context.updates.resize(nodes_[i].inputs.size());
@@ -136,6 +157,8 @@ class ForwardLayout {
   Plan& plan_;
   const std::vector<SelectedNode>& nodes_;
   std::set<std::string> staged_names_;
+  /// By place in plan_.forward.
+  std::vector<std::size_t> observations_;
 };
 
 }  // namespace
@@ -143,6 +166,7 @@ class ForwardLayout {
 void lay_out_forward(PlanDraft& draft) {
   ForwardLayout layout(draft);
   for (int i = 0; i < draft.count(); ++i) layout.lay_out(i);
+  layout.place_observations();
 }
 
 }  // namespace miniqat

@@ -7,6 +7,7 @@ namespace miniqat {
 
 std::string plan_key(const Graph& graph, const PlanRequest& request) {
   std::string text = request.training ? "training" : "inference";
+  if (request.slice) text += ",slice";
   for (const Output& fetch : request.fetches) text += " " + fetch.name();
   // No node's name holds a comma, so that nothing here can be taken for a fetch.
   if (request.gradients_of) text += ",d " + request.gradients_of->name();

@@ -22,6 +22,8 @@ struct PlanRequest {
   Backend backend = Backend::kFast;
   /// The type of the graph's float32 tensors in the plan: kFloat64 is for the reference backend.
   DType precision = DType::kFloat32;
+  /// The feeds are a slice of a larger batch: forward leaves what it observes (ForwardContext::observed).
+  bool slice = false;
 };
 
 /// Bytes of a plan's own memory (variables and feeds not included).

@@ -5,9 +5,10 @@
 #include <set>
 
 #include "core/engine/profile.h"
-#include "core/engine/step_observer.h"
+#include "core/engine/sharded_steps.h"
+#include "core/engine/sweep.h"
 #include "core/engine/training_plan.h"
-#include "core/graph/op_interfaces.h"
+#include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/guarded_memory.h"
 #include "core/kernels/finite.h"
@@ -19,59 +20,11 @@ namespace {
 
 using enum ProfilePhase;
 
-template <class T>
-void add_to(std::span<T> total, std::span<const T> part) {
-  parallel_for(static_cast<std::int64_t>(total.size()), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) total[i] += part[i];
-  });
-}
-
-void add_to(Tensor& total, const Tensor& part) {
-  with_float_type(total, [&]<class T>(T) { add_to<T>(total.values<T>(), part.values<T>()); });
-}
-
-using Addresses = std::vector<const void*>;
-
-void add_addresses(const auto& tensors, Addresses& addresses) {
-  for (const Tensor* tensor : tensors)
-    if (tensor != nullptr && tensor->defined()) addresses.push_back(tensor->raw());
-}
-
-/// The memory that an op is given.
-Addresses addresses_of(const ForwardContext& context) {
-  Addresses addresses;
-  add_addresses(context.inputs, addresses);
-  for (const auto& tensors : {context.outputs, context.saved, context.updates, context.state, {context.packed}})
-    add_addresses(tensors, addresses);
+/// The memory that the update of a variable is given.
+std::vector<const void*> addresses_of(const TrainingPlan::Update& update) {
+  std::vector<const void*> addresses = {update.value->raw(), update.gradient->raw()};
+  for (const Tensor* slot : update.slots) addresses.push_back(slot->raw());
   return addresses;
-}
-
-Addresses addresses_of(const BackwardContext& context) {
-  Addresses addresses = addresses_of(*context.forward);
-  add_addresses(context.d_outputs, addresses);
-  add_addresses(context.d_inputs, addresses);
-  return addresses;
-}
-
-/// Runs `body`. Puts the node's name before an error of the op (a label that is not a class, say).
-template <class Context, class Body>
-void in_the_name_of(const Node& node, std::string_view direction, const Context& context, const Body& body) {
-  const GuardedStep guarded([&] { return concat(describe(node), " (", direction, ")"); },
-                            [&] { return addresses_of(context); });
-  try {
-    body();
-  } catch (const Error& error) {
-    fail(describe(node), " ", error.what());
-  }
-}
-
-/// Times a step of a plan. Nodes that run as one go by the scope they are in: its op says which they are.
-ProfileScope time_step(Profile* profile, ProfilePhase phase, const Node& node, const Op& op) {
-  if (profile == nullptr) return {nullptr, phase, {}, {}};
-  const std::string_view name = node.name();
-  const std::size_t slash = name.rfind('/');
-  const bool fused = &op != &node.op();
-  return {profile, phase, fused && slash != std::string_view::npos ? name.substr(0, slash) : name, op.type()};
 }
 
 double scalar_value(const Tensor& tensor) {
@@ -110,10 +63,22 @@ void Session::refresh() {
       ensure(state_name(*node, state), state.shape, Initializer::constant(state.initial));
   }
   delays_ = Delays(graph_);
+  forget_plans();
+  revision_ = graph_.revision();
+}
+
+void Session::forget_plans() {
   plans_.clear();
+  if (shards_) shards_->clear();
   training_plans_.clear();
   last_plan_ = nullptr;
-  revision_ = graph_.revision();
+}
+
+void Session::set_shards(const ShardOptions& options) {
+  std::unique_ptr<ShardedSteps> steps;
+  if (options.range.total != 1 || options.exchange != nullptr) steps = std::make_unique<ShardedSteps>(options);
+  forget_plans();
+  shards_ = std::move(steps);
 }
 
 PlanRequest Session::plan_request(const RunRequest& request) const {
@@ -130,11 +95,15 @@ Plan& Session::plan_for(const PlanRequest& request) {
   std::unique_ptr<Plan>& plan = plans_[plan_key(graph_, request)];
   if (!plan) {
     plan = compile_plan(graph_, request);
-    for (const Plan::Binding& binding : plan->variables) *binding.tensor = values_.at(binding.node->name());
-    for (Plan::Staged& staged : plan->staged) staged.value = &values_.at(staged.variable);
+    bind_variables(*plan);
   }
   last_plan_ = plan.get();
   return *plan;
+}
+
+void Session::bind_variables(Plan& plan) {
+  for (const Plan::Binding& binding : plan.variables) *binding.tensor = values_.at(binding.node->name());
+  for (Plan::Staged& staged : plan.staged) staged.value = &values_.at(staged.variable);
 }
 
 void Session::bind(Plan& plan, const Feeds& feeds) {
@@ -157,46 +126,14 @@ void Session::bind(Plan& plan, const Feeds& feeds) {
   for (const Plan::BoundView& view : plan.bound_views) *view.tensor = view.base->reshaped(view.shape);
 }
 
-/// Runs all steps of a bound plan: forward in order, then backward.
-void Session::sweep(Plan& plan, std::int64_t step) {
-  for (const Tensor& stretch : plan.stretches) poison({static_cast<std::byte*>(stretch.raw()), stretch.bytes()});
-  {
-    const ProfileScope timed(profile_, kOther, "updated variables", "(copy)");
-    for (Plan::Staged& staged : plan.staged) staged.tensor.assign(*staged.value);
-  }
-  for (const Plan::Packed& packed : plan.packed) *packed.tensor = packed.forward_place;
-  if (observer_ != nullptr) observer_->begin(plan);
-  const bool reference = options_.backend == Backend::kReference;
-  for (Plan::ForwardStep& forward : plan.forward) {
-    const ProfileScope timed = time_step(profile_, kForward, *forward.node, *forward.op);
-    forward.context.random_key = mix(mix(options_.seed, forward.name_hash), static_cast<std::uint64_t>(step));
-    const Op& op = *forward.op;
-    if (observer_ != nullptr) observer_->before(forward);
-    in_the_name_of(*forward.node, "forward", forward.context,
-                   [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
-    if (observer_ != nullptr) observer_->after(forward);
-  }
-  if (plan.seed != nullptr)
-    with_float_type(*plan.seed, [&]<class T>(T) { std::ranges::fill(plan.seed->values<T>(), T{1}); });
-  for (const Plan::BackwardStep& backward : plan.backward) {
-    const Op& op = *backward.op;
-    for (const Plan::Packed* packed : backward.unpacks) {
-      const ProfileScope timed(profile_, kBackward, backward.node->name(), "(unpack)");
-      *packed->tensor = packed->backward_place;
-      as<PacksOutput>(*packed->op)->unpack(*packed->forward);
-    }
-    if (observer_ != nullptr) observer_->before(backward);
-    {
-      const ProfileScope timed = time_step(profile_, kBackward, *backward.node, op);
-      in_the_name_of(*backward.node, "backward", backward.context,
-                     [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
-    }
-    if (observer_ != nullptr) observer_->after(backward);
-    if (backward.sums.empty()) continue;
-    const ProfileScope timed(profile_, kBackward, backward.node->name(), "(gradient sum)");
-    for (const Plan::Sum& sum : backward.sums) add_to(*sum.total, *sum.part);
-  }
-  if (observer_ != nullptr) observer_->end(plan);
+Sweep Session::sweep_of(std::int64_t step) const {
+  return {.backend = options_.backend,
+          .seed = options_.seed,
+          .step = step,
+          .slice = 0,
+          .profile = profile_,
+          .observer = observer_,
+          .after_backward = {}};
 }
 
 void Session::commit(const Plan& plan) {
@@ -211,9 +148,10 @@ RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
   const GuardedRun guarded;
   const ProfileStep timed(profile_, step_ + 1);
   refresh();
+  if (shards_ && request.training) return run_shards(request, feeds);
   Plan& plan = plan_for(plan_request(request));
   bind(plan, feeds);
-  sweep(plan, step_ + (request.training ? 1 : 0));
+  sweep(plan, sweep_of(step_ + (request.training ? 1 : 0)));
   RunResult result;
   for (const Tensor* fetch : plan.fetches) result.fetched.push_back(fetch->clone());
   for (std::size_t k = 0; k < plan.gradients.size(); ++k)
@@ -224,6 +162,33 @@ RunResult Session::run(const RunRequest& request, const Feeds& feeds) {
   return result;
 }
 
+RunResult Session::run_shards(const RunRequest& request, const Feeds& feeds) {
+  if (!request.gradients_of || request.fetches != std::vector{*request.gradients_of})
+    fail("a training run in slices must fetch its loss and nothing else, and ask for gradients of it");
+  ShardedPlan& plan = shards_->plan_for(graph_, plan_request(request), [this](Plan& fresh) { bind_variables(fresh); });
+  const double loss = shards_->compute(plan, graph_, feeds, sweep_of(step_ + 1));
+  RunResult result;
+  const Tensor& of_slice = *plan.first().fetches.front();
+  result.fetched.push_back(Tensor::from<double>(of_slice.shape(), std::vector{loss}).to(options_.precision));
+  for (std::size_t k = 0; k < plan.gradients.size(); ++k)
+    result.gradients.push_back(plan.gradients[k].defined()
+                                   ? plan.gradients[k].clone()
+                                   : Tensor(request.gradient_targets[k].shape(), options_.precision));
+  commit(plan.first());
+  return result;
+}
+
+/// Returns the loss.
+double Session::compute_step(const TrainingPlan& training, const Feeds& feeds) {
+  if (training.shards != nullptr) {
+    if (observer_ != nullptr) fail("steps in slices cannot be observed");
+    return shards_->compute(*training.shards, graph_, feeds, sweep_of(step_ + 1));
+  }
+  bind(*training.plan, feeds);
+  sweep(*training.plan, sweep_of(step_ + 1));
+  return scalar_value(*training.plan->fetches.front());
+}
+
 float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds) {
   const ComputeScope computing;
   const GuardedRun guarded;
@@ -232,16 +197,15 @@ float Session::train_step(Output loss, const Optimizer& optimizer, const Feeds& 
   if (loss.node == nullptr || loss.shape().elements() != 1) fail("a loss must be a scalar of this graph");
   if (options_.precision != DType::kFloat32) fail("optimizers train in float32 only");
   const TrainingPlan& training = training_plan(loss, optimizer);
-  Plan& plan = *training.plan;
-  bind(plan, feeds);
-  sweep(plan, step_ + 1);
-  const double value = scalar_value(*plan.fetches.front());
+  const double value = compute_step(training, feeds);
   if (!std::isfinite(value))
     throw NonFiniteLoss(concat("the loss became ", std::isnan(value) ? "NaN" : "infinite", " in step ", step_ + 1,
-                               "; first seen in ", first_non_finite(loss, feeds)));
+                               "; first seen in ",
+                               shards_ ? first_non_finite_of_slices(loss, feeds) : first_non_finite(loss, feeds)));
+  const ComputeScope updating(shards_ ? shards_->threads() : thread_count());
   require_finite_updates(training, value);
   apply_optimizer(training, optimizer);
-  commit(plan);
+  commit(*training.plan);
   return static_cast<float>(value);
 }
 
@@ -263,10 +227,16 @@ TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
       plan_request({.fetches = {loss}, .gradients_of = loss, .gradient_targets = trainable_, .training = true});
   TrainingPlan training{.loss = loss,
                         .delays_passed = passed,
-                        .plan = &plan_for(request),
+                        .plan = nullptr,
                         .slot_names = slot_names,
                         .multiplicative_slot_names = multiplicative_slot_names,
                         .updates = {}};
+  if (shards_) {
+    training.shards = &shards_->plan_for(graph_, request, [this](Plan& fresh) { bind_variables(fresh); });
+    training.plan = last_plan_ = &training.shards->first();
+  } else {
+    training.plan = &plan_for(request);
+  }
   for (std::size_t k = 0; k < trainable_.size(); ++k) {
     if (training.plan->gradients[k] == nullptr) continue;
     const Node& variable = *trainable_[k].node;
@@ -277,7 +247,7 @@ TrainingPlan& Session::training_plan(Output loss, const Optimizer& optimizer) {
     TrainingPlan::Update update{.name = &name,
                                 .is_multiplicative = is_multiplicative,
                                 .value = &values_.at(name),
-                                .gradient = training.plan->gradients[k],
+                                .gradient = shards_ ? &training.shards->gradients[k] : training.plan->gradients[k],
                                 .slots = {}};
     for (const std::string_view kind : is_multiplicative ? multiplicative_slot_names : slot_names)
       update.slots.push_back(&slot(kind, name));
@@ -307,11 +277,7 @@ void Session::require_finite_updates(const TrainingPlan& training, double loss) 
 void Session::apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer) {
   for (const TrainingPlan::Update& update : training.updates) {
     const GuardedStep guarded([&] { return concat("the update of \"", *update.name, "\""); },
-                              [&] {
-                                Addresses addresses = {update.value->raw(), update.gradient->raw()};
-                                add_addresses(update.slots, addresses);
-                                return addresses;
-                              });
+                              [&] { return addresses_of(update); });
     const ProfileScope timed(profile_, kOptimizer, *update.name, "(update)");
     const Optimizer& rule = update.is_multiplicative ? *optimizer.multiplicative() : optimizer;
     rule.apply({.name = *update.name,
@@ -331,7 +297,7 @@ Tensor& Session::slot(std::string_view kind, const std::string& variable) {
 
 /// Runs the forward sweep of the failed step once more (the same random numbers, nothing committed) with every tensor
 /// kept, and names the first that is not finite.
-std::string Session::first_non_finite(Output loss, const Feeds& feeds) {
+std::string Session::first_non_finite(Output loss, const Feeds& feeds, std::int64_t slice) {
   RunRequest request{.fetches = {loss}, .training = true};
   std::set<const Node*> needed;
   for (const Plan::ForwardStep& step : plan_for(plan_request(request)).forward)
@@ -342,10 +308,20 @@ std::string Session::first_non_finite(Output loss, const Feeds& feeds) {
   }
   Plan& plan = plan_for(plan_request(request));
   bind(plan, feeds);
-  sweep(plan, step_ + 1);
+  Sweep how = sweep_of(step_ + 1);
+  how.slice = slice;
+  sweep(plan, how);
   for (std::size_t k = 1; k < request.fetches.size(); ++k)
     if (!is_finite(*plan.fetches[k])) return describe(*request.fetches[k].node);
   return describe(*loss.node);
+}
+
+/// Those of this process; the slice is counted in the whole batch.
+std::string Session::first_non_finite_of_slices(Output loss, const Feeds& feeds) {
+  const std::optional<int> slice = shards_->non_finite_slice();
+  if (!slice) return "a slice of another process";
+  const int number = shards_->range().first + *slice;
+  return concat(first_non_finite(loss, shards_->slice_of(graph_, feeds, *slice), number), " of slice ", number);
 }
 
 Tensor Session::variable(const std::string& name) {

@@ -11,6 +11,7 @@
 #include "core/engine/delays.h"
 #include "core/engine/optimizer.h"
 #include "core/engine/plan_request.h"
+#include "core/engine/shard_options.h"
 #include "core/error.h"
 #include "core/graph/graph.h"
 #include "core/safetensors.h"
@@ -18,8 +19,11 @@
 namespace miniqat {
 
 class Profile;
+class ShardedSteps;
 class StepObserver;
 struct Plan;
+struct ShardedPlan;
+struct Sweep;
 struct TrainingPlan;
 
 /// Values for placeholders. Each must have the placeholder's shape and dtype exactly.
@@ -80,6 +84,15 @@ class Session {
   /// variable.
   float train_step(Output loss, const Optimizer& optimizer, const Feeds& feeds);
 
+  /// From now on a training step is fed `options.range.count` slices one after the other in each tensor, of the
+  /// placeholders' shape each, out of a batch of `options.range.total` slices. Each slice is computed by itself, with
+  /// its own batch statistics and provisional ranges; dropout draws by the place in the whole batch. Then loss and
+  /// gradients are the means over all slices, gradients added in a balanced binary tree. What ops observe is put
+  /// together and stored once: ranges enclose those of all slices, moving statistics take the moments of the whole
+  /// batch. The bits depend on range.total and threads alone. With all else at its default, back to steps of one batch.
+  /// Runs that do not train are as always. Throws what ShardedSteps throws.
+  void set_shards(const ShardOptions& options);
+
   /// Completed training steps.
   std::int64_t step() const { return step_; }
   /// Completed training steps since the graph first had an op with a delay: a quantizer, or a batch norm that freezes.
@@ -122,22 +135,29 @@ class Session {
 
   /// The memory of the plan used last; zeros before the first run.
   PlanMemory plan_memory() const;
-  /// Times the parts of every run and training step from now on, into a profile that must stay; null for no more.
+  /// Times the parts of every run and training step from now on, into a profile that must stay; null for no more. Of
+  /// slices that are computed side by side, those of the calling thread are timed.
   void set_profile(Profile* profile) { profile_ = profile; }
-  /// Shows the steps of every run and training step from now on to an observer that must stay; null for no more.
+  /// Shows the steps of every run and training step from now on to an observer that must stay; null for no more. Steps
+  /// in slices cannot be shown: they throw Error.
   void set_observer(StepObserver* observer) { observer_ = observer; }
   Graph& graph() { return graph_; }
 
  private:
   void refresh();
+  void forget_plans();
   Plan& plan_for(const PlanRequest& request);
   PlanRequest plan_request(const RunRequest& request) const;
   void bind(Plan& plan, const Feeds& feeds);
-  void sweep(Plan& plan, std::int64_t step);
+  void bind_variables(Plan& plan);
+  Sweep sweep_of(std::int64_t step) const;
   void commit(const Plan& plan);
+  RunResult run_shards(const RunRequest& request, const Feeds& feeds);
   TrainingPlan& training_plan(Output loss, const Optimizer& optimizer);
   void apply_optimizer(const TrainingPlan& training, const Optimizer& optimizer);
-  std::string first_non_finite(Output loss, const Feeds& feeds);
+  double compute_step(const TrainingPlan& training, const Feeds& feeds);
+  std::string first_non_finite(Output loss, const Feeds& feeds, std::int64_t slice = 0);
+  std::string first_non_finite_of_slices(Output loss, const Feeds& feeds);
   void require_finite_updates(const TrainingPlan& training, double loss) const;
   Tensor& slot(std::string_view kind, const std::string& variable);
   /// Whether some op waits for a quantization step.
@@ -155,6 +175,8 @@ class Session {
   Plan* last_plan_ = nullptr;
   /// For the phases of training so far; they point into plans_, values_ and slots_.
   std::vector<TrainingPlan> training_plans_;
+  /// Null unless set_shards() wants slices.
+  std::unique_ptr<ShardedSteps> shards_;
   Profile* profile_ = nullptr;
   StepObserver* observer_ = nullptr;
   /// Derived from the graph at this revision.

@@ -9,6 +9,8 @@
 
 namespace miniqat {
 
+struct ShardedPlan;
+
 /// A training step's plan together with all that a session would otherwise look up by name in every step.
 struct TrainingPlan {
   struct Update {
@@ -24,6 +26,8 @@ struct TrainingPlan {
   /// Delays::passed.
   std::int64_t delays_passed = 0;
   Plan* plan = nullptr;
+  /// Of steps in slices; `plan` is its first.
+  ShardedPlan* shards = nullptr;
   /// Optimizer::slot_names of the optimizer that the updates are for, and of its multiplicative().
   std::span<const std::string_view> slot_names;
   std::span<const std::string_view> multiplicative_slot_names;

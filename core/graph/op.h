@@ -9,6 +9,7 @@
 
 #include "core/backend.h"
 #include "core/graph/attributes.h"
+#include "core/shard_statistic.h"
 #include "core/tensor.h"
 
 namespace miniqat {
@@ -65,6 +66,11 @@ struct ForwardContext : Phase {
   std::vector<Tensor*> state;
   /// Differs by session seed, node name and step; the same in forward and backward of one step.
   std::uint64_t random_key = 0;
+  /// The place of these inputs in a larger batch (core/engine/shard_exchange.h): so many slices of the same size come
+  /// before them.
+  std::int64_t slice = 0;
+  /// Where forward leaves what ObservesBatch says; empty unless the run is a slice of a larger batch.
+  std::span<ShardStatistic> observed;
 
   const Tensor& input(int i) const { return *inputs[i]; }
   Tensor& output(int i) const { return *outputs[i]; }

@@ -36,6 +36,21 @@ class KeepsState {
   ~KeepsState() = default;
 };
 
+/// What it stores in a training step (updates and state) follows from what it observes in its tensors. Of a batch that
+/// is computed in slices, the observations of all slices together are stored once; forward then stages provisional
+/// values, from its slice alone.
+class ObservesBatch {
+ public:
+  /// How many statistics forward leaves in ForwardContext::observed; 0 where the phase observes nothing.
+  virtual std::size_t observations(std::span<const TensorSpec> inputs, const Phase& phase) const = 0;
+  /// Stages updates and state as forward does, from the statistics in `context.observed`. The staged tensors hold the
+  /// current values; inputs and outputs may hold anything.
+  virtual void store_observed(const ForwardContext& context) const = 0;
+
+ protected:
+  ~ObservesBatch() = default;
+};
+
 /// It does something else from some value of Phase::quantization_step on.
 class ChangesLater {
  public:

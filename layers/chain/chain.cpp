@@ -1,5 +1,6 @@
 #include "layers/chain/chain.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "core/graph/op_interfaces.h"
@@ -81,6 +82,35 @@ void Chain::unpack(const ForwardContext& context) const {
   parallel_for(y.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
     unpack_bytes(codes + begin, end - begin, grid.scale, grid.zero_point, y.data<float>() + begin);
   });
+}
+
+ChainRange ChainParts::stored_range(const ForwardContext& context) const {
+  const auto at = [&](const Tensor& end) { return end.data<float>(); };
+  ChainRange range{.min = *at(context.input(range_input)), .max = *at(context.input(range_input + 1))};
+  if (observes_range() && context.training) {
+    range.new_min = at(*context.update_of(range_input));
+    range.new_max = at(*context.update_of(range_input + 1));
+  }
+  if (!context.state.empty()) range.state = at(*context.state[0]);
+  return range;
+}
+
+std::size_t Chain::observations(std::span<const TensorSpec> inputs, const Phase& phase) const {
+  if (inputs[0].shape.elements() == 0) return 0;
+  const std::size_t of_norm = parts_.uses_batch(phase) ? static_cast<std::size_t>(inputs[0].shape.channels()) : 0;
+  return of_norm + (parts_.observes_range() && phase.training ? 1 : 0);
+}
+
+void Chain::store_observed(const ForwardContext& context) const {
+  std::span<const ShardStatistic> observed = context.observed;
+  if (parts_.observes_range() && context.training) {
+    const ShardStatistic& range = observed.back();
+    const ObservedRange of_batch = {
+        .least = static_cast<float>(range.a), .largest = static_cast<float>(range.b), .has_nan = std::isnan(range.a)};
+    parts_.quantizer->grid(parts_.stored_range(context), &of_batch);
+    observed = observed.first(observed.size() - 1);
+  }
+  if (parts_.uses_batch(context)) store_moments(*parts_.norm, context, observed);
 }
 
 bool Chain::updates(int input, const Phase& phase) const {

@@ -43,6 +43,9 @@ struct ChainParts {
   bool observes_range() const { return quantizer != nullptr && quantizer->observes_range(); }
   bool quantizes(const Phase& phase) const { return quantizer != nullptr && quantizer->quantizes(phase); }
   bool trains_range() const { return quantizer != nullptr && quantizer->trains_range(); }
+  bool uses_batch(const Phase& phase) const { return normalises() && norm->attributes.uses_batch(phase); }
+  /// That of the quantizer, with its staged range in a run that observes.
+  ChainRange stored_range(const ForwardContext& context) const;
   /// Whether backward reads x.
   bool needs_input() const { return scale_input >= 0 || normalises(); }
 };
@@ -74,6 +77,7 @@ class Chain final : public FusedOp,
                     public SavesForBackward,
                     public KeepsState,
                     public ChangesLater,
+                    public ObservesBatch,
                     public PacksOutput {
  public:
   /// `type` names the parts, as "BiasAdd+Relu".
@@ -86,6 +90,9 @@ class Chain final : public FusedOp,
   std::vector<OpState> state() const override;
   std::vector<std::int64_t> delays() const override { return parts_.delays; }
   bool updates(int input, const Phase& phase) const override;
+  /// Those of the batch norm, then that of the quantizer.
+  std::size_t observations(std::span<const TensorSpec> inputs, const Phase& phase) const override;
+  void store_observed(const ForwardContext& context) const override;
   std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const override;
   void unpack(const ForwardContext& context) const override;
   void forward(const ForwardContext& context) const override;

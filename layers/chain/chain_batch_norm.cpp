@@ -40,9 +40,8 @@ class NormVectors {
 };
 
 /// moving = decay * moving + (1 - decay) * value, the variance made unbiased: times n / (n - 1).
-void update_moving(const ChainNorm& norm, const ForwardContext& context, const VectorMap<float>& mean,
+void update_moving(const ChainNorm& norm, const ForwardContext& context, std::int64_t n, const VectorMap<float>& mean,
                    const VectorMap<float>& variance) {
-  const std::int64_t n = context.input(0).elements() / mean.size();
   const auto keep = static_cast<float>(norm.attributes.decay), take = static_cast<float>(1 - norm.attributes.decay);
   const float unbias = static_cast<float>(n) / static_cast<float>(std::max<std::int64_t>(n - 1, 1));
   VectorMap<float> moving_mean = vector_of<float>(*context.update_of(norm.input + 2));
@@ -51,7 +50,27 @@ void update_moving(const ChainNorm& norm, const ForwardContext& context, const V
   moving_variance = keep * moving_variance + take * variance * unbias;
 }
 
+/// The first of ForwardContext::observed.
+void leave_moments(const ForwardContext& context, std::int64_t n, const VectorMap<float>& mean,
+                   const VectorMap<float>& variance) {
+  const auto count = static_cast<double>(n);
+  for (std::int64_t c = 0; c < mean.size(); ++c)
+    context.observed[c] = {
+        .kind = ShardStatistic::Kind::kMoments, .count = count, .a = mean[c], .b = count * variance[c]};
+}
+
 }  // namespace
+
+void store_moments(const ChainNorm& norm, const ForwardContext& context, std::span<const ShardStatistic> batch) {
+  ScratchScope scope;
+  VectorMap<float> mean = vector_of(scope.take<float>(batch.size()));
+  VectorMap<float> variance = vector_of(scope.take<float>(batch.size()));
+  for (std::size_t c = 0; c < batch.size(); ++c) {
+    mean[c] = static_cast<float>(batch[c].a);
+    variance[c] = static_cast<float>(batch[c].b / batch[c].count);
+  }
+  update_moving(norm, context, static_cast<std::int64_t>(batch.front().count), mean, variance);
+}
 
 /// mean(z) = factor * mean(x), variance(z) = factor^2 * variance(x), and
 /// gamma * (z - mean(z)) / sigma(z) + beta = (x - mean(x)) * (gamma * factor / sigma(z)) + beta.
@@ -74,7 +93,9 @@ ChainMap normalisation(const ChainNorm& norm, const ForwardContext& context, con
   if (!context.saved.empty()) vector_of<float>(*context.saved.back()) << shift, inverse_sigma;
   if (context.outputs[1] != nullptr) vector_of<float>(*context.outputs[1]) = mean;
   if (context.outputs[2] != nullptr) vector_of<float>(*context.outputs[2]) = variance;
-  if (from_batch && context.update_of(norm.input + 2) != nullptr) update_moving(norm, context, mean, variance);
+  const std::int64_t n = context.input(0).elements() / v.channels();
+  if (from_batch && context.update_of(norm.input + 2) != nullptr) update_moving(norm, context, n, mean, variance);
+  if (from_batch && !context.observed.empty()) leave_moments(context, n, mean, variance);
   return {.shift = v.row(shift),
           .scale = v.row(v.gamma() * (f * inverse_sigma)),
           .offset = v.row(v.beta()),

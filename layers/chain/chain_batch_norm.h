@@ -3,6 +3,7 @@
 #include <span>
 
 #include "core/kernels/scratch.h"
+#include "core/shard_statistic.h"
 #include "layers/batch_norm.h"
 #include "layers/chain/chain_kernels.h"
 
@@ -38,6 +39,9 @@ struct ChannelMoments {
 /// the last of ForwardContext::saved, [2, c]. The map's vectors live in `scope`.
 ChainMap normalisation(const ChainNorm& norm, const ForwardContext& context, const ChannelMoments& batch,
                        ScratchScope& scope);
+
+/// Stages moving statistics as normalisation() does, from those of a whole batch: ShardStatistics of z by channel.
+void store_moments(const ChainNorm& norm, const ForwardContext& context, std::span<const ShardStatistic> batch);
 
 /// The gradients of gamma, beta and x. `work` says where the gradient arrives (d_y may be null, where it reaches only
 /// the statistics) and what else is asked for; the rest of it is found here.

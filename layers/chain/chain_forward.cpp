@@ -2,6 +2,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/eigen.h"
 #include "core/parallel.h"
@@ -25,7 +26,7 @@ class Forward {
         context_(context),
         x_(context.input(0)),
         channels_(parts.has_vectors() ? x_.shape().channels() : 1),
-        from_batch_(parts.normalises() && parts.norm->attributes.uses_batch(context)),
+        from_batch_(parts.uses_batch(context)),
         observes_(parts.observes_range() && context.training),
         quantizes_(parts.quantizes(context)) {}
 
@@ -111,15 +112,17 @@ class Forward {
     return range;
   }
 
+  /// The last of ForwardContext::observed.
+  void leave_range(const ObservedRange& observed) const {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    context_.observed.back() = {.kind = ShardStatistic::Kind::kRange,
+                                .a = observed.has_nan ? nan : double{observed.least},
+                                .b = observed.has_nan ? nan : double{observed.largest}};
+  }
+
   void choose_grid(const ObservedRange& observed) {
-    const int at = parts_.range_input;
-    ChainRange range{.min = input_vector(at)[0], .max = input_vector(at + 1)[0]};
-    if (observes_) {
-      range.new_min = context_.update_of(at)->data<float>();
-      range.new_max = context_.update_of(at + 1)->data<float>();
-    }
-    if (!context_.state.empty()) range.state = context_.state[0]->data<float>();
-    grid_ = parts_.quantizer->grid(range, observes_ ? &observed : nullptr);
+    if (observes_ && !context_.observed.empty()) leave_range(observed);
+    grid_ = parts_.quantizer->grid(parts_.stored_range(context_), observes_ ? &observed : nullptr);
     const PackedGrid packed = {grid_.affine.scale, grid_.affine.zero_point};
     if (context_.packed != nullptr)
       std::memcpy(context_.packed->data<std::uint8_t>() + context_.output(0).elements(), &packed, sizeof packed);

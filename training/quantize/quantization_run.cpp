@@ -65,7 +65,7 @@ class QuantizationRun {
   }
 
   QuantizationResult run(bool resume) {
-    set_thread_count(static_cast<int>(plan_.training.threads));
+    set_thread_count(threads_outside_steps());
     if (!resume) write_plan(plan_, out_);
     or_say_how_to_go_on([&] {
       calibrate_unless_done(resume);
@@ -95,6 +95,12 @@ class QuantizationRun {
     }
   }
 
+  /// With shards no number depends on --threads.
+  int threads_outside_steps() const {
+    const TrainSettings& training = plan_.training;
+    return static_cast<int>(training.has_shards() ? training.threads_per_shard : training.threads);
+  }
+
   void announce() {
     const std::int64_t pictures = plan_.training.validation;
     if (pictures == 0) {
@@ -119,7 +125,7 @@ class QuantizationRun {
     // No steps are taken that could be counted.
     request.rewrite.freeze_bn_delay = {};
     request.data_dir = plan_.training.data_dir;
-    request.threads = static_cast<int>(plan_.training.threads);
+    request.threads = threads_outside_steps();
     request.validation = plan_.training.validation;
     try {
       // What is wrong with the settings of the training is found before the calibration.

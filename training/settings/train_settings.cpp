@@ -1,5 +1,6 @@
 #include "training/settings/train_settings.h"
 
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -134,9 +135,9 @@ std::string adopt_batch_size(TrainSettings& settings) {
   if (!is_graph_file(settings.model)) return "";
   const std::int64_t batch = fixed_batch(settings.model);
   if (batch == 0) return "";
-  settings.batch_size = batch;
+  settings.batch_size = batch * settings.shards;
   if (!is_onnx_file(settings.model)) return "";
-  return concat("note: batches of ", batch, ", as ", settings.model, " fixes: --batch-size changes it");
+  return concat("note: batches of ", settings.batch_size, ", as ", settings.model, " fixes: --batch-size changes it");
 }
 
 datasets::AugmentOptions augmentation(const TrainSettings& settings) {
@@ -158,6 +159,15 @@ void check_schedule(const TrainSettings& settings) {
           concat("--schedule-factor must be in (0, 1], is ", settings.schedule_factor));
 }
 
+void check_shards(const TrainSettings& settings) {
+  require(settings.shards >= 1 && std::has_single_bit(static_cast<std::uint64_t>(settings.shards)),
+          concat("--shards must be a power of two, got ", settings.shards));
+  require(settings.batch_size % settings.shards == 0,
+          concat("--shards ", settings.shards, " must divide --batch-size ", settings.batch_size));
+  require(settings.threads_per_shard >= 1 && settings.threads_per_shard <= 1024,
+          concat("--threads-per-shard must be in 1..1024, got ", settings.threads_per_shard));
+}
+
 }  // namespace
 
 void check(const TrainSettings& settings) {
@@ -177,6 +187,7 @@ void check(const TrainSettings& settings) {
           concat("--warmup-steps must be at most ", kMostSteps, ", got ", settings.warmup_steps));
   require(settings.batch_size >= 1 && settings.batch_size <= 65536,
           concat("--batch-size must be in 1..65536, got ", settings.batch_size));
+  check_shards(settings);
   require(settings.threads >= 0 && settings.threads <= 1024,
           concat("--threads must be in 0..1024, got ", settings.threads));
   require(settings.seed >= 0 && settings.seed <= kMostSteps,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -32,6 +33,8 @@ struct TrainSettings {
   std::int64_t epochs = 10;
   std::int64_t steps = 0;
   std::int64_t batch_size = 128;
+  std::int64_t shards = 1;
+  std::int64_t threads_per_shard = 1;
   bool no_shuffle = false;
   std::string optimizer = "sgd";
   /// None: the optimizer's default_learning_rate.
@@ -58,6 +61,11 @@ struct TrainSettings {
   /// neither flags nor config.json have it.
   std::string model_graph = {};
 
+  /// Pictures in a slice.
+  std::int64_t slice_size() const { return batch_size / shards; }
+  bool has_shards() const { return shards > 1; }
+  /// Slices that are computed side by side: as many as there are threads for.
+  std::int64_t slices_at_once() const { return std::clamp<std::int64_t>(threads / threads_per_shard, 1, shards); }
   template <class Visitor>
   static void visit(Visitor&& visitor);
 };
@@ -110,6 +118,14 @@ void TrainSettings::visit(Visitor&& visitor) {
       "length of the run in steps instead of epochs; 0: epochs count");
   visitor(
       "batch_size", [](auto& s) -> auto& { return s.batch_size; }, "pictures a step");
+  visitor(
+      "shards", [](auto& s) -> auto& { return s.shards; },
+      "a power of two: compute each batch in so many equal slices, each by itself (its own batch statistics), as many "
+      "at "
+      "once as --threads allows; the numbers do not depend on --threads then");
+  visitor(
+      "threads_per_shard", [](auto& s) -> auto& { return s.threads_per_shard; },
+      "with --shards: threads that compute a slice; another number may change the last bits");
   visitor(
       "no_shuffle", [](auto& s) -> auto& { return s.no_shuffle; }, "take the training set in its own order");
   visitor(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <iterator>
 
 #include "core/counted.h"
@@ -33,6 +34,14 @@ void store(Session& session, const quantize::CalibratedRange& range, const Node&
     if (set.min != set.max) values.data<float>()[c] = end == kMin ? set.min : set.max;
   }
   session.set_variable(variable.name(), values);
+}
+
+/// Parts of `pictures` that a network for so many at once takes one after the other.
+std::vector<Tensor> slices(const Tensor& pictures, const TensorSpec& slice) {
+  std::vector<Tensor> parts;
+  auto* bytes = static_cast<std::byte*>(pictures.raw());
+  for (std::size_t at = 0; at < pictures.bytes(); at += slice.bytes()) parts.push_back(Tensor::view(bytes + at, slice));
+  return parts;
 }
 
 }  // namespace
@@ -82,7 +91,8 @@ void RangeStart::calibrate(const std::vector<const Node*>& quantizers) {
   quantize::Calibrator calibrator(task_.test_session, {quantize::CalibrationMethod::kMse});
   const std::int64_t batches = std::min(kBatches, task_.steps_per_epoch);
   for (std::int64_t batch = 0; batch < batches; ++batch)
-    calibrator.observe({{task_.evaluation.images, loader.next().images}});
+    for (const Tensor& slice : slices(loader.next().images, task_.evaluation.images.spec()))
+      calibrator.observe({{task_.evaluation.images, slice}});
   for (const quantize::CalibratedRange& range : calibrator.finish()) {
     const auto quantizer = std::ranges::find(quantizers, range.quantizer, &Node::name);
     if (quantizer == quantizers.end()) continue;

@@ -35,10 +35,11 @@ void adopt_same_bits(TrainSettings& wanted, const TrainSettings& begun) {
   wanted.rewrite.bits_config = begun.rewrite.bits_config;
 }
 
-/// Settings that may change in the middle of a run: no step is computed otherwise for them.
-bool may_differ(std::string_view setting) {
+/// Settings that may change in the middle of a run: no step is computed otherwise for them. With shards the number of
+/// threads is one of them.
+bool may_differ(std::string_view setting, const TrainSettings& begun) {
   constexpr std::array<std::string_view, 5> kNames = {"data_dir", "log_every", "save_every", "epochs", "steps"};
-  return std::ranges::find(kNames, setting) != kNames.end();
+  return std::ranges::find(kNames, setting) != kNames.end() || (setting == "threads" && begun.has_shards());
 }
 
 }  // namespace
@@ -71,7 +72,7 @@ TrainSettings begun_settings(const RunDirectory& run) {
 void require_same_run(TrainSettings& wanted, const TrainSettings& begun) {
   adopt_same_bits(wanted, begun);
   TrainSettings::visit([&](const char* name, auto access, const char*) {
-    if (access(wanted) != access(begun) && !may_differ(name))
+    if (access(wanted) != access(begun) && !may_differ(name, begun))
       throw UsageError(concat(flag_of(name), " differs from the run's own (", shown(field_to_json(access(begun))),
                               "); leave it out to resume"));
   });

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/counted.h"
+#include "core/parallel.h"
 #include "core/quote.h"
 #include "core/suggest.h"
 #include "core/team.h"
@@ -35,7 +36,7 @@ class Trainer {
       : run_(run),
         extras_(extras),
         observer_(observer),
-        task_(with_data(settings, run, extras)),
+        task_(with_data(settings, run, extras), extras.exchange),
         life_(task_, run, extras, observer),
         ranges_(task_, observer),
         chance_(task_, observer) {
@@ -96,7 +97,10 @@ class Trainer {
 
   void train_steps(Pace& pace) {
     if (task_.session.step() >= task_.total_steps) return;
+    const std::int64_t slice = task_.settings.slice_size();
     datasets::Loader loader(task_.data.train, {.batch_size = task_.settings.batch_size,
+                                               .first_row = slice * task_.shards.first,
+                                               .rows = slice * task_.shards.count,
                                                .shuffle = !task_.settings.no_shuffle,
                                                .seed = static_cast<std::uint64_t>(task_.settings.seed),
                                                .first_batch = task_.session.step(),
@@ -147,6 +151,9 @@ std::string way_on(const RunDirectory& run, const TrainExtras& extras) {
 }
 
 void train(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer) {
+  // Outside of its steps, too, a run with shards has one thread number, whatever the machine.
+  std::optional<ComputeScope> computing;
+  if (settings.has_shards()) computing.emplace(static_cast<int>(settings.threads_per_shard));
   Trainer(settings, run, extras, observer).run();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/engine/profile.h"
+#include "core/engine/shard_exchange.h"
 #include "training/run/run_directory.h"
 #include "training/run_observer.h"
 #include "training/settings/train_settings.h"
@@ -31,6 +32,9 @@ struct TrainExtras {
   std::string note = {};
   /// Takes the times of the steps; null: nothing is timed.
   Profile* profile = nullptr;
+  /// To the processes that compute the other shards of each batch; null: there are none. All make the same calls, but
+  /// each writes to the directory that it is given.
+  ShardExchange* exchange = nullptr;
 };
 
 /// The command line that goes on with the run.

@@ -20,7 +20,8 @@ ClassifierOptions source(const TrainSettings& settings) {
   return {.model = settings.model,
           .model_graph = settings.model_graph,
           .width = settings.width,
-          .batch_size = settings.batch_size};
+          .batch_size = settings.slice_size(),
+          .shards = settings.shards};
 }
 
 /// A graph file is held against the pictures before they are read; the other models are made to their measure.
@@ -40,10 +41,20 @@ std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& se
   return batches;
 }
 
+ShardRange shards_of(const TrainSettings& settings, const ShardExchange* exchange) {
+  const auto total = static_cast<int>(settings.shards);
+  const ShardRange range =
+      exchange == nullptr ? ShardRange{.total = total, .first = 0, .count = total} : exchange->range();
+  if (range.total != total) fail("the processes have ", counted(range.total, "shard"), ", the run ", total);
+  return range;
+}
+
 }  // namespace
 
-TrainingTask::TrainingTask(const TrainSettings& wanted)
+TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
     : settings(wanted),
+      exchange(others),
+      shards(shards_of(settings, exchange)),
       data(load_data(settings)),
       training(make_classifier(source(settings), data.train)),
       model_graph(is_graph_file(settings.model) ? graph_to_json(training.graph) : ""),
@@ -57,6 +68,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted)
       steps_per_epoch(whole_batches(data, settings)),
       total_steps(length_of(settings)),
       optimizer(make_optimizer(settings, total_steps)) {
+  if (shards.total > 1) compute_in_shards();
   if (const std::size_t outputs = training.graph.outputs().size(); outputs > 1)
     report.remarks.push_back(
         concat(settings.model, " has ", outputs, " outputs; only the first, ", training.logits.name(), ", is trained"));
@@ -74,6 +86,16 @@ quantize::RewriteReport TrainingTask::quantize_training() {
   quantize::RewriteReport made = quantize::create_training_graph(training.graph, settings.rewrite);
   require_quantizers(training.graph, settings.rewrite.scope, settings.model, ", --float trains without quantization");
   return made;
+}
+
+void TrainingTask::compute_in_shards() {
+  const ShardOptions options{.range = shards,
+                             .threads = static_cast<int>(settings.threads_per_shard),
+                             .at_once = static_cast<int>(settings.slices_at_once()),
+                             .exchange = exchange};
+  session.set_shards(options);
+  shared_evaluation =
+      std::make_unique<SharedEvaluation>(evaluation, static_cast<std::uint64_t>(settings.seed), options);
 }
 
 /// Of a graph file.
@@ -116,6 +138,7 @@ double TrainingTask::epochs_done() const {
 }
 
 Evaluation TrainingTask::evaluate_now(const datasets::Dataset& pictures) {
+  if (shared_evaluation) return shared_evaluation->evaluate(session.checkpoint(), pictures);
   test_session.restore(session.checkpoint(), Session::Restore::kVariables, "the training graph");
   return evaluate(test_session, evaluation, pictures);
 }

@@ -11,6 +11,7 @@
 #include "quantize/quantization_delays.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/evaluate/evaluator.h"
+#include "training/evaluate/shared_evaluation.h"
 #include "training/model_source.h"
 #include "training/settings/train_settings.h"
 
@@ -22,7 +23,8 @@ struct TrainingTask {
   /// `settings` must stay. Throws the errors of reading data and building graphs. Throws UsageError for a scope without
   /// a node, for --float of a graph that is quantized, and for impossible --validation and --reestimate. Throws Error
   /// if nothing was quantized, or the data set is smaller than a batch.
-  explicit TrainingTask(const TrainSettings& settings);
+  /// `exchange`, which must stay, leads to the processes that compute the other shards; null: there are none.
+  explicit TrainingTask(const TrainSettings& settings, ShardExchange* exchange = nullptr);
   TrainingTask(const TrainingTask&) = delete;
 
   /// In steps.
@@ -32,6 +34,9 @@ struct TrainingTask {
   Evaluation evaluate_now(const datasets::Dataset& pictures);
 
   const TrainSettings& settings;
+  ShardExchange* exchange;
+  /// Of this process.
+  ShardRange shards;
   datasets::Splits data;
   Classifier training;
   /// The network of a model file as it was read, a graph JSON; "" for a model that has a name.
@@ -46,8 +51,11 @@ struct TrainingTask {
   std::int64_t steps_per_epoch;
   std::int64_t total_steps;
   std::unique_ptr<Optimizer> optimizer;
+  /// Of a run with shards.
+  std::unique_ptr<SharedEvaluation> shared_evaluation;
 
  private:
+  void compute_in_shards();
   quantize::RewriteReport quantize_training();
   void require_float() const;
   quantize::RewriteReport float_report() const;

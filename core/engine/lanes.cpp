@@ -1,0 +1,84 @@
+#include "core/engine/lanes.h"
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace miniqat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// As in core/team.cpp: sleep and wake-up take about as long.
+constexpr std::chrono::microseconds kSpin(50);
+
+/// Waits while `word` is `value`, first without sleep.
+template <class T>
+void wait_while(const std::atomic<T>& word, T value) {
+  constexpr int kLooksATime = 64;
+  for (const Clock::time_point end = Clock::now() + kSpin; Clock::now() < end;)
+    for (int i = 0; i < kLooksATime; ++i)
+      if (word.load(std::memory_order_relaxed) != value) return;
+  word.wait(value);
+}
+
+}  // namespace
+
+Lanes::Lanes(int count, int threads) : threads_(threads), failures_(static_cast<std::size_t>(count)) {
+  try {
+    for (int lane = 1; lane < count; ++lane) workers_.emplace_back([this, lane] { work(lane); });
+  } catch (const std::system_error& error) {
+    end();
+    fail("cannot start ", count, " threads: ", error.what());
+  }
+}
+
+Lanes::~Lanes() { end(); }
+
+void Lanes::end() {
+  call_ = kEnd;
+  call_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void Lanes::work(int lane) {
+  const ComputeScope computing(threads_);
+  for (std::uint32_t seen = 0;;) {
+    wait_while(call_, seen);
+    seen = call_;
+    if (seen == kEnd) return;
+    run_lane(lane);
+    if (--running_ == 0) running_.notify_one();
+  }
+}
+
+void Lanes::run_lane(int lane) {
+  try {
+    (*body_)(lane);
+  } catch (...) {
+    failures_[static_cast<std::size_t>(lane)] = std::current_exception();
+  }
+}
+
+void Lanes::run(const std::function<void(int)>& body) {
+  body_ = &body;
+  running_ = static_cast<int>(workers_.size());
+  call_ = (call_ + 1) % kEnd;
+  call_.notify_all();
+  {
+    const ComputeScope computing(threads_);
+    run_lane(0);
+  }
+  for (int left = running_; left != 0; left = running_) wait_while(running_, left);
+  std::exception_ptr first;
+  for (std::exception_ptr& failure : failures_) {
+    std::exception_ptr taken = std::exchange(failure, nullptr);
+    if (!first) first = std::move(taken);
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace miniqat

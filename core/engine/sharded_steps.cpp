@@ -1,0 +1,224 @@
+#include "core/engine/sharded_steps.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/graph/op_interfaces.h"
+#include "core/graph/source_ops.h"
+#include "core/parallel.h"
+
+namespace miniqat {
+namespace {
+
+double scalar_of(const Tensor& tensor) {
+  return tensor.dtype() == DType::kFloat64 ? *tensor.data<double>() : *tensor.data<float>();
+}
+
+const ShardRange& checked(const ShardOptions& options) {
+  require_subtree(options.range);
+  if (options.threads < 1) fail("a slice needs at least 1 thread, not ", options.threads);
+  if (options.at_once < 1) fail("at least 1 slice must be computed at once, not ", options.at_once);
+  return options.range;
+}
+
+/// Calls abandon() unless the step has come to the exchange's combine().
+class LeavesTogether {
+ public:
+  explicit LeavesTogether(ShardExchange* exchange) : exchange_(exchange) {}
+  ~LeavesTogether() {
+    if (exchange_ != nullptr) exchange_->abandon();
+  }
+  LeavesTogether(const LeavesTogether&) = delete;
+  LeavesTogether& operator=(const LeavesTogether&) = delete;
+  void reached() { exchange_ = nullptr; }
+
+ private:
+  ShardExchange* exchange_;
+};
+
+/// By place in plan.backward: the gradients on which no later step works.
+std::vector<std::vector<std::size_t>> completion(const Plan& plan) {
+  std::vector<std::vector<std::size_t>> complete(plan.backward.size());
+  for (std::size_t k = 0; k < plan.gradients.size(); ++k) {
+    const Tensor* gradient = plan.gradients[k];
+    for (std::size_t i = plan.backward.size(); gradient != nullptr && i-- > 0;) {
+      const Plan::BackwardStep& step = plan.backward[i];
+      if (std::ranges::find(step.context.d_inputs, gradient) == step.context.d_inputs.end() &&
+          std::ranges::find(step.sums, gradient, &Plan::Sum::total) == step.sums.end())
+        continue;
+      complete[i].push_back(k);
+      break;
+    }
+  }
+  return complete;
+}
+
+void bind(Plan& plan, DType precision, const ShardedSteps::Feeds& feeds) {
+  for (const Plan::Binding& binding : plan.placeholders) {
+    const auto fed = std::ranges::find(feeds, binding.node->output(), &ShardedSteps::Feeds::value_type::first);
+    if (fed == feeds.end())
+      fail(describe(*binding.node), " must be fed slices ", binding.node->output_specs()[0].shape);
+    *binding.tensor = fed->second.dtype() == DType::kFloat32 ? fed->second.to(precision) : fed->second;
+  }
+  for (const Plan::BoundView& view : plan.bound_views) *view.tensor = view.base->reshaped(view.shape);
+}
+
+template <class T>
+void scale(T* x, std::int64_t n, T factor) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
+/// x = (x + y) * factor.
+template <class T>
+void add_and_scale(T* x, const T* y, std::int64_t n, T factor) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) x[i] = (x[i] + y[i]) * factor;
+}
+
+}  // namespace
+
+ShardedSteps::ShardedSteps(const ShardOptions& options)
+    : range_(checked(options)),
+      exchange_(options.exchange),
+      threads_(std::min(options.at_once, options.range.count) * options.threads),
+      lanes_(std::min(options.at_once, options.range.count), options.threads),
+      statistics_(static_cast<std::size_t>(range_.count)),
+      losses_(static_cast<std::size_t>(range_.count)) {
+  if (exchange_ != nullptr && exchange_->range() != range_) fail("the exchange is for other shards than the session");
+  if (exchange_ == nullptr && range_.count != range_.total)
+    fail(range_.count, " of ", range_.total, " shards need an exchange for the others");
+}
+
+ShardedPlan& ShardedSteps::plan_for(const Graph& graph, PlanRequest request, const BindVariables& bind_variables) {
+  request.slice = true;
+  const auto [found, fresh] = plans_.try_emplace(plan_key(graph, request));
+  ShardedPlan& plan = found->second;
+  if (!fresh) return plan;
+  plan.precision = request.precision;
+  for (int lane = 0; lane < lanes_.count(); ++lane) {
+    plan.plans.push_back(compile_plan(graph, request));
+    bind_variables(*plan.plans.back());
+  }
+  plan.complete_after = completion(plan.first());
+  plan.tree = std::make_unique<GradientTree>(range_.count, request.gradient_targets.size());
+  plan.gradients.resize(request.gradient_targets.size());
+  plan.right_halves.resize(request.gradient_targets.size());
+  return plan;
+}
+
+ShardedSteps::Feeds ShardedSteps::slice_of(const Graph& graph, const Feeds& feeds, int local) const {
+  Feeds slice;
+  for (const auto& [output, tensor] : feeds) {
+    if (!graph.owns(output.node)) fail("a fed tensor is not of this graph");
+    if (output.node->as<Placeholder>() == nullptr)
+      fail(describe(*output.node), " cannot be fed: it is not a Placeholder");
+    std::vector<std::int64_t> wanted = output.shape().to_vector();
+    if (wanted.empty()) fail(describe(*output.node), " is a scalar, which has no slices");
+    wanted[0] *= range_.count;
+    if (!tensor.defined() || tensor.spec() != TensorSpec{Shape(wanted), output.spec().dtype})
+      fail(describe(*output.node), " wants ", range_.count, " slices ", name_of(output.spec().dtype), " ",
+           output.shape(), ", was fed ",
+           tensor.defined() ? concat(name_of(tensor.dtype()), " ", tensor.shape()) : "an empty tensor");
+    const std::size_t bytes = output.spec().bytes();
+    slice.emplace_back(
+        output,
+        Tensor::view(static_cast<std::byte*>(tensor.raw()) + bytes * static_cast<std::size_t>(local), output.spec()));
+  }
+  return slice;
+}
+
+double ShardedSteps::compute(ShardedPlan& plan, const Graph& graph, const Feeds& feeds, const Sweep& how) {
+  LeavesTogether together(exchange_);
+  std::vector<Feeds> slices;
+  for (int local = 0; local < range_.count; ++local) slices.push_back(slice_of(graph, feeds, local));
+  plan.tree->begin();
+  lanes_.run([&](int lane) { compute_slices(plan, slices, how, lane); });
+  together.reached();
+  combine_statistics();
+  if (exchange_ != nullptr) {
+    exchange_->combine(statistics_.front());
+    exchange_->finish();
+  }
+  store_observed(plan);
+  take_means(plan);
+  return statistics_.front().front().a / range_.total;
+}
+
+/// Each lane has its share of the slices, in order.
+void ShardedSteps::compute_slices(ShardedPlan& plan, const std::vector<Feeds>& feeds, const Sweep& how, int lane) {
+  const int first = range_.count * lane / lanes_.count(), last = range_.count * (lane + 1) / lanes_.count();
+  Plan& own = *plan.plans[static_cast<std::size_t>(lane)];
+  for (int local = first; local < last; ++local) {
+    bind(own, plan.precision, feeds[static_cast<std::size_t>(local)]);
+    Sweep of_slice = how;
+    of_slice.slice = range_.first + local;
+    // A profile is for one thread.
+    if (lane != 0) of_slice.profile = nullptr;
+    of_slice.after_backward = [&, local](std::size_t step) {
+      add_gradients(plan, own, step, local, local + 1 == last);
+    };
+    sweep(own, of_slice);
+    const double loss = scalar_of(*own.fetches.front());
+    losses_[static_cast<std::size_t>(local)] = loss;
+    std::vector<ShardStatistic>& statistics = statistics_[static_cast<std::size_t>(local)];
+    statistics.assign(1, {.kind = ShardStatistic::Kind::kSum, .a = loss});
+    statistics.insert(statistics.end(), own.observed.begin(), own.observed.end());
+  }
+}
+
+/// Every lane gives a tensor's part before it goes on to the next tensor. So a sum that needs all of them is complete
+/// only when the sums before it are, and starts come in order, one at a time.
+void ShardedSteps::add_gradients(ShardedPlan& plan, const Plan& of_lane, std::size_t step, int local, bool last) {
+  for (const std::size_t k : plan.complete_after[step])
+    if (const std::optional<GradientHalves> halves = plan.tree->add(k, local, *of_lane.gradients[k], last)) {
+      plan.gradients[k] = halves->left;
+      plan.right_halves[k] = halves->right;
+      if (exchange_ == nullptr) continue;
+      if (halves->right.defined()) add_to(halves->left, halves->right);
+      plan.right_halves[k] = {};
+      exchange_->start(plan.gradients[k]);
+    }
+}
+
+void ShardedSteps::combine_statistics() {
+  const std::size_t count = statistics_.size();
+  for (std::size_t distance = 1; distance < count; distance *= 2)
+    for (std::size_t k = 0; k < count; k += 2 * distance) combine(statistics_[k], statistics_[k + distance]);
+}
+
+void ShardedSteps::store_observed(ShardedPlan& plan) const {
+  Plan& first = plan.first();
+  std::ranges::copy(std::span(statistics_.front()).subspan(1), first.observed.begin());
+  for (const Plan::Staged& staged : first.staged)
+    if (staged.observed) staged.tensor.assign(*staged.value);
+  for (const Plan::ForwardStep& step : first.forward)
+    if (!step.context.observed.empty()) as<ObservesBatch>(*step.op)->store_observed(step.context);
+}
+
+/// Division by a power of two is exact (but for denormals, which are 0).
+void ShardedSteps::take_means(ShardedPlan& plan) const {
+  const ComputeScope computing(threads_);
+  for (std::size_t k = 0; k < plan.gradients.size(); ++k) {
+    const Tensor &sum = plan.gradients[k], &right = plan.right_halves[k];
+    if (!sum.defined()) continue;
+    with_float_type(sum, [&]<class T>(T) {
+      const T share = T(1) / static_cast<T>(range_.total);
+      T* to = sum.data<T>();
+      const T* more = right.defined() ? right.data<T>() : nullptr;
+      parallel_for(sum.elements(), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+        more == nullptr ? scale(to + begin, end - begin, share)
+                        : add_and_scale(to + begin, more + begin, end - begin, share);
+      });
+    });
+  }
+}
+
+std::optional<int> ShardedSteps::non_finite_slice() const {
+  for (int local = 0; local < range_.count; ++local)
+    if (!std::isfinite(losses_[static_cast<std::size_t>(local)])) return local;
+  return std::nullopt;
+}
+
+}  // namespace miniqat

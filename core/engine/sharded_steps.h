@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/engine/gradient_tree.h"
+#include "core/engine/lanes.h"
+#include "core/engine/plan.h"
+#include "core/engine/shard_options.h"
+#include "core/engine/sweep.h"
+
+namespace miniqat {
+
+/// The plans of a training step of which each slice of the batch is computed by itself.
+struct ShardedPlan {
+  /// PlanRequest::precision.
+  DType precision = DType::kFloat32;
+  /// One a lane.
+  std::vector<std::unique_ptr<Plan>> plans;
+  /// By place in Plan::backward: the gradients that are complete after that step.
+  std::vector<std::vector<std::size_t>> complete_after;
+  std::unique_ptr<GradientTree> tree;
+  /// In the order of PlanRequest::gradient_targets: after compute() the mean over all slices; undefined where the
+  /// gradient does not reach a target.
+  std::vector<Tensor> gradients;
+  /// During compute() what is still to be added to each; undefined if nothing is.
+  std::vector<Tensor> right_halves;
+
+  /// The plan whose staged tensors compute() leaves as the whole batch has them.
+  Plan& first() const { return *plans.front(); }
+};
+
+/// Training steps of a session whose feeds are several slices (ShardOptions): runs them side by side and puts together
+/// losses, gradients and what ops observe.
+class ShardedSteps {
+ public:
+  using Feeds = std::vector<std::pair<Output, Tensor>>;
+  /// Binds the variables of a new plan.
+  using BindVariables = std::function<void(Plan&)>;
+
+  /// Throws what require_subtree() throws, and Error unless threads and slices at once are at least 1.
+  explicit ShardedSteps(const ShardOptions& options);
+
+  const ShardRange& range() const { return range_; }
+  /// All threads that compute slices: for loops over variables, whose bits do not depend on it.
+  int threads() const { return threads_; }
+  /// Compiled in the first call for a request with one fetch, the loss.
+  ShardedPlan& plan_for(const Graph& graph, PlanRequest request, const BindVariables& bind_variables);
+  /// Forgets all plans.
+  void clear() { plans_.clear(); }
+
+  /// Returns the loss of the whole batch: the mean of the slices' losses. `how` says everything but the slice.
+  double compute(ShardedPlan& plan, const Graph& graph, const Feeds& feeds, const Sweep& how);
+  /// After compute(): the lowest slice of this process whose loss is not finite, counted from its first.
+  std::optional<int> non_finite_slice() const;
+  /// The part of the feeds that belongs to slice `local` of this process. Throws Error for feeds that are not that many
+  /// slices.
+  Feeds slice_of(const Graph& graph, const Feeds& feeds, int local) const;
+
+ private:
+  void compute_slices(ShardedPlan& plan, const std::vector<Feeds>& feeds, const Sweep& how, int lane);
+  void add_gradients(ShardedPlan& plan, const Plan& of_lane, std::size_t step, int local, bool last);
+  void combine_statistics();
+  void store_observed(ShardedPlan& plan) const;
+  void take_means(ShardedPlan& plan) const;
+
+  ShardRange range_;
+  ShardExchange* exchange_;
+  const int threads_;
+  Lanes lanes_;
+  std::map<std::string, ShardedPlan> plans_;
+  /// Of each slice: the loss, then what its plan observed. combine_statistics() puts all into the first.
+  std::vector<std::vector<ShardStatistic>> statistics_;
+  /// Of each slice.
+  std::vector<double> losses_;
+};
+
+}  // namespace miniqat

@@ -1,0 +1,121 @@
+#include "core/engine/sweep.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "core/engine/profile.h"
+#include "core/engine/step_observer.h"
+#include "core/graph/op_interfaces.h"
+#include "core/guarded_memory.h"
+#include "core/parallel.h"
+#include "core/random.h"
+
+namespace miniqat {
+namespace {
+
+using enum ProfilePhase;
+
+template <class T>
+void add_to(std::span<T> total, std::span<const T> part) {
+  parallel_for(static_cast<std::int64_t>(total.size()), kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) total[i] += part[i];
+  });
+}
+
+using Addresses = std::vector<const void*>;
+
+void add_addresses(const auto& tensors, Addresses& addresses) {
+  for (const Tensor* tensor : tensors)
+    if (tensor != nullptr && tensor->defined()) addresses.push_back(tensor->raw());
+}
+
+/// The memory that an op is given.
+Addresses addresses_of(const ForwardContext& context) {
+  Addresses addresses;
+  add_addresses(context.inputs, addresses);
+  for (const auto& tensors : {context.outputs, context.saved, context.updates, context.state, {context.packed}})
+    add_addresses(tensors, addresses);
+  return addresses;
+}
+
+Addresses addresses_of(const BackwardContext& context) {
+  Addresses addresses = addresses_of(*context.forward);
+  add_addresses(context.d_outputs, addresses);
+  add_addresses(context.d_inputs, addresses);
+  return addresses;
+}
+
+/// Runs `body`. Puts the node's name before an error of the op (a label that is not a class, say).
+template <class Context, class Body>
+void in_the_name_of(const Node& node, std::string_view direction, const Context& context, const Body& body) {
+  const GuardedStep guarded([&] { return concat(describe(node), " (", direction, ")"); },
+                            [&] { return addresses_of(context); });
+  try {
+    body();
+  } catch (const Error& error) {
+    fail(describe(node), " ", error.what());
+  }
+}
+
+/// Times a step of a plan. Nodes that run as one go by the scope they are in: its op says which they are.
+ProfileScope time_step(Profile* profile, ProfilePhase phase, const Node& node, const Op& op) {
+  if (profile == nullptr) return {nullptr, phase, {}, {}};
+  const std::string_view name = node.name();
+  const std::size_t slash = name.rfind('/');
+  const bool fused = &op != &node.op();
+  return {profile, phase, fused && slash != std::string_view::npos ? name.substr(0, slash) : name, op.type()};
+}
+
+}  // namespace
+
+void add_to(const Tensor& total, const Tensor& part) {
+  with_float_type(total, [&]<class T>(T) { add_to<T>(total.values<T>(), part.values<T>()); });
+}
+
+void sweep(Plan& plan, const Sweep& how) {
+  for (const Tensor& stretch : plan.stretches) poison({static_cast<std::byte*>(stretch.raw()), stretch.bytes()});
+  {
+    const ProfileScope timed(how.profile, kOther, "updated variables", "(copy)");
+    for (Plan::Staged& staged : plan.staged) staged.tensor.assign(*staged.value);
+  }
+  for (const Plan::Packed& packed : plan.packed) *packed.tensor = packed.forward_place;
+  if (how.observer != nullptr) how.observer->begin(plan);
+  const bool reference = how.backend == Backend::kReference;
+  for (Plan::ForwardStep& forward : plan.forward) {
+    const ProfileScope timed = time_step(how.profile, kForward, *forward.node, *forward.op);
+    forward.context.random_key = mix(mix(how.seed, forward.name_hash), static_cast<std::uint64_t>(how.step));
+    forward.context.slice = how.slice;
+    const Op& op = *forward.op;
+    if (how.observer != nullptr) how.observer->before(forward);
+    in_the_name_of(*forward.node, "forward", forward.context,
+                   [&] { reference ? op.reference_forward(forward.context) : op.forward(forward.context); });
+    if (how.observer != nullptr) how.observer->after(forward);
+  }
+  if (plan.seed != nullptr)
+    with_float_type(*plan.seed, [&]<class T>(T) { std::ranges::fill(plan.seed->values<T>(), T{1}); });
+  for (std::size_t i = 0; i < plan.backward.size(); ++i) {
+    const Plan::BackwardStep& backward = plan.backward[i];
+    const Op& op = *backward.op;
+    for (const Plan::Packed* packed : backward.unpacks) {
+      const ProfileScope timed(how.profile, kBackward, backward.node->name(), "(unpack)");
+      *packed->tensor = packed->backward_place;
+      as<PacksOutput>(*packed->op)->unpack(*packed->forward);
+    }
+    if (how.observer != nullptr) how.observer->before(backward);
+    {
+      const ProfileScope timed = time_step(how.profile, kBackward, *backward.node, op);
+      in_the_name_of(*backward.node, "backward", backward.context,
+                     [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
+    }
+    if (how.observer != nullptr) how.observer->after(backward);
+    if (!backward.sums.empty()) {
+      const ProfileScope timed(how.profile, kBackward, backward.node->name(), "(gradient sum)");
+      for (const Plan::Sum& sum : backward.sums) add_to(*sum.total, *sum.part);
+    }
+    if (how.after_backward) how.after_backward(i);
+  }
+  if (how.observer != nullptr) how.observer->end(plan);
+}
+
+}  // namespace miniqat

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "core/engine/plan.h"
+
+namespace miniqat {
+
+class Profile;
+class StepObserver;
+
+/// How the steps of a plan run.
+struct Sweep {
+  Backend backend = Backend::kFast;
+  /// Of the session, and the number of the training step: for random numbers.
+  std::uint64_t seed = 1;
+  std::int64_t step = 0;
+  /// ForwardContext::slice.
+  std::int64_t slice = 0;
+  Profile* profile = nullptr;
+  StepObserver* observer = nullptr;
+  /// Called with the place in Plan::backward when that step and its sums are done.
+  std::function<void(std::size_t)> after_backward = {};
+};
+
+/// Runs all steps of a plan whose feeds and variables are bound: forward in order, then backward.
+void sweep(Plan& plan, const Sweep& how);
+
+/// total += part, elementwise, in parallel: two tensors of one shape, both float32 or both float64.
+void add_to(const Tensor& total, const Tensor& part);
+
+}  // namespace miniqat

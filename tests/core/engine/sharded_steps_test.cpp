@@ -1,0 +1,196 @@
+// Training steps in slices: losses, gradients, errors. What ops observe: tests/quantize/sharded_ranges_test.cpp.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/engine/profile.h"
+#include "core/engine/session.h"
+#include "core/engine/step_observer.h"
+#include "core/random.h"
+#include "layers/layers.h"
+#include "optim/sgd.h"
+#include "tests/core/thread_exchange.h"
+#include "tests/errors.h"
+
+namespace miniqat::sharded_steps_test {
+namespace {
+
+using testing::error_of;
+using testing::mentions;
+
+ShardOptions in_shards(int total, int at_once = 1, int threads = 1) {
+  return {.range = {.total = total, .first = 0, .count = total}, .threads = threads, .at_once = at_once};
+}
+
+/// loss = mean(x w): the gradient of w in a slice is its x.
+class OneNumberTest : public ::testing::Test {
+ protected:
+  Graph graph_;
+  Output x_ = placeholder(graph_, "x", {1, 1});
+  Output w_ = variable(graph_, "w", {1, 1}, Initializer::constant(1));
+  Output loss_ = layers::mean(graph_, "loss", layers::matmul(graph_, "xw", x_, w_), {.axes = {0, 1}});
+  RunRequest request_ = {.fetches = {loss_}, .gradients_of = loss_, .gradient_targets = {w_}, .training = true};
+};
+
+/// Numbers whose sum depends on the brackets.
+TEST_F(OneNumberTest, AddsGradientsInTheTreeAndTakesTheMean) {
+  const float big = 1 << 24;
+  const std::vector<float> x = {big, 1, 1, 1, 1, 1, -big, 1};
+  const float tree = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+  float in_a_row = 0;
+  for (const float value : x) in_a_row += value;
+  ASSERT_NE(tree, in_a_row);
+  for (const int at_once : {1, 2, 3, 4, 5, 8, 20}) {
+    Session session(graph_);
+    session.set_shards(in_shards(8, at_once));
+    for (int step = 0; step < 3; ++step) {
+      const RunResult result = session.run(request_, {{x_, Tensor::from<float>({8, 1}, x)}});
+      EXPECT_EQ(*result.gradients[0].data<float>(), tree / 8) << at_once;
+      EXPECT_EQ(*result.fetched[0].data<float>(), 6.0f / 8) << at_once;
+    }
+    EXPECT_EQ(session.step(), 3);
+  }
+}
+
+TEST_F(OneNumberTest, RefusesOptionsAndFeedsThatDoNotFit) {
+  Session session(graph_);
+  EXPECT_TRUE(mentions(error_of([&] { session.set_shards(in_shards(6)); }), {"power of two", "6"}));
+  EXPECT_TRUE(mentions(error_of([&] { session.set_shards(in_shards(4, 1, 0)); }), {"at least 1 thread", "0"}));
+  EXPECT_TRUE(mentions(error_of([&] { session.set_shards(in_shards(4, 0)); }), {"at least 1 slice", "0"}));
+  const ShardOptions half{.range = {.total = 4, .first = 0, .count = 2}};
+  EXPECT_TRUE(mentions(error_of([&] { session.set_shards(half); }), {"2 of 4", "exchange"}));
+  session.set_shards(in_shards(4));
+  const auto run = [&](const RunRequest& request, const Tensor& x) {
+    return error_of([&] { session.run(request, {{x_, x}}); });
+  };
+  EXPECT_TRUE(mentions(run(request_, Tensor({3, 1})), {"\"x\"", "4 slices", "[1,1]", "[3,1]"}));
+  EXPECT_TRUE(mentions(run({.fetches = {loss_}, .training = true}, Tensor({4, 1})), {"gradients"}));
+  StepObserver observer;
+  session.set_observer(&observer);
+  EXPECT_TRUE(mentions(error_of([&] {
+                         session.train_step(loss_, optim::Sgd({}), {{x_, Tensor({4, 1})}});
+                       }),
+                       {"observed"}));
+  EXPECT_EQ(session.step(), 0);
+  // Without training it is a session like any other.
+  session.set_observer(nullptr);
+  session.run({.fetches = {loss_}}, {{x_, Tensor({1, 1})}});
+}
+
+TEST_F(OneNumberTest, NamesTheSliceOfANanAndKeepsNothing) {
+  Session session(graph_);
+  session.set_shards(in_shards(4, 2));
+  const std::vector<float> x = {1, 2, std::numeric_limits<float>::quiet_NaN(), 4};
+  const std::string text = error_of([&] {
+    session.train_step(loss_, optim::Sgd({}), {{x_, Tensor::from<float>({4, 1}, x)}});
+  });
+  EXPECT_TRUE(mentions(text, {"NaN", "step 1", "\"x\"", "of slice 2"}));
+  EXPECT_EQ(session.step(), 0);
+  EXPECT_EQ(*session.variable("w").data<float>(), 1);
+}
+
+/// The two lanes' errors: that of the lower slices is thrown. Then the session is as good as before.
+TEST_F(OneNumberTest, AnErrorInALaneReachesTheCaller) {
+  Graph graph;
+  const Output logits = placeholder(graph, "logits", {1, 2}), labels = placeholder(graph, "labels", {1}, DType::kInt32);
+  const Output w = variable(graph, "w", {2, 2});
+  const Output loss = layers::softmax_cross_entropy(graph, layers::matmul(graph, "xw", logits, w), labels);
+  Session session(graph);
+  session.set_shards(in_shards(2, 2));
+  const auto step = [&](std::vector<std::int32_t> classes) {
+    session.train_step(loss, optim::Sgd({}),
+                       {{logits, Tensor({2, 2})}, {labels, Tensor::from<std::int32_t>({2}, classes)}});
+  };
+  EXPECT_TRUE(mentions(error_of([&] { step({7, 9}); }), {"label 7"}));
+  EXPECT_TRUE(mentions(error_of([&] { step({0, 9}); }), {"label 9"}));
+  EXPECT_EQ(session.step(), 0);
+  step({0, 1});
+  EXPECT_EQ(session.step(), 1);
+}
+
+/// A convolution, pool, dense layers and dropout, for `batch` pictures.
+struct SmallNet {
+  Graph graph;
+  Output images, labels, loss;
+  std::vector<Output> variables;
+
+  explicit SmallNet(std::int64_t batch) {
+    images = placeholder(graph, "images", {batch, 6, 6, 1});
+    labels = placeholder(graph, "labels", {batch}, DType::kInt32);
+    Output y = layers::conv2d(graph, "conv", images, add("filter", {3, 3, 1, 4}), {});
+    y = layers::relu(graph, "relu", layers::bias_add(graph, "bias_add", y, add("bias", {4})));
+    y = layers::max_pool(graph, "pool", y, {.window = {2, 2}, .strides = {2, 2}});
+    y = layers::dropout(graph, "dropout", layers::reshape(graph, "flat", y, {.shape = {batch, -1}}), {.rate = 0.4});
+    y = layers::matmul(graph, "dense", y, add("weights", {y.shape()[1], 3}));
+    loss = layers::softmax_cross_entropy(graph, y, labels, "loss", {.label_smoothing = 0.1});
+  }
+  Output add(const std::string& name, const Shape& shape) {
+    variables.push_back(variable(graph, name, shape, Initializer::truncated_normal(0.5)));
+    return variables.back();
+  }
+  RunRequest gradients() const {
+    return {.fetches = {loss}, .gradients_of = loss, .gradient_targets = variables, .training = true};
+  }
+};
+
+TEST(ShardedStepsTest, GradientsAreThoseOfTheWholeBatch) {
+  constexpr std::int64_t kBatch = 16;
+  Random random(5);
+  Tensor images({kBatch, 6, 6, 1}), labels(Shape{kBatch}, DType::kInt32);
+  for (float& pixel : images.values<float>()) pixel = random.normal();
+  for (std::int32_t& label : labels.values<std::int32_t>()) label = static_cast<std::int32_t>(random.below(3));
+  SmallNet whole(kBatch);
+  const SessionOptions exact{.seed = 3, .backend = Backend::kReference, .precision = DType::kFloat64};
+  Session at_once(whole.graph, exact);
+  const RunResult expected = at_once.run(whole.gradients(), {{whole.images, images}, {whole.labels, labels}});
+  for (const int shards : {2, 8, 16}) {
+    SmallNet slice(kBatch / shards);
+    Session session(slice.graph, exact);
+    session.set_shards(in_shards(shards, 2));
+    const RunResult result = session.run(slice.gradients(), {{slice.images, images}, {slice.labels, labels}});
+    EXPECT_NEAR(*result.fetched[0].data<double>(), *expected.fetched[0].data<double>(), 1e-12);
+    for (std::size_t k = 0; k < expected.gradients.size(); ++k)
+      for (std::int64_t i = 0; i < expected.gradients[k].elements(); ++i)
+        ASSERT_NEAR(result.gradients[k].data<double>()[i], expected.gradients[k].data<double>()[i], 1e-13)
+            << whole.variables[k].name() << " " << i << " in " << shards;
+  }
+}
+
+/// A step that fails in one process before its exchange says so; here no other process waits.
+TEST_F(OneNumberTest, AFailedStepIsAbandoned) {
+  testing::ThreadGroup group(1);
+  group.run(2, [&](ShardExchange& exchange, int) {
+    Session session(graph_);
+    session.set_shards({.range = exchange.range(), .exchange = &exchange});
+    session.run(request_, {{x_, Tensor({2, 1})}});
+    EXPECT_EQ(group.abandoned(), 0);
+    EXPECT_NE(error_of([&] { session.run(request_, {}); }), "");
+    EXPECT_EQ(group.abandoned(), 1);
+    EXPECT_NE(error_of([&] { session.run(request_, {{x_, Tensor({3, 1})}}); }), "");
+    EXPECT_EQ(group.abandoned(), 2);
+    ShardOptions wrong{.range = {.total = 4, .first = 0, .count = 4}, .exchange = &exchange};
+    EXPECT_TRUE(mentions(error_of([&] { session.set_shards(wrong); }), {"other shards"}));
+  });
+}
+
+TEST(ShardedStepsTest, TheProfileTimesTheCallingThread) {
+  SmallNet net(2);
+  Session session(net.graph);
+  session.set_shards(in_shards(4, 2));
+  Profile profile;
+  session.set_profile(&profile);
+  const Tensor labels(Shape{8}, DType::kInt32);
+  for (int step = 0; step < 4; ++step)
+    session.train_step(net.loss, optim::Sgd({}), {{net.images, Tensor({8, 6, 6, 1})}, {net.labels, labels}});
+  EXPECT_EQ(profile.steps(), 2);
+  const auto conv = std::ranges::find_if(profile.parts(), [](const auto& part) { return part.name == "conv"; });
+  ASSERT_NE(conv, profile.parts().end());
+  // Two of the four slices, forward and backward.
+  EXPECT_EQ(conv->calls, 2 * 2 * 2);
+}
+
+}  // namespace
+}  // namespace miniqat::sharded_steps_test

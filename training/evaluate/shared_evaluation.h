@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/engine/lanes.h"
+#include "core/engine/shard_options.h"
+#include "training/evaluate/evaluator.h"
+
+namespace miniqat::training {
+
+/// Evaluates a classifier as evaluate() does, but batches side by side, and every process of an exchange its share of
+/// them. Hits are counted; the loss is added up batch by batch in their order. So the result has the same bits however
+/// many batches are at a time and however many processes there are.
+class SharedEvaluation {
+ public:
+  /// `classifier` is copied. Of `options`, `threads` is for each batch and `at_once` for batches.
+  SharedEvaluation(const Classifier& classifier, std::uint64_t seed, const ShardOptions& options);
+
+  /// With the variables of a checkpoint. All processes of the exchange call this with the same data set.
+  Evaluation evaluate(const Safetensors& checkpoint, const datasets::Dataset& dataset);
+
+ private:
+  /// What one lane works with.
+  struct Copy {
+    Copy(const Classifier& classifier, std::uint64_t seed);
+
+    Graph graph;
+    Output images;
+    Output logits;
+    Session session;
+  };
+
+  const ShardOptions options_;
+  std::vector<std::unique_ptr<Copy>> copies_;
+  Lanes lanes_;
+};
+
+}  // namespace miniqat::training
