@@ -6,6 +6,7 @@
 
 #include "core/engine/profile.h"
 #include "core/engine/step_observer.h"
+#include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/guarded_memory.h"
 #include "core/parallel.h"

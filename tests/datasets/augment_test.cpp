@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -166,6 +167,27 @@ TEST(AugmentingLoader, SameSeedSameBatchesWhereverItBegins) {
   Loader::Options other = options;
   other.seed = 10;
   EXPECT_NE(run(other, 1), run(options, 1));
+}
+
+/// As in the whole batch, crops and flips included.
+TEST(AugmentingLoader, PreparesSomeRowsOfABatchOnly) {
+  const Dataset dataset = patterned(40);
+  const Loader::Options whole{.batch_size = 8, .seed = 4, .augment = crop_and_flip()};
+  Loader::Options part = whole;
+  part.first_row = 4;
+  part.rows = 2;
+  Loader all(dataset, whole), some(dataset, part);
+  for (int i = 0; i < 7; ++i) {
+    const Batch &expected = all.next(), &batch = some.next();
+    ASSERT_EQ(batch.images.shape(), (Shape{2, 7, 6, 3}));
+    const std::size_t size = 2 * 7 * 6 * 3;
+    EXPECT_TRUE(
+        std::ranges::equal(batch.images.values<float>(), expected.images.values<float>().subspan(2 * size, size)));
+    EXPECT_TRUE(
+        std::ranges::equal(batch.labels.values<std::int32_t>(), expected.labels.values<std::int32_t>().subspan(4, 2)));
+  }
+  part.rows = 5;
+  EXPECT_TRUE(mentions(error_of([&] { Loader(dataset, part); }), {"rows 4 to 9", "batch of 8"}));
 }
 
 TEST(AugmentingLoader, TheOrderOfTheExamplesIsThatWithoutAugmentation) {

@@ -169,6 +169,16 @@ TEST(ForEachBatch, GoesInOrderAndPadsTheLastBatch) {
   EXPECT_EQ(valids, (std::vector<std::int64_t>{4, 4, 2}));
 }
 
+TEST(ForEachBatch, GivesTheChosenBatches) {
+  std::vector<std::int64_t> firsts;
+  for_each_batch(numbered(50), 4, [&](const EvaluationBatch& batch) { firsts.push_back(batch.first); },
+                 {.first = 2, .last = 9, .stride = 3});
+  EXPECT_EQ(firsts, (std::vector<std::int64_t>{8, 20, 32}));
+  for_each_batch(numbered(50), 4, [&](const EvaluationBatch& batch) { firsts.push_back(batch.valid); }, {.first = 12});
+  EXPECT_EQ(firsts.back(), 2);
+  EXPECT_EQ(firsts.size(), 4);
+}
+
 TEST(ForEachBatch, WorksWithABatchLargerThanTheDataSetAndRefusesNone) {
   int calls = 0;
   for_each_batch(numbered(3), 5, [&](const EvaluationBatch& batch) {

@@ -110,6 +110,15 @@ TEST_F(Shards, TwoThreadsASlice) {
   TrainSettings wanted = settings();
   wanted.threads_per_shard = 2;
   EXPECT_EQ(checkpoint("two", wanted, 2), checkpoint("two", wanted, 4));
+  // Outside of steps, too.
+  struct Counter : RunObserver {
+    void on_step(const StepReport&) override { counts.push_back(thread_count()); }
+    std::vector<int> counts;
+  } counter;
+  set_thread_count(3);
+  train_new("counted", wanted, counter);
+  set_thread_count(1);
+  EXPECT_EQ(counter.counts, (std::vector<int>{2, 2, 2}));
 }
 
 TEST_F(Shards, OneShardIsTheRunWithoutShards) {
