@@ -99,7 +99,8 @@ struct Plan {
 };
 
 /// Throws Error for a request that cannot be planned: outputs of another graph, a gradient target that is neither
-/// Variable nor Placeholder, an op that wants to update something else than a Variable, or one that two ops update.
+/// Variable nor Placeholder, an op that wants to update something else than a Variable, or one that two ops update; for
+/// a slice, an op that updates variables and is no ObservesBatch.
 std::unique_ptr<Plan> compile_plan(const Graph& graph, const PlanRequest& request);
 
 /// Equal for requests that may share a plan, as long as the graph's revision stays.

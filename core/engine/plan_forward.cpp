@@ -141,6 +141,8 @@ class ForwardLayout {
                   .tensor;
     };
     const std::vector<int> updated = nodes_[i].updated_inputs(phase_of(draft_.request));
+    if (draft_.request.slice && !updated.empty() && !observed)
+      fail(describe(*node), " updates variables while training; it does not say what becomes of a batch in slices");
     if (!updated.empty()) context.updates.resize(nodes_[i].inputs.size());
     for (const int k : updated) {
       const Node* source = nodes_[i].inputs[k].node;

@@ -12,6 +12,7 @@
 #include "core/random.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
+#include "tests/core/observer_op.h"
 #include "tests/core/thread_exchange.h"
 #include "tests/errors.h"
 
@@ -174,6 +175,18 @@ TEST_F(OneNumberTest, AFailedStepIsAbandoned) {
     ShardOptions wrong{.range = {.total = 4, .first = 0, .count = 4}, .exchange = &exchange};
     EXPECT_TRUE(mentions(error_of([&] { session.set_shards(wrong); }), {"other shards"}));
   });
+}
+
+/// Which slice's value it would store is not defined.
+TEST(ShardedStepsTest, RefusesAnOpThatUpdatesFromItsSliceAlone) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", {1, 1}), w = variable(graph, "w", {1, 1});
+  const Output seen = testing::observer(graph, "seen", layers::matmul(graph, "xw", x, w));
+  const Output loss = layers::mean(graph, "loss", seen, {.axes = {0, 1}});
+  Session session(graph);
+  session.set_shards(in_shards(2));
+  const auto step = [&] { session.train_step(loss, optim::Sgd({}), {{x, Tensor({2, 1})}}); };
+  EXPECT_TRUE(mentions(error_of(step), {"[Observer \"seen\"]", "slices"}));
 }
 
 TEST(ShardedStepsTest, TheProfileTimesTheCallingThread) {
