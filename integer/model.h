@@ -78,7 +78,9 @@ struct Add {
   SharedMultipliers multipliers;
 };
 
-/// y = (a - zero point of a) * (b - zero point of b) * multiplier: two inputs of one shape.
+/// y = (a - zero point of a) * (b - zero point of b) * multiplier: two inputs of as many axes as the output. An axis of
+/// an input on which it has 1 place is stretched to the other's extent: factors [1, 1, c] stand for every pixel of an
+/// image [h, w, c].
 struct Mul {
   Multiplier multiplier;
 };

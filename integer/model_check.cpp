@@ -105,8 +105,14 @@ class OperationCheck {
   }
   void check(const Mul& mul) const {
     require_inputs(2);
-    require_same_shapes();
+    require_stretched_shapes(input(0).shape, input(1).shape);
     require_multiplier(mul.multiplier);
+  }
+  void require_stretched_shapes(const Shape& a, const Shape& b) const {
+    bool fits = a.rank() == b.rank() && a.rank() == output().shape.rank();
+    for (int axis = 0; fits && axis < a.rank(); ++axis)
+      fits = (a[axis] == b[axis] || a[axis] == 1 || b[axis] == 1) && output().shape[axis] == std::max(a[axis], b[axis]);
+    require(fits, "has inputs ", a, " and ", b, ", which cannot be stretched to its output ", output().shape);
   }
   void require_same_shapes() const {
     for (std::size_t i = 0; i < operation_.inputs.size(); ++i)

@@ -10,6 +10,7 @@
 #include "layers/depthwise_conv2d.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
+#include "layers/hard_sigmoid.h"
 #include "layers/hard_swish.h"
 #include "layers/identity.h"
 #include "layers/leaky_relu.h"
@@ -36,8 +37,8 @@ struct OpList {};
 
 /// All of them: what graph JSON knows.
 using AllOps = OpList<Conv2d, DepthwiseConv2d, MatMul, BiasAdd, Add, Sub, Mul, Div, Rsqrt, Reciprocal, Square, Relu,
-                      Relu6, Sigmoid, HardSwish, LeakyRelu, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat, Pad,
-                      Slice, SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
+                      Relu6, Sigmoid, HardSigmoid, HardSwish, LeakyRelu, Identity, Softmax, Dropout, BatchNorm, Reshape,
+                      Concat, Pad, Slice, SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
 
 /// Makes the ops of core and layers known to graph JSON. Idempotent.
 void register_ops();

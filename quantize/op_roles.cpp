@@ -34,6 +34,7 @@ constexpr auto kRows = [] {
       {layers::Mean::kType, kPool | kRequantized | kSumsProducts},
       {layers::Concat::kType, kPool | kRequantized | kMoves},
       {layers::Sigmoid::kType, kTable | kRequantized, OutputRange{0, 1}},
+      {layers::HardSigmoid::kType, kTable | kRequantized},
       {layers::HardSwish::kType, kTable | kRequantized},
       {layers::LeakyRelu::kType, kTable | kRequantized},
       {layers::MaxPool::kType, kKeepsRange | kChooses},

@@ -71,6 +71,19 @@ void add_activation_samples(std::vector<OpSample>& samples) {
     add("all below 0", {7}, -5, -1);
     add("large", {129, 131}, -9, 9);
   }
+  for (const char* line : {"{}", R"({"alpha": 0.4, "beta": -0.2})", R"({"alpha": -0.3, "beta": 0.9})"}) {
+    const auto add = [&](const std::string& label, const Shape& shape, double low, double high) {
+      samples.push_back({.type = "HardSigmoid",
+                         .label = label + line,
+                         .attributes = line,
+                         .inputs = {floats(shape)},
+                         .low = low,
+                         .high = high});
+    };
+    add("both signs", {2, 5, 5, 3}, -9, 9);
+    add("scalar", {}, -2, 2);
+    add("large", {129, 131}, -5, 5);
+  }
   samples.push_back({.type = "Softmax", .label = "vector", .inputs = {floats({7})}, .low = -3, .high = 3});
   samples.push_back({.type = "Softmax", .label = "matrix", .inputs = {floats({5, 10})}, .low = -3, .high = 3});
   samples.push_back({.type = "Softmax", .label = "one class", .inputs = {floats({5, 1})}, .low = -3, .high = 3});
@@ -131,8 +144,8 @@ std::vector<BadOpSample> bad_pointwise_samples() {
     add(type, "one input", {floats({3})}, "takes 2 inputs, 1 is given");
     add(type, "integers", {floats({4}), integers}, "input 1 must be float32, is int32");
   }
-  for (const char* type :
-       {"Rsqrt", "Reciprocal", "Square", "Relu", "Relu6", "Sigmoid", "HardSwish", "LeakyRelu", "Softmax", "Dropout"}) {
+  for (const char* type : {"Rsqrt", "Reciprocal", "Square", "Relu", "Relu6", "Sigmoid", "HardSigmoid", "HardSwish",
+                           "LeakyRelu", "Softmax", "Dropout"}) {
     add(type, "integers", {integers}, "must be float32, is int32");
     add(type, "two inputs", {floats({3}), floats({3})}, "takes 1 input, 2 are given");
   }
@@ -144,6 +157,9 @@ std::vector<BadOpSample> bad_pointwise_samples() {
   for (const char* alpha : {"-0.1", "1e31"})
     add("LeakyRelu", std::string("alpha ") + alpha, {floats({3})}, "alpha must be in [0, 1e+30]",
         std::string(R"({"alpha": )") + alpha + "}");
+  for (const char* name : {"alpha", "beta"})
+    add("HardSigmoid", std::string(name) + " is huge", {floats({3})}, std::string(name) + " must be in [-1e+30, 1e+30]",
+        std::string(R"({")") + name + R"(": -1e31})");
   add("Dropout", "rate is text", {floats({3})}, "rate", R"({"rate": "half"})");
   add("BiasAdd", "other length", {floats({2, 3}), floats({4})}, "bias has 4 channels, x has 3; x [2,3], bias [4]");
   add("BiasAdd", "matrix bias", {floats({2, 3}), floats({1, 3})}, "bias must have rank 1");

@@ -6,6 +6,7 @@
 #include "core/suggest.h"
 #include "exporters/c/text.h"
 #include "integer/packing.h"
+#include "integer/stretch.h"
 
 namespace miniqat::exporters {
 namespace {
@@ -188,7 +189,26 @@ class Emitter {
     field("shift", mul.multiplier.shift);
     to();
     end();
-    call("multiply", "&", named("multiply"), ", ", x(0), ", ", x(1), ", ", y(), ", ", output().shape.elements());
+    if (input(0).shape == input(1).shape)
+      return call("multiply", "&", named("multiply"), ", ", x(0), ", ", x(1), ", ", y(), ", ",
+                  output().shape.elements());
+    stretch_struct(integer::stretched_pair(input(0).shape, input(1).shape));
+    call("multiply_stretched", "&", named("multiply"), ", &", named("stretch"), ", ", x(0), ", ", x(1), ", ", y());
+  }
+
+  void stretch_struct(const integer::StretchedPair& pair) {
+    std::vector<std::int64_t> a, b;
+    for (const integer::StretchedPair::Places& stride : pair.strides) {
+      a.push_back(stride.a);
+      b.push_back(stride.b);
+    }
+    begin("stretch", named("stretch"));
+    field("rank", pair.extents.size());
+    list("extent", pair.extents);
+    list("a_stride", a);
+    list("b_stride", b);
+    field("rows", output().shape.elements() / pair.row());
+    end();
   }
 
   void rescale_struct(const std::string& name, const TensorInfo& x, const integer::Multiplier& multiplier) {

@@ -120,16 +120,42 @@ static void add(const struct add *add, const uint8_t *a, const uint8_t *b, uint8
 }
 )c";
 
-constexpr std::string_view kMultiply = R"c(
+constexpr std::string_view kProduct = R"c(
 struct multiply {
   int32_t a_zero_point, b_zero_point, mantissa, shift;
   struct output to;
 };
+)c";
 
+constexpr std::string_view kMultiply = R"c(
 static void multiply(const struct multiply *mul, const uint8_t *a, const uint8_t *b, uint8_t *y, int32_t count) {
   for (int32_t i = 0; i < count; ++i)
     y[i] = place((int64_t)((a[i] - mul->a_zero_point) * (b[i] - mul->b_zero_point)) * mul->mantissa, mul->shift,
                  &mul->to);
+}
+)c";
+
+constexpr std::string_view kMultiplyStretched = R"c(
+/* Inputs of two shapes: how far an input's place moves with each axis, 0 where the input is stretched. */
+struct stretch {
+  int32_t rank, extent[7], a_stride[7], b_stride[7];
+  int32_t rows; /* of all axes but the last */
+};
+
+static void multiply_stretched(const struct multiply *mul, const struct stretch *s, const uint8_t *a, const uint8_t *b,
+                               uint8_t *y) {
+  const int32_t last = s->rank - 1;
+  for (int32_t r = 0; r < s->rows; ++r) {
+    const uint8_t *pa = a, *pb = b;
+    int32_t rest = r;
+    for (int32_t axis = last - 1; axis >= 0; --axis) {
+      pa += rest % s->extent[axis] * s->a_stride[axis];
+      pb += rest % s->extent[axis] * s->b_stride[axis];
+      rest /= s->extent[axis];
+    }
+    for (int32_t i = 0; i < s->extent[last]; ++i, pa += s->a_stride[last], pb += s->b_stride[last])
+      *y++ = place((int64_t)((*pa - mul->a_zero_point) * (*pb - mul->b_zero_point)) * mul->mantissa, mul->shift, &mul->to);
+  }
 }
 )c";
 
@@ -223,7 +249,9 @@ const std::vector<Piece>& pieces() {
                                          {"average_pool", {"place", "window"}, kAveragePool},
                                          {"max_pool", {"window"}, kMaxPool},
                                          {"add", {"output"}, kAdd},
-                                         {"multiply", {"place"}, kMultiply},
+                                         {"product", {"place"}, kProduct},
+                                         {"multiply", {"product"}, kMultiply},
+                                         {"multiply_stretched", {"product"}, kMultiplyStretched},
                                          {"rescale", {"place"}, kRescale},
                                          {"join", {"rescale"}, kJoin},
                                          {"pad", {}, kPad},

@@ -9,6 +9,7 @@
 #include "layers/bias_add.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
+#include "layers/hard_sigmoid.h"
 #include "layers/hard_swish.h"
 #include "layers/leaky_relu.h"
 #include "layers/relu.h"
@@ -180,18 +181,9 @@ void import_hard_sigmoid(Translation& t, const OnnxNode& node) {
       return t.define(node, t.bordered(node, 0));
     }
   }
-  Activation x = t.activation(node, 0);
-  const std::string scope = t.scope_of(node);
-  Graph& graph = t.graph();
-  // relu6(6 alpha x + 6 beta) / 6.
-  const Output offset = constant(graph, t.name(scope, "offset"), {}, {6 * beta}),
-               sixth = constant(graph, t.name(scope, "sixth"), {}, {1.0 / 6});
-  if (!is_sixth)
-    x.output =
-        layers::mul(graph, t.name(scope, "Mul"), x.output, constant(graph, t.name(scope, "slope"), {}, {6 * alpha}));
-  const Output raised = layers::add(graph, t.name(scope, "Add"), x.output, offset);
-  x.output = layers::mul(graph, t.name(scope, "Mul"), layers::relu6(graph, t.name(scope, "Relu6"), raised), sixth);
-  t.define(node, std::move(x));
+  apply(t, node, "HardSigmoid", [alpha, beta](Graph& graph, const std::string& name, Output x) {
+    return layers::hard_sigmoid(graph, name, x, {.alpha = alpha, .beta = beta});
+  });
 }
 
 void import_identity(Translation& t, const OnnxNode& node) {

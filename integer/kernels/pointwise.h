@@ -6,6 +6,7 @@
 #include "integer/kernels/requantization.h"
 #include "integer/model.h"
 #include "integer/step.h"
+#include "integer/stretch.h"
 
 namespace miniqat::integer {
 
@@ -15,11 +16,11 @@ using ByteTable = std::array<std::uint8_t, 256>;
 /// y[i] = table[x[i]]
 void look_up(const ByteTable& table, const std::uint8_t* x, std::int64_t n, std::uint8_t* y);
 
-/// The grids of two inputs of one shape and of the output.
+/// The grids of two inputs and of the output.
 struct PairOfInputs {
   PairOfInputs(const Model& model, const Operation& operation);
 
-  /// Elements of an example.
+  /// Elements of an example, of the output.
   std::int64_t size;
   std::array<std::int32_t, 2> zero_points;
   /// The output's.
@@ -43,8 +44,15 @@ class MulStep : public Step {
   void run(std::int64_t n, std::span<const std::uint8_t* const> inputs, std::uint8_t* output) const override;
 
  private:
+  void run_stretched(std::int64_t n, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* output) const;
+
   PairOfInputs pair_;
   RequantizationFactors factors_;
+  /// Of inputs that differ in shape; then `swaps_` if the first is the one that is stretched along rows.
+  std::int64_t row_ = 0;
+  std::vector<StretchedPair::Places> rows_;
+  std::array<std::int64_t, 2> sizes_;
+  bool swaps_ = false, by_one_ = false;
 };
 
 /// Inputs one behind another along an axis, each through a table of its own; one input on its own is Rescale.

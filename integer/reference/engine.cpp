@@ -66,9 +66,23 @@ class Runner {
 
   void apply(const Mul& mul) {
     for (std::size_t i = 0; i < y_.size(); ++i) {
-      const std::int32_t product = (x(0)[i] - grid(0).zero_point) * (x(1)[i] - grid(1).zero_point);
-      y_[i] = requantize(product, mul.multiplier, zero_point(), operation_.clamp);
+      const std::int32_t a = x(0)[stretched_place(i, 0)] - grid(0).zero_point;
+      const std::int32_t b = x(1)[stretched_place(i, 1)] - grid(1).zero_point;
+      y_[i] = requantize(a * b, mul.multiplier, zero_point(), operation_.clamp);
     }
+  }
+
+  /// Where input k has the number that belongs to number i of the output.
+  std::int64_t stretched_place(std::size_t i, std::size_t k) const {
+    const Shape& from = inputs_[k].shape();
+    const Shape& to = output_.shape();
+    std::int64_t rest = static_cast<std::int64_t>(i), place = 0, stride = 1;
+    for (int axis = to.rank() - 1; axis >= 0; --axis) {
+      if (from[axis] != 1) place += rest % to[axis] * stride;
+      rest /= to[axis];
+      stride *= from[axis];
+    }
+    return place;
   }
 
   void apply(const Rescale& rescale) {

@@ -6,9 +6,8 @@
 
 #include "core/error.h"
 #include "layers/layers.h"
-#include "quantize/convert/integer_batch_norm.h"
-#include "quantize/convert/integer_layer.h"
 #include "quantize/convert/integer_lookup.h"
+#include "quantize/convert/refusals.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/folded_layer.h"
 #include "quantize/graph_matcher.h"
@@ -17,30 +16,9 @@
 namespace miniqat::quantize {
 namespace {
 
-using integer::LayerKind;
-
 constexpr float kNone = std::numeric_limits<float>::infinity();
 /// Of a window whose mean is taken: the model has a multiplier for each number of them.
 constexpr std::int64_t kMostPixels = 1 << 20;
-
-/// Without the batch, which everything that an integer model can hold keeps.
-Shape example_of(const Shape& shape) { return Shape(shape.extents().subspan(1)); }
-
-template <class... Parts>
-[[noreturn]] void fail_not_quantized(const Parts&... parts) {
-  throw NotQuantized(concat(parts...));
-}
-
-[[noreturn]] void fail_without_range(Output tensor, const std::string& reader) {
-  fail_not_quantized(reader, " reads ", tensor.name(), ", which has no range");
-}
-
-[[noreturn]] void fail_unsupported(const Node& node) {
-  if (node.as<layers::BatchNorm>())
-    fail_not_quantized(describe(node), " was not folded into a layer: integer models have no batch norm");
-  if (node.as<layers::Softmax>()) fail(describe(node), " can only be left out at the end of an integer model");
-  fail(describe(node), " cannot be part of an integer model");
-}
 
 }  // namespace
 
@@ -168,85 +146,6 @@ int GraphWalk::tensor(Output read, const std::string& reader) {
 
 int GraphWalk::input_tensor(const Node& node, int i) { return tensor(node.input(i), describe(node)); }
 
-// Layers.
-
-GraphWalk::Value GraphWalk::layer(const Node& node) {
-  Pending pending = {
-      .operation = node.name(), .action = weights(node), .inputs = {}, .shape = {}, .tensor = node.name()};
-  auto& layer = std::get<integer::Layer>(pending.action);
-  pending.bias.assign(static_cast<std::size_t>(layer.output_channels()), 0);
-  pending.shape = example_of(node.output().shape());
-  if (layer.kind != LayerKind::kFullyConnected) layer.window = convolution_window(node);
-  if (const auto* blocks = std::get_if<Blocks>(&at(node.input(0)));
-      blocks && layer.kind != LayerKind::kFullyConnected) {
-    pending.atrous = blocks->atrous;
-    pending.atrous->window = layer.window;
-    pending.inputs = {blocks->tensor};
-  } else {
-    pending.inputs = {input_tensor(node)};
-  }
-  return pending;
-}
-
-integer::Layer GraphWalk::weights(const Node& node) {
-  for (const int i : {0, 1})
-    if (values_.moves(node.input(i).node) != (i == 0))
-      fail(describe(node), " must read the network's tensors as input 0 and weights as input 1, reads ",
-           node.input(0).name(), " and ", node.input(1).name());
-  integer::Layer layer;
-  bool transposed = false;
-  if (const auto* product = node.as<layers::MatMul>()) {
-    layer.kind = LayerKind::kFullyConnected;
-    transposed = product->transpose_b;
-    if (product->transpose_a) fail(describe(node), " transposes the batch, which no integer model does");
-  } else {
-    layer.kind = node.as<layers::DepthwiseConv2d>() ? LayerKind::kDepthwiseConv2d : LayerKind::kConv2d;
-  }
-  const Output quantized = source_through(node.input(1), kIdentity);
-  if (!is_quantizer(*quantized.node)) fail_without_range(quantized, describe(node));
-  const auto inputs = quantized.node->inputs();
-  quantize_weights(layer, *quantized.node, values_.value(inputs[0]), values_.value(inputs[1]), values_.value(inputs[2]),
-                   transposed);
-  return layer;
-}
-
-GraphWalk::Value GraphWalk::biased(const Node& node, Output summand, Output bias) {
-  if (!values_.moves(summand.node) || values_.moves(bias.node))
-    fail(describe(node), " must add the same numbers for every input, adds ", bias.name());
-  if (!std::holds_alternative<Pending>(at(summand)))
-    fail(describe(node), " adds ", bias.name(), " to ", summand.name(), ", which is not the sum of a layer");
-  Pending pending = layer_sum(node, summand);
-  const std::int64_t channels = pending.last_shape().channels();
-  const Tensor& value = values_.value(bias);
-  const bool fits = (value.elements() == 1 || (value.elements() == channels && value.shape().channels() == channels)) &&
-                    node.output().shape() == summand.shape();
-  if (!fits)
-    fail(describe(node), " adds ", bias.name(), " ", value.shape(), " to ", summand.shape(),
-         ": not one number for each channel");
-  for (std::size_t o = 0; o < pending.bias.size(); ++o)
-    pending.bias[o] += value.data<float>()[value.elements() == 1 ? 0 : o];
-  pending.absorb(node.name());
-  return pending;
-}
-
-const Pending& GraphWalk::layer_sum(const Node& node, Output sum) {
-  const auto* pending = std::get_if<Pending>(&at(sum));
-  if (!pending || !pending->is_layer() || pending->is_clamped()) fail_without_range(sum, describe(node));
-  const bool rearranges_channels = std::ranges::any_of(pending->rearrangements, [&](const Rearrangement& step) {
-    return std::holds_alternative<integer::Pad>(step.action) || step.shape.channels() != pending->shape.channels();
-  });
-  if (rearranges_channels) fail_without_range(sum, describe(node));
-  return *pending;
-}
-
-GraphWalk::Value GraphWalk::normalised(const Node& node) {
-  if (!is_folded_late(node) || !values_.moves(node.input(0).node)) fail_unsupported(node);
-  Pending pending = layer_sum(node, node.input(0));
-  fold_into_layer(pending, node, values_);
-  pending.absorb(node.name());
-  return pending;
-}
-
 // Operations on tensors that have their grids.
 
 GraphWalk::Value GraphWalk::two_operands(const Node& node) {
@@ -258,9 +157,12 @@ GraphWalk::Value GraphWalk::two_operands(const Node& node) {
       .operation = node.name(), .action = integer::Add{}, .inputs = {}, .shape = {}, .tensor = node.name()};
   if (node.as<layers::Mul>()) pending.action = integer::Mul{};
   for (const int i : {0, 1}) {
-    if (node.input(i).shape() != node.output().shape())
-      fail(describe(node), " stretches ", node.input(i).name(), " ", node.input(i).shape(), " to ",
-           node.output().shape(), "; integer models take operands of one shape");
+    const Shape &x = node.input(i).shape(), &y = node.output().shape();
+    const bool stretches_examples = node.as<layers::Mul>() && x.rank() == y.rank() && x.rank() > 1 && x[0] == y[0];
+    if (x != y && !stretches_examples)
+      fail(describe(node), " stretches ", node.input(i).name(), " ", x, " to ", y,
+           "; integer models take operands of one shape, a Mul also factors with an axis of 1 for each that is "
+           "stretched");
     pending.inputs.push_back(input_tensor(node, i));
   }
   pending.shape = example_of(node.output().shape());

@@ -12,6 +12,9 @@
 
 namespace miniqat::quantize {
 
+/// Without the batch, which everything that an integer model can hold keeps.
+inline Shape example_of(const Shape& shape) { return Shape(shape.extents().subspan(1)); }
+
 /// Walks through an evaluation graph from its input to its output, and makes an integer model on the way. Each tensor
 /// is one of three things: a tensor of the model; one whose pixels SpaceToBatchND has dealt out to the batch; or the
 /// real-valued result of an operation. The last waits for a quantizer to give it a grid, and meanwhile absorbs biases

@@ -108,7 +108,33 @@ int RandomModel::mul(int a, int b) {
   const TensorInfo x = model_.tensors[a], z = model_.tensors[b];
   const float product = x.grid.scale * z.grid.scale;
   const Grid grid = this->grid(product * x.grid.quant_max() * z.grid.quant_max() / 1000);
-  return append(integer::Mul{integer::multiplier_for(product / grid.scale)}, {a, b}, x.shape, grid);
+  std::vector<std::int64_t> extents = x.shape.to_vector();
+  for (std::size_t axis = 0; axis < extents.size(); ++axis)
+    extents[axis] = std::max(extents[axis], z.shape[static_cast<int>(axis)]);
+  return append(integer::Mul{integer::multiplier_for(product / grid.scale)}, {a, b}, Shape(extents), grid);
+}
+
+int RandomModel::gate() {
+  const int a = last();
+  const auto rank = static_cast<std::size_t>(current().shape.rank());
+  const auto kind = random_.below(3);
+  std::vector<bool> left(rank, true), right(rank);
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    right[axis] = kind == 0 ? axis + 1 == rank : random_.below(2) == 0;
+    if (kind == 2) left[axis] = !right[axis] || random_.below(2) == 0;
+  }
+  const int factors = first_of_axes(a, right), image = kind == 2 ? first_of_axes(a, left) : a;
+  return random_.below(2) == 0 ? mul(image, factors) : mul(factors, image);
+}
+
+int RandomModel::first_of_axes(int a, const std::vector<bool>& stays) {
+  const TensorInfo x = model_.tensors[a];
+  std::vector<std::int64_t> extents = x.shape.to_vector();
+  for (std::size_t axis = 0; axis < extents.size(); ++axis)
+    if (!stays[axis]) extents[axis] = 1;
+  integer::Slice slice{.starts = std::vector<std::int64_t>(extents.size(), 0),
+                       .steps = std::vector<std::int64_t>(extents.size(), 1)};
+  return append(std::move(slice), {a}, Shape(extents), x.grid);
 }
 
 int RandomModel::rescale() {
@@ -214,7 +240,7 @@ int RandomModel::anything() {
     const auto choice = random_.below(5);
     return choice < 2 ? fully_connected(between(1, 40)) : choice < 4 ? rescale() : lookup();
   }
-  switch (random_.below(11)) {
+  switch (random_.below(12)) {
     case 0:
     case 1:
       return conv2d(between(1, 40));
@@ -234,6 +260,8 @@ int RandomModel::anything() {
       return lookup();
     case 9:
       return slice();
+    case 10:
+      return gate();
     default:
       return concat(last(), last());
   }

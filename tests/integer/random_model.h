@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/random.h"
 #include "core/tensor.h"
@@ -38,7 +39,11 @@ class RandomModel {
   int fully_connected(std::int64_t channels);
   /// Of two tensors of one shape.
   int add(int a, int b);
+  /// Of two tensors of as many axes.
   int mul(int a, int b);
+  /// The last tensor times parts of it, which are stretched: one factor for each channel, for each row, ...; or the
+  /// products of two parts, of which both are.
+  int gate();
   int rescale();
   /// Along the last axis.
   int concat(int a, int b);
@@ -63,6 +68,8 @@ class RandomModel {
 
  private:
   int convolution(integer::LayerKind kind, std::int64_t channels);
+  /// Of a tensor the first place of each axis that does not stay.
+  int first_of_axes(int a, const std::vector<bool>& stays);
   int append_layer(integer::Layer layer, const Shape& shape);
   int append(integer::Action action, std::vector<int> inputs, const Shape& shape, const integer::Grid& grid);
   Window2d window(bool pool);

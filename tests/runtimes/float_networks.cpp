@@ -73,6 +73,7 @@ std::vector<Build> functions_of_images() {
       [](Graph& g, Output x) { return layers::sigmoid(g, "s", x); },
       [](Graph& g, Output x) { return layers::hard_swish(g, "h", x); },
       [](Graph& g, Output x) { return layers::leaky_relu(g, "l", x, {.alpha = 0.3}); },
+      [](Graph& g, Output x) { return layers::hard_sigmoid(g, "hs", x, {.alpha = 0.3, .beta = 0.4}); },
       [](Graph& g, Output x) { return layers::dropout(g, "d", layers::identity(g, "i", x), {.rate = 0.25}); },
   };
 }

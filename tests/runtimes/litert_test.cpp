@@ -78,6 +78,7 @@ const std::vector<Kind> kKinds = {
     {"FullyConnected", kFloatProducts, 1, [](RandomModel& net) { net.fully_connected(16); }},
     {"Add", 1, 0, [](RandomModel& net) { net.add(0, net.rescale()); }},
     {"Mul", kFloatProducts, 1, [](RandomModel& net) { net.mul(0, net.rescale()); }},
+    {"stretched Mul", kFloatProducts, 1, [](RandomModel& net) { net.gate(); }},
     {"Rescale", kFloatProducts, 1, [](RandomModel& net) { net.rescale(); }},
     {"Concat", kFloatProducts, 1, [](RandomModel& net) { net.concat(0, net.rescale()); }},
     {"Mean", kFloatProducts, 1, [](RandomModel& net) { net.mean(); }},

@@ -42,6 +42,7 @@ const std::vector<Kind> kKinds = {
     {"FullyConnected", [](RandomModel& net) { net.fully_connected(20); }, "QGemm"},
     {"Add", [](RandomModel& net) { net.add(net.rescale(), 0); }, "QLinearAdd"},
     {"Mul", [](RandomModel& net) { net.mul(net.rescale(), 0); }, "QLinearMul"},
+    {"stretched Mul", [](RandomModel& net) { net.gate(); }, "QLinearMul", 0.98},
     {"Concat", [](RandomModel& net) { net.concat(net.rescale(), 0); }, "QLinearConcat", 0.95},
     {"Rescale", [](RandomModel& net) { net.rescale(), net.rescale(); }, "QuantizeLinear"},
     {"AveragePool", [](RandomModel& net) { net.average_pool(); }, "QLinearAveragePool", 0.93},

@@ -82,9 +82,21 @@ function runAdd({inputs: [a, b], output, multipliers, clamp}, [xa, xb], y, sums)
   }
 }
 
+/** Where a tensor of `shape` has what belongs to number i of one of shape `stretched`: an axis of 1 has one place. */
+function stretchedPlace(i, stretched, shape) {
+  let place = 0, stride = 1;
+  for (let axis = stretched.length - 1; axis >= 0; --axis) {
+    if (shape[axis] !== 1) place += (i % stretched[axis]) * stride;
+    i = Math.floor(i / stretched[axis]);
+    stride *= shape[axis];
+  }
+  return place;
+}
+
 function runMul({inputs: [a, b], output, multiplier, clamp}, [xa, xb], y, sums) {
   for (let i = 0; i < y.length; ++i) {
-    sums[i] = (xa[i] - a.zero_point) * (xb[i] - b.zero_point);
+    sums[i] = (xa[stretchedPlace(i, output.shape, a.shape)] - a.zero_point) *
+        (xb[stretchedPlace(i, output.shape, b.shape)] - b.zero_point);
     y[i] = requantize(sums[i], multiplier, output.zero_point, clamp);
   }
 }

@@ -91,8 +91,10 @@ function explainAdd({inputs, output, multipliers, clamp}, x, index) {
 }
 
 function explainMul({inputs: [a, b], output, multiplier: {mantissa, shift}, clamp}, [xa, xb], index) {
-  const left = xa[index] - a.zero_point, right = xb[index] - b.zero_point;
-  return {terms: [{place: index, x: xa[index], left, w: xb[index], right, product: left * right}], sum: left * right,
+  const indices = indicesOf(index, output.shape);
+  const [place, other] = [a, b].map(({shape}) => placeOf(indices.map((i, axis) => shape[axis] === 1 ? 0 : i), shape));
+  const left = xa[place] - a.zero_point, right = xb[other] - b.zero_point;
+  return {terms: [{place, x: xa[place], left, w: xb[other], right, product: left * right}], sum: left * right,
           mantissa, shift, steps: requantizationSteps(left * right, mantissa, shift, output.zero_point, clamp)};
 }
 

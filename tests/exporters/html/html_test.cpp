@@ -141,6 +141,7 @@ TEST(Html, ComputesTheIntegersOfTheReference) {
     RandomModel net(seed, {8, 7, 3});
     for (int i = 0; i < 6; ++i) net.anything();
     if (seed % 2 == 0) net.mul(net.last(), net.last());
+    if (seed % 3 == 0) net.gate();
     net.fully_connected(3);
     const Model model = seed < 8 ? testing::random_network(seed) : net.finish();
     pages.push_back(one_page(model));
