@@ -18,16 +18,22 @@ constexpr std::int32_t kLargestByteKind = 127;
 
 }  // namespace
 
+// Parts are written one behind another, each by a statement of its own: within a call their order would be the
+// compiler's.
+
 // The first buffer is empty by the format's convention: tensors without data refer to it.
 TfliteFile::TfliteFile() { buffers_.push_back(tflite_schema::CreateBuffer(builder_)); }
 
 std::int32_t TfliteFile::add(const TfliteTensor& tensor, std::uint32_t buffer) {
   flatbuffers::Offset<Quantization> quantization;
-  if (!tensor.scales.empty())
-    quantization = tflite_schema::CreateQuantization(builder_, builder_.CreateVector(tensor.scales),
-                                                     builder_.CreateVector(tensor.zero_points), tensor.quantized_axis);
-  tensors_.push_back(tflite_schema::CreateTensor(builder_, builder_.CreateVector(tensor.shape), tensor.type, buffer,
-                                                 builder_.CreateString(tensor.name), quantization));
+  if (!tensor.scales.empty()) {
+    const auto zero_points = builder_.CreateVector(tensor.zero_points);
+    const auto scales = builder_.CreateVector(tensor.scales);
+    quantization = tflite_schema::CreateQuantization(builder_, scales, zero_points, tensor.quantized_axis);
+  }
+  const auto name = builder_.CreateString(tensor.name);
+  const auto shape = builder_.CreateVector(tensor.shape);
+  tensors_.push_back(tflite_schema::CreateTensor(builder_, shape, tensor.type, buffer, name, quantization));
   return static_cast<std::int32_t>(tensors_.size()) - 1;
 }
 
@@ -58,9 +64,10 @@ std::uint32_t TfliteFile::code(const TfliteOperator& op) {
 }
 
 void TfliteFile::add_operator(const TfliteOperator& op, const std::vector<std::int32_t>& inputs, std::int32_t output) {
-  operators_.push_back(tflite_schema::CreateOperator(builder_, code(op), builder_.CreateVector(inputs),
-                                                     builder_.CreateVector(std::vector{output}), op.options_type,
-                                                     op.options));
+  const auto outputs = builder_.CreateVector(std::vector{output});
+  const auto read = builder_.CreateVector(inputs);
+  const std::uint32_t index = code(op);
+  operators_.push_back(tflite_schema::CreateOperator(builder_, index, read, outputs, op.options_type, op.options));
 }
 
 void TfliteFile::add_metadata(const std::string& name, const std::string& text) {
@@ -71,9 +78,12 @@ void TfliteFile::add_metadata(const std::string& name, const std::string& text) 
 }
 
 std::string TfliteFile::finish(const std::string& name, std::int32_t input, std::int32_t output) {
-  const auto graph = tflite_schema::CreateSubGraph(
-      builder_, builder_.CreateVector(tensors_), builder_.CreateVector(std::vector{input}),
-      builder_.CreateVector(std::vector{output}), builder_.CreateVector(operators_), builder_.CreateString(name));
+  const auto title = builder_.CreateString(name);
+  const auto operators = builder_.CreateVector(operators_);
+  const auto outputs = builder_.CreateVector(std::vector{output});
+  const auto inputs = builder_.CreateVector(std::vector{input});
+  const auto tensors = builder_.CreateVector(tensors_);
+  const auto graph = tflite_schema::CreateSubGraph(builder_, tensors, inputs, outputs, operators, title);
   const auto codes = builder_.CreateVector(codes_);
   const auto graphs = builder_.CreateVector(std::vector{graph});
   const auto description = builder_.CreateString("Written by miniqat from \"" + name + "\".");

@@ -149,6 +149,12 @@ Node& unary(Maker& make, const std::string& type) {
   return make.op(type, {make.input(shape, positive ? 0.2 : -7, 7)});
 }
 
+Node& hard_sigmoid(Maker& make) {
+  return make.op("HardSigmoid", {make.input(make.any_shape(), -7, 7)},
+                 {{"alpha", std::array{1.0 / 6, 0.2, 0.5, -0.3}[make.below(4)]},
+                  {"beta", std::array{0.5, 0.0, 0.9}[make.below(3)]}});
+}
+
 using Make = std::function<Node&(Maker&)>;
 
 const std::map<std::string, Make>& makers() {
@@ -179,11 +185,7 @@ const std::map<std::string, Make>& makers() {
       return make.op("LeakyRelu", {make.input(make.any_shape(), -7, 7)},
                      {{"alpha", std::array{0.0, 0.01, 0.1, 0.2, 1.5}[make.below(5)]}});
     };
-    all["HardSigmoid"] = [](Maker& make) -> Node& {
-      return make.op("HardSigmoid", {make.input(make.any_shape(), -7, 7)},
-                     {{"alpha", std::array{1.0 / 6, 0.2, 0.5, -0.3}[make.below(4)]},
-                      {"beta", std::array{0.5, 0.0, 0.9}[make.below(3)]}});
-    };
+    all["HardSigmoid"] = hard_sigmoid;
     all["SpaceToBatchND"] = [](Maker& make) -> Node& { return blocks(make, true); };
     all["BatchToSpaceND"] = [](Maker& make) -> Node& { return blocks(make, false); };
     all["FakeQuant"] = [](Maker& make) -> Node& {
