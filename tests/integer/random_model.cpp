@@ -123,7 +123,10 @@ int RandomModel::gate() {
     right[axis] = kind == 0 ? axis + 1 == rank : random_.below(2) == 0;
     if (kind == 2) left[axis] = !right[axis] || random_.below(2) == 0;
   }
-  const int factors = first_of_axes(a, right), image = kind == 2 ? first_of_axes(a, left) : a;
+  const int image = kind == 2 ? first_of_axes(a, left) : a;
+  first_of_axes(a, right);
+  // On a grid of their own.
+  const int factors = rescale();
   return random_.below(2) == 0 ? mul(image, factors) : mul(factors, image);
 }
 
