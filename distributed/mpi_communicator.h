@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+
+#include "distributed/communicator.h"
+
+namespace miniqat::distributed {
+
+/// Of the functions below and of Communicator; a module of another version is not loaded.
+inline constexpr int kMpiModuleVersion = 1;
+
+}  // namespace miniqat::distributed
+
+/// What miniqat_mpi.so, the only part that knows MPI, has for distributed/launch.cpp.
+extern "C" {
+extern const int miniqat_mpi_version;
+/// Starts MPI. Throws miniqat::Error.
+std::unique_ptr<miniqat::distributed::Communicator> miniqat_mpi_open();
+}
