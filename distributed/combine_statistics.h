@@ -3,7 +3,7 @@
 #include <functional>
 #include <span>
 
-#include "core/engine/shard_exchange.h"
+#include "core/shard_statistic.h"
 #include "distributed/communicator.h"
 
 namespace miniqat::distributed {

@@ -50,7 +50,20 @@ OpenFunction open_function(int ranks) {
   return reinterpret_cast<OpenFunction>(dlsym(handle, "miniqat_mpi_open"));
 }
 
+/// Of open_ranks(), for end_ranks(); kept to the end of the program.
+std::shared_ptr<Communicator> opened;
+
 }  // namespace
+
+int launched_rank() {
+  for (const char* const variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
+    if (const char* const text = std::getenv(variable)) return std::atoi(text);
+  return 0;
+}
+
+void end_ranks(int status) {
+  if (opened != nullptr) opened->abort(status);
+}
 
 int launched_ranks() {
   for (const char* const variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
@@ -63,13 +76,14 @@ int launched_ranks() {
   return tasks;
 }
 
-std::unique_ptr<Communicator> open_ranks() {
+std::shared_ptr<Communicator> open_ranks() {
   const int ranks = launched_ranks();
   if (ranks == 1) return nullptr;
-  std::unique_ptr<Communicator> communicator = open_function(ranks)();
+  std::shared_ptr<Communicator> communicator = open_function(ranks)();
   if (communicator->size() != ranks)
     fail("the launcher started ", ranks, " ranks, but MPI sees ", communicator->size(),
          ": the launcher belongs to another MPI than this program was built with");
+  opened = communicator;
   return communicator;
 }
 

@@ -44,4 +44,22 @@ void RankExchange::add_up(std::span<std::int64_t> counts) {
   for (std::size_t i = 0; i < all.size(); ++i) counts[i % counts.size()] += all[i];
 }
 
+void RankExchange::share(std::span<std::byte> data) { channel_->broadcast(data, 0); }
+
+std::string RankExchange::share(std::string text) {
+  std::uint64_t length = text.size();
+  share(std::as_writable_bytes(std::span(&length, 1)));
+  text.resize(length);
+  share(std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+void RankExchange::require_same(std::uint64_t hash, const std::string& what) {
+  std::vector<std::uint64_t> all(ranks_.size());
+  gather(*channel_, std::as_bytes(std::span(&hash, 1)), std::as_writable_bytes(std::span(all)));
+  const auto other = std::ranges::find_if(all, [&](std::uint64_t one) { return one != all.front(); });
+  if (other != all.end())
+    fail("ranks 0 and ", other - all.begin(), " have different ", what, ": all must be the same to the bit");
+}
+
 }  // namespace miniqat::distributed

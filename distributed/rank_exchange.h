@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/engine/shard_exchange.h"
@@ -21,6 +23,15 @@ class RankExchange : public ShardExchange {
   void finish() override;
   void abandon() noexcept override;
   void add_up(std::span<std::int64_t> counts) override;
+
+  /// The one that owns the run directory and speaks.
+  bool leads() const { return ranks_.rank() == 0; }
+  /// The leader's text, on all ranks.
+  std::string share(std::string text);
+  /// The leader's bytes, of the same number on all ranks.
+  void share(std::span<std::byte> data);
+  /// Throws Error, which names the ranks, if not all have the same number.
+  void require_same(std::uint64_t hash, const std::string& what);
 
   /// This rank wants the run to stop after the step that comes next or runs.
   void ask_to_stop() { asks_to_stop_ = true; }
