@@ -103,7 +103,7 @@ void compare_sizes(Communicator& ranks) {
 }  // namespace miniqat::benchmarks
 
 int main() {
-  std::unique_ptr<miniqat::distributed::Communicator> ranks;
+  std::shared_ptr<miniqat::distributed::Communicator> ranks;
   try {
     ranks = miniqat::distributed::open_ranks();
     if (ranks == nullptr) {

@@ -74,7 +74,7 @@ std::string with_short_words(std::string text, const std::vector<std::string>& w
 /// Of several ranks that fail alike the first speaks, and its end is the others'; only if it does not fail they speak.
 void print_error(const std::string& who, const std::string& text, const std::vector<std::string>& words = {}) {
   if (const int rank = distributed::launched_rank(); rank > 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500 + 50 * std::min(rank, 20)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2000 + 100 * std::min(rank, 20)));
     std::fprintf(stderr, "rank %d: ", rank);
   }
   std::fprintf(stderr, "%s: %s\n", who.c_str(), printable(with_short_words(text, words)).c_str());

@@ -55,7 +55,7 @@ class ScratchFolder {
 int shards_for(const distributed::Communicator& ranks, const TrainSettings& settings) {
   if (settings.shards % ranks.size() != 0)
     throw UsageError(concat(ranks.size(), " ranks cannot share --shards ", settings.shards,
-                            ": the number of ranks must divide it, as --shards ", ranks.size(), " does"));
+                            ": the number of ranks must divide it"));
   return static_cast<int>(settings.shards);
 }
 

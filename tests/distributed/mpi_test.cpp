@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(, MpiSums, ::testing::Values(2, 4, 8));
 
 TEST(OnRanks, CheckAllSums) {
   if (launched_ranks() == 1) GTEST_SKIP() << "skipped: for the ranks that MpiSums starts";
-  const std::unique_ptr<Communicator> ranks = open_ranks();
+  const std::shared_ptr<Communicator> ranks = open_ranks();
   check_small_talk(*ranks);
   for (const SumWay way : {SumWay::kGather, SumWay::kSlices, SumWay::kHalves, SumWay::kWhole})
     check_tree_sums(*ranks, way);

@@ -8,6 +8,6 @@ namespace miniqat::testing {
 bool has_mpirun();
 
 /// A program's path and arguments, started as so many ranks, even if there are fewer cores.
-Program mpirun(int ranks, const Arguments& line);
+Program mpirun(int ranks, const Arguments& line, const std::filesystem::path& directory = {});
 
 }  // namespace miniqat::testing
