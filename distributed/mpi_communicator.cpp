@@ -118,7 +118,10 @@ class MpiCommunicator : public Communicator {
 std::unique_ptr<Communicator> open_world() {
   int provided = 0;
   require(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+  // SimGrid has threads for ranks, runs one of them at a time, and says that it knows no threads.
+#ifndef MINIQAT_SIMULATED
   if (provided < MPI_THREAD_SERIALIZED) fail("this MPI does not allow calls from several threads");
+#endif
   return std::make_unique<MpiCommunicator>(MPI_COMM_WORLD);
 }
 

@@ -59,6 +59,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"datasets/arrays", {"core", "datasets", "datasets/arrays"}},
     {"datasets/pictures", {"core", "datasets", "datasets/pictures"}},
     {"distributed", {"core/", "distributed"}},
+    {"distributed/simulation", {"core", "distributed"}},
     {"models", {"core/", "layers", "models"}},
     {"training", {"core/", "layers", "quantize", "datasets", "models", "importers/onnx", "training"}},
     {"training/settings",

@@ -12,13 +12,12 @@
 #include <mpi.h>
 #include <smpi/smpi.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <fstream>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,7 +31,6 @@
 namespace miniqat::distributed {
 namespace {
 
-constexpr std::size_t kLarge = 1 << 16;
 constexpr int kSteps = 3;
 
 struct Schedule {
@@ -75,7 +73,7 @@ class ChargedTransfer : public Transfer {
   ChargedTransfer(std::unique_ptr<Transfer> inner, double seconds) : inner_(std::move(inner)), seconds_(seconds) {}
   bool done() override {
     if (!inner_->done()) return false;
-    smpi_execute(std::exchange(seconds_, 0));
+    smpi_execute_benched(std::exchange(seconds_, 0));
     return true;
   }
 
@@ -126,12 +124,12 @@ std::optional<SumWay> way_of(const std::string& name) {
 void one_step(Communicator& ranks, const Schedule& schedule, TensorSums& sums, std::span<float> zeros, double copy) {
   double now = 0;
   const auto compute_until = [&](double time) {
-    smpi_execute(time - now);
+    smpi_execute_benched(time - now);
     now = time;
   };
   for (const Schedule::HandOver& tensor : schedule.tensors) {
     compute_until(tensor.seconds);
-    smpi_execute(copy * static_cast<double>(tensor.floats));
+    smpi_execute_benched(copy * static_cast<double>(tensor.floats));
     sums.hand_over(zeros.first(tensor.floats));
   }
   compute_until(schedule.backward);
@@ -139,7 +137,8 @@ void one_step(Communicator& ranks, const Schedule& schedule, TensorSums& sums, s
   std::vector<ShardStatistic> statistics(schedule.statistics);
   combine_statistics(ranks, statistics, [&] { sums.progress(); });
   sums.finish();
-  for (const Schedule::HandOver& tensor : schedule.tensors) smpi_execute(copy * static_cast<double>(tensor.floats));
+  for (const Schedule::HandOver& tensor : schedule.tensors)
+    smpi_execute_benched(copy * static_cast<double>(tensor.floats));
   compute_until(schedule.step);
 }
 
@@ -160,17 +159,6 @@ void replay(Communicator& ranks, char** arguments) {
 
 }  // namespace
 }  // namespace miniqat::distributed
-
-/// All ranks share the memory of their large tensors: a thousand of them are one process here.
-void* operator new(std::size_t size) {
-  void* const memory = size < miniqat::distributed::kLarge ? std::malloc(size) : SMPI_SHARED_MALLOC(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t size) noexcept {
-  if (size < miniqat::distributed::kLarge) std::free(memory);
-}
 
 int main(int count, char** arguments) {
   if (count != 6) {
