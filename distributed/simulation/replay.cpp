@@ -1,13 +1,15 @@
 // The exchange of one training step, run by SimGrid's SMPI on a network that does not exist. The code of the sums is
 // miniqat's own (tensor_sums.cpp and below, over mpi_communicator.cpp); only computing is replaced by its time. All
-// numbers are zeros. scripts/scale builds and runs it:
+// numbers are zeros. How to build and run it is in docs/scale.md:
 //
 //   smpirun -platform P.xml -hostfile HOSTS -np N replay SCHEDULE WAY BUCKET_FLOATS ADD_SECONDS COPY_SECONDS
+//   POLL_SECONDS
 //
 // SCHEDULE is what benchmarks/bench_schedule prints: lines `tensor SECONDS FLOATS` (a gradient is handed over so long
 // after the step's begin), `backward SECONDS` (its end), `step SECONDS` (the optimizer's end) and `statistics COUNT`.
-// WAY is auto or a name of bucket_sum.h; ADD_SECONDS and COPY_SECONDS are for one float32. Prints the seconds of a step
-// without and with the other ranks.
+// WAY is auto or a name of bucket_sum.h; ADD_SECONDS and COPY_SECONDS are for one float32. POLL_SECONDS: the buckets
+// move on so often while backward computes, as a thread for them would see to; 0 as today, when a gradient is handed
+// over. Prints the seconds of a step without and with the other ranks.
 
 #include <mpi.h>
 #include <smpi/smpi.h>
@@ -121,9 +123,14 @@ std::optional<SumWay> way_of(const std::string& name) {
   return std::nullopt;
 }
 
-void one_step(Communicator& ranks, const Schedule& schedule, TensorSums& sums, std::span<float> zeros, double copy) {
+void one_step(Communicator& ranks, const Schedule& schedule, TensorSums& sums, std::span<float> zeros, double copy,
+              double poll) {
   double now = 0;
   const auto compute_until = [&](double time) {
+    for (; poll > 0 && time - now > poll; now += poll) {
+      smpi_execute_benched(poll);
+      sums.progress();
+    }
     smpi_execute_benched(time - now);
     now = time;
   };
@@ -144,15 +151,15 @@ void one_step(Communicator& ranks, const Schedule& schedule, TensorSums& sums, s
 
 void replay(Communicator& ranks, char** arguments) {
   const Schedule schedule = read_schedule(arguments[1]);
-  const double copy = std::atof(arguments[5]);
+  const double copy = std::atof(arguments[5]), poll = std::atof(arguments[6]);
   std::int64_t longest = 0;
   for (const Schedule::HandOver& tensor : schedule.tensors) longest = std::max(longest, tensor.floats);
   std::vector<float> zeros(longest);
   TensorSums sums(ranks, {.floats = std::atoll(arguments[3]), .way = way_of(arguments[2])});
-  one_step(ranks, schedule, sums, zeros, copy);
+  one_step(ranks, schedule, sums, zeros, copy, poll);
   ranks.barrier();
   const double begin = MPI_Wtime();
-  for (int step = 0; step < kSteps; ++step) one_step(ranks, schedule, sums, zeros, copy);
+  for (int step = 0; step < kSteps; ++step) one_step(ranks, schedule, sums, zeros, copy, poll);
   ranks.barrier();
   if (ranks.rank() == 0) std::printf("%.9f %.9f\n", schedule.step, (MPI_Wtime() - begin) / kSteps);
 }
@@ -161,8 +168,8 @@ void replay(Communicator& ranks, char** arguments) {
 }  // namespace miniqat::distributed
 
 int main(int count, char** arguments) {
-  if (count != 6) {
-    std::fprintf(stderr, "usage: replay SCHEDULE WAY BUCKET_FLOATS ADD_SECONDS COPY_SECONDS\n");
+  if (count != 7) {
+    std::fprintf(stderr, "usage: replay SCHEDULE WAY BUCKET_FLOATS ADD_SECONDS COPY_SECONDS POLL_SECONDS\n");
     return 2;
   }
   try {
