@@ -54,8 +54,8 @@ class ScratchFolder {
 
 int shards_for(const distributed::Communicator& ranks, const TrainSettings& settings) {
   if (settings.shards % ranks.size() != 0)
-    throw UsageError(concat(ranks.size(), " ranks cannot share --shards ", settings.shards,
-                            ": the number of ranks must divide it"));
+    throw UsageError(
+        concat(ranks.size(), " ranks cannot share --shards ", settings.shards, ": the number of ranks must divide it"));
   return static_cast<int>(settings.shards);
 }
 

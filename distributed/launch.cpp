@@ -34,7 +34,7 @@ fs::path module_path() {
   return fs::exists(installed) ? installed : fs::path(MINIQAT_MPI_MODULE);
 }
 
-using OpenFunction = std::unique_ptr<Communicator> (*)();
+using OpenFunction = Communicator* (*)();
 
 OpenFunction open_function(int ranks) {
   const fs::path file = module_path();
@@ -79,7 +79,7 @@ int launched_ranks() {
 std::shared_ptr<Communicator> open_ranks() {
   const int ranks = launched_ranks();
   if (ranks == 1) return nullptr;
-  std::shared_ptr<Communicator> communicator = open_function(ranks)();
+  std::shared_ptr<Communicator> communicator(open_function(ranks)());
   if (communicator->size() != ranks)
     fail("the launcher started ", ranks, " ranks, but MPI sees ", communicator->size(),
          ": the launcher belongs to another MPI than this program was built with");

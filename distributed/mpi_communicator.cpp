@@ -130,4 +130,4 @@ std::unique_ptr<Communicator> open_world() {
 
 const int miniqat_mpi_version = miniqat::distributed::kMpiModuleVersion;
 
-std::unique_ptr<miniqat::distributed::Communicator> miniqat_mpi_open() { return miniqat::distributed::open_world(); }
+miniqat::distributed::Communicator* miniqat_mpi_open() { return miniqat::distributed::open_world().release(); }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <memory>
-
 #include "distributed/communicator.h"
 
 namespace miniqat::distributed {
@@ -14,6 +12,6 @@ inline constexpr int kMpiModuleVersion = 1;
 /// What miniqat_mpi.so, the only part that knows MPI, has for distributed/launch.cpp.
 extern "C" {
 extern const int miniqat_mpi_version;
-/// Starts MPI. Throws miniqat::Error.
-std::unique_ptr<miniqat::distributed::Communicator> miniqat_mpi_open();
+/// Starts MPI. The caller owns the result. Throws miniqat::Error.
+miniqat::distributed::Communicator* miniqat_mpi_open();
 }

@@ -173,7 +173,8 @@ int main(int count, char** arguments) {
     return 2;
   }
   try {
-    miniqat::distributed::ChargedCommunicator ranks(miniqat_mpi_open(), std::atof(arguments[4]));
+    miniqat::distributed::ChargedCommunicator ranks(
+        std::unique_ptr<miniqat::distributed::Communicator>(miniqat_mpi_open()), std::atof(arguments[4]));
     miniqat::distributed::replay(ranks, arguments);
     ranks.close();
     return 0;

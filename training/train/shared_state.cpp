@@ -3,8 +3,8 @@
 #include <string>
 
 #include "core/concat.h"
-#include "core/json.h"
 #include "core/random.h"
+#include "training/settings/settings.h"
 
 namespace miniqat::training {
 namespace {
