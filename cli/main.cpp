@@ -1,8 +1,11 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/commands.h"
@@ -18,6 +21,7 @@
 #include "core/suggest.h"
 #include "core/team.h"
 #include "datasets/decode_progress.h"
+#include "distributed/launch.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"
@@ -67,7 +71,12 @@ std::string with_short_words(std::string text, const std::vector<std::string>& w
 }
 
 /// Errors show what files and the command line hold; none of that may reach the terminal as it is.
+/// Of several ranks that fail alike the first speaks, and its end is the others'; only if it does not fail they speak.
 void print_error(const std::string& who, const std::string& text, const std::vector<std::string>& words = {}) {
+  if (const int rank = distributed::launched_rank(); rank > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2000 + 100 * std::min(rank, 20)));
+    std::fprintf(stderr, "rank %d: ", rank);
+  }
   std::fprintf(stderr, "%s: %s\n", who.c_str(), printable(with_short_words(text, words)).c_str());
 }
 
@@ -201,6 +210,7 @@ int run_program(int argc, char** argv) {
 int main_program(int argc, char** argv) {
   keep_standard_streams();
   const int status = run_program(argc, argv);
+  if (status != 0) distributed::end_ranks(status);
   const std::string failure = failure_of_stdout();
   if (failure.empty() || status != 0) return status;
   print_error("miniqat", failure);

@@ -7,11 +7,13 @@
 #include "cli/flags/setting_flags.h"
 #include "cli/flags/train_flag_checks.h"
 #include "cli/interrupt.h"
+#include "cli/train_ranks.h"
 #include "core/counted.h"
 #include "core/engine/profile_report.h"
 #include "core/files.h"
 #include "core/parallel.h"
 #include "core/quote.h"
+#include "distributed/launch.h"
 #include "training/model_source.h"
 #include "training/settings/usage_error.h"
 #include "training/train/run_settings.h"
@@ -31,6 +33,8 @@ struct TrainArguments {
   /// The file for the trace of the profile; "" is the run directory's trace.json. None: nothing is timed.
   std::optional<std::string> profile;
   TrainExtras extras;
+  /// Null without other ranks.
+  std::shared_ptr<distributed::Communicator> ranks;
 };
 
 /// The trace is written last; what would keep it from being written should be known before the run.
@@ -65,13 +69,16 @@ void report_profile(const Profile& profile, const std::filesystem::path& path) {
 
 void train_and_show(const TrainSettings& settings, const RunDirectory& run, const TrainArguments& arguments,
                     TrainExtras extras) {
+  const std::unique_ptr<RankSide> ranks = lead_ranks(arguments.ranks.get(), settings, extras);
   Profile profile;
   if (arguments.profile) extras.profile = &profile;
   extras.all_names = arguments.verbose;
   {
     TrainDisplay display(arguments.verbose);
+    if (ranks != nullptr && !ranks->warning().empty()) display.warn(ranks->warning());
     train(settings, run, extras, display);
   }
+  if (ranks != nullptr) ranks->close();
   if (!profile.kept().empty())
     report_profile(profile, arguments.profile->empty() ? run.trace() : std::filesystem::path(*arguments.profile));
   InterruptGuard::check();
@@ -122,10 +129,13 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   train_and_show(wanted, run, arguments, extras);
 }
 
-void train_as_asked(const TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {
+void train_as_asked(TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {
   const InterruptGuard interrupts;
   const BrokenPipeGuard broken_pipes;
-  if (arguments.extras.resume)
+  arguments.ranks = distributed::open_ranks();
+  if (arguments.ranks != nullptr && arguments.ranks->rank() > 0)
+    follow_ranks(*arguments.ranks);
+  else if (arguments.extras.resume)
     train_on(arguments, flags);
   else
     train_new(arguments, flags);

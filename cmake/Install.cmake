@@ -13,7 +13,7 @@ install(FILES ${CMAKE_SOURCE_DIR}/benchmarks/kernels/fake_quant_plugin.h
 
 # The libraries, each after those that it needs. A component of find_package(miniqat) is one of them; `options` and `onnx_proto` are
 # parts that several need.
-set(parts options core layers integer onnx_proto quantize exporters importers optim datasets models training)
+set(parts options core layers integer onnx_proto quantize exporters importers optim datasets models distributed training)
 set(components ${parts})
 list(REMOVE_ITEM components options onnx_proto)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/miniqat)

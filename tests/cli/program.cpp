@@ -32,18 +32,25 @@ constexpr unsigned kTimeLimitSeconds = 120;
   _exit(127);
 }
 
+Program::Line with_path(const Arguments& arguments) {
+  Program::Line line{{program_path()}};
+  line.words.insert(line.words.end(), arguments.begin(), arguments.end());
+  return line;
+}
+
 }  // namespace
 
 std::string program_path() {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../cli/miniqat").lexically_normal();
 }
 
-Program::Program(const Arguments& arguments, const std::filesystem::path& directory) {
+Program::Program(const Arguments& arguments, const std::filesystem::path& directory)
+    : Program(with_path(arguments), directory) {}
+
+Program::Program(Line line, const std::filesystem::path& directory) {
   unsetenv("MINIQAT_DATA_DIR");
-  Arguments words = {program_path()};
-  words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
+  for (std::string& word : line.words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   const std::string out = output_.path() / "stdout";
   const std::string err = output_.path() / "stderr";

@@ -26,6 +26,11 @@ struct Outcome {
 class Program {
  public:
   explicit Program(const Arguments& arguments, const std::filesystem::path& directory = {});
+  /// Another program: its path and its arguments.
+  struct Line {
+    Arguments words;
+  };
+  explicit Program(Line line, const std::filesystem::path& directory = {});
   ~Program();
   Program(const Program&) = delete;
 

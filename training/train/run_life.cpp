@@ -17,6 +17,7 @@
 #include "training/run/range_log.h"
 #include "training/run/validation_part.h"
 #include "training/settings/settings.h"
+#include "training/train/shared_state.h"
 
 namespace miniqat::training {
 namespace {
@@ -40,7 +41,16 @@ bool RunLife::killed_before_its_first_checkpoint() const {
   return !std::filesystem::exists(run_.checkpoint(), failure) && !run_.metrics().exists();
 }
 
+void RunLife::share(distributed::RankExchange& ranks) {
+  const Json own = {{"complete", is_complete()}, {"reported_step", reported_step_}};
+  const Json of_leader = Json::parse(ranks.share(own.dump()));
+  complete_ = of_leader["complete"].get<bool>();
+  reported_step_ = of_leader["reported_step"].get<std::int64_t>();
+  share_state(task_.session, ranks);
+}
+
 bool RunLife::is_complete() const {
+  if (complete_) return *complete_;
   std::error_code failure;
   if (!std::filesystem::exists(run_.summary(), failure)) return false;
   const Json summary = read_json(run_.summary());
@@ -215,6 +225,8 @@ void RunLife::note_failure(const std::string& text) const {
 }
 
 void RunLife::save() {
+  // The leader's is the run's.
+  if (extras_.ranks != nullptr && !extras_.ranks->leads()) return note_saved();
   Safetensors content = task_.session.checkpoint();
   keep_trained(content, trained_);
   run_.metrics().sync();

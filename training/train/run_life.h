@@ -24,6 +24,8 @@ class RunLife {
   /// A new run's first files, or the checkpoint of the one that goes on. Throws UsageError, having changed nothing, for
   /// a --stop-at that is over or beyond the end, and a run that would become shorter.
   void begin();
+  /// All ranks go on from where the leader is.
+  void share(distributed::RankExchange& ranks);
   /// All steps are done, and the summary says so.
   bool is_complete() const;
   /// The accuracy of an epoch at whose end the run died after the checkpoint.
@@ -74,6 +76,8 @@ class RunLife {
   NamedTensors trained_;
   std::int64_t saved_step_ = 0;
   SaveInterval::Clock::time_point saved_at_;
+  /// Of the leader, where there are several ranks.
+  std::optional<bool> complete_;
   /// The last step whose accuracy metrics.jsonl has.
   std::int64_t reported_step_ = -1;
 };

@@ -20,10 +20,14 @@
 #include "training/train/pace.h"
 #include "training/train/range_start.h"
 #include "training/train/run_life.h"
+#include "training/train/shared_state.h"
 #include "training/train/training_task.h"
 
 namespace miniqat::training {
 namespace {
+
+/// Of the variables of all ranks.
+constexpr std::int64_t kStepsBetweenComparisons = 100;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -44,8 +48,9 @@ class Trainer {
   }
 
   void run() {
-    if (observer_.wants_to_stop()) return;
+    if (extras_.ranks == nullptr && observer_.wants_to_stop()) return;
     life_.begin();
+    if (extras_.ranks != nullptr) life_.share(*extras_.ranks);
     observer_.on_begin(task_, run_);
     warn_of_empty_class();
     if (life_.is_complete()) {
@@ -107,9 +112,10 @@ class Trainer {
                                                .augment = augmentation(task_.settings)});
     const std::int64_t last = std::min(task_.total_steps, extras_.stop_at.value_or(task_.total_steps));
     CoreWatch cores(observer_, seconds_now(), seconds_without_cores());
-    bool stops = observer_.wants_to_stop();
+    bool stops = extras_.ranks == nullptr && observer_.wants_to_stop();
     while (task_.session.step() < last && !stops) {
       ranges_.before_step();
+      if (extras_.ranks != nullptr && observer_.wants_to_stop()) extras_.ranks->ask_to_stop();
       const datasets::Batch& batch = next_batch(loader);
       const float loss =
           task_.session.train_step(task_.ends.loss, *task_.optimizer,
@@ -124,7 +130,9 @@ class Trainer {
                          .seconds_left = pace.seconds_left()});
       chance_.after_step(step, loss);
       cores.after_step(seconds_now(), seconds_without_cores());
-      stops = observer_.wants_to_stop();
+      stops = extras_.ranks == nullptr ? observer_.wants_to_stop() : extras_.ranks->stop_asked();
+      if (extras_.ranks != nullptr && (step % kStepsBetweenComparisons == 0 || step == last || stops))
+        require_same_state(task_.session, *extras_.ranks);
       if (step % task_.steps_per_epoch == 0 || step == last || stops) ranges_.before_evaluation();
       life_.after_step(pace, loss, step < last);
     }

@@ -7,6 +7,7 @@
 
 #include "core/engine/profile.h"
 #include "core/engine/shard_exchange.h"
+#include "distributed/rank_exchange.h"
 #include "training/run/run_directory.h"
 #include "training/run_observer.h"
 #include "training/settings/train_settings.h"
@@ -35,6 +36,9 @@ struct TrainExtras {
   /// To the processes that compute the other shards of each batch; null: there are none. All make the same calls, but
   /// each writes to the directory that it is given.
   ShardExchange* exchange = nullptr;
+  /// The exchange, if other processes compute the other shards: the first of them leads, keeps the run directory and
+  /// decides; the others follow it. Null: this process is alone.
+  distributed::RankExchange* ranks = nullptr;
 };
 
 /// The command line that goes on with the run.

@@ -1,0 +1,101 @@
+#include "cli/train_ranks.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cli/interrupt.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/parallel.h"
+#include "distributed/launch.h"
+#include "training/run/run_directory.h"
+#include "training/settings/settings.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+/// Settings and what else the ranks must know, before there is an exchange for the shards.
+std::string broadcast_text(distributed::Communicator& ranks, std::string text) {
+  std::uint64_t length = text.size();
+  ranks.broadcast(std::as_writable_bytes(std::span(&length, 1)), 0);
+  text.resize(length);
+  ranks.broadcast(std::as_writable_bytes(std::span(text)), 0);
+  return text;
+}
+
+class SilentRank : public RunObserver {
+ public:
+  bool wants_to_stop() override { return InterruptGuard::requested(); }
+};
+
+/// A folder for what a rank other than the first writes, which nobody wants; goes with the object.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = std::filesystem::temp_directory_path() / "miniqat-rank-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) fail("cannot make the folder ", name);
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code failure;
+    std::filesystem::remove_all(path_, failure);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+int shards_for(const distributed::Communicator& ranks, const TrainSettings& settings) {
+  if (settings.shards % ranks.size() != 0)
+    throw UsageError(
+        concat(ranks.size(), " ranks cannot share --shards ", settings.shards, ": the number of ranks must divide it"));
+  return static_cast<int>(settings.shards);
+}
+
+}  // namespace
+
+RankSide::RankSide(distributed::Communicator& ranks, const TrainSettings& settings)
+    : ranks_(ranks),
+      warning_(distributed::require_alike(ranks, static_cast<int>(settings.threads))),
+      exchange_(ranks, shards_for(ranks, settings)) {}
+
+void RankSide::put_into(TrainExtras& extras) { extras.exchange = extras.ranks = &exchange_; }
+
+std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const TrainSettings& settings,
+                                     TrainExtras& extras) {
+  if (ranks == nullptr) return nullptr;
+  shards_for(*ranks, settings);
+  const Json word = {{"settings", settings_to_json(settings)},
+                     {"stop_at", extras.stop_at ? Json(*extras.stop_at) : Json(nullptr)}};
+  broadcast_text(*ranks, word.dump());
+  auto side = std::make_unique<RankSide>(*ranks, settings);
+  side->put_into(extras);
+  return side;
+}
+
+void follow_ranks(distributed::Communicator& ranks) {
+  const Json word = Json::parse(broadcast_text(ranks, ""));
+  TrainSettings settings;
+  settings_from_json(word["settings"], settings, "rank 0");
+  load_layer_bits(settings.rewrite);
+  // Slices side by side, on the cores of this rank.
+  settings.threads = std::min<std::int64_t>(settings.threads, default_thread_count());
+  set_thread_count(static_cast<int>(settings.threads));
+  RankSide side(ranks, settings);
+  TrainExtras extras;
+  side.put_into(extras);
+  if (!word["stop_at"].is_null()) extras.stop_at = word["stop_at"].get<std::int64_t>();
+  const ScratchFolder scratch;
+  SilentRank silent;
+  train(settings, RunDirectory::fresh(scratch.path() / "run", ""), extras, silent);
+  side.close();
+}
+
+}  // namespace miniqat::cli

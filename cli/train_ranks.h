@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "distributed/rank_exchange.h"
+#include "training/train/trainer.h"
+
+namespace miniqat::cli {
+
+/// One rank's part of a training on several.
+class RankSide {
+ public:
+  /// Throws Error if the ranks are not alike, or cannot share the shards of the settings. `ranks` must stay.
+  RankSide(distributed::Communicator& ranks, const training::TrainSettings& settings);
+
+  void put_into(training::TrainExtras& extras);
+  /// Of the ranks' threads and cores; "" for none.
+  const std::string& warning() const { return warning_; }
+  /// The end of all ranks' work.
+  void close() { ranks_.close(); }
+
+ private:
+  distributed::Communicator& ranks_;
+  std::string warning_;
+  distributed::RankExchange exchange_;
+};
+
+/// Rank 0: tells the others its settings and puts the exchange into `extras`. Null, with nothing done, without others.
+std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const training::TrainSettings& settings,
+                                     training::TrainExtras& extras);
+
+/// Any other rank: trains as rank 0 says, silently, and keeps no files.
+void follow_ranks(distributed::Communicator& ranks);
+
+}  // namespace miniqat::cli

@@ -1,0 +1,213 @@
+#include "distributed/bucket_sum.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "core/engine/shard_exchange.h"
+#include "core/error.h"
+
+namespace miniqat::distributed {
+namespace {
+
+/// Below, a message's beginning costs more than all its bytes.
+constexpr std::int64_t kSmallFloats = 1024;
+/// From here on a message to each rank costs more than a longer chain of fewer messages.
+constexpr int kManyRanks = 16;
+
+std::span<const std::byte> bytes_out(std::span<const float> values) { return std::as_bytes(values); }
+std::span<std::byte> bytes_in(std::span<float> values) { return std::as_writable_bytes(values); }
+
+/// low[i] += high[i], as any two neighbours of the tree are added; `low` has the lower shards.
+void add_pair(std::span<float> low, std::span<float> high) {
+  add_in_tree(std::array{low.data(), high.data()}, std::ssize(low));
+}
+
+/// The sum of blocks that lie one behind the other takes the first block's place. A stretch of all of them stays in the
+/// cache meanwhile.
+void add_blocks(std::span<float> blocks, int count) {
+  constexpr std::int64_t kStretch = 2048;
+  const std::int64_t block = std::ssize(blocks) / count;
+  std::vector<float*> parts(count);
+  for (std::int64_t begin = 0; begin < block; begin += kStretch) {
+    for (int k = 0; k < count; ++k) parts[k] = blocks.data() + k * block + begin;
+    add_in_tree(parts, std::min(kStretch, block - begin));
+  }
+}
+
+/// What all ways have: the part, padded with zeros so that it can be cut.
+class PaddedSum : public BucketSum {
+ public:
+  PaddedSum(Communicator& ranks, std::int64_t floats, std::int64_t padded)
+      : ranks_(ranks), floats_(floats), part_(padded) {}
+  std::span<float> values() override { return std::span(part_).first(floats_); }
+  void start() override {
+    step_ = 0;
+    transfer_ = next(step_);
+  }
+  bool done() override {
+    while (transfer_ != nullptr && transfer_->done()) {
+      transfer_.reset();
+      transfer_ = next(++step_);
+    }
+    return transfer_ == nullptr;
+  }
+
+ protected:
+  /// Uses what the transfer before has brought, and begins number `step`; null: the sum is there.
+  virtual std::unique_ptr<Transfer> next(int step) = 0;
+
+  Communicator& ranks_;
+  std::int64_t floats_;
+  std::vector<float> part_;
+
+ private:
+  int step_ = 0;
+  std::unique_ptr<Transfer> transfer_;
+};
+
+class GatherSum : public PaddedSum {
+ public:
+  GatherSum(Communicator& ranks, std::int64_t floats)
+      : PaddedSum(ranks, floats, floats), parts_(floats * ranks.size()) {}
+
+ protected:
+  std::unique_ptr<Transfer> next(int step) override {
+    if (step == 0) return ranks_.all_gather(bytes_out(part_), bytes_in(parts_));
+    add_blocks(parts_, ranks_.size());
+    std::copy_n(parts_.begin(), floats_, part_.begin());
+    return nullptr;
+  }
+
+ private:
+  std::vector<float> parts_;
+};
+
+std::int64_t rounded_up(std::int64_t count, int unit) { return (count + unit - 1) / unit * unit; }
+
+class SlicesSum : public PaddedSum {
+ public:
+  SlicesSum(Communicator& ranks, std::int64_t floats)
+      : PaddedSum(ranks, floats, rounded_up(floats, ranks.size())), slices_(part_.size()) {}
+
+ protected:
+  std::unique_ptr<Transfer> next(int step) override {
+    if (step == 0) return ranks_.all_to_all(bytes_out(part_), bytes_in(slices_));
+    if (step == 2) return nullptr;
+    add_blocks(slices_, ranks_.size());
+    const std::span<float> own = std::span(slices_).first(slices_.size() / ranks_.size());
+    return ranks_.all_gather(bytes_out(own), bytes_in(part_));
+  }
+
+ private:
+  std::vector<float> slices_;
+};
+
+/// Swaps with the rank at distance 2^r and adds what it sent; the lower rank's part is the left one of the sum.
+class PairwiseSum : public PaddedSum {
+ public:
+  PairwiseSum(Communicator& ranks, std::int64_t floats, std::int64_t padded)
+      : PaddedSum(ranks, floats, padded), rounds_(std::countr_zero(static_cast<unsigned>(ranks.size()))) {}
+
+ protected:
+  int partner(int round) const { return ranks_.rank() ^ (1 << round); }
+  bool is_lower(int round) const { return ranks_.rank() < partner(round); }
+  void add(std::span<float> own, std::span<float> theirs, int round) const {
+    if (is_lower(round)) return add_pair(own, theirs);
+    add_pair(theirs, own);
+    std::copy(theirs.begin(), theirs.end(), own.begin());
+  }
+
+  int rounds_;
+};
+
+class WholeSum : public PairwiseSum {
+ public:
+  WholeSum(Communicator& ranks, std::int64_t floats) : PairwiseSum(ranks, floats, floats), theirs_(floats) {}
+
+ protected:
+  std::unique_ptr<Transfer> next(int step) override {
+    if (step > 0) add(part_, theirs_, step - 1);
+    return step == rounds_ ? nullptr : ranks_.swap(partner(step), bytes_out(part_), bytes_in(theirs_));
+  }
+
+ private:
+  std::vector<float> theirs_;
+};
+
+class HalvesSum : public PairwiseSum {
+ public:
+  HalvesSum(Communicator& ranks, std::int64_t floats)
+      : PairwiseSum(ranks, floats, rounded_up(floats, ranks.size())), theirs_(part_.size() / 2) {}
+
+ protected:
+  std::unique_ptr<Transfer> next(int step) override {
+    if (step > 0 && step <= rounds_) add(kept(step - 1), arrived(step - 1), step - 1);
+    if (step == 2 * rounds_) return nullptr;
+    if (step >= rounds_) {
+      // Back: the halves of the sum, of the smallest first.
+      const int round = 2 * rounds_ - 1 - step;
+      return ranks_.swap(partner(round), bytes_out(kept(round)), bytes_in(sent(round)));
+    }
+    return ranks_.swap(partner(step), bytes_out(sent(step)), bytes_in(arrived(step)));
+  }
+
+ private:
+  /// What this rank holds before a round: all, then the half that it kept, and so on.
+  std::pair<std::size_t, std::size_t> held(int round) const {
+    std::size_t begin = 0, length = part_.size();
+    for (int k = 0; k < round; ++k) {
+      length /= 2;
+      if (!is_lower(k)) begin += length;
+    }
+    return {begin, length};
+  }
+  std::span<float> half(int round, bool upper) {
+    const auto [begin, length] = held(round);
+    return std::span(part_).subspan(begin + (upper ? length / 2 : 0), length / 2);
+  }
+  std::span<float> kept(int round) { return half(round, !is_lower(round)); }
+  std::span<float> sent(int round) { return half(round, is_lower(round)); }
+  std::span<float> arrived(int round) { return std::span(theirs_).first(held(round).second / 2); }
+
+  std::vector<float> theirs_;
+};
+
+}  // namespace
+
+std::string_view name_of(SumWay way) {
+  switch (way) {
+    case SumWay::kGather:
+      return "gather";
+    case SumWay::kSlices:
+      return "slices";
+    case SumWay::kHalves:
+      return "halves";
+    default:
+      return "whole";
+  }
+}
+
+SumWay sum_way(int ranks, std::int64_t floats) {
+  if (floats <= kSmallFloats) return SumWay::kGather;
+  return ranks < kManyRanks ? SumWay::kSlices : SumWay::kHalves;
+}
+
+std::unique_ptr<BucketSum> make_bucket_sum(Communicator& ranks, std::int64_t floats, SumWay way) {
+  if (!std::has_single_bit(static_cast<unsigned>(ranks.size())))
+    fail("sums over ", ranks.size(), " ranks: their number must be a power of two");
+  switch (way) {
+    case SumWay::kGather:
+      return std::make_unique<GatherSum>(ranks, floats);
+    case SumWay::kSlices:
+      return std::make_unique<SlicesSum>(ranks, floats);
+    case SumWay::kHalves:
+      return std::make_unique<HalvesSum>(ranks, floats);
+    default:
+      return std::make_unique<WholeSum>(ranks, floats);
+  }
+}
+
+}  // namespace miniqat::distributed

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace miniqat::distributed {
+
+/// Data on their way between ranks. The memory that they come from and go to must stay, unchanged from outside, until
+/// they have arrived; a Transfer that goes before waits for that.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+  /// Whether all have arrived; lets them move on meanwhile. Throws Error if the network failed.
+  virtual bool done() = 0;
+};
+
+/// The processes ("ranks") of one run, and the ways of data between them. All ranks call the functions of one channel
+/// with the same sizes in the same order; several transfers may be on their way. No function adds or compares numbers:
+/// bytes arrive as they were sent, so that results do not depend on the library below. For one thread of a
+/// process at a time.
+/// Functions throw Error if the network fails.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  /// 0 <= rank() < size().
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// The same ranks again, for data whose order relative to those of other channels is not the same on all ranks. All
+  /// ranks must make their channels in the same order. It must not outlive this.
+  virtual std::unique_ptr<Communicator> channel() = 0;
+
+  /// `out` holds size() blocks of equal length; block r goes to rank r. `in`, as long, gets the blocks for this rank,
+  /// in the order of the ranks that sent them.
+  virtual std::unique_ptr<Transfer> all_to_all(std::span<const std::byte> out, std::span<std::byte> in) = 0;
+  /// `in`, size() times as long as `out`, gets what every rank sent, in the order of the ranks.
+  virtual std::unique_ptr<Transfer> all_gather(std::span<const std::byte> out, std::span<std::byte> in) = 0;
+  /// Sends `out` to another rank, which calls this at the same time, and receives as many bytes from it.
+  virtual std::unique_ptr<Transfer> swap(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
+
+  /// Rank `root` sends, all others receive.
+  virtual void broadcast(std::span<std::byte> data, int root) = 0;
+  /// Returns once all ranks have called it.
+  virtual void barrier() = 0;
+
+  /// Ends all ranks at once, with this exit status, whatever they do.
+  [[noreturn]] virtual void abort(int status) = 0;
+  /// All ranks are about to end well. A process that ends without it ends all others.
+  virtual void close() = 0;
+};
+
+/// Waits until the data have arrived. Calls `meanwhile` between two looks, and lets other processes of the core run.
+void wait_for(
+    Transfer& transfer, const std::function<void()>& meanwhile = [] {});
+
+/// all_gather(), waited for.
+void gather(Communicator& ranks, std::span<const std::byte> out, std::span<std::byte> in);
+
+struct LowHigh {
+  float low = 0;
+  float high = 0;
+};
+
+/// Replaces each pair by the smallest low and the largest high of all ranks, exactly. Of -0 and 0 the lower rank's
+/// stays. A NaN of any rank stays a NaN.
+void widen(Communicator& ranks, std::span<LowHigh> ranges);
+
+}  // namespace miniqat::distributed

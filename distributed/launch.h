@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "distributed/communicator.h"
+
+namespace miniqat::distributed {
+
+/// How many ranks a launcher (mpirun, mpiexec, srun) started this program as; 1 without one. Looks at the environment
+/// only. Throws Error if srun started several tasks without an interface for MPI.
+int launched_ranks();
+
+/// The place among them; 0 without a launcher.
+int launched_rank();
+
+/// Of the ranks that open_ranks() has opened: ends all at once with this exit status. Returns if there are none.
+void end_ranks(int status);
+
+/// Throws Error unless all ranks run the same build of this program with the same oneDNN and the same instruction set:
+/// only then do they compute the same bits. Returns a warning, or "", if the ranks of a machine have more threads
+/// together than it has cores.
+std::string require_alike(Communicator& ranks, int threads);
+
+/// The ranks of this run over MPI, or null if there is one rank only: then no MPI library is loaded. Loads
+/// miniqat_mpi.so, which lies beside the program's libraries. Throws Error, which says what to do, if this program was
+/// built without MPI or if the launcher belongs to another MPI.
+std::shared_ptr<Communicator> open_ranks();
+
+}  // namespace miniqat::distributed

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "distributed/communicator.h"
+
+namespace miniqat::distributed {
+
+/// Of the functions below and of Communicator; a module of another version is not loaded.
+inline constexpr int kMpiModuleVersion = 1;
+
+}  // namespace miniqat::distributed
+
+/// What miniqat_mpi.so, the only part that knows MPI, has for distributed/launch.cpp.
+extern "C" {
+extern const int miniqat_mpi_version;
+/// Starts MPI. The caller owns the result. Throws miniqat::Error.
+miniqat::distributed::Communicator* miniqat_mpi_open();
+}

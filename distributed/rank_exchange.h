@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/engine/shard_exchange.h"
+#include "distributed/communicator.h"
+#include "distributed/tensor_sums.h"
+
+namespace miniqat::distributed {
+
+/// The exchange of training steps between ranks. Rank r computes the r-th of size() equal parts of the shards.
+class RankExchange : public ShardExchange {
+ public:
+  /// `ranks` must stay. Throws Error unless the number of ranks divides the number of shards.
+  RankExchange(Communicator& ranks, int shards);
+
+  ShardRange range() const override { return range_; }
+  void start(Tensor& sum) override;
+  void combine(std::span<ShardStatistic> values) override;
+  void finish() override;
+  void abandon() noexcept override;
+  void add_up(std::span<std::int64_t> counts) override;
+
+  /// The one that owns the run directory and speaks.
+  bool leads() const { return ranks_.rank() == 0; }
+  /// The leader's text, on all ranks.
+  std::string share(std::string text);
+  /// The leader's bytes, of the same number on all ranks.
+  void share(std::span<std::byte> data);
+  /// Throws Error, which names the ranks, if not all have the same number.
+  void require_same(std::uint64_t hash, const std::string& what);
+
+  /// This rank wants the run to stop after the step that comes next or runs.
+  void ask_to_stop() { asks_to_stop_ = true; }
+  /// Whether some rank had asked before the last step's combine(): the same on all ranks.
+  bool stop_asked() const { return stop_asked_; }
+
+ private:
+  Communicator& ranks_;
+  ShardRange range_;
+  std::unique_ptr<Communicator> channel_;
+  TensorSums sums_;
+  /// The step's, and this class's own behind them.
+  std::vector<ShardStatistic> statistics_;
+  bool asks_to_stop_ = false;
+  bool stop_asked_ = false;
+};
+
+}  // namespace miniqat::distributed

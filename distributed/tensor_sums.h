@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "distributed/bucket_sum.h"
+
+namespace miniqat::distributed {
+
+struct BucketOptions {
+  /// A bucket of 1 MiB: long enough for the network's full speed, short enough that much of a large tensor is on its
+  /// way while the rest is added.
+  std::int64_t floats = 1 << 18;
+  /// How buckets are summed; by default as sum_way() says for each.
+  std::optional<SumWay> way = {};
+};
+
+/// The sums of a step's tensors over all ranks, sent while the later ones are still computed. The tensors, one behind
+/// the other in the order in which they come, are one row of numbers, which is cut into buckets: small tensors share
+/// one, a large one fills several. Made once for all steps. All ranks hand over tensors of the same lengths in the same
+/// order.
+class TensorSums {
+ public:
+  /// `ranks` must stay as long as this.
+  explicit TensorSums(Communicator& ranks, const BucketOptions& options = {});
+  ~TensorSums();
+
+  /// This rank's part of the next tensor, which is copied; finish() puts the sum there. Full buckets go on their way.
+  void hand_over(std::span<float> part);
+  /// The last tensor of the step was handed over: what waits for a full bucket goes on its way.
+  void flush();
+  /// Lets the buckets move on, if they can; never waits. hand_over() does so, too.
+  void progress();
+  /// After flush(): waits for the sums and puts them where the parts came from. Ready for the next step then.
+  void finish();
+  /// Forgets the step. Its data may still be on their way: this must not be used again.
+  void abandon() noexcept;
+
+ private:
+  struct Bucket;
+
+  Bucket& bucket_of(std::int64_t place);
+  void resize(Bucket& bucket, std::int64_t floats);
+  template <class Body>
+  void over_buckets(std::int64_t first, std::int64_t length, const Body& body);
+  void start_until(std::int64_t place);
+
+  Communicator& ranks_;
+  BucketOptions options_;
+  std::vector<Bucket> buckets_;
+  /// Of this step, in the order of hand_over().
+  std::vector<std::span<float>> tensors_;
+  /// Numbers handed over so far.
+  std::int64_t filled_ = 0;
+  std::size_t started_ = 0;
+  /// Buckets before this one are summed.
+  std::size_t summed_ = 0;
+};
+
+}  // namespace miniqat::distributed

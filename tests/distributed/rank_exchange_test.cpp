@@ -1,0 +1,109 @@
+#include "distributed/rank_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "core/random.h"
+#include "distributed/launch.h"
+#include "tests/distributed/thread_ranks.h"
+#include "tests/errors.h"
+
+namespace miniqat::distributed::rank_exchange_test {
+namespace {
+
+using Kind = ShardStatistic::Kind;
+
+/// Of one rank's shard; enough of them, with `count`, to go either way of combine_statistics().
+std::vector<ShardStatistic> statistics_of(int shard, int count) {
+  std::vector<ShardStatistic> values;
+  Random random(static_cast<std::uint64_t>(shard) + 7);
+  for (int i = 0; i < count; ++i) {
+    const double a = random.normal(), b = random.uniform();
+    values.push_back({.kind = Kind::kRange, .a = a - b, .b = a + b});
+    values.push_back({.kind = Kind::kMoments, .count = 16.0 + shard, .a = a, .b = b});
+    values.push_back({.kind = Kind::kSum, .a = a * 1e9});
+  }
+  return values;
+}
+
+std::vector<ShardStatistic> tree_of(int first, int count, int length) {
+  if (count == 1) return statistics_of(first, length);
+  std::vector<ShardStatistic> left = tree_of(first, count / 2, length);
+  combine(left, tree_of(first + count / 2, count / 2, length));
+  return left;
+}
+
+bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+
+TEST(RankExchangeTest, StatisticsAreCombinedInTheTreesOrder) {
+  for (const int ranks : {2, 4, 8})
+    for (const int length : {1, 300}) {
+      const std::vector<ShardStatistic> expected = tree_of(0, ranks, length);
+      as_ranks(ranks, [&](Communicator& communicator) {
+        RankExchange exchange(communicator, ranks);
+        std::vector<ShardStatistic> values = statistics_of(communicator.rank(), length);
+        exchange.combine(values);
+        exchange.finish();
+        for (std::size_t i = 0; i < values.size(); ++i)
+          if (!same_bits(values[i].a, expected[i].a) || !same_bits(values[i].b, expected[i].b))
+            fail("statistic ", i, " of ", ranks, " ranks: ", values[i].a, ", the tree has ", expected[i].a);
+      });
+    }
+}
+
+TEST(RankExchangeTest, AWishToStopOfOneRankReachesAll) {
+  as_ranks(4, [](Communicator& communicator) {
+    RankExchange exchange(communicator, 8);
+    if (exchange.range() != ShardRange{.total = 8, .first = 2 * communicator.rank(), .count = 2}) fail("wrong shards");
+    const auto step = [&] {
+      exchange.combine({});
+      exchange.finish();
+    };
+    step();
+    if (exchange.stop_asked()) fail("nobody asked");
+    if (communicator.rank() == 2) exchange.ask_to_stop();
+    step();
+    if (!exchange.stop_asked()) fail("rank ", communicator.rank(), " goes on");
+  });
+}
+
+TEST(RankExchangeTest, SharesAndAdds) {
+  as_ranks(4, [](Communicator& communicator) {
+    RankExchange exchange(communicator, 4);
+    if (exchange.share(exchange.leads() ? std::string("the word") : "") != "the word") fail("another word");
+    std::int64_t counts[] = {communicator.rank(), -5};
+    exchange.add_up(counts);
+    if (counts[0] != 6 || counts[1] != -20) fail("wrong sums");
+  });
+}
+
+TEST(RankExchangeTest, TheFirstDifferenceEndsTheRun) {
+  const auto compare = [](int other) {
+    return testing::error_of([other] {
+      as_ranks(4, [other](Communicator& communicator) {
+        RankExchange(communicator, 4).require_same(communicator.rank() == other ? 1 : 0, "variables after step 9");
+      });
+    });
+  };
+  EXPECT_EQ(compare(-1), "");
+  EXPECT_TRUE(testing::mentions(compare(2), {"ranks 0 and 2 have different variables after step 9"}));
+}
+
+TEST(RankExchangeTest, RanksMustDivideTheShards) {
+  EXPECT_TRUE(testing::mentions(
+      testing::error_of([] { as_ranks(4, [](Communicator& communicator) { RankExchange(communicator, 2); }); }),
+      {"4 ranks cannot share 2 shards"}));
+}
+
+TEST(RequireAlike, WarnsOfMoreThreadsThanCores) {
+  as_ranks(2, [](Communicator& communicator) {
+    if (require_alike(communicator, 500).find("2 ranks on one machine have 1000 threads together") == std::string::npos)
+      fail("no warning");
+  });
+}
+
+}  // namespace
+}  // namespace miniqat::distributed::rank_exchange_test

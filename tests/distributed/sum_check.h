@@ -1,0 +1,17 @@
+#pragma once
+
+#include "distributed/bucket_sum.h"
+#include "distributed/communicator.h"
+
+namespace miniqat::distributed {
+
+/// On each rank: steps of TensorSums over eight shards, of which each rank has its part, in buckets so small that
+/// many are on their way. The tensors have odd lengths, one has none; among the numbers are infinities, both zeros,
+/// NaNs with a payload, and large ones that cancel out in other orders. Throws Error unless every sum has the bits of
+/// one process's tree over eight shards.
+void check_tree_sums(Communicator& ranks, SumWay way);
+
+/// Broadcast, widen() and barrier. Throws Error for a wrong number.
+void check_small_talk(Communicator& ranks);
+
+}  // namespace miniqat::distributed
