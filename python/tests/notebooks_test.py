@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -33,8 +34,10 @@ class Notebooks(unittest.TestCase):
 
 
 def run(path, folder):
+    """Away from the settings and kernels in the home directory."""
+    away = {name: folder for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")}
     return subprocess.run([sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--output-dir", folder, path],
-                          capture_output=True, text=True, timeout=60)
+                          env=os.environ | away, capture_output=True, text=True, timeout=60)
 
 
 if __name__ == "__main__":

@@ -29,12 +29,8 @@ def arguments(node):
     """(names, defaults by name, name of **) of a definition. A default that is no literal is `...`."""
     names = [argument.arg for argument in node.args.args]
     given = node.args.defaults
-    defaults = {name: value_of(default) for name, default in zip(names[len(names) - len(given):], given)}
+    defaults = {name: ast.literal_eval(default) for name, default in zip(names[len(names) - len(given):], given)}
     return names, defaults, node.args.kwarg and node.args.kwarg.arg
-
-
-def value_of(default):
-    return ast.literal_eval(default)
 
 
 def signature_in(docstring):
