@@ -1,4 +1,4 @@
-"""The type stubs, python/miniqat/__init__.pyi, against the module: names, arguments, defaults, docstrings."""
+"""The type stubs, python/miniqat/__init__.pyi, against the module: names, arguments, defaults, results, docstrings."""
 
 import ast
 import pathlib
@@ -40,13 +40,20 @@ def signature_in(docstring):
     return ast.parse(f"def {line}: ...").body[0]
 
 
+def returned_by(member):
+    """The type after the arrow of pybind11's docstring, as the stubs write it without what is inside."""
+    docstring = member.fget.__doc__ if isinstance(member, property) else member.__doc__
+    whole = docstring.split("\n")[0].rpartition("-> ")[2].partition("[")[0]
+    name = re.split(r"\.|::", whole)[-1]
+    return {"ndarray": "NDArray", "GraphHandle": "Graph", "List": "list"}.get(name, name)
+
+
 def text_of(member):
     """The docstring on one line, without pybind11's signature."""
     text = member.__doc__ or ""
     if not isinstance(member, (type, property)) and "->" in text.split("\n")[0]:
         text = text.partition("\n\n")[2]
     return " ".join(text.split())
-
 
 
 class Stubs(unittest.TestCase):
@@ -86,6 +93,15 @@ class Stubs(unittest.TestCase):
                     stub_names, stub_defaults, stub_keywords = arguments(definition)
                     self.assertEqual((stub_names, stub_keywords), (names, keywords))
                     self.assertEqual(stub_defaults, defaults)
+
+    def test_returned_types(self):
+        for name, definitions, member in members():
+            expected = returned_by(member)
+            if expected == "object":  # run() and __iter__()
+                continue
+            returns = ast.unparse(definitions[0].returns).partition("[")[0].replace("_Ranges", "dict")
+            with self.subTest(name):
+                self.assertEqual(returns, expected)
 
     def test_docstrings_are_the_modules(self):
         self.assertIn(" ".join(ast.get_docstring(STUBS).split()), " ".join(miniqat.__doc__.split()))
