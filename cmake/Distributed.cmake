@@ -9,6 +9,7 @@ add_library(miniqat_distributed STATIC ${sources})
 target_link_libraries(miniqat_distributed PUBLIC miniqat_options miniqat_core ${CMAKE_DL_LIBS})
 target_compile_definitions(miniqat_distributed PRIVATE MINIQAT_MPI_MODULE="${mpi_module}" MINIQAT_MPI_FOLDER="${mpi_folder}")
 miniqat_compile_in_bundles(miniqat_distributed)
+miniqat_position_independent(miniqat_distributed)
 
 option(MINIQAT_MPI "Build the module for several ranks, if there is an MPI" ON)
 if(MINIQAT_MPI)

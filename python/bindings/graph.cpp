@@ -1,0 +1,135 @@
+// Graph and Output: JSON, ONNX, and the builder.
+
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include "core/graph/attribute_json.h"
+#include "core/graph/graph_json.h"
+#include "core/graph/op.h"
+#include "core/graph/registry.h"
+#include "core/json.h"
+#include "importers/onnx/import.h"
+#include "python/bindings/handles.h"
+#include "python/bindings/values.h"
+
+namespace miniqat::python {
+namespace {
+
+using GraphPointer = std::shared_ptr<GraphHandle>;
+
+GraphPointer handle_of(Graph graph) { return std::make_shared<GraphHandle>(std::move(graph)); }
+
+OutputHandle add(const GraphPointer& graph, const std::string& op, const std::string& name, py::handle inputs,
+                 const py::kwargs& attributes) {
+  const std::vector<std::string> names = output_names(inputs, graph);
+  const nlohmann::ordered_json json = to_json(attributes);
+  return {graph, graph->locked([&](Graph& of) {
+            const std::shared_ptr<Op> made = make_op(op);
+            attributes_from_json(*made, json);
+            std::vector<Output> outputs;
+            for (const std::string& input : names) outputs.push_back(of.output_at(input));
+            return of.add(name, made, std::move(outputs)).output().name();
+          })};
+}
+
+OutputHandle output(const GraphPointer& graph, const std::string& name) {
+  return {graph, graph->locked([&](Graph& of) { return of.output_at(name).name(); })};
+}
+
+std::vector<OutputHandle> outputs(const GraphPointer& graph) {
+  std::vector<OutputHandle> handles;
+  for (const Output& one : graph->locked([](Graph& of) { return of.outputs(); }))
+    handles.push_back({graph, one.name()});
+  return handles;
+}
+
+void set_outputs(const GraphPointer& graph, py::handle wanted) {
+  const std::vector<std::string> names = output_names(wanted, graph);
+  graph->locked([&](Graph& of) {
+    std::vector<Output> found;
+    for (const std::string& name : names) found.push_back(of.output_at(name));
+    of.set_outputs(std::move(found));
+  });
+}
+
+/// {"name", "op", "inputs", "attributes"} of each node, producers first.
+py::list nodes(const GraphPointer& graph) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  graph->locked([&](Graph& of) {
+    for (const Node* node : of.topological_order()) {
+      nlohmann::ordered_json inputs = nlohmann::ordered_json::array();
+      for (const Output& input : node->inputs()) inputs.push_back(input.name());
+      all.push_back({{"name", node->name()},
+                     {"op", node->type()},
+                     {"inputs", std::move(inputs)},
+                     {"attributes", all_attributes_to_json(node->op())}});
+    }
+  });
+  return from_json(all);
+}
+
+void bind_outputs(py::module_& module) {
+  py::class_<OutputHandle>(module, "Output",
+                           "A tensor of a graph, by its name. It is looked up at each use: a rewrite may remove nodes.")
+      .def_readonly("graph", &OutputHandle::graph, "The graph.")
+      .def_readonly("name", &OutputHandle::name, "\"node\" or, for any output but the first, \"node:k\".")
+      .def_property_readonly(
+          "shape", [](const OutputHandle& self) { return to_tuple(self.spec().shape); },
+          "The extents, outermost first.")
+      .def_property_readonly(
+          "dtype", [](const OutputHandle& self) { return std::string(name_of(self.spec().dtype)); },
+          "\"float32\" or \"int32\".")
+      .def("__repr__", [](const OutputHandle& self) { return "<miniqat.Output " + self.name + ">"; });
+}
+
+void bind_graphs(py::module_& module) {
+  py::class_<GraphHandle, GraphPointer>(module, "Graph",
+                                        "A network: nodes with unique names. Define it first, run it later (Session).")
+      .def(py::init([] { return handle_of(Graph()); }), "An empty graph.")
+      .def_static(
+          "from_json", [](const std::string& text) { return handle_of(graph_from_json(text)); }, py::arg("text"),
+          "Reads graph JSON (docs/graph-json.md).")
+      .def(
+          "to_json", [](const GraphPointer& self) { return self->locked([](Graph& of) { return graph_to_json(of); }); },
+          "The graph as graph JSON: the bytes that the program writes.")
+      .def("add", &add, py::arg("op"), py::arg("name"), py::arg("inputs") = py::tuple(),
+           "Adds a node of the type `op` of graph JSON and returns its first output. Keywords are the attributes of\n"
+           "graph JSON: add(\"Conv2D\", \"conv1/Conv2D\", [x, w], strides=[2, 2], padding=\"SAME\").")
+      .def("output", &output, py::arg("name"), "The output \"node\" or \"node:k\".")
+      .def_property("outputs", &outputs, &set_outputs, "The tensors that the graph is about: logits, say.")
+      .def("nodes", &nodes, "A dictionary with name, op, inputs and attributes of each node, producers first.")
+      .def(
+          "clone",
+          [](const GraphPointer& self) { return handle_of(self->locked([](Graph& of) { return of.clone(); })); },
+          "A copy.")
+      .def(
+          "__len__", [](const GraphPointer& self) { return self->locked([](Graph& of) { return of.size(); }); },
+          "The number of nodes.");
+}
+
+py::tuple import_onnx(const std::filesystem::path& path, std::int64_t batch_size, std::int64_t height,
+                      std::int64_t width) {
+  importers::ImportedModel model = [&] {
+    const py::gil_scoped_release open;
+    return importers::import_onnx(path, {.batch_size = batch_size, .height = height, .width = width});
+  }();
+  py::dict variables = to_arrays(model.variables);
+  py::object report = from_json(model.report.json());
+  return py::make_tuple(handle_of(std::move(model.graph)), std::move(variables), std::move(report));
+}
+
+}  // namespace
+
+void bind_graph(py::module_& module) {
+  bind_outputs(module);
+  bind_graphs(module);
+  module.def(
+      "read_graph", [](const std::filesystem::path& path) { return handle_of(read_graph(path)); }, py::arg("path"),
+      "Reads a graph JSON file.");
+  module.def("import_onnx", &import_onnx, py::arg("path"), py::arg("batch_size") = 0, py::arg("height") = 0,
+             py::arg("width") = 0,
+             "Reads an ONNX model (docs/import.md): (graph, variables by name, report). 0: as in the file.");
+  module.def("op_types", &registered_ops, "The types that Graph.add() and graph JSON know.");
+}
+
+}  // namespace miniqat::python

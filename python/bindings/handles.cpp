@@ -1,0 +1,48 @@
+#include "python/bindings/handles.h"
+
+#include "core/error.h"
+
+namespace miniqat::python {
+
+std::string output_name(py::handle output, const std::shared_ptr<GraphHandle>& graph) {
+  if (py::isinstance<py::str>(output)) return output.cast<std::string>();
+  if (!py::isinstance<OutputHandle>(output)) throw py::type_error("expected an Output or its name");
+  const auto& handle = output.cast<const OutputHandle&>();
+  if (handle.graph != graph) fail("the tensor \"", handle.name, "\" is not of this graph");
+  return handle.name;
+}
+
+std::vector<std::string> output_names(py::handle outputs, const std::shared_ptr<GraphHandle>& graph) {
+  if (py::isinstance<py::str>(outputs) || py::isinstance<OutputHandle>(outputs)) return {output_name(outputs, graph)};
+  std::vector<std::string> names;
+  for (const py::handle output : outputs) names.push_back(output_name(output, graph));
+  return names;
+}
+
+ClassifierHandle::ClassifierHandle(training::Classifier made)
+    : whole(std::make_shared<training::Classifier>(std::move(made))),
+      graph(std::make_shared<GraphHandle>(std::shared_ptr<Graph>(whole, &whole->graph))) {}
+
+NamedFeeds::NamedFeeds(const py::dict& arrays, const std::shared_ptr<GraphHandle>& graph) {
+  for (const auto& [output, value] : arrays) {
+    const std::string name = output_name(output, graph);
+    const DType dtype = graph->locked([&](Graph& of) { return of.output_at(name).spec().dtype; });
+    arrays_.emplace_back(name, borrow(value, dtype));
+  }
+}
+
+Feeds NamedFeeds::feeds_of(const Graph& graph) const {
+  Feeds feeds;
+  for (const auto& [name, array] : arrays_) feeds.emplace_back(graph.output_at(name), array.tensor);
+  return feeds;
+}
+
+SessionHandle::SessionHandle(const std::shared_ptr<GraphHandle>& graph_to_run, const SessionOptions& options)
+    : graph(graph_to_run), session(graph->locked([&](Graph& of) { return std::make_unique<Session>(of, options); })) {}
+
+void check_signals() {
+  const py::gil_scoped_acquire locked;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+}  // namespace miniqat::python

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/engine/session.h"
+#include "core/graph/graph.h"
+#include "datasets/dataset.h"
+#include "python/bindings/arrays.h"
+#include "training/model_source.h"
+
+// What Python's objects hold. A graph and its sessions are for one thread at a time, and the interpreter's lock is open
+// during long work: every use of either goes through GraphHandle::locked().
+namespace miniqat::python {
+
+class GraphHandle {
+ public:
+  explicit GraphHandle(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {}
+  explicit GraphHandle(Graph graph) : GraphHandle(std::make_shared<Graph>(std::move(graph))) {}
+
+  /// Calls use(graph), without the interpreter's lock, when no other thread uses the graph or a session on it.
+  template <class Use>
+  decltype(auto) locked(const Use& use) {
+    const py::gil_scoped_release open;
+    const std::lock_guard one(mutex_);
+    return use(*graph_);
+  }
+
+ private:
+  std::shared_ptr<Graph> graph_;
+  std::mutex mutex_;
+};
+
+/// An output by its name, "node" or "node:k": it is looked up at each use, for a rewrite may remove nodes.
+struct OutputHandle {
+  std::shared_ptr<GraphHandle> graph;
+  std::string name;
+
+  TensorSpec spec() const {
+    return graph->locked([&](Graph& of) { return of.output_at(name).spec(); });
+  }
+};
+
+/// The name of an OutputHandle or the text itself. Throws TypeError for anything else, and Error for an output of
+/// another graph.
+std::string output_name(py::handle output, const std::shared_ptr<GraphHandle>& graph);
+/// Of one, or of each in a list.
+std::vector<std::string> output_names(py::handle outputs, const std::shared_ptr<GraphHandle>& graph);
+
+/// A classifier with its ends, by name; `whole` owns the graph.
+struct ClassifierHandle {
+  explicit ClassifierHandle(training::Classifier made);
+
+  std::shared_ptr<training::Classifier> whole;
+  std::shared_ptr<GraphHandle> graph;
+};
+
+/// Arrays for placeholders: their memory is used as it is (borrow()).
+class NamedFeeds {
+ public:
+  /// A dictionary from outputs or their names to arrays.
+  NamedFeeds(const py::dict& arrays, const std::shared_ptr<GraphHandle>& graph);
+  /// Within GraphHandle::locked().
+  Feeds feeds_of(const Graph& graph) const;
+
+ private:
+  std::vector<std::pair<std::string, Borrowed>> arrays_;
+};
+
+struct SessionHandle {
+  SessionHandle(const std::shared_ptr<GraphHandle>& graph_to_run, const SessionOptions& options);
+
+  /// Calls use(session) as GraphHandle::locked() does.
+  template <class Use>
+  decltype(auto) locked(const Use& use) {
+    return graph->locked([&](Graph&) -> decltype(auto) { return use(*session); });
+  }
+
+  std::shared_ptr<GraphHandle> graph;
+  std::unique_ptr<Session> session;
+};
+
+/// A data set, and the arrays whose memory it uses.
+struct DatasetHandle {
+  datasets::Dataset dataset;
+  std::vector<py::object> keepers = {};
+};
+
+/// Throws the pending KeyboardInterrupt, if there is one, or what else a signal's handler raised. To be called without
+/// the interpreter's lock.
+void check_signals();
+
+void bind_graph(py::module_& module);
+void bind_models(py::module_& module);
+void bind_session(py::module_& module);
+void bind_optimizers(py::module_& module);
+void bind_quantize(py::module_& module);
+void bind_fake_quant(py::module_& module);
+void bind_integers(py::module_& module);
+void bind_data(py::module_& module);
+void bind_training(py::module_& module);
+
+}  // namespace miniqat::python

@@ -1,0 +1,185 @@
+// Integer models: files, exports, the engine.
+
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include "exporters/c/source.h"
+#include "exporters/html/html.h"
+#include "exporters/json.h"
+#include "exporters/onnx/float_network.h"
+#include "exporters/onnx/onnx.h"
+#include "exporters/tflite/tflite.h"
+#include "integer/batch_shape.h"
+#include "integer/engine.h"
+#include "integer/format/model_file.h"
+#include "python/bindings/handles.h"
+
+namespace miniqat::python {
+namespace {
+
+using integer::Grid;
+using integer::Model;
+
+/// `write` without the interpreter's lock, as bytes.
+template <class Write>
+py::bytes bytes_of(const Write& write) {
+  const std::string text = [&] {
+    const py::gil_scoped_release open;
+    return write();
+  }();
+  return text;
+}
+
+/// The grid of the pictures' bytes: the input's if none is given.
+std::optional<Grid> grid_of(const std::optional<std::pair<float, std::int32_t>>& bytes) {
+  if (!bytes) return {};
+  return Grid{.scale = bytes->first, .zero_point = bytes->second, .bits = 8};
+}
+
+py::tuple to_c(const Model& self, const std::string& prefix, const std::string& header_name, py::handle images,
+               const std::optional<std::pair<float, std::int32_t>>& picture_grid, const std::string& accuracy) {
+  const integer::TensorInfo& input = self.tensor(self.input);
+  const Borrowed vectors = images.is_none() ? Borrowed{Tensor(integer::batch_shape(0, input.shape), DType::kUInt8), {}}
+                                            : borrow(images, DType::kUInt8);
+  exporters::CSource code;
+  {
+    const py::gil_scoped_release open;
+    code = exporters::c_source(self, prefix, header_name.empty() ? prefix + ".h" : header_name, vectors.tensor,
+                               grid_of(picture_grid), accuracy);
+  }
+  return py::make_tuple(py::bytes(code.header), py::bytes(code.source));
+}
+
+py::bytes to_html(const Model& self, const std::string& title, py::handle pictures,
+                  const std::vector<std::string>& picture_names, const std::string& label) {
+  const Grid grid = self.tensor(self.input).grid;
+  exporters::HtmlPage page{.title = title, .models = {{.model = self, .label = label, .bytes = grid}}};
+  const Borrowed shown = pictures.is_none() ? Borrowed{} : borrow(pictures, DType::kUInt8);
+  page.pictures = shown.tensor;
+  page.picture_names = picture_names;
+  return bytes_of([&] { return exporters::html(page); });
+}
+
+/// {"name", "shape", "scale", "zero_point", "bits"} of each tensor, the input first.
+py::list tensors(const Model& self) {
+  py::list all;
+  for (const integer::TensorInfo& tensor : self.tensors) {
+    py::dict one;
+    one["name"] = tensor.name;
+    one["shape"] = to_tuple(tensor.shape);
+    one["scale"] = tensor.grid.scale;
+    one["zero_point"] = tensor.grid.zero_point;
+    one["bits"] = tensor.grid.bits;
+    all.append(one);
+  }
+  return all;
+}
+
+/// (type, name) of each.
+py::list operations(const Model& self) {
+  py::list all;
+  for (const integer::Operation& operation : self.operations)
+    all.append(py::make_tuple(std::string(integer::type_name(operation.action)), operation.name));
+  return all;
+}
+
+void bind_exports(py::class_<Model>& model) {
+  model
+      .def(
+          "to_miniqat", [](const Model& self) { return bytes_of([&] { return integer::to_bytes(self); }); },
+          "The bytes of a .miniqat file, for the engine here.")
+      .def(
+          "to_tflite",
+          [](const Model& self, bool float_io, bool int8, bool int4) {
+            return bytes_of(
+                [&] { return exporters::tflite(self, {.float_io = float_io, .int8 = int8, .int4 = int4}); });
+          },
+          py::arg("float_io") = false, py::arg("int8") = false, py::arg("int4") = false,
+          "The bytes of a TensorFlow Lite file (docs/exports-tflite.md).")
+      .def(
+          "to_onnx",
+          [](const Model& self, bool packed_4_bits) {
+            return bytes_of([&] { return exporters::onnx(self, {.packed_4_bits = packed_4_bits}); });
+          },
+          py::arg("packed_4_bits") = true, "The bytes of an ONNX file in QDQ form (docs/exports-onnx.md).")
+      .def(
+          "to_json",
+          [](const Model& self, const std::optional<std::pair<float, std::int32_t>>& picture_grid) {
+            return bytes_of([&] { return exporters::json(self, grid_of(picture_grid)); });
+          },
+          py::arg("picture_grid") = py::none(),
+          "All numbers as JSON text, in bytes. picture_grid: (scale, zero point) of the pictures' bytes.")
+      .def("to_c", &to_c, py::arg("prefix"), py::arg("header_name") = "", py::arg("images") = py::none(),
+           py::arg("picture_grid") = py::none(), py::arg("accuracy") = "",
+           "C99: (header, source) in bytes. `images`, uint8, become test vectors; `accuracy` is a line of comment.")
+      .def("to_html", &to_html, py::arg("title"), py::arg("pictures") = py::none(),
+           py::arg("picture_names") = std::vector<std::string>(), py::arg("label") = "integers",
+           "A page that runs the model in a browser, in bytes. `pictures`: uint8, with a name for each.");
+}
+
+void bind_model(py::module_& module) {
+  py::class_<Model> model(module, "IntegerModel", "An integer-only model: what convert() makes.");
+  model
+      .def_static(
+          "from_bytes",
+          [](const py::bytes& bytes) { return integer::from_bytes(std::string_view(bytes), "the bytes"); },
+          py::arg("content"), "Reads the bytes of a .miniqat file.")
+      .def_static("read", &integer::read_model, py::arg("path"), "Reads a .miniqat file.")
+      .def_readonly("name", &Model::name, "Its name, for messages and comments.")
+      .def_readwrite("class_names", &Model::class_names, "The names of the classes, if they are known.")
+      .def_property_readonly("tensors", &tensors, "name, shape, scale, zero_point and bits of each; the input first.")
+      .def_property_readonly("operations", &operations, "(type, name) of each, in the order in which they run.")
+      .def("weight_bytes", &Model::weight_bytes, "Bytes of all weights packed to their bits, without biases.")
+      .def("multiply_adds", &Model::multiply_adds, "Of one picture.");
+  bind_exports(model);
+}
+
+/// One thread at a time.
+struct EngineHandle {
+  explicit EngineHandle(const Model& model) : engine(model) {}
+
+  integer::Engine engine;
+  std::mutex mutex;
+};
+
+py::array run(EngineHandle& self, py::handle images) {
+  const Borrowed given = borrow(images, DType::kUInt8);
+  const Tensor output = [&] {
+    const py::gil_scoped_release open;
+    const std::lock_guard one(self.mutex);
+    return self.engine.run(given.tensor).clone();
+  }();
+  return to_array(output);
+}
+
+py::dict run_all(EngineHandle& self, py::handle images) {
+  const Borrowed given = borrow(images, DType::kUInt8);
+  const std::vector<Tensor> values = [&] {
+    const py::gil_scoped_release open;
+    const std::lock_guard one(self.mutex);
+    return self.engine.run_all(given.tensor);
+  }();
+  py::dict arrays;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    arrays[py::str(self.engine.model().tensors[i].name)] = to_array(values[i].clone());
+  return arrays;
+}
+
+py::bytes onnx_float(GraphHandle& graph, const py::dict& variables, const std::string& name) {
+  const NamedTensors values = copy_of(variables);
+  return graph.locked([&](Graph& of) { return exporters::onnx_float(of, values, {.name = name}); });
+}
+
+}  // namespace
+
+void bind_integers(py::module_& module) {
+  bind_model(module);
+  py::class_<EngineHandle>(module, "Engine", "Runs an integer model: the same integers on every machine.")
+      .def(py::init<const Model&>(), py::arg("model"), "Lays the weights out for this processor.")
+      .def("run", &run, py::arg("images"), "Pictures [n, h, w, c] uint8 to the output [n, ...] uint8.")
+      .def("run_all", &run_all, py::arg("images"), "Every tensor of the model by name.");
+  module.def("onnx_float", &onnx_float, py::arg("graph"), py::arg("variables"), py::arg("name") = "network",
+             "The bytes of an ONNX file of a float network.");
+}
+
+}  // namespace miniqat::python

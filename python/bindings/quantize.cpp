@@ -1,0 +1,133 @@
+// The rewrite, calibration and conversion.
+
+#include "quantize/quantize.h"
+
+#include <pybind11/stl.h>
+
+#include "core/json.h"
+#include "core/json_text.h"
+#include "python/bindings/handles.h"
+#include "python/bindings/values.h"
+#include "quantize/calibrate/calibrate.h"
+#include "quantize/convert/convert.h"
+#include "quantize/quantization.h"
+#include "quantize/quantizer_ranges.h"
+#include "quantize/rewrite/rewrite_report.h"
+#include "training/settings/rewrite_settings.h"
+#include "training/settings/settings.h"
+
+namespace miniqat::python {
+namespace {
+
+using quantize::RewriteReport;
+
+/// The options of the rewrite under the names of the program's flags. `bits_config` is a file, or a dictionary of what
+/// would be in it.
+quantize::RewriteOptions rewrite_options(const py::kwargs& keywords) {
+  nlohmann::ordered_json json = to_json(keywords);
+  training::RewriteSettings settings;
+  const auto bits = json.find("bits_config");
+  if (bits != json.end() && bits->is_object()) {
+    settings.layer_bits = quantize::layer_bits_from_json(dump_on_one_line(*bits), "bits_config");
+    json.erase("bits_config");
+  }
+  training::settings_from_json(json, settings, "options");
+  training::load_layer_bits(settings);
+  return settings;
+}
+
+template <RewriteReport (*kRewrite)(Graph&, const quantize::RewriteOptions&)>
+RewriteReport rewrite(GraphHandle& graph, const py::kwargs& keywords) {
+  const quantize::RewriteOptions options = rewrite_options(keywords);
+  return graph.locked([&](Graph& of) { return kRewrite(of, options); });
+}
+
+py::list edges(const RewriteReport& report) {
+  py::list edges;
+  for (const quantize::EdgeReport& edge : report.edges)
+    edges.append(py::make_tuple(edge.tensor, edge.consumer, std::string(quantize::name_of(edge.status)), edge.reason));
+  return edges;
+}
+
+void bind_rewrite(py::module_& module) {
+  py::class_<RewriteReport>(module, "RewriteReport", "What a rewrite did.")
+      .def("text", &RewriteReport::text, "For people: layers, edges and notes in columns.")
+      .def_readonly("inserted", &RewriteReport::inserted, "The names of the quantizers that this call inserted.")
+      .def_readonly("remarks", &RewriteReport::remarks, "Parts that stay float, and requests without effect.")
+      .def_readonly("warnings", &RewriteReport::warnings, "Options that are legal and hardly meant.")
+      .def_property_readonly("edges", &edges, "(tensor, consumer, status, reason) of each edge.");
+  module.def("create_training_graph", &rewrite<quantize::create_training_graph>, py::arg("graph"),
+             "Rewrites the graph in place for training with simulated quantization: folds batch norms and inserts\n"
+             "quantizers (docs/rewrite.md). Keywords are the flags of `miniqat rewrite`, with `_` for `-`;\n"
+             "`bits_config` may be a dictionary. Rewriting twice changes nothing.");
+  module.def("create_eval_graph", &rewrite<quantize::create_eval_graph>, py::arg("graph"),
+             "The same for evaluation: stored ranges, no observers.");
+  module.def(
+      "turn_to_evaluation", [](GraphHandle& graph) { graph.locked(quantize::turn_to_evaluation); }, py::arg("graph"),
+      "Turns the quantizers and batch norms of a training graph to evaluation.");
+  module.def(
+      "quantization_label",
+      [](GraphHandle& graph) { return graph.locked([](Graph& of) { return quantize::quantization_of(of).label(); }); },
+      py::arg("graph"), "\"float\", \"W4A8\", ...: how a graph is quantized.");
+}
+
+py::list pairs(const std::vector<quantize::Range<float>>& ranges) {
+  py::list list;
+  for (const quantize::Range<float>& range : ranges) list.append(py::make_tuple(range.min, range.max));
+  return list;
+}
+
+/// (min, max) of each channel, by the quantizer's name.
+py::dict ranges(SessionHandle& session) {
+  py::dict found;
+  const auto all = session.locked([](Session& of) { return quantize::quantizer_ranges(of.graph(), of.variables()); });
+  for (const quantize::QuantizerRange& range : all) found[py::str(range.quantizer)] = pairs(range.ranges);
+  return found;
+}
+
+py::dict calibrate(SessionHandle& session, const py::iterable& batches, const std::string& method, double percentile) {
+  const auto names = names_of(quantize::CalibrationMethod());
+  const auto found = std::ranges::find(names, method);
+  if (found == names.end()) fail_unknown("method", method, names);
+  const quantize::CalibrationOptions options{.method = static_cast<quantize::CalibrationMethod>(found - names.begin()),
+                                             .percentile = percentile};
+  const auto calibrator =
+      session.locked([&](Session& of) { return std::make_unique<quantize::Calibrator>(of, options); });
+  for (const py::handle batch : batches) {
+    const NamedFeeds feeds(py::cast<py::dict>(batch), session.graph);
+    session.locked([&](Session& of) { calibrator->observe(feeds.feeds_of(of.graph())); });
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+  py::dict set;
+  for (const quantize::CalibratedRange& range : session.locked([&](Session&) { return calibrator->finish(); }))
+    set[py::str(range.quantizer)] = pairs(range.set);
+  return set;
+}
+
+integer::Model convert(GraphHandle& graph, const py::dict& variables, float input_scale, std::int32_t input_zero_point,
+                       const std::string& name) {
+  const NamedTensors values = copy_of(variables);
+  return graph.locked([&](Graph& of) {
+    return quantize::convert(
+        of, values, {.input = {.scale = input_scale, .zero_point = input_zero_point, .bits = 8}, .name = name});
+  });
+}
+
+}  // namespace
+
+void bind_quantize(py::module_& module) {
+  bind_rewrite(module);
+  module.def("ranges", &ranges, py::arg("session"),
+             "The range of each quantizer of the session's graph: a list of (min, max), one for each channel.");
+  module.def(
+      "calibrate", &calibrate, py::arg("session"), py::arg("batches"), py::arg("method") = "mse",
+      py::arg("percentile") = 99.99,
+      "Finds the ranges of a graph of create_eval_graph() without training, and sets them. `batches`: the feeds\n"
+      "of each batch. method: \"mse\", \"minmax\", \"moving-average\" or \"percentile\". Returns ranges().");
+  module.def("convert", &convert, py::arg("graph"), py::arg("variables"), py::arg("input_scale") = 1.0F / 255,
+             py::arg("input_zero_point") = 0, py::arg("name") = "model",
+             "The integer-only model of an evaluation graph with these variables. The input's grid is that of the\n"
+             "pictures' bytes. Raises NotQuantized, naming the tensor, if one lacks a range.");
+}
+
+}  // namespace miniqat::python

@@ -1,0 +1,190 @@
+// Session: runs, training steps, variables, checkpoints.
+
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include "core/suggest.h"
+#include "python/bindings/handles.h"
+
+namespace miniqat::python {
+namespace {
+
+std::vector<Output> resolved(const Graph& graph, const std::vector<std::string>& names) {
+  std::vector<Output> outputs;
+  for (const std::string& name : names) outputs.push_back(graph.output_at(name));
+  return outputs;
+}
+
+/// Position of `value` among `names`. Throws Error that lists them.
+std::size_t choice(const char* what, const std::string& value, const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == value) return i;
+  fail(wrong_choice(what, value, names));
+}
+
+std::unique_ptr<SessionHandle> make_session(const std::shared_ptr<GraphHandle>& graph, std::uint64_t seed,
+                                            const std::string& backend, const std::string& precision) {
+  const bool reference = choice("backend", backend, {"fast", "reference"}) == 1;
+  const bool wide = choice("precision", precision, {"float32", "float64"}) == 1;
+  return std::make_unique<SessionHandle>(graph,
+                                         SessionOptions{.seed = seed,
+                                                        .backend = reference ? Backend::kReference : Backend::kFast,
+                                                        .precision = wide ? DType::kFloat64 : DType::kFloat32});
+}
+
+py::object run(SessionHandle& self, py::handle fetches, const py::dict& feeds, bool training) {
+  const std::vector<std::string> names = output_names(fetches, self.graph);
+  const bool single = py::isinstance<py::str>(fetches) || py::isinstance<OutputHandle>(fetches);
+  const NamedFeeds fed(feeds, self.graph);
+  const RunResult result = self.locked([&](Session& session) {
+    const Graph& graph = session.graph();
+    return session.run({.fetches = resolved(graph, names), .training = training}, fed.feeds_of(graph));
+  });
+  if (single) return to_array(result.fetched.front());
+  return to_arrays(result.fetched);
+}
+
+py::list gradients(SessionHandle& self, py::handle of, py::handle targets, const py::dict& feeds, bool training) {
+  const std::string differentiated = output_name(of, self.graph);
+  const std::vector<std::string> names = output_names(targets, self.graph);
+  const NamedFeeds fed(feeds, self.graph);
+  const RunResult result = self.locked([&](Session& session) {
+    const Graph& graph = session.graph();
+    return session.run({.gradients_of = graph.output_at(differentiated),
+                        .gradient_targets = resolved(graph, names),
+                        .training = training},
+                       fed.feeds_of(graph));
+  });
+  return to_arrays(result.gradients);
+}
+
+float train_step(SessionHandle& self, py::handle loss, const Optimizer& optimizer, const py::dict& feeds) {
+  const std::string name = output_name(loss, self.graph);
+  const NamedFeeds fed(feeds, self.graph);
+  return self.locked([&](Session& session) {
+    const Graph& graph = session.graph();
+    return session.train_step(graph.output_at(name), optimizer, fed.feeds_of(graph));
+  });
+}
+
+py::dict variables(SessionHandle& self) {
+  py::dict views;
+  for (const auto& [name, tensor] : self.locked([](Session& session) { return session.variables(); }))
+    views[py::str(name)] = to_view(tensor);
+  return views;
+}
+
+py::dict checkpoint(SessionHandle& self) {
+  NamedTensors copies;
+  self.locked([&](Session& session) {
+    for (const auto& [name, tensor] : session.checkpoint().tensors) copies.emplace(name, tensor.clone());
+  });
+  return to_arrays(copies);
+}
+
+/// {"restored", "fresh", "unused"}: names.
+py::dict restore(SessionHandle& self, const py::object& source, const std::string& mode) {
+  constexpr Session::Restore kModes[] = {Session::Restore::kExact, Session::Restore::kVariables,
+                                         Session::Restore::kByName};
+  const Session::Restore wanted = kModes[choice("mode", mode, {"exact", "variables", "by_name"})];
+  Safetensors content;
+  std::string name = "the dictionary";
+  if (py::isinstance<py::dict>(source)) {
+    content.tensors = copy_of(py::reinterpret_borrow<py::dict>(source));
+  } else {
+    const auto path = source.cast<std::filesystem::path>();
+    name = path.string();
+    content = read_safetensors(path);
+  }
+  const Session::RestoreReport report =
+      self.locked([&](Session& session) { return session.restore(content, wanted, name); });
+  py::dict names;
+  names["restored"] = report.restored;
+  names["fresh"] = report.fresh;
+  names["unused"] = report.unused;
+  return names;
+}
+
+/// What runs.
+void bind_runs(py::class_<SessionHandle>& session) {
+  session
+      .def(py::init(&make_session), py::arg("graph"), py::arg("seed") = 1, py::arg("backend") = "fast",
+           py::arg("precision") = "float32",
+           "backend: \"fast\" or \"reference\", the naive loops; precision \"float64\" needs the latter. Same seed,\n"
+           "number of threads and machine: the same bits.")
+      .def(
+          "run", &run, py::arg("fetches"), py::arg("feeds") = py::dict(), py::arg("training") = false,
+          "The values of an output, or a list of those of several. `feeds`: arrays by output or name. With `training`\n"
+          "batch statistics, observers and dropout act as in a step, and updated variables are kept.")
+      .def("gradients", &gradients, py::arg("of"), py::arg("targets"), py::arg("feeds") = py::dict(),
+           py::arg("training") = false,
+           "The gradients of (the sum of) an output with respect to outputs of Variables and Placeholders.")
+      .def("train_step", &train_step, py::arg("loss"), py::arg("optimizer"), py::arg("feeds"),
+           "One step of training: forward, backward, optimizer. Returns the loss. Raises NonFiniteLoss; nothing of\n"
+           "that step is kept then.")
+      .def_property_readonly(
+          "graph", [](const SessionHandle& self) { return self.graph; }, "The graph that it runs.")
+      .def_property_readonly(
+          "step", [](SessionHandle& self) { return self.locked([](Session& of) { return of.step(); }); },
+          "Completed training steps.")
+      .def_property(
+          "quantization_step",
+          [](SessionHandle& self) { return self.locked([](Session& of) { return of.quantization_step(); }); },
+          [](SessionHandle& self, std::int64_t step) {
+            self.locked([&](Session& of) { of.set_quantization_step(step); });
+          },
+          "Completed training steps since the graph first had an op with a delay.");
+}
+
+/// What it holds.
+void bind_values(py::class_<SessionHandle>& session) {
+  session
+      .def(
+          "variable",
+          [](SessionHandle& self, const std::string& name) {
+            return to_view(self.locked([&](Session& of) { return of.variable(name); }));
+          },
+          py::arg("name"),
+          "A read-only array over the variable's memory: later steps show in it. Copy what is to stay.")
+      .def("variables", &variables, "variable() of all by name, op states (\"<node>/<state>\") included.")
+      .def(
+          "set_variable",
+          [](SessionHandle& self, const std::string& name, py::handle value) {
+            const DType dtype = self.locked([&](Session& of) { return of.variable(name).dtype(); });
+            const Borrowed array = borrow(value, dtype);
+            self.locked([&](Session& of) { of.set_variable(name, array.tensor); });
+          },
+          py::arg("name"), py::arg("value"), "Copies an array of the variable's shape into it.")
+      .def("checkpoint", &checkpoint,
+           "All that training needs to go on, as copies by name: variables, the optimizer's state, the counters.")
+      .def(
+          "save",
+          [](SessionHandle& self, const std::filesystem::path& path) {
+            self.locked([&](Session& of) { write_safetensors(path, of.checkpoint()); });
+          },
+          py::arg("path"), "Writes the checkpoint as a .safetensors file, as the program does.")
+      .def("restore", &restore, py::arg("source"), py::arg("mode") = "exact",
+           "Takes a .safetensors file or a dictionary of arrays. mode: \"exact\", to go on with a training;\n"
+           "\"variables\", to evaluate; \"by_name\", what fits, as the start of another training. Returns the lists\n"
+           "of names \"restored\", \"fresh\" and \"unused\".");
+}
+
+}  // namespace
+
+void bind_session(py::module_& module) {
+  py::class_<SessionHandle> session(module, "Session",
+                                    "Runs a graph, which may be rewritten between two calls, and holds its variables.");
+  bind_runs(session);
+  bind_values(session);
+  module.def(
+      "read_safetensors", [](const std::filesystem::path& path) { return to_arrays(read_safetensors(path).tensors); },
+      py::arg("path"), "The tensors of a .safetensors file, by name.");
+  module.def(
+      "write_safetensors",
+      [](const std::filesystem::path& path, const py::dict& tensors) {
+        write_safetensors(path, {.tensors = copy_of(tensors), .metadata = {}});
+      },
+      py::arg("path"), py::arg("tensors"), "Writes arrays by name, atomically.");
+}
+
+}  // namespace miniqat::python

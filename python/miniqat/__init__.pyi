@@ -1,0 +1,372 @@
+"""Quantization-aware training: graphs that are rewritten in place, trained on NumPy arrays, and turned into integers."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_Path = str | PathLike[str]
+_Tensor = Output | str
+_Feeds = dict[_Tensor, ArrayLike] | dict[str, ArrayLike] | dict[Output, ArrayLike]
+_Arrays = dict[str, ArrayLike] | dict[str, NDArray[Any]]
+_Ranges = dict[str, list[tuple[float, float]]]
+
+__version__: str
+
+class Error(RuntimeError):
+    """A failure, in the words of the program."""
+class NonFiniteLoss(Error):
+    """The loss of a step was NaN or infinite."""
+class NonFiniteUpdate(NonFiniteLoss):
+    """A gradient or an updated variable was NaN or infinite."""
+class NotQuantized(Error):
+    """A tensor lacks the range that conversion to integers needs."""
+class UsageError(Error):
+    """Settings that cannot be."""
+
+class Output:
+    """A tensor of a graph, by its name."""
+    @property
+    def graph(self) -> Graph:
+        """The graph."""
+    @property
+    def name(self) -> str:
+        """"node" or, for any output but the first, "node:k"."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents, outermost first."""
+    @property
+    def dtype(self) -> str:
+        """"float32" or "int32"."""
+    def __repr__(self) -> str: ...
+
+class Graph:
+    """A network: nodes with unique names."""
+    def __init__(self) -> None:
+        """An empty graph."""
+    @staticmethod
+    def from_json(text: str) -> Graph:
+        """Reads graph JSON (docs/graph-json.md)."""
+    def to_json(self) -> str:
+        """The graph as graph JSON: the bytes that the program writes."""
+    def add(self, op: str, name: str, inputs: _Tensor | Sequence[_Tensor] = (), **kwargs: Any) -> Output:
+        """Adds a node of the type `op` of graph JSON and returns its first output."""
+    def output(self, name: str) -> Output:
+        """The output "node" or "node:k"."""
+    @property
+    def outputs(self) -> list[Output]:
+        """The tensors that the graph is about: logits, say."""
+    @outputs.setter
+    def outputs(self, wanted: _Tensor | Sequence[_Tensor]) -> None: ...
+    def nodes(self) -> list[dict[str, Any]]:
+        """A dictionary with name, op, inputs and attributes of each node, producers first."""
+    def clone(self) -> Graph:
+        """A copy."""
+    def __len__(self) -> int:
+        """The number of nodes."""
+
+class Session:
+    """Runs a graph, which may be rewritten between two calls, and holds its variables."""
+    def __init__(self, graph: Graph, seed: int = 1, backend: Literal["fast", "reference"] = "fast",
+                 precision: Literal["float32", "float64"] = "float32") -> None:
+        """backend: "fast" or "reference", the naive loops; precision "float64" needs the latter."""
+    @overload
+    def run(self, fetches: _Tensor, feeds: _Feeds = {}, training: bool = False) -> NDArray[Any]:
+        """The values of an output, or a list of those of several."""
+    @overload
+    def run(self, fetches: Sequence[_Tensor], feeds: _Feeds = {}, training: bool = False) -> list[NDArray[Any]]: ...
+    def gradients(self, of: _Tensor, targets: _Tensor | Sequence[_Tensor], feeds: _Feeds = {},
+                  training: bool = False) -> list[NDArray[Any]]:
+        """The gradients of (the sum of) an output with respect to outputs of Variables and Placeholders."""
+    def train_step(self, loss: _Tensor, optimizer: Optimizer, feeds: _Feeds) -> float:
+        """One step of training: forward, backward, optimizer."""
+    @property
+    def graph(self) -> Graph:
+        """The graph that it runs."""
+    @property
+    def step(self) -> int:
+        """Completed training steps."""
+    @property
+    def quantization_step(self) -> int:
+        """Completed training steps since the graph first had an op with a delay."""
+    @quantization_step.setter
+    def quantization_step(self, step: int) -> None: ...
+    def variable(self, name: str) -> NDArray[Any]:
+        """A read-only array over the variable's memory: later steps show in it."""
+    def variables(self) -> dict[str, NDArray[Any]]:
+        """variable() of all by name, op states ("<node>/<state>") included."""
+    def set_variable(self, name: str, value: ArrayLike) -> None:
+        """Copies an array of the variable's shape into it."""
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        """All that training needs to go on, as copies by name: variables, the optimizer's state, the counters."""
+    def save(self, path: _Path) -> None:
+        """Writes the checkpoint as a .safetensors file, as the program does."""
+    def restore(self, source: _Path | _Arrays, mode: Literal["exact", "variables", "by_name"] = "exact") -> dict[str, list[str]]:
+        """Takes a .safetensors file or a dictionary of arrays."""
+
+class Schedule:
+    """The factor on the learning rate in each step."""
+    def __init__(self, kind: Literal["constant", "step", "exponential", "cosine"] = "constant", warmup_steps: int = 0,
+                 every: int = 0, factor: float = 0.1, total_steps: int = 0, floor: float = 0.0) -> None:
+        """kind: "constant"; "step" or "exponential" (the rate falls by `factor` in `every` steps); "cosine" (to
+        `floor` in step `total_steps`)."""
+    def factor(self, step: int) -> float:
+        """The factor in that step; 1 is the first."""
+
+class Optimizer:
+    """How gradients change variables."""
+    def learning_rate(self, step: int) -> float:
+        """The rate in that step; 1 is the first."""
+
+class Sgd(Optimizer):
+    """Stochastic gradient descent with momentum."""
+    def __init__(self, learning_rate: float = 0.01, momentum: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0,
+                 decay_all: bool = False, range_learning_rate: float = 0.003, schedule: Schedule = ...) -> None:
+        """`range_learning_rate` is that of learned ranges."""
+
+class Adam(Optimizer):
+    """Adam with L2 weight decay."""
+    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
+                 weight_decay: float = 0.0, decay_all: bool = False, range_learning_rate: float = 0.003,
+                 schedule: Schedule = ...) -> None:
+        """`range_learning_rate` is that of learned ranges."""
+
+class Grid:
+    """real = scale * (integer - zero_point), for integers from quant_min to quant_max."""
+    @property
+    def scale(self) -> float:
+        """The step."""
+    @property
+    def zero_point(self) -> float:
+        """The integer of 0."""
+    @property
+    def quant_min(self) -> float:
+        """The least integer."""
+    @property
+    def quant_max(self) -> float:
+        """The greatest integer."""
+    @property
+    def min(self) -> float:
+        """The least number on the grid."""
+    @property
+    def max(self) -> float:
+        """The greatest number on the grid."""
+    def __repr__(self) -> str: ...
+
+class Dataset:
+    """Pictures as bytes, [n, h, w, c], and labels, [n]."""
+    def __init__(self, images: ArrayLike, labels: ArrayLike, classes: int | None = None, scale: float = 0.003921568859368563,
+                 zero_point: int = 0, class_names: Sequence[str] = []) -> None:
+        """Over the memory of the arrays (uint8 and int32)."""
+    @property
+    def images(self) -> NDArray[np.uint8]:
+        """[n, h, w, c] uint8, read-only."""
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """[n] int32, read-only."""
+    @property
+    def classes(self) -> int:
+        """The number of classes."""
+    @property
+    def class_names(self) -> list[str]:
+        """One for each class, if the data names them."""
+    @property
+    def scale(self) -> float:
+        """Of a byte: the input's grid."""
+    @property
+    def zero_point(self) -> int:
+        """The byte of 0."""
+    def __len__(self) -> int:
+        """The number of examples."""
+
+class Loader:
+    """Endless shuffled batches, prepared ahead by a thread: an iterator over (images, labels), float32 and
+    int32."""
+    def __init__(self, dataset: Dataset, batch_size: int = 128, shuffle: bool = True, seed: int = 1, first_batch: int = 0) -> None:
+        """An epoch is batches_per_epoch batches; examples left over sit it out."""
+    @property
+    def batches_per_epoch(self) -> int:
+        """Whole batches of the data set."""
+    def __iter__(self) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]: ...
+    def __next__(self) -> tuple[NDArray[np.float32], NDArray[np.int32]]: ...
+
+class Classifier:
+    """A network that tells pictures apart, with its ends."""
+    @property
+    def graph(self) -> Graph:
+        """The graph."""
+    @property
+    def images(self) -> Output:
+        """The placeholder of the pictures, [n, h, w, c] float32."""
+    @property
+    def logits(self) -> Output:
+        """[n, classes], the graph's first output."""
+    def add_loss(self, label_smoothing: float = 0.0) -> tuple[Output, Output]:
+        """Adds a placeholder for labels, [n] int32, and the mean cross entropy: (labels, loss)."""
+    def evaluation(self) -> Classifier:
+        """A copy for evaluation, without loss, of a graph that create_training_graph() has rewritten."""
+    def without_loss(self) -> Classifier:
+        """A copy without the loss."""
+
+class IntegerModel:
+    """An integer-only model: what convert() makes."""
+    @staticmethod
+    def from_bytes(content: bytes) -> IntegerModel:
+        """Reads the bytes of a .miniqat file."""
+    @staticmethod
+    def read(path: _Path) -> IntegerModel:
+        """Reads a .miniqat file."""
+    @property
+    def name(self) -> str:
+        """Its name, for messages and comments."""
+    @property
+    def class_names(self) -> list[str]:
+        """The names of the classes, if they are known."""
+    @class_names.setter
+    def class_names(self, names: Sequence[str]) -> None: ...
+    @property
+    def tensors(self) -> list[dict[str, Any]]:
+        """name, shape, scale, zero_point and bits of each; the input first."""
+    @property
+    def operations(self) -> list[tuple[str, str]]:
+        """(type, name) of each, in the order in which they run."""
+    def weight_bytes(self) -> int:
+        """Bytes of all weights packed to their bits, without biases."""
+    def multiply_adds(self) -> int:
+        """Of one picture."""
+    def to_miniqat(self) -> bytes:
+        """The bytes of a .miniqat file, for the engine here."""
+    def to_tflite(self, float_io: bool = False, int8: bool = False, int4: bool = False) -> bytes:
+        """The bytes of a TensorFlow Lite file (docs/exports-tflite.md)."""
+    def to_onnx(self, packed_4_bits: bool = True) -> bytes:
+        """The bytes of an ONNX file in QDQ form (docs/exports-onnx.md)."""
+    def to_json(self, picture_grid: tuple[float, int] | None = None) -> bytes:
+        """All numbers as JSON text, in bytes."""
+    def to_c(self, prefix: str, header_name: str = "", images: ArrayLike | None = None,
+             picture_grid: tuple[float, int] | None = None, accuracy: str = "") -> tuple[bytes, bytes]:
+        """C99: (header, source) in bytes."""
+    def to_html(self, title: str, pictures: ArrayLike | None = None, picture_names: Sequence[str] = [],
+                label: str = "integers") -> bytes:
+        """A page that runs the model in a browser, in bytes."""
+
+class Engine:
+    """Runs an integer model: the same integers on every machine."""
+    def __init__(self, model: IntegerModel) -> None:
+        """Lays the weights out for this processor."""
+    def run(self, images: ArrayLike) -> NDArray[np.uint8]:
+        """Pictures [n, h, w, c] uint8 to the output [n, ...] uint8."""
+    def run_all(self, images: ArrayLike) -> dict[str, NDArray[np.uint8]]:
+        """Every tensor of the model by name."""
+
+class RewriteReport:
+    """What a rewrite did."""
+    def text(self) -> str:
+        """For people: layers, edges and notes in columns."""
+    @property
+    def inserted(self) -> list[str]:
+        """The names of the quantizers that this call inserted."""
+    @property
+    def remarks(self) -> list[str]:
+        """Parts that stay float, and requests without effect."""
+    @property
+    def warnings(self) -> list[str]:
+        """Options that are legal and hardly meant."""
+    @property
+    def edges(self) -> list[tuple[str, str, str, str]]:
+        """(tensor, consumer, status, reason) of each edge."""
+
+class Evaluation:
+    """The result of a network on a data set."""
+    @property
+    def correct(self) -> int:
+        """Pictures whose class was chosen."""
+    @property
+    def examples(self) -> int:
+        """Pictures."""
+    @property
+    def loss(self) -> float:
+        """Mean cross entropy."""
+    @property
+    def accuracy(self) -> float:
+        """correct / examples."""
+
+class Verification:
+    """The simulation and the integers side by side."""
+    @property
+    def simulated(self) -> float:
+        """Accuracy."""
+    @property
+    def integer(self) -> float:
+        """Accuracy."""
+    @property
+    def agreement(self) -> float:
+        """The share of pictures for which both choose the same class."""
+    @property
+    def reference_equal(self) -> bool:
+        """Whether the fast engine gave the integers of the plain loops, on the pictures compared."""
+
+def read_graph(path: _Path) -> Graph:
+    """Reads a graph JSON file."""
+def import_onnx(path: _Path, batch_size: int = 0, height: int = 0, width: int = 0) -> tuple[Graph, dict[str, NDArray[Any]],
+                dict[str, Any]]:
+    """Reads an ONNX model (docs/import.md): (graph, variables by name, report)."""
+def op_types() -> list[str]:
+    """The types that Graph.add() and graph JSON know."""
+def read_safetensors(path: _Path) -> dict[str, NDArray[Any]]:
+    """The tensors of a .safetensors file, by name."""
+def write_safetensors(path: _Path, tensors: _Arrays) -> None:
+    """Writes arrays by name, atomically."""
+def grid(min: float, max: float, bits: int = 8, narrow_range: bool = False, symmetric: bool = False,
+         power_of_two: bool = False) -> Grid:
+    """The grid of a range: widened to contain 0, moved so that 0 is on it."""
+def fake_quant(x: ArrayLike, min: ArrayLike, max: ArrayLike, bits: int = 8, narrow_range: bool = False, symmetric: bool = False,
+               power_of_two: bool = False) -> NDArray[np.float32]:
+    """x rounded to the grid of a range, float32."""
+def fake_quant_gradient(d_y: ArrayLike, x: ArrayLike, min: ArrayLike, max: ArrayLike, bits: int = 8, narrow_range: bool = False,
+                        symmetric: bool = False, power_of_two: bool = False,
+                        range: Literal["fixed", "learned"] = "fixed") -> tuple[NDArray[np.float32], NDArray[np.float32],
+                        NDArray[np.float32]]:
+    """(d_x, d_min, d_max) of fake_quant(), by the straight-through estimator."""
+def load(name: str, data_dir: _Path = "", train_size: int = 12000, test_size: int = 10000, seed: int = 1) -> tuple[Dataset,
+         Dataset]:
+    """(train, test) of a data set by name, or of your own files by their path (docs/data.md)."""
+def make_classifier(model: str, dataset: Dataset, batch_size: int = 128, width: float = 1.0) -> Classifier:
+    """A model by name, or from a .json or .onnx file, for the pictures and classes of a data set."""
+def find_classifier(graph: Graph) -> Classifier:
+    """A copy of a graph as a classifier: its only float placeholder of rank 4, its first output."""
+def model_names() -> list[str]:
+    """The models that have a name."""
+def onnx_float(graph: Graph, variables: _Arrays, name: str = "network") -> bytes:
+    """The bytes of an ONNX file of a float network."""
+def create_training_graph(graph: Graph, **kwargs: Any) -> RewriteReport:
+    """Rewrites the graph in place for training with simulated quantization: folds batch norms and inserts
+    quantizers (docs/rewrite.md)."""
+def create_eval_graph(graph: Graph, **kwargs: Any) -> RewriteReport:
+    """The same for evaluation: stored ranges, no observers."""
+def turn_to_evaluation(graph: Graph) -> None:
+    """Turns the quantizers and batch norms of a training graph to evaluation."""
+def quantization_label(graph: Graph) -> str:
+    """"float", "W4A8", ...: how a graph is quantized."""
+def ranges(session: Session) -> _Ranges:
+    """The range of each quantizer of the session's graph: a list of (min, max), one for each channel."""
+def calibrate(session: Session, batches: Iterable[_Feeds], method: Literal["mse", "minmax", "moving-average", "percentile"] = "mse",
+              percentile: float = 99.99) -> _Ranges:
+    """Finds the ranges of a graph of create_eval_graph() without training, and sets them."""
+def convert(graph: Graph, variables: _Arrays, input_scale: float = 0.003921568859368563, input_zero_point: int = 0,
+            name: str = "model") -> IntegerModel:
+    """The integer-only model of an evaluation graph with these variables."""
+def evaluate(session: Session, classifier: Classifier, dataset: Dataset) -> Evaluation:
+    """Accuracy and loss of a session on a classifier's graph."""
+def evaluate_integers(model: IntegerModel, dataset: Dataset) -> Evaluation:
+    """The same of an integer model."""
+def verify(session: Session, classifier: Classifier, model: IntegerModel, dataset: Dataset) -> Verification:
+    """Runs the evaluation graph and the integer model side by side over a data set."""
+def train(out: _Path, overwrite: bool = False, resume: bool = False, report: Callable[[str], object] | None = None, on_step:
+          Callable[[int, int, float], object] | None = None, **kwargs: Any) -> None:
+    """`miniqat train`: keywords are its flags, with `_` for `-`; the run is kept in the folder `out`."""
+def set_thread_count(count: int) -> None:
+    """For all that computes, from now on."""
+def thread_count() -> int:
+    """The number of threads that compute."""
