@@ -9,7 +9,6 @@
 #include "exporters/onnx/float_network.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
-#include "integer/batch_shape.h"
 #include "integer/engine.h"
 #include "integer/format/model_file.h"
 #include "python/bindings/handles.h"
@@ -36,11 +35,9 @@ std::optional<Grid> grid_of(const std::optional<std::pair<float, std::int32_t>>&
   return Grid{.scale = bytes->first, .zero_point = bytes->second, .bits = 8};
 }
 
-py::tuple to_c(const Model& self, const std::string& prefix, const std::string& header_name, py::handle images,
+py::tuple to_c(const Model& self, const std::string& prefix, py::handle images, const std::string& header_name,
                const std::optional<std::pair<float, std::int32_t>>& picture_grid, const std::string& accuracy) {
-  const integer::TensorInfo& input = self.tensor(self.input);
-  const Borrowed vectors = images.is_none() ? Borrowed{Tensor(integer::batch_shape(0, input.shape), DType::kUInt8), {}}
-                                            : borrow(images, DType::kUInt8);
+  const Borrowed vectors = borrow(images, DType::kUInt8);
   exporters::CSource code;
   {
     const py::gil_scoped_release open;
@@ -109,7 +106,7 @@ void bind_exports(py::class_<Model>& model) {
           },
           py::arg("picture_grid") = py::none(),
           "All numbers as JSON text, in bytes. picture_grid: (scale, zero point) of the pictures' bytes.")
-      .def("to_c", &to_c, py::arg("prefix"), py::arg("header_name") = "", py::arg("images") = py::none(),
+      .def("to_c", &to_c, py::arg("prefix"), py::arg("images"), py::arg("header_name") = "",
            py::arg("picture_grid") = py::none(), py::arg("accuracy") = "",
            "C99: (header, source) in bytes. `images`, uint8, become test vectors; `accuracy` is a line of comment.")
       .def("to_html", &to_html, py::arg("title"), py::arg("pictures") = py::none(),

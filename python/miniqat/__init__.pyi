@@ -244,7 +244,7 @@ class IntegerModel:
         """The bytes of an ONNX file in QDQ form (docs/exports-onnx.md)."""
     def to_json(self, picture_grid: tuple[float, int] | None = None) -> bytes:
         """All numbers as JSON text, in bytes."""
-    def to_c(self, prefix: str, header_name: str = "", images: ArrayLike | None = None,
+    def to_c(self, prefix: str, images: ArrayLike, header_name: str = "",
              picture_grid: tuple[float, int] | None = None, accuracy: str = "") -> tuple[bytes, bytes]:
         """C99: (header, source) in bytes."""
     def to_html(self, title: str, pictures: ArrayLike | None = None, picture_names: Sequence[str] = [],
