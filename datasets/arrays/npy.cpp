@@ -92,8 +92,9 @@ NpyParts npy_parts(std::string_view bytes, const std::string& path) {
 }
 
 void read_type(NumpyArray& array, const std::string& type, const std::string& path) {
-  const bool known = type.size() == 3 && std::strchr("<|", type[0]) != nullptr &&
-                     std::strchr("uifb", type[1]) != nullptr && std::strchr("1248", type[2]) != nullptr;
+  // (strchr() would find the zero at its end, too.)
+  const auto is_one_of = [&](std::size_t i, std::string_view letters) { return letters.find(type[i]) != letters.npos; };
+  const bool known = type.size() == 3 && is_one_of(0, "<|") && is_one_of(1, "uifb") && is_one_of(2, "1248");
   if (!known || ((type[0] == '|' || type[1] == 'b') && type[2] != '1') || (type[1] == 'f' && type[2] == '1'))
     fail(path, " holds elements of type ", quote(type), "; integers, floats and bools in little-endian can be read");
   array.kind = type[1];

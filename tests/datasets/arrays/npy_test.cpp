@@ -66,6 +66,11 @@ TEST(NpyTest, DamagedFilesAreNamed) {
   EXPECT_TRUE(mentions(refusal(npy_bytes("|u1", "9999999999999999999999", "")), {"\"shape\""}));
   EXPECT_TRUE(mentions(refusal(npy_bytes("|u1", "-1, 2", "")), {"\"shape\""}));
   EXPECT_TRUE(mentions(refusal(npy_bytes(">i4", "1,", "abcd")), {"\">i4\"", "little-endian"}));
+  for (const int place : {0, 1, 2}) {
+    std::string type = "<f4";
+    type[place] = '\0';
+    EXPECT_TRUE(mentions(refusal(npy_bytes(type, "0,", "")), {"elements of type"})) << place;
+  }
   EXPECT_TRUE(mentions(refusal(npy_bytes("<b8", "1,", "abcdefgh")), {"\"<b8\""}));
   EXPECT_TRUE(mentions(refusal(npy_bytes("<f1", "1,", "a")), {"\"<f1\""}));
   EXPECT_TRUE(mentions(refusal(npy_bytes("|O", "1,", "abcdefgh")), {"\"|O\""}));
