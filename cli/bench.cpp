@@ -99,15 +99,18 @@ std::vector<Flag> add_kernel_flags(Command& command, BenchArguments& arguments) 
                       .separated_by(',')
                       .value_name("NAME")
                       .shown_default(""));
-  flags.push_back(
-      command.option("--plugin", arguments.plugin, "kernels of a shared library, beside ours (docs/own-kernel.md)")
-          .value_name("FILE.so"));
-  flags.push_back(command.option("--bits", arguments.bits, "widths, separated by commas")
+  flags.push_back(command
+                      .option("--plugin", arguments.plugin,
+                              "a shared library, whose kernels are measured beside ours: those that --kernel names, or "
+                              "all (docs/own-kernel.md)")
+                      .value_name("FILE.so"));
+  flags.push_back(command.option("--bits", arguments.bits, "widths of the grid, separated by commas")
                       .separated_by(',')
                       .in_range(2, 16)
                       .shown_default("8"));
-  flags.push_back(command.flag("--per-channel", arguments.per_channel, "no kernels per tensor"));
-  flags.push_back(command.option("--channels", arguments.channels, "of kernels per channel").in_range(2, 1 << 20));
+  flags.push_back(command.flag("--per-channel", arguments.per_channel, "only kernels per channel, none per tensor"));
+  flags.push_back(command.option("--channels", arguments.channels, "one number: the channels of kernels per channel")
+                      .in_range(2, 1 << 20));
   flags.push_back(command
                       .option("--plot", arguments.plot,
                               "draw speed against size, with memcpy and the sizes of caches, into this SVG file")

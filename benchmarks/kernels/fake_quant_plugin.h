@@ -1,7 +1,7 @@
 /* What a kernel of your own is to `miniqat bench`: C functions on float32 arrays. This file needs nothing else of
  * miniqat, so that a shared library can be made from it alone (docs/own-kernel.md):
  *
- *   cc -O3 -shared -fPIC my_kernel.c -o my_kernel.so     # exports miniqat_fake_quant_plugin
+ *   cc -O3 -ffp-contract=off -shared -fPIC -I DIRECTORY_OF_THIS_FILE my_kernel.c -lm -o my_kernel.so
  *   miniqat bench --plugin ./my_kernel.so
  *
  * Tensors are flat: element i of n belongs to channel i % channels, whose grid is grids[i % channels]; per tensor there

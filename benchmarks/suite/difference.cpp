@@ -27,6 +27,12 @@ std::string floats_text(std::span<const float> values, std::size_t first, std::s
   return text;
 }
 
+/// How far x is above the grid's begin: at ties between two numbers, a half.
+std::string steps_text(float x, const quantize::Affine<float>& grid) {
+  if (!(x >= grid.nudged_min && x <= grid.nudged_max) || grid.nudged_min == grid.nudged_max) return {};
+  return concat(" (", float_text((x - grid.nudged_min) / grid.scale), " steps above nudged_min)");
+}
+
 }  // namespace
 
 std::string difference(const Comparison& all) {
@@ -38,9 +44,10 @@ std::string difference(const Comparison& all) {
   std::string text = concat("element ", i, " of ", all.got.size());
   if (all.grids.size() > 1) text += concat(" (channel ", i % all.grids.size(), ")");
   text += concat(": expected ", float_text(all.expected[i]), ", got ", float_text(all.got[i]),
-                 " for x = ", float_text(all.x[i]), "; elements ", first, " to ", last, ": x",
-                 floats_text(all.x, first, last), ", expected", floats_text(all.expected, first, last), ", got",
-                 floats_text(all.got, first, last));
+                 " for x = ", float_text(all.x[i]),
+                 all.grids.empty() ? "" : steps_text(all.x[i], all.grids[i % all.grids.size()]), "; elements ", first,
+                 " to ", last, ": x", floats_text(all.x, first, last), ", expected",
+                 floats_text(all.expected, first, last), ", got", floats_text(all.got, first, last));
   if (all.grids.empty()) return text;
   const quantize::Affine<float>& grid = all.grids[i % all.grids.size()];
   return text + concat("; grid: scale ", float_text(grid.scale), ", zero_point ", float_text(grid.zero_point),

@@ -24,6 +24,14 @@ std::vector<const GuardedArray*>& living_arrays() {
   return arrays;
 }
 
+/// "right after the end of x", "8 bytes after the end of x"; also in a signal handler.
+void write_distance(std::size_t bytes, const char* where, const char* name, char* text, std::size_t capacity) {
+  if (bytes == 0)
+    std::snprintf(text, capacity, "right %s of %s", where, name);
+  else
+    std::snprintf(text, capacity, "%zu %s %s of %s", bytes, bytes == 1 ? "byte" : "bytes", where, name);
+}
+
 }  // namespace
 
 GuardedArray::GuardedArray(const char* name, std::size_t most_bytes)
@@ -58,19 +66,24 @@ std::string GuardedArray::damage() const {
   const std::byte* const first = std::max(mapping_ + guard_, memory_ - kWatched);
   const std::byte* const last = std::min(mapping_ + mapped_ - guard_, memory_ + bytes_ + kWatched);
   for (const std::byte* byte = memory_ + bytes_; byte < last; ++byte)
-    if (*byte != kPattern) return concat("wrote ", byte - (memory_ + bytes_), " bytes after the end of ", name_);
+    if (*byte != kPattern) return "wrote " + place_text(byte);
   for (const std::byte* byte = memory_ - 1; byte >= first; --byte)
-    if (*byte != kPattern) return concat("wrote ", memory_ - byte, " bytes before the begin of ", name_);
+    if (*byte != kPattern) return "wrote " + place_text(byte);
   return {};
+}
+
+std::string GuardedArray::place_text(const std::byte* address) const {
+  char text[128];
+  write_place(address, text, sizeof text);
+  return text;
 }
 
 bool GuardedArray::write_place(const std::byte* address, char* text, std::size_t capacity) const {
   if (address < mapping_ || address >= mapping_ + mapped_ || memory_ == nullptr) return false;
   if (address < memory_)
-    std::snprintf(text, capacity, "%zu bytes before the begin of %s", static_cast<std::size_t>(memory_ - address),
-                  name_);
+    write_distance(static_cast<std::size_t>(memory_ - address), "before the begin", name_, text, capacity);
   else
-    std::snprintf(text, capacity, "%td bytes after the end of %s", address - (memory_ + bytes_), name_);
+    write_distance(static_cast<std::size_t>(address - (memory_ + bytes_)), "after the end", name_, text, capacity);
   return true;
 }
 

@@ -28,11 +28,13 @@ class GuardedArray {
   /// "wrote 4 bytes before the begin of y", by the pattern around what take() gave last; empty when all is well.
   std::string damage() const;
 
-  /// Where an address lies: "8 bytes after the end of y"; false when it is not near any array. For a signal handler.
+  /// Where an address lies: "8 bytes after the end of y", "right after the end of y"; false when it is not near any
+  /// array. For a signal handler.
   static bool describe(const void* address, char* text, std::size_t capacity);
 
  private:
   bool write_place(const std::byte* address, char* text, std::size_t capacity) const;
+  std::string place_text(const std::byte* address) const;
 
   const char* name_;
   std::byte* mapping_;

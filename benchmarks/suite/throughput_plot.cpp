@@ -34,6 +34,8 @@ struct Ink {
 constexpr Ink kInks[] = {{"#6b7280", "#9ca3af"}, {"#6b7280", "#9ca3af"}, {"#0b6fb8", "#5cb3f0"},
                          {"#b3560b", "#f0a35e"}, {"#1c7a45", "#5fcf92"}, {"#a3267b", "#f07cc6"},
                          {"#5b46c2", "#a897ff"}, {"#8a7500", "#dcc640"}};
+/// The inks of memcpy and read.
+constexpr std::size_t kLimits = 2;
 static_assert(std::size(kInks) == static_cast<std::size_t>(Operation::kBackwardLearned) + 1);
 
 std::string style_text() {
@@ -204,8 +206,18 @@ class PanelPicture {
     return text;
   }
 
+  /// An operation has a colour, or each kernel if there is one operation.
+  std::size_t ink_of(const PlotLine& line, std::size_t kind) const {
+    const auto operation = static_cast<std::size_t>(line.operation);
+    const auto differs = [&](const PlotLine& other) {
+      return !is_limit(other.operation) && other.operation != line.operation;
+    };
+    if (is_limit(line.operation) || std::ranges::any_of(panel_.lines, differs)) return operation;
+    return kLimits + (operation - kLimits + kind) % (std::size(kInks) - kLimits);
+  }
+
   std::string drawn_line(const PlotLine& line, std::size_t kind) const {
-    const auto ink = static_cast<std::size_t>(line.operation);
+    const std::size_t ink = ink_of(line, kind);
     std::string path, marks;
     for (const auto& [size, speed] : line.points) {
       char point[48];
@@ -217,8 +229,8 @@ class PanelPicture {
            marks;
   }
 
-  static std::string legend_entry(const PlotLine& line, std::size_t kind, double at) {
-    const auto ink = static_cast<std::size_t>(line.operation);
+  std::string legend_entry(const PlotLine& line, std::size_t kind, double at) const {
+    const std::size_t ink = ink_of(line, kind);
     const double left = kLeft + kPlotWidth + 16;
     const std::string look = concat("line c", ink, is_limit(line.operation) ? " limit" : "");
     std::string text = line_from(left, at - 4, left + 26, at - 4, look.c_str());

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <string_view>
 
 #include "benchmarks/suite/guarded_array.h"
 #include "core/error.h"
@@ -35,13 +37,23 @@ void write_note(std::array<char, kSize>& place, const std::string& text) {
   place[length] = '\0';
 }
 
+/// What the processor was doing there, if it says so.
+std::string_view verb_of([[maybe_unused]] const void* context) {
+#if defined(__x86_64__) && defined(__linux__)
+  // Bit 1 of the error code of a page fault is set for a write.
+  const auto* const machine = static_cast<const ucontext_t*>(context);
+  return (machine->uc_mcontext.gregs[REG_ERR] & 2) != 0 ? "wrote " : "read ";
+#else
+  return "touched ";
+#endif
+}
+
 /// The signal comes again when this returns, and ends the process.
-void note_fault(int, siginfo_t* info, void*) {
+void note_fault(int, siginfo_t* info, void* context) {
   Notes& notes = *trial_notes;
-  constexpr std::string_view kTouched = "touched ";
-  std::copy(kTouched.begin(), kTouched.end(), notes.fault.begin());
-  if (!GuardedArray::describe(info->si_addr, notes.fault.data() + kTouched.size(),
-                              notes.fault.size() - kTouched.size()))
+  const std::string_view verb = verb_of(context);
+  std::copy(verb.begin(), verb.end(), notes.fault.begin());
+  if (!GuardedArray::describe(info->si_addr, notes.fault.data() + verb.size(), notes.fault.size() - verb.size()))
     std::snprintf(notes.fault.data(), notes.fault.size(), "touched memory that is not its own");
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "benchmarks/suite/crash_note.h"
 #include "benchmarks/suite/difference.h"
 #include "benchmarks/suite/grids.h"
 #include "benchmarks/suite/range_sums.h"
@@ -64,6 +65,7 @@ TimedCase::TimedCase(BenchTensors& tensors, const BenchCase& what, const NamedKe
   piece_low_.resize(channels * pieces), piece_high_.resize(channels * pieces);
   if (what_.operation != Operation::kBackward) return;
   own_mask_ = Tensor(tensors_.mask.shape());
+  const CrashNote note(text());
   if (kernel_->functions.set_threads != nullptr) kernel_->functions.set_threads(thread_count());
   forward_mask(static_cast<std::byte*>(own_mask_.raw()));
 }
@@ -186,6 +188,11 @@ std::vector<float> TimedCase::expected(const std::vector<Affine<float>>& grids) 
   return result;
 }
 
+std::string TimedCase::text() const {
+  return concat(kernel_ == nullptr ? "" : concat("kernel ", kernel_->name, ": "), what_.text(), ", ", thread_count(),
+                thread_count() == 1 ? " thread" : " threads");
+}
+
 void TimedCase::verify() {
   if (what_.operation == Operation::kRead) return;
   const std::span<const float> x = tensors_.from.values<float>();
@@ -195,7 +202,10 @@ void TimedCase::verify() {
     std::ranges::copy(x, got.begin());
   else
     std::ranges::fill(got, -9.0f);
-  run();
+  {
+    const CrashNote note(text());
+    run();
+  }
   std::vector<Affine<float>> grids = grids_;
   if (what_.operation == Operation::kObserveForward) {
     ScratchScope scope;
@@ -206,9 +216,7 @@ void TimedCase::verify() {
   const std::vector<float> right = expected(grids);
   std::string fault = difference({x, right, got, grids});
   if (fault.empty() && what_.operation == Operation::kBackwardLearned) fault = sums_difference(x, x, grids, sums_);
-  if (!fault.empty())
-    fail(kernel_ == nullptr ? "" : concat("kernel ", kernel_->name, ": "), what_.text(), ", ", thread_count(),
-         thread_count() == 1 ? " thread: " : " threads: ", fault);
+  if (!fault.empty()) fail(text(), ": ", fault);
 }
 
 }  // namespace miniqat::benchmarks

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "benchmarks/suite/bench_case.h"
@@ -44,6 +45,8 @@ class TimedCase {
   void backward_learned();
   void observe_forward();
   void read() const;
+  /// "kernel k: forward per tensor, 8 bits, 10 elements, 2 threads"
+  std::string text() const;
   std::vector<float> expected(const std::vector<quantize::Affine<float>>& grids) const;
 
   BenchTensors& tensors_;

@@ -86,6 +86,18 @@ void say_what_disturbed(const Disturbance& disturbance, std::int64_t elements) {
                  static_cast<long>(elements), thread_count(), reasons.c_str());
 }
 
+/// Whoever names both a kernel and an operation expects a row of them.
+void say_what_is_left_out(const KernelChoice& chosen, const std::vector<std::string>& names) {
+  for (const Operation operation : chosen.operations) {
+    const std::string name(traits_of(operation).name);
+    if (is_limit(operation) || std::ranges::find(names, name) == names.end()) continue;
+    for (const NamedKernel& kernel : chosen.kernels)
+      if (!can_do(kernel.functions, operation))
+        std::fprintf(stderr, "miniqat bench: no row of %s by %s: the kernel lacks a function for it\n", name.c_str(),
+                     kernel.name.c_str());
+  }
+}
+
 /// Measures all sizes on thread_count() threads.
 void measure_sizes(const BenchRun& run, const BenchPlan& plan, const Columns& columns, Json& result,
                    std::vector<KernelTime>& all) {
@@ -112,6 +124,7 @@ void measure_sizes(const BenchRun& run, const BenchPlan& plan, const Columns& co
 void measure_kernels(const BenchRun& run, Json& result) {
   const BenchArguments& arguments = run.arguments;
   const KernelChoice chosen = choose_kernels(arguments.kernels, arguments.plugin);
+  say_what_is_left_out(chosen, arguments.kernels);
   for (const NamedKernel& kernel : chosen.kernels) {
     run.tell("comparing " + kernel.name + " with the reference");
     require_right(kernel);

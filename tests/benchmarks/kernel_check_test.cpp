@@ -57,6 +57,11 @@ void writes_past(const float* x, float* y, std::int64_t n, const fake_quant_grid
   y[n] = 0;
 }
 
+void reads_past(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids, std::int64_t channels) {
+  each<right>(x, y, n, grids, channels);
+  if (n > 0) static_cast<void>(*static_cast<const volatile float*>(x + n));
+}
+
 void writes_before(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids, std::int64_t channels) {
   each<right>(x, y, n, grids, channels);
   if (n > 100) y[-1] = 0;
@@ -99,16 +104,25 @@ TEST(KernelCheck, WrongNumbersAreRefusedWithPlaceAndNeighbours) {
   for (const ForwardFunction wrong : {each<ties_to_even>, each<nan_to_max>, each<negative_zero>, odd_tail})
     EXPECT_TRUE(mentions(fault_of(kernel_of(wrong)), {"kernel tried: forward, ", "bits", "channel", "element ",
                                                       "expected ", "got ", "for x = ", "elements ", "grid: scale "}));
+  EXPECT_TRUE(mentions(fault_of(kernel_of(each<ties_to_even>)), {".5 steps above nudged_min)"}));
   EXPECT_TRUE(mentions(fault_of(kernel_of(each<nan_to_max>)), {"expected nan", "for x = nan"}));
   EXPECT_TRUE(mentions(fault_of(kernel_of(each<negative_zero>)), {"expected 0, got -0"}));
   EXPECT_TRUE(mentions(fault_of(kernel_of(each<wrong_when_narrow>)), {"narrow range"}));
 }
 
 TEST(KernelCheck, MemoryOfOthersIsGuarded) {
-  EXPECT_TRUE(mentions(fault_of(kernel_of(writes_past)), {"forward", "touched 0 bytes after the end of the result"}));
-  EXPECT_TRUE(mentions(fault_of(kernel_of(writes_before)), {"wrote 1 bytes before the begin of the result"}));
+  EXPECT_TRUE(mentions(fault_of(kernel_of(writes_past)), {"forward", "right after the end of the result"}));
+  EXPECT_TRUE(mentions(fault_of(kernel_of(reads_past)), {"1 element: ", "right after the end of x"}));
+  EXPECT_TRUE(mentions(fault_of(kernel_of(writes_before)), {"wrote 1 byte before the begin of the result"}));
   EXPECT_TRUE(mentions(fault_of(kernel_of(changes_x)), {"x is changed"}));
 }
+
+#if defined(__x86_64__) && defined(__linux__)
+TEST(KernelCheck, ReadingIsToldFromWriting) {
+  EXPECT_TRUE(mentions(fault_of(kernel_of(writes_past)), {"wrote right after"}));
+  EXPECT_TRUE(mentions(fault_of(kernel_of(reads_past)), {"read right after"}));
+}
+#endif
 
 TEST(KernelCheck, ACrashIsAnError) {
   EXPECT_TRUE(mentions(fault_of(kernel_of(crashes)), {"forward, 2 bits", "ended by signal 8"}));
