@@ -113,6 +113,15 @@ void refuse_empty_words(const std::vector<std::string>& words) {
   }
 }
 
+/// Each rank would do all of it, and they would write the same files.
+void refuse_ranks(const CLI::App& program) {
+  const std::string& command = chosen_command(program).get_name();
+  const int ranks = command == "train" ? 1 : as_usage(distributed::launched_ranks);
+  if (ranks > 1)
+    throw UsageError(concat("a launcher started ", ranks, " ranks, but only miniqat train shares its work between ",
+                            "them: start miniqat ", command, " without mpirun or srun"));
+}
+
 /// Before any command begins: none may fail half way through because of these, or ignore them because it runs no fast
 /// loop.
 void check_environment() {
@@ -145,7 +154,10 @@ void add_commands(CLI::App& program) {
   add_bench(line);
   add_completion(line);
   program.footer(kEnvironment);
-  program.parse_complete_callback(check_environment);
+  program.parse_complete_callback([&program] {
+    check_environment();
+    refuse_ranks(program);
+  });
 }
 
 /// As if nothing had been in the way, so that a shell sees why the program ended.

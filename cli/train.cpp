@@ -75,7 +75,8 @@ void train_and_show(const TrainSettings& settings, const RunDirectory& run, cons
   extras.all_names = arguments.verbose;
   {
     TrainDisplay display(arguments.verbose);
-    if (ranks != nullptr && !ranks->warning().empty()) display.warn(ranks->warning());
+    if (ranks != nullptr)
+      for (const std::string& warning : ranks->warnings()) display.warn(warning);
     train(settings, run, extras, display);
   }
   if (ranks != nullptr) ranks->close();

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <bit>
 #include <filesystem>
 
 #include "cli/interrupt.h"
@@ -9,6 +10,7 @@
 #include "core/json.h"
 #include "core/parallel.h"
 #include "distributed/launch.h"
+#include "quantize/rewrite/layer_bits.h"
 #include "training/run/run_directory.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
@@ -52,29 +54,45 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-int shards_for(const distributed::Communicator& ranks, const TrainSettings& settings) {
+/// What the settings of rank 0 are to the others: with the bits of layers, so that no other reads that file.
+Json word_to_ranks(const TrainSettings& settings, const TrainExtras& extras) {
+  return {{"settings", settings_to_json(settings)},
+          {"layer_bits", quantize::layer_bits_to_json(settings.rewrite.layer_bits)},
+          {"stop_at", extras.stop_at ? Json(*extras.stop_at) : Json(nullptr)}};
+}
+
+std::string way_out(int ranks, const TrainSettings& settings, bool resumes) {
+  if (!std::has_single_bit(static_cast<unsigned>(ranks))) return "; start 1, 2, 4, 8, ... ranks";
+  if (resumes) return concat("; the run has these shards for good: start at most ", settings.shards, " ranks");
+  return concat("; add --shards ", ranks, " or a multiple");
+}
+
+void require_shards_for(const distributed::Communicator& ranks, const TrainSettings& settings, bool resumes) {
   if (settings.shards % ranks.size() != 0)
-    throw UsageError(
-        concat(ranks.size(), " ranks cannot share --shards ", settings.shards, ": the number of ranks must divide it"));
-  return static_cast<int>(settings.shards);
+    throw UsageError(concat(ranks.size(), " ranks cannot share --shards ", settings.shards,
+                            ": the number of ranks must divide it", way_out(ranks.size(), settings, resumes)));
+}
+
+/// Those that compute a rank's slices.
+int threads_at_work(const distributed::Communicator& ranks, const TrainSettings& settings) {
+  const std::int64_t slices = settings.shards / ranks.size();
+  return static_cast<int>(std::min(settings.slices_at_once(), slices) * settings.threads_per_shard);
 }
 
 }  // namespace
 
 RankSide::RankSide(distributed::Communicator& ranks, const TrainSettings& settings)
     : ranks_(ranks),
-      warning_(distributed::require_alike(ranks, static_cast<int>(settings.threads))),
-      exchange_(ranks, shards_for(ranks, settings)) {}
+      warnings_(distributed::require_alike(ranks, threads_at_work(ranks, settings))),
+      exchange_(ranks, static_cast<int>(settings.shards)) {}
 
 void RankSide::put_into(TrainExtras& extras) { extras.exchange = extras.ranks = &exchange_; }
 
 std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const TrainSettings& settings,
                                      TrainExtras& extras) {
   if (ranks == nullptr) return nullptr;
-  shards_for(*ranks, settings);
-  const Json word = {{"settings", settings_to_json(settings)},
-                     {"stop_at", extras.stop_at ? Json(*extras.stop_at) : Json(nullptr)}};
-  broadcast_text(*ranks, word.dump());
+  require_shards_for(*ranks, settings, extras.resume);
+  broadcast_text(*ranks, word_to_ranks(settings, extras).dump());
   auto side = std::make_unique<RankSide>(*ranks, settings);
   side->put_into(extras);
   return side;
@@ -84,7 +102,8 @@ void follow_ranks(distributed::Communicator& ranks) {
   const Json word = Json::parse(broadcast_text(ranks, ""));
   TrainSettings settings;
   settings_from_json(word["settings"], settings, "rank 0");
-  load_layer_bits(settings.rewrite);
+  if (const Json& bits = word["layer_bits"]; !bits.empty())
+    settings.rewrite.layer_bits = quantize::layer_bits_from_json(bits.dump(), "the bits of rank 0");
   // Slices side by side, on the cores of this rank.
   settings.threads = std::min<std::int64_t>(settings.threads, default_thread_count());
   set_thread_count(static_cast<int>(settings.threads));

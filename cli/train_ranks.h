@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "distributed/rank_exchange.h"
 #include "training/train/trainer.h"
@@ -15,14 +16,14 @@ class RankSide {
   RankSide(distributed::Communicator& ranks, const training::TrainSettings& settings);
 
   void put_into(training::TrainExtras& extras);
-  /// Of the ranks' threads and cores; "" for none.
-  const std::string& warning() const { return warning_; }
+  /// Of the ranks' threads and cores.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   /// The end of all ranks' work.
   void close() { ranks_.close(); }
 
  private:
   distributed::Communicator& ranks_;
-  std::string warning_;
+  std::vector<std::string> warnings_;
   distributed::RankExchange exchange_;
 };
 

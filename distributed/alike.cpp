@@ -1,11 +1,13 @@
+#include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <dnnl.hpp>
 #include <fstream>
 #include <sstream>
-#include <thread>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/kernels/instruction_set.h"
 #include "core/random.h"
@@ -21,7 +23,8 @@ struct Introduction {
   InstructionSet set = InstructionSet::kBaseline;
   std::uint64_t host = 0;
   int threads = 0;
-  int cores = 0;
+  /// The cores that it is bound to.
+  cpu_set_t cores{};
 };
 
 std::uint64_t hash_of_program() {
@@ -43,24 +46,21 @@ std::uint64_t hash_of_host() {
 }
 
 std::vector<Introduction> introduce(Communicator& ranks, int threads) {
-  const Introduction own{.build = hash_of_program(),
-                         .onednn = hash_of_onednn(),
-                         .set = instruction_set(),
-                         .host = hash_of_host(),
-                         .threads = threads,
-                         .cores = static_cast<int>(std::thread::hardware_concurrency())};
+  Introduction own{.build = hash_of_program(),
+                   .onednn = hash_of_onednn(),
+                   .set = instruction_set(),
+                   .host = hash_of_host(),
+                   .threads = threads};
+  CPU_ZERO(&own.cores);
+  sched_getaffinity(0, sizeof own.cores, &own.cores);
   std::vector<Introduction> all(static_cast<std::size_t>(ranks.size()));
   gather(ranks, std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
   return all;
 }
 
-}  // namespace
-
-std::string require_alike(Communicator& ranks, int threads) {
-  const std::vector<Introduction> all = introduce(ranks, threads);
+void require_same_program(const std::vector<Introduction>& all) {
   const Introduction& first = all.front();
-  std::string warning;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
     const Introduction& other = all[rank];
     const auto both = concat("ranks 0 and ", rank);
     if (other.build != first.build) fail(both, " run different builds of this program: install the same everywhere");
@@ -69,17 +69,49 @@ std::string require_alike(Communicator& ranks, int threads) {
       fail(both, " use different instruction sets, ", name_of(first.set), " and ", name_of(other.set),
            ", and would not compute the same bits: set MINIQAT_MAX_ISA=", name_of(std::min(first.set, other.set)),
            " for all");
-    int together = 0, count = 0;
-    for (const Introduction& one : all) {
-      if (one.host != other.host) continue;
-      together += one.threads;
-      ++count;
-    }
-    if (together > other.cores && warning.empty())
-      warning = concat("warning: ", count, " ranks on one machine have ", together, " threads together, but it has ",
-                       other.cores, " cores: they will wait for one another");
   }
-  return warning;
+}
+
+constexpr const char* kBinding = "mpirun --bind-to or srun --cpus-per-task give a rank its cores";
+
+/// Ranks that share cores, where these are fewer than their threads.
+std::string warning_of_cores(const std::vector<Introduction>& all) {
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const Introduction& one = all[rank];
+    if (const int cores = CPU_COUNT(&one.cores); one.threads > cores)
+      return concat("warning: rank ", rank, " has ", one.threads, " threads, but is bound to ", counted(cores, "core"),
+                    ": they will wait for one another (", kBinding, ")");
+    cpu_set_t together = one.cores;
+    int threads = 0, ranks = 0;
+    for (const Introduction& other : all) {
+      if (other.host != one.host) continue;
+      CPU_OR(&together, &together, &other.cores);
+      threads += other.threads;
+      ++ranks;
+    }
+    if (const int cores = CPU_COUNT(&together); threads > cores)
+      return concat("warning: ", ranks, " ranks on one machine have ", threads, " threads together, but may use ",
+                    counted(cores, "core"), " only: they will wait for one another (", kBinding, ")");
+  }
+  return "";
+}
+
+/// The bits do not depend on it, the time does.
+std::string warning_of_threads(const std::vector<Introduction>& all) {
+  const auto [least, most] = std::ranges::minmax_element(all, {}, &Introduction::threads);
+  if (least->threads == most->threads) return "";
+  return concat("warning: rank ", least - all.begin(), " has ", counted(least->threads, "thread"), ", rank ",
+                most - all.begin(), " ", most->threads, ": the slowest rank sets the pace of all");
+}
+
+}  // namespace
+
+std::vector<std::string> require_alike(Communicator& ranks, int threads) {
+  const std::vector<Introduction> all = introduce(ranks, threads);
+  require_same_program(all);
+  std::vector<std::string> warnings = {warning_of_threads(all), warning_of_cores(all)};
+  std::erase(warnings, "");
+  return warnings;
 }
 
 }  // namespace miniqat::distributed

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "distributed/communicator.h"
 
@@ -18,9 +19,10 @@ int launched_rank();
 void end_ranks(int status);
 
 /// Throws Error unless all ranks run the same build of this program with the same oneDNN and the same instruction set:
-/// only then do they compute the same bits. Returns a warning, or "", if the ranks of a machine have more threads
-/// together than it has cores.
-std::string require_alike(Communicator& ranks, int threads);
+/// only then do they compute the same bits. Returns what makes them slow, one text each: a rank has more threads than
+/// cores that it is bound to, the ranks of a machine have more together than cores, or not all ranks have the same
+/// number.
+std::vector<std::string> require_alike(Communicator& ranks, int threads);
 
 /// The ranks of this run over MPI, or null if there is one rank only: then no MPI library is loaded. Loads
 /// miniqat_mpi.so, which lies beside the program's libraries. Throws Error, which says what to do, if this program was

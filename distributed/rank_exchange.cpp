@@ -46,6 +46,11 @@ void RankExchange::add_up(std::span<std::int64_t> counts) {
 
 void RankExchange::share(std::span<std::byte> data) { channel_->broadcast(data, 0); }
 
+bool RankExchange::share_answer(bool answer) {
+  share(std::as_writable_bytes(std::span(&answer, 1)));
+  return answer;
+}
+
 std::string RankExchange::share(std::string text) {
   std::uint64_t length = text.size();
   share(std::as_writable_bytes(std::span(&length, 1)));

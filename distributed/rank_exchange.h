@@ -28,6 +28,8 @@ class RankExchange : public ShardExchange {
   bool leads() const { return ranks_.rank() == 0; }
   /// The leader's text, on all ranks.
   std::string share(std::string text);
+  /// The leader's answer, on all ranks.
+  bool share_answer(bool answer);
   /// The leader's bytes, of the same number on all ranks.
   void share(std::span<std::byte> data);
   /// Throws Error, which names the ranks, if not all have the same number.

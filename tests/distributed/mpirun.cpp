@@ -25,7 +25,7 @@ bool has_mpirun() {
   return !mpirun_path().empty() && fs::exists(build / "miniqat_mpi.so");
 }
 
-Program mpirun(int ranks, const Arguments& line, const fs::path& directory) {
+Arguments mpirun_line(int ranks, const Arguments& line) {
   // What OpenMPI wants to be told; MPICH does so by itself.
   for (const char* const setting : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
                                     "OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_mpi_yield_when_idle"})
@@ -33,7 +33,11 @@ Program mpirun(int ranks, const Arguments& line, const fs::path& directory) {
   setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
   Arguments words = {mpirun_path(), "-np", std::to_string(ranks)};
   words.insert(words.end(), line.begin(), line.end());
-  return Program(Program::Line{words}, directory);
+  return words;
+}
+
+Program mpirun(int ranks, const Arguments& line, const fs::path& directory) {
+  return Program(Program::Line{mpirun_line(ranks, line)}, directory);
 }
 
 }  // namespace miniqat::testing

@@ -1,11 +1,14 @@
 #include "distributed/rank_exchange.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <bit>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "core/parallel.h"
 #include "core/random.h"
 #include "distributed/launch.h"
 #include "tests/distributed/thread_ranks.h"
@@ -99,10 +102,38 @@ TEST(RankExchangeTest, RanksMustDivideTheShards) {
 }
 
 TEST(RequireAlike, WarnsOfMoreThreadsThanCores) {
-  as_ranks(2, [](Communicator& communicator) {
-    if (require_alike(communicator, 500).find("2 ranks on one machine have 1000 threads together") == std::string::npos)
-      fail("no warning");
+  const auto warnings = [](int ranks, const std::function<int(int)>& threads) {
+    std::string text;
+    as_ranks(ranks, [&](Communicator& communicator) {
+      const std::vector<std::string> own = require_alike(communicator, threads(communicator.rank()));
+      if (communicator.rank() > 0) return;
+      for (const std::string& one : own) text += one + "; ";
+    });
+    return text;
+  };
+  const int cores = available_cores();
+  EXPECT_EQ(warnings(1, [&](int) { return cores; }), "");
+  EXPECT_TRUE(testing::mentions(warnings(1, [&](int) { return cores + 1; }), {"rank 0 has", "is bound to", "core"}));
+  EXPECT_TRUE(testing::mentions(warnings(cores + 1, [](int) { return 1; }), {"ranks on one machine have", "only"}));
+  EXPECT_TRUE(testing::mentions(warnings(2, [](int rank) { return 2 - rank; }),
+                                {"rank 1 has 1 thread, rank 0 2: the slowest rank sets the pace"}));
+}
+
+/// The calling thread alone is bound: its rank has one core for two threads.
+TEST(RequireAlike, SeesWhatARankIsBoundTo) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  std::string text;
+  as_ranks(1, [&](Communicator& communicator) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int core = 0; CPU_COUNT(&one) == 0; ++core)
+      if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    for (const std::string& warning : require_alike(communicator, 2)) text += warning;
   });
+  sched_setaffinity(0, sizeof before, &before);
+  EXPECT_TRUE(testing::mentions(text, {"rank 0 has 2 threads, but is bound to 1 core:"}));
 }
 
 }  // namespace

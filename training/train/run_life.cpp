@@ -315,7 +315,7 @@ void RunLife::reestimate() {
 
 /// False where somebody wants the run to stop before it has them.
 bool RunLife::has_its_statistics() {
-  if (task_.settings.reestimate == 0 || !trained_.empty()) return true;
+  if (!trained_.empty()) return true;
   try {
     reestimate();
     return true;
@@ -324,9 +324,18 @@ bool RunLife::has_its_statistics() {
   }
 }
 
+/// The leader makes them, so that a signal to another rank cannot part the ranks here.
+bool RunLife::has_shared_statistics(distributed::RankExchange& ranks) {
+  const bool has = ranks.share_answer(ranks.leads() && has_its_statistics());
+  share_state(task_.session, ranks);
+  return has;
+}
+
 void RunLife::finish(Pace& pace) {
   pace.pause();
-  const bool complete = task_.session.step() >= task_.total_steps && has_its_statistics();
+  bool complete = task_.session.step() >= task_.total_steps;
+  if (complete && task_.settings.reestimate > 0)
+    complete = extras_.ranks == nullptr ? has_its_statistics() : has_shared_statistics(*extras_.ranks);
   if (saved_step_ != task_.session.step()) save();
   const Accuracies accuracies = final_accuracies(complete);
   write_summary(pace, accuracies, complete);

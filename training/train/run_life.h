@@ -50,6 +50,7 @@ class RunLife {
   void go_on();
   void restore();
   bool has_its_statistics();
+  bool has_shared_statistics(distributed::RankExchange& ranks);
   void reestimate();
   void write_config() const;
   void note_longer(std::int64_t former) const;

@@ -1,8 +1,10 @@
 #include "training/train/shared_state.h"
 
 #include <string>
+#include <string_view>
 
 #include "core/concat.h"
+#include "core/graph/graph_json.h"
 #include "core/random.h"
 #include "training/settings/settings.h"
 
@@ -18,7 +20,30 @@ Json description(const Safetensors& content) {
 
 std::span<std::byte> bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.raw()), tensor.bytes()}; }
 
+std::string_view text_of(const Tensor& tensor, std::size_t offset, std::size_t bytes) {
+  return {static_cast<const char*>(tensor.raw()) + offset, bytes};
+}
+
+std::uint64_t hash_of(const datasets::Dataset& part) {
+  constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;
+  const std::size_t bytes = part.images.bytes() / static_cast<std::size_t>(part.size());
+  const std::int64_t stride = 1 + static_cast<std::int64_t>(part.images.bytes()) / kMostBytes;
+  std::uint64_t hash = hash_text(concat(part.images.shape(), " ", part.classes, " ", part.scale, " ", part.zero_point));
+  hash = mix(hash, hash_text(text_of(part.labels, 0, part.labels.bytes())));
+  for (std::int64_t i = 0; i < part.size(); i += stride)
+    hash = mix(hash, hash_text(text_of(part.images, static_cast<std::size_t>(i) * bytes, bytes)));
+  return hash;
+}
+
 }  // namespace
+
+void require_same_task(const TrainingTask& task, distributed::RankExchange& ranks) {
+  const std::string& data = task.settings.dataset;
+  ranks.require_same(hash_of(task.data.train), concat("training pictures of ", data));
+  ranks.require_same(hash_of(task.data.test), concat("test pictures of ", data));
+  if (task.data.validation) ranks.require_same(hash_of(*task.data.validation), concat("validation pictures of ", data));
+  ranks.require_same(hash_text(graph_to_json(task.training.graph)), concat("networks of ", task.settings.model));
+}
 
 void share_state(Session& session, distributed::RankExchange& ranks) {
   const Safetensors own = session.checkpoint();

@@ -49,6 +49,7 @@ class Trainer {
 
   void run() {
     if (extras_.ranks == nullptr && observer_.wants_to_stop()) return;
+    if (extras_.ranks != nullptr) require_same_task(task_, *extras_.ranks);
     life_.begin();
     if (extras_.ranks != nullptr) life_.share(*extras_.ranks);
     observer_.on_begin(task_, run_);

@@ -1,0 +1,105 @@
+// How a training on several ranks ends before its time: an end for all, one message, a good checkpoint.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "core/safetensors.h"
+#include "tests/cli/run_files.h"
+#include "tests/distributed/ranks_task.h"
+
+namespace miniqat::testing::ranks_end_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A process whose command line holds the words; 0 if there is none.
+pid_t process_with(const std::string& word, const std::string& rank) {
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    std::ifstream line(entry.path() / "cmdline"), environment(entry.path() / "environ");
+    const auto text = [](std::ifstream& file) { return std::string(std::istreambuf_iterator<char>(file), {}); };
+    const std::string words = text(line);
+    if (words.find(word) != std::string::npos && words.starts_with(program_path()) &&
+        text(environment).find(rank) != std::string::npos)
+      return std::stoi(entry.path().filename());
+  }
+  return 0;
+}
+
+/// A run on two ranks that would take minutes, and is ended by a signal after its first checkpoint.
+class EndedRun : public RanksTest {
+ protected:
+  using Clock = std::chrono::steady_clock;
+
+  std::string out() const { return path("run"); }
+  fs::path checkpoint() const { return path("run") / "checkpoint.safetensors"; }
+  static double seconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+  std::unique_ptr<Program> begin() const {
+    return std::make_unique<Program>(
+        Program::Line{mpirun_line(2, program_line(sharded(out(), {"--steps", "1000000", "--save-every", "20"})))},
+        place_.path());
+  }
+  /// Waits for the run's first checkpoint; then the process of a rank.
+  pid_t rank_at_work(const std::string& rank) const {
+    const auto begin = Clock::now();
+    while (!fs::exists(checkpoint()) && seconds_since(begin) < 20)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return process_with(out(), "RANK=" + rank);
+  }
+  /// The run has ended within ten seconds, with a checkpoint from which it goes on.
+  Outcome expect_end(Program& run) const {
+    const auto begin = Clock::now();
+    Outcome outcome = run.wait();
+    EXPECT_LT(seconds_since(begin), 10);
+    EXPECT_EQ(process_with(out(), "RANK="), 0);
+    EXPECT_FALSE(read_safetensors(checkpoint()).tensors.empty());
+    return outcome;
+  }
+};
+
+TEST_F(EndedRun, AKilledRankEndsAll) {
+  const std::unique_ptr<Program> run = begin();
+  const pid_t rank_1 = rank_at_work("1");
+  ASSERT_NE(rank_1, 0);
+  kill(rank_1, SIGKILL);
+  EXPECT_NE(expect_end(*run).status, 0);
+}
+
+/// The wish of one rank stops all after the same step, as in one process.
+TEST_F(EndedRun, ASignalToRankOneStopsAllInOneStep) {
+  const std::unique_ptr<Program> run = begin();
+  const pid_t rank_1 = rank_at_work("1");
+  ASSERT_NE(rank_1, 0);
+  kill(rank_1, SIGINT);
+  const Outcome outcome = expect_end(*run);
+  EXPECT_NE(outcome.out.find("stopped after step"), std::string::npos) << outcome.out << outcome.err;
+  const std::int64_t step = step_of(path("run"));
+  EXPECT_EQ(program(sharded("alone", {"--steps", "1000000", "--stop-at", std::to_string(step)})).status, 0);
+  EXPECT_TRUE(checkpoint_bytes("run") == checkpoint_bytes("alone")) << step;
+}
+
+/// mpirun hands the signal on, and kills its ranks soon after.
+TEST_F(EndedRun, CtrlCEndsAll) {
+  const std::unique_ptr<Program> run = begin();
+  ASSERT_NE(rank_at_work("1"), 0);
+  run->send(SIGINT);
+  EXPECT_NE(expect_end(*run).status, 0);
+}
+
+TEST_F(RanksTest, ANanEndsAllWithOneMessage) {
+  const Outcome outcome = train_on(2, "nan", {"--learning-rate", "1e30"});
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("miniqat train: "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("the checkpoint of step"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("rank 1: "), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace miniqat::testing::ranks_end_test
