@@ -46,7 +46,7 @@ double seconds_of(Communicator& ranks, const Action& action) {
 
 void sum(BucketSum& bucket, const std::vector<float>& part) {
   std::ranges::copy(part, bucket.values().begin());
-  bucket.start();
+  bucket.start(bucket.values());
   while (!bucket.done()) {
   }
 }

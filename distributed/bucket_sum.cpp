@@ -20,9 +20,9 @@ constexpr int kManyRanks = 16;
 std::span<const std::byte> bytes_out(std::span<const float> values) { return std::as_bytes(values); }
 std::span<std::byte> bytes_in(std::span<float> values) { return std::as_writable_bytes(values); }
 
-/// low[i] += high[i], as any two neighbours of the tree are added; `low` has the lower shards.
-void add_pair(std::span<float> low, std::span<float> high) {
-  add_in_tree(std::array{low.data(), high.data()}, std::ssize(low));
+/// own[i] += theirs[i]. Which of two neighbours of the tree is the left one does not matter to their sum's bits.
+void add_pair(std::span<float> own, std::span<float> theirs) {
+  add_in_tree(std::array{own.data(), theirs.data()}, std::ssize(own));
 }
 
 /// The sum of blocks that lie one behind the other takes the first block's place. A stretch of all of them stays in the
@@ -41,9 +41,14 @@ void add_blocks(std::span<float> blocks, int count) {
 class PaddedSum : public BucketSum {
  public:
   PaddedSum(Communicator& ranks, std::int64_t floats, std::int64_t padded)
-      : ranks_(ranks), floats_(floats), part_(padded) {}
-  std::span<float> values() override { return std::span(part_).first(floats_); }
-  void start() override {
+      : ranks_(ranks), floats_(floats), padded_(padded) {}
+  std::span<float> values() override {
+    own_.resize(padded_);
+    return std::span(own_).first(floats_);
+  }
+  bool fits(std::int64_t floats) const override { return floats == floats_ && floats == padded_; }
+  void start(std::span<float> part) override {
+    part_ = std::span(part.data(), padded_);
     step_ = 0;
     transfer_ = next(step_);
   }
@@ -61,9 +66,12 @@ class PaddedSum : public BucketSum {
 
   Communicator& ranks_;
   std::int64_t floats_;
-  std::vector<float> part_;
+  std::int64_t padded_;
+  /// Between start() and done().
+  std::span<float> part_;
 
  private:
+  std::vector<float> own_;
   int step_ = 0;
   std::unique_ptr<Transfer> transfer_;
 };
@@ -90,7 +98,7 @@ std::int64_t rounded_up(std::int64_t count, int unit) { return (count + unit - 1
 class SlicesSum : public PaddedSum {
  public:
   SlicesSum(Communicator& ranks, std::int64_t floats)
-      : PaddedSum(ranks, floats, rounded_up(floats, ranks.size())), slices_(part_.size()) {}
+      : PaddedSum(ranks, floats, rounded_up(floats, ranks.size())), slices_(padded_) {}
 
  protected:
   std::unique_ptr<Transfer> next(int step) override {
@@ -113,12 +121,6 @@ class PairwiseSum : public PaddedSum {
 
  protected:
   int partner(int round) const { return ranks_.rank() ^ (1 << round); }
-  bool is_lower(int round) const { return ranks_.rank() < partner(round); }
-  void add(std::span<float> own, std::span<float> theirs, int round) const {
-    if (is_lower(round)) return add_pair(own, theirs);
-    add_pair(theirs, own);
-    std::copy(theirs.begin(), theirs.end(), own.begin());
-  }
 
   int rounds_;
 };
@@ -129,7 +131,7 @@ class WholeSum : public PairwiseSum {
 
  protected:
   std::unique_ptr<Transfer> next(int step) override {
-    if (step > 0) add(part_, theirs_, step - 1);
+    if (step > 0) add_pair(part_, theirs_);
     return step == rounds_ ? nullptr : ranks_.swap(partner(step), bytes_out(part_), bytes_in(theirs_));
   }
 
@@ -140,11 +142,11 @@ class WholeSum : public PairwiseSum {
 class HalvesSum : public PairwiseSum {
  public:
   HalvesSum(Communicator& ranks, std::int64_t floats)
-      : PairwiseSum(ranks, floats, rounded_up(floats, ranks.size())), theirs_(part_.size() / 2) {}
+      : PairwiseSum(ranks, floats, rounded_up(floats, ranks.size())), theirs_(padded_ / 2) {}
 
  protected:
   std::unique_ptr<Transfer> next(int step) override {
-    if (step > 0 && step <= rounds_) add(kept(step - 1), arrived(step - 1), step - 1);
+    if (step > 0 && step <= rounds_) add_pair(kept(step - 1), arrived(step - 1));
     if (step == 2 * rounds_) return nullptr;
     if (step >= rounds_) {
       // Back: the halves of the sum, of the smallest first.
@@ -155,6 +157,7 @@ class HalvesSum : public PairwiseSum {
   }
 
  private:
+  bool is_lower(int round) const { return ranks_.rank() < partner(round); }
   /// What this rank holds before a round: all, then the half that it kept, and so on.
   std::pair<std::size_t, std::size_t> held(int round) const {
     std::size_t begin = 0, length = part_.size();
@@ -166,7 +169,7 @@ class HalvesSum : public PairwiseSum {
   }
   std::span<float> half(int round, bool upper) {
     const auto [begin, length] = held(round);
-    return std::span(part_).subspan(begin + (upper ? length / 2 : 0), length / 2);
+    return part_.subspan(begin + (upper ? length / 2 : 0), length / 2);
   }
   std::span<float> kept(int round) { return half(round, !is_lower(round)); }
   std::span<float> sent(int round) { return half(round, is_lower(round)); }
@@ -192,7 +195,8 @@ std::string_view name_of(SumWay way) {
 
 SumWay sum_way(int ranks, std::int64_t floats) {
   if (floats <= kSmallFloats) return SumWay::kGather;
-  return ranks < kManyRanks ? SumWay::kSlices : SumWay::kHalves;
+  // Of two ranks, slices are the same messages with a copy of one's own slice.
+  return ranks > 2 && ranks < kManyRanks ? SumWay::kSlices : SumWay::kHalves;
 }
 
 std::unique_ptr<BucketSum> make_bucket_sum(Communicator& ranks, std::int64_t floats, SumWay way) {

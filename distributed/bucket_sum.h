@@ -36,10 +36,13 @@ SumWay sum_way(int ranks, std::int64_t floats);
 class BucketSum {
  public:
   virtual ~BucketSum() = default;
-  /// This rank's part, to be filled before start(); after done() the sum of all.
+  /// Memory for this rank's part, kept for all steps.
   virtual std::span<float> values() = 0;
-  /// What values() holds is sent from now on.
-  virtual void start() = 0;
+  /// This rank's part, which is sent from now on and becomes the sum of all where it is: values(), or as many floats
+  /// elsewhere if fits() says so. They must stay until done().
+  virtual void start(std::span<float> part) = 0;
+  /// Whether memory of that many floats needs no padding.
+  virtual bool fits(std::int64_t floats) const = 0;
   /// Whether the sum is there; takes the next step when data have arrived. Never waits.
   virtual bool done() = 0;
 };

@@ -11,6 +11,13 @@ struct TensorSums::Bucket {
   /// Of its own: which bucket moves on first is not the same on all ranks.
   std::unique_ptr<Communicator> channel;
   std::unique_ptr<BucketSum> sum;
+  /// How many the sum is for.
+  std::int64_t floats = 0;
+  /// Of this step: the stretch of a tensor that fills this bucket alone, and is summed where it is; empty if there is
+  /// none.
+  std::span<float> in_place;
+
+  std::span<float> values() const { return in_place.empty() ? sum->values() : in_place; }
 };
 
 TensorSums::TensorSums(Communicator& ranks, const BucketOptions& options) : ranks_(ranks), options_(options) {
@@ -24,50 +31,58 @@ void TensorSums::resize(Bucket& bucket, std::int64_t floats) {
   std::unique_ptr<BucketSum> sum =
       make_bucket_sum(*bucket.channel, floats, options_.way.value_or(sum_way(ranks_.size(), floats)));
   if (bucket.sum != nullptr) {
-    const std::span<float> before = bucket.sum->values(), now = sum->values();
+    const std::span<float> before = bucket.values(), now = sum->values();
     std::copy_n(before.begin(), std::min(before.size(), now.size()), now.begin());
+    bucket.in_place = {};
   }
   bucket.sum = std::move(sum);
+  bucket.floats = floats;
 }
 
 /// The one for number `place` of the row, with room for it. In the steps of one phase all have the length that they had
 /// before.
 TensorSums::Bucket& TensorSums::bucket_of(std::int64_t place) {
   const std::size_t k = place / options_.floats;
-  if (k == buckets_.size()) buckets_.push_back({ranks_.channel(), nullptr});
+  if (k == buckets_.size()) buckets_.push_back({.channel = ranks_.channel(), .sum = nullptr, .in_place = {}});
   Bucket& bucket = buckets_[k];
-  if (bucket.sum == nullptr || place % options_.floats >= std::ssize(bucket.sum->values()))
-    resize(bucket, options_.floats);
+  if (place % options_.floats >= bucket.floats) resize(bucket, options_.floats);
   return bucket;
 }
 
-/// Calls body(values of a bucket, offset in the tensor) for the parts of a tensor that begins at number `first`.
+/// Calls body(bucket, offset in it, part of the tensor) for the parts of a tensor that begins at number `first`.
 template <class Body>
-void TensorSums::over_buckets(std::int64_t first, std::int64_t length, const Body& body) {
-  for (std::int64_t done = 0; done < length;) {
-    const std::int64_t place = first + done, inside = place % options_.floats;
-    const std::span<float> bucket = bucket_of(place).sum->values();
-    const std::int64_t part = std::min<std::int64_t>(length - done, bucket.size() - inside);
-    body(bucket.subspan(inside, part), done);
-    done += part;
+void TensorSums::over_buckets(std::int64_t first, std::span<float> tensor, const Body& body) {
+  while (!tensor.empty()) {
+    Bucket& bucket = bucket_of(first);
+    const std::int64_t inside = first % options_.floats;
+    const std::span<float> part = tensor.first(std::min<std::size_t>(tensor.size(), bucket.floats - inside));
+    body(bucket, inside, part);
+    tensor = tensor.subspan(part.size());
+    first += std::ssize(part);
   }
 }
 
-void TensorSums::hand_over(std::span<float> part) {
-  over_buckets(filled_, part.size(), [&](std::span<float> bucket, std::int64_t offset) {
-    std::copy_n(part.begin() + offset, bucket.size(), bucket.begin());
+void TensorSums::hand_over(std::span<float> tensor) {
+  over_buckets(filled_, tensor, [](Bucket& bucket, std::int64_t offset, std::span<float> part) {
+    if (bucket.sum->fits(std::ssize(part)))
+      bucket.in_place = part;
+    else
+      std::ranges::copy(part, bucket.sum->values().begin() + offset);
   });
-  tensors_.push_back(part);
-  filled_ += std::ssize(part);
-  while (filled_ >= static_cast<std::int64_t>(started_ + 1) * options_.floats) buckets_[started_++].sum->start();
+  tensors_.push_back(tensor);
+  filled_ += std::ssize(tensor);
+  while (filled_ >= static_cast<std::int64_t>(started_ + 1) * options_.floats) start(buckets_[started_++]);
   progress();
 }
+
+void TensorSums::start(Bucket& bucket) { bucket.sum->start(bucket.values()); }
 
 void TensorSums::flush() {
   const std::int64_t rest = filled_ - static_cast<std::int64_t>(started_) * options_.floats;
   if (rest > 0) {
-    if (rest != std::ssize(buckets_[started_].sum->values())) resize(buckets_[started_], rest);
-    buckets_[started_++].sum->start();
+    Bucket& last = buckets_[started_++];
+    if (rest != last.floats) resize(last, rest);
+    start(last);
   }
   progress();
 }
@@ -86,8 +101,8 @@ void TensorSums::finish() {
   }
   std::int64_t first = 0;
   for (const std::span<float> tensor : tensors_) {
-    over_buckets(first, tensor.size(), [&](std::span<float> bucket, std::int64_t offset) {
-      std::copy_n(bucket.begin(), bucket.size(), tensor.begin() + offset);
+    over_buckets(first, tensor, [](const Bucket& bucket, std::int64_t offset, std::span<float> part) {
+      if (bucket.in_place.empty()) std::copy_n(bucket.sum->values().begin() + offset, part.size(), part.begin());
     });
     first += std::ssize(tensor);
   }
@@ -95,6 +110,7 @@ void TensorSums::finish() {
 }
 
 void TensorSums::abandon() noexcept {
+  for (Bucket& bucket : buckets_) bucket.in_place = {};
   tensors_.clear();
   filled_ = 0;
   started_ = summed_ = 0;

@@ -28,8 +28,9 @@ class TensorSums {
   explicit TensorSums(Communicator& ranks, const BucketOptions& options = {});
   ~TensorSums();
 
-  /// This rank's part of the next tensor, which is copied; finish() puts the sum there. Full buckets go on their way.
-  void hand_over(std::span<float> part);
+  /// This rank's part of the next tensor, whose memory belongs to this until finish(), and has the sum then. Full
+  /// buckets go on their way: stretches of a tensor that fill one from where they are, others as copies.
+  void hand_over(std::span<float> tensor);
   /// The last tensor of the step was handed over: what waits for a full bucket goes on its way.
   void flush();
   /// Lets the buckets move on, if they can; never waits. hand_over() does so, too.
@@ -45,8 +46,8 @@ class TensorSums {
   Bucket& bucket_of(std::int64_t place);
   void resize(Bucket& bucket, std::int64_t floats);
   template <class Body>
-  void over_buckets(std::int64_t first, std::int64_t length, const Body& body);
-  void start_until(std::int64_t place);
+  void over_buckets(std::int64_t first, std::span<float> tensor, const Body& body);
+  static void start(Bucket& bucket);
 
   Communicator& ranks_;
   BucketOptions options_;

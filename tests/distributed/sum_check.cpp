@@ -51,9 +51,11 @@ void require_same(const Values& sum, const Values& expected, std::size_t tensor)
 }  // namespace
 
 void check_tree_sums(Communicator& ranks, SumWay way) {
-  // The last bucket has 99 numbers, then 1, then it is full, then there is none.
+  // The last bucket has 99 numbers; then 99 that seem to fill it, and more; then 1; then it is full; then there is
+  // none.
   const std::vector<std::vector<std::int64_t>> steps = {
-      {1, 250, 0, 777, 3, 64, 5, 1999}, {1, 300, 1000}, {1999, 1}, {0}, {1, 250, 0, 777, 3, 64, 5, 1999}};
+      {1, 250, 0, 777, 3, 64, 5, 1999}, {3000, 99, 50}, {1, 300, 1000}, {1999, 1}, {0},
+      {1, 250, 0, 777, 3, 64, 5, 1999}};
   TensorSums sums(ranks, {.floats = 100, .way = way});
   const int own = kShards / ranks.size();
   for (std::size_t step = 0; step < steps.size(); ++step) {
