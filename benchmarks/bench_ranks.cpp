@@ -71,7 +71,7 @@ void compare_ways(Communicator& ranks, std::int64_t floats) {
   std::vector<std::unique_ptr<BucketSum>> sums;
   std::vector<Timed> timed;
   for (const SumWay way : kWays) {
-    sums.push_back(make_bucket_sum(ranks, floats, way));
+    sums.push_back(make_bucket_sum(ranks, {.floats = floats}, way));
     timed.push_back({std::string(name_of(way)), {}});
     sum(*sums.back(), part);
     const auto same = [](float a, float b) {

@@ -1,7 +1,6 @@
 #include "distributed/bucket_sum.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <utility>
 #include <vector>
@@ -20,28 +19,38 @@ constexpr int kManyRanks = 16;
 std::span<const std::byte> bytes_out(std::span<const float> values) { return std::as_bytes(values); }
 std::span<std::byte> bytes_in(std::span<float> values) { return std::as_writable_bytes(values); }
 
-/// own[i] += theirs[i]. Which of two neighbours of the tree is the left one does not matter to their sum's bits.
-void add_pair(std::span<float> own, std::span<float> theirs) {
-  add_in_tree(std::array{own.data(), theirs.data()}, std::ssize(own));
+/// own = (own + theirs) * factor. Which of two neighbours of the tree is the left one does not matter to their sum's
+/// bits.
+void add_pair(std::span<float> own, std::span<const float> theirs, float factor) {
+  float* const to = own.data();
+  const float* const more = theirs.data();
+#pragma omp simd
+  for (std::int64_t i = 0; i < std::ssize(own); ++i) to[i] = (to[i] + more[i]) * factor;
 }
 
-/// The sum of blocks that lie one behind the other takes the first block's place. A stretch of all of them stays in the
-/// cache meanwhile.
-void add_blocks(std::span<float> blocks, int count) {
+void scale(std::span<float> values, float factor) {
+  for (float& value : values) value *= factor;
+}
+
+/// The sum, times the factor, of blocks that lie one behind the other takes the first block's place. A stretch of all
+/// of them stays in the cache meanwhile.
+void add_blocks(std::span<float> blocks, int count, float factor) {
   constexpr std::int64_t kStretch = 2048;
   const std::int64_t block = std::ssize(blocks) / count;
   std::vector<float*> parts(count);
   for (std::int64_t begin = 0; begin < block; begin += kStretch) {
     for (int k = 0; k < count; ++k) parts[k] = blocks.data() + k * block + begin;
-    add_in_tree(parts, std::min(kStretch, block - begin));
+    const std::int64_t length = std::min(kStretch, block - begin);
+    add_in_tree(parts, length);
+    scale({parts[0], static_cast<std::size_t>(length)}, factor);
   }
 }
 
 /// What all ways have: the part, padded with zeros so that it can be cut.
 class PaddedSum : public BucketSum {
  public:
-  PaddedSum(Communicator& ranks, std::int64_t floats, std::int64_t padded)
-      : ranks_(ranks), floats_(floats), padded_(padded) {}
+  PaddedSum(Communicator& ranks, const BucketShape& shape, std::int64_t padded)
+      : ranks_(ranks), floats_(shape.floats), padded_(padded), factor_(shape.factor) {}
   std::span<float> values() override {
     own_.resize(padded_);
     return std::span(own_).first(floats_);
@@ -50,7 +59,10 @@ class PaddedSum : public BucketSum {
   void start(std::span<float> part) override {
     part_ = std::span(part.data(), padded_);
     step_ = 0;
-    transfer_ = next(step_);
+    if (ranks_.size() == 1)
+      scale(part_, factor_);
+    else
+      transfer_ = next(step_);
   }
   bool done() override {
     while (transfer_ != nullptr && transfer_->done()) {
@@ -67,6 +79,7 @@ class PaddedSum : public BucketSum {
   Communicator& ranks_;
   std::int64_t floats_;
   std::int64_t padded_;
+  float factor_;
   /// Between start() and done().
   std::span<float> part_;
 
@@ -78,13 +91,13 @@ class PaddedSum : public BucketSum {
 
 class GatherSum : public PaddedSum {
  public:
-  GatherSum(Communicator& ranks, std::int64_t floats)
-      : PaddedSum(ranks, floats, floats), parts_(floats * ranks.size()) {}
+  GatherSum(Communicator& ranks, const BucketShape& shape)
+      : PaddedSum(ranks, shape, shape.floats), parts_(shape.floats * ranks.size()) {}
 
  protected:
   std::unique_ptr<Transfer> next(int step) override {
     if (step == 0) return ranks_.all_gather(bytes_out(part_), bytes_in(parts_));
-    add_blocks(parts_, ranks_.size());
+    add_blocks(parts_, ranks_.size(), factor_);
     std::copy_n(parts_.begin(), floats_, part_.begin());
     return nullptr;
   }
@@ -97,14 +110,14 @@ std::int64_t rounded_up(std::int64_t count, int unit) { return (count + unit - 1
 
 class SlicesSum : public PaddedSum {
  public:
-  SlicesSum(Communicator& ranks, std::int64_t floats)
-      : PaddedSum(ranks, floats, rounded_up(floats, ranks.size())), slices_(padded_) {}
+  SlicesSum(Communicator& ranks, const BucketShape& shape)
+      : PaddedSum(ranks, shape, rounded_up(shape.floats, ranks.size())), slices_(padded_) {}
 
  protected:
   std::unique_ptr<Transfer> next(int step) override {
     if (step == 0) return ranks_.all_to_all(bytes_out(part_), bytes_in(slices_));
     if (step == 2) return nullptr;
-    add_blocks(slices_, ranks_.size());
+    add_blocks(slices_, ranks_.size(), factor_);
     const std::span<float> own = std::span(slices_).first(slices_.size() / ranks_.size());
     return ranks_.all_gather(bytes_out(own), bytes_in(part_));
   }
@@ -116,22 +129,24 @@ class SlicesSum : public PaddedSum {
 /// Swaps with the rank at distance 2^r and adds what it sent; the lower rank's part is the left one of the sum.
 class PairwiseSum : public PaddedSum {
  public:
-  PairwiseSum(Communicator& ranks, std::int64_t floats, std::int64_t padded)
-      : PaddedSum(ranks, floats, padded), rounds_(std::countr_zero(static_cast<unsigned>(ranks.size()))) {}
+  PairwiseSum(Communicator& ranks, const BucketShape& shape, std::int64_t padded)
+      : PaddedSum(ranks, shape, padded), rounds_(std::countr_zero(static_cast<unsigned>(ranks.size()))) {}
 
  protected:
   int partner(int round) const { return ranks_.rank() ^ (1 << round); }
+  float factor_after(int round) const { return round + 1 == rounds_ ? factor_ : 1.0f; }
 
   int rounds_;
 };
 
 class WholeSum : public PairwiseSum {
  public:
-  WholeSum(Communicator& ranks, std::int64_t floats) : PairwiseSum(ranks, floats, floats), theirs_(floats) {}
+  WholeSum(Communicator& ranks, const BucketShape& shape)
+      : PairwiseSum(ranks, shape, shape.floats), theirs_(shape.floats) {}
 
  protected:
   std::unique_ptr<Transfer> next(int step) override {
-    if (step > 0) add_pair(part_, theirs_);
+    if (step > 0) add_pair(part_, theirs_, factor_after(step - 1));
     return step == rounds_ ? nullptr : ranks_.swap(partner(step), bytes_out(part_), bytes_in(theirs_));
   }
 
@@ -141,12 +156,12 @@ class WholeSum : public PairwiseSum {
 
 class HalvesSum : public PairwiseSum {
  public:
-  HalvesSum(Communicator& ranks, std::int64_t floats)
-      : PairwiseSum(ranks, floats, rounded_up(floats, ranks.size())), theirs_(padded_ / 2) {}
+  HalvesSum(Communicator& ranks, const BucketShape& shape)
+      : PairwiseSum(ranks, shape, rounded_up(shape.floats, ranks.size())), theirs_(padded_ / 2) {}
 
  protected:
   std::unique_ptr<Transfer> next(int step) override {
-    if (step > 0 && step <= rounds_) add_pair(kept(step - 1), arrived(step - 1));
+    if (step > 0 && step <= rounds_) add_pair(kept(step - 1), arrived(step - 1), factor_after(step - 1));
     if (step == 2 * rounds_) return nullptr;
     if (step >= rounds_) {
       // Back: the halves of the sum, of the smallest first.
@@ -199,18 +214,18 @@ SumWay sum_way(int ranks, std::int64_t floats) {
   return ranks > 2 && ranks < kManyRanks ? SumWay::kSlices : SumWay::kHalves;
 }
 
-std::unique_ptr<BucketSum> make_bucket_sum(Communicator& ranks, std::int64_t floats, SumWay way) {
+std::unique_ptr<BucketSum> make_bucket_sum(Communicator& ranks, const BucketShape& shape, SumWay way) {
   if (!std::has_single_bit(static_cast<unsigned>(ranks.size())))
     fail("sums over ", ranks.size(), " ranks: their number must be a power of two");
   switch (way) {
     case SumWay::kGather:
-      return std::make_unique<GatherSum>(ranks, floats);
+      return std::make_unique<GatherSum>(ranks, shape);
     case SumWay::kSlices:
-      return std::make_unique<SlicesSum>(ranks, floats);
+      return std::make_unique<SlicesSum>(ranks, shape);
     case SumWay::kHalves:
-      return std::make_unique<HalvesSum>(ranks, floats);
+      return std::make_unique<HalvesSum>(ranks, shape);
     default:
-      return std::make_unique<WholeSum>(ranks, floats);
+      return std::make_unique<WholeSum>(ranks, shape);
   }
 }
 

@@ -32,6 +32,12 @@ std::string_view name_of(SumWay way);
 /// The way for a bucket of so many floats: what docs/scale.md finds the fastest.
 SumWay sum_way(int ranks, std::int64_t floats);
 
+struct BucketShape {
+  std::int64_t floats = 0;
+  /// Multiplies the sum. (x * 1 has the bits of x.)
+  float factor = 1;
+};
+
 /// One bucket's way to its sum, on a channel of its own.
 class BucketSum {
  public:
@@ -48,6 +54,6 @@ class BucketSum {
 };
 
 /// The number of ranks must be a power of two. Memory is taken here and kept, so that a bucket serves every step.
-std::unique_ptr<BucketSum> make_bucket_sum(Communicator& ranks, std::int64_t floats, SumWay way);
+std::unique_ptr<BucketSum> make_bucket_sum(Communicator& ranks, const BucketShape& shape, SumWay way);
 
 }  // namespace miniqat::distributed

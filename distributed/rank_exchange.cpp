@@ -18,7 +18,10 @@ ShardRange range_of(const Communicator& ranks, int shards) {
 }  // namespace
 
 RankExchange::RankExchange(Communicator& ranks, int shards)
-    : ranks_(ranks), range_(range_of(ranks, shards)), channel_(ranks.channel()), sums_(ranks) {
+    : ranks_(ranks),
+      range_(range_of(ranks, shards)),
+      channel_(ranks.channel()),
+      sums_(ranks, {.factor = 1 / static_cast<float>(shards)}) {
   require_subtree(range_);
 }
 

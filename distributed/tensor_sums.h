@@ -14,6 +14,8 @@ struct BucketOptions {
   /// A bucket of 1 MiB: long enough for the network's full speed, short enough that much of a large tensor is on its
   /// way while the rest is added.
   std::int64_t floats = 1 << 18;
+  /// Multiplies the sums.
+  float factor = 1;
   /// How buckets are summed; by default as sum_way() says for each.
   std::optional<SumWay> way = {};
 };

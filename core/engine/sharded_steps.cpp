@@ -197,8 +197,9 @@ void ShardedSteps::store_observed(ShardedPlan& plan) const {
     if (!step.context.observed.empty()) as<ObservesBatch>(*step.op)->store_observed(step.context);
 }
 
-/// Division by a power of two is exact (but for denormals, which are 0).
+/// Division by a power of two is exact (but for denormals, which are 0). An exchange has done it.
 void ShardedSteps::take_means(ShardedPlan& plan) const {
+  if (exchange_ != nullptr) return;
   const ComputeScope computing(threads_);
   for (std::size_t k = 0; k < plan.gradients.size(); ++k) {
     const Tensor &sum = plan.gradients[k], &right = plan.right_halves[k];

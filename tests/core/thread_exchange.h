@@ -98,6 +98,8 @@ class ThreadGroup {
       for (const Member& member : members_) parts.push_back(member.started.at(k)->data<float>());
       const std::int64_t n = members_.front().started[k]->elements();
       add_in_tree(parts, n);
+      const auto shards = static_cast<float>(members_.front().exchange->range().total);
+      for (std::int64_t i = 0; i < n; ++i) parts[0][i] /= shards;
       for (std::size_t p = 1; p < parts.size(); ++p) std::copy_n(parts[0], n, parts[p]);
     }
   }
