@@ -19,6 +19,8 @@ constexpr std::array<std::string_view, 4> kNames = {"constant", "step", "exponen
 
 Schedule::Schedule(ScheduleKind kind, const ScheduleOptions& options) : kind_(kind), options_(options) {
   if (options.warmup_steps < 0) fail("warmup_steps must not be negative, is ", options.warmup_steps);
+  if (!(options.warmup_start >= 0 && options.warmup_start < 1))
+    fail("warmup_start must be in [0, 1), is ", options.warmup_start);
   const std::string_view name = kNames[static_cast<std::size_t>(kind)];
   if (kind == ScheduleKind::kStep || kind == ScheduleKind::kExponential) {
     if (options.every < 1) fail("schedule ", name, ": every must be at least 1 step, is ", options.every);
@@ -36,7 +38,9 @@ Schedule::Schedule(ScheduleKind kind, const ScheduleOptions& options) : kind_(ki
 
 double Schedule::factor(std::int64_t step) const {
   const std::int64_t warmup = options_.warmup_steps;
-  if (step <= warmup) return static_cast<double>(step) / static_cast<double>(warmup);
+  if (step <= warmup)
+    return options_.warmup_start +
+           (1 - options_.warmup_start) * (static_cast<double>(step) / static_cast<double>(warmup));
   const std::int64_t t = step - 1 - warmup;
   switch (kind_) {
     case ScheduleKind::kConstant:

@@ -19,8 +19,11 @@ enum class ScheduleKind {
 };
 
 struct ScheduleOptions {
-  /// Steps 1 to n have the factors 1/n, 2/n, ..., n/n; the schedule proper begins at step n + 1.
+  /// Steps 1 to n have the factors s + (1 - s) k/n for k = 1, 2, ..., n, with s = warmup_start; the schedule proper
+  /// begins at step n + 1.
   std::int64_t warmup_steps = 0;
+  /// In [0, 1): the factor from which warm-up rises.
+  double warmup_start = 0;
   /// step, exponential: the steps in which the rate falls by `factor`. At least 1 there.
   std::int64_t every = 0;
   /// step, exponential: in (0, 1].

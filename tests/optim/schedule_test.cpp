@@ -70,6 +70,12 @@ TEST(Schedule, WarmUpClimbsLinearlyThenTheScheduleBegins) {
   EXPECT_EQ(make_schedule("constant", options).factor(1), 1);
 }
 
+TEST(Schedule, WarmUpClimbsFromItsStart) {
+  const Schedule schedule = make_schedule("constant", {.warmup_steps = 3, .warmup_start = 0.25});
+  const double expected[] = {0.5, 0.75, 1, 1};
+  for (int step = 1; step <= 4; ++step) EXPECT_DOUBLE_EQ(schedule.factor(step), expected[step - 1]) << step;
+}
+
 TEST(Schedule, UnknownNamesListTheKnownOnes) {
   expect_error("linear", {}, "unknown schedule \"linear\"; known are constant, step, exponential, cosine");
   EXPECT_NE(error_of("", {}), "");
@@ -79,6 +85,8 @@ TEST(Schedule, UnknownNamesListTheKnownOnes) {
 TEST(Schedule, OptionsOutOfRangeAreNamedWithTheirValue) {
   const double nan = std::nan("");
   expect_error("constant", {.warmup_steps = -1}, "warmup_steps must not be negative, is -1");
+  for (const double start : {-0.1, 1.0, nan, HUGE_VAL})
+    expect_error("constant", {.warmup_start = start}, "warmup_start must be in [0, 1)");
   for (const char* name : {"step", "exponential"}) {
     expect_error(name, {}, "every must be at least 1 step, is 0");
     expect_error(name, {.every = -2}, "is -2");

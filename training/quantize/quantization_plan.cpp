@@ -6,6 +6,7 @@
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/data_of_run.h"
 #include "training/settings/optimizers.h"
+#include "training/settings/scaled_rate.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
 
@@ -23,7 +24,7 @@ bool is_there(const fs::path& file) {
 
 double default_rate(const TrainSettings& settings, const TrainSettings& in_float) {
   const double known = find_optimizer(settings.optimizer).default_learning_rate;
-  return kRateShare * (settings.optimizer == in_float.optimizer ? in_float.learning_rate.value_or(known) : known);
+  return kRateShare * (settings.optimizer == in_float.optimizer ? peak_rate(in_float) : known);
 }
 
 std::int64_t default_validation(const TrainSettings& settings, const FloatRun& run) {
@@ -56,6 +57,7 @@ TrainSettings quantization_defaults(const FloatRun& run) {
   settings.epochs = usual.epochs;
   settings.steps = 0;
   settings.learning_rate.reset();
+  settings.scale_learning_rate = usual.scale_learning_rate;
   settings.range_learning_rate = usual.range_learning_rate;
   settings.dampening = usual.dampening;
   settings.schedule = usual.schedule;

@@ -4,6 +4,7 @@
 #include "core/suggest.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "training/settings/scaled_rate.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {
@@ -48,16 +49,20 @@ const KnownOptimizer& find_optimizer(const std::string& name) {
   fail_unknown("optimizer", name, optimizer_names());
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps) {
-  if (settings.schedule == "cosine" && settings.warmup_steps >= total_steps)
-    throw UsageError(concat("--warmup-steps must be less than the run's ", counted(total_steps, "step"),
-                            " with --schedule cosine, is ", settings.warmup_steps));
-  const optim::Schedule schedule = optim::make_schedule(settings.schedule, {.warmup_steps = settings.warmup_steps,
+std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, const RunLength& run) {
+  const std::int64_t warmup = warmup_steps(settings, run.epoch);
+  if (warmup != settings.warmup_steps && warmup >= run.steps)
+    throw UsageError(concat("--scale-learning-rate warms up in ", kWarmupEpochs, " epochs, which are ",
+                            counted(warmup, "step"), "; the run has ", run.steps, ": give --warmup-steps"));
+  if (settings.schedule == "cosine" && warmup >= run.steps)
+    throw UsageError(concat("--warmup-steps must be less than the run's ", counted(run.steps, "step"),
+                            " with --schedule cosine, is ", warmup));
+  const optim::Schedule schedule = optim::make_schedule(settings.schedule, {.warmup_steps = warmup,
+                                                                            .warmup_start = warmup_start(settings),
                                                                             .every = settings.schedule_every,
                                                                             .factor = settings.schedule_factor,
-                                                                            .total_steps = total_steps});
-  const KnownOptimizer& optimizer = find_optimizer(settings.optimizer);
-  return optimizer.make(settings, settings.learning_rate.value_or(optimizer.default_learning_rate), schedule);
+                                                                            .total_steps = run.steps});
+  return find_optimizer(settings.optimizer).make(settings, peak_rate(settings), schedule);
 }
 
 const char* help_of_optimizer() {

@@ -28,7 +28,14 @@ std::span<const KnownOptimizer> known_optimizers();
 /// Throws Error that lists the names when `name` is none of them.
 const KnownOptimizer& find_optimizer(const std::string& name);
 
-/// The optimizer with its schedule over `total_steps`. Throws UsageError for a warm-up that a cosine has no room for.
-std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, std::int64_t total_steps);
+struct RunLength {
+  std::int64_t steps = 0;
+  /// Steps of an epoch.
+  std::int64_t epoch = 0;
+};
+
+/// The optimizer with its schedule over the run, and its rate as --scale-learning-rate has it. Throws UsageError for a
+/// warm-up that a cosine, or a scaled rate without --warmup-steps, has no room for.
+std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, const RunLength& run);
 
 }  // namespace miniqat::training

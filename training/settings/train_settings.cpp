@@ -17,6 +17,7 @@
 #include "training/model_source.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/save_interval.h"
+#include "training/settings/scaled_rate.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
 
@@ -201,7 +202,8 @@ void check(const TrainSettings& settings) {
   require(settings.log_every >= 1, concat("--log-every must be at least 1, got ", settings.log_every));
   SaveInterval{settings.save_every};
   check_schedule(settings);
-  check_options<TrainSettings>([&] { make_optimizer(settings, settings.warmup_steps + 1); });
+  check_scaled_rate(settings);
+  check_options<TrainSettings>([&] { make_optimizer(settings, {.steps = warmup_steps(settings, 1) + 1, .epoch = 1}); });
 }
 
 std::string quantization_label(const TrainSettings& settings) {

@@ -39,6 +39,8 @@ struct TrainSettings {
   std::string optimizer = "sgd";
   /// None: the optimizer's default_learning_rate.
   std::optional<double> learning_rate;
+  /// The batch size for which the learning rate was chosen; 0: the rate stays as it is (scaled_rate.h).
+  std::int64_t scale_learning_rate = 0;
   double momentum = 0.9;
   bool nesterov = false;
   double weight_decay = 5e-4;
@@ -132,6 +134,11 @@ void TrainSettings::visit(Visitor&& visitor) {
       "optimizer", [](auto& s) -> auto& { return s.optimizer; }, help_of_optimizer());
   visitor(
       "learning_rate", [](auto& s) -> auto& { return s.learning_rate; }, help_of_learning_rate());
+  visitor(
+      "scale_learning_rate", [](auto& s) -> auto& { return s.scale_learning_rate; },
+      "the batch size for which --learning-rate was chosen: the rate is multiplied by --batch-size over this number, "
+      "whatever --shards is. A greater rate is reached from the given one, in --warmup-steps or else 5 epochs (Goyal "
+      "et al. 2017; for sgd). 0: nothing scales the rate");
   visitor(
       "momentum", [](auto& s) -> auto& { return s.momentum; }, "of sgd, in [0, 1)");
   visitor(

@@ -16,6 +16,7 @@
 #include "training/run/machine.h"
 #include "training/run/range_log.h"
 #include "training/run/validation_part.h"
+#include "training/settings/scaled_rate.h"
 #include "training/settings/settings.h"
 #include "training/train/shared_state.h"
 
@@ -86,6 +87,8 @@ void RunLife::begin() {
     go_on();
   else
     begin_anew();
+  const std::string note = scaling_note(task_.settings, task_.steps_per_epoch);
+  if (!note.empty()) observer_.say(note);
 }
 
 void RunLife::go_on() {

@@ -67,7 +67,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
       test_session(evaluation.graph, {.seed = static_cast<std::uint64_t>(settings.seed)}),
       steps_per_epoch(whole_batches(data, settings)),
       total_steps(length_of(settings)),
-      optimizer(make_optimizer(settings, total_steps)) {
+      optimizer(make_optimizer(settings, {.steps = total_steps, .epoch = steps_per_epoch})) {
   if (shards.total > 1) compute_in_shards();
   if (const std::size_t outputs = training.graph.outputs().size(); outputs > 1)
     report.remarks.push_back(
