@@ -22,6 +22,7 @@ struct TensorSums::Bucket {
 
 TensorSums::TensorSums(Communicator& ranks, const BucketOptions& options) : ranks_(ranks), options_(options) {
   if (options_.floats < 1) fail("a bucket must hold at least one number, not ", options_.floats);
+  if (options_.interval.count() > 0) pulse_ = std::make_unique<Pulse>(options_.interval, [this] { move_on(); });
 }
 
 TensorSums::~TensorSums() = default;
@@ -63,6 +64,7 @@ void TensorSums::over_buckets(std::int64_t first, std::span<float> tensor, const
 }
 
 void TensorSums::hand_over(std::span<float> tensor) {
+  if (pulse_ != nullptr) pulse_->pause();
   over_buckets(filled_, tensor, [](Bucket& bucket, std::int64_t offset, std::span<float> part) {
     if (bucket.sum->fits(std::ssize(part)))
       bucket.in_place = part;
@@ -72,22 +74,26 @@ void TensorSums::hand_over(std::span<float> tensor) {
   tensors_.push_back(tensor);
   filled_ += std::ssize(tensor);
   while (filled_ >= static_cast<std::int64_t>(started_ + 1) * options_.floats) start(buckets_[started_++]);
-  progress();
+  move_on();
+  if (pulse_ != nullptr && summed_ < started_) pulse_->resume();
 }
 
 void TensorSums::start(Bucket& bucket) { bucket.sum->start(bucket.values()); }
 
 void TensorSums::flush() {
+  if (pulse_ != nullptr) pulse_->pause();
   const std::int64_t rest = filled_ - static_cast<std::int64_t>(started_) * options_.floats;
   if (rest > 0) {
     Bucket& last = buckets_[started_++];
     if (rest != last.floats) resize(last, rest);
     start(last);
   }
-  progress();
+  move_on();
 }
 
-void TensorSums::progress() {
+void TensorSums::progress() { move_on(); }
+
+void TensorSums::move_on() {
   for (std::size_t k = summed_; k < started_; ++k) {
     const bool done = buckets_[k].sum->done();
     if (done && k == summed_) ++summed_;
@@ -96,7 +102,7 @@ void TensorSums::progress() {
 
 void TensorSums::finish() {
   while (summed_ < started_) {
-    progress();
+    move_on();
     if (summed_ < started_) std::this_thread::yield();
   }
   std::int64_t first = 0;
@@ -110,6 +116,7 @@ void TensorSums::finish() {
 }
 
 void TensorSums::abandon() noexcept {
+  if (pulse_ != nullptr) pulse_->halt();
   for (Bucket& bucket : buckets_) bucket.in_place = {};
   tensors_.clear();
   filled_ = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "distributed/bucket_sum.h"
+#include "distributed/pulse.h"
 
 namespace miniqat::distributed {
 
@@ -18,12 +20,15 @@ struct BucketOptions {
   float factor = 1;
   /// How buckets are summed; by default as sum_way() says for each.
   std::optional<SumWay> way = {};
+  /// A thread lets the buckets that are on their way move on at this interval, from hand_over() to flush(); 0: there is
+  /// none, they move on in calls only.
+  std::chrono::microseconds interval = std::chrono::milliseconds(1);
 };
 
 /// The sums of a step's tensors over all ranks, sent while the later ones are still computed. The tensors, one behind
 /// the other in the order in which they come, are one row of numbers, which is cut into buckets: small tensors share
 /// one, a large one fills several. Made once for all steps. All ranks hand over tensors of the same lengths in the same
-/// order.
+/// order. Between hand_over() and flush() a thread of this may use `ranks`: nobody else must.
 class TensorSums {
  public:
   /// `ranks` must stay as long as this.
@@ -35,7 +40,8 @@ class TensorSums {
   void hand_over(std::span<float> tensor);
   /// The last tensor of the step was handed over: what waits for a full bucket goes on its way.
   void flush();
-  /// Lets the buckets move on, if they can; never waits. hand_over() does so, too.
+  /// Lets the buckets move on, if they can; never waits. hand_over() and flush() do so, too. With an interval only
+  /// after flush().
   void progress();
   /// After flush(): waits for the sums and puts them where the parts came from. Ready for the next step then.
   void finish();
@@ -50,6 +56,7 @@ class TensorSums {
   template <class Body>
   void over_buckets(std::int64_t first, std::span<float> tensor, const Body& body);
   static void start(Bucket& bucket);
+  void move_on();
 
   Communicator& ranks_;
   BucketOptions options_;
@@ -61,6 +68,8 @@ class TensorSums {
   std::size_t started_ = 0;
   /// Buckets before this one are summed.
   std::size_t summed_ = 0;
+  /// Null without an interval. Between hand_over() and flush() the buckets are its own.
+  std::unique_ptr<Pulse> pulse_;
 };
 
 }  // namespace miniqat::distributed

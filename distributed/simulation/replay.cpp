@@ -155,7 +155,7 @@ void replay(Communicator& ranks, char** arguments) {
   std::int64_t longest = 0;
   for (const Schedule::HandOver& tensor : schedule.tensors) longest = std::max(longest, tensor.floats);
   std::vector<float> zeros(longest);
-  TensorSums sums(ranks, {.floats = std::atoll(arguments[3]), .way = way_of(arguments[2])});
+  TensorSums sums(ranks, {.floats = std::atoll(arguments[3]), .way = way_of(arguments[2]), .interval = {}});
   one_step(ranks, schedule, sums, zeros, copy, poll);
   ranks.barrier();
   const double begin = MPI_Wtime();

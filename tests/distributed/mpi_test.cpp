@@ -37,6 +37,7 @@ TEST(OnRanks, CheckAllSums) {
   check_small_talk(*ranks);
   for (const SumWay way : {SumWay::kGather, SumWay::kSlices, SumWay::kHalves, SumWay::kWhole})
     check_tree_sums(*ranks, way);
+  check_tree_sums(*ranks, SumWay::kHalves, std::chrono::microseconds(50));
   ranks->close();
 }
 

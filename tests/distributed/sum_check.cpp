@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "core/error.h"
@@ -50,20 +51,23 @@ void require_same(const Values& sum, const Values& expected, std::size_t tensor)
 
 }  // namespace
 
-void check_tree_sums(Communicator& ranks, SumWay way) {
+void check_tree_sums(Communicator& ranks, SumWay way, std::chrono::microseconds interval) {
   // The last bucket has 99 numbers; then 99 that seem to fill it, and more; then 1; then it is full; then there is
   // none.
   const std::vector<std::vector<std::int64_t>> steps = {
       {1, 250, 0, 777, 3, 64, 5, 1999}, {3000, 99, 50}, {1, 300, 1000}, {1999, 1}, {0},
       {1, 250, 0, 777, 3, 64, 5, 1999}};
   constexpr float kFactor = 0.125f;
-  TensorSums sums(ranks, {.floats = 100, .factor = kFactor, .way = way});
+  TensorSums sums(ranks, {.floats = 100, .factor = kFactor, .way = way, .interval = interval});
   const int own = kShards / ranks.size();
   for (std::size_t step = 0; step < steps.size(); ++step) {
     std::vector<Values> parts;
     for (const std::int64_t length : steps[step])
       parts.push_back(tree_sum(length, ranks.rank() * own, own, mix(step, length)));
-    for (Values& part : parts) sums.hand_over(part);
+    for (Values& part : parts) {
+      sums.hand_over(part);
+      std::this_thread::sleep_for(3 * interval);
+    }
     sums.flush();
     sums.finish();
     for (std::size_t k = 0; k < parts.size(); ++k) {
@@ -72,6 +76,18 @@ void check_tree_sums(Communicator& ranks, SumWay way) {
       require_same(parts[k], expected, k);
     }
   }
+}
+
+void check_sums_move_on(Communicator& ranks) {
+  Values ones(64, 1.0f);
+  TensorSums sums(ranks, {.floats = 64, .way = SumWay::kHalves, .interval = std::chrono::microseconds(100)});
+  ranks.barrier();
+  sums.hand_over(ones);
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  // Ends the thread's turn, and moves nothing.
+  sums.abandon();
+  require_same(ones, Values(64, static_cast<float>(ranks.size())), 0);
+  ranks.barrier();
 }
 
 void check_small_talk(Communicator& ranks) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+
 #include "distributed/bucket_sum.h"
 #include "distributed/communicator.h"
 
@@ -9,7 +11,11 @@ namespace miniqat::distributed {
 /// many are on their way. The tensors have odd lengths, one has none; among the numbers are infinities, both zeros,
 /// NaNs with a payload, and large ones that cancel out in other orders. Throws Error unless every sum has the bits of
 /// one process's tree over eight shards.
-void check_tree_sums(Communicator& ranks, SumWay way);
+/// With an interval the buckets also move on by themselves, in the time between two tensors.
+void check_tree_sums(Communicator& ranks, SumWay way, std::chrono::microseconds interval = {});
+
+/// Throws Error unless a bucket whose tensor was handed over is summed while nobody calls.
+void check_sums_move_on(Communicator& ranks);
 
 /// Broadcast, widen() and barrier. Throws Error for a wrong number.
 void check_small_talk(Communicator& ranks);

@@ -25,6 +25,13 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(SumWay::kGather, SumWay::kSlices, SumWay::kHalves, SumWay::kWhole)),
     [](const auto& test) { return concat(std::get<0>(test.param), "_", name_of(std::get<1>(test.param))); });
 
+TEST(TreeSumsOf, BucketsThatMoveOnByThemselvesHaveTheSameBits) {
+  for (const SumWay way : {SumWay::kSlices, SumWay::kHalves})
+    as_ranks(4, [way](Communicator& ranks) { check_tree_sums(ranks, way, std::chrono::microseconds(50)); });
+}
+
+TEST(TreeSumsOf, BucketsMoveOnWhileNobodyCalls) { as_ranks(4, check_sums_move_on); }
+
 TEST(TreeSumsOf, ThreeRanksAreRefused) {
   const auto three = [] {
     as_ranks(3, [](Communicator& ranks) {

@@ -1,0 +1,75 @@
+#include "distributed/pulse.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "core/error.h"
+
+namespace miniqat::distributed::pulse_test {
+namespace {
+
+using std::chrono::microseconds;
+
+void wait_until(const std::atomic<int>& count, int least) {
+  while (count < least) std::this_thread::yield();
+}
+
+TEST(Pulse, BeatsBetweenResumeAndPause) {
+  std::atomic<int> beats = 0;
+  Pulse pulse(microseconds(20), [&] { ++beats; });
+  EXPECT_EQ(beats, 0);
+  for (int round = 0; round < 20; ++round) {
+    pulse.resume();
+    wait_until(beats, beats + 2);
+    pulse.pause();
+    const int now = beats;
+    std::this_thread::sleep_for(microseconds(200));
+    EXPECT_EQ(beats, now);
+  }
+}
+
+// No lock of the owner's: what a beat does, it does before pause() returns.
+TEST(Pulse, PauseWaitsForABeat) {
+  std::atomic<int> begun = 0;
+  int ended = 0;
+  Pulse pulse(microseconds(10), [&] {
+    ++begun;
+    std::this_thread::sleep_for(microseconds(300));
+    ++ended;
+  });
+  for (int round = 1; round <= 5; ++round) {
+    pulse.resume();
+    wait_until(begun, begun + 1);
+    pulse.pause();
+    EXPECT_EQ(ended, begun);
+  }
+}
+
+TEST(Pulse, PauseThrowsWhatABeatThrewOnce) {
+  std::atomic<int> beats = 0;
+  Pulse pulse(microseconds(10), [&] {
+    ++beats;
+    fail("the network is gone");
+  });
+  pulse.resume();
+  wait_until(beats, 1);
+  EXPECT_THROW(pulse.pause(), Error);
+  EXPECT_EQ(beats, 1);
+  EXPECT_NO_THROW(pulse.pause());
+  pulse.resume();
+  wait_until(beats, 2);
+  pulse.halt();
+}
+
+TEST(Pulse, EndsWhileItBeatsOrNever) {
+  Pulse never(microseconds(10), [] {});
+  never.pause();
+  std::atomic<int> beats = 0;
+  Pulse beating(microseconds(10), [&] { ++beats; });
+  beating.resume();
+  wait_until(beats, 1);
+}
+
+}  // namespace
+}  // namespace miniqat::distributed::pulse_test
