@@ -12,8 +12,8 @@ namespace {
 using datasets::Dataset;
 using datasets::Loader;
 
-DatasetHandle from_arrays(py::handle images, py::handle labels, std::optional<int> classes, float scale, int zero_point,
-                          const std::vector<std::string>& class_names) {
+DatasetHandle from_arrays(const ArrayLike& images, const ArrayLike& labels, std::optional<int> classes, float scale,
+                          int zero_point, const std::vector<std::string>& class_names) {
   Borrowed pictures = borrow(images, DType::kUInt8);
   Borrowed numbers = borrow(labels, DType::kInt32);
   if (!classes) {

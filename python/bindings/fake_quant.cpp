@@ -4,6 +4,10 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+
 #include "core/error.h"
 #include "core/graph/op.h"
 #include "core/graph/op_queries.h"
@@ -23,11 +27,23 @@ struct GridKeywords {
   bool power_of_two = false;
 };
 
+/// Throws ValueError, which names the channel if there are several, for a range that is none.
+void require_range(std::span<const float> low, std::span<const float> high) {
+  for (std::size_t i = 0; i < std::min(low.size(), high.size()); ++i) {
+    if (std::isfinite(low[i]) && std::isfinite(high[i]) && low[i] <= high[i]) continue;
+    const std::string where = low.size() > 1 ? concat(" of channel ", i) : "";
+    const char* const what = low[i] > high[i] ? "min is greater than max" : "min and max must be finite numbers";
+    throw py::value_error(concat("the range", where, " is [", low[i], ", ", high[i], "]: ", what));
+  }
+}
+
 /// The op without a graph, on arrays.
 class Quantizer {
  public:
-  Quantizer(py::handle x, py::handle min, py::handle max, const GridKeywords& keywords, const std::string& range)
+  Quantizer(const ArrayLike& x, const ArrayLike& min, const ArrayLike& max, const GridKeywords& keywords,
+            const std::string& range)
       : arrays_{borrow(x, DType::kFloat32), borrow(min, DType::kFloat32), borrow(max, DType::kFloat32)} {
+    require_range(arrays_[1].tensor.values<float>(), arrays_[2].tensor.values<float>());
     if (range != "fixed" && range != "learned") fail(wrong_choice("range", range, {"fixed", "learned"}));
     op_ = quantize::FakeQuant::make(
         {.bits = keywords.bits,
@@ -77,8 +93,8 @@ class Quantizer {
   std::vector<Tensor> saved_;
 };
 
-py::array fake_quant(py::handle x, py::handle min, py::handle max, std::int64_t bits, bool narrow_range, bool symmetric,
-                     bool power_of_two) {
+py::array fake_quant(const ArrayLike& x, const ArrayLike& min, const ArrayLike& max, std::int64_t bits,
+                     bool narrow_range, bool symmetric, bool power_of_two) {
   Quantizer quantizer(x, min, max, {bits, narrow_range, symmetric, power_of_two}, "fixed");
   const Tensor y = [&] {
     const py::gil_scoped_release open;
@@ -87,8 +103,9 @@ py::array fake_quant(py::handle x, py::handle min, py::handle max, std::int64_t 
   return to_array(y);
 }
 
-py::tuple fake_quant_gradient(py::handle d_y, py::handle x, py::handle min, py::handle max, std::int64_t bits,
-                              bool narrow_range, bool symmetric, bool power_of_two, const std::string& range) {
+py::tuple fake_quant_gradient(const ArrayLike& d_y, const ArrayLike& x, const ArrayLike& min, const ArrayLike& max,
+                              std::int64_t bits, bool narrow_range, bool symmetric, bool power_of_two,
+                              const std::string& range) {
   Quantizer quantizer(x, min, max, {bits, narrow_range, symmetric, power_of_two}, range);
   const Borrowed given = borrow(d_y, DType::kFloat32);
   const std::vector<Tensor> gradients = [&] {
@@ -100,6 +117,7 @@ py::tuple fake_quant_gradient(py::handle d_y, py::handle x, py::handle min, py::
 
 Grid grid(float min, float max, int bits, bool narrow_range, bool symmetric, bool power_of_two) {
   if (bits < 2 || bits > 16) fail("bits must be 2 to 16, is ", bits);
+  require_range({&min, 1}, {&max, 1});
   return quantize::grid_of<float>({min, max}, {bits, narrow_range, symmetric, power_of_two});
 }
 
@@ -123,7 +141,7 @@ void bind_fake_quant(py::module_& module) {
       "fake_quant", &fake_quant, py::arg("x"), py::arg("min"), py::arg("max"), py::arg("bits") = 8,
       py::arg("narrow_range") = false, py::arg("symmetric") = false, py::arg("power_of_two") = false,
       "x rounded to the grid of a range, float32. One range for all if min and max are numbers, one per channel\n"
-      "if they have the shape of x's last axis (or last two).");
+      "if they have the shape of x's last axis (or last two). Raises ValueError if min > max or one is not finite.");
   module.def(
       "fake_quant_gradient", &fake_quant_gradient, py::arg("d_y"), py::arg("x"), py::arg("min"), py::arg("max"),
       py::arg("bits") = 8, py::arg("narrow_range") = false, py::arg("symmetric") = false,

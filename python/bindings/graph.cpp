@@ -19,7 +19,7 @@ using GraphPointer = std::shared_ptr<GraphHandle>;
 
 GraphPointer handle_of(Graph graph) { return std::make_shared<GraphHandle>(std::move(graph)); }
 
-OutputHandle add(const GraphPointer& graph, const std::string& op, const std::string& name, py::handle inputs,
+OutputHandle add(const GraphPointer& graph, const std::string& op, const std::string& name, const OutputsLike& inputs,
                  const py::kwargs& attributes) {
   const std::vector<std::string> names = output_names(inputs, graph);
   const nlohmann::ordered_json json = to_json(attributes);
@@ -43,7 +43,7 @@ std::vector<OutputHandle> outputs(const GraphPointer& graph) {
   return handles;
 }
 
-void set_outputs(const GraphPointer& graph, py::handle wanted) {
+void set_outputs(const GraphPointer& graph, const OutputsLike& wanted) {
   const std::vector<std::string> names = output_names(wanted, graph);
   graph->locked([&](Graph& of) {
     std::vector<Output> found;
@@ -68,10 +68,8 @@ py::list nodes(const GraphPointer& graph) {
   return from_json(all);
 }
 
-void bind_outputs(py::module_& module) {
-  py::class_<OutputHandle>(module, "Output",
-                           "A tensor of a graph, by its name. It is looked up at each use: a rewrite may remove nodes.")
-      .def_readonly("graph", &OutputHandle::graph, "The graph.")
+void bind_outputs(py::class_<OutputHandle>& output) {
+  output.def_readonly("graph", &OutputHandle::graph, "The graph.")
       .def_readonly("name", &OutputHandle::name, "\"node\" or, for any output but the first, \"node:k\".")
       .def_property_readonly(
           "shape", [](const OutputHandle& self) { return to_tuple(self.spec().shape); },
@@ -82,10 +80,8 @@ void bind_outputs(py::module_& module) {
       .def("__repr__", [](const OutputHandle& self) { return "<miniqat.Output " + self.name + ">"; });
 }
 
-void bind_graphs(py::module_& module) {
-  py::class_<GraphHandle, GraphPointer>(module, "Graph",
-                                        "A network: nodes with unique names. Define it first, run it later (Session).")
-      .def(py::init([] { return handle_of(Graph()); }), "An empty graph.")
+void bind_graphs(py::class_<GraphHandle, GraphPointer>& graph) {
+  graph.def(py::init([] { return handle_of(Graph()); }), "An empty graph.")
       .def_static(
           "from_json", [](const std::string& text) { return handle_of(graph_from_json(text)); }, py::arg("text"),
           "Reads graph JSON (docs/graph-json.md).")
@@ -121,8 +117,13 @@ py::tuple import_onnx(const std::filesystem::path& path, std::int64_t batch_size
 }  // namespace
 
 void bind_graph(py::module_& module) {
-  bind_outputs(module);
-  bind_graphs(module);
+  // Each names the other in its signatures.
+  py::class_<OutputHandle> output_class(
+      module, "Output", "A tensor of a graph, by its name. It is looked up at each use: a rewrite may remove nodes.");
+  py::class_<GraphHandle, GraphPointer> graph_class(
+      module, "Graph", "A network: nodes with unique names. Define it first, run it later (Session).");
+  bind_outputs(output_class);
+  bind_graphs(graph_class);
   module.def(
       "read_graph", [](const std::filesystem::path& path) { return handle_of(read_graph(path)); }, py::arg("path"),
       "Reads a graph JSON file.");

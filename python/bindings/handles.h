@@ -11,6 +11,7 @@
 #include "core/engine/session.h"
 #include "core/graph/graph.h"
 #include "datasets/dataset.h"
+#include "python/bindings/arguments.h"
 #include "python/bindings/arrays.h"
 #include "training/model_source.h"
 

@@ -35,7 +35,7 @@ std::optional<Grid> grid_of(const std::optional<std::pair<float, std::int32_t>>&
   return Grid{.scale = bytes->first, .zero_point = bytes->second, .bits = 8};
 }
 
-py::tuple to_c(const Model& self, const std::string& prefix, py::handle images, const std::string& header_name,
+py::tuple to_c(const Model& self, const std::string& prefix, const ArrayLike& images, const std::string& header_name,
                const std::optional<std::pair<float, std::int32_t>>& picture_grid, const std::string& accuracy) {
   const Borrowed vectors = borrow(images, DType::kUInt8);
   exporters::CSource code;
@@ -47,7 +47,7 @@ py::tuple to_c(const Model& self, const std::string& prefix, py::handle images, 
   return py::make_tuple(py::bytes(code.header), py::bytes(code.source));
 }
 
-py::bytes to_html(const Model& self, const std::string& title, py::handle pictures,
+py::bytes to_html(const Model& self, const std::string& title, const ArrayLike& pictures,
                   const std::vector<std::string>& picture_names, const std::string& label) {
   const Grid grid = self.tensor(self.input).grid;
   exporters::HtmlPage page{.title = title, .models = {{.model = self, .label = label, .bytes = grid}}};
@@ -139,7 +139,7 @@ struct EngineHandle {
   std::mutex mutex;
 };
 
-py::array run(EngineHandle& self, py::handle images) {
+py::array run(EngineHandle& self, const ArrayLike& images) {
   const Borrowed given = borrow(images, DType::kUInt8);
   const Tensor output = [&] {
     const py::gil_scoped_release open;
@@ -149,7 +149,7 @@ py::array run(EngineHandle& self, py::handle images) {
   return to_array(output);
 }
 
-py::dict run_all(EngineHandle& self, py::handle images) {
+py::dict run_all(EngineHandle& self, const ArrayLike& images) {
   const Borrowed given = borrow(images, DType::kUInt8);
   const std::vector<Tensor> values = [&] {
     const py::gil_scoped_release open;

@@ -31,12 +31,16 @@ void bind_errors(py::module_& module) {
 PYBIND11_MODULE(_core, module) {
   using namespace miniqat;
   module.doc() = "The libraries of miniqat for Python.";
+  // Classes, functions and exceptions say that they are of miniqat, where users find them.
+  const pybind11::object own_name = module.attr("__name__");
+  module.attr("__name__") = "miniqat";
   layers::register_ops();
   quantize::register_ops();
   python::bind_errors(module);
+  // Signatures in docstrings name the classes that exist by then.
   python::bind_graph(module);
-  python::bind_session(module);
   python::bind_optimizers(module);
+  python::bind_session(module);
   python::bind_fake_quant(module);
   python::bind_data(module);
   python::bind_models(module);
@@ -46,4 +50,5 @@ PYBIND11_MODULE(_core, module) {
   module.def("set_thread_count", &set_thread_count, pybind11::arg("count"), "For all that computes, from now on.");
   module.def("thread_count", &thread_count, "The number of threads that compute.");
   module.attr("__version__") = MINIQAT_VERSION;
+  module.attr("__name__") = own_name;
 }

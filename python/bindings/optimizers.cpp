@@ -57,12 +57,12 @@ void bind_optimizers(py::module_& module) {
   py::class_<Sgd, Optimizer>(module, "Sgd", "Stochastic gradient descent with momentum.")
       .def(py::init(&make_sgd), py::arg("learning_rate") = 0.01, py::arg("momentum") = 0.0, py::arg("nesterov") = false,
            py::arg("weight_decay") = 0.0, py::arg("decay_all") = false, py::arg("range_learning_rate") = 0.003,
-           py::arg("schedule") = Schedule(),
+           py::arg_v("schedule", Schedule(), "Schedule()"),
            "`range_learning_rate` is that of learned ranges. `weight_decay` leaves biases out unless `decay_all`.");
   py::class_<Adam, Optimizer>(module, "Adam", "Adam with L2 weight decay.")
       .def(py::init(&make_adam), py::arg("learning_rate") = 0.001, py::arg("beta1") = 0.9, py::arg("beta2") = 0.999,
            py::arg("epsilon") = 1e-8, py::arg("weight_decay") = 0.0, py::arg("decay_all") = false,
-           py::arg("range_learning_rate") = 0.003, py::arg("schedule") = Schedule(),
+           py::arg("range_learning_rate") = 0.003, py::arg_v("schedule", Schedule(), "Schedule()"),
            "`range_learning_rate` is that of learned ranges. `weight_decay` leaves biases out unless `decay_all`.");
 }
 

@@ -56,10 +56,12 @@ void bind_rewrite(py::module_& module) {
       .def_readonly("remarks", &RewriteReport::remarks, "Parts that stay float, and requests without effect.")
       .def_readonly("warnings", &RewriteReport::warnings, "Options that are legal and hardly meant.")
       .def_property_readonly("edges", &edges, "(tensor, consumer, status, reason) of each edge.");
-  module.def("create_training_graph", &rewrite<quantize::create_training_graph>, py::arg("graph"),
-             "Rewrites the graph in place for training with simulated quantization: folds batch norms and inserts\n"
-             "quantizers (docs/rewrite.md). Keywords are the flags of `miniqat rewrite`, with `_` for `-`;\n"
-             "`bits_config` may be a dictionary. Rewriting twice changes nothing.");
+  module.def(
+      "create_training_graph", &rewrite<quantize::create_training_graph>, py::arg("graph"),
+      "Rewrites the graph in place for training with simulated quantization: folds batch norms and inserts\n"
+      "quantizers (docs/rewrite.md). Keywords are the flags of `miniqat rewrite`, with `_` for `-`;\n"
+      "`bits_config` may be a dictionary. Rewriting twice changes nothing. A session on the graph follows it: its\n"
+      "next call runs with the quantizers.");
   module.def("create_eval_graph", &rewrite<quantize::create_eval_graph>, py::arg("graph"),
              "The same for evaluation: stored ranges, no observers.");
   module.def(

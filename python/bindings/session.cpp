@@ -32,7 +32,7 @@ std::unique_ptr<SessionHandle> make_session(const std::shared_ptr<GraphHandle>& 
                                                         .precision = wide ? DType::kFloat64 : DType::kFloat32});
 }
 
-py::object run(SessionHandle& self, py::handle fetches, const py::dict& feeds, bool training) {
+py::object run(SessionHandle& self, const OutputsLike& fetches, const py::dict& feeds, bool training) {
   const std::vector<std::string> names = output_names(fetches, self.graph);
   const bool single = py::isinstance<py::str>(fetches) || py::isinstance<OutputHandle>(fetches);
   const NamedFeeds fed(feeds, self.graph);
@@ -44,7 +44,8 @@ py::object run(SessionHandle& self, py::handle fetches, const py::dict& feeds, b
   return to_arrays(result.fetched);
 }
 
-py::list gradients(SessionHandle& self, py::handle of, py::handle targets, const py::dict& feeds, bool training) {
+py::list gradients(SessionHandle& self, const OutputLike& of, const OutputsLike& targets, const py::dict& feeds,
+                   bool training) {
   const std::string differentiated = output_name(of, self.graph);
   const std::vector<std::string> names = output_names(targets, self.graph);
   const NamedFeeds fed(feeds, self.graph);
@@ -58,7 +59,7 @@ py::list gradients(SessionHandle& self, py::handle of, py::handle targets, const
   return to_arrays(result.gradients);
 }
 
-float train_step(SessionHandle& self, py::handle loss, const Optimizer& optimizer, const py::dict& feeds) {
+float train_step(SessionHandle& self, const OutputLike& loss, const Optimizer& optimizer, const py::dict& feeds) {
   const std::string name = output_name(loss, self.graph);
   const NamedFeeds fed(feeds, self.graph);
   return self.locked([&](Session& session) {
@@ -149,7 +150,7 @@ void bind_values(py::class_<SessionHandle>& session) {
       .def("variables", &variables, "variable() of all by name, op states (\"<node>/<state>\") included.")
       .def(
           "set_variable",
-          [](SessionHandle& self, const std::string& name, py::handle value) {
+          [](SessionHandle& self, const std::string& name, const ArrayLike& value) {
             const DType dtype = self.locked([&](Session& of) { return of.variable(name).dtype(); });
             const Borrowed array = borrow(value, dtype);
             self.locked([&](Session& of) { of.set_variable(name, array.tensor); });
@@ -172,8 +173,12 @@ void bind_values(py::class_<SessionHandle>& session) {
 }  // namespace
 
 void bind_session(py::module_& module) {
-  py::class_<SessionHandle> session(module, "Session",
-                                    "Runs a graph, which may be rewritten between two calls, and holds its variables.");
+  py::class_<SessionHandle> session(
+      module, "Session",
+      "Runs a graph, which may be rewritten between two calls, and holds its variables.\n"
+      "After a rewrite (create_training_graph(), create_eval_graph()) the next call runs\n"
+      "the rewritten graph: variables keep their values by name, new ones begin with\n"
+      "their initial values. A copy made before, Graph.clone(), keeps the float network.");
   bind_runs(session);
   bind_values(session);
   module.def(

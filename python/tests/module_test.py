@@ -26,6 +26,35 @@ class FakeQuant(unittest.TestCase):
         np.testing.assert_array_equal(d_x, [0, 3, 3, 3, 0])
         self.assertEqual((d_min, d_max), (3, 3))
 
+    def test_ranges_that_are_none_are_refused(self):
+        x = np.ones((2, 3), np.float32)
+        uses = {"grid": miniqat.grid, "fake_quant": lambda *ends: miniqat.fake_quant(x, *ends),
+                "fake_quant_gradient": lambda *ends: miniqat.fake_quant_gradient(x, x, *ends)}
+        for name, use in uses.items():
+            for ends, said in (((2, -1), r"\[2, -1\]: min is greater"), ((np.nan, 1), "finite"), ((-1, np.inf), "finite")):
+                with self.subTest(name, ends=ends), self.assertRaisesRegex(ValueError, said):
+                    use(*ends)
+        with self.assertRaisesRegex(ValueError, r"range of channel 1 is \[1, 0\]"):
+            miniqat.fake_quant(x, np.array([-1, 1, -1]), np.array([1, 0, 1]))
+        np.testing.assert_array_equal(miniqat.fake_quant(x, 0, 0), np.zeros((2, 3)))
+
+
+class Rewrite(unittest.TestCase):
+    def test_session_follows_the_graph(self):
+        graph = miniqat.Graph()
+        x = graph.add("Placeholder", "x", shape=[1, 4])
+        graph.outputs = graph.add("MatMul", "y", [x, graph.add("Variable", "w", shape=[4, 4], initializer={"type": "constant", "value": 0.3})])
+        before, session = graph.clone(), miniqat.Session(graph)
+        weights = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+        session.set_variable("w", weights)
+        fed = np.eye(1, 4, dtype=np.float32)
+        np.testing.assert_array_equal(session.run("y", {"x": fed}), weights[:1])
+        miniqat.create_training_graph(graph, weight_bits=2)
+        self.assertLess(len(before), len(graph))
+        session.run("y", {"x": fed}, training=True)
+        self.assertGreater(np.abs(session.run(graph.outputs[0], {"x": fed}) - weights[:1]).max(), 0.1)
+        np.testing.assert_array_equal(session.variable("w"), weights)
+
 
 class Memory(unittest.TestCase):
     def test_dataset_uses_the_array(self):
