@@ -40,9 +40,11 @@ GraphWalk::Value GraphWalk::value_of(Node& node) {
       {layers::Conv2d::kType, [](GraphWalk& w, const Node& n) { return w.layer(n); }},
       {layers::DepthwiseConv2d::kType, [](GraphWalk& w, const Node& n) { return w.layer(n); }},
       {layers::MatMul::kType, [](GraphWalk& w, const Node& n) { return w.layer(n); }},
-      {layers::BiasAdd::kType, [](GraphWalk& w, const Node& n) { return w.biased(n, n.input(0), n.input(1)); }},
+      {layers::BiasAdd::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
       {layers::BatchNorm::kType, [](GraphWalk& w, const Node& n) { return w.normalised(n); }},
       {layers::Add::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
+      {layers::Sub::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
+      {layers::Div::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
       {layers::Mul::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
       {layers::Relu::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n, kNone); }},
       {layers::Relu6::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n, 6); }},
@@ -151,8 +153,10 @@ int GraphWalk::input_tensor(const Node& node, int i) { return tensor(node.input(
 GraphWalk::Value GraphWalk::two_operands(const Node& node) {
   const bool first = values_.moves(node.input(0).node);
   const bool second = values_.moves(node.input(1).node);
-  if (node.as<layers::Add>() && first != second)
-    return biased(node, node.input(first ? 0 : 1), node.input(first ? 1 : 0));
+  if (node.as<layers::BiasAdd>() && second)
+    fail(describe(node), " must add the same numbers for every input, adds ", node.input(1).name());
+  if (first != second && (first || !node.as<layers::Div>())) return line(node, first ? 0 : 1);
+  if (!node.as<layers::Add>() && !node.as<layers::Mul>()) fail_unsupported(node);
   Pending pending = {
       .operation = node.name(), .action = integer::Add{}, .inputs = {}, .shape = {}, .tensor = node.name()};
   if (node.as<layers::Mul>()) pending.action = integer::Mul{};
@@ -167,6 +171,25 @@ GraphWalk::Value GraphWalk::two_operands(const Node& node) {
   }
   pending.shape = example_of(node.output().shape());
   return pending;
+}
+
+GraphWalk::Value GraphWalk::line(const Node& node, int x) {
+  Value value = at(node.input(x));
+  auto* pending = std::get_if<Pending>(&value);
+  if (pending && pending->is_layer() && (node.as<layers::Add>() || node.as<layers::BiasAdd>()))
+    return biased(node, node.input(x), node.input(1 - x));
+  const Line own = line_of(node, x, values_.value(node.input(1 - x)));
+  if (pending && !pending->line.empty() && !pending->is_clamped() && pending->rearrangements.empty()) {
+    pending->line = both_lines(pending->line, own);
+    pending->absorb(node.name());
+    return value;
+  }
+  return Pending{.operation = node.name(),
+                 .action = integer::Lookup{},
+                 .inputs = {input_tensor(node, x)},
+                 .shape = example_of(node.output().shape()),
+                 .tensor = node.name(),
+                 .line = own};
 }
 
 GraphWalk::Value GraphWalk::clamped(const Node& node, float highest) {

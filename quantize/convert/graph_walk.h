@@ -44,6 +44,8 @@ class GraphWalk {
   /// The sum of a layer, to whose channels something happens in `node`. Throws Error naming the edge for anything else.
   const Pending& layer_sum(const Node& node, Output sum);
   Value two_operands(const Node& node);
+  /// A node whose input `x` moves and whose other one does not (Line).
+  Value line(const Node& node, int x);
   Value clamped(const Node& node, float highest);
   Value joined(const Node& node);
   Value average(const Node& node, const Window2d& window);

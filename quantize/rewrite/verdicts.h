@@ -51,10 +51,11 @@ struct LayerVerdict {
 struct Verdicts {
   /// As the layers were searched.
   std::vector<LayerVerdict> layers = {};
-  /// Why ops that get a range of their own (OpRole::kRequantized) have none.
+  /// Why ops that get a range of their own (gets_range()) have none.
   std::unordered_map<const Node*, std::string> left_float = {};
-  /// Those of them whose only reader, a Relu or Relu6, is quantized instead, with that one.
-  std::unordered_map<const Node*, const Node*> left_to_clamp = {};
+  /// Those of them whose only reader is quantized instead, with that one: a clamp or, behind a line, another line
+  /// (line.h), which may be left to the next one in turn.
+  std::unordered_map<const Node*, const Node*> left_to_next = {};
   /// How many have none because of RewriteOptions::float_pools.
   std::int64_t float_pools = 0;
   /// The settings of quantizers without a layer.

@@ -188,6 +188,24 @@ Output NetParts::pad(Output x) {
   return layers::pad(graph, name("Pad"), x, {.paddings = {{0, 0}, {1, 0}, {below(2), 1}, {0, 0}}});
 }
 
+Output NetParts::line(Output x) {
+  const std::int64_t channels = x.shape().channels();
+  const Output c = chance(3) ? layers::constant(graph, name("constant"), {}, {chance(2) ? 0.6 : -1.3})
+                             : variable("channels", {channels}, chance(2) ? 0.5 : -0.5);
+  switch (below(6)) {
+    case 0:
+      return layers::add(graph, name("Add"), c, x);
+    case 1:
+      return layers::sub(graph, name("Sub"), c, x);
+    case 2:
+      return layers::sub(graph, name("Sub"), x, c);
+    case 3:
+      return layers::div(graph, name("Div"), x, layers::constant(graph, name("divisor"), {}, {0.7}));
+    default:
+      return layers::mul(graph, name("Mul"), x, c);
+  }
+}
+
 Output NetParts::slice(Output x) {
   const std::int64_t channels = x.shape().channels(), first = below(static_cast<std::size_t>(channels));
   const std::int64_t end = first + 1 + below(static_cast<std::size_t>(channels - first));
