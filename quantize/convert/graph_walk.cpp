@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "layers/layers.h"
+#include "quantize/clamp_bounds.h"
 #include "quantize/convert/integer_lookup.h"
 #include "quantize/convert/refusals.h"
 #include "quantize/fake_quant.h"
@@ -16,7 +17,6 @@
 namespace miniqat::quantize {
 namespace {
 
-constexpr float kNone = std::numeric_limits<float>::infinity();
 /// Of a window whose mean is taken: the model has a multiplier for each number of them.
 constexpr std::int64_t kMostPixels = 1 << 20;
 
@@ -46,8 +46,9 @@ GraphWalk::Value GraphWalk::value_of(Node& node) {
       {layers::Sub::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
       {layers::Div::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
       {layers::Mul::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
-      {layers::Relu::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n, kNone); }},
-      {layers::Relu6::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n, 6); }},
+      {layers::Relu::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n); }},
+      {layers::Relu6::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n); }},
+      {layers::Clip::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n); }},
       {layers::Concat::kType, [](GraphWalk& w, const Node& n) { return w.joined(n); }},
       {layers::AvgPool::kType,
        [](GraphWalk& w, const Node& n) {
@@ -192,17 +193,18 @@ GraphWalk::Value GraphWalk::line(const Node& node, int x) {
                  .line = own};
 }
 
-GraphWalk::Value GraphWalk::clamped(const Node& node, float highest) {
+GraphWalk::Value GraphWalk::clamped(const Node& node) {
+  const Range<float> bounds = clamp_bounds(node.op());
   Value value = at(node.input(0));
   if (const auto* blocks = std::get_if<Blocks>(&value); blocks) input_tensor(node);
   if (const int* x = std::get_if<int>(&value)) {
-    if (narrowed(whole(builder_.tensor(*x).grid), {0, highest}).is_whole()) return value;
+    if (narrowed(whole(builder_.tensor(*x).grid), bounds).is_whole()) return value;
     const Shape& shape = builder_.tensor(*x).shape;
     value =
         Pending{.operation = node.name(), .action = integer::Rescale{}, .inputs = {*x}, .shape = shape, .tensor = {}};
   }
   auto& pending = std::get<Pending>(value);
-  pending.range = {std::max(pending.range.min, 0.0f), std::min(pending.range.max, highest)};
+  pending.range = limited(pending.range, bounds);
   pending.absorb(node.name());
   return value;
 }

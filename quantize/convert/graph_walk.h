@@ -46,7 +46,7 @@ class GraphWalk {
   Value two_operands(const Node& node);
   /// A node whose input `x` moves and whose other one does not (Line).
   Value line(const Node& node, int x);
-  Value clamped(const Node& node, float highest);
+  Value clamped(const Node& node);
   Value joined(const Node& node);
   Value average(const Node& node, const Window2d& window);
   Value mean(const Node& node);

@@ -15,6 +15,7 @@
 #include "layers/identity.h"
 #include "layers/matmul.h"
 #include "layers/reshape.h"
+#include "quantize/clamp_bounds.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "quantize/graph_matcher.h"
@@ -31,6 +32,12 @@ constexpr InitialRange kAroundZero = {.min = -6, .max = 6};
 
 bool is_clamped_by_a_reader(const Node& node) {
   return std::ranges::any_of(node.uses(), [](const Use& use) { return is_clamp(*use.node); });
+}
+
+/// What a clamp leaves of kAroundZero, with 0.
+InitialRange start_of(Range<float> bounds) {
+  return {.min = std::clamp<double>(bounds.min, kAroundZero.min, 0),
+          .max = std::clamp<double>(bounds.max, 0, kAroundZero.max)};
 }
 
 /// Among integers a table or a line.
@@ -101,8 +108,8 @@ class Inserter {
                                     InitialRange initial = kAroundZero);
   /// Gives the layers that read a residual sum a quantizer of fewer bits.
   void narrow_for_layers(Output sum, const QuantizerSettings& asked, InitialRange initial);
-  /// For the given uses; for all consumers where there are none. The output of a Relu or Relu6 starts with
-  /// kNotNegative, whatever `initial` is; one of a known range has that.
+  /// For the given uses; for all consumers where there are none. The output of a clamp starts with start_of()
+  /// its bounds, whatever `initial` is; one of a known range has that.
   Output add_activation_quantizer(Output tensor, const std::string& name, const QuantizerSettings& asked,
                                   InitialRange initial = kAroundZero, std::span<const Use> uses = {});
   Output add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
@@ -298,7 +305,7 @@ Output Inserter::add_activation_quantizer(Output tensor, const std::string& name
                                           InitialRange initial, std::span<const Use> uses) {
   const Node& origin = *source_through(tensor, OpRole::kQuantizer | OpRole::kKeepsRange).node;
   FakeQuantAttributes attributes = asked.attributes;
-  if (is_clamp(origin)) initial = kNotNegative;
+  if (is_clamp(origin)) initial = start_of(clamp_bounds(origin.op()));
   if (const std::optional<OutputRange> known = output_range(origin.type())) {
     attributes.range = RangeKind::kFixed;
     initial = {.min = known->low, .max = known->last(static_cast<int>(attributes.bits))};

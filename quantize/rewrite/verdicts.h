@@ -28,7 +28,7 @@ struct TensorVerdict {
   /// sums_bits, and these are more.
   std::vector<Node*> for_layers = {};
   bool is_wide = false;
-  /// A Relu or Relu6 reads the tensor, and is quantized instead.
+  /// A clamp reads the tensor, and is quantized instead.
   bool is_clamped = false;
   /// Why there is no quantizer, or only one range where one for each channel was asked for; "" if nothing prevented it.
   std::string why = {};

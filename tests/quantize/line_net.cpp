@@ -21,6 +21,7 @@ Graph line_net() {
   x = layers::bias_add(graph, "scale/BiasAdd", x, channels("scale/biases", {16}, 0.2, 0.2));
   x = layers::relu6(graph, "scale/Relu6", x);
   x = layers::mul(graph, "half/Mul", number("half/number", 0.5), conv_bias(graph, "project", x, 1, 6));
+  x = layers::clip(graph, "Clip", x, {.low = -0.2, .high = 0.3});
   x = layers::mean(graph, "Mean", x, {.axes = {1, 2}});
   x = layers::sub(graph, "rows/Sub", number("rows/one", 1), x);
   x = layers::add(graph, "rows/Add", x, channels("rows/offsets", {6}, 0, 0.3));

@@ -161,10 +161,10 @@ Output NetParts::bias_or_batch_norm(Output x) {
 
 Output NetParts::activation(Output x) {
   const std::vector<std::string_view> functions = quantize::types_with(quantize::OpRole::kTable);
-  const int choice = below(4 + functions.size());
-  if (choice >= 4) {
+  const int choice = below(5 + functions.size());
+  if (choice >= 5) {
     layers::register_ops();
-    const std::string type(functions[static_cast<std::size_t>(choice - 4)]);
+    const std::string type(functions[static_cast<std::size_t>(choice - 5)]);
     return graph.add(name(type), make_op(type), {x}).output();
   }
   switch (choice) {
@@ -172,6 +172,10 @@ Output NetParts::activation(Output x) {
       return layers::identity(graph, name("Identity"), x);
     case 1:
       return layers::relu6(graph, name("Relu6"), x);
+    case 2: {
+      const double low = chance(2) ? -0.4 : 0.1;
+      return layers::clip(graph, name("Clip"), x, {.low = low, .high = chance(2) ? 0.7 : 2});
+    }
     default:
       return layers::relu(graph, name("Relu"), x);
   }
@@ -204,6 +208,11 @@ Output NetParts::line(Output x) {
     default:
       return layers::mul(graph, name("Mul"), x, c);
   }
+}
+
+Output NetParts::lines(Output x) {
+  for (int count = 1 + below(3); count > 0; --count) x = line(x);
+  return x;
 }
 
 Output NetParts::slice(Output x) {

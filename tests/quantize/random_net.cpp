@@ -306,7 +306,7 @@ class Blocks {
  public:
   explicit Blocks(std::uint64_t seed) : parts_(seed) {
     Output x = layers::placeholder(parts_.graph, "images", {3, 6, 6, 3});
-    if (parts_.chance(4)) x = lines("net/in", x);
+    if (parts_.chance(4)) x = parts_.lines(x);
     const int count = 2 + parts_.below(3);
     for (int i = 0; i < count; ++i) x = stage("net/stage" + std::to_string(i), x);
     parts_.scope = "net/head";
@@ -341,7 +341,7 @@ class Blocks {
       case 0:
         return y;
       case 6:
-        return parts_.chance(2) ? lines(scope, y) : layers::relu(parts_.graph, scope + "/Relu", lines(scope, y));
+        return parts_.activation(parts_.lines(y));
       case 1:
         return residual(scope, y);
       case 2:
@@ -357,12 +357,6 @@ class Blocks {
       default:
         return smaller(scope, y);
     }
-  }
-
-  Output lines(const std::string& scope, Output x) {
-    parts_.scope = scope;
-    for (int count = 1 + parts_.below(3); count > 0; --count) x = parts_.line(x);
-    return x;
   }
 
   Output residual(const std::string& scope, Output x) {
