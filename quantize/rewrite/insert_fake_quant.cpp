@@ -30,10 +30,6 @@ constexpr std::array<std::string_view, 2> kReshapeOrIdentity = {layers::Reshape:
 constexpr InitialRange kNotNegative = {.min = 0, .max = 6};
 constexpr InitialRange kAroundZero = {.min = -6, .max = 6};
 
-bool is_clamped_by_a_reader(const Node& node) {
-  return std::ranges::any_of(node.uses(), [](const Use& use) { return is_clamp(*use.node); });
-}
-
 /// What a clamp leaves of kAroundZero, with 0.
 InitialRange start_of(Range<float> bounds) {
   return {.min = std::clamp<double>(bounds.min, kAroundZero.min, 0),
@@ -97,6 +93,8 @@ class Inserter {
 
  private:
   const Node* next_that_takes_over(const Node& node) const;
+  /// Of a post-activation Add: a reader that is quantized instead; null for none.
+  const Node* takes_over_sum(const Node& add) const;
   TensorVerdict asked_of(const Node& producer, const LayerSettings& settings) const;
   void quantize_weights(LayerVerdict& verdict, const std::string& scope);
   /// The quantizer of the layer's weights, which it may have to insert; null where they stay float.
@@ -163,8 +161,7 @@ void Inserter::quantize_layer(const LayerMatch& match) {
   }
   if (Node* add = match.post_activation_bypass) {
     const std::string name = join_scope(scope_of(add->name()), "post_activation_bypass_quant");
-    verdict.after_bypass =
-        is_clamped_by_a_reader(*add) ? asked_of(*add, settings) : quantize_activation(*add, name, settings);
+    verdict.after_bypass = takes_over_sum(*add) ? asked_of(*add, settings) : quantize_activation(*add, name, settings);
   }
 }
 
@@ -258,6 +255,11 @@ const Node* Inserter::next_that_takes_over(const Node& node) const {
   return is_clamp(*use.node) || joins_line ? use.node : nullptr;
 }
 
+const Node* Inserter::takes_over_sum(const Node& add) const {
+  const auto clamp = std::ranges::find_if(add.uses(), [](const Use& use) { return is_clamp(*use.node); });
+  return clamp != add.uses().end() ? clamp->node : next_that_takes_over(add);
+}
+
 TensorVerdict Inserter::asked_of(const Node& producer, const LayerSettings& settings) const {
   const bool is_wide = settings.widens_sums && verdicts_.sums.keep(producer);
   return {.producer = &producer, .asked = is_wide ? settings.sums : settings.output, .is_wide = is_wide};
@@ -340,7 +342,7 @@ Verdicts Inserter::verdicts() {
     if (layer.before_bypass) find_quantizers(*layer.before_bypass);
     if (!layer.after_bypass) continue;
     find_quantizers(*layer.after_bypass);
-    layer.after_bypass->is_clamped = is_clamped_by_a_reader(*layer.after_bypass->producer);
+    layer.after_bypass->left_to = takes_over_sum(*layer.after_bypass->producer);
   }
   return std::move(verdicts_);
 }

@@ -164,8 +164,9 @@ MatchReport describe_match(const LayerVerdict& layer, const LayerSettings& usual
   if (layer.before_bypass) text += ", before the bypass " + quantizer_text(*layer.before_bypass, usual);
   text += ", output " + quantizer_text(layer.output, usual);
   if (const auto& after = layer.after_bypass)
-    text += ", after the bypass " + (after->is_clamped ? arrow(*after->producer, "no quantizer, a Relu follows")
-                                                       : quantizer_text(*after, usual));
+    text += ", after the bypass " +
+            (after->left_to ? arrow(*after->producer, concat("no quantizer, a ", after->left_to->type(), " follows"))
+                            : quantizer_text(*after, usual));
   return {layer.match->layer->name(), true, text, false};
 }
 

@@ -28,8 +28,8 @@ struct TensorVerdict {
   /// sums_bits, and these are more.
   std::vector<Node*> for_layers = {};
   bool is_wide = false;
-  /// A clamp reads the tensor, and is quantized instead.
-  bool is_clamped = false;
+  /// A reader that is quantized instead: a clamp, or a line behind a line (line.h).
+  const Node* left_to = nullptr;
   /// Why there is no quantizer, or only one range where one for each channel was asked for; "" if nothing prevented it.
   std::string why = {};
 };

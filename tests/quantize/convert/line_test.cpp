@@ -131,6 +131,20 @@ TEST(TrainedLine, TheLastOfAChainIsQuantized) {
   EXPECT_TRUE(create_training_graph(again, {}).inserted.empty());
 }
 
+/// An Add of a constant behind a Relu could be a bypass; in a chain it is none.
+TEST(TrainedLine, AChainBehindALayersReluHasOneQuantizer) {
+  Graph graph;
+  const Output images = layers::placeholder(graph, "images", {4, 8, 8, 3});
+  Output x = layers::relu(graph, "a/Relu", testing::conv_bias(graph, "a", images, 3, 4));
+  x = layers::add(graph, "Add", x, layers::constant(graph, "one", {}, {1}));
+  x = layers::mul(graph, "Mul", x, layers::constant(graph, "third", {}, {1.0 / 3}));
+  graph.set_outputs({testing::conv_bias(graph, "b", x, 1, 4)});
+  const RewriteReport report = create_training_graph(graph, {.strict = true});
+  EXPECT_EQ(report.inserted,
+            (Texts{"a/weights_quant", "a/act_quant", "b/weights_quant", "b/act_quant", "Mul/activation_Mul_quant"}));
+  EXPECT_NE(report.text().find("after the bypass Add -> no quantizer, a Mul follows"), std::string::npos);
+}
+
 /// A chain whose end is outside the scope keeps its float edges, and the report says so.
 TEST(TrainedLine, AChainThatLeavesTheScopeIsLeftFloat) {
   Graph graph = testing::line_net();
