@@ -5,6 +5,7 @@
 #include "core/graph/source_ops.h"
 #include "layers/batch_norm.h"
 #include "layers/bias_add.h"
+#include "layers/clip.h"
 #include "layers/concat.h"
 #include "layers/conv2d.h"
 #include "layers/depthwise_conv2d.h"
@@ -36,9 +37,10 @@ template <class... Ops>
 struct OpList {};
 
 /// All of them: what graph JSON knows.
-using AllOps = OpList<Conv2d, DepthwiseConv2d, MatMul, BiasAdd, Add, Sub, Mul, Div, Rsqrt, Reciprocal, Square, Relu,
-                      Relu6, Sigmoid, HardSigmoid, HardSwish, LeakyRelu, Identity, Softmax, Dropout, BatchNorm, Reshape,
-                      Concat, Pad, Slice, SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
+using AllOps =
+    OpList<Conv2d, DepthwiseConv2d, MatMul, BiasAdd, Add, Sub, Mul, Div, Rsqrt, Reciprocal, Square, Relu, Relu6,
+           Sigmoid, HardSigmoid, HardSwish, LeakyRelu, Clip, Identity, Softmax, Dropout, BatchNorm, Reshape, Concat,
+           Pad, Slice, SpaceToBatchNd, BatchToSpaceNd, MaxPool, AvgPool, Mean, SoftmaxCrossEntropy>;
 
 /// Makes the ops of core and layers known to graph JSON. Idempotent.
 void register_ops();

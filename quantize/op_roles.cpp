@@ -28,6 +28,7 @@ constexpr auto kRows = [] {
       {layers::MatMul::kType, kLayer | kSumsProducts},
       {layers::Relu::kType, kClamp | kRequantized | kChooses},
       {layers::Relu6::kType, kClamp | kRequantized | kChooses},
+      {layers::Clip::kType, kClamp | kRequantized | kChooses},
       {layers::Add::kType, kRequantized | kSumsProducts},
       {layers::Mul::kType, kRequantized | kSumsProducts},
       {layers::AvgPool::kType, kPool | kRequantized | kSumsProducts},

@@ -19,7 +19,7 @@ enum class OpRole : std::uint16_t {
   kParameter = 1 << 1,
   /// Sums products of its input with weights: Conv2D, DepthwiseConv2d, MatMul.
   kLayer = 1 << 2,
-  /// Only clamps, so that the op before it needs no range of its own: Relu, Relu6.
+  /// Only clamps, so that the op before it needs no range of its own: Relu, Relu6, Clip.
   kClamp = 1 << 3,
   /// Its output has the range of its input 0: MaxPool, Reshape, Identity, Slice, Pad (zero is exact in every range),
   /// ...

@@ -161,6 +161,7 @@ OPS = {
     "Mul": lambda attrs, a, b: a * b,
     **{name: lambda attrs, x, function=function: function(x) for name, function in UNARY.items()},
     "LeakyRelu": lambda attrs, x: F.leaky_relu(x, attrs.get("alpha", 0.01)),
+    "Clip": lambda attrs, x: x.clamp(attrs.get("low", -1), attrs.get("high", 1)),
     "HardSigmoid": lambda attrs, x: (attrs.get("alpha", 1 / 6) * x + attrs.get("beta", 0.5)).clamp(0, 1),
     "Slice": cut,
     "Reshape": lambda attrs, x: x.reshape(attrs["shape"]),

@@ -71,6 +71,19 @@ void add_activation_samples(std::vector<OpSample>& samples) {
     add("all below 0", {7}, -5, -1);
     add("large", {129, 131}, -9, 9);
   }
+  for (const char* bounds : {"{}", R"({"low": 0, "high": 6})", R"({"low": 0.5, "high": 3.4e38})"}) {
+    const auto add = [&](const std::string& label, const Shape& shape, double low, double high) {
+      samples.push_back({.type = "Clip",
+                         .label = label + bounds,
+                         .attributes = bounds,
+                         .inputs = {floats(shape)},
+                         .low = low,
+                         .high = high});
+    };
+    add("both signs", {2, 5, 5, 3}, -9, 9);
+    add("all clipped", {7}, -9, -5);
+    add("large", {129, 131}, -9, 9);
+  }
   for (const char* line : {"{}", R"({"alpha": 0.4, "beta": -0.2})", R"({"alpha": -0.3, "beta": 0.9})"}) {
     const auto add = [&](const std::string& label, const Shape& shape, double low, double high) {
       samples.push_back({.type = "HardSigmoid",
@@ -145,7 +158,7 @@ std::vector<BadOpSample> bad_pointwise_samples() {
     add(type, "integers", {floats({4}), integers}, "input 1 must be float32, is int32");
   }
   for (const char* type : {"Rsqrt", "Reciprocal", "Square", "Relu", "Relu6", "Sigmoid", "HardSigmoid", "HardSwish",
-                           "LeakyRelu", "Softmax", "Dropout"}) {
+                           "LeakyRelu", "Clip", "Softmax", "Dropout"}) {
     add(type, "integers", {integers}, "must be float32, is int32");
     add(type, "two inputs", {floats({3}), floats({3})}, "takes 1 input, 2 are given");
   }
@@ -160,6 +173,10 @@ std::vector<BadOpSample> bad_pointwise_samples() {
   for (const char* name : {"alpha", "beta"})
     add("HardSigmoid", std::string(name) + " is huge", {floats({3})}, std::string(name) + " must be in [-1e+30, 1e+30]",
         std::string(R"({")") + name + R"(": -1e31})");
+  for (const char* name : {"low", "high"})
+    add("Clip", std::string(name) + " is huge", {floats({3})}, std::string(name) + " must be in [-3.40282e+38",
+        std::string(R"({")") + name + R"(": -1e39})");
+  add("Clip", "bounds are one number", {floats({3})}, "low must be less than high; low 1, high 1", R"({"low": 1})");
   add("Dropout", "rate is text", {floats({3})}, "rate", R"({"rate": "half"})");
   add("BiasAdd", "other length", {floats({2, 3}), floats({4})}, "bias has 4 channels, x has 3; x [2,3], bias [4]");
   add("BiasAdd", "matrix bias", {floats({2, 3}), floats({1, 3})}, "bias must have rank 1");

@@ -190,11 +190,15 @@ class FloatTranslator {
     add(node, "HardSigmoid", {activation(node)},
         {{"alpha", static_cast<float>(attributes.alpha)}, {"beta", static_cast<float>(attributes.beta)}});
   }
-  void add_relu6(const Node& node) {
+  void add_relu6(const Node& node) { add_clip(node, 0, 6); }
+  void add_clip(const Node& node) {
+    const layers::ClipAttributes& bounds = *node.as<layers::Clip>();
+    add_clip(node, static_cast<float>(bounds.low), static_cast<float>(bounds.high));
+  }
+  void add_clip(const Node& node, float low, float high) {
     const std::string& x = activation(node);
     add(node, "Clip",
-        {x, graph_.scalar(node.name() + "/min", pb::FLOAT, 0.0F),
-         graph_.scalar(node.name() + "/max", pb::FLOAT, 6.0F)});
+        {x, graph_.scalar(node.name() + "/min", pb::FLOAT, low), graph_.scalar(node.name() + "/max", pb::FLOAT, high)});
   }
   void add_dropout(const Node& node) {
     const std::string& x = activation(node);
@@ -311,32 +315,16 @@ class FloatTranslator {
 
 const std::map<std::string_view, FloatTranslator::Translate>& FloatTranslator::table() {
   using T = FloatTranslator;
-  static const std::map<std::string_view, Translate> kTable = {{"Placeholder", &T::add_input},
-                                                               {"Conv2D", &T::add_convolution},
-                                                               {"DepthwiseConv2d", &T::add_convolution},
-                                                               {"MatMul", &T::add_matmul},
-                                                               {"BiasAdd", &T::add_bias},
-                                                               {"BatchNorm", &T::add_batch_norm},
-                                                               {"Relu", &T::add_same},
-                                                               {"Sigmoid", &T::add_same},
-                                                               {"HardSwish", &T::add_same},
-                                                               {"Identity", &T::add_same},
-                                                               {"LeakyRelu", &T::add_leaky_relu},
-                                                               {"Relu6", &T::add_relu6},
-                                                               {"Dropout", &T::add_dropout},
-                                                               {"Softmax", &T::add_softmax},
-                                                               {"Add", &T::add_arithmetic},
-                                                               {"Sub", &T::add_arithmetic},
-                                                               {"Mul", &T::add_arithmetic},
-                                                               {"Div", &T::add_arithmetic},
-                                                               {"MaxPool", &T::add_max_pool},
-                                                               {"AvgPool", &T::add_average_pool},
-                                                               {"Mean", &T::add_mean},
-                                                               {"Reshape", &T::add_reshape},
-                                                               {"Concat", &T::add_concat},
-                                                               {"Pad", &T::add_pad},
-                                                               {"Slice", &T::add_slice},
-                                                               {"HardSigmoid", &T::add_hard_sigmoid}};
+  static const std::map<std::string_view, Translate> kTable = {
+      {"Placeholder", &T::add_input}, {"Conv2D", &T::add_convolution},   {"DepthwiseConv2d", &T::add_convolution},
+      {"MatMul", &T::add_matmul},     {"BiasAdd", &T::add_bias},         {"BatchNorm", &T::add_batch_norm},
+      {"Relu", &T::add_same},         {"Sigmoid", &T::add_same},         {"HardSwish", &T::add_same},
+      {"Identity", &T::add_same},     {"LeakyRelu", &T::add_leaky_relu}, {"Relu6", &T::add_relu6},
+      {"Clip", &T::add_clip},         {"Dropout", &T::add_dropout},      {"Softmax", &T::add_softmax},
+      {"Add", &T::add_arithmetic},    {"Sub", &T::add_arithmetic},       {"Mul", &T::add_arithmetic},
+      {"Div", &T::add_arithmetic},    {"MaxPool", &T::add_max_pool},     {"AvgPool", &T::add_average_pool},
+      {"Mean", &T::add_mean},         {"Reshape", &T::add_reshape},      {"Concat", &T::add_concat},
+      {"Pad", &T::add_pad},           {"Slice", &T::add_slice},          {"HardSigmoid", &T::add_hard_sigmoid}};
   return kTable;
 }
 

@@ -27,12 +27,11 @@ std::vector<float> some_of(const std::vector<float>& numbers, std::int64_t first
   return {numbers.begin() + first, numbers.begin() + first + count};
 }
 
-/// Adds the bias, if there is one. Behind a layer that a batch norm alone reads it is left to that: batch norms then
-/// stand right behind layers, where they can become part of them, and a bias has no effect while the batch's mean
-/// counts.
-void add_bias(Translation& t, const OnnxNode& node, const std::string& scope, Activation& y, int input) {
-  if (!t.has(node, input)) return;
-  const std::vector<float>& bias = vector_of(t, node, input, y.extents[1]);
+/// Adds the bias, which is that input of the node. Behind a layer that a batch norm alone reads it is left to that:
+/// batch norms then stand right behind layers, where they can become part of them, and a bias has no effect while the
+/// batch's mean counts.
+void add_bias(Translation& t, const OnnxNode& node, const std::string& scope, Activation& y, int input,
+              const std::vector<float>& bias) {
   const pb::Node* reader = t.only_reader(node);
   if (reader != nullptr && reader->op_type() == "BatchNormalization" && reader->input(0) == node.output(0)) {
     y.bias = bias;
@@ -43,6 +42,25 @@ void add_bias(Translation& t, const OnnxNode& node, const std::string& scope, Ac
                                      some_of(bias, first, part.shape().channels()));
     part = layers::bias_add(t.graph(), t.name(scope, group + "BiasAdd"), part, biases);
   });
+}
+
+/// The third input of a Gemm, times beta, as one number for each of its columns. No two rows of it may differ: there is
+/// a bias for each feature, not for each place in the batch.
+std::vector<float> bias_of_gemm(const Translation& t, const OnnxNode& node, std::int64_t columns, float beta) {
+  const Literal& literal = t.literal(node, 2);
+  const std::vector<std::int64_t>& extents = literal.extents;
+  const std::int64_t width = extents.empty() ? 1 : extents.back();
+  const bool fits =
+      literal.is_real() && extents.size() <= 2 && literal.elements() > 0 && (width == 1 || width == columns);
+  if (!fits) node.refuse("needs ", columns, " floats as ", quote(node.input(2)), ", which is ", extents_text(extents));
+  const std::vector<float>& numbers = literal.reals();
+  for (std::size_t i = static_cast<std::size_t>(width); i < numbers.size(); ++i)
+    if (numbers[i] != numbers[i - static_cast<std::size_t>(width)])
+      node.refuse("adds another row of ", quote(node.input(2)), " ", extents_text(extents),
+                  " to each example of the batch");
+  std::vector<float> bias(static_cast<std::size_t>(columns));
+  for (std::size_t c = 0; c < bias.size(); ++c) bias[c] = beta * numbers[width == 1 ? 0 : c];
+  return bias;
 }
 
 /// Rows in the order of x's columns, for x is ours and the rows are ONNX's.
@@ -165,7 +183,7 @@ void import_conv(Translation& t, const OnnxNode& node) {
   Activation y = depthwise || groups == 1
                      ? images_like(x, convolve(t, node, "", filter, depthwise, x.output, attributes))
                      : convolve_groups(t, node, groups, filter, x, attributes);
-  add_bias(t, node, t.scope_of(node, 1), y, 2);
+  if (t.has(node, 2)) add_bias(t, node, t.scope_of(node, 1), y, 2, vector_of(t, node, 2, y.extents[1]));
   t.define(node, std::move(y));
 }
 
@@ -177,11 +195,10 @@ void import_gemm(Translation& t, const OnnxNode& node) {
   Dense dense{.x = t.activation(node, 0),
               .weights = transposes ? transposed(b, {1, 0}) : b,
               .factor = static_cast<float>(node.number("alpha", 1))};
-  const double beta = node.number("beta", 1);
-  if (t.has(node, 2) && beta != 1) node.refuse("has a beta of ", beta, "; only 1 is imported");
+  const auto beta = static_cast<float>(node.number("beta", 1));
   const std::string scope = t.scope_of(node, 1);
   Activation y = multiply(t, node, scope, std::move(dense));
-  add_bias(t, node, scope, y, 2);
+  if (t.has(node, 2)) add_bias(t, node, scope, y, 2, bias_of_gemm(t, node, y.extents[1], beta));
   t.define(node, std::move(y));
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/graph/source_ops.h"
 #include "core/quote.h"
@@ -7,6 +8,7 @@
 #include "importers/onnx/hard_swish.h"
 #include "importers/onnx/ops.h"
 #include "layers/bias_add.h"
+#include "layers/clip.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/hard_sigmoid.h"
@@ -14,6 +16,7 @@
 #include "layers/leaky_relu.h"
 #include "layers/relu.h"
 #include "layers/sigmoid.h"
+#include "layers/softmax.h"
 
 namespace miniqat::importers {
 namespace {
@@ -141,7 +144,12 @@ void import_clip(Translation& t, const OnnxNode& node) {
   if (ends_at_0 && high == 6) return apply(t, node, "Relu6", layers::relu6);
   // What exporters write for no bound.
   if (low == 0 && high >= static_cast<double>(3.4e38F)) return apply(t, node, "Relu", layers::relu);
-  node.refuse("clips to [", low, ", ", high, "]; only [0, 6] (Relu6) and [0, infinity] (Relu) are imported");
+  constexpr double kMost = layers::ClipAttributes::kMost;
+  const layers::ClipAttributes clip = {.low = std::max(low, -kMost), .high = std::min(high, kMost)};
+  if (!(low < high)) node.refuse("clips to [", low, ", ", high, "], which leaves one number");
+  if (clip.low == -kMost && clip.high == kMost) return import_identity(t, node);
+  apply(t, node, "Clip",
+        [clip](Graph& graph, const std::string& name, Output x) { return layers::clip(graph, name, x, clip); });
 }
 
 void import_dropout(Translation& t, const OnnxNode& node) {
@@ -201,15 +209,26 @@ void import_leaky_relu(Translation& t, const OnnxNode& node) {
 
 void import_softmax(Translation& t, const OnnxNode& node) {
   Activation x = t.activation(node, 0);
-  const std::int64_t axis = node.integer("axis", node.opset() < 13 ? 1 : -1);
-  if (x.extents.size() != 2 || (axis != 1 && axis != -1))
-    node.refuse("is not over the classes of [batch, classes], the only one that is imported");
-  if (t.readers(node.output(0)) > 0)
-    node.refuse("is inside the network; only at its end, where it is left out, is it imported");
-  t.note(
-      "the final " + node.type() + " " + quote(node.name()) +
-      " is left out: the network gives logits, whose loss has a softmax of its own. The order of classes is the same");
-  t.becomes("nothing: left out at the end");
+  const auto rank = static_cast<std::int64_t>(x.extents.size());
+  const std::int64_t given = node.integer("axis", node.opset() < 13 ? 1 : -1);
+  const std::int64_t axis = given < 0 ? given + rank : given;
+  if (axis < 1 || axis >= rank) node.refuse("is over axis ", given, " of ", extents_text(x.extents));
+  if (rank == 2 && t.readers(node.output(0)) == 0) {
+    t.note("the final " + node.type() + " " + quote(node.name()) +
+           " is left out: the network gives logits, whose loss has a softmax of its own. The order of classes is the "
+           "same");
+    t.becomes("nothing: left out at the end");
+    return t.define(node, std::move(x));
+  }
+  if (node.type() != "Softmax")
+    node.refuse("is not the end of the network over [batch, classes], the only place where it is imported");
+  const std::int64_t behind =
+      std::accumulate(x.extents.begin() + axis + 1, x.extents.end(), std::int64_t{1}, std::multiplies<>());
+  if (node.opset() < 13 && behind != 1)
+    node.refuse("is over several axes of ", extents_text(x.extents), " at once, as it means before opset 13");
+  if (x.order[static_cast<std::size_t>(axis)] != rank - 1)
+    node.refuse("is over axis ", axis, " of ", extents_text(x.extents), "; only over the channels is it imported");
+  x.output = layers::softmax(t.graph(), t.name(t.scope_of(node), "Softmax"), x.output);
   t.define(node, std::move(x));
 }
 

@@ -52,7 +52,8 @@ bool keeps_channels(const Node& node, std::int64_t channels) {
 
 /// Whether f(s x) = s f(x) for s > 0, channel by channel; Relu6 below 6.
 bool is_homogeneous(const Node& node) {
-  return is_clamp(node) || keeps_range(node) || node.as<layers::AvgPool>() || node.as<layers::Mean>();
+  const bool clamps = is_clamp(node) && !node.as<layers::Clip>();
+  return clamps || keeps_range(node) || node.as<layers::AvgPool>() || node.as<layers::Mean>();
 }
 
 /// The vector that a BiasAdd, or an Add of a layer's result and a parameter, adds; a null node for anything else.

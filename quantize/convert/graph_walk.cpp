@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "layers/layers.h"
+#include "quantize/clamp_bounds.h"
 #include "quantize/convert/integer_lookup.h"
 #include "quantize/convert/refusals.h"
 #include "quantize/fake_quant.h"
@@ -16,7 +17,6 @@
 namespace miniqat::quantize {
 namespace {
 
-constexpr float kNone = std::numeric_limits<float>::infinity();
 /// Of a window whose mean is taken: the model has a multiplier for each number of them.
 constexpr std::int64_t kMostPixels = 1 << 20;
 
@@ -40,12 +40,15 @@ GraphWalk::Value GraphWalk::value_of(Node& node) {
       {layers::Conv2d::kType, [](GraphWalk& w, const Node& n) { return w.layer(n); }},
       {layers::DepthwiseConv2d::kType, [](GraphWalk& w, const Node& n) { return w.layer(n); }},
       {layers::MatMul::kType, [](GraphWalk& w, const Node& n) { return w.layer(n); }},
-      {layers::BiasAdd::kType, [](GraphWalk& w, const Node& n) { return w.biased(n, n.input(0), n.input(1)); }},
+      {layers::BiasAdd::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
       {layers::BatchNorm::kType, [](GraphWalk& w, const Node& n) { return w.normalised(n); }},
       {layers::Add::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
+      {layers::Sub::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
+      {layers::Div::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
       {layers::Mul::kType, [](GraphWalk& w, const Node& n) { return w.two_operands(n); }},
-      {layers::Relu::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n, kNone); }},
-      {layers::Relu6::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n, 6); }},
+      {layers::Relu::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n); }},
+      {layers::Relu6::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n); }},
+      {layers::Clip::kType, [](GraphWalk& w, const Node& n) { return w.clamped(n); }},
       {layers::Concat::kType, [](GraphWalk& w, const Node& n) { return w.joined(n); }},
       {layers::AvgPool::kType,
        [](GraphWalk& w, const Node& n) {
@@ -151,8 +154,10 @@ int GraphWalk::input_tensor(const Node& node, int i) { return tensor(node.input(
 GraphWalk::Value GraphWalk::two_operands(const Node& node) {
   const bool first = values_.moves(node.input(0).node);
   const bool second = values_.moves(node.input(1).node);
-  if (node.as<layers::Add>() && first != second)
-    return biased(node, node.input(first ? 0 : 1), node.input(first ? 1 : 0));
+  if (node.as<layers::BiasAdd>() && second)
+    fail(describe(node), " must add the same numbers for every input, adds ", node.input(1).name());
+  if (first != second && (first || !node.as<layers::Div>())) return line(node, first ? 0 : 1);
+  if (!node.as<layers::Add>() && !node.as<layers::Mul>()) fail_unsupported(node);
   Pending pending = {
       .operation = node.name(), .action = integer::Add{}, .inputs = {}, .shape = {}, .tensor = node.name()};
   if (node.as<layers::Mul>()) pending.action = integer::Mul{};
@@ -169,17 +174,37 @@ GraphWalk::Value GraphWalk::two_operands(const Node& node) {
   return pending;
 }
 
-GraphWalk::Value GraphWalk::clamped(const Node& node, float highest) {
+GraphWalk::Value GraphWalk::line(const Node& node, int x) {
+  Value value = at(node.input(x));
+  auto* pending = std::get_if<Pending>(&value);
+  if (pending && pending->is_layer() && (node.as<layers::Add>() || node.as<layers::BiasAdd>()))
+    return biased(node, node.input(x), node.input(1 - x));
+  const Line own = line_of(node, x, values_.value(node.input(1 - x)));
+  if (pending && !pending->line.empty() && !pending->is_clamped() && pending->rearrangements.empty()) {
+    pending->line = both_lines(pending->line, own);
+    pending->absorb(node.name());
+    return value;
+  }
+  return Pending{.operation = node.name(),
+                 .action = integer::Lookup{},
+                 .inputs = {input_tensor(node, x)},
+                 .shape = example_of(node.output().shape()),
+                 .tensor = node.name(),
+                 .line = own};
+}
+
+GraphWalk::Value GraphWalk::clamped(const Node& node) {
+  const Range<float> bounds = clamp_bounds(node.op());
   Value value = at(node.input(0));
   if (const auto* blocks = std::get_if<Blocks>(&value); blocks) input_tensor(node);
   if (const int* x = std::get_if<int>(&value)) {
-    if (narrowed(whole(builder_.tensor(*x).grid), {0, highest}).is_whole()) return value;
+    if (narrowed(whole(builder_.tensor(*x).grid), bounds).is_whole()) return value;
     const Shape& shape = builder_.tensor(*x).shape;
     value =
         Pending{.operation = node.name(), .action = integer::Rescale{}, .inputs = {*x}, .shape = shape, .tensor = {}};
   }
   auto& pending = std::get<Pending>(value);
-  pending.range = {std::max(pending.range.min, 0.0f), std::min(pending.range.max, highest)};
+  pending.range = limited(pending.range, bounds);
   pending.absorb(node.name());
   return value;
 }

@@ -44,7 +44,9 @@ class GraphWalk {
   /// The sum of a layer, to whose channels something happens in `node`. Throws Error naming the edge for anything else.
   const Pending& layer_sum(const Node& node, Output sum);
   Value two_operands(const Node& node);
-  Value clamped(const Node& node, float highest);
+  /// A node whose input `x` moves and whose other one does not (Line).
+  Value line(const Node& node, int x);
+  Value clamped(const Node& node);
   Value joined(const Node& node);
   Value average(const Node& node, const Window2d& window);
   Value mean(const Node& node);

@@ -57,10 +57,6 @@ integer::Layer GraphWalk::weights(const Node& node) {
 }
 
 GraphWalk::Value GraphWalk::biased(const Node& node, Output summand, Output bias) {
-  if (!values_.moves(summand.node) || values_.moves(bias.node))
-    fail(describe(node), " must add the same numbers for every input, adds ", bias.name());
-  if (!std::holds_alternative<Pending>(at(summand)))
-    fail(describe(node), " adds ", bias.name(), " to ", summand.name(), ", which is not the sum of a layer");
   Pending pending = layer_sum(node, summand);
   const std::int64_t channels = pending.last_shape().channels();
   const Tensor& value = values_.value(bias);

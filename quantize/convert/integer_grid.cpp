@@ -28,9 +28,10 @@ Target whole(const integer::Grid& grid) {
 }
 
 Target narrowed(Target target, Range<float> range) {
-  integer::Clamp& clamp = target.clamp;
-  if (std::isfinite(range.min)) clamp.min = std::max(clamp.min, integer_for(target.affine, range.min));
-  if (std::isfinite(range.max)) clamp.max = std::min(clamp.max, integer_for(target.affine, range.max));
+  const integer::Clamp whole = target.clamp;
+  const auto end = [&](float real) { return std::clamp(integer_for(target.affine, real), whole.min, whole.max); };
+  if (std::isfinite(range.min)) target.clamp.min = end(range.min);
+  if (std::isfinite(range.max)) target.clamp.max = end(range.max);
   return target;
 }
 

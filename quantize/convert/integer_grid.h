@@ -27,7 +27,7 @@ struct Target {
 Target whole(const integer::Grid& grid);
 
 /// The target with what lies outside of [lowest, highest] clamped, each end rounded as training rounds it. Infinite
-/// ends clamp nothing. The range must hold 0.
+/// ends clamp nothing. At least one integer of the target is left.
 Target narrowed(Target target, Range<float> range);
 
 /// The grid of a quantizer of activations, its stored range given as scalars. Throws Error naming the quantizer unless

@@ -13,6 +13,8 @@ namespace {
 
 /// What no name of the graph holds.
 constexpr const char* kAhead = ":ahead";
+constexpr const char* kAsImage = ":image";
+constexpr const char* kBack = ":back";
 
 std::string unique(std::set<std::string>& taken, const std::string& name) {
   std::string candidate = name;
@@ -68,6 +70,7 @@ int IntegerModelBuilder::append(const std::string& operation, integer::Action ac
 }
 
 int IntegerModelBuilder::add(const Pending& pending, const Target& target, const std::string& name) {
+  if (!pending.line.empty()) return add_line(pending, target, name);
   integer::Action action = pending.action;
   const Target within = narrowed(target, pending.range);
   set_scales(action, pending, within);
@@ -80,6 +83,33 @@ int IntegerModelBuilder::add(const Pending& pending, const Target& target, const
     made = add(rearrangement, made);
   }
   return made;
+}
+
+int IntegerModelBuilder::add_line(Pending pending, const Target& target, const std::string& name) {
+  const Line line = std::exchange(pending.line, {});
+  const int input = pending.inputs.front();
+  if (!line.by_channel()) {
+    pending.action = integer::Lookup{.function = "Line"};
+    pending.values = line_values(line, tensor(input).grid);
+    return add(pending, target, name);
+  }
+  if (pending.shape.rank() != 3) {
+    const Shape image = {pending.shape.elements() / pending.shape.channels(), 1, pending.shape.channels()};
+    pending.inputs = {add({.operation = pending.operation + kAsImage,
+                           .tensor = tensor(input).name + kAsImage,
+                           .action = integer::Reshape{},
+                           .shape = image},
+                          input)};
+    pending.rearrangements.insert(pending.rearrangements.begin(), {.operation = pending.operation + kBack,
+                                                                   .tensor = pending.tensor,
+                                                                   .action = integer::Reshape{},
+                                                                   .shape = pending.shape});
+    pending.tensor += kAsImage;
+    pending.shape = image;
+  }
+  pending.bias = line.offsets;
+  pending.action = line_layer(line, pending.shape);
+  return add(pending, target, name);
 }
 
 int IntegerModelBuilder::add(const Rearrangement& rearrangement, int input) {

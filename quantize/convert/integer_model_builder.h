@@ -8,6 +8,7 @@
 
 #include "integer/model.h"
 #include "quantize/convert/integer_grid.h"
+#include "quantize/convert/integer_line.h"
 #include "quantize/convert/integer_window.h"
 
 namespace miniqat::quantize {
@@ -36,7 +37,9 @@ struct Pending {
   std::vector<double> bias = {};
   /// Of a Lookup: real, one for each integer of the input.
   std::vector<double> values = {};
-  /// The part of the results that Relu and Relu6 leave.
+  /// Of what only multiplies and adds constants, else empty: the action is made of it when the last of them is known.
+  Line line = {};
+  /// The part of the results that Relu, Relu6 and Clip leave.
   Range<float> range = {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
   /// In their order. What is done to the range and the biases comes before them.
   std::vector<Rearrangement> rearrangements = {};
@@ -70,6 +73,7 @@ class IntegerModelBuilder {
   integer::Model finish(int output);
 
  private:
+  int add_line(Pending pending, const Target& target, const std::string& name);
   bool gives_zero(const integer::Action& action, const std::vector<int>& inputs) const;
   int append(const std::string& operation, integer::Action action, std::vector<int> inputs, integer::TensorInfo output,
              const integer::Clamp& clamp);

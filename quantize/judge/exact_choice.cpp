@@ -1,10 +1,11 @@
-// What only chooses elements: Relu, Relu6, MaxPool; and what errors before it do to the choice.
+// What only chooses elements: Relu, Relu6, Clip, MaxPool; and what errors before it do to the choice.
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "layers/layers.h"
+#include "quantize/clamp_bounds.h"
 #include "quantize/judge/exact_math.h"
 #include "quantize/judge/exact_op.h"
 
@@ -104,10 +105,11 @@ std::vector<Bounded> ExactOp::choice_backward(const std::vector<Bounded>& d_outp
     });
     return {{.value = d_x.value, .error = error, .disorder = {}}};
   }
-  const double high = op_.as<layers::Relu6>() ? 6 : INFINITY;
+  const Range<float> bounds = clamp_bounds(op_);
   for (std::int64_t i = 0; i < error.elements() && !x.is_exact(); ++i) {
     const double value = x.value.data<double>()[i], reach = x.error.data<double>()[i];
-    if (reach > 0 && (std::abs(value) <= reach || std::abs(value - high) <= reach)) e[i] = arriving(i);
+    if (reach > 0 && (std::abs(value - bounds.min) <= reach || std::abs(value - bounds.max) <= reach))
+      e[i] = arriving(i);
   }
   d_x.error = error;
   return {d_x};

@@ -15,9 +15,11 @@
 #include "layers/identity.h"
 #include "layers/matmul.h"
 #include "layers/reshape.h"
+#include "quantize/clamp_bounds.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "quantize/graph_matcher.h"
+#include "quantize/line.h"
 #include "quantize/op_roles.h"
 
 namespace miniqat::quantize {
@@ -28,9 +30,14 @@ constexpr std::array<std::string_view, 2> kReshapeOrIdentity = {layers::Reshape:
 constexpr InitialRange kNotNegative = {.min = 0, .max = 6};
 constexpr InitialRange kAroundZero = {.min = -6, .max = 6};
 
-bool is_clamped_by_a_reader(const Node& node) {
-  return std::ranges::any_of(node.uses(), [](const Use& use) { return is_clamp(*use.node); });
+/// What a clamp leaves of kAroundZero, with 0.
+InitialRange start_of(Range<float> bounds) {
+  return {.min = std::clamp<double>(bounds.min, kAroundZero.min, 0),
+          .max = std::clamp<double>(bounds.max, 0, kAroundZero.max)};
 }
+
+/// Among integers a table or a line.
+bool is_function(const Node& node) { return has_role(node, OpRole::kTable) || line_input(node); }
 
 Node* quantizer_through(Output tensor, std::span<const std::string_view> types) {
   for (const Use& use : uses_through(tensor, types))
@@ -85,6 +92,9 @@ class Inserter {
   Verdicts verdicts();
 
  private:
+  const Node* next_that_takes_over(const Node& node) const;
+  /// Of a post-activation Add: a reader that is quantized instead; null for none.
+  const Node* takes_over_sum(const Node& add) const;
   TensorVerdict asked_of(const Node& producer, const LayerSettings& settings) const;
   void quantize_weights(LayerVerdict& verdict, const std::string& scope);
   /// The quantizer of the layer's weights, which it may have to insert; null where they stay float.
@@ -96,8 +106,8 @@ class Inserter {
                                     InitialRange initial = kAroundZero);
   /// Gives the layers that read a residual sum a quantizer of fewer bits.
   void narrow_for_layers(Output sum, const QuantizerSettings& asked, InitialRange initial);
-  /// For the given uses; for all consumers where there are none. The output of a Relu or Relu6 starts with
-  /// kNotNegative, whatever `initial` is; one of a known range has that.
+  /// For the given uses; for all consumers where there are none. The output of a clamp starts with start_of()
+  /// its bounds, whatever `initial` is; one of a known range has that.
   Output add_activation_quantizer(Output tensor, const std::string& name, const QuantizerSettings& asked,
                                   InitialRange initial = kAroundZero, std::span<const Use> uses = {});
   Output add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
@@ -128,7 +138,7 @@ void Inserter::quantize_inputs() {
       add_activation_quantizer(tensor, tensor.node->name() + "/input_quant", verdicts_.others.output);
     else if (keeps_range(*tensor.node))
       pending.push_back(tensor.node->input(0));
-    else if (is_requantized(*tensor.node))
+    else if (gets_range(*tensor.node))
       pending.insert(pending.end(), tensor.node->inputs().begin(), tensor.node->inputs().end());
   }
 }
@@ -151,8 +161,7 @@ void Inserter::quantize_layer(const LayerMatch& match) {
   }
   if (Node* add = match.post_activation_bypass) {
     const std::string name = join_scope(scope_of(add->name()), "post_activation_bypass_quant");
-    verdict.after_bypass =
-        is_clamped_by_a_reader(*add) ? asked_of(*add, settings) : quantize_activation(*add, name, settings);
+    verdict.after_bypass = takes_over_sum(*add) ? asked_of(*add, settings) : quantize_activation(*add, name, settings);
   }
 }
 
@@ -204,30 +213,51 @@ void Inserter::requantize_between_layers() {
     if (node->as<Placeholder>() || (keeps_range(*node) && carries_input(node->input(0)))) of_input.insert(node);
     const bool is_left = normalising.contains(node);
     if (!is_left && keeps_range(*node) && carries_quantized(node->input(0))) quantized.insert(node);
-    if (!is_requantized(*node)) continue;
+    if (!gets_range(*node)) continue;
     if (options_.float_pools && is_pool(*node)) {
       verdicts_.left_float[node] = "left without a quantizer, as asked (--float-pools)";
       ++verdicts_.float_pools;
       continue;
     }
-    if (is_left || !std::ranges::any_of(node->inputs(), carries_quantized)) {
+    // A table, or a line, works on the integers of the data set.
+    const bool reads_integers = std::ranges::any_of(node->inputs(), carries_quantized) ||
+                                (is_function(*node) && std::ranges::any_of(node->inputs(), carries_input));
+    if (is_left || !reads_integers) {
       verdicts_.left_float[node] = std::ranges::any_of(node->inputs(), carries_input)
                                        ? "computed from an input without quantizer (--quantize-input)"
                                        : "none of its inputs is quantized";
       continue;
     }
     quantized.insert(node);
-    const bool only_a_clamp_follows = node->uses().size() == 1 && is_clamp(*node->uses().front().node) &&
-                                      !std::ranges::count(graph_.outputs(), node->output());
-    if (only_a_clamp_follows) {
-      const Node* clamp = verdicts_.left_to_clamp[node] = node->uses().front().node;
-      verdicts_.left_float[node] = concat("left to ", clamp->name(), ", which follows");
+    if (const Node* next = next_that_takes_over(*node)) {
+      verdicts_.left_to_next[node] = next;
+      verdicts_.left_float[node] = concat("left to ", next->name(), ", which follows");
     } else {
       quantize_activation(*node, concat(node->name(), "/activation_", node->type(), "_quant"), verdicts_.others);
     }
   }
-  // A clamp that is outside the scope, say, stays float, too.
-  std::erase_if(verdicts_.left_to_clamp, [](const auto& left) { return !quantizer_after(left.second->output()); });
+  // What is left to a node outside the scope, say, stays float, too.
+  std::vector<Node*> backwards = graph_.topological_order();
+  std::ranges::reverse(backwards);
+  for (const Node* node : backwards) {
+    const auto left = verdicts_.left_to_next.find(node);
+    if (left != verdicts_.left_to_next.end() && !quantizer_after(left->second->output()) &&
+        !verdicts_.left_to_next.contains(left->second))
+      verdicts_.left_to_next.erase(left);
+  }
+}
+
+/// The only reader of the node, if that is a clamp or, behind a line, another line; null for none.
+const Node* Inserter::next_that_takes_over(const Node& node) const {
+  if (node.uses().size() != 1 || std::ranges::count(graph_.outputs(), node.output()) > 0) return nullptr;
+  const Use& use = node.uses().front();
+  const bool joins_line = line_input(node) && line_input(*use.node) == use.input;
+  return is_clamp(*use.node) || joins_line ? use.node : nullptr;
+}
+
+const Node* Inserter::takes_over_sum(const Node& add) const {
+  const auto clamp = std::ranges::find_if(add.uses(), [](const Use& use) { return is_clamp(*use.node); });
+  return clamp != add.uses().end() ? clamp->node : next_that_takes_over(add);
 }
 
 TensorVerdict Inserter::asked_of(const Node& producer, const LayerSettings& settings) const {
@@ -277,7 +307,7 @@ Output Inserter::add_activation_quantizer(Output tensor, const std::string& name
                                           InitialRange initial, std::span<const Use> uses) {
   const Node& origin = *source_through(tensor, OpRole::kQuantizer | OpRole::kKeepsRange).node;
   FakeQuantAttributes attributes = asked.attributes;
-  if (is_clamp(origin)) initial = kNotNegative;
+  if (is_clamp(origin)) initial = start_of(clamp_bounds(origin.op()));
   if (const std::optional<OutputRange> known = output_range(origin.type())) {
     attributes.range = RangeKind::kFixed;
     initial = {.min = known->low, .max = known->last(static_cast<int>(attributes.bits))};
@@ -312,7 +342,7 @@ Verdicts Inserter::verdicts() {
     if (layer.before_bypass) find_quantizers(*layer.before_bypass);
     if (!layer.after_bypass) continue;
     find_quantizers(*layer.after_bypass);
-    layer.after_bypass->is_clamped = is_clamped_by_a_reader(*layer.after_bypass->producer);
+    layer.after_bypass->left_to = takes_over_sum(*layer.after_bypass->producer);
   }
   return std::move(verdicts_);
 }

@@ -15,12 +15,12 @@ namespace miniqat::quantize {
 /// A layer in scope ctx gets `ctx/weights_quant` and, after its last part, `ctx/act_quant`. With a bypass there is
 /// `ctx/conv_quant` on what the Add adds to, and one scope up `act_quant`, or `add_quant` after the Add when no
 /// activation follows. After a post-activation bypass, in the scope of that Add, `post_activation_bypass_quant` unless
-/// a Relu or Relu6 follows. A name that is taken gets a number.
+/// a Relu, Relu6 or Clip follows. A name that is taken gets a number.
 ///
 /// Requantized ops (op_roles.h) outside these that are fed by a quantized tensor (also through each other and through
-/// ops that keep the range) get `<op name>/activation_<Type>_quant`, unless their only reader is a Relu or Relu6, which
-/// is then quantized instead. An op with an output_range() has that as its fixed range. With quantize_input, float
-/// placeholders that feed a layer in scope get `<placeholder>/input_quant`.
+/// ops that keep the range) get `<op name>/activation_<Type>_quant`, unless their only reader is a Relu, Relu6 or Clip,
+/// which is then quantized instead. An op with an output_range() has that as its fixed range. With quantize_input,
+/// float placeholders that feed a layer in scope get `<placeholder>/input_quant`.
 ///
 /// Of what RewriteOptions::sums_bits keeps wide (residual_sums.h), layers read `edge_quant` in the quantizer's scope,
 /// which reads the wide one.

@@ -77,7 +77,7 @@ struct LayerPatterns {
   PatternRef bypass_of_layer = op_unordered({layers::Add::kType}, {layer_output, anything()});
   PatternRef linear = one_of({bypass_of_bias, copy, bias, bypass_of_layer, layer_output});
 
-  PatternRef activation = op({layers::Relu::kType, layers::Relu6::kType, layers::Identity::kType}, {linear});
+  PatternRef activation = one_of({op(types_with(OpRole::kClamp), {linear}), op({layers::Identity::kType}, {linear})});
   PatternRef post_activation_bypass = op_unordered({layers::Add::kType}, {anything(), activation});
 
   PatternRef whole =

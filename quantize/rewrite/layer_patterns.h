@@ -35,7 +35,7 @@ struct LayerMatch {
   Node* copy = nullptr;
   /// Any other Add.
   Node* bypass = nullptr;
-  /// Relu, Relu6, or an Identity that alone reads what comes before it.
+  /// Relu, Relu6, Clip, or an Identity that alone reads what comes before it.
   Node* activation = nullptr;
   /// An Add of the activation and something else.
   Node* post_activation_bypass = nullptr;

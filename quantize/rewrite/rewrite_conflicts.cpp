@@ -154,7 +154,9 @@ void compare_folding(const std::string& batch_norm, BnFold own, const RewriteOpt
       {"bn_fold", concat(batch_norm, " is folded as by \"", name(own), "\", not \"", name(options.bn_fold), "\"")});
 }
 
+/// One that always normalises with its moving statistics has nothing to freeze.
 void compare_freeze(const Node& node, const RewriteOptions& options, std::vector<SettingConflict>& conflicts) {
+  if (!node.as<layers::BatchNorm>()->is_training) return;
   const std::int64_t freeze = node.as<layers::BatchNorm>()->freeze_delay;
   const std::int64_t asked = options.freeze_bn_delay.value_or(-1);
   const auto text = [](std::int64_t steps) {

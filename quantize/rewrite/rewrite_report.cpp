@@ -14,6 +14,7 @@
 #include "layers/batch_norm.h"
 #include "layers/softmax_cross_entropy.h"
 #include "quantize/fake_quant.h"
+#include "quantize/line.h"
 #include "quantize/op_roles.h"
 #include "quantize/rewrite/insert_fake_quant.h"
 
@@ -82,7 +83,7 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
   if (const auto fused = fused_.find({tensor.node, &consumer}); fused != fused_.end())
     return report(EdgeStatus::kFused, fused->second);
   if (is_fold(consumer) || is_fold(*tensor.node)) return report(EdgeStatus::kFused, "folded batch norm");
-  if (const auto left = verdicts_.left_to_clamp.find(tensor.node); left != verdicts_.left_to_clamp.end())
+  if (const auto left = verdicts_.left_to_next.find(tensor.node); left != verdicts_.left_to_next.end())
     return report(EdgeStatus::kFused, "quantized after " + left->second->name());
 
   const Output origin = origin_of(tensor);
@@ -163,8 +164,9 @@ MatchReport describe_match(const LayerVerdict& layer, const LayerSettings& usual
   if (layer.before_bypass) text += ", before the bypass " + quantizer_text(*layer.before_bypass, usual);
   text += ", output " + quantizer_text(layer.output, usual);
   if (const auto& after = layer.after_bypass)
-    text += ", after the bypass " + (after->is_clamped ? arrow(*after->producer, "no quantizer, a Relu follows")
-                                                       : quantizer_text(*after, usual));
+    text += ", after the bypass " +
+            (after->left_to ? arrow(*after->producer, concat("no quantizer, a ", after->left_to->type(), " follows"))
+                            : quantizer_text(*after, usual));
   return {layer.match->layer->name(), true, text, false};
 }
 
@@ -220,7 +222,7 @@ std::vector<std::string> unquantized_edges(const Graph& graph, const std::vector
   for (const LayerVerdict& layer : verdicts.layers)
     bypasses.insert({layer.match->bypass, layer.match->post_activation_bypass});
   const auto computes_in_integers = [&](const Node& node) {
-    return is_layer(node) || bypasses.contains(&node) || (is_requantized(node) && quantizer_after(node.output()));
+    return is_layer(node) || bypasses.contains(&node) || (gets_range(node) && quantizer_after(node.output()));
   };
   for (const EdgeReport& edge : report.edges)
     if (edge.status == EdgeStatus::kLeftFloat && in_scope(edge.consumer, options.scope) &&

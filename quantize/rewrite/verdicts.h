@@ -28,8 +28,8 @@ struct TensorVerdict {
   /// sums_bits, and these are more.
   std::vector<Node*> for_layers = {};
   bool is_wide = false;
-  /// A Relu or Relu6 reads the tensor, and is quantized instead.
-  bool is_clamped = false;
+  /// A reader that is quantized instead: a clamp, or a line behind a line (line.h).
+  const Node* left_to = nullptr;
   /// Why there is no quantizer, or only one range where one for each channel was asked for; "" if nothing prevented it.
   std::string why = {};
 };
@@ -51,10 +51,11 @@ struct LayerVerdict {
 struct Verdicts {
   /// As the layers were searched.
   std::vector<LayerVerdict> layers = {};
-  /// Why ops that get a range of their own (OpRole::kRequantized) have none.
+  /// Why ops that get a range of their own (gets_range()) have none.
   std::unordered_map<const Node*, std::string> left_float = {};
-  /// Those of them whose only reader, a Relu or Relu6, is quantized instead, with that one.
-  std::unordered_map<const Node*, const Node*> left_to_clamp = {};
+  /// Those of them whose only reader is quantized instead, with that one: a clamp or, behind a line, another line
+  /// (line.h), which may be left to the next one in turn.
+  std::unordered_map<const Node*, const Node*> left_to_next = {};
   /// How many have none because of RewriteOptions::float_pools.
   std::int64_t float_pools = 0;
   /// The settings of quantizers without a layer.

@@ -149,6 +149,17 @@ Node& unary(Maker& make, const std::string& type) {
   return make.op(type, {make.input(shape, positive ? 0.2 : -7, 7)});
 }
 
+Node& leaky_relu(Maker& make) {
+  return make.op("LeakyRelu", {make.input(make.any_shape(), -7, 7)},
+                 {{"alpha", std::array{0.0, 0.01, 0.1, 0.2, 1.5}[make.below(5)]}});
+}
+
+Node& clip(Maker& make) {
+  const double low = std::array{-6.5, -1.0, 0.0, 0.5}[make.below(4)];
+  return make.op("Clip", {make.input(make.any_shape(), -7, 7)},
+                 {{"low", low}, {"high", low + std::array{0.25, 1.0, 6.0}[make.below(3)]}});
+}
+
 Node& hard_sigmoid(Maker& make) {
   return make.op("HardSigmoid", {make.input(make.any_shape(), -7, 7)},
                  {{"alpha", std::array{1.0 / 6, 0.2, 0.5, -0.3}[make.below(4)]},
@@ -181,10 +192,8 @@ const std::map<std::string, Make>& makers() {
       return make.op("Dropout", {make.input(make.any_shape())},
                      {{"rate", std::array{0.0, 0.1, 0.3, 0.5, 0.9}[make.below(5)]}});
     };
-    all["LeakyRelu"] = [](Maker& make) -> Node& {
-      return make.op("LeakyRelu", {make.input(make.any_shape(), -7, 7)},
-                     {{"alpha", std::array{0.0, 0.01, 0.1, 0.2, 1.5}[make.below(5)]}});
-    };
+    all["LeakyRelu"] = leaky_relu;
+    all["Clip"] = clip;
     all["HardSigmoid"] = hard_sigmoid;
     all["SpaceToBatchND"] = [](Maker& make) -> Node& { return blocks(make, true); };
     all["BatchToSpaceND"] = [](Maker& make) -> Node& { return blocks(make, false); };

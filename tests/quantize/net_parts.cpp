@@ -161,10 +161,10 @@ Output NetParts::bias_or_batch_norm(Output x) {
 
 Output NetParts::activation(Output x) {
   const std::vector<std::string_view> functions = quantize::types_with(quantize::OpRole::kTable);
-  const int choice = below(4 + functions.size());
-  if (choice >= 4) {
+  const int choice = below(5 + functions.size());
+  if (choice >= 5) {
     layers::register_ops();
-    const std::string type(functions[static_cast<std::size_t>(choice - 4)]);
+    const std::string type(functions[static_cast<std::size_t>(choice - 5)]);
     return graph.add(name(type), make_op(type), {x}).output();
   }
   switch (choice) {
@@ -172,6 +172,10 @@ Output NetParts::activation(Output x) {
       return layers::identity(graph, name("Identity"), x);
     case 1:
       return layers::relu6(graph, name("Relu6"), x);
+    case 2: {
+      const double low = chance(2) ? -0.4 : 0.1;
+      return layers::clip(graph, name("Clip"), x, {.low = low, .high = chance(2) ? 0.7 : 2});
+    }
     default:
       return layers::relu(graph, name("Relu"), x);
   }
@@ -186,6 +190,29 @@ layers::PoolAttributes NetParts::pool(Output x) {
 
 Output NetParts::pad(Output x) {
   return layers::pad(graph, name("Pad"), x, {.paddings = {{0, 0}, {1, 0}, {below(2), 1}, {0, 0}}});
+}
+
+Output NetParts::line(Output x) {
+  const std::int64_t channels = x.shape().channels();
+  const Output c = chance(3) ? layers::constant(graph, name("constant"), {}, {chance(2) ? 0.6 : -1.3})
+                             : variable("channels", {channels}, chance(2) ? 0.5 : -0.5);
+  switch (below(6)) {
+    case 0:
+      return layers::add(graph, name("Add"), c, x);
+    case 1:
+      return layers::sub(graph, name("Sub"), c, x);
+    case 2:
+      return layers::sub(graph, name("Sub"), x, c);
+    case 3:
+      return layers::div(graph, name("Div"), x, layers::constant(graph, name("divisor"), {}, {0.7}));
+    default:
+      return layers::mul(graph, name("Mul"), x, c);
+  }
+}
+
+Output NetParts::lines(Output x) {
+  for (int count = 1 + below(3); count > 0; --count) x = line(x);
+  return x;
 }
 
 Output NetParts::slice(Output x) {

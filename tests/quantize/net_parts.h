@@ -49,11 +49,14 @@ class NetParts {
   Output max_pool(Output x) { return layers::max_pool(graph, name("MaxPool"), x, pool(x)); }
   Output avg_pool(Output x) { return layers::avg_pool(graph, name("AvgPool"), x, pool(x)); }
   Output pad(Output x);
+  /// x combined with one number or one for each channel, up to three times.
+  Output lines(Output x);
   /// Some of the channels of images.
   Output slice(Output x);
   Output flat(Output x) { return layers::reshape(graph, name("Reshape"), x, {.shape = {x.shape()[0], -1}}); }
 
  private:
+  Output line(Output x);
   layers::Conv2dAttributes window(Output x, std::int64_t filter);
   layers::PoolAttributes pool(Output x);
   void erase_unread(const std::string& name);

@@ -306,6 +306,7 @@ class Blocks {
  public:
   explicit Blocks(std::uint64_t seed) : parts_(seed) {
     Output x = layers::placeholder(parts_.graph, "images", {3, 6, 6, 3});
+    if (parts_.chance(4)) x = parts_.lines(x);
     const int count = 2 + parts_.below(3);
     for (int i = 0; i < count; ++i) x = stage("net/stage" + std::to_string(i), x);
     parts_.scope = "net/head";
@@ -336,9 +337,11 @@ class Blocks {
 
   Output stage(const std::string& scope, Output x) {
     const Output y = block(scope + "/a", x);
-    switch (parts_.below(7)) {
+    switch (parts_.below(8)) {
       case 0:
         return y;
+      case 6:
+        return parts_.activation(parts_.lines(y));
       case 1:
         return residual(scope, y);
       case 2:

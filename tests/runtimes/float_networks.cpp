@@ -70,6 +70,7 @@ std::vector<Build> functions_of_images() {
         return layers::mul(g, "m", x, layers::mean(g, "s", x, {.axes = {1, 2}, .keep_dims = true}));
       },
       [](Graph& g, Output x) { return layers::relu6(g, "r", x); },
+      [](Graph& g, Output x) { return layers::clip(g, "c", x, {.low = -0.5, .high = 0.25}); },
       [](Graph& g, Output x) { return layers::sigmoid(g, "s", x); },
       [](Graph& g, Output x) { return layers::hard_swish(g, "h", x); },
       [](Graph& g, Output x) { return layers::leaky_relu(g, "l", x, {.alpha = 0.3}); },

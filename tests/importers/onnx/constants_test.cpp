@@ -5,7 +5,9 @@
 #include <functional>
 #include <numeric>
 
+#include "importers/onnx/literal.h"
 #include "tests/importers/onnx/chain.h"
+#include "tests/quantize/convert/trained_integers.h"
 
 // Numbers that are known while a model is read: what is folded, and what no file may hold.
 
@@ -192,15 +194,70 @@ TEST(ImportConstants, SizesMayBeFloatsForAWhile) {
   EXPECT_TRUE(mentions(refusal(1e30F), {"[Cast \"whole\"]", "integer"}));
 }
 
-TEST(ImportConstants, ABiasMayBeARow) {
-  Chain net({1, 1});
-  net.constant("w", {1, 2});
-  net.constant("b", {1, 2});
-  net.add("Gemm", {"w", "b"});
-  ImportedModel model = net.import();
-  const Tensor y = result_of(model, Tensor::from<float>({1, 1}, std::vector{2.0F}));
-  EXPECT_EQ(y.data<float>()[0], -9);
-  EXPECT_EQ(y.data<float>()[1], -6);
+/// w is [-3, -2], x is 2.
+TEST(ImportConstants, ABiasMayBeARowOrANumber) {
+  struct Case {
+    std::vector<std::int64_t> extents;
+    float beta, first, second;
+  };
+  for (const Case& c : std::vector<Case>{
+           {{1, 2}, 1, -9, -6}, {{2}, 2, -12, -8}, {{}, 1, -9, -7}, {{1}, 0.5F, -7.5F, -5.5F}, {{1, 1}, 1, -9, -7}}) {
+    Chain net({1, 1});
+    net.constant("w", {1, 2});
+    net.constant("b", c.extents);
+    set_number(net.add("Gemm", {"w", "b"}), "beta", c.beta);
+    ImportedModel model = net.import();
+    const Tensor y = result_of(model, Tensor::from<float>({1, 1}, std::vector{2.0F}));
+    EXPECT_EQ(y.data<float>()[0], c.first) << extents_text(c.extents);
+    EXPECT_EQ(y.data<float>()[1], c.second) << extents_text(c.extents);
+  }
+}
+
+/// A bias for each place in the batch is none.
+TEST(ImportConstants, ABiasOfSeveralRowsHasEqualOnes) {
+  for (const auto& [extents, equal] : std::vector<std::pair<std::vector<std::int64_t>, bool>>{
+           {{3, 2}, true}, {{3, 2}, false}, {{3, 1}, true}, {{3, 1}, false}}) {
+    Chain net({3, 1});
+    net.constant("w", {1, 2});
+    pb::Constant& bias = net.constant("b", extents);
+    for (int i = 0; equal && i < bias.float_data_size(); ++i)
+      bias.set_float_data(i, extents[1] == 2 && i % 2 == 1 ? 4 : 5);
+    net.add("Gemm", {"w", "b"});
+    if (!equal) {
+      EXPECT_TRUE(mentions(net.refusal(), {"[Gemm \"the_Gemm\"]", "another row of \"b\"", "each example"}));
+      continue;
+    }
+    ImportedModel model = net.import();
+    const Tensor y = result_of(model, Tensor::from<float>({3, 1}, std::vector{0.0F, 0.0F, 0.0F}));
+    EXPECT_EQ(y.data<float>()[4], 5);
+    EXPECT_EQ(y.data<float>()[5], extents[1] == 2 ? 4 : 5);
+  }
+  Chain wide({3, 1});
+  wide.constant("w", {1, 2});
+  wide.constant("b", {3});
+  wide.add("Gemm", {"w", "b"});
+  EXPECT_TRUE(mentions(wide.refusal(), {"needs 2 floats as \"b\", which is [3]"}));
+}
+
+/// A picture's preprocessing, a scale layer and a Clip, from ONNX to integers.
+TEST(ImportConstants, ConstantsBecomeIntegers) {
+  Chain net({4, 3, 8, 8});
+  net.number("range", 1.5F), net.number("low", -1), net.number("high", 1);
+  net.constant("mean", {3, 1, 1}), net.constant("std", {1, 3, 1, 1}), net.constant("w", {6, 3, 3, 3});
+  net.constant("factors", {6, 1, 1}), net.constant("offsets", {6, 1, 1}), net.constant("dense", {6, 5});
+  for (int i = 0; i < 3; ++i) net.graph().mutable_initializer(4)->set_float_data(i, 0.5F + static_cast<float>(i));
+  net.add("Div", {"range"});
+  net.add("Sub", {"mean"});
+  net.add("Div", {"std"});
+  net.add("Conv", {"w"});
+  net.add("Relu");
+  net.add("Mul", {"factors"});
+  net.add("Add", {"offsets"});
+  net.add("Clip", {"low", "high"});
+  net.add("GlobalAveragePool");
+  net.add("Flatten");
+  net.add("MatMul", {"dense"});
+  testing::expect_trained_integers(net.import().graph);
 }
 
 }  // namespace

@@ -117,8 +117,36 @@ TEST(ImportOnnx, ASoftmaxAtTheEndIsLeftOut) {
   const ImportedModel model = net.import();
   EXPECT_EQ(model.graph.size(), 1U);
   ASSERT_EQ(model.report.notes.size(), 1U);
+}
+
+/// A Softmax inside the network, or of each pixel, is an op; integers have none.
+TEST(ImportOnnx, ASoftmaxElsewhereIsAnOp) {
+  Chain net({2, 5});
+  net.add("Softmax");
   net.add("Relu");
-  EXPECT_TRUE(mentions(net.refusal(), {"inside the network"}));
+  ImportedModel rows = net.import();
+  EXPECT_EQ(rows.graph.size(), 3U);
+  Tensor y =
+      result_of(rows, Tensor::from<float>({2, 5}, std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0, 0, std::log(6.0F)}));
+  EXPECT_NEAR(y.data<float>()[4], 0.2, 1e-6);
+  EXPECT_NEAR(y.data<float>()[9], 0.6, 1e-6);
+  for (const std::int64_t axis : {1, -3}) {
+    Chain pixels({1, 2, 1, 2});
+    set_int(pixels.add("Softmax"), "axis", axis);
+    ImportedModel model = pixels.import();
+    y = result_of(model, Tensor::from<float>({1, 1, 2, 2}, std::vector<float>{0, std::log(3.0F), 1, 1}));
+    const std::vector<float> wanted = {0.25F, 0.75F, 0.5F, 0.5F};
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(y.data<float>()[i], wanted[i], 1e-6);
+  }
+  const auto refusal = [](const std::string& type, std::int64_t axis, std::int64_t opset) {
+    Chain images({1, 2, 3, 2}, opset);
+    set_int(images.add(type), "axis", axis);
+    return images.refusal();
+  };
+  EXPECT_TRUE(mentions(refusal("Softmax", 3, 13), {"[Softmax \"the_Softmax\"]", "axis 3 of [1,2,3,2]", "channels"}));
+  EXPECT_TRUE(mentions(refusal("Softmax", 0, 13), {"axis 0 of [1,2,3,2]"}));
+  EXPECT_TRUE(mentions(refusal("Softmax", 1, 11), {"several axes", "before opset 13"}));
+  EXPECT_TRUE(mentions(refusal("LogSoftmax", 1, 13), {"[LogSoftmax \"the_LogSoftmax\"]", "not the end"}));
 }
 
 TEST(ImportOnnx, WhatHasNoCounterpartIsRefusedByName) {
@@ -153,7 +181,6 @@ TEST(ImportOnnx, WhatHasNoCounterpartIsRefusedByName) {
          set_ints(n, "kernel_shape", {2, 2}), set_ints(n, "pads", {2, 0, 0, 0});
        },
        {"less than the window"}},
-      {"Clip", nothing, {"only [0, 6]"}},
       {"Transpose",
        [](Chain&, pb::Node& n) {
          set_ints(n, "perm", {1, 0, 2, 3});

@@ -59,10 +59,10 @@ TEST(ConvertErrors, OpsThatHaveNoIntegerCounterpart) {
                                          net.variable("variance", {3}, {1, 1, 1}), {.is_training = false});
   EXPECT_TRUE(mentions(refused(norm),
                        {"[BatchNorm \"norm\"]", "was not folded into a layer: integer models have no batch norm"}));
-  const Output stretched = layers::mul(net.graph, "stretched", q, vector("factor"));
-  EXPECT_TRUE(mentions(refused(stretched), {"stretched", "factor [3]", "[2,6,6,3]", "one shape"}));
-  EXPECT_TRUE(mentions(refused(layers::add(net.graph, "moved", q, vector("offset"))),
-                       {"moved", "offset", "not the sum of a layer"}));
+  const Output pixels =
+      net.quantizer("pixels/q", layers::mean(net.graph, "pixels", q, {.axes = {1, 2}, .keep_dims = true}), {-1, 1});
+  const Output stretched = layers::add(net.graph, "stretched", q, pixels);
+  EXPECT_TRUE(mentions(refused(stretched), {"stretched", "pixels/q [2,1,1,3]", "[2,6,6,3]", "one shape"}));
   const Output per_pixel = layers::add(net.graph, "per_pixel", net.conv("b", q, 3), net.variable("map", {6, 6, 3}));
   EXPECT_TRUE(mentions(refused(per_pixel), {"per_pixel", "map [6,6,3]", "not one number for each channel"}));
   const Output rows = layers::mean(net.graph, "rows", q, {.axes = {1}});

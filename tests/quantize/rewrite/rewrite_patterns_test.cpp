@@ -336,8 +336,8 @@ TEST(RewritePatterns, AddReadByReluAndOthersIsQuantizedItself) {
 TEST(RewritePatterns, FloatAddsAndMulsStayFloat) {
   ToyGraph toy;
   const Output x = toy.images();
-  const Output scaled = layers::mul(toy.graph, "scaled", x, layers::constant(toy.graph, "half", {}, {0.5}));
-  toy.conv("a", layers::add(toy.graph, "shifted", scaled, x));
+  const Output squared = layers::mul(toy.graph, "squared", x, x);
+  toy.conv("a", layers::add(toy.graph, "shifted", squared, x));
   EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"a/weights_quant", "a/act_quant"}));
 }
 

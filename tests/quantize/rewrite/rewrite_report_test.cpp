@@ -108,8 +108,9 @@ TEST(RewriteReport, FoldedBatchNorm) {
 TEST(RewriteReport, EveryFloatEdgeHasItsReason) {
   ToyGraph toy;
   const Output images = toy.images();
-  const Output scaled = layers::mul(toy.graph, "scaled", images, layers::constant(toy.graph, "half", {}, {0.5}));
-  const Output a = toy.conv_bias("a", scaled);
+  const Output half = layers::constant(toy.graph, "half", {}, {0.5});
+  const Output squared = layers::square(toy.graph, "squared", images);
+  const Output a = toy.conv_bias("a", layers::mul(toy.graph, "scaled", squared, half));
   layers::relu(toy.graph, "a/one", a);
   const Output two = layers::relu(toy.graph, "a/two", a);
   const Output normed = toy.batch_norm("b", toy.conv_bias("b", two));
@@ -118,8 +119,7 @@ TEST(RewriteReport, EveryFloatEdgeHasItsReason) {
   layers::square(toy.graph, "square", layers::softmax(toy.graph, "softmax", c));
   const RewriteReport report = create_training_graph(toy.graph);
   EXPECT_EQ(edge(report, "half", "scaled"), "left float: a parameter, but no layer's weights");
-  EXPECT_EQ(edge(report, "scaled", "a/Conv2D"),
-            "left float: computed from an input without quantizer (--quantize-input)");
+  EXPECT_EQ(edge(report, "scaled", "a/Conv2D"), "left float: none of its inputs is quantized");
   EXPECT_EQ(edge(report, "a/BiasAdd", "a/one"), "fused: computed with a/Conv2D");
   EXPECT_EQ(edge(report, "a/BiasAdd", "a/two"), "left float: read inside a/Conv2D's match, before the quantizer");
   EXPECT_EQ(edge(report, "a/two", "b/Conv2D"), "left float: none of its inputs is quantized");

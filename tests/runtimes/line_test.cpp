@@ -1,0 +1,43 @@
+// Constants that multiply and add, in LiteRT and ONNX Runtime against the integer engine's reference.
+
+#include <gtest/gtest.h>
+
+#include "quantize/convert/convert.h"
+#include "tests/quantize/line_net.h"
+#include "tests/quantize/trained_net.h"
+#include "tests/runtimes/comparison.h"
+
+namespace miniqat::exporters::line_test {
+namespace {
+
+integer::Model line_model(const quantize::RewriteOptions& options) {
+  const testing::TrainedNet net = testing::train_briefly(testing::line_net(), options);
+  return quantize::convert(net.evaluation, net.variables, {.input = testing::kPictures});
+}
+
+TEST(LinesInLiteRt, GiveOurIntegers) {
+  MINIQAT_NEED_RUNTIMES();
+  testing::LiteRtComparison comparison;
+  for (const bool per_channel : {false, true})
+    comparison.add("lines", line_model({.symmetric_weights = true, .per_channel = per_channel}), {.int8 = true});
+  const testing::RuntimeAgreement agreement = comparison.run().at("lines");
+  print("lines", agreement);
+  EXPECT_GE(agreement.share(), 0.99);
+  EXPECT_LE(agreement.largest, 1);
+}
+
+TEST(LinesInOnnxRuntime, GiveOurIntegers) {
+  MINIQAT_NEED_RUNTIMES();
+  for (const testing::OnnxComparison& result :
+       testing::compare_in_onnx_runtime({{.models = {line_model({})}},
+                                         {.models = {line_model({.weight_bits = 4, .activation_bits = 4})}},
+                                         {.models = {line_model({.per_channel = true})}}},
+                                        6)) {
+    print("lines", result.agreement);
+    EXPECT_GE(result.agreement.share(), 0.99);
+    EXPECT_LE(result.agreement.largest, 1);
+  }
+}
+
+}  // namespace
+}  // namespace miniqat::exporters::line_test
