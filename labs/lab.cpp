@@ -10,9 +10,12 @@
 namespace lab {
 namespace {
 
+/// As many results are shown in one line.
+constexpr std::size_t kMost = 8;
+
 bool equal(double a, double b, double tolerance) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  return std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)});
+  return a == b || std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)});
 }
 
 bool equal(const Numbers& a, const Numbers& b, double tolerance) {
@@ -34,21 +37,44 @@ bool explains(const std::vector<Case>& cases, std::size_t mistake, double tolera
   return is_one;
 }
 
+bool is_shorter_or_longer(const Case& one) { return one.got.size() != one.right.size(); }
+
+/// There is a NaN or an infinity where a number is right.
+bool divides_by_zero(const Case& one) {
+  return std::ranges::any_of(one.got, [](double number) { return !std::isfinite(number); }) &&
+         std::ranges::all_of(one.right, [](double number) { return std::isfinite(number); });
+}
+
 std::string hint_for(const std::vector<Case>& cases, const std::vector<std::string>& hints, double tolerance) {
   for (std::size_t mistake = 0; mistake < hints.size(); ++mistake)
     if (explains(cases, mistake, tolerance)) return hints[mistake];
   if (untouched(cases)) return "The function returns only zeros, or nothing. Fill it in; the page has the formulas.";
+  if (std::ranges::any_of(cases, is_shorter_or_longer))
+    return "Your result has another length than it should have. Make it as long as it must be before the loop, and "
+           "set each number in the loop.";
+  if (std::ranges::any_of(cases, divides_by_zero))
+    return "Some of your results are infinite or NaN. Something is divided by 0: look at each divisor.";
+  if (std::ranges::any_of(cases, [&](const Case& one) { return equal(one.right, one.got, tolerance); }))
+    return "No known mistake gives these results, and some lines are right. What do the wrong ones have that the right "
+           "ones have not?";
   return "No known mistake gives these results. Take the first wrong line and compute it by hand.";
 }
 
 }  // namespace
 
-void Report::print_wrong(const std::string& what, const Case& wrong) {
+void Report::print_wrong(const std::string& what, const Case& wrong, double tolerance) {
   out_ << "  wrong  " << wrong.question << ": " << what << " should be " << text(wrong.right);
-  if (wrong.got.size() != wrong.right.size())
+  if (is_shorter_or_longer(wrong)) {
     out_ << "; yours has " << wrong.got.size() << " numbers instead of " << wrong.right.size() << "\n";
-  else
-    out_ << "; yours: " << text(wrong.got) << "\n";
+    return;
+  }
+  out_ << "; yours: " << text(wrong.got) << "\n";
+  if (wrong.right.size() <= kMost) return;
+  std::size_t i = 0;
+  while (equal(wrong.right[i], wrong.got[i], tolerance)) ++i;
+  out_ << "         the first wrong one is number " << i + 1 << " of " << wrong.right.size();
+  if (!wrong.inputs.empty()) out_ << ", for " << text(wrong.inputs.at(i), "%.9g");
+  out_ << ": " << text(wrong.right[i], "%.9g") << "; yours: " << text(wrong.got[i], "%.9g") << "\n";
 }
 
 void Report::judge(const std::string& what, const std::vector<Case>& cases, const std::vector<std::string>& hints,
@@ -60,7 +86,7 @@ void Report::judge(const std::string& what, const std::vector<Case>& cases, cons
       out_ << "  right  " << one.question << ": " << what << " " << text(one.right) << "\n";
     } else {
       ++wrong_;
-      print_wrong(what, one);
+      print_wrong(what, one, tolerance);
     }
   }
   if (wrong_ > wrong_before) out_ << "Hint: " << hint_for(cases, hints, tolerance) << "\n";
@@ -73,7 +99,6 @@ std::string text(double number, const char* format) {
 }
 
 std::string text(const Numbers& numbers) {
-  constexpr std::size_t kMost = 8;
   if (numbers.size() == 1) return text(numbers[0]);
   std::string result = "(";
   for (std::size_t i = 0; i < std::min(numbers.size(), kMost); ++i) result += (i > 0 ? ", " : "") + text(numbers[i]);

@@ -21,6 +21,8 @@ struct Case {
   Numbers got;
   /// The results of each known mistake, in the order of the hints.
   std::vector<Numbers> mistaken;
+  /// The input of each result, if each has one: a difference is shown with its input.
+  Numbers inputs = {};
 };
 
 /// Says in plain words which results are right and which are wrong.
@@ -29,7 +31,8 @@ class Report {
   explicit Report(std::ostream& out) : out_(out) {}
 
   /// A line for each case. If one is wrong, also the hint of the first mistake that has the reader's results in every
-  /// case, and other results than the right ones in at least one. `what` names the results ("scale and zero point").
+  /// case, and other results than the right ones in at least one; without such a mistake a general hint. `what` names
+  /// the results ("scale and zero point"). Of more than eight results the first wrong one has a line of its own.
   /// Two numbers are equal within `tolerance`, relative to the larger one above 1; NaN equals NaN.
   void judge(const std::string& what, const std::vector<Case>& cases, const std::vector<std::string>& hints,
              double tolerance = 1e-5);
@@ -40,12 +43,20 @@ class Report {
   int wrong() const { return wrong_; }
 
  private:
-  void print_wrong(const std::string& what, const Case& wrong);
+  void print_wrong(const std::string& what, const Case& wrong, double tolerance);
 
   std::ostream& out_;
   int right_ = 0;
   int wrong_ = 0;
 };
+
+/// The hints of a table of mistakes, in its order.
+template <class Mistake, std::size_t kCount>
+std::vector<std::string> hints_of(const Mistake (&mistakes)[kCount]) {
+  std::vector<std::string> hints;
+  for (const Mistake& mistake : mistakes) hints.push_back(mistake.hint);
+  return hints;
+}
 
 /// "%.6g", or what `format` says.
 std::string text(double number, const char* format = "%.6g");

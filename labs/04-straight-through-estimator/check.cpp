@@ -16,13 +16,52 @@ quantize::Affine<float> right_grid(float min, float max, int bits) {
   return quantize::grid_of<float>({min, max}, {.bits = bits});
 }
 
-/// d_y where `passes` says so of x, times `factor`.
-template <class Passes>
-lab::Numbers where(const Values& x, const Values& d_y, Passes passes, double factor = 1) {
-  lab::Numbers d_x;
-  for (std::size_t i = 0; i < x.size(); ++i) d_x.push_back(passes(x[i]) ? factor * d_y[i] : 0);
-  return d_x;
-}
+/// A typical mistake: what it makes of one number and of the gradient that arrives there.
+struct Mistake {
+  float (*d_x)(const Grid& grid, float x, float d_y);
+  const char* hint;
+};
+
+bool inside(const Grid& grid, float v) { return v >= grid.nudged_min && v <= grid.nudged_max; }
+bool between(const Grid& grid, float v) { return v > grid.nudged_min && v < grid.nudged_max; }
+
+constexpr const char* kEnds =
+    "Your gradient stops at the ends of the grid. A number that is an end was not cut: d_y passes there, too (>= and "
+    "<=).";
+constexpr const char* kOneEnd =
+    "You look at one end only. x can be cut at both: below nudged_min and above nudged_max d_x is 0.";
+constexpr const char* kScale =
+    "You multiply by the scale, or divide by it. y is a real number like x, not an integer: dy/dx is 1 inside.";
+
+const Mistake kMistakes[] = {
+    {[](const Grid&, float, float) { return 0.0F; },
+     "All of your gradients are 0. That is the true derivative of a staircase; with it no weight ever moves. Let d_y "
+     "pass as if there were no rounding."},
+    {[](const Grid&, float, float d_y) { return d_y; },
+     "Your gradient passes everywhere. Where x was cut to an end of the grid, y does not follow x: d_x is 0."},
+    {[](const Grid& grid, float x, float d_y) { return between(grid, x) ? d_y : 0; }, kEnds},
+    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) && x < grid.nudged_max ? d_y : 0; }, kEnds},
+    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) && x > grid.nudged_min ? d_y : 0; }, kEnds},
+    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) ? d_y * grid.scale : 0; }, kScale},
+    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) ? d_y / grid.scale : 0; }, kScale},
+    {[](const Grid& grid, float x, float d_y) { return between(grid, fake_quantize(grid, x)) ? d_y : 0; },
+     "You look at y instead of x. A number in the outermost half step rounds to an end without being cut: compare x "
+     "itself with nudged_min and nudged_max."},
+    {[](const Grid& grid, float x, float d_y) { return x <= grid.nudged_max ? d_y : 0; }, kOneEnd},
+    {[](const Grid& grid, float x, float d_y) { return x >= grid.nudged_min ? d_y : 0; }, kOneEnd},
+    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) ? 0 : d_y; },
+     "You have it the wrong way round: inside of the range d_y passes, outside it does not."},
+    {[](const Grid& grid, float x, float) { return inside(grid, x) ? 1.0F : 0; },
+     "You return dy/dx. The chain rule multiplies it by the gradient that arrives: d_x = d_y where it is 1."},
+    {[](const Grid& grid, float x, float) { return fake_quantize(grid, x); },
+     "You return y, the result of the forward pass. What is asked for is its gradient."},
+    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) ? fake_quantize(grid, d_y) : 0; },
+     "You round d_y to the grid. Only numbers of the forward pass lie on it; gradients are floats, and pass as they "
+     "are."},
+    {[](const Grid& grid, float, float d_y) { return inside(grid, d_y) ? d_y : 0; },
+     "You compare d_y with the ends of the grid. x decides whether d_y passes."},
+    {[](const Grid& grid, float, float d_y) { return std::clamp(d_y, grid.nudged_min, grid.nudged_max); },
+     "You cut d_y to the ends of the grid. It passes as it is, or not at all; x decides."}};
 
 lab::Case case_for(float min, float max, int bits, Values (*answer)(const Grid&, const Values&, const Values&)) {
   const quantize::Affine<float> right = right_grid(min, max, bits);
@@ -30,16 +69,18 @@ lab::Case case_for(float min, float max, int bits, Values (*answer)(const Grid&,
   const float low = grid.nudged_min, high = grid.nudged_max;
   const Values x = {2 * low - 1, low - 0.01F, low, low + 0.01F, 0.1F, high - 0.01F, high, high + 0.01F, 2 * high + 1};
   const Values d_y = {1, 2, 3, -4, 5, -6, 7, 8, -9};
-  const auto never = [](float) { return false; };
-  const auto always = [](float) { return true; };
-  const auto inside = [&](float v) { return v >= low && v <= high; };
-  const auto between = [&](float v) { return v > low && v < high; };
-  const auto rounds_between = [&](float v) { return between(fake_quantize(grid, v)); };
-  return {.question = "x = " + lab::text(lab::numbers(x)) + ", grid from " + lab::text(low) + " to " + lab::text(high),
-          .right = where(x, d_y, [&](float v) { return quantize::gradient_passes(right, v); }),
-          .got = lab::numbers(answer(grid, x, d_y)),
-          .mistaken = {where(x, d_y, never), where(x, d_y, always), where(x, d_y, between),
-                       where(x, d_y, inside, grid.scale), where(x, d_y, rounds_between)}};
+  lab::Case result = {.question = "d_y = " + lab::text(lab::numbers(d_y)) + " at x = " + lab::text(lab::numbers(x)) +
+                                  ", grid from " + lab::text(low) + " to " + lab::text(high),
+                      .right = {},
+                      .got = lab::numbers(answer(grid, x, d_y)),
+                      .mistaken = std::vector<lab::Numbers>(std::size(kMistakes)),
+                      .inputs = lab::numbers(x)};
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    result.right.push_back(quantize::gradient_passes(right, x[i]) ? d_y[i] : 0);
+    for (std::size_t m = 0; m < std::size(kMistakes); ++m)
+      result.mistaken[m].push_back(kMistakes[m].d_x(grid, x[i], d_y[i]));
+  }
+  return result;
 }
 
 struct Path {
@@ -74,16 +115,8 @@ float fake_quantize(const Grid& grid, float x) {
 }
 
 void check(lab::Report& report, Values (*answer)(const Grid& grid, const Values& x, const Values& d_y)) {
-  report.judge(
-      "d_x", {case_for(-1, 2, 3, answer), case_for(-1, 1, 8, answer), case_for(0, 6, 4, answer)},
-      {"All of your gradients are 0. That is the true derivative of a staircase; with it no weight ever moves. "
-       "Let d_y pass as if there were no rounding.",
-       "Your gradient passes everywhere. Where x was cut to an end of the grid, y does not follow x: d_x is 0.",
-       "Your gradient stops at the ends of the grid. A number that is an end was not cut: d_y passes there, "
-       "too (>= and <=).",
-       "You multiply by the scale. y is a real number like x, not an integer: dy/dx is 1 inside.",
-       "You look at y instead of x. A number in the outermost half step rounds to an end without being cut: "
-       "compare x itself with nudged_min and nudged_max."});
+  report.judge("d_x", {case_for(-1, 2, 3, answer), case_for(-1, 1, 8, answer), case_for(0, 6, 4, answer)},
+               lab::hints_of(kMistakes));
 }
 
 void show(std::ostream& out) {

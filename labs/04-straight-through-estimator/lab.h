@@ -20,7 +20,7 @@ struct Grid {
 Grid grid_for(float min, float max, int bits);
 float fake_quantize(const Grid& grid, float x);
 
-/// The gradient of the loss after x, by the straight-through estimator. d_y is its gradient after
+/// The gradient of the loss with respect to x, by the straight-through estimator. d_y is that with respect to
 /// y = fake_quantize(grid, x); all are as long as x. This is what you fill in.
 std::vector<float> straight_through(const Grid& grid, const std::vector<float>& x, const std::vector<float>& d_y);
 

@@ -2,7 +2,8 @@
 
 namespace lab04 {
 
-// The gradient after x, from the gradient d_y after y = fake_quantize(grid, x). Check it with ./labs/check 04
+// The gradient with respect to x, from d_y, that with respect to y = fake_quantize(grid, x). Check it with
+// ./labs/check 04
 std::vector<float> straight_through(const Grid& grid, const std::vector<float>& x, const std::vector<float>& d_y) {
   // Your code here.
   return {};

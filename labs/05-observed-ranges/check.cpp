@@ -24,24 +24,95 @@ const Question kQuestions[] = {{{0, 0}, {-1, 2}, 0.9, 1, 0},        {{-1, 2}, {-
 
 lab::Numbers numbers_of(const Step& step) { return {step.range.min, step.range.max, step.quantizes ? 1.0 : 0.0}; }
 
-lab::Numbers moved(const Question& q, double weight, bool quantizes) {
+/// The stored range, moved by a share of the way to the batch's.
+Range moved(const Question& q, double weight) {
   return {quantize::move_towards(q.stored.min, q.batch.min, weight),
-          quantize::move_towards(q.stored.max, q.batch.max, weight), quantizes ? 1.0 : 0.0};
+          quantize::move_towards(q.stored.max, q.batch.max, weight)};
 }
 
-lab::Case case_for(const Question& q, Step (*answer)(Range, Range, int, double, int)) {
+double right_weight(const Question& q) { return quantize::debiased_weight(q.decay, q.step); }
+
+Step right_step(const Question& q) {
   const quantize::FakeQuantAttributes attributes = {.ema_decay = q.decay, .delay = q.delay};
   // The counter of quantization steps is 0 in the first step.
-  const bool quantizes = attributes.quantizes(q.step - 1);
-  const double weight = quantize::debiased_weight(q.decay, q.step);
-  return {.question = "step " + lab::text(q.step) + ", decay " + lab::text(q.decay) + ", delay " + lab::text(q.delay) +
-                      ", stored [" + lab::text(q.stored.min) + ", " + lab::text(q.stored.max) + "], batch [" +
-                      lab::text(q.batch.min) + ", " + lab::text(q.batch.max) + "]",
-          .right = moved(q, weight, quantizes),
-          .got = numbers_of(answer(q.stored, q.batch, q.step, q.decay, q.delay)),
-          .mistaken = {moved(q, 1 - q.decay, quantizes), moved(q, 1 - weight, quantizes),
-                       moved(q, weight, q.step >= q.delay), moved(q, quantizes ? weight : 0, quantizes),
-                       moved(q, 1, quantizes)}};
+  return {moved(q, right_weight(q)), attributes.quantizes(q.step - 1)};
+}
+
+/// The moments of Adam are stored as they come and divided when they are read. Here the quotient itself is stored.
+Range divided(const Question& q) {
+  const double sum = 1 - std::pow(q.decay, q.step);
+  const Range plain = moved(q, 1 - q.decay);
+  return {plain.min / sum, plain.max / sum};
+}
+
+/// A typical mistake: another range, or another answer to whether the step quantizes; the other part is right.
+struct Mistake {
+  Range (*range)(const Question& q);
+  bool (*quantizes)(const Question& q);
+  const char* hint;
+};
+
+Range right_range(const Question& q) { return right_step(q).range; }
+bool right_delay(const Question& q) { return right_step(q).quantizes; }
+
+constexpr const char* kSwapped =
+    "The decay belongs to the old range: you give the batch what the old range should have. A decay of 0.999 remembers "
+    "long.";
+
+const Mistake kMistakes[] = {
+    {[](const Question& q) { return moved(q, 1 - q.decay); }, right_delay,
+     "The first steps of your average lean towards the range before training, which means nothing. The weight of the "
+     "newest batch is (1 - decay) / (1 - decay^step): 1 in the first step."},
+    {[](const Question& q) { return moved(q, 1 - right_weight(q)); }, right_delay, kSwapped},
+    {[](const Question& q) { return moved(q, q.decay); }, right_delay, kSwapped},
+    {right_range, [](const Question& q) { return q.step >= q.delay; },
+     "Your quantization begins one step too early. With delay n the first n steps do not quantize: step > delay, where "
+     "1 is the first step."},
+    {right_range, [](const Question& q) { return q.step > q.delay + 1; },
+     "Your quantization begins one step too late. 1 is the first step, so step n + 1 is the first behind a delay of n: "
+     "step > delay."},
+    {right_range, [](const Question&) { return false; },
+     "The range is right, but no step of yours quantizes. Set result.quantizes: true behind the delay."},
+    {right_range, [](const Question&) { return true; },
+     "The range is right, but each step of yours quantizes. The first `delay` steps compute in float."},
+    {right_range, [](const Question& q) { return q.step <= q.delay; },
+     "You quantize during the delay, and not behind it. It is the other way round."},
+    {[](const Question& q) { return q.step > q.delay ? right_range(q) : q.stored; }, right_delay,
+     "You do not observe before quantization begins. That is what the delay is for: until its end the range finds its "
+     "place."},
+    {[](const Question& q) { return q.batch; }, right_delay,
+     "You keep the range of the last batch. It jumps from batch to batch; evaluation needs one that lasts."},
+    {[](const Question& q) { return q.stored; }, right_delay,
+     "You leave the stored range as it is. Each step moves it towards the batch's range."},
+    {[](const Question& q) {
+       return Range{std::min(q.stored.min, q.batch.min), std::max(q.stored.max, q.batch.max)};
+     },
+     right_delay,
+     "You keep the smallest and the largest number of all batches. A single outlier then sets the range for ever; the "
+     "average forgets it."},
+    {[](const Question& q) { return moved(q, 1.0 / q.step); }, right_delay,
+     "You take the mean of all batches so far. Old ones then count as much as new ones, although the network has "
+     "changed: the weight goes down to 1 - decay, not to 0."},
+    {divided, right_delay,
+     "You divide the stored range by 1 - decay^step, in each step again. It is an average already; only the weight of "
+     "the batch has that divisor."},
+    {[](const Question& q) { return moved(q, (1 - q.decay) / (1 - std::pow(q.decay, q.step - 1))); }, right_delay,
+     "You count steps from 0. 1 is the first step, and 1 - decay^step is not 0 there."},
+    {[](const Question& q) { return moved(q, 1 - std::pow(q.decay, q.step)); }, right_delay,
+     "Your weight grows with the steps. It is (1 - decay) / (1 - decay^step): 1 in the first step, then less and "
+     "less."}};
+
+lab::Case case_for(const Question& q, Step (*answer)(Range, Range, int, double, int)) {
+  lab::Case result = {.question = "step " + lab::text(q.step) + ", decay " + lab::text(q.decay) + ", delay " +
+                                  lab::text(q.delay) + ", stored [" + lab::text(q.stored.min) + ", " +
+                                  lab::text(q.stored.max) + "], batch [" + lab::text(q.batch.min) + ", " +
+                                  lab::text(q.batch.max) + "]",
+                      .right = numbers_of(right_step(q)),
+                      .got = numbers_of(answer(q.stored, q.batch, q.step, q.decay, q.delay)),
+                      .mistaken = {}};
+  for (const Mistake& mistake : kMistakes)
+    result.mistaken.push_back(numbers_of({mistake.range(q), mistake.quantizes(q)}));
+  return result;
 }
 
 constexpr double kDecay = 0.9;
@@ -70,17 +141,7 @@ std::vector<Track> track(int steps) {
 void check(lab::Report& report, Step (*answer)(Range stored, Range batch, int step, double decay, int delay)) {
   std::vector<lab::Case> cases;
   for (const Question& question : kQuestions) cases.push_back(case_for(question, answer));
-  report.judge(
-      "min, max and whether it quantizes", cases,
-      {"The first steps of your average lean towards the range before training, which means nothing. The "
-       "weight of the newest batch is (1 - decay) / (1 - decay^step): 1 in the first step.",
-       "The decay belongs to the old range: you give the batch what the old range should have. A decay of "
-       "0.999 remembers long.",
-       "Your quantization begins one step too early. With delay n the first n steps do not quantize: "
-       "step > delay, where 1 is the first step.",
-       "You do not observe before quantization begins. That is what the delay is for: until its end the "
-       "range finds its place.",
-       "You keep the range of the last batch. It jumps from batch to batch; evaluation needs one that lasts."});
+  report.judge("min, max and whether it quantizes", cases, lab::hints_of(kMistakes));
 }
 
 void show(std::ostream& out) {

@@ -29,40 +29,166 @@ Ends right_gradient(const Grid& grid, int bits, const Values& x, const Values& d
   return {d_min, d_max};
 }
 
-/// The three sums that all answers are made of.
-struct Sums {
-  double below = 0, above = 0, inside = 0, outside = 0;
+/// One number x with y, its place on the grid, and the gradient d_y.
+struct Element {
+  double x = 0, y = 0, d_y = 0, scale = 0, min = 0, max = 0;
+
+  /// (y - x) / (max - min)
+  double share() const { return (y - x) / (max - min); }
 };
 
-Sums sums_of(const Grid& grid, const Values& x, const Values& d_y) {
-  Sums sums;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double rounding = d_y[i] * (double{fake_quantize(grid, x[i])} - x[i]);
-    const bool is_below = x[i]<grid.min, is_above = x[i]> grid.max;
-    if (is_below) sums.below += d_y[i];
-    if (is_above) sums.above += d_y[i];
-    (is_below || is_above ? sums.outside : sums.inside) += rounding;
+/// What a number adds to the two gradients.
+Ends below(const Element& e) { return {e.d_y, 0}; }
+Ends above(const Element& e) { return {0, e.d_y}; }
+Ends inside(const Element& e) { return {-e.d_y * e.share(), e.d_y * e.share()}; }
+Ends none(const Element&) { return {}; }
+
+/// How an answer treats numbers below the grid, inside of it, and above it.
+struct Rule {
+  Ends (*below)(const Element&) = lab06::below;
+  Ends (*inside)(const Element&) = lab06::inside;
+  Ends (*above)(const Element&) = lab06::above;
+};
+
+Ends by_rule(const Element& e, const Rule& rule) {
+  return e.x < e.min ? rule.below(e) : e.x > e.max ? rule.above(e) : rule.inside(e);
+}
+
+/// A typical mistake: the rule that its author follows.
+struct Mistake {
+  Rule rule;
+  const char* hint;
+};
+
+Ends scaled(const Ends& ends, double factor) { return {ends.d_min * factor, ends.d_max * factor}; }
+Ends sum(const Ends& a, const Ends& b) { return {a.d_min + b.d_min, a.d_max + b.d_max}; }
+
+/// Inside of the grid; an end counts as beyond it.
+Ends closed(const Element& e, double place) {
+  return place <= e.min ? below(e) : place >= e.max ? above(e) : inside(e);
+}
+
+const Mistake kMistakes[] = {
+    {{.inside = none},
+     "You have only the numbers beyond the range. Those inside count, too: with the range the step grows, and with it "
+     "their rounding error. Add d_y * (y - x) / (max - min) to d_max, and take it off d_min."},
+    {{.below = none, .above = none},
+     "You have only the numbers inside of the range. Beyond it y is an end of the grid: below, d_y counts fully for "
+     "d_min, above for d_max."},
+    {{.inside = [](const Element& e) { return scaled(inside(e), -1); }},
+     "Your rounding term has the wrong sign. Inside, y - x grows with max: d_y * (y - x) / (max - min) is added to "
+     "d_max and taken off d_min."},
+    {{.inside =
+          [](const Element& e) {
+            return Ends{inside(e).d_max, inside(e).d_max};
+          }},
+     "You add the rounding term to both ends. A larger max makes the step wider, a larger min makes it narrower: it is "
+     "added to d_max and taken off d_min."},
+    {{.inside =
+          [](const Element& e) {
+            return Ends{0, inside(e).d_max};
+          }},
+     "You give the rounding term to max alone. The step depends on min, too: take it off d_min."},
+    {{.below = [](const Element& e) { return sum(below(e), inside(e)); },
+      .above = [](const Element& e) { return sum(above(e), inside(e)); }},
+     "Numbers beyond the range have no rounding error: y is an end of the grid and follows it. Give them d_y alone, "
+     "and "
+     "the rounding term to the numbers inside."},
+    {{.below = above, .above = below},
+     "You mix up the ends. What lies below was cut to min, so it counts for d_min; what lies above counts for d_max."},
+    {{.inside = [](const Element& e) { return scaled(inside(e), e.max - e.min); }},
+     "You do not divide by the width. y = x + s * r with s = (max - min) / steps, so dy/dmax is r / "
+     "steps, which is (y - x) / (max - min)."},
+    {{.inside = [](const Element& e) { return scaled(inside(e), (e.max - e.min) / e.scale); }},
+     "You divide by the scale. (y - x) / s is the derivative with respect to the scale; that with respect to max is "
+     "smaller by the number of steps: (y - x) / (max - min)."},
+    {{.below =
+          [](const Element&) {
+            return Ends{1, 0};
+          },
+      .above =
+          [](const Element&) {
+            return Ends{0, 1};
+          }},
+     "Beyond the range you add 1. That is dy/dmin or dy/dmax; the chain rule multiplies it by d_y."},
+    {{.below =
+          [](const Element&) {
+            return Ends{1, 0};
+          },
+      .inside =
+          [](const Element& e) {
+            return Ends{-e.share(), e.share()};
+          },
+      .above =
+          [](const Element&) {
+            return Ends{0, 1};
+          }},
+     "You leave out d_y. The chain rule multiplies each derivative of y by it."},
+    {{.inside = [](const Element& e) { return closed(e, e.x); }},
+     "You count numbers that lie exactly on an end of the grid as cut. They were not (lab 4): y = x there. Behind a "
+     "Relu "
+     "half of all numbers are 0, which is min: compare with < and >."},
+    {{.inside = [](const Element& e) { return closed(e, e.y); }},
+     "You look at y instead of x. A number in the outermost half step rounds to an end, but lies inside: compare x "
+     "with "
+     "min and max."}};
+
+constexpr const char* kMean = "You take the mean. An end moves all numbers of the tensor, so its gradient is the sum.";
+constexpr const char* kLast = "You keep the last number alone. Sum over all of them: +=.";
+
+Ends mistaken_sum(const std::vector<Element>& elements, const Rule& rule) {
+  Ends ends;
+  for (const Element& e : elements) ends = sum(ends, by_rule(e, rule));
+  return ends;
+}
+
+/// Each end as the last number that counted for it has left it.
+Ends mistaken_last(const std::vector<Element>& elements) {
+  Ends ends;
+  for (const Element& e : elements) {
+    const bool is_below = e.x<e.min, is_above = e.x> e.max;
+    const Ends one = by_rule(e, {});
+    if (!is_above) ends.d_min = one.d_min;
+    if (!is_below) ends.d_max = one.d_max;
   }
-  return sums;
+  return ends;
 }
 
-lab::Case case_for(float min, float max, int bits, unsigned seed,
-                   Ends (*answer)(const Grid&, const Values&, const Values&)) {
-  const Grid grid = grid_for(min, max, bits);
-  const Values x = lab::bell(40, seed), d_y = lab::bell(40, seed + 100);
-  const Ends right = right_gradient(grid, bits, x, d_y), got = answer(grid, x, d_y);
-  const Sums s = sums_of(grid, x, d_y);
-  const double width = double{grid.max} - grid.min, all = s.inside + s.outside;
-  const auto with = [&](double share) { return lab::Numbers{s.below - share, s.above + share}; };
-  return {
-      .question = "grid from " + lab::text(grid.min) + " to " + lab::text(grid.max) + " at " + lab::text(bits) +
-                  " bits, 40 numbers",
-      .right = {right.d_min, right.d_max},
-      .got = {got.d_min, got.d_max},
-      .mistaken = {with(0), with(-s.inside / width), with(all / width), with(s.inside), with(s.inside / grid.scale)}};
+lab::Numbers numbers_of(const Ends& ends) { return {ends.d_min, ends.d_max}; }
+
+using Answer = Ends (*)(const Grid&, const Values&, const Values&);
+
+lab::Case case_for(const std::string& numbers, const Grid& grid, int bits, const Values& x, const Values& d_y,
+                   Answer answer) {
+  std::vector<Element> elements;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    elements.push_back({x[i], fake_quantize(grid, x[i]), d_y[i], grid.scale, grid.min, grid.max});
+  lab::Case result = {.question = numbers + ", grid from " + lab::text(grid.min) + " to " + lab::text(grid.max) +
+                                  " at " + lab::text(bits) + " bits",
+                      .right = numbers_of(right_gradient(grid, bits, x, d_y)),
+                      .got = numbers_of(answer(grid, x, d_y)),
+                      .mistaken = {}};
+  for (const Mistake& mistake : kMistakes) result.mistaken.push_back(numbers_of(mistaken_sum(elements, mistake.rule)));
+  const double share = 1 / static_cast<double>(x.size());
+  result.mistaken.push_back(numbers_of(scaled(mistaken_sum(elements, {}), share)));
+  result.mistaken.push_back(numbers_of(mistaken_last(elements)));
+  return result;
 }
 
-/// The gradient after max of the mean of (y - x)^2 over |x|, in its two parts, at 2 bits.
+/// 40 numbers like those of a tensor.
+lab::Case bell_case(float min, float max, int bits, unsigned seed, Answer answer) {
+  return case_for("40 numbers", grid_for(min, max, bits), bits, lab::bell(40, seed), lab::bell(40, seed + 100), answer);
+}
+
+/// Numbers on the ends of the grid and next to them.
+lab::Case ends_case(Answer answer) {
+  const Grid grid = grid_for(0, 3, 2);
+  const Values x = {0, 0, 3, 1.25F, 3.5F, -0.5F, 2.75F}, d_y = {1, 2, 4, 8, 16, 32, 64};
+  return case_for("x = " + lab::text(lab::numbers(x)) + ", d_y = " + lab::text(lab::numbers(d_y)), grid, 2, x, d_y,
+                  answer);
+}
+
+/// The gradient with respect to max of the mean of (y - x)^2 over |x|, in its two parts, at 2 bits.
 struct Balance {
   double rounding = 0, clipping = 0, error = 0;
 };
@@ -106,20 +232,15 @@ float fake_quantize(const Grid& grid, float x) {
 }
 
 void check(lab::Report& report, Ends (*answer)(const Grid& grid, const Values& x, const Values& d_y)) {
+  std::vector<std::string> hints = lab::hints_of(kMistakes);
+  hints.insert(hints.end(), {kMean, kLast});
+  const Values page = {-1.4F, -0.7F, 0.2F, 1.4F, 2.5F};
   report.judge(
       "d_min and d_max",
-      {case_for(-1, 1.5F, 2, 11, answer), case_for(-0.5F, 1, 4, 12, answer), case_for(-3, 3, 3, 13, answer),
-       case_for(0, 1, 8, 14, answer)},
-      {"You have only the numbers beyond the range. Those inside count, too: with the range the step grows, "
-       "and with it their rounding error. Add d_y * (y - x) / (max - min) to d_max, and take it off d_min.",
-       "Your rounding term has the wrong sign. Inside, y - x grows with max: d_y * (y - x) / (max - min) is "
-       "added to d_max and taken off d_min.",
-       "Numbers beyond the range have no rounding error: y is an end of the grid and follows it. Give them "
-       "d_y alone, and the rounding term to the numbers inside.",
-       "You do not divide by the width. y = x + s * r with s = (max - min) / steps, so the derivative after "
-       "max is r / steps, which is (y - x) / (max - min).",
-       "You divide by the scale. (y - x) / s is the derivative after the scale; after max it is smaller by the "
-       "number of steps: (y - x) / (max - min)."});
+      {case_for("the page's five numbers, each with d_y = 1", grid_for(-1, 2, 2), 2, page, Values(5, 1), answer),
+       ends_case(answer), bell_case(-1, 1.5F, 2, 11, answer), bell_case(-0.5F, 1, 4, 12, answer),
+       bell_case(-3, 3, 3, 13, answer), bell_case(0, 1, 8, 14, answer)},
+      hints);
 }
 
 void show(std::ostream& out) {

@@ -20,14 +20,14 @@ struct Grid {
 Grid grid_for(float min, float max, int bits);
 float fake_quantize(const Grid& grid, float x);
 
-/// The gradients of the loss after the two ends of a range.
+/// The gradients of the loss with respect to the two ends of a range.
 struct Ends {
   double d_min = 0;
   double d_max = 0;
 };
 
-/// The gradients after the ends of the range, where y = fake_quantize(grid, x), and d_y is the loss's gradient after y;
-/// as long as x. This is what you fill in.
+/// The gradients with respect to the ends of the range, where y = fake_quantize(grid, x), and d_y is that with respect
+/// to y; as long as x. This is what you fill in.
 Ends range_gradient(const Grid& grid, const std::vector<float>& x, const std::vector<float>& d_y);
 
 void check(lab::Report& report,

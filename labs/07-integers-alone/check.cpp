@@ -12,71 +12,173 @@ namespace integer = miniqat::integer;
 
 using Integers = std::vector<std::uint8_t>;
 
-/// What the right function and each mistake make of the parts of the layer.
+/// What an output is made of, step by step: the right steps, or one that is mistaken.
 struct Ways {
-  /// What a bias is divided by; 0 leaves it out.
-  float bias_scale = 0;
-  int input_zero_point = 0;
-  bool rounds = true;
-  bool clamps = true;
+  /// The integer of the bias, at the start of the sum.
+  std::int64_t (*bias)(const Dense& layer, float bias) = [](const Dense& layer, float bias) -> std::int64_t {
+    return std::lround(bias / (layer.input.scale * layer.weight.scale));
+  };
+  bool has_input_zero_point = true;
+  bool has_weight_zero_point = true;
+  bool weights_by_output = false;
+  /// What the sum becomes in a variable that is too narrow.
+  std::int64_t (*kept)(std::int64_t sum) = [](std::int64_t sum) { return sum; };
+  double (*real)(const Dense& layer) = [](const Dense& layer) -> double {
+    return layer.input.scale * layer.weight.scale / layer.output.scale;
+  };
+  std::int64_t (*shifted)(std::int64_t sum, const integer::Multiplier& m) =
+      [](std::int64_t sum, const integer::Multiplier& m) { return integer::round_shift(sum * m.mantissa, m.shift); };
+  /// From the shifted product to the output.
+  std::int64_t (*placed)(const Dense& layer, std::int64_t shifted, float bias) = [](const Dense& layer,
+                                                                                    std::int64_t shifted, float) {
+    return std::clamp<std::int64_t>(shifted + layer.output.zero_point, 0, 255);
+  };
 };
 
-integer::Multiplier exact_multiplier(const Dense& layer) {
-  return integer::multiplier_for(layer.input.scale * layer.weight.scale / layer.output.scale);
-}
+integer::Multiplier exact_multiplier(const Dense& layer) { return integer::multiplier_for(Ways{}.real(layer)); }
 
 std::int64_t sum_of(const Dense& layer, const Integers& x, int o, const Ways& ways) {
-  std::int64_t sum = ways.bias_scale > 0 ? std::lround(layer.bias[static_cast<std::size_t>(o)] / ways.bias_scale) : 0;
-  for (int i = 0; i < layer.inputs; ++i)
-    sum += std::int64_t{x[static_cast<std::size_t>(i)] - ways.input_zero_point} *
-           (layer.weights[i * layer.outputs + o] - layer.weight.zero_point);
+  std::int64_t sum = ways.bias(layer, layer.bias[static_cast<std::size_t>(o)]);
+  for (int i = 0; i < layer.inputs; ++i) {
+    const int place = ways.weights_by_output ? o * layer.inputs + i : i * layer.outputs + o;
+    sum +=
+        std::int64_t{x[static_cast<std::size_t>(i)] - (ways.has_input_zero_point ? layer.input.zero_point : 0)} *
+        (layer.weights[static_cast<std::size_t>(place)] - (ways.has_weight_zero_point ? layer.weight.zero_point : 0));
+  }
   return sum;
 }
 
-lab::Numbers mistaken(const Dense& layer, const Integers& x, const Ways& ways) {
-  const integer::Multiplier m = exact_multiplier(layer);
+lab::Numbers outputs_by(const Dense& layer, const Integers& x, const Ways& ways) {
+  const integer::Multiplier m = integer::multiplier_for(ways.real(layer));
   lab::Numbers y;
   for (int o = 0; o < layer.outputs; ++o) {
-    const std::int64_t product = sum_of(layer, x, o, ways) * m.mantissa;
-    const std::int64_t shifted = ways.rounds ? integer::round_shift(product, m.shift) : product >> m.shift;
-    const std::int64_t place = shifted + layer.output.zero_point;
-    y.push_back(static_cast<double>(ways.clamps ? std::clamp<std::int64_t>(place, 0, 255) : place & 255));
+    const std::int64_t shifted = ways.shifted(ways.kept(sum_of(layer, x, o, ways)), m);
+    // A conversion to std::uint8_t keeps the last eight bits.
+    y.push_back(static_cast<double>(ways.placed(layer, shifted, layer.bias[static_cast<std::size_t>(o)]) & 255));
   }
   return y;
 }
 
-Ways right_ways(const Dense& layer) {
-  return {.bias_scale = layer.input.scale * layer.weight.scale, .input_zero_point = layer.input.zero_point};
-}
+struct Mistake {
+  Ways ways;
+  const char* hint;
+};
+
+constexpr const char* kNoBias =
+    "You leave out the bias, or add it as a real number, which is next to nothing beside the sum. Begin the sum with "
+    "round(bias / (input scale * weight scale)).";
+constexpr const char* kBiasScale =
+    "Your bias has the wrong scale. It is added to sums of products, whose scale is input scale * weight scale; the "
+    "output's scale comes later, with the multiplier.";
+constexpr const char* kBiasCut =
+    "You cut the fraction of the bias off, as a conversion to int does. Round it: std::lround(bias / (input scale * "
+    "weight scale)).";
+
+constexpr const char* kNarrowProduct =
+    "Your product of sum and mantissa has 32 bits and overflows. Make one of them 64 bits wide before you multiply: "
+    "std::int64_t{sum} * mantissa.";
+
+/// What a variable of 32 bits keeps.
+std::int64_t low_half(std::int64_t value) { return static_cast<std::int32_t>(static_cast<std::uint64_t>(value)); }
+
+const Mistake kMistakes[] = {
+    {{.bias = [](const Dense& l, float bias) -> std::int64_t { return std::lround(bias / l.output.scale); }},
+     kBiasScale},
+    {{.bias = [](const Dense& l, float bias) -> std::int64_t { return std::lround(bias / l.weight.scale); }},
+     kBiasScale},
+    {{.bias = [](const Dense& l, float bias) -> std::int64_t { return std::lround(bias / l.input.scale); }},
+     kBiasScale},
+    {{.bias = [](const Dense&, float) -> std::int64_t { return 0; }}, kNoBias},
+    {{.bias = [](const Dense& l,
+                 float bias) { return static_cast<std::int64_t>(bias / (l.input.scale * l.weight.scale)); }},
+     kBiasCut},
+    {{.bias =
+          [](const Dense& l, float bias) {
+            return static_cast<std::int64_t>(std::floor(bias / (l.input.scale * l.weight.scale)));
+          }},
+     kBiasCut},
+    {{.bias = [](const Dense&, float) -> std::int64_t { return 0; },
+      .placed =
+          [](const Dense& l, std::int64_t shifted, float bias) {
+            return std::clamp<std::int64_t>(shifted + std::lround(bias / l.output.scale) + l.output.zero_point, 0, 255);
+          }},
+     "You add the bias behind the shift, on the output's coarse grid. It is rounded there a second time: it belongs to "
+     "the sum."},
+    {{.has_input_zero_point = false},
+     "You do not take the input's zero point off. x stands for scale * (x - zero_point), and so do weights."},
+    {{.has_weight_zero_point = false},
+     "You do not take the weights' zero point off. A weight stands for scale * (q - zero_point), and so does x."},
+    {{.has_input_zero_point = false, .has_weight_zero_point = false},
+     "You multiply the integers as they are. They stand for real numbers only with their zero points taken off: (q_w - "
+     "z_w)(q_x - z_x)."},
+    {{.weights_by_output = true},
+     "You read the weights in another order. The output is the last axis: weights[i * outputs + o] is of input i and "
+     "output o."},
+    {{.kept = [](std::int64_t sum) -> std::int64_t { return static_cast<std::int16_t>(sum); }},
+     "Your sum has 16 bits, too few for many products. It overflows: take std::int32_t."},
+    {{.real = [](const Dense& l) -> double { return l.input.scale * l.weight.scale; }},
+     "Your multiplier leaves out the output's scale. M = input scale * weight scale / output scale."},
+    {{.real = [](const Dense& l) -> double { return l.input.scale * l.weight.scale * l.output.scale; }},
+     "Your multiplier multiplies by the output's scale. M = input scale * weight scale / output scale."},
+    {{.shifted = [](std::int64_t sum, const integer::Multiplier& m) { return sum * m.mantissa >> m.shift; }},
+     "You shift without rounding: that always goes down. Add 2^(shift - 1) to the product first, as std::int64_t{1} << "
+     "(shift - 1): 1 << 37 does not fit into an int."},
+    {{.shifted =
+          [](std::int64_t sum, const integer::Multiplier& m) {
+            return (sum * m.mantissa + (std::int64_t{1} << m.shift)) >> m.shift;
+          }},
+     "You add 2^shift before the shift, which is a whole, not a half. The half is 2^(shift - 1)."},
+    {{.shifted =
+          [](std::int64_t sum, const integer::Multiplier& m) {
+            const std::int64_t half = std::int64_t{1} << (m.shift - 1);
+            return (sum * m.mantissa + half) / (2 * half);
+          }},
+     "You divide by 2^shift. A division of integers cuts towards 0, so negative sums are rounded the wrong way: >> "
+     "goes "
+     "down."},
+    {{.shifted =
+          [](std::int64_t sum, const integer::Multiplier& m) {
+            return integer::round_shift(low_half(sum * m.mantissa), m.shift);
+          }},
+     kNarrowProduct},
+    {{.shifted =
+          [](std::int64_t sum, const integer::Multiplier& m) {
+            // Processors shift 32 bits by the last five bits of the count.
+            const int shift = m.shift & 31;
+            return low_half(low_half(sum * m.mantissa) + (std::int64_t{1} << ((shift - 1) & 31))) >> shift;
+          }},
+     kNarrowProduct},
+    {{.placed = [](const Dense& l, std::int64_t shifted, float) { return shifted + l.output.zero_point; }},
+     "You do not cut the result to 0 .. 255. A conversion to 8 bits wraps around: 256 becomes 0."},
+    {{.placed = [](const Dense&, std::int64_t shifted, float) { return std::clamp<std::int64_t>(shifted, 0, 255); }},
+     "You leave out the output's zero point. The real 0 is the integer zero_point: add it behind the shift."},
+    {{.placed = [](const Dense& l, std::int64_t shifted,
+                   float) { return std::clamp<std::int64_t>(shifted, 0, 255) + l.output.zero_point; }},
+     "You cut before you add the output's zero point. Negative outputs are lost, and large ones go beyond 255: first "
+     "add, then cut."},
+    {{.placed =
+          [](const Dense& l, std::int64_t shifted, float) {
+            return std::clamp<std::int64_t>(shifted + l.output.zero_point, l.output.zero_point, 255);
+          }},
+     "You cut at the zero point. That is a Relu, which this layer does not have: cut to 0 .. 255."}};
 
 Integers right_outputs(const Dense& layer, const Integers& x) {
   Integers y;
   for (int o = 0; o < layer.outputs; ++o)
-    y.push_back(integer::requantize(static_cast<std::int32_t>(sum_of(layer, x, o, right_ways(layer))),
-                                    exact_multiplier(layer), layer.output.zero_point, {0, 255}));
+    y.push_back(integer::requantize(static_cast<std::int32_t>(sum_of(layer, x, o, {})), exact_multiplier(layer),
+                                    layer.output.zero_point, {0, 255}));
   return y;
-}
-
-lab::Numbers with(const Dense& layer, const Integers& x, void (*change)(const Dense&, Ways&)) {
-  Ways ways = right_ways(layer);
-  change(layer, ways);
-  return mistaken(layer, x, ways);
 }
 
 /// `right` for one call of the function, or the same windows one after another.
 lab::Case case_for(const std::string& question, const Dense& layer, const std::vector<Integers>& inputs,
                    lab::Numbers right, Integers (*answer)(const Dense&, const Integers&)) {
-  using Change = void (*)(const Dense&, Ways&);
-  const Change changes[] = {
-      [](const Dense& l, Ways& w) { w.bias_scale = l.output.scale; },
-      [](const Dense&, Ways& w) { w.input_zero_point = 0; }, [](const Dense&, Ways& w) { w.rounds = false; },
-      [](const Dense&, Ways& w) { w.clamps = false; }, [](const Dense&, Ways& w) { w.bias_scale = 0; }};
   lab::Case result = {.question = question, .right = std::move(right), .got = {}, .mistaken = {}};
-  result.mistaken.resize(std::size(changes));
+  result.mistaken.resize(std::size(kMistakes));
   for (const Integers& x : inputs) {
     std::ranges::copy(answer(layer, x), std::back_inserter(result.got));
-    for (std::size_t i = 0; i < std::size(changes); ++i)
-      std::ranges::copy(with(layer, x, changes[i]), std::back_inserter(result.mistaken[i]));
+    for (std::size_t i = 0; i < std::size(kMistakes); ++i)
+      std::ranges::copy(outputs_by(layer, x, kMistakes[i].ways), std::back_inserter(result.mistaken[i]));
   }
   return result;
 }
@@ -147,6 +249,22 @@ const Dense kExample = {.inputs = 2,
                         .weights = {228, 78},
                         .bias = {0.3F}};
 
+/// One unit of the sum is one of the output: a bias that is not rounded shows.
+const Dense kFine = {.inputs = 1,
+                     .outputs = 4,
+                     .input = {0.02F, 100},
+                     .weight = {0.01F, 128},
+                     .output = {0.0002F, 60},
+                     .weights = {130, 120, 131, 125},
+                     .bias = {0.00777F, -0.00777F, 0.00513F, -0.00507F}};
+
+/// Sums of more than 16 bits.
+Dense long_layer() {
+  Dense layer = layer_of(2000, 2, 51, 100);
+  for (std::size_t i = 0; i < layer.weights.size(); ++i) layer.weights[i] = i % 2 == 0 ? 228 : 28;
+  return layer;
+}
+
 }  // namespace
 
 Multiplier multiplier_for(double real) {
@@ -160,28 +278,26 @@ void check(lab::Report& report, Integers (*answer)(const Dense& layer, const Int
     cases.push_back(case_for(question, layer, {x}, lab::numbers(right_outputs(layer, x)), answer));
   };
   add("the page's layer, x = (150, 130)", kExample, {150, 130});
+  add("1 input, x = (101), 4 outputs on a grid as fine as the sum's, w = (130, 120, 131, 125), bias = (0.00777, "
+      "-0.00777, 0.00513, -0.00507)",
+      kFine, {101});
   const Dense wide = layer_of(32, 6, 21, 0.05F);
   add("32 inputs, 6 outputs", wide, inputs_of(wide, 22, 32));
   const Dense narrow = layer_of(16, 8, 31, 0.004F);
   add("16 inputs, 8 outputs, a fine output grid", narrow, inputs_of(narrow, 32, 16));
+  const Dense lengthy = long_layer();
+  add("2000 inputs, all 255, 2 outputs", lengthy, Integers(2000, 255));
   const Dense filter = layer_of(9, 1, 41, 0.03F);
   const Integers picture = inputs_of(filter, 42, kSide * kSide);
   cases.push_back(case_for("a 3x3 convolution over 4x4 pixels, window by window", filter,
                            windows_of(picture, filter.input.zero_point), convolution(filter, picture), answer));
-  report.judge("y", cases,
-               {"Your bias has the wrong scale. It is added to sums of products, whose scale is input scale * weight "
-                "scale; the output's scale comes later, with the multiplier.",
-                "You do not take the input's zero point off. x stands for scale * (x - zero_point), and so do weights.",
-                "You shift without rounding: that always goes down. Add 2^(shift - 1) to the product first.",
-                "You do not cut the result to 0 .. 255. A conversion to 8 bits wraps around: 256 becomes 0.",
-                "You leave out the bias. Begin the sum with round(bias / (input scale * weight scale))."},
-               0);
+  report.judge("y", cases, lab::hints_of(kMistakes), 0);
 }
 
 void show(std::ostream& out) {
   const Integers x = {150, 130};
   const std::int64_t bias = std::lround(kExample.bias[0] / (kExample.input.scale * kExample.weight.scale));
-  const std::int64_t sum = sum_of(kExample, x, 0, right_ways(kExample));
+  const std::int64_t sum = sum_of(kExample, x, 0, {});
   const integer::Multiplier m = exact_multiplier(kExample);
   out << "scales: x " << lab::text(kExample.input.scale) << ", w " << lab::text(kExample.weight.scale) << ", y "
       << lab::text(kExample.output.scale) << "\n";

@@ -48,53 +48,101 @@ Values normalized(const BatchNorm& norm, const Values& x) {
   return y;
 }
 
-/// How the right answer and the mistakes differ.
-struct Ways {
-  /// What gamma is divided by.
-  double (*sigma)(double variance, double epsilon);
-  double (*bias)(double bias, double mean, double factor, double beta);
-  bool by_input = false;
+/// One channel, and how the right answer and the mistakes treat it.
+struct Channel {
+  double gamma, beta, mean, variance, epsilon, bias;
+
+  double sigma() const { return 1 / reference::inverse_sigma(variance, epsilon); }
 };
 
-double right_sigma(double variance, double epsilon) { return 1 / reference::inverse_sigma(variance, epsilon); }
-double right_bias(double bias, double mean, double factor, double beta) { return (bias - mean) * factor + beta; }
+struct Ways {
+  double (*factor)(const Channel& c) = [](const Channel& c) { return c.gamma / c.sigma(); };
+  double (*bias)(const Channel& c, double factor) = [](const Channel& c, double factor) {
+    return (c.bias - c.mean) * factor + c.beta;
+  };
+  bool by_input = false;
+  bool scales_weights = true;
+};
 
 Layer folded_by(const Example& e, const Ways& ways) {
   const std::size_t channels = e.norm.gamma.size(), inputs = e.layer.weights.size() / channels;
   Layer folded = e.layer;
   Values factors;
-  for (std::size_t c = 0; c < channels; ++c)
-    factors.push_back(e.norm.gamma[c] / ways.sigma(e.norm.variance[c], e.norm.epsilon));
-  for (std::size_t i = 0; i < folded.weights.size(); ++i)
-    folded.weights[i] *= factors[ways.by_input ? i / inputs : i % channels];
-  for (std::size_t c = 0; c < channels; ++c)
-    folded.bias[c] = ways.bias(e.layer.bias[c], e.norm.mean[c], factors[c], e.norm.beta[c]);
+  for (std::size_t c = 0; c < channels; ++c) {
+    const Channel channel = {e.norm.gamma[c],    e.norm.beta[c], e.norm.mean[c],
+                             e.norm.variance[c], e.norm.epsilon, e.layer.bias[c]};
+    factors.push_back(ways.factor(channel));
+    folded.bias[c] = ways.bias(channel, factors[c]);
+  }
+  if (ways.scales_weights)
+    for (std::size_t i = 0; i < folded.weights.size(); ++i)
+      folded.weights[i] *= factors[ways.by_input ? i / inputs : i % channels];
   return folded;
 }
 
-/// The outputs for an input, then weights and bias themselves.
-lab::Numbers numbers_of(const Layer& folded, const Example& e, const Values& x) {
-  if (folded.weights.size() != e.layer.weights.size() || folded.bias.size() != e.layer.bias.size()) return {};
-  return layer_outputs(folded, x);
+struct Mistake {
+  Ways ways;
+  const char* hint;
+};
+
+const Mistake kMistakes[] = {
+    {{.factor = [](const Channel& c) { return c.gamma / (std::sqrt(c.variance) + c.epsilon); }},
+     "Your epsilon is added to the root. It belongs to the variance: sqrt(variance + epsilon)."},
+    {{.factor = [](const Channel& c) { return c.gamma / std::sqrt(c.variance); }},
+     "You leave out epsilon. Where the variance is small it counts: sqrt(variance + epsilon)."},
+    {{.factor = [](const Channel& c) { return c.gamma / (c.variance + c.epsilon); }},
+     "You divide by the variance. The batch norm divides by its root, the standard deviation."},
+    {{.factor = [](const Channel& c) { return c.gamma * c.sigma(); }},
+     "You multiply by sigma. The factor is gamma / sigma."},
+    {{.factor = [](const Channel& c) { return c.sigma() / c.gamma; }},
+     "You divide where you should multiply. The factor is gamma / sigma, and weights are multiplied by it."},
+    {{.factor = [](const Channel& c) { return 1 / c.sigma(); }}, "You leave out gamma. The factor is gamma / sigma."},
+    {{.bias = [](const Channel& c, double factor) { return c.bias + c.beta - c.mean * factor; }},
+     "Your new bias does not scale the layer's own bias. The batch norm sees x W + bias: both are scaled, (bias - "
+     "mean) "
+     "* factor + beta."},
+    {{.bias = [](const Channel& c, double factor) { return c.beta - c.mean * factor; }},
+     "You lose the layer's own bias. The batch norm sees x W + bias: the new one is (bias - mean) * factor + beta."},
+    {{.bias = [](const Channel& c, double) { return c.bias; }},
+     "You keep the old bias. The mean is taken off, the factor applied and beta added: (bias - mean) * factor + beta."},
+    {{.bias = [](const Channel& c, double factor) { return c.bias * factor + c.beta; }},
+     "You forget the mean. The new bias is (bias - mean) * factor + beta."},
+    {{.bias = [](const Channel& c, double factor) { return (c.bias + c.mean) * factor + c.beta; }},
+     "You add the mean. The batch norm takes it off: (bias - mean) * factor + beta."},
+    {{.bias = [](const Channel& c, double factor) { return c.bias * factor - c.mean + c.beta; }},
+     "You do not scale the mean. It is taken off before the factor: (bias - mean) * factor + beta."},
+    {{.bias = [](const Channel& c, double factor) { return (c.bias - c.mean) * factor; }},
+     "You forget beta. The new bias is (bias - mean) * factor + beta."},
+    {{.bias = [](const Channel& c, double factor) { return (c.bias - c.mean + c.beta) * factor; }},
+     "You scale beta. It is added at the end, as it is: (bias - mean) * factor + beta."},
+    {{.by_input = true},
+     "You scale by input, or by blocks, instead of by output channel. The channel is the last axis: weight i belongs "
+     "to "
+     "channel i % channels."},
+    {{.scales_weights = false}, "You leave the weights as they are. Each is multiplied by the factor of its channel."}};
+
+lab::Case case_for(const std::string& question, const Example& e, const Values& x,
+                   Layer (*answer)(const Layer&, const BatchNorm&)) {
+  const Layer got = answer(e.layer, e.norm);
+  const bool has_size = got.weights.size() == e.layer.weights.size() && got.bias.size() == e.layer.bias.size();
+  lab::Case result = {.question = question,
+                      .right = normalized(e.norm, layer_outputs(e.layer, x)),
+                      .got = has_size ? layer_outputs(got, x) : lab::Numbers(),
+                      .mistaken = {}};
+  if (!has_size)
+    result.question += ", of which your layer has " + lab::text(static_cast<double>(got.weights.size())) +
+                       " weights instead of " + lab::text(static_cast<double>(e.layer.weights.size())) + ", and " +
+                       lab::text(static_cast<double>(got.bias.size())) + " biases instead of " +
+                       lab::text(static_cast<double>(e.layer.bias.size()));
+  for (const Mistake& mistake : kMistakes) result.mistaken.push_back(layer_outputs(folded_by(e, mistake.ways), x));
+  return result;
 }
 
-lab::Case case_for(std::size_t channels, std::size_t inputs, unsigned seed,
-                   Layer (*answer)(const Layer&, const BatchNorm&)) {
-  const Example e = example(channels, inputs, seed);
-  const Values x = values(inputs, seed + 6, 0, 1);
-  const Ways ways[] = {
-      {[](double v, double epsilon) { return std::sqrt(v) + epsilon; }, right_bias},
-      {[](double v, double epsilon) { return v + epsilon; }, right_bias},
-      {right_sigma, [](double bias, double mean, double factor, double beta) { return bias + beta - mean * factor; }},
-      {right_sigma, [](double bias, double, double factor, double beta) { return bias * factor + beta; }},
-      {right_sigma, right_bias, true}};
-  lab::Case result = {.question = lab::text(static_cast<double>(inputs)) + " inputs, " +
-                                  lab::text(static_cast<double>(channels)) + " channels",
-                      .right = normalized(e.norm, layer_outputs(e.layer, x)),
-                      .got = numbers_of(answer(e.layer, e.norm), e, x),
-                      .mistaken = {}};
-  for (const Ways& way : ways) result.mistaken.push_back(numbers_of(folded_by(e, way), e, x));
-  return result;
+lab::Case random_case(std::size_t channels, std::size_t inputs, unsigned seed,
+                      Layer (*answer)(const Layer&, const BatchNorm&)) {
+  return case_for(
+      "inputs " + lab::text(static_cast<double>(inputs)) + ", channels " + lab::text(static_cast<double>(channels)),
+      example(channels, inputs, seed), values(inputs, seed + 6, 0, 1), answer);
 }
 
 /// The page's layer: one input, one channel.
@@ -108,21 +156,15 @@ double rounded(double weight) {
 }  // namespace
 
 void check(lab::Report& report, Layer (*answer)(const Layer& layer, const BatchNorm& norm)) {
-  report.judge(
-      "the outputs of the folded layer",
-      {case_for(1, 3, 51, answer), case_for(4, 2, 61, answer), case_for(3, 10, 71, answer)},
-      {"Your epsilon is added to the root. It belongs to the variance: sqrt(variance + epsilon).",
-       "You divide by the variance. The batch norm divides by its root, the standard deviation.",
-       "Your new bias does not scale the layer's own bias. The batch norm sees x W + bias: both are scaled, "
-       "(bias - mean) * factor + beta.",
-       "You forget the mean. The new bias is (bias - mean) * factor + beta.",
-       "You scale by input, or by blocks, instead of by output channel. The channel is the last axis: weight i "
-       "belongs to channel i % channels."});
+  report.judge("the outputs of the folded layer",
+               {case_for("the page's layer at x = 1", kSmall, {1}, answer), random_case(1, 3, 51, answer),
+                random_case(4, 2, 61, answer), random_case(3, 10, 71, answer)},
+               lab::hints_of(kMistakes));
 }
 
 void show(std::ostream& out) {
-  const Layer folded = folded_by(kSmall, {right_sigma, right_bias});
-  const double sigma = right_sigma(kSmall.norm.variance[0], kSmall.norm.epsilon);
+  const Layer folded = folded_by(kSmall, {});
+  const double sigma = 1 / reference::inverse_sigma(kSmall.norm.variance[0], kSmall.norm.epsilon);
   out << "layer: weight 0.5, bias 0.1; batch norm: gamma 2, beta -1, mean 0.3, variance 0.24, epsilon 0.01\nsigma "
       << lab::text(sigma, "%.1f") << ", factor " << lab::text(2 / sigma, "%.1f") << "\nfolded: weight "
       << lab::text(folded.weights[0], "%.1f") << ", bias " << lab::text(folded.bias[0], "%.1f") << "\n";
@@ -146,7 +188,7 @@ void show(std::ostream& out) {
 std::string figure() {
   constexpr std::size_t kChannels = 8;
   const Example e = example(kChannels, 30, 81);
-  const Layer folded = folded_by(e, {right_sigma, right_bias});
+  const Layer folded = folded_by(e, {});
   lab::Points before, after;
   for (std::size_t c = 0; c < kChannels; ++c) {
     double most = 0, most_folded = 0;

@@ -30,7 +30,7 @@ Values outputs(const Batch& batch, const Values& weights) {
   return result;
 }
 
-/// The gradient of the loss after weights that are used as they are.
+/// The gradient of the loss with respect to weights that are used as they are.
 Values gradient_at(const Batch& batch, const Values& weights) {
   const Values y = outputs(batch, weights);
   Values gradient(weights.size());
@@ -83,23 +83,106 @@ Values neuron_of(std::size_t inputs, unsigned seed) {
   return weights;
 }
 
-lab::Case case_for(std::size_t inputs, const Grid& grid, double rate, unsigned seed,
-                   Values (*answer)(const Values&, const Grid&, const Batch&, double)) {
-  const Batch batch = batch_of(5, neuron_of(inputs, seed), seed + 1);
-  const Values weights = neuron_of(inputs, seed + 2), used = rounded(weights, grid);
-  const auto always = [](double) { return true; };
-  const auto inside = [&](double w) { return gradient_passes(grid, w); };
-  const double examples = static_cast<double>(batch.x.size());
-  return {.question = lab::text(static_cast<double>(inputs)) + " weights at " + lab::text(grid.bits) + " bits, rate " +
-                      lab::text(rate),
-          .right = right_step(weights, grid, batch, rate),
-          .got = answer(weights, grid, batch, rate),
-          .mistaken = {stepped(weights, weights, weights, batch, rate, inside),
-                       stepped(used, used, weights, batch, rate, inside),
-                       stepped(weights, used, weights, batch, rate, always),
-                       stepped(weights, used, weights, batch, -rate, inside),
-                       stepped(weights, used, weights, batch, rate * examples, inside)}};
+/// All that the function is given.
+struct Question {
+  Values weights;
+  Grid grid;
+  Batch batch;
+  double rate = 0;
+
+  double examples() const { return static_cast<double>(batch.x.size()); }
+  Values used() const { return rounded(weights, grid); }
+};
+
+bool always(double) { return true; }
+
+/// A step from `from` by the gradient at `used`, with `factor` times the rate.
+Values step_of(const Question& q, const Values& from, const Values& used, double factor) {
+  return stepped(from, used, q.weights, q.batch, q.rate * factor, [&](double w) { return gradient_passes(q.grid, w); });
 }
+
+Values no_range_step(const Question& q, const Values& from, const Values& used) {
+  return stepped(from, used, q.weights, q.batch, q.rate, always);
+}
+
+/// A step for each example, with `factor` times the rate.
+Values steps_by_example(const Question& q, double factor) {
+  Question one = q;
+  for (std::size_t n = 0; n < q.batch.x.size(); ++n) {
+    one.batch = {{q.batch.x[n]}, {q.batch.target[n]}};
+    one.weights = step_of(one, one.weights, one.used(), factor);
+  }
+  return one.weights;
+}
+
+struct Mistake {
+  Values (*weights)(const Question& q);
+  const char* hint;
+};
+
+constexpr const char* kFloatForward =
+    "You compute the output with float weights. Then training sees nothing of the rounding: use fake_quantize(grid, w) "
+    "in the sum.";
+constexpr const char* kRounds =
+    "You change the rounded weights. The small update must be added to the float weight, or the next rounding undoes "
+    "it "
+    "and nothing is ever learned.";
+constexpr const char* kByExample =
+    "You change the weights after each example. A step takes the whole batch: first sum the gradient over all "
+    "examples, "
+    "then change each weight once.";
+
+const Mistake kMistakes[] = {
+    {[](const Question& q) { return step_of(q, q.weights, q.weights, 1); }, kFloatForward},
+    {[](const Question& q) { return no_range_step(q, q.weights, q.weights); }, kFloatForward},
+    {[](const Question& q) { return step_of(q, q.used(), q.used(), 1); }, kRounds},
+    {[](const Question& q) { return no_range_step(q, q.used(), q.used()); }, kRounds},
+    {[](const Question& q) { return rounded(step_of(q, q.weights, q.used(), 1), q.grid); },
+     "You round the new weights. They stay floats, or an update smaller than half a step is lost; the next step rounds "
+     "them for itself."},
+    {[](const Question& q) { return no_range_step(q, q.weights, q.used()); },
+     "Your step lets the gradient pass beyond the grid. Where gradient_passes(grid, w) says no, the weight stays (lab "
+     "4). Ask it of the float weight: a rounded one is never beyond."},
+    {[](const Question& q) {
+       return stepped(q.weights, q.used(), q.weights, q.batch, q.rate,
+                      [&](double w) { return !gradient_passes(q.grid, w); });
+     },
+     "You change the weights that should stay. Where gradient_passes(grid, w) says yes, the weight moves."},
+    {[](const Question& q) { return step_of(q, q.weights, q.used(), -1); },
+     "You go uphill. A step is minus the rate times the gradient."},
+    {[](const Question& q) { return step_of(q, q.weights, q.used(), q.examples()); },
+     "You add up the examples. The loss is their mean: divide by their number."},
+    {[](const Question& q) { return step_of(q, q.weights, q.used(), 0.5); },
+     "Your steps are half as long as they should be. The derivative of the square has a factor 2: 2 * (output - "
+     "target) "
+     "* x[i]."},
+    {[](const Question& q) { return step_of(q, q.weights, q.used(), 1 / q.rate); },
+     "You leave out the rate. A step is the rate times the gradient."},
+    {[](const Question& q) { return steps_by_example(q, 1); }, kByExample},
+    {[](const Question& q) { return steps_by_example(q, 1 / q.examples()); }, kByExample},
+    {[](const Question& q) { return q.weights; },
+     "Your weights do not change. Each becomes w - rate * gradient, where gradient_passes(grid, w) says yes."},
+    {[](const Question& q) { return gradient_at(q.batch, q.used()); },
+     "You return the gradient. What is asked for is the new weights: w - rate * gradient."}};
+
+lab::Case case_for(const std::string& question, const Question& q,
+                   Values (*answer)(const Values&, const Grid&, const Batch&, double)) {
+  lab::Case result = {.question = question + " at " + lab::text(q.grid.bits) + " bits, rate " + lab::text(q.rate),
+                      .right = right_step(q.weights, q.grid, q.batch, q.rate),
+                      .got = answer(q.weights, q.grid, q.batch, q.rate),
+                      .mistaken = {}};
+  for (const Mistake& mistake : kMistakes) result.mistaken.push_back(mistake.weights(q));
+  return result;
+}
+
+lab::Case random_case(std::size_t inputs, const Grid& grid, double rate, unsigned seed,
+                      Values (*answer)(const Values&, const Grid&, const Batch&, double)) {
+  const Question q = {neuron_of(inputs, seed + 2), grid, batch_of(5, neuron_of(inputs, seed), seed + 1), rate};
+  return case_for(lab::text(static_cast<double>(inputs)) + " weights, 5 examples", q, answer);
+}
+
+/// The page's example: two weights, one example.
+const Question kSmall = {{0.25, 0.32}, {2, 0.6}, {{{1, 2}}, {0.5}}, 0.05};
 
 constexpr std::size_t kInputs = 16, kNeurons = 8;
 
@@ -181,24 +264,15 @@ bool gradient_passes(const Grid& grid, double w) { return quantize::gradient_pas
 void check(lab::Report& report,
            Values (*answer)(const Values& weights, const Grid& grid, const Batch& batch, double rate)) {
   report.judge("the new weights",
-               {case_for(2, {2, 0.4}, 0.1, 101, answer), case_for(8, {4, 0.5}, 0.05, 111, answer),
-                case_for(6, {2, 0.3}, 0.2, 131, answer)},
-               {"You compute the output with float weights. Then training sees nothing of the rounding: use "
-                "fake_quantize(grid, w) in the sum.",
-                "You change the rounded weights. The small update must be added to the float weight, or the next "
-                "rounding undoes it and nothing is ever learned.",
-                "Your step lets the gradient pass beyond the grid. Where gradient_passes(grid, w) says no, the weight "
-                "stays (lab 4).",
-                "You go uphill. A step is minus the rate times the gradient.",
-                "You add up the examples. The loss is their mean: divide by their number."},
-               1e-9);
+               {case_for("the page's two weights", kSmall, answer), random_case(2, {2, 0.4}, 0.1, 101, answer),
+                random_case(8, {4, 0.5}, 0.05, 111, answer), random_case(6, {2, 0.3}, 0.2, 131, answer)},
+               lab::hints_of(kMistakes), 1e-9);
 }
 
 void show(std::ostream& out) {
-  const Grid grid = {2, 0.6};
-  const Batch one = {{{1, 2}}, {0.5}};
-  const Values weights = {0.25, 0.32};
-  const Values used = rounded(weights, grid), after = right_step(weights, grid, one, 0.05);
+  const Grid& grid = kSmall.grid;
+  const Batch& one = kSmall.batch;
+  const Values used = kSmall.used(), after = right_step(kSmall.weights, grid, one, kSmall.rate);
   out << "2 bits: -0.6, 0, 0.6; x = (1, 2), target 0.5, rate 0.05\nfloat weights (0.25, 0.32), rounded ("
       << lab::text(used[0], "%.1f") << ", " << lab::text(used[1], "%.1f") << "), output "
       << lab::text(outputs(one, used)[0], "%.1f") << "\ngradient (" << lab::text(gradient_at(one, used)[0], "%.1f")

@@ -15,6 +15,9 @@ using Kernel = void (*)(const float*, float*, std::int64_t, const fake_quant_gri
 using Affine = quantize::Affine<float>;
 using Values = std::vector<float>;
 
+/// Stands behind the end of y.
+constexpr float kGuard = -12345;
+
 /// How a mistake moves x, element i of n, to its grid.
 using Way = float (*)(const std::vector<Affine>& grids, std::size_t i, std::size_t n, float x);
 
@@ -24,24 +27,110 @@ float steps_of(const Affine& grid, float x) {
 
 const Affine& own(const std::vector<Affine>& grids, std::size_t i) { return grids[i % grids.size()]; }
 
-const Way kMistakes[] = {
-    [](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
-      const Affine& grid = own(grids, i);
-      return quantize::dequantize(grid, grid.quant_min + std::floor(steps_of(grid, x) * (1 / grid.scale) + 0.5F));
-    },
-    [](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
-      const Affine& grid = own(grids, i);
-      return quantize::dequantize(grid, grid.quant_min + std::nearbyint(steps_of(grid, x) / grid.scale));
-    },
-    [](const std::vector<Affine>& grids, std::size_t i, std::size_t n, float x) {
-      return i < n / 8 * 8 ? quantize::fake_quantize(own(grids, i), x) : 0.0F;
-    },
-    [](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
-      return quantize::fake_quantize(own(grids, i), std::isnan(x) ? own(grids, i).nudged_min : x);
-    },
-    [](const std::vector<Affine>& grids, std::size_t, std::size_t, float x) {
-      return quantize::fake_quantize(grids[0], x);
-    }};
+float cut(const Affine& grid, float x) { return std::clamp(x, grid.nudged_min, grid.nudged_max); }
+
+/// The right number for element i.
+float right(const std::vector<Affine>& grids, std::size_t i, float x) {
+  return quantize::fake_quantize(own(grids, i), x);
+}
+
+float by_product(const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
+  const Affine& grid = own(grids, i);
+  return quantize::dequantize(grid, grid.quant_min + std::floor(steps_of(grid, x) * (1 / grid.scale) + 0.5F));
+}
+
+/// The first numbers alone, as many as `whole` divides.
+template <std::size_t kWhole>
+float in_wholes(const std::vector<Affine>& grids, std::size_t i, std::size_t n, float x) {
+  return i < n / kWhole * kWhole ? right(grids, i, x) : 0.0F;
+}
+
+struct Mistake {
+  Way way;
+  const char* hint;
+};
+
+constexpr const char* kTail =
+    "You leave out the tail. n need not be a multiple of 8, or of any number: the last numbers need a loop of their "
+    "own.";
+constexpr const char* kLab2 =
+    "You use the formula of lab 2, x / scale + zero_point. In float32 it rounds elsewhere, and some ties go the other "
+    "way. This page's formula divides (clamped - nudged_min) by the scale.";
+
+const Mistake kMistakes[] = {
+    {by_product, "You multiply by 1 / scale. That rounds twice, and some ties go the other way: divide."},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
+       const Affine& grid = own(grids, i);
+       return quantize::dequantize(grid, grid.quant_min + std::nearbyint(steps_of(grid, x) / grid.scale));
+     },
+     "Your ties go to even, as std::nearbyint and the processor's rounding have it. Here they go upwards: std::floor(v "
+     "+ 0.5F)."},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
+       const Affine& grid = own(grids, i);
+       return quantize::dequantize(grid, grid.quant_min + std::round(steps_of(grid, x) / grid.scale));
+     },
+     "You use std::round. It differs from std::floor(v + 0.5F) just below a half: 0.49999997F + 0.5F is rounded to 1. "
+     "The bits must be the same."},
+    {in_wholes<8>, kTail},
+    {in_wholes<4>, kTail},
+    {in_wholes<16>, kTail},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t n, float x) {
+       return i + 1 < n ? right(grids, i, x) : 0.0F;
+     },
+     kTail},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t n, float x) {
+       return i < n / grids.size() * grids.size() ? right(grids, i, x) : 0.0F;
+     },
+     "You leave out the last row. n need not be a multiple of the channels: a row may end after a few of them."},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
+       return right(grids, i, std::isnan(x) ? own(grids, i).nudged_min : x);
+     },
+     "You lose NaNs. std::max(a, x) gives a if x is a NaN; x < a ? a : x keeps it. A NaN in training must not become "
+     "an "
+     "innocent number."},
+    {[](const std::vector<Affine>& grids, std::size_t, std::size_t, float x) { return right(grids, 0, x); },
+     "You take one grid for all channels. Element i belongs to channel i % channels."},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t n, float x) {
+       return right(grids, i / std::max<std::size_t>(1, n / grids.size()), x);
+     },
+     "You take channels for blocks of the array. They alternate: element i belongs to channel i % channels."},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
+       const Affine& grid = own(grids, i);
+       return quantize::dequantize(grid, std::floor(steps_of(grid, x) / grid.scale + 0.5F));
+     },
+     "You leave out quant_min. It is 0 on most grids, but 1 on a narrow one, whose lowest integer is not used."},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
+       const Affine& grid = own(grids, i);
+       return quantize::dequantize(grid, std::floor(cut(grid, x) / grid.scale + grid.zero_point + 0.5F));
+     },
+     kLab2},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
+       const Affine& grid = own(grids, i);
+       const float q = std::floor(x / grid.scale + grid.zero_point + 0.5F);
+       return quantize::dequantize(grid, std::clamp(q, grid.quant_min, grid.quant_max));
+     },
+     kLab2},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
+       const Affine& grid = own(grids, i);
+       return grid.nudged_min + std::floor(steps_of(grid, x) / grid.scale + 0.5F) * grid.scale;
+     },
+     "You go back from nudged_min, by steps of the scale. That has other last bits, and 0 is not exact: y = (q - "
+     "zero_point) * scale."},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
+       const Affine& grid = own(grids, i);
+       return grid.quant_min + std::floor(steps_of(grid, x) / grid.scale + 0.5F);
+     },
+     "You return the integer q. What is asked for is the number that it stands for: (q - zero_point) * scale."},
+    {[](const std::vector<Affine>& grids, std::size_t i, std::size_t, float x) {
+       const Affine& grid = own(grids, i);
+       return quantize::dequantize(grid, grid.quant_min + std::floor((x - grid.nudged_min) / grid.scale + 0.5F));
+     },
+     "You do not cut x. Beyond nudged_min ... nudged_max it becomes the end of the grid."}};
+
+constexpr const char* kBeyond =
+    "You write behind the end of y. In a large network that is somebody else's memory. Look at the last vector, or at "
+    "the "
+    "last row: it may be shorter.";
 
 Affine grid_of(float max, int bits) { return quantize::grid_of<float>({-1, max}, {.bits = bits}); }
 
@@ -54,20 +143,46 @@ Values ties_of(const Affine& grid) {
   return ties;
 }
 
-lab::Case case_for(const std::string& question, const Values& x, const std::vector<Affine>& grids, Kernel answer) {
+/// A tensor and its grids, one for each channel.
+struct Question {
+  std::string words;
+  Values x;
+  std::vector<Affine> grids;
+};
+
+/// y, and behind it numbers that nobody may write.
+Values answer_to(const Question& q, Kernel answer) {
+  constexpr std::size_t kGuards = 64;
   std::vector<fake_quant_grid> given;
-  for (const Affine& g : grids)
+  for (const Affine& g : q.grids)
     given.push_back({g.scale, g.zero_point, g.quant_min, g.quant_max, g.nudged_min, g.nudged_max});
-  Values y(x.size());
-  answer(x.data(), y.data(), static_cast<std::int64_t>(x.size()), given.data(),
+  // Whoever reads beyond the end of x, too, finds zeros there.
+  Values x = q.x, y(q.x.size());
+  x.resize(x.size() + kGuards);
+  y.resize(y.size() + kGuards, kGuard);
+  answer(x.data(), y.data(), static_cast<std::int64_t>(q.x.size()), given.data(),
          static_cast<std::int64_t>(given.size()));
-  lab::Case result = {.question = question, .right = {}, .got = lab::numbers(y), .mistaken = {}};
-  for (std::size_t i = 0; i < x.size(); ++i) result.right.push_back(quantize::fake_quantize(own(grids, i), x[i]));
-  for (const Way way : kMistakes) {
-    result.mistaken.emplace_back();
-    for (std::size_t i = 0; i < x.size(); ++i) result.mistaken.back().push_back(way(grids, i, x.size(), x[i]));
+  return y;
+}
+
+lab::Case case_for(const Question& q, const Values& y) {
+  lab::Case result = {.question = q.words, .right = {}, .got = {}, .mistaken = {}, .inputs = lab::numbers(q.x)};
+  result.mistaken.resize(std::size(kMistakes));
+  for (std::size_t i = 0; i < q.x.size(); ++i) {
+    result.got.push_back(y[i]);
+    result.right.push_back(right(q.grids, i, q.x[i]));
+    for (std::size_t m = 0; m < std::size(kMistakes); ++m)
+      result.mistaken[m].push_back(kMistakes[m].way(q.grids, i, q.x.size(), q.x[i]));
   }
   return result;
+}
+
+/// How many numbers behind the end were written. Whatever their number is, the hint is the same.
+lab::Case guard_case(const Question& q, const Values& y) {
+  const auto written = std::count_if(y.begin() + static_cast<std::ptrdiff_t>(q.x.size()), y.end(),
+                                     [](float number) { return number != kGuard; });
+  const double count = static_cast<double>(written);
+  return {.question = q.words, .right = {0}, .got = {count}, .mistaken = {{count}}};
 }
 
 struct Differences {
@@ -81,7 +196,7 @@ Differences product_differences(int bits) {
     const Affine grid = grid_of(1 + 0.01F * static_cast<float>(i), bits);
     for (const float x : ties_of(grid)) {
       ++found.ties;
-      if (kMistakes[0]({grid}, 0, 1, x) != quantize::fake_quantize(grid, x)) ++found.other;
+      if (by_product({grid}, 0, 1, x) != quantize::fake_quantize(grid, x)) ++found.other;
     }
   }
   return found;
@@ -96,25 +211,28 @@ void check(lab::Report& report, Kernel answer) {
   special[3] = std::numeric_limits<float>::quiet_NaN();
   special[9] = infinity;
   special[10] = -infinity;
-  Values exact;
+  // The largest number below a half; then numbers half of which are ties.
+  Values exact = {std::nextafter(0.5F, 0.0F)};
   for (int i = -10; i < 40; ++i) exact.push_back(0.5F * static_cast<float>(i));
-  report.judge(
-      "y",
-      {case_for("29 numbers, 4 bits", lab::bell(29, 202), {grid_of(2, 4)}, answer),
-       case_for("50 numbers, halves of them ties, 4 bits", exact, {quantize::grid_of<float>({0, 15}, {.bits = 4})},
-                answer),
-       case_for("255 ties, 8 bits", ties_of(fine), {fine}, answer),
-       case_for("33 numbers with a NaN and infinities", special, {fine}, answer),
-       case_for("50 numbers of 3 channels", lab::bell(50, 203), {fine, grid_of(3, 4), grid_of(0.1F, 2)}, answer),
-       case_for("no numbers", {}, {fine}, answer)},
-      {"You multiply by 1 / scale. That rounds twice, and some ties go the other way: divide.",
-       "Your ties go to even, as std::nearbyint and the processor's rounding have it. Here they go upwards: "
-       "std::floor(v + 0.5F).",
-       "You leave out the tail. n need not be a multiple of 8: the last numbers need a loop of their own.",
-       "You lose NaNs. std::max(a, x) gives a if x is a NaN; x < a ? a : x keeps it. A NaN in training must "
-       "not become an innocent number.",
-       "You take one grid for all channels. Element i belongs to channel i % channels."},
-      0);
+  const Affine narrow = quantize::grid_of<float>({-1, 1}, {.bits = 4, .narrow_range = true, .symmetric = true});
+  const Question questions[] = {
+      {"29 numbers, 4 bits", lab::bell(29, 202), {grid_of(2, 4)}},
+      {"51 numbers, nearly half of them ties, 4 bits", exact, {quantize::grid_of<float>({0, 15}, {.bits = 4})}},
+      {"255 ties, 8 bits", ties_of(fine), {fine}},
+      {"33 numbers with a NaN and infinities", special, {fine}},
+      {"50 numbers of 3 channels", lab::bell(50, 203), {fine, grid_of(3, 4), grid_of(0.1F, 2)}},
+      {"30 numbers on a narrow grid, quant_min 1", lab::bell(30, 204), {narrow}},
+      {"no numbers", {}, {fine}}};
+  std::vector<lab::Case> cases, guards;
+  for (const Question& question : questions) {
+    const Values y = answer_to(question, answer);
+    cases.push_back(case_for(question, y));
+    guards.push_back(guard_case(question, y));
+  }
+  report.judge("y", cases, lab::hints_of(kMistakes), 0);
+  // Otherwise there is nothing to say.
+  std::erase_if(guards, [](const lab::Case& one) { return one.got[0] == 0; });
+  if (!guards.empty()) report.judge("numbers written behind the end of y", guards, {kBeyond}, 0);
 }
 
 void show(std::ostream& out) {

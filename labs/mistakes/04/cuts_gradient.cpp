@@ -1,0 +1,14 @@
+// The hint must say: You cut d_y
+#include <algorithm>
+
+#include "labs/04-straight-through-estimator/lab.h"
+
+namespace lab04 {
+
+std::vector<float> straight_through(const Grid& grid, const std::vector<float>& x, const std::vector<float>& d_y) {
+  std::vector<float> d_x;
+  for (std::size_t i = 0; i < x.size(); ++i) d_x.push_back(std::clamp(d_y[i], grid.nudged_min, grid.nudged_max));
+  return d_x;
+}
+
+}  // namespace lab04

@@ -1,0 +1,13 @@
+// The hint must say: Some of your results are infinite
+#include <cmath>
+
+#include "labs/05-observed-ranges/lab.h"
+
+namespace lab05 {
+
+Step training_step(Range stored, Range batch, int step, double decay, int delay) {
+  const double take = (1 - decay) / (1 - std::pow(decay, step - delay));
+  return {{stored.min + (batch.min - stored.min) * take, stored.max + (batch.max - stored.max) * take}, step > delay};
+}
+
+}  // namespace lab05

@@ -1,0 +1,23 @@
+// The hint must say: You leave out d_y
+#include "labs/06-learned-ranges/lab.h"
+
+namespace lab06 {
+
+Ends range_gradient(const Grid& grid, const std::vector<float>& x, const std::vector<float>& d_y) {
+  const double width = double{grid.max} - grid.min;
+  Ends ends;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double share = d_y[i] * (double{fake_quantize(grid, x[i])} - x[i]) / width;
+    if (x[i] < grid.min) {
+      ends.d_min += 1;
+    } else if (x[i] > grid.max) {
+      ends.d_max += 1;
+    } else {
+      ends.d_min -= share / d_y[i];
+      ends.d_max += share / d_y[i];
+    }
+  }
+  return ends;
+}
+
+}  // namespace lab06

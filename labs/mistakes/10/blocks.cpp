@@ -1,0 +1,18 @@
+// The hint must say: for blocks of the array
+#include <algorithm>
+#include <cmath>
+
+#include "labs/10-kernel-ladder/lab.h"
+
+namespace lab10 {
+
+void round_tensor(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids, std::int64_t channels) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const fake_quant_grid& grid = grids[i / std::max<std::int64_t>(1, n / channels) % channels];
+    const float clamped = std::clamp(x[i], grid.nudged_min, grid.nudged_max);
+    const float q = grid.quant_min + std::floor((clamped - grid.nudged_min) / grid.scale + 0.5F);
+    y[i] = (q - grid.zero_point) * grid.scale;
+  }
+}
+
+}  // namespace lab10
