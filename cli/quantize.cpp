@@ -34,8 +34,7 @@ FlagChanges calibration_changes() { return {.omitted = {"seed"}}; }
 /// Without what the float run decides, and without float steps: the ranges are there from the beginning.
 FlagChanges training_changes() {
   const std::string inherited = "the float run's";
-  FlagChanges changes{.omitted = {"model", "width", "dataset", "image_size", "colour", "mean", "std", "float",
-                                  "quant_delay", "init_checkpoint", "no_shuffle"}};
+  FlagChanges changes{.omitted = settings_of_float_run()};
   changes.help = {
       {"validation",
        "training pictures held out to decide between the networks; default: as many as the float run held out, or one "

@@ -75,7 +75,7 @@ TEST_F(ReestimateTest, ChangesTheStatisticsAndTheAccuraciesOfTheSummary) {
     Json expected = former;
     expected["test_accuracy"] = accuracy(fold);
     expected["test_loss"] = summary(fold)["test_loss"];
-    expected["reestimation"] = {{"batches", 3}, {"seed", 9}, {"run", fold}};
+    expected["reestimation"] = {{"batches", 3}, {"seed", 9}, {"run", fold}, {"threads", 1}};
     EXPECT_EQ(summary(fold), expected);
     EXPECT_NE(summary(fold)["test_loss"], former["test_loss"]);
   }

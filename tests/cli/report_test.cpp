@@ -18,19 +18,13 @@ using Json = nlohmann::json;
 
 class ReportTest : public TinyTaskTest {
  protected:
-  Json data_of(const std::string& page) const {
-    const std::string html = bytes_of(path(page)), begin = "id=\"data\">";
-    const std::size_t from = html.find(begin) + begin.size();
-    return Json::parse(html.substr(from, html.find("</script>", from) - from));
-  }
-
   /// The data of a report on these words.
   Json report(const Arguments& words) const {
     Arguments line = {"report", "--out", "report.html", "--threads", "1"};
     line.insert(line.end(), words.begin(), words.end());
     const Outcome outcome = program(line);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return data_of("report.html");
+    return report_data(path("report.html"));
   }
 
   Json json(const Arguments& line) const {
@@ -190,7 +184,7 @@ TEST_F(ReportTest, SaysWhatIsMissing) {
   const Outcome outcome = program({"report", "run", "--out", "report.html"});
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.err.find("run: no pictures: "), 0u) << outcome.err;
-  const Json run = data_of("report.html")["runs"][0];
+  const Json run = report_data(path("report.html"))["runs"][0];
   EXPECT_EQ(run["answers"], Json::array());
   EXPECT_FALSE(run["layers"][0]["weights"].is_null());
   EXPECT_TRUE(run["layers"][0]["snr_alone_db"].is_null());

@@ -14,6 +14,12 @@ using Json = nlohmann::json;
 
 Json json_of(const std::filesystem::path& path) { return Json::parse(bytes_of(path)); }
 
+Json report_data(const std::filesystem::path& page) {
+  const std::string html = bytes_of(page), begin = "id=\"data\">";
+  const std::size_t from = html.find(begin) + begin.size();
+  return Json::parse(html.substr(from, html.find("</script>", from) - from));
+}
+
 std::vector<Json> lines_of(const std::filesystem::path& path) {
   std::vector<Json> lines;
   std::istringstream text(bytes_of(path));

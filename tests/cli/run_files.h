@@ -11,6 +11,8 @@
 namespace miniqat::testing {
 
 nlohmann::json json_of(const std::filesystem::path& path);
+/// The data in a page of `miniqat report`.
+nlohmann::json report_data(const std::filesystem::path& page);
 /// The objects of a metrics.jsonl.
 std::vector<nlohmann::json> lines_of(const std::filesystem::path& path);
 /// Loss by step, as a run's metrics.jsonl has it; a step that was logged twice fails the test.

@@ -136,6 +136,7 @@ class Reestimation {
     Json made = settings_to_json(request_.reestimate);
     made["batches"] = batches_;
     made["run"] = request_.run;
+    made["threads"] = thread_count();
     json["reestimation"] = made;
     return json;
   }

@@ -22,11 +22,6 @@ bool is_there(const fs::path& file) {
   return fs::exists(file, failure);
 }
 
-double default_rate(const TrainSettings& settings, const TrainSettings& in_float) {
-  const double known = find_optimizer(settings.optimizer).default_learning_rate;
-  return kRateShare * (settings.optimizer == in_float.optimizer ? peak_rate(in_float) : known);
-}
-
 std::int64_t default_validation(const TrainSettings& settings, const FloatRun& run) {
   const datasets::Splits data = load_data(run, settings.dataset, settings.data_dir).splits;
   if (data.validation) return 0;
@@ -49,9 +44,20 @@ TrainSettings usual_quantization() {
   return settings;
 }
 
-TrainSettings quantization_defaults(const FloatRun& run) {
+const std::set<std::string>& settings_of_float_run() {
+  static const std::set<std::string> kNames = {"model", "width", "dataset",     "image_size",      "colour",    "mean",
+                                               "std",   "float", "quant_delay", "init_checkpoint", "no_shuffle"};
+  return kNames;
+}
+
+double default_rate(const std::string& optimizer, const TrainSettings& in_float) {
+  const double known = find_optimizer(optimizer).default_learning_rate;
+  return kRateShare * (optimizer == in_float.optimizer ? peak_rate(in_float) : known);
+}
+
+TrainSettings quantization_defaults(const TrainSettings& in_float) {
   const TrainSettings usual = usual_quantization();
-  TrainSettings settings = run.settings;
+  TrainSettings settings = in_float;
   settings.float_only = false;
   settings.rewrite = usual.rewrite;
   settings.epochs = usual.epochs;
@@ -64,8 +70,14 @@ TrainSettings quantization_defaults(const FloatRun& run) {
   settings.warmup_steps = usual.warmup_steps;
   settings.schedule_every = usual.schedule_every;
   settings.schedule_factor = usual.schedule_factor;
-  settings.reestimate = why_none_updates(run.training.graph, 0).empty() ? kReestimate : 0;
+  settings.reestimate = kReestimate;
   settings.threads = 0;
+  return settings;
+}
+
+TrainSettings quantization_defaults(const FloatRun& run) {
+  TrainSettings settings = quantization_defaults(run.settings);
+  if (!why_none_updates(run.training.graph, 0).empty()) settings.reestimate = 0;
   return settings;
 }
 
@@ -79,7 +91,7 @@ void complete(TrainSettings& settings, const FloatRun& run) {
   if (const std::string why = why_none_updates(run.training.graph, 0); settings.reestimate > 0 && !why.empty())
     throw UsageError(concat("--reestimate: the run in --run ", why));
   if (settings.validation == 0) settings.validation = default_validation(settings, run);
-  if (!settings.learning_rate) settings.learning_rate = default_rate(settings, run.settings);
+  if (!settings.learning_rate) settings.learning_rate = default_rate(settings.optimizer, run.settings);
   resolve(settings);
 }
 

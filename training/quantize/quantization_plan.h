@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 
 #include "training/calibrate/calibration.h"
@@ -22,13 +23,20 @@ struct QuantizationPlan {
 /// The default settings of every training of `quantize`, for any float run: 5 epochs, a cosine, --ranges auto.
 TrainSettings usual_quantization();
 
-/// How the training goes when no flag says otherwise: as usual_quantization(), 50 batches for batch norms, and the rest
-/// as the float run has it. complete() sets the learning rate and the validation part.
+/// Settings of the training that no flag changes: the float run decides them, or the calibration.
+const std::set<std::string>& settings_of_float_run();
+
+/// What `quantize` takes from a float run with these settings when no flag says otherwise, with 50 batches for batch
+/// norms. complete() sets the learning rate and the validation part.
+TrainSettings quantization_defaults(const TrainSettings& in_float);
+
+/// The same without batches for batch norms where there are none.
 TrainSettings quantization_defaults(const FloatRun& run);
 
 /// The default learning rate, in shares of the float run's one or, of another optimizer, of that one's default.
 /// docs/quantize.md has the measurement.
 inline constexpr double kRateShare = 0.2;
+double default_rate(const std::string& optimizer, const TrainSettings& in_float);
 /// Of the training pictures, for a float run without a validation part: one in so many.
 inline constexpr std::int64_t kValidationShare = 12;
 

@@ -28,6 +28,20 @@ std::string run_at(const std::string& path) {
   return path;
 }
 
+/// With a number behind each name that comes more than once: "run (2)".
+std::vector<std::string> numbered(const std::vector<std::string>& names) {
+  std::vector<std::string> all;
+  std::multiset<std::string> given(names.begin(), names.end()), used = given;
+  for (const std::string& name : names) {
+    std::string own = name;
+    if (given.count(name) > 1)
+      for (int i = 1; used.contains(own); ++i) own = concat(name, " (", i, ")");
+    used.insert(own);
+    all.push_back(own);
+  }
+  return all;
+}
+
 /// The last part of each path, or the paths where these are not different.
 std::vector<std::string> names_of(const std::vector<std::string>& paths) {
   std::vector<std::string> names;
@@ -61,7 +75,7 @@ Report gather_report(const ReportRequest& request, const ReportProgress& progres
   for (const std::string& path : request.runs) paths.push_back(run_at(path));
   // What is no run is found before minutes of evaluations.
   for (const std::string& path : paths) RunDirectory::open(path);
-  const std::vector<std::string> names = names_of(request.runs);
+  const std::vector<std::string> names = numbered(names_of(request.runs));
   for (std::size_t i = 0; i < paths.size(); ++i)
     report.runs.push_back(examine_run(paths[i], names[i], request, progress));
   return report;

@@ -54,6 +54,8 @@ struct RunReport {
   std::string path;
   /// ListedRun::json()
   nlohmann::ordered_json listed = {};
+  /// repeating_command()
+  std::string command = {};
   nlohmann::ordered_json config = {};
   /// Null before the end of the run.
   nlohmann::ordered_json summary = {};

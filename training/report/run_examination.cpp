@@ -11,6 +11,7 @@
 #include "quantize/quantization.h"
 #include "training/evaluate/class_scores.h"
 #include "training/evaluate/integer_evaluator.h"
+#include "training/listing/run_command.h"
 #include "training/listing/run_list.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/report/float_origin.h"
@@ -66,6 +67,9 @@ class RunExamination {
     if (listed.size() != 1) fail(directory_.config().string(), " is not that of a run");
     report_.listed = listed.front().json();
     if (has_file(directory_.summary())) report_.summary = read_json(directory_.summary());
+    attempt("no command: ", [&] {
+      report_.command = repeating_command(directory_, report_.config, report_.summary, concat(plain_path(), "-again"));
+    });
     attempt("no curves: ", [&] { read_curves_of_run(); });
     attempt("", [&] { read_network_of_run(); });
     attempt("no graph before the rewrite: ", [&] {
@@ -79,6 +83,12 @@ class RunExamination {
   }
 
  private:
+  /// Without slashes at its end.
+  std::string plain_path() const {
+    const std::filesystem::path path = std::filesystem::path(report_.path).lexically_normal();
+    return (path.has_filename() ? path : path.parent_path()).string();
+  }
+
   /// What cannot be had becomes a note.
   void attempt(const std::string& lacking, const std::function<void()>& section) {
     try {

@@ -22,15 +22,6 @@ std::optional<std::int64_t> step_of(const std::filesystem::path& file) {
   return *step->second.data<std::int64_t>();
 }
 
-/// The step that the run's checkpoint is of; none without a checkpoint.
-std::optional<std::int64_t> checkpointed_step(const RunDirectory& run) {
-  std::error_code failure;
-  if (!std::filesystem::exists(run.checkpoint(), failure)) return {};
-  const std::optional<std::int64_t> step = step_of(run.checkpoint());
-  if (!step) fail(run.checkpoint().string(), ": \"session:step\" is missing");
-  return step;
-}
-
 bool is_complete(const RunDirectory& run) {
   std::error_code failure;
   if (!std::filesystem::exists(run.summary(), failure)) return false;
@@ -61,6 +52,14 @@ TrainedOn trained_on(const RunSource& run, const Classifier& network) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> checkpointed_step(const RunDirectory& run) {
+  std::error_code failure;
+  if (!std::filesystem::exists(run.checkpoint(), failure)) return {};
+  const std::optional<std::int64_t> step = step_of(run.checkpoint());
+  if (!step) fail(run.checkpoint().string(), ": \"session:step\" is missing");
+  return step;
+}
 
 std::string unfinished_note(const RunDirectory& run) {
   return is_complete(run) ? "" : note_on(run, checkpointed_step(run));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -39,6 +40,9 @@ struct TrainedVariables {
 /// Those of `path`, which is a .safetensors file or a run directory. Throws Error where there is no such thing, and for
 /// a run that has not trained a step that its checkpoint knows: its variables are those it began with.
 TrainedVariables trained_variables(const std::filesystem::path& path);
+
+/// The step that the run's checkpoint is of; none without a checkpoint. Throws Error for a file that is none.
+std::optional<std::int64_t> checkpointed_step(const RunDirectory& run);
 
 /// The note on a run that is not complete, also for one without a trained step.
 std::string unfinished_note(const RunDirectory& run);

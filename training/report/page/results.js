@@ -55,7 +55,7 @@ function resultTable(run) {
 function factsOf(run, made) {
   const {listed, summary, config} = run;
   const facts = [
-    ['command', html('code', {}, `miniqat ${listed.command}`)],
+    ['command', run.command ? html('code', {title: 'makes the run once more, in another folder'}, run.command) : MISSING],
     ['state', listed.state],
     ['directory', run.path],
     ['seed', String(summary?.seed ?? config.seed ?? MISSING)],
