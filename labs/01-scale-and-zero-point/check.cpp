@@ -26,6 +26,12 @@ struct Question {
 const Question kQuestions[] = {{-1, 2, 4},    {-1, 2, 3},       {0, 6, 8}, {-0.7F, 0.3F, 2},
                                {-0.2F, 5, 8}, {-1.3F, 1.1F, 5}, {-3, 0, 4}};
 
+/// 2 ^ bits - 1 is 2 xor (bits - 1) in C++.
+lab::Numbers xor_grid(const Question& q) {
+  const float scale = (q.max - q.min) / static_cast<float>(2 ^ (q.bits - 1));
+  return grid_with(scale, nearest(-q.min / scale));
+}
+
 lab::Case case_for(const Question& q, Grid (*answer)(float, float, int)) {
   const auto right = right_grid(q.min, q.max, q.bits);
   const Grid got = answer(q.min, q.max, q.bits);
@@ -36,7 +42,9 @@ lab::Case case_for(const Question& q, Grid (*answer)(float, float, int)) {
           .got = grid_with(got.scale, static_cast<float>(got.zero_point)),
           .mistaken = {grid_with(coarse, nearest(-q.min / coarse)), grid_with(scale, nearest(q.min / scale)),
                        grid_with(scale, static_cast<int>(-q.min / scale)),
-                       grid_with(one_sided, one_sided > 0 ? nearest(-q.min / one_sided) : 0)}};
+                       grid_with(one_sided, one_sided > 0 ? nearest(-q.min / one_sided) : 0), grid_with(scale, 0),
+                       grid_with(scale, nearest(-q.min * scale)),
+                       grid_with(scale, nearest(-q.min / scale) - (1 << (q.bits - 1))), xor_grid(q)}};
 }
 
 }  // namespace
@@ -49,7 +57,12 @@ void check(lab::Report& report, Grid (*answer)(float min, float max, int bits)) 
                 "The sign of your zero point is wrong. min is negative or 0, and the zero point counts the steps from "
                 "min up to 0: it is -min / scale, never negative.",
                 "Your zero point is cut off, not rounded: a conversion to int drops the fraction. Use std::lround.",
-                "Your scale ignores min. The grid reaches over the whole range, which is max - min wide."});
+                "Your scale ignores min. The grid reaches over the whole range, which is max - min wide.",
+                "The scale is right, but your zero point is always 0. It is round(-min / scale): the number of steps "
+                "from min up to 0.",
+                "You multiply by the scale. The zero point is a number of steps: -min / scale.",
+                "Your zero point is that of signed integers, which begin at -2^(bits - 1). Here they begin at 0.",
+                "You write 2 ^ bits. In C++ ^ is no power but bitwise xor: 2 to the power of bits is 1 << bits."});
 }
 
 void show(std::ostream& out) {

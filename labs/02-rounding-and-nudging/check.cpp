@@ -57,7 +57,10 @@ lab::Case case_for(const Question& q, float (*answer)(float, float, int, float))
                        {on_grid(grid, q, std::trunc, true)},
                        {on_grid(grid, q, rounded, false)},
                        {on_grid(narrow, q, rounded, true)},
-                       {ties_away(grid, q)}}};
+                       {ties_away(grid, q)},
+                       {on_grid(grid, q, std::nearbyint, true)},
+                       {std::clamp(rounded(q.x / grid.scale + grid.zero_point), 0.0, std::exp2(q.bits) - 1)},
+                       {grid.scale * (std::clamp(rounded(q.x / grid.scale), 0.0, std::exp2(q.bits) - 1))}}};
 }
 
 }  // namespace
@@ -79,7 +82,12 @@ void check(lab::Report& report, float (*answer)(float min, float max, int bits, 
                 "ends.",
                 "You do not widen a range that lies on one side of 0. Begin with min(min, 0) and max(max, 0).",
                 "Your ties go away from 0, as std::round has it: -2.5 becomes -3. Here they go upwards, to -2: "
-                "std::floor(v + 0.5F). Integers round so with an addition and a shift (lab 7)."});
+                "std::floor(v + 0.5F). Integers round so with an addition and a shift (lab 7).",
+                "Your ties go to the even integer, as std::nearbyint and Python's round have it. Here they go upwards: "
+                "std::floor(v + 0.5F).",
+                "You return the integer q. Fake quantization goes back to the number that it stands for: scale * (q - "
+                "zero_point).",
+                "You leave out the zero point. q = round(x / scale + zero_point), and back scale * (q - zero_point)."});
 }
 
 void show(std::ostream& out) {
