@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/quote.h"
 #include "quantize/convert/integer_layer.h"
 #include "quantize/convert/integer_lookup.h"
 
@@ -108,7 +109,11 @@ int IntegerModelBuilder::add_line(Pending pending, const Target& target, const s
     pending.shape = image;
   }
   pending.bias = line.offsets;
-  pending.action = line_layer(line, pending.shape);
+  try {
+    pending.action = line_layer(line, pending.shape);
+  } catch (const Error& error) {
+    fail(quote(pending.operation), ": ", error.what());
+  }
   return add(pending, target, name);
 }
 

@@ -106,8 +106,8 @@ class Inserter {
                                     InitialRange initial = kAroundZero);
   /// Gives the layers that read a residual sum a quantizer of fewer bits.
   void narrow_for_layers(Output sum, const QuantizerSettings& asked, InitialRange initial);
-  /// For the given uses; for all consumers where there are none. The output of a clamp starts with start_of()
-  /// its bounds, whatever `initial` is; one of a known range has that.
+  /// For the given uses; for all consumers where there are none. The output of a clamp starts with start_of() its
+  /// bounds, whatever `initial` is; one of a known range has that.
   Output add_activation_quantizer(Output tensor, const std::string& name, const QuantizerSettings& asked,
                                   InitialRange initial = kAroundZero, std::span<const Use> uses = {});
   Output add(const std::string& name, Output tensor, FakeQuantAttributes attributes, InitialRange initial,
