@@ -110,6 +110,9 @@ TEST(ConvertLine, RefusalsNameTheNode) {
                        {"[Div \"over\"]", "cannot be part of an integer model"}));
   EXPECT_TRUE(
       mentions(refused(layers::div(net.graph, "none", net.x, net.number(0))), {"[Div \"none\"]", "divides by 0"}));
+  const Output large = layers::mul(net.graph, "large", net.x, net.by_channel({3e38f, 1, 1}));
+  EXPECT_TRUE(mentions(refused(layers::mul(net.graph, "larger", large, net.number(1e9))),
+                       {"\"large\": channel 0 is multiplied by 3e+47"}));
   const Output free =
       layers::mul(net.graph, "free", layers::identity(net.graph, "sum", net.conv("b", net.x)), net.number(2));
   EXPECT_TRUE(mentions(refused(free), {"\"free\"", "reads sum", "no range"}));
