@@ -4,9 +4,11 @@
 //
 // Every way is compared with the others, bit for bit, before it is timed. They take turns; each figure is the median
 // of the rounds, in microseconds, of the slowest rank of each round. The last column is the largest deviation of a
-// quartile from the median. `swap` is two ranks' exchange of as many bytes.
+// quartile from the median. `swap` is two ranks' exchange of as many bytes, `copy` and `add` what each rank does with
+// as many in its own memory (a sum begins with a copy).
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "benchmarks/machine.h"
+#include "core/engine/shard_exchange.h"
 #include "core/error.h"
 #include "core/random.h"
 #include "distributed/bucket_sum.h"
@@ -80,13 +83,18 @@ void compare_ways(Communicator& ranks, std::int64_t floats) {
     if (!std::ranges::equal(sums.front()->values(), sums.back()->values(), same))
       fail(name_of(way), " and ", name_of(kWays[0]), " give different sums of ", floats, " numbers");
   }
-  timed.push_back({"swap", {}});
+  const std::size_t ways = timed.size();
+  for (const char* other : {"swap", "copy", "add"}) timed.push_back({other, {}});
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t k = 0; k < sums.size(); ++k)
       timed[k].seconds.push_back(seconds_of(ranks, [&] { sum(*sums[k], part); }));
-    timed.back().seconds.push_back(seconds_of(ranks, [&] {
+    timed[ways].seconds.push_back(seconds_of(ranks, [&] {
       wait_for(*ranks.swap(ranks.rank() ^ 1, std::as_bytes(std::span<const float>(part)),
                            std::as_writable_bytes(std::span(theirs))));
+    }));
+    timed[ways + 1].seconds.push_back(seconds_of(ranks, [&] { std::ranges::copy(theirs, part.begin()); }));
+    timed[ways + 2].seconds.push_back(seconds_of(ranks, [&] {
+      add_in_tree(std::array{part.data(), theirs.data()}, floats);
     }));
   }
   if (ranks.rank() == 0)

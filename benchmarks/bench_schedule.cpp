@@ -2,27 +2,53 @@
 // it on networks that there are not (docs/scale.md).
 //
 //   build/release/benchmarks/bench_schedule MODEL [BATCH]
+//   mpirun -np 2 --bind-to core build/release/benchmarks/bench_schedule MODEL [BATCH]
 //
-// One thread, W8A8, a batch of noise; the median step of the rounds. Prints lines `tensor SECONDS FLOATS` in the order
-// of backward, counted from the step's begin, then `backward`, `step` (seconds) and `statistics` (their number).
+// One thread a rank, W8A8, slices of BATCH pictures of noise. Prints lines `tensor SECONDS FLOATS` in the order of
+// backward, counted from the step's begin, then `backward`, `step` (seconds) and `statistics` (their number): the
+// median step of those in which the ranks compute side by side and exchange nothing. Ranks also take turns with steps
+// that do exchange: `together RANKS SECONDS` is the median of these. A round in which other programs took more than 3%
+// of a rank's core is not counted; `rounds KEPT OF` says how many there were.
+
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <vector>
 
 #include "benchmarks/training.h"
 #include "core/engine/shard_exchange.h"
+#include "core/error.h"
+#include "distributed/launch.h"
+#include "distributed/rank_exchange.h"
 
 namespace miniqat::benchmarks {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using distributed::Communicator;
+using distributed::RankExchange;
 
 constexpr int kWarmUp = 10;
 constexpr int kRounds = 15;
+/// Of each kind, in a round.
+constexpr double kBlockSeconds = 0.3;
+constexpr double kLongest = 240;
+constexpr double kOwnShare = 0.97;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
 
 struct HandOver {
   double seconds;
@@ -36,13 +62,14 @@ struct StepTimes {
   std::size_t statistics = 0;
 };
 
-/// Writes down when a step comes by. Whatever the other half of the batch is, it adds nothing.
+/// Writes down when a step comes by. Whatever the other parts of the batch are, they add nothing.
 class Recorder : public ShardExchange {
  public:
-  ShardRange range() const override { return {.total = 2, .first = 0, .count = 1}; }
+  explicit Recorder(ShardRange range) : range_(range) {}
+  ShardRange range() const override { return range_; }
   void begin() {
     times_ = {};
-    begin_ = Clock::now();
+    begin_ = now();
   }
   StepTimes end() {
     times_.step = seconds();
@@ -58,28 +85,109 @@ class Recorder : public ShardExchange {
   void add_up(std::span<std::int64_t>) override {}
 
  private:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  double seconds() const { return now() - begin_; }
 
+  ShardRange range_;
   StepTimes times_;
-  Clock::time_point begin_;
+  double begin_ = 0;
 };
 
-void print_schedule(const char* model, std::int64_t batch) {
-  Training training({.model = model, .batch = batch}, {.name = "W8A8", .phase = Phase::kQuantizing}, 1);
-  Recorder recorder;
-  training.session().set_shards({.range = recorder.range(), .threads = 1, .at_once = 1, .exchange = &recorder});
-  for (int step = 0; step < kWarmUp; ++step) training.step();
-  std::vector<StepTimes> rounds;
-  for (int round = 0; round < kRounds; ++round) {
-    recorder.begin();
-    training.step();
-    rounds.push_back(recorder.end());
+std::unique_ptr<Training> make_training(const char* model, std::int64_t batch, ShardExchange& exchange) {
+  auto training = std::make_unique<Training>(Workload{.model = model, .batch = batch},
+                                             Arithmetic{.name = "W8A8", .phase = Phase::kQuantizing}, 1);
+  training->session().set_shards({.range = exchange.range(), .threads = 1, .at_once = 1, .exchange = &exchange});
+  for (int step = 0; step < kWarmUp; ++step) training->step();
+  return training;
+}
+
+double largest(Communicator& ranks, double value) {
+  std::vector<double> all(ranks.size());
+  gather(ranks, std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(all)));
+  return std::ranges::max(all);
+}
+
+/// One process, or several ranks that do the same at the same time.
+class Rounds {
+ public:
+  Rounds(Communicator* ranks, const char* model, std::int64_t batch)
+      : ranks_(ranks), recorder_(range_of(ranks)), alone_(make_training(model, batch, recorder_)) {
+    if (ranks != nullptr) {
+      exchange_ = std::make_unique<RankExchange>(*ranks, ranks->size());
+      together_ = make_training(model, batch, *exchange_);
+    }
+    recorder_.begin();
+    alone_->step();
+    steps_ = std::max(1, static_cast<int>(kBlockSeconds / slowest(recorder_.end().step)));
   }
-  std::ranges::nth_element(rounds, rounds.begin() + kRounds / 2, {}, &StepTimes::step);
-  const StepTimes& median = rounds[kRounds / 2];
-  for (const HandOver& tensor : median.tensors)
-    std::printf("tensor %.7f %lld\n", tensor.seconds, static_cast<long long>(tensor.floats));
-  std::printf("backward %.7f\nstep %.7f\nstatistics %zu\n", median.backward, median.step, median.statistics);
+
+  void run() {
+    const double end = now() + kLongest;
+    while (kept_ < kRounds && slowest(now()) < end) {
+      const double begin = now(), processor = processor_seconds();
+      round();
+      const double missing = 1 - (processor_seconds() - processor) / (now() - begin);
+      ++tried_;
+      if (slowest(missing) > 1 - kOwnShare) continue;
+      ++kept_;
+      steps_alone_.insert(steps_alone_.end(), round_.begin(), round_.end());
+      seconds_together_.push_back(block_);
+    }
+    if (kept_ == 0) fail("other programs used this machine's cores in all of ", tried_, " rounds");
+  }
+
+  void print() {
+    const auto middle = steps_alone_.begin() + std::ssize(steps_alone_) / 2;
+    std::ranges::nth_element(steps_alone_, middle, {}, &StepTimes::step);
+    for (const HandOver& tensor : middle->tensors)
+      std::printf("tensor %.7f %lld\n", tensor.seconds, static_cast<long long>(tensor.floats));
+    std::printf("backward %.7f\nstep %.7f\nstatistics %zu\n", middle->backward, middle->step, middle->statistics);
+    if (ranks_ != nullptr) {
+      std::ranges::sort(seconds_together_);
+      std::printf("together %d %.7f\n", ranks_->size(), seconds_together_[seconds_together_.size() / 2]);
+    }
+    std::printf("rounds %d %d\n", kept_, tried_);
+  }
+
+ private:
+  static ShardRange range_of(const Communicator* ranks) {
+    if (ranks == nullptr) return {.total = 2, .first = 0, .count = 1};
+    return {.total = ranks->size(), .first = ranks->rank(), .count = 1};
+  }
+  double slowest(double seconds) { return ranks_ == nullptr ? seconds : largest(*ranks_, seconds); }
+
+  void round() {
+    round_.clear();
+    if (ranks_ != nullptr) ranks_->barrier();
+    for (int step = 0; step < steps_; ++step) {
+      recorder_.begin();
+      alone_->step();
+      round_.push_back(recorder_.end());
+    }
+    if (ranks_ == nullptr) return;
+    ranks_->barrier();
+    const double begin = now();
+    for (int step = 0; step < steps_; ++step) together_->step();
+    block_ = slowest((now() - begin) / steps_);
+  }
+
+  Communicator* ranks_;
+  Recorder recorder_;
+  std::unique_ptr<Training> alone_;
+  std::unique_ptr<RankExchange> exchange_;
+  std::unique_ptr<Training> together_;
+  int steps_ = 1;
+  int kept_ = 0;
+  int tried_ = 0;
+  std::vector<StepTimes> round_;
+  double block_ = 0;
+  std::vector<StepTimes> steps_alone_;
+  std::vector<double> seconds_together_;
+};
+
+void measure(Communicator* ranks, const char* model, std::int64_t batch) {
+  Rounds rounds(ranks, model, batch);
+  rounds.run();
+  if (ranks == nullptr || ranks->rank() == 0) rounds.print();
 }
 
 }  // namespace
@@ -90,11 +198,15 @@ int main(int count, char** words) {
     std::fprintf(stderr, "usage: bench_schedule MODEL [BATCH]\n");
     return 2;
   }
+  std::shared_ptr<miniqat::distributed::Communicator> ranks;
   try {
-    miniqat::benchmarks::print_schedule(words[1], count == 3 ? std::atoll(words[2]) : 128);
+    ranks = miniqat::distributed::open_ranks();
+    miniqat::benchmarks::measure(ranks.get(), words[1], count == 3 ? std::atoll(words[2]) : 128);
+    if (ranks != nullptr) ranks->close();
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_schedule: %s\n", error.what());
+    if (ranks != nullptr) ranks->abort(1);
     return 1;
   }
 }

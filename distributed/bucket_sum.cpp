@@ -13,8 +13,6 @@ namespace {
 
 /// Below, a message's beginning costs more than all its bytes.
 constexpr std::int64_t kSmallFloats = 1024;
-/// From here on a message to each rank costs more than a longer chain of fewer messages.
-constexpr int kManyRanks = 16;
 
 std::span<const std::byte> bytes_out(std::span<const float> values) { return std::as_bytes(values); }
 std::span<std::byte> bytes_in(std::span<float> values) { return std::as_writable_bytes(values); }
@@ -208,10 +206,9 @@ std::string_view name_of(SumWay way) {
   }
 }
 
-SumWay sum_way(int ranks, std::int64_t floats) {
+SumWay sum_way(std::int64_t floats) {
   if (floats <= kSmallFloats) return SumWay::kGather;
-  // Of two ranks, slices are the same messages with a copy of one's own slice.
-  return ranks > 2 && ranks < kManyRanks ? SumWay::kSlices : SumWay::kHalves;
+  return SumWay::kHalves;
 }
 
 std::unique_ptr<BucketSum> make_bucket_sum(Communicator& ranks, const BucketShape& shape, SumWay way) {

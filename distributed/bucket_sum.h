@@ -15,13 +15,11 @@ enum class SumWay {
   /// Each rank gets all parts, and adds all. One message to each; (N - 1) n received. For few bytes.
   kGather,
   /// Each rank gets its slice of every part, adds the slices in the tree's order, and sends the sums round:
-  /// MPI_Ialltoall,
-  /// MPI_Iallgather. 2 (N - 1) n / N received, in 2 (N - 1) messages.
+  /// MPI_Ialltoall, MPI_Iallgather. 2 (N - 1) n / N received, in 2 (N - 1) messages. To compare with.
   kSlices,
   /// The tree itself, with halves: in round r a rank swaps half of what it holds with the rank at distance 2^r, then
-  /// the
-  /// sums come back on the same way (Rabenseifner, "Optimization of collective reduction operations", ICCS 2004). As
-  /// many bytes as kSlices, in 2 log2(N) messages one after the other. For many ranks.
+  /// the sums come back on the same way (Rabenseifner, "Optimization of collective reduction operations", ICCS 2004).
+  /// As many bytes as kSlices, in 2 log2(N) messages one after the other.
   kHalves,
   /// The tree itself: in round r whole parts are swapped (recursive doubling). log2(N) n received. To compare with.
   kWhole,
@@ -30,7 +28,7 @@ enum class SumWay {
 std::string_view name_of(SumWay way);
 
 /// The way for a bucket of so many floats: what docs/scale.md finds the fastest.
-SumWay sum_way(int ranks, std::int64_t floats);
+SumWay sum_way(std::int64_t floats);
 
 struct BucketShape {
   std::int64_t floats = 0;

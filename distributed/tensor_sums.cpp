@@ -30,7 +30,7 @@ TensorSums::~TensorSums() = default;
 /// Keeps what the bucket holds, as far as it fits.
 void TensorSums::resize(Bucket& bucket, std::int64_t floats) {
   std::unique_ptr<BucketSum> sum = make_bucket_sum(*bucket.channel, {.floats = floats, .factor = options_.factor},
-                                                   options_.way.value_or(sum_way(ranks_.size(), floats)));
+                                                   options_.way.value_or(sum_way(floats)));
   if (bucket.sum != nullptr) {
     const std::span<float> before = bucket.values(), now = sum->values();
     std::copy_n(before.begin(), std::min(before.size(), now.size()), now.begin());

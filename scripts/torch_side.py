@@ -141,15 +141,17 @@ def prepared_for_qat(model, fused):
     return quantization.prepare_qat(model)
 
 
-def training(name, quantized, fused, channels_last):
-    """A function that trains for one step."""
-    builder, batch, side, channels, rate = MODELS[name]
+def training(name, quantized, fused, channels_last, ranks=1, wrap=lambda model: model):
+    """A function that trains for one step, on this rank's part of the batch. `wrap` makes a network of many ranks."""
+    builder, whole, side, channels, rate = MODELS[name]
+    batch = whole // ranks
     torch.manual_seed(1)
     model = builder(nn.ReLU if quantized else nn.ReLU6)
     model = prepared_for_qat(model, fused) if quantized else model.train()
     images, labels = torch.rand(batch, channels, side, side), torch.arange(batch) % 10
     if channels_last:
         model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
+    model = wrap(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4)
 
     def step():

@@ -1,0 +1,88 @@
+// Our side of scripts/bench-ddp: the ranks of a training, of which the first waits for its turns. Started by that
+// script:
+//
+//   mpirun -np N --bind-to core peer_ranks MODEL BATCH SIDE float|single
+//
+// One thread a rank, a slice of BATCH pictures each. Talks as benchmarks/serve.h has it. Exit status 1, and a line on
+// standard error, when something is wrong.
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "benchmarks/serve.h"
+#include "benchmarks/training.h"
+#include "core/error.h"
+#include "distributed/launch.h"
+#include "distributed/rank_exchange.h"
+
+namespace miniqat::benchmarks {
+namespace {
+
+using distributed::Communicator;
+using distributed::RankExchange;
+
+Arithmetic arithmetic_of_ranks(const std::string& name) {
+  if (name == "float") return kFloatArithmetic;
+  if (name == "single") return {.name = name, .phase = Phase::kQuantizing, .bn_fold = quantize::BnFold::kSingle};
+  fail("unknown arithmetic \"", name, "\"");
+}
+
+/// The leader's word, on all ranks. Who waits for longer than a step's beginning takes sleeps: it is the other
+/// program's turn.
+bool agreed(Communicator& ranks, bool more) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<std::byte> all(ranks.size());
+  const std::byte own{more};
+  const std::unique_ptr<distributed::Transfer> transfer = ranks.all_gather({&own, 1}, all);
+  const Clock::time_point patience = Clock::now() + std::chrono::milliseconds(1);
+  while (!transfer->done())
+    if (Clock::now() > patience) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return all.front() == std::byte{1};
+}
+
+int train_in_turns(Communicator& ranks, const std::vector<std::string>& arguments) {
+  const std::string& model = arguments[0];
+  const Workload workload = {.model = model,
+                             .batch = std::stol(arguments[1]),
+                             .side = std::stol(arguments[2]),
+                             .learning_rate = model.starts_with("lenet") ? 0.005 : 0.02};
+  RankExchange exchange(ranks, ranks.size());
+  Training training(workload, arithmetic_of_ranks(arguments[3]), 1);
+  training.session().set_shards({.range = exchange.range(), .threads = 1, .at_once = 1, .exchange = &exchange});
+  constexpr int kWarmUp = 10;
+  if (const std::string fault = training.warm_up(kWarmUp); !fault.empty()) fail(model, ": ", fault);
+  if (!exchange.leads()) {
+    while (agreed(ranks, true)) training.step();
+    return 0;
+  }
+  const int status = serve({.items = workload.batch * ranks.size(), .repeat = [&] {
+                              agreed(ranks, true);
+                              training.step();
+                            }});
+  agreed(ranks, false);
+  return status;
+}
+
+int run_ranks(const std::vector<std::string>& arguments) {
+  const std::shared_ptr<Communicator> ranks = distributed::open_ranks();
+  if (ranks == nullptr || arguments.size() != 4) {
+    std::fprintf(stderr, "usage: mpirun -np N peer_ranks MODEL BATCH SIDE float|single\n");
+    return 2;
+  }
+  const int status = train_in_turns(*ranks, arguments);
+  ranks->close();
+  return status;
+}
+
+}  // namespace
+}  // namespace miniqat::benchmarks
+
+int main(int argc, char** argv) {
+  const int status = miniqat::benchmarks::run_peer("peer_ranks", argc, argv, miniqat::benchmarks::run_ranks);
+  if (status != 0) miniqat::distributed::end_ranks(status);
+  return status;
+}
