@@ -9,7 +9,7 @@
 #include "cli/display/print_note.h"
 #include "cli/display/range_table.h"
 #include "cli/flags/command_line.h"
-#include "cli/flags/graph_file.h"
+#include "cli/graph_file.h"
 #include "core/counted.h"
 #include "core/error.h"
 #include "core/files.h"

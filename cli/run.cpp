@@ -14,7 +14,7 @@
 #include "cli/display/print_note.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
-#include "cli/flags/graph_file.h"
+#include "cli/graph_file.h"
 #include "core/counted.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"

@@ -153,7 +153,7 @@ class QuantizationRun {
     }
     const RunDirectory run =
         begun ? RunDirectory::resume(stage) : RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite);
-    TrainExtras extras{.resume = begun, .way_on = quantization_way_on(out_)};
+    TrainExtras extras{.resume = begun, .way_on = quantization_way_on(out_), .integers_known = true};
     if (begun) settings_from_json(read_json(run.config()), extras.begun, run.config().string());
     TrainSettings settings = plan_.training;
     settings.init_checkpoint = calibrated_in(out_).string();

@@ -1,4 +1,4 @@
-#include "cli/flags/model_flags.h"
+#include "cli/model_start.h"
 
 #include "cli/display/print_note.h"
 #include "training/model_source.h"

@@ -1,4 +1,4 @@
-#include "cli/flags/graph_file.h"
+#include "cli/graph_file.h"
 
 #include <tuple>
 
