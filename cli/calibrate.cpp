@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -8,6 +9,7 @@
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/setting_flags.h"
 #include "cli/interrupt.h"
+#include "cli/model_start.h"
 #include "core/quote.h"
 #include "training/calibrate/calibration.h"
 #include "training/percent.h"
@@ -32,6 +34,19 @@ struct CalibratedRewrite : RewriteSettings {
   }
 };
 
+/// What a float run has: the network, its pictures and batches.
+struct ModelSettings : TrainSettings {
+  template <class Visitor>
+  static void visit(Visitor&& visitor) {
+    TrainSettings::visit([&](const char* name, auto access, const char* help) {
+      if (name == std::string_view("model"))
+        visitor(name, access, "an ONNX model with its weights, instead of a float run; needs --dataset");
+      else if (name == std::string_view("batch_size") || std::ranges::count(kPictureSettings, std::string_view(name)))
+        visitor(name, access, help);
+    });
+  }
+};
+
 struct CalibrateArguments {
   CalibrationRequest request;
   std::string out;
@@ -40,8 +55,11 @@ struct CalibrateArguments {
 };
 
 RunDirectory new_directory(const CalibrateArguments& arguments) {
-  if (arguments.overwrite && is_or_lies_in(arguments.request.run, arguments.out))
+  if (arguments.overwrite && !arguments.request.run.empty() && is_or_lies_in(arguments.request.run, arguments.out))
     throw UsageError("--overwrite would delete the run in --run: give another --out");
+  if (const auto& model = arguments.request.model; arguments.overwrite && model)
+    if (is_or_lies_in(model->model, arguments.out))
+      throw UsageError(concat("--overwrite would delete ", model->model, ", which --model reads: give another --out"));
   return RunDirectory::fresh(
       arguments.out, "give another --out, or --overwrite to delete that run",
       arguments.overwrite ? RunDirectory::Existing::kOverwrite : RunDirectory::Existing::kRefuse);
@@ -85,13 +103,23 @@ void calibrate_run(const CalibrateArguments& arguments) {
   }
 }
 
+TrainSettings model_from(const CalibrateArguments& arguments, const SettingFlags<ModelSettings>& flags) {
+  ModelSettings settings;
+  flags.apply(settings);
+  settings.dataset = arguments.request.dataset;
+  settings.data_dir = arguments.request.data_dir;
+  settle_model(settings, !settings.dataset.empty(), flags.was_given("batch_size"));
+  return settings;
+}
+
 }  // namespace
 
 void add_calibrate(CommandLine& program) {
-  Command command = program.command(
-      "calibrate", "Quantize a float run without training: rewrite its graph and find the ranges from some batches");
+  Command command = program.command("calibrate",
+                                    "Quantize a float run or an ONNX model without training: rewrite its graph and "
+                                    "find the ranges from some batches");
   const auto arguments = std::make_shared<CalibrateArguments>();
-  command.run(arguments->request.run, "the directory of a float run");
+  command.run(arguments->request.run, "the directory of a float run", Command::Run::kOptional);
   command.option("--out", arguments->out, "the run directory to make").required();
   command.option("--dataset", arguments->request.dataset, "a data set; default: the run's own");
   command.option("--data-dir", arguments->request.data_dir, kDataDirHelp);
@@ -100,8 +128,14 @@ void add_calibrate(CommandLine& program) {
   command.flag("--verbose", arguments->verbose,
                "print the rewrite's report, the equalized, rounded and corrected layers, and every quantizer's range");
   const auto flags = std::make_shared<SettingFlags<CalibrateSettings>>(command, "Calibration");
+  const auto model_flags = std::make_shared<SettingFlags<ModelSettings>>(
+      command, "A model instead of a run", FlagChanges{.omitted = {}, .help = {}, .shown_defaults = {{"model", ""}}});
   const auto rewrite_flags = std::make_shared<SettingFlags<CalibratedRewrite>>(command, "Quantization");
-  command.action([arguments, flags, rewrite_flags] {
+  command.action([arguments, flags, model_flags, rewrite_flags] {
+    require_run_or_model(arguments->request.run, *model_flags);
+    if (model_flags->was_given("batch_size") && !model_flags->was_given("model"))
+      throw UsageError("--batch-size goes with --model: a float run has its own");
+    if (model_flags->was_given("model")) arguments->request.model = model_from(*arguments, *model_flags);
     CalibrateSettings& settings = arguments->request.calibrate;
     flags->apply(settings);
     check_calibration(*flags, settings);

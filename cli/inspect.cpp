@@ -9,6 +9,7 @@
 #include "cli/display/print_note.h"
 #include "cli/display/range_table.h"
 #include "cli/flags/command_line.h"
+#include "cli/graph_file.h"
 #include "core/counted.h"
 #include "core/error.h"
 #include "core/files.h"
@@ -34,6 +35,7 @@ namespace {
 struct InspectArguments {
   std::vector<std::string> graphs;
   std::string dot;
+  std::string image_size;
   bool diff = false;
 };
 
@@ -78,8 +80,11 @@ void print_table(const Graph& graph) {
               counted(parameters, "trainable parameter").c_str(), counted(multiply_adds, "multiply-add").c_str());
 }
 
-Graph read_graph_or_run(const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path)) return read_network(path);
+/// A size is for the ONNX models among two graphs.
+Graph read_graph_or_run(const std::filesystem::path& path, const std::string& image_size, bool one_of_two) {
+  if (!std::filesystem::is_directory(path))
+    return read_graph_file(path.string(), one_of_two && !is_onnx_file(path.string()) ? "" : image_size);
+  if (!image_size.empty() && !one_of_two) refuse_ignored("--image-size", "a run, which has its sizes");
   const RunDirectory run = RunDirectory::open(path);
   Graph graph = read_graph(run.train_graph());
   // A graph is what a run has from its first moment: it is shown, whatever became of the run.
@@ -108,9 +113,12 @@ void inspect(const InspectArguments& arguments) {
   if (!arguments.diff && arguments.graphs.size() != 1)
     throw UsageError("one graph is shown at a time, \"" + arguments.graphs[1] +
                      "\" is one too many; --diff compares two");
-  const Graph graph = read_graph_or_run(arguments.graphs[0]);
+  const auto read = [&](const std::string& path) {
+    return read_graph_or_run(path, arguments.image_size, arguments.diff);
+  };
+  const Graph graph = read(arguments.graphs[0]);
   if (arguments.diff) {
-    std::printf("%s", quantize::graph_diff(graph, read_graph_or_run(arguments.graphs[1])).c_str());
+    std::printf("%s", quantize::graph_diff(graph, read(arguments.graphs[1])).c_str());
   } else if (arguments.dot.empty()) {
     print_table(graph);
     print_quantizers(arguments.graphs[0], graph);
@@ -142,6 +150,7 @@ void add_inspect(CommandLine& program) {
       .flag("--diff", arguments->diff,
             "compare two graphs instead: nodes added and removed, edges rerouted, attributes and outputs changed")
       .excludes(dot);
+  command.option("--image-size", arguments->image_size, kImageSizeHelp);
   command.action([arguments] { inspect(*arguments); });
 }
 

@@ -14,6 +14,7 @@
 #include "cli/flags/parse_error.h"
 #include "cli/interrupt.h"
 #include "cli/standard_streams.h"
+#include "core/counted.h"
 #include "core/guarded_memory.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
@@ -195,7 +196,12 @@ int run_command(CLI::App& program, int argc, char** argv) {
 
 /// Between loading and what follows, and for errors, the line is taken away.
 void show_decoding(ProgressLine& line, std::int64_t done, std::int64_t all) {
-  InterruptGuard::check();
+  if (InterruptGuard::requested()) {
+    line.clear();
+    std::fprintf(stderr, "stopped at %s of %s, none of which is kept\n", std::to_string(done).c_str(),
+                 counted(all, "picture").c_str());
+    InterruptGuard::check();
+  }
   if (done < all)
     line.show(concat("decoding pictures: ", done, " of ", all));
   else

@@ -11,8 +11,10 @@
 #include "cli/flags/setting_flags.h"
 #include "cli/flags/train_flag_checks.h"
 #include "cli/interrupt.h"
+#include "cli/model_start.h"
 #include "core/quote.h"
 #include "training/quantize/quantization_run.h"
+#include "training/run/variables_hash.h"
 
 namespace miniqat::cli {
 
@@ -31,11 +33,15 @@ struct QuantizeArguments {
 /// The seed of the training chooses the pictures of calibration, too.
 FlagChanges calibration_changes() { return {.omitted = {"seed"}}; }
 
-/// Without what the float run decides, and without float steps: the ranges are there from the beginning.
+/// Without what the network decides, and without float steps: the ranges are there from the beginning.
 FlagChanges training_changes() {
   const std::string inherited = "the float run's";
   FlagChanges changes{.omitted = settings_of_float_run()};
+  for (const char* setting : {"model", "dataset"}) changes.omitted.erase(setting);
+  for (const char* setting : kPictureSettings) changes.omitted.erase(setting);
   changes.help = {
+      {"model", "an ONNX model with its weights, instead of a float run; needs --dataset"},
+      {"dataset", concat("with --model: ", help_of_dataset())},
       {"validation",
        "training pictures held out to decide between the networks; default: as many as the float run held out, or one "
        "in twelve"},
@@ -45,6 +51,7 @@ FlagChanges training_changes() {
       {"reestimate",
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
        "pictures; 0: no estimate; default: 50 if the network has batch norms"}};
+  for (const char* setting : {"model", "dataset"}) changes.shown_defaults[setting] = "";
   for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay",
                               "label_smoothing", "seed", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;
@@ -71,17 +78,35 @@ class QuantizeDisplay : public TrainDisplay {
   BatchDisplay batches_;
 };
 
+/// The network that is quantized.
+FloatRun source_of(const QuantizeArguments& arguments, const SettingFlags<TrainSettings>& flags) {
+  require_run_or_model(arguments.run, flags);
+  if (!arguments.run.empty()) {
+    if (flags.was_given("dataset")) throw UsageError("--dataset goes with --model: a float run has its own");
+    if (arguments.overwrite && is_or_lies_in(arguments.run, arguments.out))
+      throw UsageError("--overwrite would delete the run in --run: give another --out");
+    return read_float_run(arguments.run);
+  }
+  TrainSettings settings;
+  flags.apply(settings);
+  // It has the bits of what becomes of the model.
+  settings.rewrite = {};
+  if (arguments.overwrite && is_or_lies_in(settings.model, arguments.out))
+    throw UsageError(concat("--overwrite would delete ", settings.model, ", which --model reads: give another --out"));
+  settle_model(settings, flags.was_given("dataset"), flags.was_given("batch_size"));
+  return read_float_model(settings);
+}
+
 QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFlags& flags) {
-  if (arguments.run.empty()) throw UsageError("--run is required: RUN or --run RUN, the directory of a float run");
-  if (arguments.overwrite && is_or_lies_in(arguments.run, arguments.out))
-    throw UsageError("--overwrite would delete the run in --run: give another --out");
+  const FloatRun source = source_of(arguments, flags.training);
   QuantizationPlan plan{.run = arguments.run};
+  if (!source.is_run()) plan.model_hash = variables_hash(source.settings.model);
   flags.calibration.apply(plan.calibrate);
   check_calibration(flags.calibration, plan.calibrate);
-  const FloatRun source = read_float_run(arguments.run);
   plan.training = quantization_defaults(source);
   if (flags.training.was_given("freeze_bn_delay")) plan.training.reestimate = 0;
   apply_flags(flags.training, plan.training);
+  plan.training.dataset = source.settings.dataset;
   if (flags.training.was_given("validation") && plan.training.validation < 1)
     throw UsageError(concat("--validation must be at least 1, got ", plan.training.validation));
   load_layer_bits(plan.training.rewrite);
@@ -140,9 +165,9 @@ void quantize_as_asked(const QuantizeArguments& arguments, const QuantizeFlags& 
 }  // namespace
 
 void add_quantize(CommandLine& program) {
-  Command command = program.command(
-      "quantize",
-      "Quantize a float run: calibrate, train, estimate batch norms again, keep the best, measure integers");
+  Command command = program.command("quantize",
+                                    "Quantize a float run or an ONNX model: calibrate, train, estimate batch norms "
+                                    "again, keep the best, measure integers");
   const auto arguments = std::make_shared<QuantizeArguments>();
   command.run(arguments->run, "the directory of a float run", Command::Run::kOptional);
   command.option("--out", arguments->out, "the run directory to make").required();

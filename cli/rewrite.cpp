@@ -8,9 +8,9 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/setting_flags.h"
+#include "cli/graph_file.h"
 #include "core/counted.h"
 #include "core/graph/graph_json.h"
-#include "training/model_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/earlier_rewrite.h"
 #include "training/settings/rewrite_settings.h"
@@ -26,6 +26,7 @@ struct RewriteArguments {
   std::string graph;
   std::string mode = "train";
   std::string out;
+  std::string image_size;
   bool report = false;
 };
 
@@ -38,7 +39,7 @@ void note_unchanged(const Graph& graph, const std::string& source) {
 
 void rewrite(const RewriteArguments& arguments, const RewriteSettings& options, const std::vector<std::string>& given) {
   check_options<RewriteSettings>([&] { options.check(); });
-  Graph graph = read_network(arguments.graph);
+  Graph graph = read_graph_file(arguments.graph, arguments.image_size);
   require_scope(graph, options.scope, arguments.graph);
   if (arguments.mode == "train") quantize::require_observing(graph, arguments.graph);
   const std::string before = graph_to_json(graph);
@@ -59,9 +60,10 @@ void rewrite(const RewriteArguments& arguments, const RewriteSettings& options, 
 
 void add_rewrite(CommandLine& program) {
   Command command =
-      program.command("rewrite", "Fold batch norms into their layers and insert quantizers, in a graph JSON file");
+      program.command("rewrite", "Fold batch norms into their layers and insert quantizers, in a graph file");
   const auto arguments = std::make_shared<RewriteArguments>();
-  command.option("--graph", arguments->graph, "the graph to rewrite").required();
+  command.option("--graph", arguments->graph, "the graph to rewrite: a graph JSON, or an ONNX model").required();
+  command.option("--image-size", arguments->image_size, kImageSizeHelp);
   command.option("--mode", arguments->mode, "train or eval").one_of({"train", "eval"});
   command.option("--out", arguments->out, "the file for the rewritten graph; default: printed, unless the report is");
   command.flag("--report", arguments->report, "print the matched, skipped and quantized nodes, with reasons");

@@ -14,6 +14,7 @@
 #include "cli/display/print_note.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
+#include "cli/graph_file.h"
 #include "core/counted.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
@@ -42,6 +43,7 @@ namespace {
 struct RunArguments {
   std::string run;
   std::string graph;
+  std::string image_size;
   std::string dataset;
   std::string data_dir;
   std::string split = "test";
@@ -147,6 +149,8 @@ struct RunSubject {
 
 RunSubject subject_of(const RunArguments& arguments) {
   if (arguments.run.empty() == arguments.graph.empty()) throw UsageError("give one of --run and --graph");
+  if (!arguments.run.empty() && !arguments.image_size.empty())
+    refuse_ignored("--image-size", "a run, which has its sizes");
   if (arguments.run.empty()) {
     if (arguments.checkpoint.empty()) return {.graph = arguments.graph, .checkpoint = {}, .note = {}};
     const TrainedVariables variables = trained_variables(arguments.checkpoint);
@@ -239,7 +243,7 @@ void run(const RunArguments& arguments) {
     refuse_ignored(concat("--threads ", arguments.threads), "--backend reference, whose loops run on one thread");
   set_thread_count(fast && arguments.threads == 0 ? default_thread_count() : std::max(arguments.threads, 1));
   const RunSubject subject = subject_of(arguments);
-  Graph graph = read_network(subject.graph);
+  Graph graph = read_graph_file(subject.graph, arguments.image_size);
   if (arguments.fetch.empty() && arguments.gradients_of.empty() && !arguments.train && graph.outputs().empty())
     throw UsageError(concat(subject.graph, " names no outputs: give --fetch, --gradients-of or --train"));
   if (arguments.step) require_step_counts(graph, arguments, subject.graph);
@@ -270,6 +274,7 @@ void add_run(CommandLine& program) {
               "a run directory: its evaluation graph with its variables, or with --train its training graph",
               Command::Run::kOptional);
   command.option("--graph", arguments->graph, "graph JSON, or an ONNX model with its weights, instead of a run");
+  command.option("--image-size", arguments->image_size, kImageSizeHelp);
   command
       .option("--fetch", arguments->fetch,
               "tensors to write, NAME or NAME:k, separated by commas; default: the graph's outputs")

@@ -5,8 +5,8 @@
 
 namespace miniqat::datasets {
 
-/// Told how many pictures of a folder have been decoded, now and then and at the end, in the thread that loads them.
-/// What it throws ends the loading.
+/// Told how many pictures of a folder have been decoded, several times a second and at the end, in the thread that
+/// loads them; 0 while their sizes are read. What it throws ends the loading, and no cache is written.
 using DecodeProgress = std::function<void(std::int64_t done, std::int64_t all)>;
 
 /// Whom all loading tells from now on; {}: nobody. For a program that has a terminal, and before it loads: not to be

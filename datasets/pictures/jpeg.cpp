@@ -3,8 +3,10 @@
 #include <turbojpeg.h>
 
 #include <memory>
+#include <utility>
 
 #include "core/error.h"
+#include "datasets/pictures/orientation.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -32,7 +34,9 @@ PictureHeader read_header(const Decoder& decoder, std::string_view bytes, const 
 bool is_jpeg(std::string_view bytes) { return bytes.starts_with("\xff\xd8\xff"); }
 
 PictureHeader jpeg_header(std::string_view bytes, const std::filesystem::path& path) {
-  return read_header(make_decoder(), bytes, path);
+  PictureHeader header = read_header(make_decoder(), bytes, path);
+  if (swaps_sides(noted_orientation(bytes))) std::swap(header.height, header.width);
+  return header;
 }
 
 Picture decode_jpeg(std::string_view bytes, const std::filesystem::path& path) {
@@ -46,7 +50,7 @@ Picture decode_jpeg(std::string_view bytes, const std::filesystem::path& path) {
   if (tjDecompress2(decoder.get(), data_of(bytes), bytes.size(), picture.pixels.data(), static_cast<int>(header.width),
                     0, static_cast<int>(header.height), header.grey ? TJPF_GRAY : TJPF_RGB, flags) != 0)
     fail(path, " is a damaged JPEG: ", tjGetErrorStr2(decoder.get()));
-  return picture;
+  return upright(std::move(picture), noted_orientation(bytes));
 }
 
 }  // namespace miniqat::datasets

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "core/safetensors.h"
 
 namespace miniqat::datasets {
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// In the first line of a manifest: a change of decoding or resizing makes old caches worthless.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr const char* kImages = "images";
 constexpr const char* kManifest = "manifest";
 constexpr const char* kChecksum = "checksum";
@@ -108,6 +109,8 @@ void PictureCache::keep(const Tensor& images) const {
   try {
     std::error_code failure;
     fs::create_directories(file_.parent_path(), failure);
+    // Whoever writes the same file now keeps his pictures without it.
+    remove_dead_temporaries(file_);
     write_safetensors(file_, {.tensors = {{kImages, images},
                                           {kManifest, bytes_of(manifest_)},
                                           {kChecksum, Tensor::scalar(checksum_of(images))}},

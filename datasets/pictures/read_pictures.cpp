@@ -1,6 +1,7 @@
 #include "datasets/pictures/read_pictures.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -11,8 +12,21 @@
 namespace miniqat::datasets {
 namespace {
 
-/// Between two words of progress.
-constexpr std::int64_t kBlock = 256;
+/// How many files are taken between two words of progress, of which each may end the loading: those of about a tenth of
+/// a second, whatever their size.
+class BlockSize {
+ public:
+  std::int64_t files() const { return files_; }
+  void adapt(double seconds) {
+    if (seconds < 0.05) files_ = std::min(2 * files_, kMost);
+    if (seconds > 0.1) files_ = std::max(files_ / 2, fewest_);
+  }
+
+ private:
+  static constexpr std::int64_t kMost = 4096;
+  const std::int64_t fewest_ = thread_count();
+  std::int64_t files_ = fewest_;
+};
 
 PictureHeader header_of(const PictureFile& file) {
   constexpr std::size_t kUsualHead = 1 << 14;
@@ -29,16 +43,21 @@ PictureHeader header_of(const PictureFile& file) {
        "; --image-size HxW brings all pictures to one size");
 }
 
-/// Calls body(i) for each file, on all threads, and perhaps tells of the progress.
+/// Calls body(i) for each file, on all threads, and tells of the progress; before the files are `decoded`, that none
+/// is done.
 template <class Body>
-void for_files(const ClassFolders& folders, bool tells, const Body& body) {
+void for_files(const ClassFolders& folders, bool decoded, const Body& body) {
+  using Clock = std::chrono::steady_clock;
   const auto all = static_cast<std::int64_t>(folders.files.size());
-  for (std::int64_t first = 0; first < all; first += kBlock) {
-    const std::int64_t count = std::min(kBlock, all - first);
+  BlockSize block;
+  for (std::int64_t first = 0, count = 0; first < all; first += count) {
+    const Clock::time_point began = Clock::now();
+    count = std::min(block.files(), all - first);
     parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) body(first + i);
     });
-    if (tells) decoding_went_on(first + count, all);
+    block.adapt(std::chrono::duration<double>(Clock::now() - began).count());
+    decoding_went_on(decoded ? first + count : 0, all);
   }
 }
 

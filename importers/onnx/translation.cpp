@@ -243,8 +243,7 @@ void Translation::add_input(const pb::Value& input) {
       fail(who, " has ", dimension.dim_value(), " pixels along axis ", extents.size(), ", not ", given);
     if (open && given == 0 && !extents.empty())
       fail(who, " leaves the size of axis ", extents.size(),
-           " open; only the batch, axis 0, may be. Export with one size, or give height and width to `miniqat import "
-           "--image-size`");
+           " open; only the batch, axis 0, may be. Export with one size, or give height and width: --image-size HxW");
     if (given > 0) {
       extents.push_back(given);
       continue;

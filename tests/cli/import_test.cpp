@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 
 #include "core/json.h"
+#include "core/safetensors.h"
 #include "formats/onnx/onnx.pb.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
@@ -19,7 +21,7 @@ void add_constant(pb::Graph& graph, const std::string& name, const std::vector<s
   constant.set_data_type(pb::FLOAT);
   std::int64_t elements = 1;
   for (const std::int64_t extent : extents) constant.add_dims(extent), elements *= extent;
-  for (std::int64_t i = 0; i < elements; ++i) constant.add_float_data(static_cast<float>(i % 11 - 5) / 64);
+  for (std::int64_t i = 0; i < elements; ++i) constant.add_float_data((static_cast<float>(i % 11) - 4.5f) / 64);
 }
 
 pb::Node& add_node(pb::Graph& graph, const std::string& type, const std::vector<std::string>& inputs,
@@ -34,8 +36,9 @@ pb::Node& add_node(pb::Graph& graph, const std::string& type, const std::vector<
 /// Of write_tiny_digits().
 constexpr int kSide = 8;
 
-/// Images of 8 x 8 in an open batch, a convolution with Relu, ten logits and a Softmax.
-std::string network() {
+/// Images of 8 x 8 in an open batch, a convolution with Relu, ten logits and a Softmax. `open`: the mean of its
+/// channels goes to the logits, and the file leaves height and width open.
+std::string network(bool open = false) {
   pb::Model model;
   model.add_opset_import()->set_version(13);
   pb::Graph& graph = *model.mutable_graph();
@@ -44,13 +47,18 @@ std::string network() {
   images.mutable_type()->mutable_tensor_type()->set_elem_type(pb::FLOAT);
   auto& shape = *images.mutable_type()->mutable_tensor_type()->mutable_shape();
   shape.add_dim()->set_dim_param("n");
-  for (const int extent : {1, kSide, kSide}) shape.add_dim()->set_dim_value(extent);
+  for (const int extent : {1, kSide, kSide})
+    if (open && extent == kSide)
+      shape.add_dim()->set_dim_param("side");
+    else
+      shape.add_dim()->set_dim_value(extent);
   add_constant(graph, "conv.weight", {3, 1, 3, 3});
-  add_constant(graph, "dense.weight", {3 * (kSide - 2) * (kSide - 2), 10});
+  add_constant(graph, "dense.weight", {open ? 3 : 3 * (kSide - 2) * (kSide - 2), 10});
   add_constant(graph, "dense.bias", {10});
   add_node(graph, "Conv", {"images", "conv.weight"}, "a");
   add_node(graph, "Relu", {"a"}, "b");
-  add_node(graph, "Flatten", {"b"}, "c");
+  if (open) add_node(graph, "GlobalAveragePool", {"b"}, "p");
+  add_node(graph, "Flatten", {open ? "p" : "b"}, "c");
   add_node(graph, "Gemm", {"c", "dense.weight", "dense.bias"}, "d");
   add_node(graph, "Softmax", {"d"}, "e");
   graph.add_output()->set_name("e");
@@ -71,6 +79,13 @@ class ImportProgramTest : public ::testing::Test {
     return outcome;
   }
   std::string bytes(const std::string& file) const { return bytes_of(place_.path() / file); }
+  /// The bytes of each but the number of steps.
+  std::map<std::string, std::string> variables_of(const std::string& run) const {
+    std::map<std::string, std::string> variables;
+    for (const auto& [name, tensor] : read_safetensors(place_.path() / run / "checkpoint.safetensors").tensors)
+      if (!name.starts_with("session:")) variables[name] = {static_cast<const char*>(tensor.raw()), tensor.bytes()};
+    return variables;
+  }
 
   TempDir place_;
 };
@@ -122,6 +137,84 @@ TEST_F(ImportProgramTest, CommandsTakeAModelForAGraph) {
   run({"run", "--graph", "imported/graph.json", "--checkpoint", "imported/weights.safetensors", "--random-feeds",
        "--out", "b.safetensors"});
   EXPECT_TRUE(bytes("a.safetensors") == bytes("b.safetensors"));
+}
+
+/// As from a float run that has the model's weights: one step at a rate that changes nothing.
+TEST_F(ImportProgramTest, AModelBecomesIntegersAtOnce) {
+  const Arguments model = {"--model", "net.onnx",  "--dataset", "mnist",        "--data-dir",
+                           "digits",  "--threads", "1",         "--batch-size", "8"};
+  const auto with = [](Arguments line, const Arguments& more) {
+    line.insert(line.end(), more.begin(), more.end());
+    return line;
+  };
+  run(with({"train", "--float", "--learning-rate", "1e-30", "--weight-decay", "0", "--steps", "1", "--out", "float"},
+           model));
+  const Arguments calibrate = {"calibrate", "--batches", "4", "--weight-bits", "4", "--out"};
+  run(with(calibrate, {"of-run", "float", "--threads", "1"}));
+  const Outcome calibrated = run(with(with(calibrate, {"of-model"}), model));
+  EXPECT_NE(calibrated.out.find("the float network has test accuracy"), std::string::npos) << calibrated.out;
+  EXPECT_TRUE(variables_of("of-model") == variables_of("of-run"));
+  EXPECT_FALSE(variables_of("of-model") == variables_of("float"));
+
+  const Arguments quantize = {"quantize", "--steps",         "20",  "--validation",   "16", "--weight-bits",
+                              "4",        "--learning-rate", "0.1", "--weight-decay", "0",  "--out"};
+  run(with(quantize, {"integers-of-run", "float", "--threads", "1"}));
+  run(with(with(quantize, {"integers"}), model));
+  EXPECT_TRUE(variables_of("integers/trained") == variables_of("integers-of-run/trained"));
+  EXPECT_TRUE(variables_of("integers") == variables_of("integers-of-run"));
+  run({"export", "integers", "--out", "net.c"});
+  EXPECT_NE(run({"runs", "."}).out.find("quantize --model net.onnx --dataset mnist --batch-size 8 --weight-bits 4"),
+            std::string::npos);
+
+  // What is stopped goes on with the same model only.
+  auto plan = nlohmann::ordered_json::parse(bytes("integers/quantize.json"));
+  plan["complete"] = false;
+  place_.write("integers/quantize.json", plan.dump());
+  place_.write("net.onnx", network(true));
+  const Arguments resume = {"quantize", "--resume", "--out", "integers"};
+  expect_error(miniqat(resume, place_.path()), 1, {"net.onnx has changed since the run began"});
+  place_.write("net.onnx", network());
+  run(resume);
+  EXPECT_TRUE(variables_of("integers") == variables_of("integers-of-run"));
+}
+
+TEST_F(ImportProgramTest, AModelAndARunExcludeEachOther) {
+  for (const std::string command : {"calibrate", "quantize"}) {
+    const auto refuses = [&](const Arguments& more, const std::vector<std::string>& parts) {
+      Arguments line = {command, "--out", "x"};
+      line.insert(line.end(), more.begin(), more.end());
+      expect_error(miniqat(line, place_.path()), 2, parts);
+    };
+    refuses({}, {"--run is required", "--model MODEL.onnx with --dataset"});
+    refuses({"--model", "net.onnx"}, {"--model needs --dataset"});
+    refuses({"float", "--model", "net.onnx"}, {"give a float run or --model, not both"});
+    refuses({"float", "--image-size", "8"}, {"--image-size goes with --model"});
+    refuses({"--model", "lenet", "--dataset", "mnist"}, {"--model lenet has no weights", "train --float"});
+  }
+  expect_error(miniqat({"calibrate", "float", "--batch-size", "8", "--out", "x"}, place_.path()), 2,
+               {"--batch-size goes with --model"});
+  expect_error(miniqat({"calibrate", "net.onnx", "--out", "x"}, place_.path()), 1,
+               {"net.onnx is a file, not the directory of a run", "with --model"});
+}
+
+TEST_F(ImportProgramTest, AnOpenSizeIsGiven) {
+  place_.write("open.onnx", network(true));
+  run({"import", "open.onnx", "--image-size", "12x10", "--out", "imported"});
+  const Arguments size = {"--image-size", "12x10"};
+  EXPECT_EQ(run({"inspect", "open.onnx"}, size).out, run({"inspect", "imported/graph.json"}).out);
+  EXPECT_EQ(run({"inspect", "--diff", "open.onnx", "imported/graph.json"}, size).out,
+            run({"inspect", "--diff", "imported/graph.json", "imported/graph.json"}).out);
+  EXPECT_EQ(run({"rewrite", "--graph", "open.onnx"}, size).out, run({"rewrite", "--graph", "imported/graph.json"}).out);
+  run({"run", "--graph", "open.onnx", "--random-feeds", "--out", "a.safetensors"}, size);
+  run({"run", "--graph", "imported/graph.json", "--checkpoint", "imported/weights.safetensors", "--random-feeds",
+       "--out", "b.safetensors"});
+  EXPECT_TRUE(bytes("a.safetensors") == bytes("b.safetensors"));
+  expect_error(miniqat({"inspect", "open.onnx"}, place_.path()), 1, {"leaves the size of axis 2 open", "--image-size"});
+  expect_error(miniqat({"inspect", "net.onnx", "--image-size", "9"}, place_.path()), 1, {"has 8 pixels along axis 2"});
+  expect_error(miniqat({"inspect", "imported/graph.json", "--image-size", "9"}, place_.path()), 2,
+               {"--image-size", "not an ONNX model"});
+  expect_error(miniqat({"run", "float", "--image-size", "9", "--out", "x"}, place_.path()), 2,
+               {"--image-size", "a run, which has its sizes"});
 }
 
 TEST_F(ImportProgramTest, TheFloatNetworkGoesBackToOnnx) {

@@ -163,7 +163,7 @@ TEST_F(QuantizeTest, RefusesWhatCannotBe) {
   refuses({"--validation", "-3"}, {"--validation must be at least 1"});
   refuses({"--weight-bits", "1"}, {"--weight-bits must be 2 to 16"});
   refuses({"--learning-rate", "-1"}, {"--learning-rate"});
-  refuses({"--model", "lenet"}, {"unknown argument \"--model\""});
+  refuses({"--model", "lenet"}, {"give a float run or --model, not both"});
   refuses({"--quant-delay", "3"}, {"unknown argument \"--quant-delay\""});
   refuses({"--reestimate", "3"}, {"--reestimate", "has no batch norm"});
   refuses({"--validation", "1000"}, {"--validation 1000 leaves"});

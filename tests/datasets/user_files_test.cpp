@@ -272,7 +272,13 @@ TEST_F(UserFilesTest, DecodingTellsOfItsProgress) {
   const std::size_t decoded = heard.size();
   load(under("png").string());
   tell_of_decoding({});
-  EXPECT_EQ(heard, (std::vector<std::pair<std::int64_t, std::int64_t>>{{kTrain, kTrain}, {kTest, kTest}}));
+  const auto heard_of = [&](std::int64_t done, std::int64_t all) {
+    return std::ranges::count(heard, std::pair<std::int64_t, std::int64_t>(done, all));
+  };
+  EXPECT_EQ(heard_of(kTrain, kTrain), 1);
+  EXPECT_EQ(heard_of(kTest, kTest), 1);
+  EXPECT_GE(heard_of(0, kTrain), 1) << "while the sizes are read";
+  EXPECT_EQ(heard.back(), (std::pair<std::int64_t, std::int64_t>(kTest, kTest)));
   EXPECT_EQ(heard.size(), decoded) << "the cache tells nothing";
 }
 

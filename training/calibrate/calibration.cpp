@@ -34,7 +34,7 @@ class Calibration {
  public:
   Calibration(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer)
       : request_(request), calibrate_(request.calibrate), run_(out), observer_(observer) {
-    source_ = read_float_run(request.run);
+    source_ = request.model ? read_float_model(*request.model) : read_float_run(request.run);
     require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
     if (request.validation) source_.settings.validation = *request.validation;
     settings_ = request.dataset.empty()
@@ -91,8 +91,9 @@ class Calibration {
     session.restore(source_.checkpoint, Session::Restore::kVariables, source_.checkpoint_name);
     const JudgingPart part = judging_part(data_);
     const Evaluation result = evaluate(session, source_.evaluation, part.pictures);
-    observer_.say(concat(printable(settings_.model), " on ", settings_.dataset, ": the float run ",
-                         printable(request_.run), " has ", part.name, " accuracy ", percent(result.accuracy())));
+    observer_.say(concat(printable(settings_.model), " on ", settings_.dataset, ": the float ",
+                         request_.model ? "network" : concat("run ", printable(request_.run)), " has ", part.name,
+                         " accuracy ", percent(result.accuracy())));
     return result;
   }
 
@@ -239,7 +240,10 @@ class Calibration {
     if (calibrate_.rounding == Rounding::kNearest) calibration.erase("rounding");
     calibration["batches"] = batches_;
     calibration["batch_size"] = batch_size_;
-    calibration["run"] = request_.run;
+    if (request_.model)
+      calibration["model"] = settings_.model;
+    else
+      calibration["run"] = request_.run;
     const std::string part = judging_part(data_).name;
     Json json = {
         {"model", settings_.model},

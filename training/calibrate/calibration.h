@@ -15,6 +15,7 @@
 #include "training/run/run_directory.h"
 #include "training/run_observer.h"
 #include "training/settings/rewrite_settings.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::training {
 
@@ -66,7 +67,7 @@ struct CalibrateSettings {
 };
 
 struct CalibrationRequest {
-  /// The directory of a float run.
+  /// The directory of a float run; "" with `model`.
   std::string run;
   CalibrateSettings calibrate = {};
   RewriteSettings rewrite = {};
@@ -77,6 +78,9 @@ struct CalibrationRequest {
   int threads = 0;
   /// The run's own when none: for a float run without a validation part.
   std::optional<std::int64_t> validation = {};
+  /// Resolved settings of read_float_model(), which then is quantized instead of a run. `dataset` and `data_dir` are
+  /// theirs.
+  std::optional<TrainSettings> model = {};
 };
 
 /// What came of it.
@@ -93,10 +97,10 @@ struct Calibrated {
   double seconds = 0;
 };
 
-/// Quantizes a float run without training: rewrites its graphs, finds the ranges from some batches of training pictures
-/// and writes the result to `out`, a locked directory, as a run that is complete. Sets the number of threads. Throws
-/// UsageError and Error for what cannot be calibrated, and Stopped where the observer wants it; `out` then holds no
-/// run.
+/// Quantizes a float run, or an ONNX model, without training: rewrites its graphs, finds the ranges from some batches
+/// of training pictures and writes the result to `out`, a locked directory, as a run that is complete. Sets the number
+/// of threads. Throws UsageError and Error for what cannot be calibrated, and Stopped where the observer wants it;
+/// `out` then holds no run.
 Calibrated calibrate(const CalibrationRequest& request, const RunDirectory& out, RunObserver& observer);
 
 }  // namespace miniqat::training

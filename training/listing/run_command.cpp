@@ -92,6 +92,15 @@ std::optional<TrainSettings> settings_of(const std::optional<std::string>& run) 
   }
 }
 
+/// {"--model", "net.onnx", "--dataset", "pets"} and more of its pictures, where no run was quantized but a model.
+Words model_words(const Json& settings) {
+  Json usual;
+  const Json untouched = settings_to_json(TrainSettings{});
+  for (const char* setting : {"model", "dataset"}) usual[setting] = "";
+  for (const char* setting : {"image_size", "colour", "mean", "std"}) usual[setting] = untouched[setting];
+  return flags_of(settings, usual);
+}
+
 /// Settings of the calibration that are not its defaults. `calibration`: that of a summary or of a plan.
 Words calibration_flags(const Json& calibration) {
   return flags_of(calibration, settings_to_json(CalibrateSettings{}));
@@ -101,6 +110,10 @@ Words calibrate_words(const Json& calibration, const Json& config, Detail detail
   const std::optional<std::string> source = source_run(calibration);
   Words words = {"calibrate"};
   if (source) words.push_back(*source);
+  if (member(calibration, "model") != nullptr) {
+    append(words, model_words(config));
+    append(words, flags_of(config, {{"batch_size", TrainSettings().batch_size}, {"data_dir", ""}}, detail));
+  }
   if (const std::optional<TrainSettings> in_float = settings_of(source)) {
     Json usual = {{"dataset", in_float->dataset}};
     if (const Json* folder = member(config, "data_dir"); folder && *folder != "")
@@ -114,9 +127,21 @@ Words calibrate_words(const Json& calibration, const Json& config, Detail detail
   return words;
 }
 
+/// What takes the place of a float run's settings before a model is quantized.
+TrainSettings usual_before(const TrainSettings& given) {
+  TrainSettings before;
+  before.model = given.model;
+  before.dataset = given.dataset;
+  before.optimizer = given.optimizer;
+  resolve(before);
+  before.optimizer = TrainSettings().optimizer;
+  return before;
+}
+
 /// What the training of `quantize` has if nothing is asked for, but for what the pictures and the network decide.
 TrainSettings usual_training(const TrainSettings& given, const std::optional<std::string>& source) {
-  const TrainSettings before = settings_of(source).value_or(given);
+  TrainSettings before = settings_of(source).value_or(given);
+  if (!source) before = usual_before(given);
   TrainSettings usual = quantization_defaults(before);
   usual.learning_rate = default_rate(given.optimizer, before);
   return usual;
@@ -128,6 +153,7 @@ Words quantize_words(const Json& plan, const std::string& file, Detail detail) {
   if (source) words.push_back(*source);
   const Json* training = member(plan, "training");
   if (training == nullptr) return words;
+  if (!source) append(words, model_words(*training));
   TrainSettings given;
   settings_from_json(*training, given, file);
   const TrainSettings usual = usual_training(given, source);

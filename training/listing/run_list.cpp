@@ -92,7 +92,8 @@ void read_run(const fs::path& folder, ListedRun& listed) {
     const Json training = plan.value("training", Json::object());
     listed.model = text_at(training, "model");
     listed.dataset = text_at(training, "dataset");
-    listed.command = "quantize " + text_at(plan, "run");
+    const std::string run = text_at(plan, "run");
+    listed.command = concat("quantize ", run.empty() ? "--model " + listed.model : run);
     return;
   }
   const RunDirectory run = RunDirectory::open(folder);

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/data_of_run.h"
+#include "training/run/variables_hash.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/scaled_rate.h"
 #include "training/settings/settings.h"
@@ -81,15 +82,23 @@ TrainSettings quantization_defaults(const FloatRun& run) {
   return settings;
 }
 
-bool has_seen_validation(const FloatRun& run) { return run.settings.validation == 0; }
+FloatRun float_source(const QuantizationPlan& plan) {
+  if (!plan.run.empty()) return read_float_run(plan.run);
+  const std::string& model = plan.training.model;
+  if (variables_hash(model) != plan.model_hash)
+    fail(model, " has changed since the run began; begin anew with another --out, or with --overwrite");
+  return read_float_model(plan.training);
+}
+
+bool has_seen_validation(const FloatRun& run) { return run.is_run() && run.settings.validation == 0; }
 
 void complete(TrainSettings& settings, const FloatRun& run) {
-  require_still_there(run.path, run.settings.dataset, false);
-  if (!has_seen_validation(run) && settings.validation != run.settings.validation)
+  if (run.is_run()) require_still_there(run.path, run.settings.dataset, false);
+  if (run.is_run() && !has_seen_validation(run) && settings.validation != run.settings.validation)
     throw UsageError(concat("--validation ", settings.validation, ": the float run has a validation part of ",
                             run.settings.validation, " pictures, and has trained with the others; leave it out"));
   if (const std::string why = why_none_updates(run.training.graph, 0); settings.reestimate > 0 && !why.empty())
-    throw UsageError(concat("--reestimate: the run in --run ", why));
+    throw UsageError(concat("--reestimate: ", run.is_run() ? "the run in --run" : settings.model, " ", why));
   if (settings.validation == 0) settings.validation = default_validation(settings, run);
   if (!settings.learning_rate) settings.learning_rate = default_rate(settings.optimizer, run.settings);
   resolve(settings);
@@ -122,17 +131,27 @@ void write_plan(const QuantizationPlan& plan, const RunDirectory& run) {
 }
 
 Json plan_to_json(const QuantizationPlan& plan) {
-  return {{"run", plan.run},
-          {"calibration", settings_to_json(plan.calibrate)},
-          {"training", settings_to_json(plan.training)},
-          {"complete", false}};
+  Json json;
+  if (plan.run.empty()) {
+    json["model"] = plan.training.model;
+    json["model_hash"] = plan.model_hash;
+  } else {
+    json["run"] = plan.run;
+  }
+  json["calibration"] = settings_to_json(plan.calibrate);
+  json["training"] = settings_to_json(plan.training);
+  json["complete"] = false;
+  return json;
 }
 
 QuantizationPlan read_plan(const RunDirectory& run) {
   const std::string source = run.quantization().string();
   const Json json = read_json(run.quantization());
   QuantizationPlan plan;
-  if (!field_from_json(part_of(json, "run", source), plan.run)) fail(source, ": \"run\" is not a text");
+  const bool has_model = json.is_object() && json.contains("model_hash");
+  const char* key = has_model ? "model_hash" : "run";
+  if (!field_from_json(part_of(json, key, source), has_model ? plan.model_hash : plan.run))
+    fail(source, ": \"", key, "\" is not a text");
   settings_from_json(part_of(json, "calibration", source), plan.calibrate, source);
   settings_from_json(part_of(json, "training", source), plan.training, source);
   RewriteSettings& rewrite = plan.training.rewrite;

@@ -13,8 +13,10 @@ namespace miniqat::training {
 
 /// Everything that decides what `miniqat quantize` computes; kept in quantize.json.
 struct QuantizationPlan {
-  /// The directory of a float run.
+  /// The directory of a float run; "": the ONNX model in training.model with its weights.
   std::string run;
+  /// variables_hash() of that model; "" with a run.
+  std::string model_hash = {};
   CalibrateSettings calibrate = {};
   /// Settings of the training; both stages share its bits, data, validation part and threads.
   TrainSettings training = {};
@@ -44,7 +46,11 @@ inline constexpr std::int64_t kValidationShare = 12;
 /// validation part that is not the float run's, and for estimates where there is no batch norm.
 void complete(TrainSettings& settings, const FloatRun& run);
 
-/// Whether the float run has trained with the validation part.
+/// The float run of the plan, or its model. Throws what read_float_run() and read_float_model() throw, and Error for a
+/// model file that has changed since the plan was made.
+FloatRun float_source(const QuantizationPlan& plan);
+
+/// Whether the float run has trained with the validation part, as far as is known: nobody knows it of a model.
 bool has_seen_validation(const FloatRun& run);
 
 /// A directory for a new run of `quantize`, locked. Throws Error where it holds something, unless it is to be

@@ -56,9 +56,11 @@ Json row_to_json(const QuantizedRow& row) {
 class QuantizationRun {
  public:
   QuantizationRun(const QuantizationPlan& plan, const RunDirectory& out, RunObserver& observer)
-      : plan_(plan), out_(out), observer_(observer), source_(read_float_run(plan.run)) {
-    require_still_there(plan.run, plan.training.dataset, false);
-    use_model_copy(plan_.training, RunDirectory::open(plan.run));
+      : plan_(plan), out_(out), observer_(observer), source_(float_source(plan)) {
+    if (source_.is_run()) {
+      require_still_there(plan.run, plan.training.dataset, false);
+      use_model_copy(plan_.training, RunDirectory::open(plan.run));
+    }
     // The run's own copy, which is there when the original is gone.
     RewriteSettings& rewrite = plan_.training.rewrite;
     if (!rewrite.bits_config.empty()) rewrite.bits_config = out.bits().string();
@@ -121,6 +123,7 @@ class QuantizationRun {
       return;
     }
     CalibrationRequest request{.run = plan_.run, .calibrate = plan_.calibrate};
+    if (!source_.is_run()) request.model = source_.settings;
     request.rewrite = plan_.training.rewrite;
     // No steps are taken that could be counted.
     request.rewrite.freeze_bn_delay = {};
@@ -150,7 +153,7 @@ class QuantizationRun {
     }
     const RunDirectory run =
         begun ? RunDirectory::resume(stage) : RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite);
-    TrainExtras extras{.resume = begun, .way_on = quantization_way_on(out_)};
+    TrainExtras extras{.resume = begun, .way_on = quantization_way_on(out_), .integers_known = true};
     if (begun) settings_from_json(read_json(run.config()), extras.begun, run.config().string());
     TrainSettings settings = plan_.training;
     settings.init_checkpoint = calibrated_in(out_).string();
@@ -243,7 +246,8 @@ class QuantizationRun {
   void write_result() const {
     Json json = plan_to_json(plan_);
     json["complete"] = true;
-    json["float_has_seen_validation"] = plan_.training.validation > 0 && has_seen_validation(source_);
+    if (source_.is_run())
+      json["float_has_seen_validation"] = plan_.training.validation > 0 && has_seen_validation(source_);
     json["chosen"] = result_.chosen;
     json["training_failed"] = result_.training_failed.empty() ? Json(nullptr) : Json(result_.training_failed);
     json["rows"] = Json::array();

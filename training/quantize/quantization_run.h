@@ -36,11 +36,11 @@ struct QuantizationResult {
 /// The command line that goes on with the run.
 std::string quantization_way_on(const RunDirectory& run);
 
-/// Calibrates a float run, trains from the calibrated network, has the batch norms estimated again, and makes the best
-/// of these networks the run in `out`, a locked directory; then measures its integers. The stages are runs in
-/// directories of their own; with `resume` those that are done stay, and the training goes on from its checkpoint. A
-/// training whose loss becomes NaN or infinite leaves the calibrated network. Sets the number of threads. Throws what
-/// calibrate() and train() throw, and Stopped where the observer wants it.
+/// Calibrates a float run or an ONNX model, trains from the calibrated network, has the batch norms estimated again,
+/// and makes the best of these networks the run in `out`, a locked directory; then measures its integers. The stages
+/// are runs in directories of their own; with `resume` those that are done stay, and the training goes on from its
+/// checkpoint. A training whose loss becomes NaN or infinite leaves the calibrated network. Sets the number of threads.
+/// Throws what calibrate() and train() throw, and Stopped where the observer wants it.
 QuantizationResult quantize_run(const QuantizationPlan& plan, const RunDirectory& out, bool resume,
                                 RunObserver& observer);
 

@@ -3,9 +3,11 @@
 #include "quantize/fake_quant.h"
 #include "quantize/quantization.h"
 #include "training/run/data_of_run.h"
+#include "training/run/init_checkpoint.h"
 #include "training/run/run_directory.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
+#include "training/run/wanted_data.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {
@@ -29,6 +31,20 @@ FloatRun read_float_run(const std::string& path) {
   return result;
 }
 
+FloatRun read_float_model(const TrainSettings& settings) {
+  FloatRun result{.settings = settings, .graph_name = settings.model, .checkpoint_name = settings.model};
+  result.settings.float_only = true;
+  const datasets::Splits data = load_wanted_data(settings);
+  result.class_names = data.train.class_names;
+  result.training = make_classifier(classifier_options(settings), data.train);
+  Session session(result.training.graph);
+  start_from(settings.model, session);
+  result.checkpoint = session.checkpoint();
+  add_loss(result.training, settings.label_smoothing);
+  result.evaluation = without_loss(result.training);
+  return result;
+}
+
 void take_over(Session& session, const FloatRun& source) {
   const Session::RestoreReport report =
       session.restore(source.checkpoint, Session::Restore::kByName, source.checkpoint_name);
@@ -41,7 +57,7 @@ void take_over(Session& session, const FloatRun& source) {
 }
 
 FloatRunData load_data(const FloatRun& run, const std::string& dataset, const std::string& data_dir) {
-  if (dataset == run.settings.dataset) require_still_there(run.path, dataset);
+  if (run.is_run() && dataset == run.settings.dataset) require_still_there(run.path, dataset);
   datasets::LoadOptions options = load_options({.settings = run.settings,
                                                 .images = run.evaluation.images.shape(),
                                                 .classes = static_cast<int>(run.evaluation.logits.shape()[1]),

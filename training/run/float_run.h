@@ -12,9 +12,12 @@
 
 namespace miniqat::training {
 
-/// A float run as it is found.
+/// A float run as it is found, or the float network of a model file that no run has trained.
 struct FloatRun {
+  /// "" without a run.
   std::string path = {};
+  bool is_run() const { return !path.empty(); }
+
   TrainSettings settings = {};
   /// recorded_class_names()
   std::vector<std::string> class_names = {};
@@ -30,6 +33,11 @@ struct FloatRun {
 
 /// Throws Error where there is no run, where it is quantized already, and what trained_variables() throws.
 FloatRun read_float_run(const std::string& path);
+
+/// The network of the ONNX model in `settings.model` with the model's weights, as a float run on the data of the
+/// settings would have it before its first step. Throws Error for what import_onnx() refuses, and for data that do not
+/// fit the network.
+FloatRun read_float_model(const TrainSettings& settings);
 
 /// Gives the run's variables to a session of its evaluation graph, rewritten. New variables of that graph must belong
 /// to quantizers: fresh statistics of a batch norm, say, would make any range worthless: Error.

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "quantize/convert/convert.h"
+#include "quantize/fake_quant.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
 #include "training/settings/settings.h"
@@ -68,6 +70,20 @@ std::string why_no_integers(const Graph& graph, const NamedTensors& variables, c
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+std::string why_never_integers(const Graph& graph, const NamedTensors& variables, const integer::Grid& input) {
+  NamedTensors ranged = variables;
+  for (const Node* node : graph.nodes()) {
+    if (node->as<quantize::FakeQuant>() == nullptr) continue;
+    for (const auto& [end, value] : {std::pair{1, -1.0f}, {2, 1.0f}}) {
+      const auto found = ranged.find(node->input(end).node->name());
+      if (found == ranged.end()) continue;
+      found->second = Tensor(found->second.shape(), DType::kFloat32);
+      std::ranges::fill(found->second.values<float>(), value);
+    }
+  }
+  return why_no_integers(graph, ranged, input);
 }
 
 void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {

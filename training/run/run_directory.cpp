@@ -16,7 +16,8 @@ namespace {
 std::string way_for_file(const fs::path& file) {
   const std::string ending = file.extension().string();
   if (ending == ".miniqat") return "; `miniqat eval` takes such a model as --model";
-  if (ending == ".onnx") return "; `miniqat import` and `miniqat train --model` take an ONNX model";
+  if (ending == ".onnx")
+    return "; an ONNX model goes with --model (train, quantize, calibrate), or alone (import, inspect)";
   if (ending == ".safetensors") return "; give the run's directory, and another checkpoint as --checkpoint";
   return "";
 }

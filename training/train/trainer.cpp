@@ -13,6 +13,7 @@
 #include "datasets/loader.h"
 #include "datasets/user_files.h"
 #include "training/run/data_of_run.h"
+#include "training/run/integer_source.h"
 #include "training/run/run_source.h"
 #include "training/settings/earlier_rewrite.h"
 #include "training/train/chance_watch.h"
@@ -54,6 +55,7 @@ class Trainer {
     if (extras_.ranks != nullptr) life_.share(*extras_.ranks);
     observer_.on_begin(task_, run_);
     warn_of_empty_class();
+    say_what_keeps_it_from_integers();
     if (life_.is_complete()) {
       observer_.say(concat("The run in ", printable(run_.path().string()), " is complete: ", task_.session.step(),
                            " of ", counted(task_.total_steps, "step"), " done."));
@@ -82,6 +84,14 @@ class Trainer {
                                         const TrainExtras& extras) {
     if (extras.resume) require_still_there(run.path().string(), settings.dataset, false);
     return settings;
+  }
+
+  /// Before the steps that would be in vain.
+  void say_what_keeps_it_from_integers() {
+    if (task_.quantization.is_float() || extras_.integers_known || extras_.resume) return;
+    const std::string why =
+        why_never_integers(task_.evaluation.graph, task_.session.variables(), grid_of(task_.data.test));
+    if (!why.empty()) observer_.say(concat("note: the network will not become integers: ", why));
   }
 
   /// Labels that begin with 1, say.

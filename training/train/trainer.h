@@ -31,6 +31,8 @@ struct TrainExtras {
   std::string way_on = {};
   /// What the observer hears when a new run begins; "" for nothing.
   std::string note = {};
+  /// Somebody has been told already whether the network can become integers.
+  bool integers_known = false;
   /// Takes the times of the steps; null: nothing is timed.
   Profile* profile = nullptr;
   /// To the processes that compute the other shards of each batch; null: there are none. All make the same calls, but

@@ -8,30 +8,13 @@
 #include "quantize/dampening.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/calibrate/batch_norm_statistics.h"
-#include "training/run/validation_part.h"
+#include "training/run/wanted_data.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/scope_check.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {
 namespace {
-
-ClassifierOptions source(const TrainSettings& settings) {
-  return {.model = settings.model,
-          .model_graph = settings.model_graph,
-          .width = settings.width,
-          .batch_size = settings.slice_size(),
-          .shards = settings.shards};
-}
-
-/// A graph file is held against the pictures before they are read; the other models are made to their measure.
-datasets::Splits load_data(const TrainSettings& settings) {
-  datasets::LoadOptions options{.pictures = picture_options(settings)};
-  if (is_graph_file(settings.model))
-    options.accept = [&](const Shape& example) { require_pictures_fit(source(settings), example, settings.dataset); };
-  const datasets::Splits data = datasets::load(settings.dataset, settings.data_dir, options);
-  return as_usage([&] { return with_validation_part(data, settings); });
-}
 
 std::int64_t whole_batches(const datasets::Splits& data, const TrainSettings& settings) {
   const std::int64_t batches = data.train.size() / settings.batch_size;
@@ -55,8 +38,8 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
     : settings(wanted),
       exchange(others),
       shards(shards_of(settings, exchange)),
-      data(load_data(settings)),
-      training(make_classifier(source(settings), data.train)),
+      data(load_wanted_data(settings)),
+      training(make_classifier(classifier_options(settings), data.train)),
       model_graph(is_graph_file(settings.model) ? graph_to_json(training.graph) : ""),
       ends(add_loss(training, settings.label_smoothing)),
       report(quantize_training()),

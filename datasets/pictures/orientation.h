@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string_view>
+
+#include "datasets/pictures/picture.h"
+
+namespace miniqat::datasets {
+
+/// How a camera was held, as a JPEG notes it: the tag Orientation (0x0112) of its Exif part, 1 to 8 (Exif 2.3, JEITA
+/// CP-3451C, section 4.6.4). 1, as it is, for a file without such a note or with a damaged one.
+int noted_orientation(std::string_view jpeg);
+
+/// Whether height and width change places.
+constexpr bool swaps_sides(int orientation) { return orientation >= 5; }
+
+/// A picture as its file stores it, turned and mirrored to what the camera saw.
+Picture upright(Picture stored, int orientation);
+
+}  // namespace miniqat::datasets

@@ -1,0 +1,57 @@
+// Ctrl-C while a folder of large pictures is decoded.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "tests/cli/program.h"
+#include "tests/datasets/picture_files.h"
+#include "tests/temp_dir.h"
+
+namespace miniqat::testing::decoding_stop_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// One picture by so many names takes many seconds to decode.
+constexpr int kNames = 400;
+
+void make_folder(const TempDir& place) {
+  place.write("picture", jpeg_bytes(make_picture(2000, 2000, 1)));
+  for (const std::string part : {"train", "test"})
+    for (const std::string kind : {"a", "b"}) {
+      const fs::path folder = place.path() / "pictures" / part / kind;
+      fs::create_directories(folder);
+      for (int i = 0; i < kNames; ++i)
+        fs::create_symlink(place.path() / "picture", folder / (std::to_string(i) + ".jpg"));
+    }
+}
+
+TEST(DecodingStopTest, EndsAtOnceAndKeepsNothing) {
+  using Clock = std::chrono::steady_clock;
+  const TempDir place;
+  make_folder(place);
+  setenv("MINIQAT_CACHE_DIR", (place.path() / "cache").c_str(), 1);
+  Program program({"train", "--dataset", "pictures", "--image-size", "8", "--threads", "1", "--out", "run"},
+                  place.path());
+  // From then on the program hears signals.
+  while (!fs::exists(place.path() / "run")) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  program.send(SIGINT);
+  const Clock::time_point sent = Clock::now();
+  const Outcome outcome = program.wait();
+  unsetenv("MINIQAT_CACHE_DIR");
+  EXPECT_LT(Clock::now() - sent, std::chrono::seconds(2));
+  EXPECT_EQ(outcome.status, 128 + SIGINT) << outcome.err;
+  EXPECT_NE(outcome.err.find("stopped at "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(" of 800 pictures, none of which is kept\n"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(fs::exists(place.path() / "cache"));
+  EXPECT_FALSE(fs::exists(place.path() / "run"));
+}
+
+}  // namespace
+}  // namespace miniqat::testing::decoding_stop_test
