@@ -4,22 +4,40 @@
 
 (() => {
   const complaints = [];
+  let narrow = 0, comparedLosses = 0;
   const expect = (what, found, expected) => {
     if (found !== expected) complaints.push(`${what}: ${found}, not ${expected}`);
   };
   const all = (root, selector) => [...root.querySelectorAll(selector)];
   const texts = (root, selector) => all(root, selector).map((element) => element.textContent);
+  /** The rows of a table as objects, by the titles of its columns. */
+  function rowsOf(table) {
+    const titles = texts(table, 'thead th');
+    const entries = (row) => [...row.cells].map((cell, i) => [titles[i], cell.textContent]);
+    return [...table.tBodies[0].rows].map((row) => Object.fromEntries(entries(row)));
+  }
+  /** Whether a text is this number, rounded to so many digits; "–" where it is not known. */
+  function expectNumber(what, text, value, digits) {
+    if (value === null || value === undefined) expect(what, text, '–');
+    else expect(what, Number(text.replaceAll(',', '').replace('−', '-').replace(/[%+]|( steps)$/g, '')), Number(value.toFixed(digits)));
+  }
+  const times100 = (share) => share === null || share === undefined ? null : 100 * share;
   const sum = (list) => list.reduce((total, number) => total + number, 0);
 
   function checkResults(run, section) {
-    const rows = all(section, '.result tbody tr');
+    const rows = rowsOf(section.querySelector('.result table'));
     expect(`${run.name}: rows`, rows.length, run.results.length);
     run.results.forEach((result, i) => {
-      const cells = texts(rows[i], 'td');
-      expect(`${run.name}: name ${i}`, cells[0].replace(' *', ''), result.name);
-      expect(`${run.name}: accuracy of ${result.name}`, cells[1], result.test_accuracy === null ? '–' : `${(100 * result.test_accuracy).toFixed(2)}%`);
+      const row = rows[i], what = `${run.name}: ${result.name}`;
+      const answers = run.answers.find(({name}) => name === result.name);
+      expect(`${what}: name`, row.network.replace(' *', ''), result.name);
+      expectNumber(`${what}: test`, row.test, times100(result.test_accuracy), 2);
+      expectNumber(`${what}: loss`, row.loss, result.test_loss, 4);
+      if (row.validation !== undefined) expectNumber(`${what}: validation`, row.validation, times100(result.validation_accuracy), 2);
+      expectNumber(`${what}: bytes`, row.bytes, result.parameter_bytes, 0);
+      expect(`${what}: right`, row.right.replaceAll(',', ''), answers ? `${answers.correct} of ${answers.examples}` : '–');
     });
-    expect(`${run.name}: command`, section.querySelector('.facts code').textContent, `miniqat ${run.listed.command}`);
+    expect(`${run.name}: command`, section.querySelector('.facts code').textContent, run.command);
     expect(`${run.name}: notes`, texts(section, '.result .note').join('|'), run.notes.join('|'));
   }
 
@@ -38,7 +56,10 @@
     expect(`${what}: numbers`, sum(counts), tensor.values);
     const levels = tensor.quant_max - tensor.quant_min + 1;
     if (levels <= 64) expect(`${what}: grid`, all(drawing, '.grid-line').length, levels);
-    if (tensor.bits === 4 && tensor.quant_min === 1 && bars.length > 15) complaints.push(`${what}: ${bars.length} bars`);
+    if (tensor.bits === 4 && tensor.quant_min === 1) {
+      ++narrow;
+      if (bars.length > 15) complaints.push(`${what}: ${bars.length} bars`);
+    }
   }
 
   function checkLayers(run, section) {
@@ -56,6 +77,45 @@
     const first = run.layers.find(({snr_alone_db: own}) => own === Math.min(...noise));
     expect(`${run.name}: first in the table`, section.querySelector('.layers tbody td').textContent, first.name);
     expect(`${run.name}: first card`, cards[0].querySelector('h4').firstChild.textContent, first.name);
+    const in2Bits = run.layers.filter(({weights}) => weights?.bits === 2);
+    if (in2Bits.length === 1) expect(`${run.name}: the layer in 2 bits comes first`, first.name, in2Bits[0].name);
+    for (const row of rowsOf(section.querySelector('.layers table'))) {
+      const layer = run.layers.find(({name}) => name === row.layer), what = `${run.name}: ${layer.name}`;
+      expectNumber(`${what}: SNR`, row['SNR, equal inputs'], layer.snr_alone_db, 1);
+      expectNumber(`${what}: SNR from the picture`, row['SNR, from the picture'], layer.snr_from_picture_db, 1);
+      expectNumber(`${what}: SNR of weights`, row['SNR, weights'], layer.weights?.snr_db, 1);
+      expectNumber(`${what}: bytes`, row.bytes, layer.cost?.parameter_bytes, 0);
+      checkSensitivity(what, layer, row, cards.find((card) => card.querySelector('h4').firstChild.textContent === layer.name));
+    }
+  }
+
+  function checkSensitivity(what, layer, row, card) {
+    const found = report.sensitivity?.quantizers.filter(({layer: name}) => name === layer.name) ?? [];
+    const rows = found.length > 0 ? rowsOf(all(card, 'table').at(-1)) : [];
+    expect(`${what}: widths measured`, rows.length, sum(found.map(({alone}) => alone.length)));
+    for (const {kind, alone} of found) {
+      const bits = kind === 'weights' ? layer.weights?.bits : layer.output_bits;
+      const shownLoss = row[kind === 'weights' ? 'loss, weights' : 'loss, output'];
+      expectNumber(`${what}: loss of ${kind}`, shownLoss, alone.find((one) => one.bits === bits)?.loss_increase, 4);
+      for (const one of alone) {
+        const shown = rows.find((line) => line['quantized alone'] === kind && line.bits === String(one.bits));
+        expectNumber(`${what}: ${kind} at ${one.bits} bits`, shown['loss increase'], one.loss_increase, 4);
+        expectNumber(`${what}: accuracy of ${kind} at ${one.bits} bits`, shown.accuracy, times100(one.accuracy), 2);
+        ++comparedLosses;
+      }
+    }
+  }
+
+  function checkVerification(run, section) {
+    if (!run.verification) return;
+    const {simulated, integer, runtimes, layers} = run.verification;
+    const tables = all(section.querySelector('.verification'), 'table');
+    const rows = rowsOf(tables[0]);
+    [simulated, integer, ...runtimes].forEach((one, i) => {
+      expectNumber(`${run.name}: accuracy of way ${i}`, rows[i].accuracy, times100(one.accuracy), 2);
+      expectNumber(`${run.name}: difference of way ${i}`, rows[i]['largest difference'], one.outputs.largest_difference, 0);
+    });
+    expect(`${run.name}: verified layers`, tables[1].tBodies[0].rows.length, layers.length);
   }
 
   function checkGraphs(run, section) {
@@ -84,7 +144,6 @@
     expect(`${run.name}: confusions`, cells.join(), last.confusion.flat().join());
     expect(`${run.name}: pictures of the matrix`, sum(cells), last.examples);
     expect(`${run.name}: lost pictures`, all(section, '.pictures canvas').length, run.comparison?.lost.length ?? 0);
-    if (run.verification) expect(`${run.name}: verified`, all(section.querySelector('.verification'), 'tbody')[1].rows.length, run.verification.layers.length);
   }
 
   function checkPage() {
@@ -113,8 +172,8 @@
     expect('a layer compared', row.cells[1].textContent.split(': ')[1], own.toFixed(1));
   }
   report.runs.forEach((run, i) => {
-    for (const check of [checkResults, checkCurves, checkLayers, checkGraphs, checkAnswers]) check(run, sections[i]);
+    for (const check of [checkResults, checkCurves, checkLayers, checkGraphs, checkAnswers, checkVerification]) check(run, sections[i]);
   });
   checkPage();
-  document.getElementById('found').textContent = JSON.stringify({complaints});
+  document.getElementById('found').textContent = JSON.stringify({complaints, narrow, comparedLosses});
 })();

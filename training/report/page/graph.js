@@ -47,6 +47,9 @@ function drawGraph({nodes, edges}, title) {
   return html('figure', {class: 'graph'}, html('figcaption', {}, title), html('div', {class: 'graph-scroll', tabindex: 0}, drawing));
 }
 
+/** Too long for one sheet of paper. */
+const isLong = ({nodes}) => nodes.length > 60;
+
 function graphSection({graphs}) {
   const {before, after} = graphs, quantizers = after.nodes.filter(({role}) => role === 'weights' || role === 'activations').length;
   if (after.nodes.length === 0) return null;
@@ -54,5 +57,5 @@ function graphSection({graphs}) {
   return html('section', {class: 'graphs'}, html('h3', {}, 'The graph'),
     html('p', {class: 'hint'}, quantizers > 0 ? `The rewrite put ${quantizers} quantizers into it. A number on an edge: bits of the integers there; "float": 32-bit floating point, here in the middle of what an integer engine computes in one step. Ranges, biases and other vectors are left out.` : 'A float network: nothing was rewritten. Vectors are left out.'),
     html('p', {class: 'legend roles'}, roles.map(([role, text]) => html('span', {}, html('i', {class: `swatch role-${role}`}), text))),
-    html('div', {class: 'side-by-side'}, drawGraph(before, 'before the rewrite'), quantizers > 0 || before.nodes.length === 0 ? drawGraph(after, 'after it, as evaluated') : null));
+    html('div', {class: isLong(after) ? 'side-by-side long' : 'side-by-side'}, drawGraph(before, 'before the rewrite'), quantizers > 0 || before.nodes.length === 0 ? drawGraph(after, 'after it, as evaluated') : null));
 }

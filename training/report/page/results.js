@@ -52,10 +52,13 @@ function resultTable(run) {
       run.results.some(({name}) => name === 'float') && run.answers.length > 1 ? ` float: ${run.float_run ? `the run ${run.float_run}` : 'the same variables, no quantizer at work'}.` : '')];
 }
 
+/** Flags break between one another only, not behind their hyphens. */
+const unbroken = (command) => command.split(' ').flatMap((word, i) => [i > 0 ? ' ' : '', html('span', {class: 'word'}, word)]);
+
 function factsOf(run, made) {
   const {listed, summary, config} = run;
   const facts = [
-    ['command', run.command ? html('code', {title: 'makes the run once more, in another folder'}, run.command) : MISSING],
+    ['command', run.command ? html('code', {title: 'makes the run once more, in another folder'}, unbroken(run.command)) : MISSING],
     ['state', listed.state],
     ['directory', run.path],
     ['seed', String(summary?.seed ?? config.seed ?? MISSING)],
