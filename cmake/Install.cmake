@@ -1,5 +1,5 @@
-# What `cmake --install` puts where. Two components: `program` (what runs) and `development` (what a program of one's own is built
-# with). docs/install.md is the page.
+# What `cmake --install` puts where. Three components: `program` (what runs), `development` (what a program of one's own is
+# built with) and `python` (python/CMakeLists.txt). docs/install.md is the page.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS miniqat RUNTIME COMPONENT program)

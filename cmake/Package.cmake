@@ -1,4 +1,5 @@
-# Debian packages, made by scripts/package: miniqat (the program) and libminiqat-dev (libraries and headers).
+# Debian packages, made by scripts/package: miniqat (the program), libminiqat-dev (libraries and headers) and, if the build has the
+# Python module, python3-miniqat.
 set(MINIQAT_PACKAGE_CONTACT "miniqat developers <miniqat@localhost>" CACHE STRING "The maintainer whom Debian packages name")
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME miniqat)
@@ -33,11 +34,28 @@ set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "quantization-aware training in C++:
 Graphs, layers, quantizers, training, the integer engine and exporters as static libraries, with find_package(miniqat)
 and pkg-config.")
 
-foreach(package miniqat libminiqat-dev)
-  set(component program)
-  if(package STREQUAL libminiqat-dev)
-    set(component development)
-  endif()
-  install(FILES ${CMAKE_SOURCE_DIR}/cmake/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${component})
+if(MINIQAT_PYTHON)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-miniqat)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
+  # The module is compiled for one version of Python.
+  math(EXPR next_python_minor "${Python_VERSION_MINOR} + 1")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}), \
+python3 (<< ${Python_VERSION_MAJOR}.${next_python_minor}), python3-numpy")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "miniqat, jupyter-notebook, python3-matplotlib")
+  set(CPACK_COMPONENT_PYTHON_DESCRIPTION "quantization-aware training in Python, on NumPy arrays
+Graphs, the rewrite, training, calibration, the integer engine and exporters of miniqat as the module miniqat, with type stubs,
+docstrings and two notebooks.")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/cmake/python3-miniqat/postinst
+    ${CMAKE_SOURCE_DIR}/cmake/python3-miniqat/prerm)
+endif()
+
+set(package_of_program miniqat)
+set(package_of_development libminiqat-dev)
+set(package_of_python python3-miniqat)
+foreach(component ${CPACK_COMPONENTS_ALL})
+  install(FILES ${CMAKE_SOURCE_DIR}/cmake/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package_of_${component}}
+    COMPONENT ${component})
 endforeach()
 include(CPack)
