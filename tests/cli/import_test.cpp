@@ -163,8 +163,9 @@ TEST_F(ImportProgramTest, AModelBecomesIntegersAtOnce) {
   EXPECT_TRUE(variables_of("integers/trained") == variables_of("integers-of-run/trained"));
   EXPECT_TRUE(variables_of("integers") == variables_of("integers-of-run"));
   run({"export", "integers", "--out", "net.c"});
-  EXPECT_NE(run({"runs", "."}).out.find("quantize --model net.onnx --dataset mnist --batch-size 8 --weight-bits 4"),
-            std::string::npos);
+  const std::string listed = run({"runs", "."}).out;
+  EXPECT_NE(listed.find("quantize --model net.onnx --dataset mnist --weight-bits 4 --steps 20 --batch-size 8"), std::string::npos)
+      << listed;
 
   // What is stopped goes on with the same model only.
   auto plan = nlohmann::ordered_json::parse(bytes("integers/quantize.json"));

@@ -134,16 +134,15 @@ TrainSettings usual_before(const TrainSettings& given) {
   before.dataset = given.dataset;
   before.optimizer = given.optimizer;
   resolve(before);
-  before.optimizer = TrainSettings().optimizer;
   return before;
 }
 
 /// What the training of `quantize` has if nothing is asked for, but for what the pictures and the network decide.
 TrainSettings usual_training(const TrainSettings& given, const std::optional<std::string>& source) {
-  TrainSettings before = settings_of(source).value_or(given);
-  if (!source) before = usual_before(given);
+  const TrainSettings before = source ? settings_of(source).value_or(given) : usual_before(given);
   TrainSettings usual = quantization_defaults(before);
   usual.learning_rate = default_rate(given.optimizer, before);
+  if (!source) usual.optimizer = TrainSettings().optimizer;
   return usual;
 }
 

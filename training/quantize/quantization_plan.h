@@ -25,7 +25,7 @@ struct QuantizationPlan {
 /// The default settings of every training of `quantize`, for any float run: 5 epochs, a cosine, --ranges auto.
 TrainSettings usual_quantization();
 
-/// Settings of the training that no flag changes: the float run decides them, or the calibration.
+/// Settings of the training that no flag changes beside a float run: it decides them, or the calibration.
 const std::set<std::string>& settings_of_float_run();
 
 /// What `quantize` takes from a float run with these settings when no flag says otherwise, with 50 batches for batch
