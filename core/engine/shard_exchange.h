@@ -47,10 +47,10 @@ class ShardExchange {
 
   /// `sum` holds the float32 sum of one gradient over this process's shards, not yet divided by the number of shards.
   /// When finish() returns it has to hold the mean over all shards: the processes' sums, added in the tree's order
-  /// (add_in_tree, or any other way to the same bits), then times 1 / range().total. In between its memory belongs to the exchange, and stays where
-  /// it is. The order of the calls is the order of the plan's backward, the same in each process and each step of a
-  /// phase (a delay that passes begins a new phase; then the order may change). Calls come from changing threads, but
-  /// never two at a time, and none while combine() or finish() runs.
+  /// (add_in_tree, or any other way to the same bits), then times 1 / range().total. In between its memory belongs to
+  /// the exchange, and stays where it is. The order of the calls is the order of the plan's backward, the same in each
+  /// process and each step of a phase (a delay that passes begins a new phase; then the order may change). Calls come
+  /// from changing threads, but never two at a time, and none while combine() or finish() runs.
   virtual void start(Tensor& sum) = 0;
   /// values[i] of each process holds the statistic of its shards; it has to become that of all shards, made by
   /// combine() in the tree's order. Losses, ranges and moments come in this one call. Comes from the thread that called

@@ -164,7 +164,8 @@ TEST_F(ImportProgramTest, AModelBecomesIntegersAtOnce) {
   EXPECT_TRUE(variables_of("integers") == variables_of("integers-of-run"));
   run({"export", "integers", "--out", "net.c"});
   const std::string listed = run({"runs", "."}).out;
-  EXPECT_NE(listed.find("quantize --model net.onnx --dataset mnist --weight-bits 4 --steps 20 --batch-size 8"), std::string::npos)
+  EXPECT_NE(listed.find("quantize --model net.onnx --dataset mnist --weight-bits 4 --steps 20 --batch-size 8"),
+            std::string::npos)
       << listed;
 
   // What is stopped goes on with the same model only.

@@ -107,7 +107,8 @@ TEST(RanksOfASession, ANanOfOneRankEndsAll) {
       const std::string own = testing::error_of([&] {
         session.train_step(loss, optimizer, {{x, Tensor::from<float>({1, 1}, {bad})}});
       });
-      if (own.find("the loss became NaN in step 2") == std::string::npos) fail("rank ", communicator.rank(), " says: ", own);
+      if (own.find("the loss became NaN in step 2") == std::string::npos)
+        fail("rank ", communicator.rank(), " says: ", own);
       if (weight() != before) fail("rank ", communicator.rank(), " keeps a part of the step");
     });
   });
