@@ -244,7 +244,7 @@ void register_all() {
   for (const auto& [name, kinds] : bits_work())
     for (const int patterns : {1000, 2000, 4000, 8000})
       register_one(
-          name, patterns, [&kinds, patterns] { return bits_seconds(patterns, kinds); }, false);
+          name, patterns, [&kinds = kinds, patterns] { return bits_seconds(patterns, kinds); }, false);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ class TreeSums : public ::testing::TestWithParam<std::tuple<int, SumWay>> {};
 
 TEST_P(TreeSums, HaveTheBitsOfOneTreeOnAnyNumberOfRanks) {
   const auto [count, way] = GetParam();
-  as_ranks(count, [way](Communicator& ranks) { check_tree_sums(ranks, way); });
+  as_ranks(count, [way = way](Communicator& ranks) { check_tree_sums(ranks, way); });
 }
 
 INSTANTIATE_TEST_SUITE_P(

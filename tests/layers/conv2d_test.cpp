@@ -192,7 +192,7 @@ void on_threads(int threads, const std::function<void()>& body) {
 
 TEST(Conv2d, StridedPointwiseCasesThatOneDnnGotWrong) {
   for (const auto& [threads, c, in, out] : strided_pointwise_cases())
-    on_threads(threads, [&] {
+    on_threads(threads, [&, &c = c, in = in, out = out] {
       expect_fast_is_reference(Conv2d::make(c.attributes),
                                {random_tensor(c.x(in), 1), random_tensor(c.filter(in, out), 2)}, c.text(in, out));
     });
@@ -201,7 +201,7 @@ TEST(Conv2d, StridedPointwiseCasesThatOneDnnGotWrong) {
 TEST(DepthwiseConv2d, StridedPointwiseCasesThatOneDnnGotWrong) {
   for (const auto& [threads, c, in, out] : strided_pointwise_cases())
     for (const auto& [channels, multiplier] : {std::pair(std::int64_t{1}, out), std::pair(in, std::int64_t{1})})
-      on_threads(threads, [&] {
+      on_threads(threads, [&, &c = c, channels = channels, multiplier = multiplier] {
         expect_fast_is_reference(DepthwiseConv2d::make(c.attributes),
                                  {random_tensor(c.x(channels), 1), random_tensor(c.filter(channels, multiplier), 2)},
                                  "depthwise " + c.text(channels, multiplier));

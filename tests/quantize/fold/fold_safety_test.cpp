@@ -131,7 +131,7 @@ TEST_P(FoldSafety, FoldedIsUnfoldedAtGammaZeroAndVarianceZero) {
     FoldingNet unfolded({.layer = layer, .activation = FoldingCase::Activation::kNone});
     FoldingNet folded({.layer = layer, .activation = FoldingCase::Activation::kNone});
     fold_batch_norms(folded.graph, options().folding(), true);
-    const auto step = [](FoldingNet& net) {
+    const auto step = [&](FoldingNet& net) {
       Session session(net.graph, kDouble);
       testing::number_variables(net.graph, session);
       session.variable("net/block/BatchNorm/gamma").data<double>()[0] = 0;

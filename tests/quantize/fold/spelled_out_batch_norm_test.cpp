@@ -337,8 +337,10 @@ TEST(UnfusedBatchNorm, ShiftByOtherFactorsIsNone) {
   PrimitiveOps p{.form = {.order = Order::kX_RG}};
   const Output x = p.images();
   const auto [centre, spread] = p.statistics(x);
-  const auto rsqrt = [&] { return layers::rsqrt(p.graph, p.name("Rsqrt"), p.add(spread, p.epsilon())); };
-  const auto shifted = [&](Output slope, Output of_mean) {
+  const auto rsqrt = [&, spread = spread] {
+    return layers::rsqrt(p.graph, p.name("Rsqrt"), p.add(spread, p.epsilon()));
+  };
+  const auto shifted = [&, centre = centre](Output slope, Output of_mean) {
     p.add(p.mul(x, slope), p.sub(p.vector("beta", 0), p.mul(centre, of_mean)));
   };
   const Output shared = rsqrt();

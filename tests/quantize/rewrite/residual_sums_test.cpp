@@ -28,7 +28,7 @@ Bits bits_of(const Graph& graph) {
   return bits;
 }
 
-constexpr RewriteOptions kSums = {.weight_bits = 4, .activation_bits = 4, .sums_bits = 8};
+const RewriteOptions kSums = {.weight_bits = 4, .activation_bits = 4, .sums_bits = 8};
 
 /// Rewritten for training, which a second time changes nothing, and has the quantizers of the evaluation graph.
 Bits rewritten(ToyGraph& toy, const RewriteOptions& options = kSums) {

@@ -11,7 +11,7 @@ namespace {
 
 using testing::ToyGraph;
 
-constexpr RewriteOptions kPowers = {.scales = ScaleChoice::kPowerOfTwo};
+const RewriteOptions kPowers = {.scales = ScaleChoice::kPowerOfTwo};
 
 ToyGraph net() {
   ToyGraph toy;

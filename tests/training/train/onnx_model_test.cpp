@@ -47,7 +47,8 @@ TEST_F(OnnxModel, AnOpenSizeIsThatOfThePictures) {
   RunObserver silent;
   for (const auto& [height, width] : {std::pair{0, 0}, {0, 8}, {8, 8}}) {
     const std::string name = concat("run", height, "x", width);
-    EXPECT_EQ(error_of([&] { train_new(name, settings_of(0, height, width), silent); }), "") << name;
+    EXPECT_EQ(error_of([&, settings = settings_of(0, height, width)] { train_new(name, settings, silent); }), "")
+        << name;
     const Graph graph = read_network(RunDirectory::open(path(name)).train_graph());
     EXPECT_EQ(find_images(graph, name).shape(), (Shape{4, 8, 8, 1}));
   }
