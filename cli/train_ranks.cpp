@@ -1,14 +1,12 @@
 #include "cli/train_ranks.h"
 
-#include <unistd.h>
-
 #include <bit>
-#include <filesystem>
 
 #include "cli/interrupt.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/parallel.h"
+#include "core/working_directory.h"
 #include "distributed/launch.h"
 #include "quantize/rewrite/layer_bits.h"
 #include "training/run/run_directory.h"
@@ -33,25 +31,6 @@ std::string broadcast_text(distributed::Communicator& ranks, std::string text) {
 class SilentRank : public RunObserver {
  public:
   bool wants_to_stop() override { return InterruptGuard::requested(); }
-};
-
-/// A folder for what a rank other than the first writes, which nobody wants; goes with the object.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = std::filesystem::temp_directory_path() / "miniqat-rank-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) fail("cannot make the folder ", name);
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code failure;
-    std::filesystem::remove_all(path_, failure);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 /// What the settings of rank 0 are to the others: with the bits of layers, so that no other reads that file.
@@ -111,9 +90,10 @@ void follow_ranks(distributed::Communicator& ranks) {
   TrainExtras extras;
   side.put_into(extras);
   if (!word["stop_at"].is_null()) extras.stop_at = word["stop_at"].get<std::int64_t>();
-  const ScratchFolder scratch;
+  // For what a rank other than the first writes, which nobody wants.
+  const WorkingDirectory scratch;
   SilentRank silent;
-  train(settings, RunDirectory::fresh(scratch.path() / "run", ""), extras, silent);
+  train(settings, RunDirectory::fresh(scratch / "run", ""), extras, silent);
   side.close();
 }
 

@@ -5,9 +5,9 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/working_directory.h"
 #include "integer/batch_shape.h"
 #include "training/verify/subprocess.h"
-#include "training/verify/working_directory.h"
 
 namespace miniqat::training {
 namespace {

@@ -7,10 +7,10 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "core/json_text.h"
+#include "core/working_directory.h"
 #include "integer/batch_shape.h"
 #include "training/verify/layer_comparison.h"
 #include "training/verify/subprocess.h"
-#include "training/verify/working_directory.h"
 
 namespace miniqat::training {
 

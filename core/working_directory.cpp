@@ -1,4 +1,4 @@
-#include "training/verify/working_directory.h"
+#include "core/working_directory.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace miniqat::training {
+namespace miniqat {
 
 WorkingDirectory::WorkingDirectory() {
   std::string name = (std::filesystem::temp_directory_path() / "miniqat-XXXXXX").string();
@@ -21,4 +21,4 @@ WorkingDirectory::~WorkingDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-}  // namespace miniqat::training
+}  // namespace miniqat

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-namespace miniqat::training {
+namespace miniqat {
 
 /// A fresh directory for temporary files, which goes with the object. Throws Error if it cannot be made.
 class WorkingDirectory {
@@ -17,4 +17,4 @@ class WorkingDirectory {
   std::filesystem::path path_;
 };
 
-}  // namespace miniqat::training
+}  // namespace miniqat
