@@ -106,6 +106,13 @@ std::string warning_of_threads(const std::vector<Introduction>& all) {
 
 }  // namespace
 
+bool on_one_machine(Communicator& ranks) {
+  const std::uint64_t own = hash_of_host();
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks.size()));
+  gather(ranks, std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  return std::ranges::all_of(all, [&](std::uint64_t one) { return one == all.front(); });
+}
+
 std::vector<std::string> require_alike(Communicator& ranks, int threads) {
   const std::vector<Introduction> all = introduce(ranks, threads);
   require_same_program(all);

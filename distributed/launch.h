@@ -18,6 +18,9 @@ int launched_rank();
 /// Of the ranks that open_ranks() has opened: ends all at once with this exit status. Returns if there are none.
 void end_ranks(int status);
 
+/// Whether all ranks run on the machine of rank 0.
+bool on_one_machine(Communicator& ranks);
+
 /// Throws Error unless all ranks run the same build of this program with the same oneDNN and the same instruction set:
 /// only then do they compute the same bits. Returns what makes them slow, one text each: a rank has more threads than
 /// cores that it is bound to, the ranks of a machine have more together than cores, or not all ranks have the same

@@ -1,9 +1,11 @@
 #include "distributed/rank_exchange.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/error.h"
 #include "distributed/combine_statistics.h"
+#include "distributed/launch.h"
 
 namespace miniqat::distributed {
 namespace {
@@ -15,13 +17,20 @@ ShardRange range_of(const Communicator& ranks, int shards) {
   return {.total = shards, .first = ranks.rank() * count, .count = count};
 }
 
+/// A network moves data while backward computes, if somebody sees to it. Between ranks of one machine cores move them,
+/// which have other things to do then.
+BucketOptions bucket_options(Communicator& ranks, int shards) {
+  return {.factor = 1 / static_cast<float>(shards),
+          .interval = std::chrono::milliseconds(on_one_machine(ranks) ? 0 : 1)};
+}
+
 }  // namespace
 
 RankExchange::RankExchange(Communicator& ranks, int shards)
     : ranks_(ranks),
       range_(range_of(ranks, shards)),
       channel_(ranks.channel()),
-      sums_(ranks, {.factor = 1 / static_cast<float>(shards)}) {
+      sums_(ranks, bucket_options(ranks, shards)) {
   require_subtree(range_);
 }
 

@@ -22,7 +22,7 @@ struct BucketOptions {
   std::optional<SumWay> way = {};
   /// A thread lets the buckets that are on their way move on at this interval, from hand_over() to flush(); 0: there is
   /// none, they move on in calls only.
-  std::chrono::microseconds interval = std::chrono::milliseconds(1);
+  std::chrono::microseconds interval{0};
 };
 
 /// The sums of a step's tensors over all ranks, sent while the later ones are still computed. The tensors, one behind
