@@ -42,9 +42,7 @@ double seconds_of(Communicator& ranks, const Action& action) {
   const auto begin = std::chrono::steady_clock::now();
   action();
   const double own = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::vector<double> all(ranks.size());
-  gather(ranks, std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
-  return std::ranges::max(all);
+  return std::ranges::max(gathered(ranks, own));
 }
 
 void sum(BucketSum& bucket, const std::vector<float>& part) {

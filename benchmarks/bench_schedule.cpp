@@ -100,12 +100,6 @@ std::unique_ptr<Training> make_training(const char* model, std::int64_t batch, S
   return training;
 }
 
-double largest(Communicator& ranks, double value) {
-  std::vector<double> all(ranks.size());
-  gather(ranks, std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(all)));
-  return std::ranges::max(all);
-}
-
 /// One process, or several ranks that do the same at the same time.
 class Rounds {
  public:
@@ -153,7 +147,9 @@ class Rounds {
     if (ranks == nullptr) return {.total = 2, .first = 0, .count = 1};
     return {.total = ranks->size(), .first = ranks->rank(), .count = 1};
   }
-  double slowest(double seconds) { return ranks_ == nullptr ? seconds : largest(*ranks_, seconds); }
+  double slowest(double seconds) {
+    return ranks_ == nullptr ? seconds : std::ranges::max(distributed::gathered(*ranks_, seconds));
+  }
 
   void round() {
     round_.clear();

@@ -19,15 +19,6 @@ using namespace training;
 
 namespace {
 
-/// Settings and what else the ranks must know, before there is an exchange for the shards.
-std::string broadcast_text(distributed::Communicator& ranks, std::string text) {
-  std::uint64_t length = text.size();
-  ranks.broadcast(std::as_writable_bytes(std::span(&length, 1)), 0);
-  text.resize(length);
-  ranks.broadcast(std::as_writable_bytes(std::span(text)), 0);
-  return text;
-}
-
 class SilentRank : public RunObserver {
  public:
   bool wants_to_stop() override { return InterruptGuard::requested(); }
@@ -71,14 +62,14 @@ std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const Tra
                                      TrainExtras& extras) {
   if (ranks == nullptr) return nullptr;
   require_shards_for(*ranks, settings, extras.resume);
-  broadcast_text(*ranks, word_to_ranks(settings, extras).dump());
+  distributed::broadcast_text(*ranks, word_to_ranks(settings, extras).dump());
   auto side = std::make_unique<RankSide>(*ranks, settings);
   side->put_into(extras);
   return side;
 }
 
 void follow_ranks(distributed::Communicator& ranks) {
-  const Json word = Json::parse(broadcast_text(ranks, ""));
+  const Json word = Json::parse(distributed::broadcast_text(ranks, ""));
   TrainSettings settings;
   settings_from_json(word["settings"], settings, "rank 0");
   if (const Json& bits = word["layer_bits"]; !bits.empty())

@@ -53,9 +53,7 @@ std::vector<Introduction> introduce(Communicator& ranks, int threads) {
                    .threads = threads};
   CPU_ZERO(&own.cores);
   sched_getaffinity(0, sizeof own.cores, &own.cores);
-  std::vector<Introduction> all(static_cast<std::size_t>(ranks.size()));
-  gather(ranks, std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
-  return all;
+  return gathered(ranks, own);
 }
 
 void require_same_program(const std::vector<Introduction>& all) {
@@ -107,9 +105,7 @@ std::string warning_of_threads(const std::vector<Introduction>& all) {
 }  // namespace
 
 bool on_one_machine(Communicator& ranks) {
-  const std::uint64_t own = hash_of_host();
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks.size()));
-  gather(ranks, std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  const std::vector<std::uint64_t> all = gathered(ranks, hash_of_host());
   return std::ranges::all_of(all, [&](std::uint64_t one) { return one == all.front(); });
 }
 

@@ -1,19 +1,12 @@
 #include "distributed/communicator.h"
 
-#include <cmath>
 #include <thread>
-#include <vector>
 
 namespace miniqat::distributed {
 namespace {
 
 /// Looks before a waiting thread gives its core away: some tens of microseconds.
 constexpr int kLooks = 200;
-
-float chosen(float mine, float theirs, bool theirs_is_better) {
-  if (std::isnan(mine)) return mine;
-  return std::isnan(theirs) || theirs_is_better ? theirs : mine;
-}
 
 }  // namespace
 
@@ -28,17 +21,12 @@ void gather(Communicator& ranks, std::span<const std::byte> out, std::span<std::
   wait_for(*ranks.all_gather(out, in));
 }
 
-void widen(Communicator& ranks, std::span<LowHigh> ranges) {
-  if (ranges.empty()) return;
-  std::vector<LowHigh> all(ranges.size() * ranks.size());
-  gather(ranks, std::as_bytes(std::span<const LowHigh>(ranges)), std::as_writable_bytes(std::span(all)));
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    ranges[i] = all[i];
-    for (std::size_t k = i + ranges.size(); k < all.size(); k += ranges.size()) {
-      ranges[i].low = chosen(ranges[i].low, all[k].low, all[k].low < ranges[i].low);
-      ranges[i].high = chosen(ranges[i].high, all[k].high, all[k].high > ranges[i].high);
-    }
-  }
+std::string broadcast_text(Communicator& ranks, std::string text) {
+  std::uint64_t length = text.size();
+  ranks.broadcast(std::as_writable_bytes(std::span(&length, 1)), 0);
+  text.resize(length);
+  ranks.broadcast(std::as_writable_bytes(std::span(text)), 0);
+  return text;
 }
 
 }  // namespace miniqat::distributed

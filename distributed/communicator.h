@@ -4,6 +4,9 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
 
 namespace miniqat::distributed {
 
@@ -59,13 +62,16 @@ void wait_for(
 /// all_gather(), waited for.
 void gather(Communicator& ranks, std::span<const std::byte> out, std::span<std::byte> in);
 
-struct LowHigh {
-  float low = 0;
-  float high = 0;
-};
+/// Every rank's value, in the order of the ranks.
+template <class T>
+std::vector<T> gathered(Communicator& ranks, const T& own) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> all(static_cast<std::size_t>(ranks.size()));
+  gather(ranks, std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  return all;
+}
 
-/// Replaces each pair by the smallest low and the largest high of all ranks, exactly. Of -0 and 0 the lower rank's
-/// stays. A NaN of any rank stays a NaN.
-void widen(Communicator& ranks, std::span<LowHigh> ranges);
+/// The text of rank 0, on all ranks.
+std::string broadcast_text(Communicator& ranks, std::string text);
 
 }  // namespace miniqat::distributed

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "core/error.h"
 #include "distributed/combine_statistics.h"
@@ -63,17 +64,10 @@ bool RankExchange::share_answer(bool answer) {
   return answer;
 }
 
-std::string RankExchange::share(std::string text) {
-  std::uint64_t length = text.size();
-  share(std::as_writable_bytes(std::span(&length, 1)));
-  text.resize(length);
-  share(std::as_writable_bytes(std::span(text)));
-  return text;
-}
+std::string RankExchange::share(std::string text) { return broadcast_text(*channel_, std::move(text)); }
 
 void RankExchange::require_same(std::uint64_t hash, const std::string& what) {
-  std::vector<std::uint64_t> all(ranks_.size());
-  gather(*channel_, std::as_bytes(std::span(&hash, 1)), std::as_writable_bytes(std::span(all)));
+  const std::vector<std::uint64_t> all = gathered(*channel_, hash);
   const auto other = std::ranges::find_if(all, [&](std::uint64_t one) { return one != all.front(); });
   if (other != all.end())
     fail("ranks 0 and ", other - all.begin(), " have different ", what, ": all must be the same to the bit");

@@ -95,9 +95,10 @@ void check_small_talk(Communicator& ranks) {
     if (!right) fail(what, " has the wrong result");
   };
   const auto rank = static_cast<float>(ranks.rank()), last = static_cast<float>(ranks.size() - 1);
-  LowHigh ranges[2] = {{rank - 2, -rank}, {1, ranks.rank() == ranks.size() - 1 ? NAN : rank}};
-  widen(ranks, ranges);
-  require(ranges[0].low == -2 && ranges[0].high == 0 && ranges[1].low == 1 && std::isnan(ranges[1].high), "widen");
+  const std::vector<float> all = gathered(ranks, rank);
+  for (std::size_t k = 0; k < all.size(); ++k) require(all[k] == static_cast<float>(k), "gathered");
+  const std::string word = "the word of rank 0";
+  require(broadcast_text(ranks, ranks.rank() == 0 ? word : "another") == word, "broadcast_text");
   float value = rank;
   ranks.broadcast(std::as_writable_bytes(std::span(&value, 1)), ranks.size() - 1);
   require(value == last, "broadcast");

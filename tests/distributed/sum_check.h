@@ -17,7 +17,7 @@ void check_tree_sums(Communicator& ranks, SumWay way, std::chrono::microseconds 
 /// Throws Error unless a bucket whose tensor was handed over is summed while nobody calls.
 void check_sums_move_on(Communicator& ranks);
 
-/// Broadcast, widen() and barrier. Throws Error for a wrong number.
+/// gathered(), broadcasts and barrier. Throws Error for a wrong number.
 void check_small_talk(Communicator& ranks);
 
 }  // namespace miniqat::distributed

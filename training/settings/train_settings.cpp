@@ -136,6 +136,10 @@ std::string adopt_batch_size(TrainSettings& settings) {
   if (!is_graph_file(settings.model)) return "";
   const std::int64_t batch = fixed_batch(settings.model);
   if (batch == 0) return "";
+  // What exporters write when nobody asks: of no meaning for training.
+  if (batch == 1 && is_onnx_file(settings.model))
+    return concat("note: ", settings.model, " takes one picture at a time; it is trained with batches of ",
+                  settings.batch_size, " (--batch-size)");
   settings.batch_size = batch * settings.shards;
   if (!is_onnx_file(settings.model)) return "";
   return concat("note: batches of ", settings.batch_size, ", as ", settings.model, " fixes: --batch-size changes it");

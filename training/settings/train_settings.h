@@ -211,8 +211,9 @@ datasets::PictureOptions picture_options(const TrainSettings& settings);
 /// what it did, not what it was asked.
 void resolve(TrainSettings& settings);
 
-/// Takes the batch size from a graph file, which fixes it, or from an ONNX model that does. Returns a note on the
-/// latter, else "". Throws what fixed_batch() throws.
+/// Takes the batch size from a graph file, which fixes it, or from an ONNX model that does; one that takes a
+/// single picture keeps that of `settings`. Returns a note on an ONNX model that fixes its batch, else "". Throws what
+/// fixed_batch() throws.
 std::string adopt_batch_size(TrainSettings& settings);
 
 /// The options of the loader of training batches. Throws UsageError for an unknown `augment`.

@@ -61,10 +61,16 @@ TEST_F(OnnxModel, ANoteSaysThatTheFileFixesTheBatch) {
   open.batch_size = 128;
   EXPECT_EQ(adopt_batch_size(open), "");
   EXPECT_EQ(open.batch_size, 128);
-  TrainSettings fixed = settings_of(1, 8, 8);
+  TrainSettings single = settings_of(1, 8, 8);
+  single.batch_size = 16;
+  EXPECT_EQ(adopt_batch_size(single), "note: " + single.model +
+                                          " takes one picture at a time; it is trained with batches of 16 "
+                                          "(--batch-size)");
+  EXPECT_EQ(single.batch_size, 16);
+  TrainSettings fixed = settings_of(2, 8, 8);
   const std::string note = adopt_batch_size(fixed);
-  EXPECT_EQ(note, "note: batches of 1, as " + fixed.model + " fixes: --batch-size changes it");
-  EXPECT_EQ(fixed.batch_size, 1);
+  EXPECT_EQ(note, "note: batches of 2, as " + fixed.model + " fixes: --batch-size changes it");
+  EXPECT_EQ(fixed.batch_size, 2);
   Listener listener;
   train(fixed, RunDirectory::fresh(path("run"), "none"), {.note = note}, listener);
   EXPECT_EQ(std::ranges::count(listener.texts, note), 1);
