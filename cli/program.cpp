@@ -1,0 +1,242 @@
+#include "cli/program.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/display/progress_line.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/parse_error.h"
+#include "cli/interrupt.h"
+#include "cli/standard_streams.h"
+#include "core/counted.h"
+#include "core/guarded_memory.h"
+#include "core/kernels/instruction_set.h"
+#include "core/parallel.h"
+#include "core/quote.h"
+#include "core/suggest.h"
+#include "core/team.h"
+#include "datasets/decode_progress.h"
+#include "distributed/launch.h"
+#include "layers/layers.h"
+#include "quantize/fake_quant.h"
+#include "quantize/quantize.h"
+#include "training/settings/usage_error.h"
+
+namespace miniqat::cli {
+
+using namespace training;
+
+namespace {
+
+const CLI::App& chosen_command(const CLI::App& program) {
+  const auto chosen = program.get_subcommands();
+  return chosen.empty() ? program : *chosen.front();
+}
+
+/// The words that could have been meant: commands before one is chosen, then that command's flags.
+std::vector<std::string> known_words(const CLI::App& program) {
+  std::vector<std::string> words;
+  const CLI::App& command = chosen_command(program);
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; }))
+    words.push_back(sub->get_name());
+  return words;
+}
+
+constexpr const char* kEnvironment =
+    "Environment:\n"
+    "  MINIQAT_DATA_DIR            where data sets are, without --data-dir\n"
+    "  MINIQAT_CACHE_DIR           where decoded pictures are kept; default: ~/.cache/miniqat\n"
+    "  MINIQAT_MAX_ISA             baseline, avx2 or avx512: the largest instruction set to use\n"
+    "  MINIQAT_GUARD               after or before: a test mode that stops a node which writes past its memory\n"
+    "  MINIQAT_TEAM                own or openmp: whose threads compute; openmp's are slow beside other programs\n"
+    "  OMP_NUM_THREADS             the threads without --threads, at most one a core";
+
+/// The text with long words of the command line shortened, alone or as part of a path.
+std::string with_short_words(std::string text, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    // A value may follow its flag: --model=NAME.
+    const std::string value = word.substr(word.starts_with("--") ? word.find('=') + 1 : 0), brief = shortened(value);
+    if (brief == value) continue;
+    for (std::size_t place = text.find(value); place != std::string::npos; place = text.find(value, place))
+      text.replace(place, value.size(), brief);
+  }
+  return text;
+}
+
+/// Errors show what files and the command line hold; none of that may reach the terminal as it is.
+/// Of several ranks that fail alike the first speaks, and its end is the others'; only if it does not fail they speak.
+void print_error(const std::string& who, const std::string& text, const std::vector<std::string>& words = {}) {
+  if (const int rank = distributed::launched_rank(); rank > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2000 + 100 * std::min(rank, 20)));
+    std::fprintf(stderr, "rank %d: ", rank);
+  }
+  std::fprintf(stderr, "%s: %s\n", who.c_str(), printable(with_short_words(text, words)).c_str());
+}
+
+/// "miniqat train", or "miniqat" where the line does not begin with a command.
+std::string name_of_command(const CLI::App& program, const std::string& word) {
+  const auto commands = program.get_subcommands([&](const CLI::App* command) { return command->get_name() == word; });
+  return commands.empty() ? "miniqat" : "miniqat " + word;
+}
+
+std::string explanation(const CLI::App& program, const CLI::ParseError& error, const std::string& who) {
+  const CLI::App& command = chosen_command(program);
+  std::string text = in_plain_words(error.what());
+  const std::vector<std::string> unexpected = command.remaining();
+  if (!unexpected.empty())
+    text = concat("unknown ", &command == &program ? "command" : "argument", " ", quote(unexpected.front()),
+                  did_you_mean(unexpected.front(), known_words(program)));
+  return concat(text, " (see ", who, " --help)");
+}
+
+/// An empty word, as an unset variable of a shell gives it, would otherwise mean the default; and behind a `=`, the
+/// next flag would be taken for the value. No flag has a use for one.
+void refuse_empty_words(const std::vector<std::string>& words) {
+  const auto require = [](const std::string& what, std::string_view value) {
+    if (value.find_first_not_of(',') == std::string_view::npos) throw UsageError(what + " must not be empty");
+  };
+  std::string before;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (!word.starts_with("--"))
+      require(before.starts_with("--") ? before : "an argument", word);
+    else if (equals != std::string::npos)
+      require(word.substr(0, equals), std::string_view(word).substr(equals + 1));
+    before = word.substr(0, word.starts_with("--") ? equals : 0);
+  }
+}
+
+/// Each rank would do all of it, and they would write the same files.
+void refuse_ranks(const CLI::App& program) {
+  const std::string& command = chosen_command(program).get_name();
+  const int ranks = command == "train" ? 1 : as_usage(distributed::launched_ranks);
+  if (ranks > 1)
+    throw UsageError(concat("a launcher started ", ranks, " ranks, but only miniqat train shares its work between ",
+                            "them: start miniqat ", command, " without mpirun or srun"));
+}
+
+/// Before any command begins: none may fail half way through because of these, or ignore them because it runs no fast
+/// loop.
+void check_environment() {
+  as_usage(instruction_set);
+  as_usage(guard);
+  as_usage(runs_in_openmp);
+}
+
+void add_commands(CLI::App& program) {
+  program.set_version_flag("--version", "miniqat " MINIQAT_VERSION);
+  program.require_subcommand(1);
+  program.option_defaults()->always_capture_default();
+  CommandLine line(program);
+  add_train(line);
+  add_calibrate(line);
+  add_quantize(line);
+  add_reestimate(line);
+  add_sensitivity(line);
+  add_eval(line);
+  add_predict(line);
+  add_import(line);
+  add_rewrite(line);
+  add_run(line);
+  add_inspect(line);
+  add_runs(line);
+  add_report(line);
+  add_models(line);
+  add_export(line);
+  add_verify(line);
+  add_bench(line);
+  add_completion(line);
+  program.footer(kEnvironment);
+  program.parse_complete_callback([&program] {
+    check_environment();
+    refuse_ranks(program);
+  });
+}
+
+/// As if nothing had been in the way, so that a shell sees why the program ended.
+void end_by(int signal) {
+  std::fflush(stdout);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+/// Parses the line and runs its command. Returns the exit status.
+int run_command(CLI::App& program, int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const std::string who = name_of_command(program, words.front());
+  try {
+    refuse_empty_words(words);
+    program.parse(argc, argv);
+    return 0;
+  } catch (const CLI::Success& help) {
+    return program.exit(help);
+  } catch (const CLI::ParseError& error) {
+    print_error(who, explanation(program, error, who), words);
+    return 2;
+  } catch (const UsageError& error) {
+    print_error(who, error.what(), words);
+    return 2;
+  } catch (const Interrupted& interrupted) {
+    end_by(interrupted.signal());
+  } catch (const std::bad_alloc&) {
+    print_error(who, "out of memory");
+  } catch (const std::exception& error) {
+    print_error(who, error.what(), words);
+  }
+  return 1;
+}
+
+/// Between loading and what follows, and for errors, the line is taken away.
+void show_decoding(ProgressLine& line, std::int64_t done, std::int64_t all) {
+  if (InterruptGuard::requested()) {
+    line.clear();
+    std::fprintf(stderr, "stopped at %s of %s, none of which is kept\n", std::to_string(done).c_str(),
+                 counted(all, "picture").c_str());
+    InterruptGuard::check();
+  }
+  if (done < all)
+    line.show(concat("decoding pictures: ", done, " of ", all));
+  else
+    line.clear();
+}
+
+int run_program(int argc, char** argv) {
+  // One around everything that the program does in this thread, so that no run has to set it up again.
+  const ComputeScope computing;
+  // A file that grows beyond a limit is a write error like any other, with a message and without half a file.
+  std::signal(SIGXFSZ, SIG_IGN);
+  layers::register_ops();
+  quantize::register_ops();
+  ProgressLine decoding(stderr);
+  datasets::tell_of_decoding([&](std::int64_t done, std::int64_t all) { show_decoding(decoding, done, all); });
+  CLI::App program("Trains quantized networks: define a graph, rewrite it for quantization, train, evaluate.",
+                   "miniqat");
+  add_commands(program);
+  if (argc > 1) return run_command(program, argc, argv);
+  std::fprintf(stderr, "%s", program.help().c_str());
+  return 2;
+}
+
+}  // namespace
+
+int main_program(int argc, char** argv) {
+  keep_standard_streams();
+  const int status = run_program(argc, argv);
+  if (status != 0) distributed::end_ranks(status);
+  const std::string failure = failure_of_stdout();
+  if (failure.empty() || status != 0) return status;
+  print_error("miniqat", failure);
+  return 1;
+}
+
+}  // namespace miniqat::cli
