@@ -48,7 +48,11 @@ class Sources {
     pad.addEventListener('pointerdown', (event) => this.penDown(event));
     pad.addEventListener('pointermove', (event) => this.penMoves(event));
     for (const end of ['pointerup', 'pointercancel']) pad.addEventListener(end, () => this.pen = null);
-    file.addEventListener('change', () => this.openFile(file.files[0]));
+    file.addEventListener('change', () => {
+      this.openFile(file.files[0]);
+      // So that the same file can be chosen again.
+      file.value = '';
+    });
     addEventListener('dragover', (event) => {
       event.preventDefault();
       pad.classList.add('over');
@@ -142,6 +146,9 @@ class Sources {
     canvas.height = height * sharp;
     const context = canvas.getContext('2d');
     context.imageSmoothingQuality = 'high';
+    // Paper, for drawings that are transparent where there is no ink.
+    context.fillStyle = '#fff';
+    context.fillRect(0, 0, canvas.width, canvas.height);
     context.drawImage(bitmap, (bitmap.width - side * width) / 2, (bitmap.height - side * height) / 2, side * width,
                       side * height, 0, 0, canvas.width, canvas.height);
     let picture = pictureOfPixels(context.getImageData(0, 0, canvas.width, canvas.height), channels);

@@ -64,7 +64,7 @@ function showComparison() {
     const {winner, milliseconds} = state.runs[i];
     const accuracy = model.accuracy === undefined ? '' : `${(100 * model.accuracy).toFixed(2)}%`;
     return made('tr', i === state.model ? 'current' : '', cell(model.label), cell(classNameOf(model, winner)),
-                cell(accuracy), cell(Math.round(model.weight_bytes / 1000)), cell(milliseconds.toFixed(1)));
+                cell(accuracy), cell(Math.round(model.weight_bytes / 1000)), cell(milliseconds.toFixed(milliseconds < 10 ? 1 : 0)));
   }));
 }
 
@@ -217,8 +217,11 @@ const KEYS = {
 
 function pressKey(event) {
   const isForInput = event.target instanceof HTMLInputElement && event.key.startsWith('Arrow');
-  if (event.ctrlKey || event.metaKey || event.altKey || isForInput || byId('help').open) return;
-  const action = /^[0-9]$/.test(event.key) ? () => sources.chooseTest((Number(event.key) + 9) % 10) : KEYS[event.key];
+  // Brackets need AltGr or Option on many keyboards, which counts as Alt on some machines, with Ctrl on others.
+  const isCommand = !'[]'.includes(event.key) && (event.ctrlKey || event.altKey);
+  if (isCommand || event.metaKey || isForInput || byId('help').open) return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const action = /^[0-9]$/.test(key) ? () => sources.chooseTest((Number(key) + 9) % 10) : KEYS[key];
   if (!action) return;
   event.preventDefault();
   action();

@@ -4,12 +4,13 @@
 
 (async () => {
   const complaints = [];
+  let narrow = 0;
   const expect = (what, found, expected) => {
     if (found !== expected) complaints.push(`${what}: ${found}, not ${expected}`);
   };
   /** Frames of a screen that nobody sees come when they like: no check waits for one. */
-  const press = (key) => {
-    dispatchEvent(new KeyboardEvent('keydown', {key}));
+  const press = (key, held = {}) => {
+    dispatchEvent(new KeyboardEvent('keydown', {key, ...held}));
     refresh();
   };
   addEventListener('error', ({message}) => complaints.push(message));
@@ -55,9 +56,28 @@
     expect('index below the first', state.index, operations[0].output.shape[1] * operations[0].output.shape[2]);
     press(']');
     expect('channel', byId('channel').textContent, `channel 1 of ${operations[0].output.shape[2]}`);
-    press('a');
+    // AltGr, which a browser may report as Ctrl with Alt, and Option.
+    const channels = `of ${operations[0].output.shape[2]}`;
+    press(']', {ctrlKey: true, altKey: true});
+    expect('channel by AltGr', byId('channel').textContent, `channel 2 ${channels}`);
+    press('[', {altKey: true});
+    expect('channel by Option', byId('channel').textContent, `channel 1 ${channels}`);
+    press('a', {ctrlKey: true});
+    expect('a key of the browser', byId('sums').getAttribute('aria-pressed'), 'false');
+    press('A');
     expect('accumulators', byId('sums').getAttribute('aria-pressed'), 'true');
     press('a');
+  }
+
+  /** The longest texts of the steps fit a phone; windows of a browser without a screen are wider than that. */
+  function checkNarrowSteps() {
+    if (innerWidth > 620) return;
+    const table = byId('number').querySelector('.steps'), PHONE = 360, MARGINS = 24;
+    table.replaceWith(stepsTable({sum: -2147483648, mantissa: 2147483647, shift: 62, steps: requantizationSteps(-2147483648, 2147483647, 62, 128, [0, 255])}));
+    const shown = byId('number').querySelector('.steps');
+    shown.style.width = 'min-content';
+    if (shown.offsetWidth > PHONE - MARGINS) complaints.push(`steps of ${shown.offsetWidth} pixels`);
+    ++narrow;
   }
 
   function checkModels() {
@@ -95,12 +115,18 @@
     context.fillRect(0, 0, 280, 140);
     context.fillStyle = '#000';
     context.fillRect(120, 50, 40, 40);
-    const file = await new Promise((resolve) => canvas.toBlob(resolve));
-    await sources.openFile(file);
-    refresh();
-    expect('the middle of a picture', state.bytes[14 * 28 + 14], 255);
-    expect('the corner of a picture', state.bytes[0], 0);
-    expect('its ink', inkOf({width: 28, height: 28, channels: 1, data: state.bytes}).width, 8);
+    for (const paper of ['white', 'transparent']) {
+      if (paper === 'transparent') {
+        for (const [x, y, width, height] of [[0, 0, 280, 50], [0, 90, 280, 50], [0, 50, 120, 40], [160, 50, 120, 40]])
+          context.clearRect(x, y, width, height);
+      }
+      const file = await new Promise((resolve) => canvas.toBlob(resolve));
+      await sources.openFile(file);
+      refresh();
+      expect(`the middle of a ${paper} picture`, state.bytes[14 * 28 + 14], 255);
+      expect(`the corner of a ${paper} picture`, state.bytes[0], 0);
+      expect(`the ink of a ${paper} picture`, inkOf({width: 28, height: 28, channels: 1, data: state.bytes})?.width, 8);
+    }
     press('i');
     expect('the corner, inverted', state.bytes[0], 255);
   }
@@ -118,9 +144,9 @@
   // until all is done.
   const brake = setInterval(() => {}, 1);
   const outputs = runPictures();
-  for (const check of [checkTestPictures, checkLayers, checkModels, checkDrawing, checkFile, checkThemes]) await check();
+  for (const check of [checkTestPictures, checkLayers, checkNarrowSteps, checkModels, checkDrawing, checkFile, checkThemes]) await check();
   const requests = performance.getEntriesByType('resource').filter(({name}) => !name.startsWith('data:'));
   for (const {name} of requests) complaints.push(`a request for ${name}`);
   clearInterval(brake);
-  byId('found').textContent = JSON.stringify({outputs, complaints});
+  byId('found').textContent = JSON.stringify({outputs, complaints, narrow});
 })();

@@ -64,6 +64,12 @@ TEST(Browser, ComputesTheIntegersOfTheReferenceAndLoadsNothing) {
   const auto [wrong, right] = std::ranges::mismatch(outputs, expected);
   EXPECT_TRUE(wrong == outputs.end()) << "first at " << wrong - outputs.begin();
 
+  // The same in a narrow window, with few pictures.
+  const Tensor few = testing::random_images(random, page.models[0].model, 1);
+  const nlohmann::json small = testing::found_in(testing::visit(page_with_judge(page, few), 500, 900));
+  EXPECT_EQ(small.value("complaints", nlohmann::json()), nlohmann::json::array());
+  EXPECT_EQ(small.value("narrow", 0), 1);
+
   // The policy refuses a request, and the console shows it.
   std::string curious = exporters::html(page);
   curious.insert(curious.rfind("</body>"), "<img src=\"http://127.0.0.1:9/picture.png\">");
