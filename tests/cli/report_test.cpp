@@ -96,7 +96,14 @@ TEST_F(ReportTest, HasTheNumbersOfTheOtherCommands) {
   EXPECT_LT(bytes_of(path("report.html")).size(), 5'000'000u);
   // As a process leaves it that has not chosen a network yet: the run of its last stage.
   std::filesystem::remove(path("run/config.json"));
-  EXPECT_EQ(report({"run"})["runs"][0]["path"], "run/trained");
+  const Json stage = report({"run"})["runs"][0];
+  EXPECT_EQ(stage["path"], "run/trained");
+  // Its table has the calibration, too, as `quantize` measured it.
+  const Json before = json_of(path("run/calibrated/summary.json")), row = named(stage["results"], "calibrated");
+  for (const char* key : {"validation_accuracy", "validation_loss", "test_accuracy", "test_loss", "seconds"})
+    EXPECT_EQ(row[key], before[key]) << key;
+  EXPECT_EQ(row["parameter_bytes"], table.back()["parameter_bytes"]);
+  EXPECT_EQ(stage["results"].size(), 4u);
 }
 
 /// A layer with 2 bits between layers with 8.

@@ -71,6 +71,21 @@ void add_stages(const RunDirectory& directory, Rows& rows) {
   add_time("trained", trained_in(directory));
 }
 
+/// Of the training of a `quantize` that has not come to its end: the calibration before it.
+void add_calibration_before(const RunDirectory& directory, const RunCosts& costs, Rows& rows) {
+  const std::filesystem::path folder = std::filesystem::absolute(directory.path()).lexically_normal();
+  const std::filesystem::path stage = folder.has_filename() ? folder : folder.parent_path();
+  const std::filesystem::path whole = stage.parent_path();
+  if (stage.filename() != "trained" || !json_if_there(whole / "quantize.json").is_object()) return;
+  const Json summary = json_if_there(whole / "calibrated/summary.json");
+  if (!summary.is_object()) return;
+  take_accuracies(summary, rows.at("float"), "float_");
+  ResultRow& row = rows.at("calibrated");
+  take_accuracies(summary, row);
+  row.cost = costs.own;
+  row.seconds = number(summary, "seconds");
+}
+
 }  // namespace
 
 std::string own_stage(const RunDirectory& directory, const RunReport& run) {
@@ -85,6 +100,7 @@ std::string own_stage(const RunDirectory& directory, const RunReport& run) {
 std::vector<ResultRow> result_rows(const RunDirectory& directory, const RunReport& run, const RunCosts& costs) {
   Rows rows;
   add_stages(directory, rows);
+  add_calibration_before(directory, costs, rows);
   const bool is_float = !run.listed.value("bits", Json()).is_object();
   const std::string own_name = is_float ? "float" : own_stage(directory, run);
   ResultRow& own = rows.at(own_name);

@@ -48,9 +48,11 @@ TEST_F(ReportBrowserTest, DrawsRunsInAnyState) {
   testing::expect_success(train("four", {"--weight-bits", "4", "--activation-bits", "4", "--per-channel"}));
   testing::expect_success(train("partly", {"--scope", "conv1"}));
   testing::expect_success(program({"verify", "four", "--no-runtimes", "--threads", "1"}));
-  testing::expect_success(train("<b>&stopped", {"--stop-at", "3"}));
+  testing::expect_success(train("<b>&stopped", {"--stop-at", "3", "--validation", "8"}));
   // A wide window for several runs, a narrow one for the one that has everything.
-  expect_no_complaint(testing::visit(judged_page({"float", "ptq", "two", "four", "partly", "<b>&stopped"})));
+  const nlohmann::json many =
+      expect_no_complaint(testing::visit(judged_page({"float", "ptq", "two", "four", "partly", "<b>&stopped"})));
+  EXPECT_EQ(many.value("comparedValidations", 0), 3) << "float, simulation and integers of the stopped run";
   testing::expect_success(program({"sensitivity", "float", "--bits", "2,4", "--pictures", "8", "--batches", "2",
                                    "--threads", "1", "--out", "sens"}));
   std::string page = judged_page({"four", "--sensitivity", "sens"});

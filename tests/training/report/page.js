@@ -4,7 +4,7 @@
 
 (() => {
   const complaints = [];
-  let narrow = 0, comparedLosses = 0;
+  let narrow = 0, comparedLosses = 0, comparedValidations = 0;
   const expect = (what, found, expected) => {
     if (found !== expected) complaints.push(`${what}: ${found}, not ${expected}`);
   };
@@ -120,7 +120,7 @@
 
   function checkGraphs(run, section) {
     const drawn = run.graphs.after.nodes.some(({role}) => role === 'weights') ? [run.graphs.before, run.graphs.after] : [run.graphs.before];
-    const drawings = all(section, '.graph svg');
+    const drawings = all(section, '.graph-scroll svg');
     expect(`${run.name}: graphs`, drawings.length, drawn.length);
     drawn.forEach(({nodes, edges}, i) => {
       const boxes = all(drawings[i], '.node rect').map((box) => ['x', 'y', 'width', 'height'].map((key) => Number(box.getAttribute(key))));
@@ -134,6 +134,45 @@
       });
       for (const [from, to] of edges)
         if (boxes[from][1] >= boxes[to][1]) complaints.push(`${run.name}: ${nodes[to].name} stands above what it reads`);
+    });
+  }
+
+  /** A long graph on sheets of paper: together they show all of it, and cut through no box. */
+  function checkSheets() {
+    const nodes = Array.from({length: 200}, (_, i) => ({name: `node${i}`, type: 'Relu', role: i === 0 ? 'input' : 'op', detail: ''}));
+    const edges = nodes.slice(1).map((_, i) => [i, i + 1, 32]);
+    const figure = drawGraph({nodes, edges}, 'long');
+    document.body.append(figure);
+    const whole = figure.querySelector('.graph-scroll svg').viewBox.baseVal;
+    const parts = all(figure, '.sheet svg').map(({viewBox}) => viewBox.baseVal);
+    expect('several sheets', parts.length > 5 && parts.length < 20, true);
+    expect('sheets together', parts.at(-1).y + parts.at(-1).height, whole.y + whole.height);
+    parts.forEach(({y, height}, i) => {
+      if (i > 0) expect(`beginning of sheet ${i}`, y, parts[i - 1].y + parts[i - 1].height);
+      if (height > 930) complaints.push(`sheet ${i} has ${height} pixels`);
+    });
+    for (const box of all(figure, '.graph-scroll rect')) {
+      const top = Number(box.getAttribute('y')), bottom = top + Number(box.getAttribute('height'));
+      expect(`sheets with the box at ${top}`, parts.filter(({y, height}) => y <= top && bottom <= y + height).length, 1);
+    }
+    expect('captions', texts(figure, '.sheet figcaption')[1], `long, part 2 of ${parts.length}`);
+    // The parts are copies, which have the look of the drawing only if no rule asks for what lies around it.
+    for (const {selectorText} of all(document, 'style').flatMap(({sheet}) => [...sheet.cssRules]))
+      if (/svg .*text/.test(selectorText)) complaints.push(`${selectorText} does not reach the sheets`);
+    figure.remove();
+  }
+
+  /** Accuracies beside one another say which pictures they are of. */
+  function checkComparison() {
+    rowsOf(document.querySelector('.comparison table')).forEach((row, i) => {
+      const run = report.runs[i], result = (name) => run.results.find((one) => one.name === name);
+      for (const [title, shown] of [['float', result('float')], ['simulated', run.listed.bits ? run.results.find((one) => one.is_run) : null], ['integers', result('integers')]]) {
+        const accuracy = shown?.test_accuracy ?? shown?.validation_accuracy ?? null;
+        const isValidation = accuracy !== null && shown.test_accuracy === null;
+        if (isValidation) ++comparedValidations;
+        expectNumber(`${run.name}: ${title} beside others`, row[title].replace(' (validation)', ''), times100(accuracy), 2);
+        expect(`${run.name}: ${title} of the validation part`, row[title].includes('validation'), isValidation);
+      }
     });
   }
 
@@ -174,6 +213,8 @@
   report.runs.forEach((run, i) => {
     for (const check of [checkResults, checkCurves, checkLayers, checkGraphs, checkAnswers, checkVerification]) check(run, sections[i]);
   });
+  if (report.runs.length > 1) checkComparison();
+  checkSheets();
   checkPage();
-  document.getElementById('found').textContent = JSON.stringify({complaints, narrow, comparedLosses});
+  document.getElementById('found').textContent = JSON.stringify({complaints, narrow, comparedLosses, comparedValidations});
 })();

@@ -32,23 +32,51 @@ function drawEdge(path, bits, showsBits) {
   ];
 }
 
+/** Too long for one sheet of paper. */
+const isLong = ({nodes}) => nodes.length > 60;
+
+/** Heights at which a drawing is cut into sheets of paper, the first of which has a heading: between rows of boxes. */
+function cutsBetween(boxes, width, height) {
+  const sheet = 930 * Math.max(1, width / 660), heading = 0.2 * sheet;
+  const cuts = [];
+  let last = 0, bottom = 0, free = 0;
+  for (const {top, height: tall} of [...boxes].sort((a, b) => a.top - b.top)) {
+    if (top > bottom) {
+      if (top - last > sheet - (cuts.length === 0 ? heading : 0) && free > last) cuts.push(last = free);
+      free = top - 10;
+    }
+    bottom = Math.max(bottom, top + tall);
+    if (bottom - last > sheet - (cuts.length === 0 ? heading : 0) && free > last) cuts.push(last = free);
+  }
+  return [0, ...cuts, height];
+}
+
+/** Parts of the drawing `id` for paper. A browser that cuts a picture by itself cuts through boxes, and leaves its caption behind. */
+function sheetsOf(id, cuts, width, title) {
+  return cuts.slice(1).map((to, i) => html('figure', {class: 'sheet'},
+    html('figcaption', {}, `${title}, part ${i + 1} of ${cuts.length - 1}`),
+    svg('svg', {viewBox: `-6 ${cuts[i] - 6} ${(width + 40).toFixed(0)} ${to - cuts[i]}`, width: (width + 40).toFixed(0), height: to - cuts[i], 'aria-hidden': true}, svg('use', {href: `#${id}`}))));
+}
+
+let drawn = 0;
+
 function drawGraph({nodes, edges}, title) {
   if (nodes.length === 0) return null;
   const LINE = 14, texts = nodes.map(textOf);
   const sizes = texts.map((lines, i) => ({width: 16 + 6.6 * Math.max(...lines.map((line) => line.length)), height: 8 + LINE * lines.length, isInput: nodes[i].role === 'input'}));
   const {places, paths, width, height} = layOut(sizes, edges);
   const showsBits = edges.some(([, , bits]) => bits < 32);
-  const drawing = svg('svg', {viewBox: `-6 -6 ${(width + 40).toFixed(0)} ${(height + 12).toFixed(0)}`, width: (width + 40).toFixed(0), height: (height + 12).toFixed(0), role: 'img', 'aria-label': title},
+  const boxes = places.map(({x, y}, i) => ({left: x - sizes[i].width / 2, top: y - sizes[i].height / 2, ...sizes[i]}));
+  const id = `graph${++drawn}`;
+  const drawing = svg('svg', {viewBox: `-6 -6 ${(width + 40).toFixed(0)} ${(height + 12).toFixed(0)}`, width: (width + 40).toFixed(0), height: (height + 12).toFixed(0), role: 'img', 'aria-label': title}, svg('g', {id},
     paths.map((path, i) => drawEdge(path, edges[i][2], showsBits)),
     nodes.map((node, i) => svg('g', {class: `node role-${node.role}${node.is_output ? ' output' : ''}`},
       svg('title', {}, `${node.name} (${node.type}${node.detail ? `; ${node.detail}` : ''})`),
-      svg('rect', {x: places[i].x - sizes[i].width / 2, y: places[i].y - sizes[i].height / 2, width: sizes[i].width, height: sizes[i].height, rx: node.role === 'parameter' || node.role === 'input' ? sizes[i].height / 2 : 5}),
-      texts[i].map((line, k) => svg('text', {x: places[i].x, y: places[i].y - sizes[i].height / 2 + 16 + LINE * k, 'text-anchor': 'middle', class: k === 0 ? 'name' : null}, line)))));
-  return html('figure', {class: 'graph'}, html('figcaption', {}, title), html('div', {class: 'graph-scroll', tabindex: 0}, drawing));
+      svg('rect', {x: boxes[i].left, y: boxes[i].top, width: sizes[i].width, height: sizes[i].height, rx: node.role === 'parameter' || node.role === 'input' ? sizes[i].height / 2 : 5}),
+      texts[i].map((line, k) => svg('text', {x: places[i].x, y: boxes[i].top + 16 + LINE * k, 'text-anchor': 'middle', class: k === 0 ? 'name' : null}, line))))));
+  return html('figure', {class: 'graph'}, html('figcaption', {class: 'title'}, title), html('div', {class: 'graph-scroll', tabindex: 0}, drawing),
+    isLong({nodes}) ? html('div', {class: 'sheets'}, sheetsOf(id, cutsBetween(boxes, width, height + 12), width, title)) : null);
 }
-
-/** Too long for one sheet of paper. */
-const isLong = ({nodes}) => nodes.length > 60;
 
 function graphSection({graphs}) {
   const {before, after} = graphs, quantizers = after.nodes.filter(({role}) => role === 'weights' || role === 'activations').length;

@@ -74,15 +74,24 @@ function factsOf(run, made) {
 const machineText = ({program, cpu, cores, threads, instruction_set: set, onednn, compiler}) =>
   [program, cpu, known(cores) ? counted(cores, 'core') : null, known(threads) ? counted(threads, 'thread') : null, set, `oneDNN ${onednn}`, compiler].filter(known).join(', ');
 
+/** An accuracy beside those of other runs: it says so if it is not one of the test pictures. */
+const comparable = (accuracy, part) => known(accuracy) && part === 'validation' ? `${percent(accuracy)} (validation)` : percent(accuracy);
+const comparableRow = (row) => comparable(accuracyOf(row), partOf(row));
+
+function floatBeside(run) {
+  const answers = answersOf(run, 'float');
+  return answers ? comparable(answers.accuracy, run.part) : comparableRow(rowOf(run, 'float'));
+}
+
 /** Runs in rows. */
 function comparisonTable(runs) {
   return table([
     {title: 'run', left: true, value: ({name, number}) => [html('i', {class: 'swatch', style: `--ink: ${colour(number)}`}), name]},
     {title: 'model', left: true, value: ({listed}) => lastPart(listed.model)},
     {title: 'bits', left: true, value: ({listed}) => listed.quantization},
-    {title: 'float', value: (run) => percent(answersOf(run, 'float')?.accuracy ?? accuracyOf(rowOf(run, 'float')))},
-    {title: 'simulated', value: (run) => run.listed.bits ? percent(accuracyOf(ownRow(run))) : MISSING},
-    {title: 'integers', value: (run) => percent(accuracyOf(rowOf(run, 'integers')))},
+    {title: 'float', value: floatBeside},
+    {title: 'simulated', value: (run) => run.listed.bits ? comparableRow(ownRow(run)) : MISSING},
+    {title: 'integers', value: (run) => comparableRow(rowOf(run, 'integers'))},
     {title: 'bytes', value: (run) => whole(ownRow(run)?.parameter_bytes)},
     {title: 'MACs × bits', value: (run) => short(ownRow(run)?.bit_operations)},
     {title: 'time', value: ({listed}) => duration(listed.seconds)},
