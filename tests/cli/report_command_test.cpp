@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "core/error.h"
 #include "core/json.h"
 #include "tests/cli/program.h"
@@ -42,6 +44,33 @@ TEST_F(ReportCommandTest, MakesATrainingAgain) {
   std::filesystem::remove(path("it's $HOME & more/summary.json"));
   std::filesystem::remove_all(path("it's $HOME & more-again"));
   expect_made_again("it's $HOME & more");
+}
+
+/// The schedule of the first steps is that of the shorter run.
+TEST_F(ReportCommandTest, MakesALongerTrainingAgain) {
+  const auto go_on = [&](const Arguments& more) {
+    Arguments line = {"train", "--resume", "--out", "run"};
+    line.insert(line.end(), more.begin(), more.end());
+    expect_success(program(line));
+  };
+  const auto command = [&] { return reported({"run"})[0]["command"].get<std::string>(); };
+  expect_success(train("run", {"--steps", "0", "--epochs", "1", "--stop-at", "2"}));
+  go_on({"--epochs", "2"});
+  go_on({"--epochs", "4", "--stop-at", "30"});
+  EXPECT_NE(command().find("--epochs 1 --stop-at 2 --out run-again && miniqat train --resume --epochs 2 --out"),
+            std::string::npos)
+      << command();
+  expect_made_again("run");
+  // Lengths that are no whole epochs; and one that no step has followed.
+  std::filesystem::remove_all(path("run-again"));
+  go_on({"--steps", "55"});
+  EXPECT_NE(command().find("--steps 55"), std::string::npos) << command();
+  expect_made_again("run");
+  const std::string before = command();
+  std::ofstream(path("run/metrics.jsonl"), std::ios::app) << R"({"step":55,"steps_before":55,"steps":60})"
+                                                          << "\n";
+  std::filesystem::remove(path("run/summary.json"));
+  EXPECT_EQ(command(), before);
 }
 
 TEST_F(ReportCommandTest, MakesEstimatesAgain) {

@@ -1,8 +1,12 @@
 #include "training/listing/run_command.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -183,20 +187,93 @@ std::optional<std::int64_t> last_step(const RunDirectory& run) {
   return step == 0 || !run.metrics().failure_after(step).empty() ? std::nullopt : std::optional(step);
 }
 
-Words train_words(const RunDirectory& run, const Json& config, Detail detail) {
-  Words words = {"train"};
-  append(words, flags_of(config, usual_settings(config, run.config().string()), detail));
-  if (detail == Detail::kWhole)
-    if (const std::optional<std::int64_t> step = last_step(run)) append(words, flag_words("stop_at", *step));
-  return words;
+/// A place at which --resume made a run longer.
+struct Lengthening {
+  std::int64_t at = 0, steps_before = 0, steps = 0;
+};
+
+/// As metrics.jsonl has them: one for each step.
+std::vector<Lengthening> lengthenings(const RunDirectory& run) {
+  std::vector<Lengthening> found;
+  std::ifstream file(run.metrics().path());
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("\"steps_before\"") == std::string::npos) continue;
+    const Json json = Json::parse(line, nullptr, false);
+    const auto whole = [&](const char* key) {
+      const Json* number = member(json, key);
+      return number != nullptr && number->is_number_integer() ? number->get<std::int64_t>() : 0;
+    };
+    const Lengthening one{.at = whole("step"), .steps_before = whole("steps_before"), .steps = whole("steps")};
+    if (one.steps_before <= 0 || one.steps <= one.steps_before) continue;
+    if (!found.empty() && found.back().at == one.at)
+      found.back().steps = one.steps;
+    else
+      found.push_back(one);
+  }
+  return found;
 }
 
-Words words_of(const RunDirectory& run, const Json& config, const Json& summary, Detail detail) {
+/// The lengths of a run in the unit of its settings: epochs, if all lengths are whole epochs.
+class LengthFlag {
+ public:
+  LengthFlag(const Json& config, const std::vector<Lengthening>& changes) {
+    const Json *steps = member(config, "steps"), *epochs = member(config, "epochs");
+    if (steps == nullptr || *steps != 0 || epochs == nullptr || !epochs->is_number_integer()) return;
+    const auto count = epochs->get<std::int64_t>(), total = changes.back().steps;
+    if (count <= 0 || total % count != 0) return;
+    const std::int64_t epoch = total / count;
+    const auto is_whole = [&](const Lengthening& one) {
+      return one.steps_before % epoch == 0 && one.steps % epoch == 0;
+    };
+    if (epoch > 0 && std::ranges::all_of(changes, is_whole)) steps_in_epoch_ = epoch;
+  }
+
+  Words of(std::int64_t steps) const {
+    return steps_in_epoch_ ? flag_words("epochs", steps / *steps_in_epoch_) : flag_words("steps", steps);
+  }
+
+ private:
+  std::optional<std::int64_t> steps_in_epoch_;
+};
+
+using Commands = std::vector<Words>;
+
+/// A run that became longer takes a command for each of its lengths, all with `out`.
+Commands train_commands(const RunDirectory& run, Json config, const std::string& out) {
+  const Json usual = usual_settings(config, run.config().string());
+  const std::vector<Lengthening> changes = lengthenings(run);
+  Commands commands;
+  Words words = {"train"};
+  if (!changes.empty()) {
+    const LengthFlag length(config, changes);
+    for (const char* setting : {"steps", "epochs"}) config.erase(setting);
+    append(words, flags_of(config, usual, Detail::kWhole));
+    append(words, length.of(changes.front().steps_before));
+    for (const Lengthening& change : changes) {
+      if (change.at < change.steps_before) append(words, flag_words("stop_at", change.at));
+      append(words, {"--out", out});
+      commands.push_back(std::exchange(words, {"train", "--resume"}));
+      append(words, length.of(change.steps));
+    }
+  } else {
+    append(words, flags_of(config, usual, Detail::kWhole));
+  }
+  const std::optional<std::int64_t> step = last_step(run);
+  // Longer, but not by a step yet.
+  if (step && !changes.empty() && *step == changes.back().at) return commands;
+  if (step) append(words, flag_words("stop_at", *step));
+  append(words, {"--out", out});
+  commands.push_back(words);
+  return commands;
+}
+
+/// The command of a run that no single `train` made; none of others.
+std::optional<Words> words_of_stages(const RunDirectory& run, const Json& config, const Json& summary, Detail detail) {
   std::error_code failure;
   if (std::filesystem::exists(run.quantization(), failure))
     return quantize_words(read_json(run.quantization()), run.quantization().string(), detail);
   if (const Json* calibration = member(summary, "calibration")) return calibrate_words(*calibration, config, detail);
-  return train_words(run, config, detail);
+  return {};
 }
 
 /// For people.
@@ -230,20 +307,33 @@ std::string for_shell(const Words& words) {
 }  // namespace
 
 std::string command_of(const RunDirectory& run, const Json& config, const Json& summary) {
-  const std::string text = brief(words_of(run, config, summary, Detail::kBrief));
+  Words words = {"train"};
+  if (const std::optional<Words> stages = words_of_stages(run, config, summary, Detail::kBrief))
+    words = *stages;
+  else
+    append(words, flags_of(config, usual_settings(config, run.config().string())));
+  const std::string text = brief(words);
   return member(summary, "reestimation") == nullptr ? text : text + "; reestimate";
 }
 
 std::string repeating_command(const RunDirectory& run, const Json& config, const Json& summary,
                               const std::string& out) {
-  Words words = words_of(run, config, summary, Detail::kWhole);
-  append(words, {"--out", out});
-  const Json* made = member(summary, "reestimation");
-  if (made == nullptr) return for_shell(words);
-  Words estimate = {"reestimate", out};
-  append(estimate, flags_of(*made, settings_to_json(ReestimateSettings{})));
-  if (const Json* threads = member(*made, "threads")) append(estimate, flag_words("threads", *threads));
-  return concat(for_shell(words), " && ", for_shell(estimate));
+  Commands commands;
+  if (std::optional<Words> stages = words_of_stages(run, config, summary, Detail::kWhole)) {
+    append(*stages, {"--out", out});
+    commands.push_back(*stages);
+  } else {
+    commands = train_commands(run, config, out);
+  }
+  if (const Json* made = member(summary, "reestimation")) {
+    Words estimate = {"reestimate", out};
+    append(estimate, flags_of(*made, settings_to_json(ReestimateSettings{})));
+    if (const Json* threads = member(*made, "threads")) append(estimate, flag_words("threads", *threads));
+    commands.push_back(estimate);
+  }
+  std::string line;
+  for (const Words& words : commands) line += (line.empty() ? "" : " && ") + for_shell(words);
+  return line;
 }
 
 }  // namespace miniqat::training

@@ -16,8 +16,8 @@ std::string command_of(const RunDirectory& run, const nlohmann::ordered_json& co
 
 /// The same as a line for a shell, "miniqat train ... --out OUT", that makes the run once more, in the folder `out`.
 /// It also has --data-dir, --threads, what logs and saves, and --stop-at for a run that was stopped or killed: given
-/// the same files, machine and version the checkpoint has the same bytes. (Not those of a run that --resume has made
-/// longer: its files tell the last length only.) Reads the checkpoint of a run that is not complete.
+/// the same files, machine and version the checkpoint has the same bytes. A run that --resume made longer takes a
+/// command for each of its lengths, behind "&&". Reads metrics.jsonl, and the checkpoint of a run that is not complete.
 std::string repeating_command(const RunDirectory& run, const nlohmann::ordered_json& config,
                               const nlohmann::ordered_json& summary, const std::string& out);
 
