@@ -3,7 +3,9 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -11,20 +13,39 @@
 
 namespace miniqat::testing {
 
-bool has_chromium() { return std::system("command -v chromium > /dev/null") == 0; }
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_firefox() {
+  const char* browser = std::getenv("MINIQAT_TEST_BROWSER");
+  return browser != nullptr && std::string_view(browser) == "firefox";
+}
+
+/// Prints the document, and the console's lines on stderr behind ":CONSOLE".
+std::string browser_command(const fs::path& page, const fs::path& profile, int width, int height) {
+  if (is_firefox())
+    return concat("/usr/bin/python3 ", MINIQAT_SOURCE_DIR, "/tests/firefox.py ", page.string(), " ", width, " ",
+                  height);
+  // The flags keep the browser itself off the network; the page is kept off it by its own policy.
+  return concat("chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run ",
+                "--disable-background-networking --disable-component-update --disable-sync --disable-breakpad ",
+                "--host-resolver-rules='MAP * ~NOTFOUND' --user-data-dir=", profile.string(), " --window-size=", width,
+                ",", height, " --enable-logging=stderr --virtual-time-budget=3000000 --dump-dom file://",
+                page.string());
+}
+
+}  // namespace
+
+bool has_browser() {
+  return std::system(is_firefox() ? "command -v firefox-esr > /dev/null" : "command -v chromium > /dev/null") == 0;
+}
 
 Visit visit(const std::string& html, int width, int height) {
-  namespace fs = std::filesystem;
   const TempDir place;
   const fs::path page = place.write("page.html", html), out = place.path() / "out", err = place.path() / "err";
-  // The flags keep the browser itself off the network; the page is kept off it by its own policy.
-  const std::string command =
-      concat("timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run ",
-             "--disable-background-networking --disable-component-update --disable-sync --disable-breakpad ",
-             "--host-resolver-rules='MAP * ~NOTFOUND' --user-data-dir=", (place.path() / "profile").string(),
-             " --window-size=", width, ",", height,
-             " --enable-logging=stderr --virtual-time-budget=3000000 --dump-dom file://", page.string(), " > ",
-             out.string(), " 2> ", err.string(), " < /dev/null");
+  const std::string command = concat("timeout 120 ", browser_command(page, place.path() / "profile", width, height),
+                                     " > ", out.string(), " 2> ", err.string(), " < /dev/null");
   const int status = std::system(command.c_str());
   Visit visit{.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
               .document = read_file(out),
@@ -37,6 +58,12 @@ Visit visit(const std::string& html, int width, int height) {
     at = end + 1;
   }
   return visit;
+}
+
+bool policy_refused(const Visit& visit) {
+  // Chromium's words and Firefox's.
+  return visit.console.find("Content Security Policy") != std::string::npos ||
+         visit.console.find("Content-Security-Policy") != std::string::npos;
 }
 
 nlohmann::json found_in(const Visit& visit) {

@@ -9,7 +9,9 @@
 
 namespace miniqat::testing {
 
-bool has_chromium();
+/// Whether the browser of these tests is installed: Chromium, or Firefox where MINIQAT_TEST_BROWSER=firefox asks for
+/// it.
+bool has_browser();
 
 /// What the browser made of a page.
 struct Visit {
@@ -20,18 +22,21 @@ struct Visit {
   std::string console;
 };
 
-/// Opens a page in headless Chromium, off the network, in a window of that many pixels, until its scripts have nothing
-/// left to do.
+/// Opens a page in the headless browser, off the network, in a window of that many pixels, until its scripts have
+/// nothing left to do (Firefox: until there is a text in <pre id="found">, if there is such an element).
 Visit visit(const std::string& html, int width = 1600, int height = 1000);
+
+/// Whether the console says that the page's content security policy has refused something.
+bool policy_refused(const Visit& visit);
 
 /// The JSON that a script has left in the element <pre id="found">; null where there is none.
 nlohmann::json found_in(const Visit& visit);
 
 }  // namespace miniqat::testing
 
-/// Skips a test where there is no Chromium; fails it where the environment variable CI is set, which promises one.
-#define MINIQAT_NEED_CHROMIUM()                                                           \
-  if (!::miniqat::testing::has_chromium()) {                                              \
-    if (std::getenv("CI") != nullptr) FAIL() << "no chromium; scripts/install-deps --ci"; \
-    GTEST_SKIP() << "no chromium; scripts/install-deps --ci installs it";                 \
+/// Skips a test where there is no browser; fails it where the environment variable CI is set, which promises Chromium.
+#define MINIQAT_NEED_BROWSER()                                                           \
+  if (!::miniqat::testing::has_browser()) {                                              \
+    if (std::getenv("CI") != nullptr) FAIL() << "no browser; scripts/install-deps --ci"; \
+    GTEST_SKIP() << "no browser; scripts/install-deps --ci installs Chromium";           \
   }

@@ -1,6 +1,9 @@
 """The Python module against the program whose path is the first argument."""
 
+import contextlib
+import io
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -54,6 +57,26 @@ class Rewrite(unittest.TestCase):
         session.run("y", {"x": fed}, training=True)
         self.assertGreater(np.abs(session.run(graph.outputs[0], {"x": fed}) - weights[:1]).max(), 0.1)
         np.testing.assert_array_equal(session.variable("w"), weights)
+
+
+class Page(unittest.TestCase):
+    def test_examples_of_the_page_run(self):
+        page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text()
+        blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+        self.assertEqual(len(blocks), 2)
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            said, names = io.StringIO(), {}
+            with contextlib.redirect_stdout(said):
+                exec("\n".join(blocks), names)
+            accuracy, ranges = said.getvalue().splitlines()
+            self.assertGreater(float(accuracy), 0.95)
+            self.assertIn("fc/act_quant", ranges)
+            self.assertGreater(pathlib.Path("lenet5.tflite").stat().st_size, 60_000)
+        # Names in the table of calls.
+        for name in re.findall(r"`([A-Za-z_]+(?:\.[a-z_]+)?)[(`]", page.split("## What there is")[1].split("```")[0]):
+            with self.subTest(name):
+                owner, _, member = name.partition(".")
+                self.assertTrue(hasattr(miniqat, owner) and (not member or hasattr(getattr(miniqat, owner), member)))
 
 
 class Memory(unittest.TestCase):

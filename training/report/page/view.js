@@ -28,4 +28,4 @@ addEventListener('beforeprint', () => { for (const details of document.querySele
 
 document.getElementById('main').append(...[report.runs.length > 1 ? comparisonSection(report.runs) : null, ...report.runs.map(runSection)].filter(known));
 // The place that the address names is there only now.
-document.getElementById(location.hash.slice(1))?.scrollIntoView({behavior: 'instant'});
+if (location.hash !== '') document.getElementById(location.hash.slice(1))?.scrollIntoView({behavior: 'instant'});
