@@ -175,7 +175,9 @@ TEST_F(ReportTest, TakesRunsInAnyState) {
   EXPECT_TRUE(named(stopped["results"], "integers")["test_accuracy"].is_null()) << "nobody shall choose by these";
   EXPECT_EQ(stopped["listed"]["state"], "stopped at step 4");
   EXPECT_EQ(begun["listed"]["state"], "unfinished, at step 4");
-  EXPECT_NE(begun["notes"][0].get<std::string>().find("its checkpoint is of step 4"), std::string::npos);
+  EXPECT_EQ(begun["notes"][0].get<std::string>().find("the run in begun is unfinished: its checkpoint is of step 4"),
+            0u)
+      << begun["notes"];
   EXPECT_EQ(begun["curves"]["numbers"]["loss"].size(), 4u);
   const Json& partly = data["runs"][4];
   EXPECT_EQ(partly["notes"][0].get<std::string>().find("no integers: "), 0u) << partly["notes"];

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "core/counted.h"
@@ -124,7 +125,10 @@ class RunExamination {
 
   void open_variables() {
     source_ = std::make_unique<RunSource>(open_run(report_.path, ""));
-    if (!source_->note.empty()) report_.notes.push_back(source_->note);
+    constexpr std::string_view kNote = "note: ";
+    std::string note = source_->note;
+    if (note.starts_with(kNote)) note.erase(0, kNote.size());
+    if (!note.empty()) report_.notes.push_back(note);
     variables_ = read_safetensors(source_->checkpoint);
   }
 

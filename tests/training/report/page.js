@@ -170,8 +170,8 @@
         const accuracy = shown?.test_accuracy ?? shown?.validation_accuracy ?? null;
         const isValidation = accuracy !== null && shown.test_accuracy === null;
         if (isValidation) ++comparedValidations;
-        expectNumber(`${run.name}: ${title} beside others`, row[title].replace(' (validation)', ''), times100(accuracy), 2);
-        expect(`${run.name}: ${title} of the validation part`, row[title].includes('validation'), isValidation);
+        expectNumber(`${run.name}: ${title} beside others`, row[title].replace(' (val.)', ''), times100(accuracy), 2);
+        expect(`${run.name}: ${title} of the validation part`, row[title].includes('(val.)'), isValidation);
       }
     });
   }

@@ -75,7 +75,7 @@ const machineText = ({program, cpu, cores, threads, instruction_set: set, onednn
   [program, cpu, known(cores) ? counted(cores, 'core') : null, known(threads) ? counted(threads, 'thread') : null, set, `oneDNN ${onednn}`, compiler].filter(known).join(', ');
 
 /** An accuracy beside those of other runs: it says so if it is not one of the test pictures. */
-const comparable = (accuracy, part) => known(accuracy) && part === 'validation' ? `${percent(accuracy)} (validation)` : percent(accuracy);
+const comparable = (accuracy, part) => known(accuracy) && part === 'validation' ? `${percent(accuracy)} (val.)` : percent(accuracy);
 const comparableRow = (row) => comparable(accuracyOf(row), partOf(row));
 
 function floatBeside(run) {
@@ -85,7 +85,7 @@ function floatBeside(run) {
 
 /** Runs in rows. */
 function comparisonTable(runs) {
-  return table([
+  const rows = table([
     {title: 'run', left: true, value: ({name, number}) => [html('i', {class: 'swatch', style: `--ink: ${colour(number)}`}), name]},
     {title: 'model', left: true, value: ({listed}) => lastPart(listed.model)},
     {title: 'bits', left: true, value: ({listed}) => listed.quantization},
@@ -97,6 +97,8 @@ function comparisonTable(runs) {
     {title: 'time', value: ({listed}) => duration(listed.seconds)},
     {title: 'state', left: true, value: ({listed}) => listed.state},
   ], runs);
+  const hint = rows.textContent.includes('(val.)') ? html('p', {class: 'hint'}, '(val.): of the validation part. The other accuracies are those of the test pictures.') : null;
+  return [rows, hint];
 }
 
 function resultSection(run, made) {
