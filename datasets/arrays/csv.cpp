@@ -45,6 +45,8 @@ class CsvReader {
 
   void read() {
     std::string_view rest = text_;
+    // A mark of UTF-8, which spreadsheets write, would make names of the first line.
+    if (constexpr std::string_view kMark = "\xef\xbb\xbf"; rest.starts_with(kMark)) rest.remove_prefix(kMark.size());
     for (std::int64_t line = 1; !rest.empty(); ++line) {
       const std::string_view row = without_frame(take(rest, '\n'));
       if (row.empty()) continue;

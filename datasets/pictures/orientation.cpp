@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "datasets/pictures/png.h"
+
 namespace miniqat::datasets {
 namespace {
 
@@ -27,6 +29,8 @@ class Bytes {
   bool big_endian_;
 };
 
+constexpr std::string_view kExif("Exif\0\0", 6);
+
 /// In the first directory of a TIFF file, as Exif parts are.
 int orientation_in_tiff(std::string_view tiff) {
   const bool big_endian = tiff.starts_with("MM");
@@ -48,6 +52,46 @@ int orientation_in_tiff(std::string_view tiff) {
 bool ends_the_head(std::size_t marker) {
   const bool frame = marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
   return frame || marker == 0xda || marker == 0xd9;
+}
+
+int orientation_in_jpeg(std::string_view jpeg) {
+  constexpr std::size_t kApp1 = 0xe1;
+  const Bytes bytes(jpeg, true);
+  // Behind the first marker, which begins the file.
+  std::size_t place = 2;
+  while (place + 4 <= jpeg.size() && bytes.number(place, 1) == 0xff) {
+    const std::size_t marker = bytes.number(place + 1, 1);
+    if (marker == 0xff) {
+      // Any number of these may fill up the room before a marker.
+      ++place;
+      continue;
+    }
+    const std::size_t length = bytes.number(place + 2, 2);
+    if (ends_the_head(marker) || length < 2) return kAsItIs;
+    const std::string_view part = jpeg.substr(place + 4, length - 2);
+    if (marker == kApp1 && part.starts_with(kExif)) return orientation_in_tiff(part.substr(kExif.size()));
+    place += 2 + length;
+  }
+  return kAsItIs;
+}
+
+/// In the chunk eXIf, which may stand before the pixels or behind them.
+int orientation_in_png(std::string_view png) {
+  constexpr std::size_t kFrame = 12;
+  const Bytes bytes(png, true);
+  // Behind the signature.
+  std::size_t place = 8;
+  while (place + kFrame <= png.size()) {
+    const std::size_t length = bytes.number(place, 4);
+    if (length > png.size() - place - kFrame) return kAsItIs;
+    if (png.substr(place + 4, 4) == "eXIf") {
+      // Some programs begin it as that of a JPEG.
+      const std::string_view part = png.substr(place + 8, length);
+      return orientation_in_tiff(part.starts_with(kExif) ? part.substr(kExif.size()) : part);
+    }
+    place += kFrame + length;
+  }
+  return kAsItIs;
 }
 
 /// The place in the stored picture, of h x w pixels, of the pixel (y, x) of the upright one.
@@ -75,26 +119,8 @@ std::pair<std::int64_t, std::int64_t> stored_place(int orientation, std::int64_t
 
 }  // namespace
 
-int noted_orientation(std::string_view jpeg) {
-  constexpr std::string_view kExif("Exif\0\0", 6);
-  constexpr std::size_t kApp1 = 0xe1;
-  const Bytes bytes(jpeg, true);
-  // Behind the first marker, which begins the file.
-  std::size_t place = 2;
-  while (place + 4 <= jpeg.size() && bytes.number(place, 1) == 0xff) {
-    const std::size_t marker = bytes.number(place + 1, 1);
-    if (marker == 0xff) {
-      // Any number of these may fill up the room before a marker.
-      ++place;
-      continue;
-    }
-    const std::size_t length = bytes.number(place + 2, 2);
-    if (ends_the_head(marker) || length < 2) return kAsItIs;
-    const std::string_view part = jpeg.substr(place + 4, length - 2);
-    if (marker == kApp1 && part.starts_with(kExif)) return orientation_in_tiff(part.substr(kExif.size()));
-    place += 2 + length;
-  }
-  return kAsItIs;
+int noted_orientation(std::string_view bytes) {
+  return is_png(bytes) ? orientation_in_png(bytes) : orientation_in_jpeg(bytes);
 }
 
 Picture upright(Picture stored, int orientation) {

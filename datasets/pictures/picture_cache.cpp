@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// In the first line of a manifest: a change of decoding or resizing makes old caches worthless.
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 constexpr const char* kImages = "images";
 constexpr const char* kManifest = "manifest";
 constexpr const char* kChecksum = "checksum";

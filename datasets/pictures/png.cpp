@@ -6,8 +6,10 @@
 #include <csetjmp>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "core/error.h"
+#include "datasets/pictures/orientation.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -132,13 +134,15 @@ void put_on_black(Picture& picture) {
 bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n\x1a\n"); }
 
 PictureHeader png_header(std::string_view bytes, const std::filesystem::path& path) {
-  return PngReader(bytes, path).header();
+  PictureHeader header = PngReader(bytes, path).header();
+  if (swaps_sides(noted_orientation(bytes))) std::swap(header.height, header.width);
+  return header;
 }
 
 Picture decode_png(std::string_view bytes, const std::filesystem::path& path) {
   Picture picture = PngReader(bytes, path).decode();
   if (picture.channels == 2 || picture.channels == 4) put_on_black(picture);
-  return picture;
+  return upright(std::move(picture), noted_orientation(bytes));
 }
 
 }  // namespace miniqat::datasets

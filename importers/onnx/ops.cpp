@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/quote.h"
 #include "core/suggest.h"
 
 namespace miniqat::importers {
@@ -48,6 +49,17 @@ constexpr ImportedOp kOps[] = {
     {"Unsqueeze", import_unsqueeze},
 };
 
+/// `others` are further types that the model has and the table has not.
+[[noreturn]] void refuse_op(const OnnxNode& node, const std::vector<std::string>& others) {
+  const std::string more =
+      others.empty() ? "" : concat(" (the model also has ", joined(others), ", which are not imported either)");
+  if (node.type() == "ConvTranspose")
+    node.refuse("is a transposed convolution, which miniqat does not have", more,
+                "; networks that enlarge images are not for it");
+  node.refuse("is an op that miniqat does not import", more, "; it imports ", joined(imported_ops()),
+              ". Export the network without it, or write that part anew");
+}
+
 }  // namespace
 
 std::span<const ImportedOp> imported_op_table() { return kOps; }
@@ -59,12 +71,19 @@ void refuse_quantized(const OnnxNode& node) {
     node.refuse("is of a model that is quantized already; import the float model that it was made of");
 }
 
-void refuse_op(const OnnxNode& node) {
-  if (node.type() == "ConvTranspose")
-    node.refuse(
-        "is a transposed convolution, which miniqat does not have; networks that enlarge images are not for it");
-  node.refuse("is an op that miniqat does not import; it imports ", joined(imported_ops()),
-              ". Export the network without it, or write that part anew");
+void require_imported(const pb::Graph& graph, std::int64_t opset) {
+  std::vector<OnnxNode> unknown;
+  std::vector<std::string> others;
+  for (const pb::Node& proto : graph.node()) {
+    const OnnxNode node(proto, opset);
+    if (!proto.domain().empty() && proto.domain() != "ai.onnx")
+      node.refuse("is of the operators ", quote(proto.domain()), "; only ONNX's own are imported");
+    if (std::ranges::find(kOps, node.type(), &ImportedOp::type) != std::end(kOps)) continue;
+    unknown.push_back(node);
+    const std::string type = printable(shortened(node.type()));
+    if (node.type() != unknown[0].type() && std::ranges::find(others, type) == others.end()) others.push_back(type);
+  }
+  if (!unknown.empty()) refuse_op(unknown[0], others);
 }
 
 std::vector<std::string> imported_ops() {

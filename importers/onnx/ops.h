@@ -24,8 +24,9 @@ std::span<const ImportedOp> imported_op_table();
 /// Throws Error for an op of quantized models, of any domain.
 void refuse_quantized(const OnnxNode& node);
 
-/// Throws Error that says what may be done about an op that is not in the table.
-[[noreturn]] void refuse_op(const OnnxNode& node);
+/// Throws Error for the first node of an operator that is not ONNX's own or not in the table. It names all such types
+/// of the model, and says what may be done about them.
+void require_imported(const pb::Graph& graph, std::int64_t opset);
 
 // ops_layers.cpp
 void import_batch_normalization(Translation& t, const OnnxNode& node);

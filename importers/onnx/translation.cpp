@@ -293,7 +293,6 @@ ImportedNode Translation::translate(const OnnxNode& node) {
     return {node.type(), node.name(), left->second};
   const auto table = imported_op_table();
   const auto op = std::ranges::find(table, node.type(), &ImportedOp::type);
-  if (op == table.end()) refuse_op(node);
   if (node.outputs() == 0) node.refuse("has no output");
   try {
     op->translate(*this, node);
@@ -342,6 +341,7 @@ void Translation::set_outputs() {
 
 void Translation::run() {
   add_inputs();
+  require_imported(model_.graph(), opset_);
   const auto& protos = model_.graph().node();
   nodes_.resize(static_cast<std::size_t>(protos.size()));
   // Several nodes may be one op here, whatever the place of their constants among them.
@@ -349,8 +349,6 @@ void Translation::run() {
     for (int i = 0; i < protos.size(); ++i) {
       if ((protos[i].op_type() == "Constant") != constants) continue;
       const OnnxNode node(protos[i], opset_);
-      if (!protos[i].domain().empty() && protos[i].domain() != "ai.onnx")
-        node.refuse("is of the operators ", quote(protos[i].domain()), "; only ONNX's own are imported");
       nodes_[static_cast<std::size_t>(i)] = translate(node);
     }
   set_outputs();

@@ -9,6 +9,7 @@ namespace {
 
 using testing::jpeg_bytes;
 using testing::make_picture;
+using testing::png_bytes;
 
 enum class Side { kTop, kRight, kBottom, kLeft };
 
@@ -44,6 +45,15 @@ std::string with_part(const std::string& jpeg, const std::string& part, char mar
   return jpeg.substr(0, 2) + '\xff' + marker + number(part.size() + 2, 2, true) + part + jpeg.substr(2);
 }
 
+/// The PNG with a chunk behind its first one, IHDR, or before its last one, IEND. Its check sum is 0: nobody asks for
+/// it.
+std::string with_chunk(const std::string& png, const std::string& content, bool at_end = false,
+                       const std::string& type = "eXIf") {
+  const std::size_t place = at_end ? png.size() - 12 : 33;
+  return png.substr(0, place) + number(content.size(), 4, true) + type + content + std::string(4, '\0') +
+         png.substr(place);
+}
+
 std::int64_t along(Side side, std::int64_t distance, std::int64_t extent) {
   return side == Side::kTop || side == Side::kLeft ? distance : extent - 1 - distance;
 }
@@ -66,20 +76,28 @@ Picture turned_by_table(const Picture& stored, const Sides& sides) {
   return scene;
 }
 
+void expect_turned(const std::string& bytes, const Picture& expected) {
+  const Picture decoded = decode_picture(bytes, Colour::kAuto, "p");
+  EXPECT_EQ(decoded.shape(), expected.shape());
+  EXPECT_EQ(decoded.pixels, expected.pixels);
+  const PictureHeader header = picture_header(bytes, "p");
+  EXPECT_EQ(header.height, expected.height);
+  EXPECT_EQ(header.width, expected.width);
+}
+
 TEST(OrientationTest, PicturesAreTurnedAsTheirCameraNoted) {
   for (const int channels : {1, 3}) {
-    const std::string plain = jpeg_bytes(make_picture(9, 14, channels));
-    const Picture stored = decode_picture(plain, Colour::kAuto, "p");
+    const Picture drawn = make_picture(9, 14, channels);
+    const std::string jpeg = jpeg_bytes(drawn), png = png_bytes(drawn);
+    const Picture stored = decode_picture(jpeg, Colour::kAuto, "p");
     for (int orientation = 1; orientation <= 8; ++orientation)
       for (const bool big_endian : {true, false}) {
-        const std::string bytes = with_part(plain, exif_part(orientation, big_endian));
-        const Picture expected = turned_by_table(stored, kSides[orientation - 1]);
-        const Picture decoded = decode_picture(bytes, Colour::kAuto, "p");
-        EXPECT_EQ(decoded.shape(), expected.shape()) << orientation;
-        EXPECT_EQ(decoded.pixels, expected.pixels) << orientation;
-        const PictureHeader header = picture_header(bytes, "p");
-        EXPECT_EQ(header.height, expected.height);
-        EXPECT_EQ(header.width, expected.width);
+        SCOPED_TRACE(orientation);
+        const std::string part = exif_part(orientation, big_endian);
+        expect_turned(with_part(jpeg, part), turned_by_table(stored, kSides[orientation - 1]));
+        const Picture expected = turned_by_table(drawn, kSides[orientation - 1]);
+        for (const bool at_end : {false, true}) expect_turned(with_chunk(png, part.substr(6), at_end), expected);
+        expect_turned(with_chunk(png, part), expected);
       }
   }
 }
@@ -109,6 +127,20 @@ TEST(OrientationTest, ADamagedNoteIsNone) {
     const int found = noted_orientation(with_part(plain, damaged));
     EXPECT_TRUE(found >= 1 && found <= 8);
   }
+}
+
+TEST(OrientationTest, ADamagedPngIsAsItIs) {
+  const std::string plain = png_bytes(make_picture(5, 4, 1)), part = exif_part(6).substr(6);
+  const std::string noted = with_chunk(plain, part);
+  EXPECT_EQ(noted_orientation(plain), 1);
+  EXPECT_EQ(noted_orientation(with_chunk(noted, "a comment", false, "tEXt")), 6);
+  EXPECT_EQ(noted_orientation(with_chunk(plain, part, false, "exIf")), 1);
+  const std::size_t needed = 33 + 12 + part.size();
+  for (std::size_t length = 0; length < noted.size(); ++length)
+    EXPECT_EQ(noted_orientation(noted.substr(0, length)), length < needed ? 1 : 6) << length;
+  std::string endless = noted;
+  endless.replace(33, 4, "\xff\xff\xff\xff");
+  EXPECT_EQ(noted_orientation(endless), 1);
 }
 
 }  // namespace

@@ -149,6 +149,18 @@ TEST(ImportOnnx, ASoftmaxElsewhereIsAnOp) {
   EXPECT_TRUE(mentions(refusal("LogSoftmax", 1, 13), {"[LogSoftmax \"the_LogSoftmax\"]", "not the end"}));
 }
 
+TEST(ImportOnnx, AllOpsWithoutCounterpartAreNamedAtOnce) {
+  Chain net({1, 2, 3, 2});
+  // A node that would be refused before the others.
+  set_int(net.add("Softmax"), "axis", 0);
+  for (const char* type : {"Tanh", "Erf", "Tanh", "Pow", "Erf"}) net.add(type);
+  EXPECT_TRUE(mentions(net.refusal(), {"[Tanh \"the_Tanh\"]", "also has Erf, Pow, which"}));
+  Chain turned({1, 2, 3, 2});
+  turned.add("ConvTranspose");
+  turned.add("Erf");
+  EXPECT_TRUE(mentions(turned.refusal(), {"transposed convolution", "also has Erf, which"}));
+}
+
 TEST(ImportOnnx, WhatHasNoCounterpartIsRefusedByName) {
   struct Case {
     std::string type;
