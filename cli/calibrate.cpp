@@ -34,19 +34,6 @@ struct CalibratedRewrite : RewriteSettings {
   }
 };
 
-/// What a float run has: the network, its pictures and batches.
-struct ModelSettings : TrainSettings {
-  template <class Visitor>
-  static void visit(Visitor&& visitor) {
-    TrainSettings::visit([&](const char* name, auto access, const char* help) {
-      if (name == std::string_view("model"))
-        visitor(name, access, "an ONNX model with its weights, instead of a float run; needs --dataset");
-      else if (name == std::string_view("batch_size") || std::ranges::count(kPictureSettings, std::string_view(name)))
-        visitor(name, access, help);
-    });
-  }
-};
-
 struct CalibrateArguments {
   CalibrationRequest request;
   std::string out;
@@ -103,15 +90,6 @@ void calibrate_run(const CalibrateArguments& arguments) {
   }
 }
 
-TrainSettings model_from(const CalibrateArguments& arguments, const SettingFlags<ModelSettings>& flags) {
-  ModelSettings settings;
-  flags.apply(settings);
-  settings.dataset = arguments.request.dataset;
-  settings.data_dir = arguments.request.data_dir;
-  settle_model(settings, !settings.dataset.empty(), flags.was_given("batch_size"));
-  return settings;
-}
-
 }  // namespace
 
 void add_calibrate(CommandLine& program) {
@@ -128,15 +106,12 @@ void add_calibrate(CommandLine& program) {
   command.flag("--verbose", arguments->verbose,
                "print the rewrite's report, the equalized, rounded and corrected layers, and every quantizer's range");
   const auto flags = std::make_shared<SettingFlags<CalibrateSettings>>(command, "Calibration");
-  const auto model_flags = std::make_shared<SettingFlags<ModelSettings>>(
-      command, "A model instead of a run", FlagChanges{.omitted = {}, .help = {}, .shown_defaults = {{"model", ""}}});
+  const auto model_flags = make_model_flags(command);
   const auto rewrite_flags = std::make_shared<SettingFlags<CalibratedRewrite>>(command, "Quantization");
   command.action([arguments, flags, model_flags, rewrite_flags] {
-    require_run_or_model(arguments->request.run, *model_flags);
-    if (model_flags->was_given("batch_size") && !model_flags->was_given("model"))
-      throw UsageError("--batch-size goes with --model: a float run has its own");
-    if (model_flags->was_given("model")) arguments->request.model = model_from(*arguments, *model_flags);
-    CalibrateSettings& settings = arguments->request.calibrate;
+    CalibrationRequest& request = arguments->request;
+    request.model = model_instead_of_run(*model_flags, request.run, request.dataset, request.data_dir);
+    CalibrateSettings& settings = request.calibrate;
     flags->apply(settings);
     check_calibration(*flags, settings);
     CalibratedRewrite rewrite;

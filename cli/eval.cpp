@@ -93,7 +93,7 @@ void print_evaluation_json(const EvalArguments& arguments, const Subject& subjec
     json["confusion"] = result.answers.confusion_json();
   }
   if (arguments.wrong) json["wrong"] = result.answers.wrong_json();
-  std::printf("%s\n", json.dump().c_str());
+  std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
 /// `split`: all its pictures, also where only the first were evaluated.
@@ -204,7 +204,8 @@ void add_eval(CommandLine& program) {
   command.flag("--by-class", arguments->by_class,
                "print accuracy by class and the confusion matrix; of more than 20 classes, the worst and the most "
                "frequent confusions");
-  command.flag("--wrong", arguments->wrong, "list the pictures with a wrong class: index, label, predicted, score");
+  command.flag("--wrong", arguments->wrong,
+               "list the pictures with a wrong class: file (of pictures in folders), index, label, predicted, score");
   command.flag("--json", arguments->json, "print one JSON object");
   command.action([arguments] { evaluate_what_was_given(*arguments); });
 }

@@ -13,6 +13,7 @@
 #include "cli/export_float.h"
 #include "cli/export_html.h"
 #include "cli/flags/command_line.h"
+#include "cli/graph_file.h"
 #include "core/counted.h"
 #include "core/files.h"
 #include "core/quote.h"
@@ -43,6 +44,7 @@ namespace fs = std::filesystem;
 struct ExportArguments {
   std::string run;
   std::string graph;
+  std::string image_size;
   std::string format;
   std::string out;
   std::string checkpoint;
@@ -192,7 +194,7 @@ const std::vector<Format>& formats() {
        {"--float-io", "--int8", "--int4"},
        false},
       {"onnx", ".onnx", "ONNX Runtime, QDQ", onnx_file, {"--8-bit-weights"}, false},
-      {"onnx-float", ".onnx", "the float network", nullptr, {"--graph"}, false},
+      {"onnx-float", ".onnx", "the float network", nullptr, {"--graph", "--image-size"}, false},
       {"c", ".c", "C99 source and header", c_files, {"--prefix", "--test-vectors", "--dataset", "--data-dir"}, true},
       {"json", ".json", "plain integers", json_file, {}, true},
       {"html",
@@ -247,6 +249,8 @@ void check(const ExportArguments& arguments, const Command& command) {
   if (!is_float && arguments.run.empty()) throw UsageError("--run is required: RUN or --run RUN");
   if (arguments.run.empty() && arguments.graph.empty()) throw UsageError("give a run, or --graph");
   if (!arguments.run.empty() && !arguments.graph.empty()) throw UsageError("give a run or --graph, not both");
+  if (command.was_given("--image-size") && arguments.graph.empty())
+    throw UsageError("--image-size goes with --graph: a run has its own");
   if (command.was_given("--input-zero-point") && !command.was_given("--input-scale"))
     throw UsageError("--input-zero-point goes with --input-scale");
   if (arguments.input_scale && (!std::isnormal(*arguments.input_scale) || *arguments.input_scale < 0))
@@ -271,8 +275,10 @@ void make_folder_of(const fs::path& file) {
 }
 
 void export_float(const ExportArguments& arguments) {
-  const FloatNetwork network =
-      float_network({.run = arguments.run, .graph = arguments.graph, .checkpoint = arguments.checkpoint});
+  const FloatNetwork network = float_network({.run = arguments.run,
+                                              .graph = arguments.graph,
+                                              .image_size = arguments.image_size,
+                                              .checkpoint = arguments.checkpoint});
   make_folder_of(arguments.out);
   write_file_atomically(arguments.out, network.bytes);
   print_note(network.note);
@@ -329,6 +335,7 @@ void add_export(CommandLine& program) {
                  "use the variables of this .safetensors file or run directory instead of the run's own");
   command.option("--graph", arguments->graph,
                  "onnx-float: a graph JSON with --checkpoint, or an ONNX model, instead of a run");
+  command.option("--image-size", arguments->image_size, concat("with --graph, ", kImageSizeHelp));
   command.option("--input-scale", arguments->input_scale,
                  "the real number of one step of the input's bytes; default: as in the run's data set");
   command.option("--input-zero-point", arguments->input_zero_point, "with --input-scale: the byte of real 0")

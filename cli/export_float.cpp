@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "cli/graph_file.h"
 #include "core/engine/session.h"
 #include "core/safetensors.h"
 #include "exporters/onnx/float_network.h"
@@ -17,7 +18,7 @@ using namespace training;
 
 FloatNetwork float_network(const FloatRequest& request) {
   if (request.run.empty()) {
-    Graph graph = read_network(request.graph);
+    Graph graph = read_graph_file(request.graph, request.image_size);
     Session session(graph);
     TrainedVariables variables;
     if (!request.checkpoint.empty()) {

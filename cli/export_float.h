@@ -8,6 +8,8 @@ namespace miniqat::cli {
 struct FloatRequest {
   const std::string& run;
   const std::string& graph;
+  /// The value of --image-size for an ONNX model; "" without it.
+  const std::string& image_size;
   /// "" for the run's, or the model's weights.
   const std::string& checkpoint;
 };
@@ -20,8 +22,8 @@ struct FloatNetwork {
   std::string note;
 };
 
-/// `export --format onnx-float`. Throws UsageError for a graph JSON without a checkpoint, and Error for files that
-/// cannot be read, variables that do not fit, and what the format does not hold.
+/// `export --format onnx-float`. Throws UsageError for a graph JSON without a checkpoint or with a size, and Error for
+/// files that cannot be read, variables that do not fit, and what the format does not hold.
 FloatNetwork float_network(const FloatRequest& request);
 
 }  // namespace miniqat::cli

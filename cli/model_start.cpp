@@ -7,6 +7,26 @@ namespace miniqat::cli {
 
 using namespace training;
 
+std::shared_ptr<ModelFlags> make_model_flags(Command& command) {
+  return std::make_shared<ModelFlags>(command, "A model instead of a run",
+                                      FlagChanges{.omitted = {}, .help = {}, .shown_defaults = {{"model", ""}}});
+}
+
+std::optional<TrainSettings> model_instead_of_run(const ModelFlags& flags, const std::string& run,
+                                                  const std::string& dataset, const std::string& data_dir) {
+  require_run_or_model(run, flags);
+  if (!flags.was_given("model")) {
+    if (flags.was_given("batch_size")) throw UsageError("--batch-size goes with --model: a float run has its own");
+    return {};
+  }
+  ModelSettings settings;
+  flags.apply(settings);
+  settings.dataset = dataset;
+  settings.data_dir = data_dir;
+  settle_model(settings, !dataset.empty(), flags.was_given("batch_size"));
+  return settings;
+}
+
 void settle_model(TrainSettings& settings, bool dataset_given, bool batch_given) {
   if (!is_onnx_file(settings.model))
     throw UsageError(concat("--model ", settings.model, " has no weights to quantize: give an ONNX model, or train it ",

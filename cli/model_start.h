@@ -1,8 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "cli/flags/command_line.h"
+#include "cli/flags/setting_flags.h"
 #include "core/error.h"
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
@@ -27,6 +33,28 @@ void require_run_or_model(const std::string& run, const Flags& flags) {
     if (!has_model && flags.was_given(setting))
       throw UsageError(concat(training::flag_of(setting), " goes with --model: a float run has its own"));
 }
+
+/// What a float run has: the network, its pictures and batches.
+struct ModelSettings : training::TrainSettings {
+  template <class Visitor>
+  static void visit(Visitor&& visitor) {
+    training::TrainSettings::visit([&](const char* name, auto access, const char* help) {
+      if (name == std::string_view("model"))
+        visitor(name, access, "an ONNX model with its weights, instead of a float run; needs --dataset");
+      else if (name == std::string_view("batch_size") || std::ranges::count(kPictureSettings, std::string_view(name)))
+        visitor(name, access, help);
+    });
+  }
+};
+
+using ModelFlags = SettingFlags<ModelSettings>;
+
+std::shared_ptr<ModelFlags> make_model_flags(Command& command);
+
+/// The settings of --model, whose data set is given by flags of its own; none for a run. Throws UsageError as
+/// require_run_or_model() and settle_model() do, and for --batch-size of a run.
+std::optional<training::TrainSettings> model_instead_of_run(const ModelFlags& flags, const std::string& run,
+                                                            const std::string& dataset, const std::string& data_dir);
 
 /// Settles the settings of an ONNX model that is quantized as it is: `settings` have what the flags say. Prints a note
 /// on a batch size that the model fixes, unless `batch_given`. Throws UsageError for a model without weights, for a

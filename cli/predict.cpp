@@ -44,6 +44,8 @@ std::string with_score(const datasets::Dataset& data, const Prediction& predicti
 void print_predictions(const PredictArguments& arguments, const AskedPictures& pictures,
                        const std::vector<Prediction>& predictions) {
   std::vector<TableLine> lines = {{"picture", "label", "class", "score", "next"}};
+  const bool are_files = !pictures.asked.front().file.empty();
+  if (are_files) lines[0].emplace_back("file");
   for (std::size_t i = 0; i < predictions.size(); ++i) {
     const Prediction& prediction = predictions[i];
     const AskedPicture& asked = pictures.asked[i];
@@ -59,6 +61,7 @@ void print_predictions(const PredictArguments& arguments, const AskedPictures& p
       line.push_back(percent(prediction.scores[static_cast<std::size_t>(ranking[0])]));
       line.push_back(joined(next));
     }
+    if (are_files) line.push_back(printable(asked.file));
     lines.push_back(std::move(line));
   }
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
@@ -67,6 +70,7 @@ void print_predictions(const PredictArguments& arguments, const AskedPictures& p
 Json prediction_json(const datasets::Dataset& data, const AskedPicture& asked, const Prediction& prediction) {
   Json json = {{"picture", asked.number ? Json(*asked.number) : Json(asked.word)},
                {"label", asked.label ? Json(*asked.label) : Json(nullptr)}};
+  if (!asked.file.empty()) json["file"] = asked.file;
   const bool decided = prediction.predicted >= 0;
   json["predicted"] = decided ? Json(prediction.predicted) : Json(nullptr);
   json["class"] = decided ? Json(class_name(data, prediction.predicted)) : Json(nullptr);

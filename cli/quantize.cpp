@@ -100,7 +100,7 @@ FloatRun source_of(const QuantizeArguments& arguments, const SettingFlags<TrainS
 QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFlags& flags) {
   const FloatRun source = source_of(arguments, flags.training);
   QuantizationPlan plan{.run = arguments.run};
-  if (!source.is_run()) plan.model_hash = variables_hash(source.settings.model);
+  if (!source.is_run()) plan.model_hash = model_hash(source.settings.model);
   flags.calibration.apply(plan.calibrate);
   check_calibration(flags.calibration, plan.calibrate);
   plan.training = quantization_defaults(source);

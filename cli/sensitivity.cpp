@@ -13,6 +13,7 @@
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/setting_flags.h"
 #include "cli/interrupt.h"
+#include "cli/model_start.h"
 #include "core/json.h"
 #include "core/quote.h"
 #include "training/quantize/sensitivity_files.h"
@@ -65,17 +66,15 @@ class SensitivityDisplay : public RunObserver {
   ProgressLine line_{stdout};
 };
 
-void print_choice(const SensitivityArguments& arguments, const Sensitivity& result, const SensitivityFiles& files,
-                  const std::string& rewrite_flags) {
-  const SensitivityRequest& request = arguments.request;
+/// `source` and `rewrite`: flags as `calibrate` takes them.
+void print_choice(const Sensitivity& result, const SensitivityFiles& files, const std::string& source,
+                  const std::string& rewrite) {
   std::printf("%s", choice_text(result).c_str());
-  std::printf("to use them: miniqat calibrate --run %s%s%s --bits-config %s%s --out PTQ\n",
-              printable(request.run).c_str(), request.data_dir.empty() ? "" : " --data-dir ",
-              printable(request.data_dir).c_str(), printable(files.bits().string()).c_str(),
-              printable(rewrite_flags).c_str());
+  std::printf("to use them: miniqat calibrate%s --bits-config %s%s --out PTQ\n", printable(source).c_str(),
+              printable(files.bits().string()).c_str(), printable(rewrite).c_str());
 }
 
-void measure_run(const SensitivityArguments& arguments, const std::string& rewrite_flags) {
+void measure_network(const SensitivityArguments& arguments, const std::string& source, const std::string& rewrite) {
   const InterruptGuard interrupts;
   const BrokenPipeGuard broken_pipes;
   const SensitivityFiles files(arguments.out, arguments.overwrite);
@@ -86,7 +85,7 @@ void measure_run(const SensitivityArguments& arguments, const std::string& rewri
     constexpr std::size_t kRows = 20;
     std::printf("\n%s\n%s", sensitivity_table(result, arguments.verbose ? 0 : kRows).c_str(),
                 together_table(result).c_str());
-    if (result.choice) print_choice(arguments, result, files, rewrite_flags);
+    if (result.choice) print_choice(result, files, source, rewrite);
     std::printf("done in %.1f s; %s has all figures\n", result.seconds, printable(files.table().string()).c_str());
   } catch (const training::Stopped&) {
     InterruptGuard::check();
@@ -94,27 +93,42 @@ void measure_run(const SensitivityArguments& arguments, const std::string& rewri
 }
 
 /// Those that were given, as `calibrate` takes them.
-std::string text_of(const SettingFlags<MeasuredRewrite>& flags, const MeasuredRewrite& rewrite) {
+template <class Settings>
+std::string text_of(const SettingFlags<Settings>& flags, const Settings& settings) {
   std::string text;
-  const Json json = settings_to_json(rewrite);
+  const Json json = settings_to_json(settings);
   for (const auto& item : json.items()) {
     if (!flags.was_given(item.key())) continue;
     const Json& value = item.value();
     text += concat(" ", flag_of(item.key()));
     if (value.is_string()) text += " " + value.get<std::string>();
+    if (value.is_number()) text += " " + value.dump();
     if (value == false) text += "=false";
   }
   return text;
 }
 
+std::string source_text(const SensitivityRequest& request, const ModelFlags& flags) {
+  std::string text;
+  if (request.model) {
+    ModelSettings given;
+    flags.apply(given);
+    text = concat(text_of(flags, given), " --dataset ", request.dataset);
+  } else {
+    text = " --run " + request.run;
+  }
+  return request.data_dir.empty() ? text : concat(text, " --data-dir ", request.data_dir);
+}
+
 }  // namespace
 
 void add_sensitivity(CommandLine& program) {
-  Command command = program.command(
-      "sensitivity", "Find the layers of a float run that quantization hurts most, and choose the bits of each layer");
+  Command command = program.command("sensitivity",
+                                    "Find the layers of a float run or an ONNX model that quantization hurts most, and "
+                                    "choose the bits of each layer");
   const auto arguments = std::make_shared<SensitivityArguments>();
   SensitivityRequest& request = arguments->request;
-  command.run(request.run, "the directory of a float run");
+  command.run(request.run, "the directory of a float run", Command::Run::kOptional);
   command.option("--out", arguments->out, "the directory for sensitivity.json and bits.json").required();
   command.option("--bits", request.bits, "the widths to try, 2..16 each, separated by commas")
       .separated_by(',')
@@ -138,15 +152,18 @@ void add_sensitivity(CommandLine& program) {
               "with --bytes: the width of all activations, one of --bits; default: the widest of them")
       .heading("Choice");
   const auto flags = std::make_shared<SettingFlags<SensitivitySettings>>(command, "Pictures");
+  const auto model_flags = make_model_flags(command);
   const auto rewrite_flags = std::make_shared<SettingFlags<MeasuredRewrite>>(command, "Quantization");
-  command.action([arguments, flags, rewrite_flags] {
-    flags->apply(arguments->request.settings);
+  command.action([arguments, flags, model_flags, rewrite_flags] {
+    SensitivityRequest& request = arguments->request;
+    request.model = model_instead_of_run(*model_flags, request.run, request.dataset, request.data_dir);
+    flags->apply(request.settings);
     MeasuredRewrite rewrite;
     rewrite_flags->apply(rewrite);
     refuse_ignored_symmetry(*rewrite_flags, rewrite);
-    arguments->request.rewrite = rewrite;
-    arguments->request.check();
-    measure_run(*arguments, text_of(*rewrite_flags, rewrite));
+    request.rewrite = rewrite;
+    request.check();
+    measure_network(*arguments, source_text(request, *model_flags), text_of(*rewrite_flags, rewrite));
   });
 }
 

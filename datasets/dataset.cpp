@@ -30,7 +30,13 @@ Dataset first_examples(const Dataset& dataset, std::int64_t n) {
   Dataset head = dataset;
   head.images = Tensor::from<std::uint8_t>(images, dataset.images.values<std::uint8_t>().first(images.elements()));
   head.labels = Tensor::from<std::int32_t>({n}, dataset.labels.values<std::int32_t>().first(n));
+  if (dataset.files)
+    head.files = std::make_shared<std::vector<std::string>>(dataset.files->begin(), dataset.files->begin() + n);
   return head;
+}
+
+std::string Dataset::file_of(std::int64_t example) const {
+  return files ? files->at(static_cast<std::size_t>(example)) : "";
 }
 
 Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indices) {
@@ -39,6 +45,7 @@ Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indice
   const Shape& all = dataset.images.shape();
   const Shape example = dataset.example_shape();
   Dataset chosen = dataset;
+  std::vector<std::string> files;
   chosen.images = Tensor(Shape{count, all[1], all[2], all[3]}, DType::kUInt8);
   chosen.labels = Tensor(Shape{count}, DType::kInt32);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -48,7 +55,9 @@ Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indice
     const auto bytes = dataset.images.values<std::uint8_t>().subspan(index * example.elements(), example.elements());
     std::ranges::copy(bytes, chosen.images.data<std::uint8_t>() + i * example.elements());
     chosen.labels.data<std::int32_t>()[i] = dataset.labels.values<std::int32_t>()[index];
+    if (dataset.files) files.push_back(dataset.file_of(index));
   }
+  if (dataset.files) chosen.files = std::make_shared<std::vector<std::string>>(std::move(files));
   return chosen;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,10 +30,14 @@ struct Dataset {
   int zero_point = 0;
   /// One for each class, if the data names them.
   std::vector<std::string> class_names{};
+  /// Where each example is a file: their paths inside the data set's folder, one for each. Null otherwise.
+  std::shared_ptr<const std::vector<std::string>> files{};
 
   std::int64_t size() const { return images.shape()[0]; }
   /// [h, w, c] of one example.
   Shape example_shape() const;
+  /// The file of an example in 0 .. size() - 1; "" where examples are no files.
+  std::string file_of(std::int64_t example) const;
   /// Throws Error unless the tensors have the ranks, types and equal counts given above and there is an example.
   /// Labels are not read.
   void check() const;

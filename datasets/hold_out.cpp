@@ -1,30 +1,11 @@
 #include "datasets/hold_out.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "core/counted.h"
 #include "core/error.h"
 
 namespace miniqat::datasets {
-namespace {
-
-Dataset chosen_examples(const Dataset& dataset, const std::vector<std::int64_t>& chosen) {
-  const Shape example = dataset.example_shape();
-  const auto count = static_cast<std::int64_t>(chosen.size());
-  Dataset part = dataset;
-  part.images = Tensor(Shape{count, example[0], example[1], example[2]}, DType::kUInt8);
-  part.labels = Tensor(Shape{count}, DType::kInt32);
-  const auto pictures = dataset.images.values<std::uint8_t>();
-  for (std::int64_t k = 0; k < count; ++k) {
-    std::ranges::copy(pictures.subspan(chosen[k] * example.elements(), example.elements()),
-                      part.images.data<std::uint8_t>() + k * example.elements());
-    part.labels.data<std::int32_t>()[k] = dataset.labels.data<std::int32_t>()[chosen[k]];
-  }
-  return part;
-}
-
-}  // namespace
 
 Splits hold_out(const Splits& splits, std::int64_t n) {
   const std::int64_t size = splits.train.size();
@@ -36,9 +17,7 @@ Splits hold_out(const Splits& splits, std::int64_t n) {
     const bool is_next = std::ssize(held) < n && example == std::ssize(held) * size / n;
     (is_next ? held : left).push_back(example);
   }
-  return {.train = chosen_examples(splits.train, left),
-          .test = splits.test,
-          .validation = chosen_examples(splits.train, held)};
+  return {.train = examples_at(splits.train, left), .test = splits.test, .validation = examples_at(splits.train, held)};
 }
 
 Splits split_off_test(const Dataset& all) {
@@ -50,7 +29,7 @@ Splits split_off_test(const Dataset& all) {
   if (held.empty())
     fail("data set ", all.name, ": each class has fewer than ", kEvery,
          " pictures, too few to hold test pictures out; add pictures or a test/ folder");
-  return {.train = chosen_examples(all, left), .test = chosen_examples(all, held)};
+  return {.train = examples_at(all, left), .test = examples_at(all, held)};
 }
 
 }  // namespace miniqat::datasets

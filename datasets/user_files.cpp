@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "core/error.h"
@@ -37,9 +38,16 @@ const std::vector<std::string>& names_of(Part part) {
   return kNames[static_cast<int>(part)];
 }
 
-/// Pictures and labels of the parts that there are.
+/// A part's pictures and labels, and the files of pictures if each has one.
+struct PartData {
+  Tensor images;
+  Tensor labels;
+  std::shared_ptr<const std::vector<std::string>> files = {};
+};
+
+/// The parts that there are.
 struct Parts {
-  std::map<Part, std::pair<Tensor, Tensor>> found;
+  std::map<Part, PartData> found;
   std::vector<std::string> class_names = {};
 };
 
@@ -156,11 +164,17 @@ class UserFiles {
     PictureOptions options = options_.pictures;
     for (const auto& [part, list] : lists) {
       const Tensor images = decoded(list, options);
-      parts.found[part] = {images, labels_of(list)};
+      parts.found[part] = {images, labels_of(list), files_of(list)};
       // What the files leave open is settled by the training pictures, which come first.
       options.colour = images.shape()[3] == 1 ? Colour::kGrey : Colour::kRgb;
     }
     return parts;
+  }
+
+  std::shared_ptr<const std::vector<std::string>> files_of(const ClassFolders& list) const {
+    std::vector<std::string> files;
+    for (const PictureFile& file : list.files) files.push_back(file.path.lexically_relative(path_).string());
+    return std::make_shared<std::vector<std::string>>(std::move(files));
   }
 
   Tensor decoded(const ClassFolders& list, const PictureOptions& options) const {
@@ -245,8 +259,8 @@ class UserFiles {
     std::map<Part, Dataset> sets;
     const Part first = parts.found.begin()->first;
     int classes = std::max(static_cast<int>(parts.class_names.size()), options_.least_classes);
-    for (const auto& [part, tensors] : parts.found) {
-      Dataset& set = sets[part] = dataset(tensors.first, tensors.second);
+    for (const auto& [part, data] : parts.found) {
+      Dataset& set = sets[part] = dataset(data);
       set.check();
       for (const std::int32_t label : set.labels.values<std::int32_t>()) classes = std::max(classes, label + 1);
     }
@@ -279,13 +293,14 @@ class UserFiles {
     return splits;
   }
 
-  Dataset dataset(const Tensor& images, const Tensor& labels) const {
+  Dataset dataset(const PartData& data) const {
     const PictureOptions& options = options_.pictures;
     return {.name = path_.string(),
-            .images = fit_images(images, options),
-            .labels = labels,
+            .images = fit_images(data.images, options),
+            .labels = data.labels,
             .scale = scale_of(options),
-            .zero_point = zero_point_of(options)};
+            .zero_point = zero_point_of(options),
+            .files = data.files};
   }
 
   const fs::path& path_;

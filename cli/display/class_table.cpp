@@ -6,6 +6,7 @@
 
 #include "cli/display/text_table.h"
 #include "core/counted.h"
+#include "core/quote.h"
 #include "training/percent.h"
 
 namespace miniqat::cli {
@@ -93,13 +94,17 @@ std::string class_table(const Answers& answers) {
 }
 
 std::string wrong_table(const Answers& answers) {
+  if (answers.wrong().empty()) return "no wrong picture\n";
+  const bool are_files = !answers.wrong().front().file.empty();
   std::vector<TableLine> lines = {{"index", "label", "predicted", "score"}};
-  for (const training::WrongAnswer& answer : answers.wrong())
+  if (are_files) lines[0].insert(lines[0].begin(), "file");
+  for (const training::WrongAnswer& answer : answers.wrong()) {
     lines.push_back({std::to_string(answer.index), class_text(answers, answer.label),
                      class_text(answers, answer.predicted),
                      answer.predicted < 0 ? "-" : training::percent(answer.score)});
-  if (lines.size() == 1) return "no wrong picture\n";
-  return concat(counted(lines.size() - 1, "wrong picture"), "\n", aligned(lines, 0));
+    if (are_files) lines.back().insert(lines.back().begin(), printable(answer.file));
+  }
+  return concat(counted(lines.size() - 1, "wrong picture"), "\n", aligned(lines, are_files ? 1 : 0));
 }
 
 }  // namespace miniqat::cli

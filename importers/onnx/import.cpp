@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <climits>
+#include <set>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/quote.h"
+#include "importers/onnx/literal.h"
 #include "importers/onnx/ops.h"
 #include "importers/onnx/translation.h"
 #include "layers/layers.h"
@@ -59,6 +61,20 @@ ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions
     ImportedModel imported = translation.finish();
     imported.report.source = path.string();
     return imported;
+  });
+}
+
+std::vector<std::filesystem::path> external_files(const std::filesystem::path& path) {
+  return naming(path, [&] {
+    const pb::Model model = read_model(path);
+    std::set<std::filesystem::path> files;
+    const auto add = [&](const pb::Constant& constant) {
+      if (is_external(constant)) files.insert(external_file(constant, path.parent_path()));
+    };
+    for (const pb::Constant& constant : model.graph().initializer()) add(constant);
+    for (const pb::Node& node : model.graph().node())
+      for (const pb::Attribute& attribute : node.attribute()) add(attribute.t());
+    return std::vector<std::filesystem::path>(files.begin(), files.end());
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "core/graph/graph.h"
 #include "core/safetensors.h"
@@ -35,6 +36,10 @@ ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions
 /// The batch that the model's first input fixes; 0 where the file leaves it open. Throws Error naming the file when it
 /// is no ONNX model or has no input.
 std::int64_t fixed_batch(const std::filesystem::path& path);
+
+/// The files beside the model in which it keeps weights, each once, in alphabetical order. Throws Error naming the
+/// model when it is no ONNX model, and for a file outside of its folder.
+std::vector<std::filesystem::path> external_files(const std::filesystem::path& path);
 
 /// The op types that import_onnx() takes, in alphabetical order.
 std::vector<std::string> imported_ops();

@@ -27,10 +27,15 @@ float half_to_float(std::uint16_t half) {
   return half >> 15 ? -magnitude : magnitude;
 }
 
-/// The bytes of a constant's external file, which must lie in the model's folder: a model is data, and may not name any
-/// file of the machine.
-std::string external_bytes(const pb::Constant& constant, const fs::path& folder, std::int64_t bytes) {
+std::string location_of(const pb::Constant& constant) {
   std::string location;
+  for (const pb::Property& property : constant.external_data())
+    if (property.key() == "location") location = property.value();
+  return location;
+}
+
+/// The bytes of a constant's external file.
+std::string external_bytes(const pb::Constant& constant, const fs::path& folder, std::int64_t bytes) {
   std::int64_t offset = 0;
   const auto number = [](const std::string& text) {
     const bool digits = !text.empty() && text.size() < 16 &&
@@ -39,22 +44,13 @@ std::string external_bytes(const pb::Constant& constant, const fs::path& folder,
     return static_cast<std::int64_t>(std::stoll(text));
   };
   for (const pb::Property& property : constant.external_data()) {
-    if (property.key() == "location") location = property.value();
     if (property.key() == "offset") offset = number(property.value());
     if (property.key() == "length" && number(property.value()) != bytes)
       fail("has ", quote(property.value()), " bytes of external data, its extents need ", bytes);
   }
-  const fs::path relative = location;
-  const bool climbs = std::ranges::any_of(relative, [](const fs::path& part) { return part == ".."; });
-  if (location.empty() || location.find('\0') != std::string::npos || relative.is_absolute() || climbs)
-    fail("keeps its data in ", quote(location), "; only files in the model's own folder are read");
+  const std::string location = location_of(constant);
+  const fs::path file = external_file(constant, folder);
   std::error_code failure;
-  const fs::path root = fs::weakly_canonical(folder.empty() ? fs::path(".") : folder, failure);
-  const fs::path file = failure ? fs::path() : fs::weakly_canonical(root / relative, failure);
-  if (failure) fail("keeps its data in ", quote(shortened(location)), ": ", failure.message());
-  const fs::path inside = file.lexically_relative(root);
-  if (inside.empty() || *inside.begin() == "..")
-    fail("keeps its data in ", quote(location), ", a link out of the model's folder");
   const std::uintmax_t size = fs::file_size(file, failure);
   if (failure) fail("keeps its data in ", quote(location), ", which cannot be read");
   if (static_cast<std::uintmax_t>(offset) > size ||
@@ -81,9 +77,8 @@ std::vector<T> from_bytes(const std::string& bytes, std::int64_t elements) {
 template <class T, class Field>
 std::vector<T> numbers(const pb::Constant& constant, const Field& field, const fs::path& folder,
                        std::int64_t elements) {
-  constexpr int kExternal = 1;
   const std::int64_t bytes = elements * static_cast<std::int64_t>(sizeof(T));
-  if (constant.data_location() == kExternal) return from_bytes<T>(external_bytes(constant, folder, bytes), elements);
+  if (is_external(constant)) return from_bytes<T>(external_bytes(constant, folder, bytes), elements);
   if (constant.has_raw_data()) return from_bytes<T>(constant.raw_data(), elements);
   if (field.size() != elements) fail("has ", field.size(), " numbers, its extents need ", elements);
   std::vector<T> values;
@@ -172,6 +167,27 @@ std::int64_t count_elements(const std::vector<std::int64_t>& extents) {
     elements *= extent;
   }
   return elements;
+}
+
+bool is_external(const pb::Constant& constant) {
+  constexpr int kExternal = 1;
+  return constant.data_location() == kExternal;
+}
+
+fs::path external_file(const pb::Constant& constant, const fs::path& folder) {
+  const std::string location = location_of(constant);
+  const fs::path relative = location;
+  const bool climbs = std::ranges::any_of(relative, [](const fs::path& part) { return part == ".."; });
+  if (location.empty() || location.find('\0') != std::string::npos || relative.is_absolute() || climbs)
+    fail("keeps its data in ", quote(location), "; only files in the model's own folder are read");
+  std::error_code failure;
+  const fs::path root = fs::weakly_canonical(folder.empty() ? fs::path(".") : folder, failure);
+  const fs::path file = failure ? fs::path() : fs::weakly_canonical(root / relative, failure);
+  if (failure) fail("keeps its data in ", quote(shortened(location)), ": ", failure.message());
+  const fs::path inside = file.lexically_relative(root);
+  if (inside.empty() || *inside.begin() == "..")
+    fail("keeps its data in ", quote(location), ", a link out of the model's folder");
+  return file;
 }
 
 Literal read_literal(const pb::Constant& constant, const fs::path& folder) {

@@ -57,6 +57,13 @@ std::int64_t count_elements(const std::vector<std::int64_t>& extents);
 /// folder, or a number is NaN, infinite (one number alone may be: the bound of a Clip) or kOpenBatch.
 Literal read_literal(const pb::Constant& constant, const std::filesystem::path& folder);
 
+/// Whether the constant's numbers lie in another file.
+bool is_external(const pb::Constant& constant);
+
+/// That file. Throws Error for one outside of the model's folder: a model is data, and may not name any file of the
+/// machine.
+std::filesystem::path external_file(const pb::Constant& constant, const std::filesystem::path& folder);
+
 /// Element (i, j, ...) of the result is number start + i strides[0] + j strides[1] + ... of `literal`; all lie in it.
 Literal picked(const Literal& literal, std::vector<std::int64_t> extents, std::int64_t start,
                const std::vector<std::int64_t>& strides);

@@ -156,6 +156,22 @@ TEST_F(ImportProgramTest, AModelBecomesIntegersAtOnce) {
   EXPECT_TRUE(variables_of("of-model") == variables_of("of-run"));
   EXPECT_FALSE(variables_of("of-model") == variables_of("float"));
 
+  const Arguments sensitivity = {"sensitivity", "--bits", "2,8",    "--batches",      "2", "--pictures",
+                                 "16",          "--out",  "widths", "--average-bits", "4"};
+  run(with(sensitivity, {"--run", "float", "--threads", "1"}));
+  auto measured_of_run = nlohmann::ordered_json::parse(bytes("widths/sensitivity.json"));
+  const Outcome measured = run(with(with(sensitivity, {"--overwrite"}), model));
+  EXPECT_NE(
+      measured.out.find("to use them: miniqat calibrate --model net.onnx --batch-size 8 --dataset mnist --data-dir "
+                        "digits --bits-config widths/bits.json --out PTQ"),
+      std::string::npos)
+      << measured.out;
+  auto measured_of_model = nlohmann::ordered_json::parse(bytes("widths/sensitivity.json"));
+  EXPECT_EQ(measured_of_model["run"], nullptr);
+  for (auto* json : {&measured_of_run, &measured_of_model})
+    for (const char* key : {"run", "seconds"}) json->erase(key);
+  EXPECT_EQ(measured_of_model, measured_of_run);
+
   const Arguments quantize = {"quantize", "--steps",         "20",  "--validation",   "16", "--weight-bits",
                               "4",        "--learning-rate", "0.1", "--weight-decay", "0",  "--out"};
   run(with(quantize, {"integers-of-run", "float", "--threads", "1"}));
@@ -174,14 +190,42 @@ TEST_F(ImportProgramTest, AModelBecomesIntegersAtOnce) {
   place_.write("integers/quantize.json", plan.dump());
   place_.write("net.onnx", network(true));
   const Arguments resume = {"quantize", "--resume", "--out", "integers"};
-  expect_error(miniqat(resume, place_.path()), 1, {"net.onnx has changed since the run began"});
+  expect_error(miniqat(resume, place_.path()), 1,
+               {"net.onnx, or a file of its weights, has changed since the run began"});
   place_.write("net.onnx", network());
   run(resume);
   EXPECT_TRUE(variables_of("integers") == variables_of("integers-of-run"));
 }
 
+TEST_F(ImportProgramTest, AChangedFileOfWeightsEndsARunToo) {
+  pb::Model parts;
+  ASSERT_TRUE(parts.ParseFromString(network()));
+  pb::Constant& dense = *parts.mutable_graph()->mutable_initializer(1);
+  const std::string weights(reinterpret_cast<const char*>(dense.float_data().data()),
+                            dense.float_data().size() * sizeof(float));
+  dense.clear_float_data();
+  dense.set_data_location(1);
+  pb::Property& location = *dense.add_external_data();
+  location.set_key("location");
+  location.set_value("dense.bin");
+  place_.write("parts.onnx", parts.SerializeAsString());
+  place_.write("dense.bin", weights);
+  run({"quantize", "--model", "parts.onnx", "--dataset", "mnist", "--data-dir", "digits", "--steps", "2",
+       "--validation", "16", "--batch-size", "8", "--threads", "1", "--out", "run"});
+  auto plan = nlohmann::ordered_json::parse(bytes("run/quantize.json"));
+  plan["complete"] = false;
+  place_.write("run/quantize.json", plan.dump());
+  std::string changed = weights;
+  changed[2] = static_cast<char>(changed[2] ^ 1);
+  place_.write("dense.bin", changed);
+  const Arguments resume = {"quantize", "--resume", "--out", "run"};
+  expect_error(miniqat(resume, place_.path()), 1, {"parts.onnx, or a file of its weights, has changed"});
+  place_.write("dense.bin", weights);
+  run(resume);
+}
+
 TEST_F(ImportProgramTest, AModelAndARunExcludeEachOther) {
-  for (const std::string command : {"calibrate", "quantize"}) {
+  for (const std::string command : {"calibrate", "quantize", "sensitivity"}) {
     const auto refuses = [&](const Arguments& more, const std::vector<std::string>& parts) {
       Arguments line = {command, "--out", "x"};
       line.insert(line.end(), more.begin(), more.end());
@@ -193,8 +237,9 @@ TEST_F(ImportProgramTest, AModelAndARunExcludeEachOther) {
     refuses({"float", "--image-size", "8"}, {"--image-size goes with --model"});
     refuses({"--model", "lenet", "--dataset", "mnist"}, {"--model lenet has no weights", "train --float"});
   }
-  expect_error(miniqat({"calibrate", "float", "--batch-size", "8", "--out", "x"}, place_.path()), 2,
-               {"--batch-size goes with --model"});
+  for (const std::string command : {"calibrate", "sensitivity"})
+    expect_error(miniqat({command, "float", "--batch-size", "8", "--out", "x"}, place_.path()), 2,
+                 {"--batch-size goes with --model"});
   expect_error(miniqat({"calibrate", "net.onnx", "--out", "x"}, place_.path()), 1,
                {"net.onnx is a file, not the directory of a run", "with --model"});
 }
@@ -211,6 +256,13 @@ TEST_F(ImportProgramTest, AnOpenSizeIsGiven) {
   run({"run", "--graph", "imported/graph.json", "--checkpoint", "imported/weights.safetensors", "--random-feeds",
        "--out", "b.safetensors"});
   EXPECT_TRUE(bytes("a.safetensors") == bytes("b.safetensors"));
+  const Arguments to_onnx = {"export", "--format", "onnx-float", "--graph"};
+  run(to_onnx, {"open.onnx", "--image-size", "12x10", "--out", "a.onnx"});
+  run(to_onnx, {"imported/graph.json", "--checkpoint", "imported/weights.safetensors", "--out", "b.onnx"});
+  EXPECT_EQ(run({"inspect", "a.onnx"}).out, run({"inspect", "b.onnx"}).out);
+  expect_error(
+      miniqat({"export", "run", "--format", "onnx-float", "--image-size", "9", "--out", "x.onnx"}, place_.path()), 2,
+      {"--image-size goes with --graph"});
   expect_error(miniqat({"inspect", "open.onnx"}, place_.path()), 1, {"leaves the size of axis 2 open", "--image-size"});
   expect_error(miniqat({"inspect", "net.onnx", "--image-size", "9"}, place_.path()), 1, {"has 8 pixels along axis 2"});
   expect_error(miniqat({"inspect", "imported/graph.json", "--image-size", "9"}, place_.path()), 2,

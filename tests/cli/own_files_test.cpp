@@ -188,6 +188,20 @@ TEST_F(OwnFilesTest, EveryCommandThatLoadsDataFindsThem) {
   expect_success(elsewhere({"sensitivity", "--run", "../float", "--bits", "8", "--out", "widths", "--threads", "1"}));
   expect_success(elsewhere({"quantize", "--run", "../float", "--epochs", "1", "--out", "quantized", "--threads", "1"}));
   expect_success(elsewhere({"eval", "--run", "quantized", "--split", "validation"}));
+  for (const char* split : {"validation", "train", "test"}) {
+    // A picture's number and its file mean the same picture, in parts that were held out, too.
+    const auto predict = [&](const Arguments& pictures) {
+      Arguments line = {"predict", "quantized", "--json", "--threads", "1"};
+      line.insert(line.end(), pictures.begin(), pictures.end());
+      return nlohmann::json::parse(elsewhere(line).out)["pictures"];
+    };
+    const auto numbers = predict({"--split", split, "4", "0", "2"});
+    Arguments names;
+    for (const auto& picture : numbers) names.push_back("../pets/" + picture["file"].get<std::string>());
+    const auto files = predict(names);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(files[i]["scores"], numbers[i]["scores"]) << split << names[i];
+    EXPECT_NE(names[0], names[1]);
+  }
   EXPECT_EQ(json("elsewhere/quantized/summary.json")["class_names"].size(), 3u);
   expect_success(elsewhere({"export", "--run", "quantized", "--format", "json", "--out", "q.json"}));
   // A calibration on other pictures records their form.

@@ -45,6 +45,18 @@ TEST(HoldOut, SpreadsItsExamplesOverTheTrainingSet) {
   EXPECT_EQ(labels_of(all.train), (std::vector{0, 1, 2, 3, 4, 5, 6})) << "what was split stays";
 }
 
+TEST(HoldOut, FilesStayWithTheirPictures) {
+  Splits all{.train = numbered(4), .test = numbered(1)};
+  all.train.files = std::make_shared<std::vector<std::string>>(std::vector<std::string>{"0", "1", "2", "3"});
+  const Splits splits = hold_out(all, 2);
+  EXPECT_EQ(*splits.validation->files, (std::vector<std::string>{"0", "2"}));
+  EXPECT_EQ(*splits.train.files, (std::vector<std::string>{"1", "3"}));
+  EXPECT_EQ(first_examples(splits.train, 1).file_of(0), "1");
+  EXPECT_EQ(*first_examples(all.train, 2).files, (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(splits.test.files, nullptr);
+  EXPECT_EQ(splits.test.file_of(0), "");
+}
+
 TEST(HoldOut, TakesFromNoneToAllButOne) {
   const Splits all{.train = numbered(50), .test = numbered(1)};
   const Splits none = hold_out(all, 0);

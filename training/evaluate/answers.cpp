@@ -10,7 +10,7 @@ namespace miniqat::training {
 
 using Json = nlohmann::ordered_json;
 
-Answers::Answers(const datasets::Dataset& pictures) : labels_(pictures.labels) {
+Answers::Answers(const datasets::Dataset& pictures) : labels_(pictures.labels), files_(pictures.files) {
   for (std::int64_t k = 0; k < pictures.classes; ++k) names_.push_back(class_name(pictures, k));
   by_class_.resize(names_.size());
 }
@@ -24,7 +24,11 @@ void Answers::add(std::int64_t index, std::span<const float> logits) {
   if (predicted == label) return;
   const double score = predicted < 0 ? std::numeric_limits<double>::quiet_NaN()
                                      : class_scores(logits)[static_cast<std::size_t>(predicted)];
-  wrong_.push_back({.index = index, .label = label, .predicted = predicted, .score = score});
+  wrong_.push_back({.index = index,
+                    .label = label,
+                    .predicted = predicted,
+                    .score = score,
+                    .file = files_ ? files_->at(static_cast<std::size_t>(index)) : ""});
 }
 
 std::int64_t Answers::count(std::int64_t label, std::int64_t predicted) const {
@@ -62,6 +66,7 @@ Json Answers::wrong_json() const {
                     {"label", answer.label},
                     {"predicted", decided ? Json(answer.predicted) : Json(nullptr)},
                     {"score", decided ? Json(answer.score) : Json(nullptr)}});
+    if (files_) json.back()["file"] = answer.file;
   }
   return json;
 }

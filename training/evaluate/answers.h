@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -22,6 +23,8 @@ struct WrongAnswer {
   std::int64_t predicted = 0;
   /// Of the predicted class, 0 to 1 (class_scores.h).
   double score = 0;
+  /// Dataset::file_of().
+  std::string file = {};
 };
 
 /// What a network answered for each picture of a data set: the confusion matrix and the mistakes.
@@ -50,11 +53,13 @@ class Answers {
   nlohmann::ordered_json classes_json() const;
   /// A row for each label, a column for each predicted class.
   nlohmann::ordered_json confusion_json() const;
-  /// [{"index", "label", "predicted", "score"}]; the last two are null if a logit was NaN.
+  /// [{"index", "label", "predicted", "score", "file"}]; "predicted" and "score" are null if a logit was NaN, and
+  /// "file" is left out where pictures are no files.
   nlohmann::ordered_json wrong_json() const;
 
  private:
   Tensor labels_;
+  std::shared_ptr<const std::vector<std::string>> files_;
   std::vector<std::string> names_;
   std::vector<Hits> by_class_;
   /// A matrix would be mostly zeros where there are thousands of classes.

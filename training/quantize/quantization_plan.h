@@ -15,7 +15,7 @@ namespace miniqat::training {
 struct QuantizationPlan {
   /// The directory of a float run; "": the ONNX model in training.model with its weights.
   std::string run;
-  /// variables_hash() of that model; "" with a run.
+  /// model_hash() of that model; "" with a run.
   std::string model_hash = {};
   CalibrateSettings calibrate = {};
   /// Settings of the training; both stages share its bits, data, validation part and threads.

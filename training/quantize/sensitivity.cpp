@@ -74,7 +74,9 @@ std::size_t first_within(std::span<const FrontPoint> front, const auto& keeps) {
 class SensitivityMeasurement {
  public:
   SensitivityMeasurement(const SensitivityRequest& request, RunObserver& observer)
-      : request_(request), observer_(observer), source_(read_float_run(request.run)) {
+      : request_(request),
+        observer_(observer),
+        source_(request.model ? read_float_model(*request.model) : read_float_run(request.run)) {
     require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
     result_.model = source_.settings.model;
     result_.dataset = request.dataset.empty() ? source_.settings.dataset : resolved_dataset(request.dataset);
@@ -98,7 +100,7 @@ class SensitivityMeasurement {
     begin("float");
     in_float_ = ask(widths_.front(), {});
     result_.in_float = in_float_.evaluation;
-    if (!std::isfinite(result_.in_float.loss)) fail("the loss of the float run is NaN or infinite");
+    if (!std::isfinite(result_.in_float.loss)) fail("the loss of the float network is NaN or infinite");
     for (std::size_t i = 0; i < result_.bits.size(); ++i) measure_at(i);
     result_.weight_front = greedy_front(costs_of(result_.quantizers, true), result_.bits);
     result_.activation_front = greedy_front(costs_of(result_.quantizers, false), result_.bits);

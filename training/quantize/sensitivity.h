@@ -10,6 +10,7 @@
 #include "training/quantize/bit_allocation.h"
 #include "training/run_observer.h"
 #include "training/settings/rewrite_settings.h"
+#include "training/settings/train_settings.h"
 
 namespace miniqat::training {
 
@@ -41,8 +42,10 @@ struct BitBudget {
 };
 
 struct SensitivityRequest {
-  /// The directory of a float run.
+  /// The directory of a float run; "" with a model.
   std::string run;
+  /// The float network in an ONNX file instead, as read_float_model() takes it.
+  std::optional<TrainSettings> model = {};
   std::vector<std::int64_t> bits = {2, 3, 4, 8};
   SensitivitySettings settings = {};
   /// Symmetry, channels, kinds of ranges and scope; its widths do not count.

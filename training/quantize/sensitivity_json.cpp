@@ -76,7 +76,7 @@ Json to_json(const ChosenBits& choice, const BitBudget& budget) {
 }  // namespace
 
 Json sensitivity_to_json(const Sensitivity& sensitivity, const SensitivityRequest& request) {
-  return {{"run", request.run},
+  return {{"run", request.model ? Json(nullptr) : Json(request.run)},
           {"model", sensitivity.model},
           {"dataset", sensitivity.dataset},
           {"pictures", sensitivity.pictures},

@@ -28,8 +28,10 @@ AskedPictures numbered_pictures(const RunSource& run, const std::vector<std::str
   const datasets::Dataset& split = split_of(data, source.split);
   AskedPictures pictures{.data = as_usage([&] { return datasets::examples_at(split, numbers); })};
   for (std::size_t i = 0; i < words.size(); ++i)
-    pictures.asked.push_back(
-        {.word = words[i], .number = numbers[i], .label = pictures.data.labels.values<std::int32_t>()[i]});
+    pictures.asked.push_back({.word = words[i],
+                              .number = numbers[i],
+                              .label = pictures.data.labels.values<std::int32_t>()[i],
+                              .file = pictures.data.file_of(static_cast<std::int64_t>(i))});
   return pictures;
 }
 

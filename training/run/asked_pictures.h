@@ -26,6 +26,8 @@ struct AskedPicture {
   /// Its number in the data set; none of a file.
   std::optional<std::int64_t> number = {};
   std::optional<std::int32_t> label = {};
+  /// Of a number whose picture is a file: Dataset::file_of().
+  std::string file = {};
 };
 
 struct AskedPictures {

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/files.h"
+#include "importers/onnx/import.h"
 
 namespace miniqat::training {
 
@@ -16,6 +17,12 @@ std::string variables_hash(const std::filesystem::path& checkpoint) {
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
   return digits;
+}
+
+std::string model_hash(const std::filesystem::path& model) {
+  std::string text = variables_hash(model);
+  for (const std::filesystem::path& file : importers::external_files(model)) text += "-" + variables_hash(file);
+  return text;
 }
 
 }  // namespace miniqat::training

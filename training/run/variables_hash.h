@@ -9,4 +9,9 @@ namespace miniqat::training {
 /// that cannot be read.
 std::string variables_hash(const std::filesystem::path& checkpoint);
 
+/// Changes with any byte of an ONNX model, and of the files in which it keeps weights: the variables_hash() of each,
+/// with
+/// "-" between them. Throws Error for a file that cannot be read, and what importers::external_files() throws.
+std::string model_hash(const std::filesystem::path& model);
+
 }  // namespace miniqat::training

@@ -10,13 +10,15 @@ namespace {
 
 using training::Answers;
 
-/// So many classes; picture i, of class labels[i], is taken for chosen[i] (-1: NaN).
-Answers answers_of(int classes, const std::vector<std::int32_t>& labels, const std::vector<int>& chosen) {
+/// So many classes; picture i, of class labels[i], is taken for chosen[i] (-1: NaN). Files may be none.
+Answers answers_of(int classes, const std::vector<std::int32_t>& labels, const std::vector<int>& chosen,
+                   const std::vector<std::string>& files = {}) {
   const auto n = static_cast<std::int64_t>(labels.size());
   Answers answers({.name = "some",
                    .images = Tensor(Shape{n, 1, 1, 1}, DType::kUInt8),
                    .labels = Tensor::from<std::int32_t>({n}, labels),
-                   .classes = classes});
+                   .classes = classes,
+                   .files = files.empty() ? nullptr : std::make_shared<std::vector<std::string>>(files)});
   for (std::int64_t i = 0; i < n; ++i) {
     const int one = chosen[static_cast<std::size_t>(i)];
     std::vector<float> logits(static_cast<std::size_t>(classes), one < 0 ? NAN : 0.0f);
@@ -74,6 +76,11 @@ TEST(WrongTable, IsALineForEachWrongPicture) {
             "    1      0           2  100.00%\n"
             "    3      2  none (NaN)        -\n");
   EXPECT_EQ(wrong_table(answers_of(2, {0}, {0})), "no wrong picture\n");
+  EXPECT_EQ(wrong_table(answers_of(2, {0, 0, 1}, {1, 0, 0}, {"a.png", "b.png", "test/c.png"})),
+            "2 wrong pictures\n"
+            "file        index  label  predicted    score\n"
+            "a.png           0      0          1  100.00%\n"
+            "test/c.png      2      1          0  100.00%\n");
 }
 
 }  // namespace

@@ -66,5 +66,15 @@ TEST(Answers, CountsTheConfusionsAndListsTheMistakes) {
   EXPECT_EQ(wrong[2], Json::parse(R"({"index": 4, "label": 1, "predicted": null, "score": null})"));
 }
 
+TEST(Answers, NamesTheFilesOfMistakes) {
+  datasets::Dataset files = pictures({0, 1}, 2);
+  files.files = std::make_shared<std::vector<std::string>>(std::vector<std::string>{"a.png", "b.png"});
+  Answers answers(files);
+  answers.add(0, std::vector<float>{1, 0});
+  answers.add(1, std::vector<float>{1, 1});
+  EXPECT_EQ(answers.wrong_json(),
+            Json::parse(R"([{"index": 1, "label": 1, "predicted": 0, "score": 0.5, "file": "b.png"}])"));
+}
+
 }  // namespace
 }  // namespace miniqat::training::answers_test
