@@ -12,6 +12,7 @@
 #include "training/evaluate/answers.h"
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/integer_evaluator.h"
+#include "training/model_source.h"
 #include "training/run/data_split.h"
 #include "training/run/evaluation_session.h"
 #include "training/run/integer_source.h"
@@ -154,6 +155,10 @@ datasets::LoadOptions load_options(const integer::Model& model) {
 /// A model.miniqat file knows its integers, but no data set.
 void evaluate_file(const EvalArguments& arguments) {
   if (arguments.dataset.empty()) throw UsageError("--model needs --dataset");
+  if (is_onnx_file(arguments.model))
+    throw UsageError(
+        concat("--model takes a file of `export --format miniqat`, and ", arguments.model,
+               " is an ONNX model; `miniqat calibrate --model` prints its accuracy, in float and in integers"));
   if (!arguments.checkpoint.empty()) throw UsageError("--checkpoint is for --run");
   if (arguments.split == "validation") throw UsageError("--split validation is for --run: a file has no such part");
   check_dataset(arguments.dataset, arguments.data_dir);

@@ -62,7 +62,10 @@ Tensor pictures_of(const NumpyArray& array, const std::string& source) {
   const std::size_t rank = array.shape.size();
   const std::int64_t channels = rank == 4 ? array.shape[3] : 1;
   if (rank < 3 || rank > 4 || (channels != 1 && channels != 3))
-    fail(source, " has the shape ", shape_text(array), "; pictures must be [n, h, w], [n, h, w, 1] or [n, h, w, 3]");
+    fail(source, " has the shape ", shape_text(array), "; pictures must be [n, h, w], [n, h, w, 1] or [n, h, w, 3]",
+         rank == 4 && (array.shape[1] == 1 || array.shape[1] == 3)
+             ? "; channels come last here: save images.transpose(0, 2, 3, 1)"
+             : "");
   if (array.elements() == 0) fail(source, " has the shape ", shape_text(array), ": there is no picture");
   Tensor images(Shape{array.shape[0], array.shape[1], array.shape[2], channels}, DType::kUInt8);
   auto* pixels = images.data<std::uint8_t>();

@@ -102,7 +102,8 @@ class CsvReader {
     double value = 0;
     const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
     if (error != std::errc() || end != field.data() + field.size() || field.empty())
-      fail(path_, " line ", line, ": ", quote(field), " is not a number");
+      fail(path_, " line ", line, ": ", quote(field), " is not a number",
+           field.find(';') == std::string_view::npos ? "" : "; commas stand between numbers here, not semicolons");
     if (!(std::abs(value) < 1e9) || value != std::floor(value))
       fail(path_, " line ", line, ": ", quote(field), " is not a whole number in [0, 255]");
     return static_cast<std::int64_t>(value);

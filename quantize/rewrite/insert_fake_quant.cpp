@@ -83,7 +83,10 @@ class Inserter {
         settings_(graph, matches, options),
         channel_axes_(matches),
         is_training_(is_training),
-        verdicts_{.others = LayerSettings(options), .sums = ResidualSums(graph)} {}
+        verdicts_{.others = LayerSettings(options),
+                  .before_layers = settings_before_layers(options),
+                  .behind_layers = nodes_behind_layers(graph.topological_order()),
+                  .sums = ResidualSums(graph)} {}
 
   void quantize_inputs();
   void quantize_layer(const LayerMatch& match);
@@ -233,7 +236,8 @@ void Inserter::requantize_between_layers() {
       verdicts_.left_to_next[node] = next;
       verdicts_.left_float[node] = concat("left to ", next->name(), ", which follows");
     } else {
-      quantize_activation(*node, concat(node->name(), "/activation_", node->type(), "_quant"), verdicts_.others);
+      quantize_activation(*node, concat(node->name(), "/activation_", node->type(), "_quant"),
+                          verdicts_.without_layer(*node));
     }
   }
   // What is left to a node outside the scope, say, stays float, too.

@@ -7,16 +7,6 @@
 namespace miniqat::quantize {
 namespace {
 
-/// Nodes whose value some layer has had a part in, but no layer that reads such.
-std::unordered_set<const Node*> behind_layers(const std::vector<Node*>& order) {
-  std::unordered_set<const Node*> found;
-  for (const Node* node : order)
-    if (std::ranges::any_of(node->inputs(),
-                            [&](const Output& input) { return is_layer(*input.node) || found.contains(input.node); }))
-      found.insert(node);
-  return found;
-}
-
 /// Nodes that some layer reads, directly or through others.
 std::unordered_set<const Node*> before_layers(const std::vector<Node*>& order) {
   std::unordered_set<const Node*> found;
@@ -101,12 +91,28 @@ LayerSettingsIndex::LayerSettingsIndex(const Graph& graph, const std::vector<Lay
     : options_(options), bits_(options.layer_bits) {
   if (!options.ends_bits && !options.logits_bits && !options.logits_width()) return;
   const std::vector<Node*> order = graph.topological_order();
-  const std::unordered_set<const Node*> behind = behind_layers(order), before = before_layers(order);
+  const std::unordered_set<const Node*> behind = nodes_behind_layers(order), before = before_layers(order);
   for (const LayerMatch& match : matches) {
     const Node* from = match.layer->input(1 - match.weight_input).node;
     if (!is_layer(*from) && !behind.contains(from)) first_.insert(match.layer);
     if (!before.contains(match.last())) last_.insert(match.layer);
   }
+}
+
+std::unordered_set<const Node*> nodes_behind_layers(const std::vector<Node*>& order) {
+  std::unordered_set<const Node*> found;
+  for (const Node* node : order)
+    if (std::ranges::any_of(node->inputs(),
+                            [&](const Output& input) { return is_layer(*input.node) || found.contains(input.node); }))
+      found.insert(node);
+  return found;
+}
+
+LayerSettings settings_before_layers(const RewriteOptions& options) {
+  constexpr int kBitsOfPictures = 8;
+  RewriteOptions wide = options;
+  if (!options.quantize_input) wide.activation_bits = std::max(options.activation_bits, kBitsOfPictures);
+  return LayerSettings(wide);
 }
 
 LayerSettings LayerSettingsIndex::of(const LayerMatch& match) const {

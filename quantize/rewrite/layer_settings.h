@@ -1,6 +1,7 @@
 #pragma once
 
 #include <unordered_set>
+#include <vector>
 
 #include "quantize/fake_quant.h"
 #include "quantize/rewrite/layer_bits_index.h"
@@ -44,6 +45,15 @@ class LayerSettings {
   void ask_of_weights(const RewriteOptions& options, const LayerBits& layer, LayerPlace place);
   void ask_of_output(const RewriteOptions& options, const LayerBits& layer, LayerPlace place);
 };
+
+/// Nodes of a topological order whose value some layer has had a part in. Layers that read no such node are not among
+/// them.
+std::unordered_set<const Node*> nodes_behind_layers(const std::vector<Node*>& order);
+
+/// The settings of quantizers before the first layers: of what preprocessing in the network makes of its input. A
+/// picture's bytes have 8 bits without a quantizer; so has what is made of them, or activation_bits if these are more
+/// or quantize_input asks for them.
+LayerSettings settings_before_layers(const RewriteOptions& options);
 
 /// Finds them for the layers of a graph. A layer is a first one if its input comes from no other layer, and a last one
 /// if no other layer reads its output. Such layers use ends_bits and logits_bits, which come before sums_bits for the

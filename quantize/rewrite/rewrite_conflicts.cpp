@@ -35,7 +35,9 @@ class QuantizerComparison {
     const Output tensor = quantizer.input(0);
     const bool is_for_layers = is_quantizer(*source_through(tensor, OpRole::kKeepsRange).node);
     const bool is_sum = verdicts_.sums.keep(*tensor.node) && !is_for_layers && !of_input(quantizer);
-    compare_activations(quantizer, is_sum ? verdicts_.others.sums : verdicts_.others.output, nullptr);
+    const Node& producer = *source_through(tensor, OpRole::kQuantizer | OpRole::kKeepsRange).node;
+    const LayerSettings& asked = of_input(quantizer) ? verdicts_.others : verdicts_.without_layer(producer);
+    compare_activations(quantizer, is_sum ? asked.sums : asked.output, nullptr);
   }
 
   /// After all layers in scope: what none of them claims is another scope's.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -58,11 +59,18 @@ struct Verdicts {
   std::unordered_map<const Node*, const Node*> left_to_next = {};
   /// How many have none because of RewriteOptions::float_pools.
   std::int64_t float_pools = 0;
-  /// The settings of quantizers without a layer.
-  LayerSettings others;
+  /// The settings of quantizers without a layer: behind layers, and before the first ones.
+  LayerSettings others, before_layers;
+  /// See nodes_behind_layers().
+  std::unordered_set<const Node*> behind_layers = {};
   ResidualSums sums;
   /// Names of the quantizers that were inserted, in order.
   std::vector<std::string> inserted = {};
+
+  /// Of a quantizer on the node's output that belongs to no layer.
+  const LayerSettings& without_layer(const Node& producer) const {
+    return behind_layers.contains(&producer) ? others : before_layers;
+  }
 };
 
 /// The quantizers that the bits of each layer decide about; see RewriteReport::quantizers.

@@ -239,8 +239,11 @@ TEST_F(AnswersTest, PredictRefusesWhatIsNoPicture) {
   refuses({"refused.miniqat", "1"}, 1, {"refused.miniqat is a file, not the directory of a run", "--model"});
   expect_error(program({"eval", "refused.miniqat"}), 1, {"takes such a model as --model"});
   place_->write("net.onnx", "");
-  expect_error(program({"eval", "net.onnx"}), 1,
-               {"an ONNX model goes with --model (train, quantize, calibrate), or alone (import, inspect)"});
+  expect_error(
+      program({"eval", "net.onnx"}), 1,
+      {"an ONNX model goes with --model (train, quantize, calibrate, sensitivity), or alone (import, inspect)"});
+  expect_error(program({"eval", "--model", "net.onnx", "--dataset", "synthetic"}), 2,
+               {"net.onnx is an ONNX model", "calibrate --model"});
   refuses({"float", "1", "--integer"}, 1, {"float network"});
   refuses({"run", "1", "--dataset", "synthetic"}, 1, {"[4,8,8,1]", "[28,28,1]"});
 }

@@ -17,8 +17,9 @@ std::string way_for_file(const fs::path& file) {
   const std::string ending = file.extension().string();
   if (ending == ".miniqat") return "; `miniqat eval` takes such a model as --model";
   if (ending == ".onnx")
-    return "; an ONNX model goes with --model (train, quantize, calibrate), or alone (import, inspect)";
-  if (ending == ".safetensors") return "; give the run's directory (eval, verify and export take another checkpoint as --checkpoint)";
+    return "; an ONNX model goes with --model (train, quantize, calibrate, sensitivity), or alone (import, inspect)";
+  if (ending == ".safetensors")
+    return "; give the run's directory (eval, verify and export take another checkpoint as --checkpoint)";
   return "";
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tests/errors.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::datasets::csv_test {
@@ -26,6 +27,15 @@ TEST(CsvTest, AMarkOfUtf8IsNoName) {
     EXPECT_TRUE(std::ranges::equal(marked.labels.values<std::int32_t>(), plain.labels.values<std::int32_t>())) << text;
     EXPECT_TRUE(std::ranges::equal(marked.images.values<std::uint8_t>(), plain.images.values<std::uint8_t>())) << text;
   }
+}
+
+TEST(CsvTest, SemicolonsAreNamed) {
+  const testing::TempDir dir;
+  dir.write("table.csv", "1,2,3,4,5\n0;6;7;8;9\n");
+  EXPECT_TRUE(testing::mentions(testing::error_of([&] {
+                                  read_csv_pictures(dir.path() / "table.csv", {0, 0});
+                                }),
+                                {"line 2", "\"0;6;7;8;9\" is not a number", "not semicolons"}));
 }
 
 }  // namespace

@@ -95,6 +95,8 @@ TEST(NpyTest, FloatsAndBoolsBecomeBytes) {
 }
 
 TEST(NpyTest, OtherShapesAreRefused) {
+  EXPECT_TRUE(mentions(refused_pixels(npy_bytes("|u1", "1, 3, 1, 2", "abcdef")),
+                       {"[1, 3, 1, 2]", "channels come last here", "transpose(0, 2, 3, 1)"}));
   EXPECT_TRUE(mentions(refused_pixels(npy_bytes("|u1", "2, 2", "abcd")), {"[2, 2]", "[n, h, w]"}));
   EXPECT_TRUE(mentions(refused_pixels(npy_bytes("|u1", "1, 1, 1, 4", "abcd")), {"[1, 1, 1, 4]"}));
   EXPECT_TRUE(mentions(refused_pixels(npy_bytes("|u1", "0, 2, 2", "")), {"no picture"}));

@@ -48,6 +48,38 @@ TEST(LayerSettings, ObservedRangesTreatTheLogitsLikeAllOthers) {
   EXPECT_EQ(rewritten({.weight_bits = 4, .activation_bits = 4}), four);
 }
 
+/// The pictures less a mean, times a factor, through a layer and a pool behind it.
+ToyGraph preprocessed() {
+  ToyGraph toy;
+  Graph& graph = toy.graph;
+  const Output mean = layers::constant(graph, "mean", {}, {0.5}), factor = layers::constant(graph, "factor", {}, {4});
+  Output x = layers::mul(graph, "Mul", layers::sub(graph, "Sub", toy.images(), mean), factor);
+  x = layers::sigmoid(graph, "Sigmoid", x);
+  x = layers::avg_pool(graph, "Pool", toy.conv_relu("a", x), {.window = {2, 2}});
+  graph.set_outputs({toy.conv_bias("b", x)});
+  return toy;
+}
+
+TEST(LayerSettings, WhatIsMadeOfThePicturesBeforeLayersHas8Bits) {
+  const auto bits_with = [](const RewriteOptions& options) {
+    ToyGraph toy = preprocessed();
+    create_training_graph(toy.graph, options);
+    EXPECT_TRUE(create_training_graph(toy.graph, options).conflicts.empty());
+    return bits_of(toy.graph);
+  };
+  const std::string product = "Mul/activation_Mul_quant", gate = "Sigmoid/activation_Sigmoid_quant",
+                    pool = "Pool/activation_AvgPool_quant";
+  const Bits four = bits_with({.weight_bits = 4, .activation_bits = 4});
+  EXPECT_EQ(four.at(product), 8);
+  EXPECT_EQ(four.at(gate), 8);
+  EXPECT_EQ(four.at(pool), 4);
+  EXPECT_EQ(four.at("a/act_quant"), 4);
+  EXPECT_EQ(bits_with({.activation_bits = 12}).at(product), 12) << "8 bits would be fewer";
+  const Bits asked = bits_with({.activation_bits = 4, .quantize_input = true});
+  EXPECT_EQ(asked.at("images/input_quant"), 4);
+  EXPECT_EQ(asked.at(product), 4) << "no more than its input has";
+}
+
 TEST(LayerSettings, LearnedRangesGiveTheLogits8Bits) {
   const Bits expected = {{"a/weights_quant", 2}, {"a/act_quant", 3},     {"b/weights_quant", 2},
                          {"b/act_quant", 3},     {"c/weights_quant", 2}, {"c/act_quant", 8}};
