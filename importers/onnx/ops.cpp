@@ -51,8 +51,7 @@ constexpr ImportedOp kOps[] = {
 
 /// `others` are further types that the model has and the table has not.
 [[noreturn]] void refuse_op(const OnnxNode& node, const std::vector<std::string>& others) {
-  const std::string more =
-      others.empty() ? "" : concat(" (the model also has ", joined(others), ", which are not imported either)");
+  const std::string more = others.empty() ? "" : concat("; the same goes for the model's ", joined(others));
   if (node.type() == "ConvTranspose")
     node.refuse("is a transposed convolution, which miniqat does not have", more,
                 "; networks that enlarge images are not for it");
