@@ -38,7 +38,7 @@ constexpr int kRounds = 31;
 /// Of `action`, begun by all ranks at once.
 template <class Action>
 double seconds_of(Communicator& ranks, const Action& action) {
-  ranks.barrier();
+  wait_for(*ranks.barrier());
   const auto begin = std::chrono::steady_clock::now();
   action();
   const double own = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -153,14 +153,14 @@ class Rounds {
 
   void round() {
     round_.clear();
-    if (ranks_ != nullptr) ranks_->barrier();
+    if (ranks_ != nullptr) distributed::wait_for(*ranks_->barrier());
     for (int step = 0; step < steps_; ++step) {
       recorder_.begin();
       alone_->step();
       round_.push_back(recorder_.end());
     }
     if (ranks_ == nullptr) return;
-    ranks_->barrier();
+    distributed::wait_for(*ranks_->barrier());
     const double begin = now();
     for (int step = 0; step < steps_; ++step) together_->step();
     block_ = slowest((now() - begin) / steps_);

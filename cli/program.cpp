@@ -1,13 +1,10 @@
 #include "cli/program.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cli/commands.h"
@@ -15,6 +12,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/parse_error.h"
 #include "cli/interrupt.h"
+#include "cli/print_error.h"
 #include "cli/standard_streams.h"
 #include "core/counted.h"
 #include "core/guarded_memory.h"
@@ -71,16 +69,6 @@ std::string with_short_words(std::string text, const std::vector<std::string>& w
       text.replace(place, value.size(), brief);
   }
   return text;
-}
-
-/// Errors show what files and the command line hold; none of that may reach the terminal as it is.
-/// Of several ranks that fail alike the first speaks, and its end is the others'; only if it does not fail they speak.
-void print_error(const std::string& who, const std::string& text, const std::vector<std::string>& words = {}) {
-  if (const int rank = distributed::launched_rank(); rank > 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2000 + 100 * std::min(rank, 20)));
-    std::fprintf(stderr, "rank %d: ", rank);
-  }
-  std::fprintf(stderr, "%s: %s\n", who.c_str(), printable(with_short_words(text, words)).c_str());
 }
 
 /// "miniqat train", or "miniqat" where the line does not begin with a command.
@@ -181,17 +169,17 @@ int run_command(CLI::App& program, int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {
-    print_error(who, explanation(program, error, who), words);
+    print_error(who, with_short_words(explanation(program, error, who), words));
     return 2;
   } catch (const UsageError& error) {
-    print_error(who, error.what(), words);
+    print_error(who, with_short_words(error.what(), words));
     return 2;
   } catch (const Interrupted& interrupted) {
     end_by(interrupted.signal());
   } catch (const std::bad_alloc&) {
     print_error(who, "out of memory");
   } catch (const std::exception& error) {
-    print_error(who, error.what(), words);
+    print_error(who, with_short_words(error.what(), words));
   }
   return 1;
 }

@@ -134,6 +134,7 @@ void train_as_asked(TrainArguments& arguments, const SettingFlags<TrainSettings>
   const InterruptGuard interrupts;
   const BrokenPipeGuard broken_pipes;
   arguments.ranks = distributed::open_ranks();
+  const auto watch = watch_for_dead_ranks(arguments.ranks.get());
   if (arguments.ranks != nullptr && arguments.ranks->rank() > 0)
     follow_ranks(*arguments.ranks);
   else if (arguments.extras.resume)

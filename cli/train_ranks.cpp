@@ -1,8 +1,10 @@
 #include "cli/train_ranks.h"
 
 #include <bit>
+#include <cstdlib>
 
 #include "cli/interrupt.h"
+#include "cli/print_error.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/parallel.h"
@@ -57,6 +59,22 @@ RankSide::RankSide(distributed::Communicator& ranks, const TrainSettings& settin
       exchange_(ranks, static_cast<int>(settings.shards)) {}
 
 void RankSide::put_into(TrainExtras& extras) { extras.exchange = extras.ranks = &exchange_; }
+
+void RankSide::close() {
+  const distributed::WaitForRanks waits;
+  ranks_.close();
+}
+
+std::unique_ptr<distributed::DeadRankWatch> watch_for_dead_ranks(const distributed::Communicator* ranks) {
+  if (ranks == nullptr) return nullptr;
+  return std::make_unique<distributed::DeadRankWatch>(InterruptGuard::requested, [] {
+    print_error("miniqat train",
+                "another rank has not answered since a signal asked this one to end, and may be dead; the last "
+                "checkpoint stays good");
+    // The main thread may be in a call of MPI, from which it does not come back.
+    std::_Exit(1);
+  });
+}
 
 std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const TrainSettings& settings,
                                      TrainExtras& extras) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "distributed/dead_rank_watch.h"
 #include "distributed/rank_exchange.h"
 #include "training/train/trainer.h"
 
@@ -19,7 +20,7 @@ class RankSide {
   /// Of the ranks' threads and cores.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// The end of all ranks' work.
-  void close() { ranks_.close(); }
+  void close();
 
  private:
   distributed::Communicator& ranks_;
@@ -30,6 +31,10 @@ class RankSide {
 /// Rank 0: tells the others its settings and puts the exchange into `extras`. Null, with nothing done, without others.
 std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const training::TrainSettings& settings,
                                      training::TrainExtras& extras);
+
+/// Of a rank whose signals an InterruptGuard catches: while it lives, a signal ends the process that waits for a dead
+/// rank. Null, with nothing done, without others.
+std::unique_ptr<distributed::DeadRankWatch> watch_for_dead_ranks(const distributed::Communicator* ranks);
 
 /// Any other rank: trains as rank 0 says, silently, and keeps no files.
 void follow_ranks(distributed::Communicator& ranks);

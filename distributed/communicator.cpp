@@ -2,6 +2,8 @@
 
 #include <thread>
 
+#include "distributed/dead_rank_watch.h"
+
 namespace miniqat::distributed {
 namespace {
 
@@ -11,6 +13,7 @@ constexpr int kLooks = 200;
 }  // namespace
 
 void wait_for(Transfer& transfer, const std::function<void()>& meanwhile) {
+  const WaitForRanks waits;
   for (int looks = 0; !transfer.done(); ++looks) {
     meanwhile();
     if (looks >= kLooks) std::this_thread::yield();
@@ -23,9 +26,9 @@ void gather(Communicator& ranks, std::span<const std::byte> out, std::span<std::
 
 std::string broadcast_text(Communicator& ranks, std::string text) {
   std::uint64_t length = text.size();
-  ranks.broadcast(std::as_writable_bytes(std::span(&length, 1)), 0);
+  wait_for(*ranks.broadcast(std::as_writable_bytes(std::span(&length, 1)), 0));
   text.resize(length);
-  ranks.broadcast(std::as_writable_bytes(std::span(text)), 0);
+  wait_for(*ranks.broadcast(std::as_writable_bytes(std::span(text)), 0));
   return text;
 }
 

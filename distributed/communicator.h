@@ -45,9 +45,9 @@ class Communicator {
   virtual std::unique_ptr<Transfer> swap(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
 
   /// Rank `root` sends, all others receive.
-  virtual void broadcast(std::span<std::byte> data, int root) = 0;
-  /// Returns once all ranks have called it.
-  virtual void barrier() = 0;
+  virtual std::unique_ptr<Transfer> broadcast(std::span<std::byte> data, int root) = 0;
+  /// Done once all ranks have called it.
+  virtual std::unique_ptr<Transfer> barrier() = 0;
 
   /// Ends all ranks at once, with this exit status, whatever they do.
   [[noreturn]] virtual void abort(int status) = 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/concat.h"
 #include "core/error.h"
 #include "distributed/mpi_communicator.h"
 
@@ -34,6 +35,8 @@ fs::path module_path() {
   return fs::exists(installed) ? installed : fs::path(MINIQAT_MPI_MODULE);
 }
 
+constexpr const char* kInterfaces = "give srun --mpi=pmix for OpenMPI, --mpi=pmi2 for MPICH";
+
 using OpenFunction = Communicator* (*)();
 
 OpenFunction open_function(int ranks) {
@@ -56,7 +59,7 @@ std::shared_ptr<Communicator> opened;
 }  // namespace
 
 int launched_rank() {
-  for (const char* const variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
+  for (const char* const variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
     if (const char* const text = std::getenv(variable)) return std::atoi(text);
   return 0;
 }
@@ -71,8 +74,9 @@ int launched_ranks() {
   // srun has the size of its step beside the variables of the interface that MPI uses.
   const int tasks = number_in("SLURM_STEP_NUM_TASKS").value_or(1);
   if (tasks > 1 && std::getenv("PMIX_RANK") == nullptr && std::getenv("PMI_RANK") == nullptr)
-    fail("srun started ", tasks, " tasks without an interface for MPI, so each would be a run of its own: give srun ",
-         "--mpi=pmix (`srun --mpi=list` shows what there is)");
+    fail("srun started ", tasks,
+         " tasks without an interface for MPI, so each would be a run of its own: ", kInterfaces,
+         " (`srun --mpi=list` shows what there is)");
   return tasks;
 }
 
@@ -82,7 +86,8 @@ std::shared_ptr<Communicator> open_ranks() {
   std::shared_ptr<Communicator> communicator(open_function(ranks)());
   if (communicator->size() != ranks)
     fail("the launcher started ", ranks, " ranks, but MPI sees ", communicator->size(),
-         ": the launcher belongs to another MPI than this program was built with");
+         ": the launcher belongs to another MPI than this program was built with",
+         std::getenv("SLURM_PROCID") == nullptr ? "" : concat("; ", kInterfaces));
   opened = communicator;
   return communicator;
 }

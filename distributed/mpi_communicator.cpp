@@ -88,17 +88,17 @@ class MpiCommunicator : public Communicator {
     return transfer;
   }
 
-  void broadcast(std::span<std::byte> data, int root) override {
-    MpiTransfer transfer;
-    require(MPI_Ibcast(data.data(), count_of(data.size()), MPI_BYTE, root, channel_, &transfer.requests[0]),
+  std::unique_ptr<Transfer> broadcast(std::span<std::byte> data, int root) override {
+    auto transfer = std::make_unique<MpiTransfer>();
+    require(MPI_Ibcast(data.data(), count_of(data.size()), MPI_BYTE, root, channel_, &transfer->requests[0]),
             "MPI_Ibcast");
-    wait_for(transfer);
+    return transfer;
   }
 
-  void barrier() override {
-    MpiTransfer transfer;
-    require(MPI_Ibarrier(channel_, &transfer.requests[0]), "MPI_Ibarrier");
-    wait_for(transfer);
+  std::unique_ptr<Transfer> barrier() override {
+    auto transfer = std::make_unique<MpiTransfer>();
+    require(MPI_Ibarrier(channel_, &transfer->requests[0]), "MPI_Ibarrier");
+    return transfer;
   }
 
   void abort(int status) override {

@@ -5,7 +5,7 @@
 namespace miniqat::distributed {
 
 /// Of the functions below and of Communicator; a module of another version is not loaded.
-inline constexpr int kMpiModuleVersion = 1;
+inline constexpr int kMpiModuleVersion = 2;
 
 }  // namespace miniqat::distributed
 

@@ -57,7 +57,7 @@ void RankExchange::add_up(std::span<std::int64_t> counts) {
   for (std::size_t i = 0; i < all.size(); ++i) counts[i % counts.size()] += all[i];
 }
 
-void RankExchange::share(std::span<std::byte> data) { channel_->broadcast(data, 0); }
+void RankExchange::share(std::span<std::byte> data) { wait_for(*channel_->broadcast(data, 0)); }
 
 bool RankExchange::share_answer(bool answer) {
   share(std::as_writable_bytes(std::span(&answer, 1)));

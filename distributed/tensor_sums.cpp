@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "distributed/dead_rank_watch.h"
 
 namespace miniqat::distributed {
 
@@ -44,7 +45,10 @@ void TensorSums::resize(Bucket& bucket, std::int64_t floats) {
 /// before.
 TensorSums::Bucket& TensorSums::bucket_of(std::int64_t place) {
   const std::size_t k = place / options_.floats;
-  if (k == buckets_.size()) buckets_.push_back({.channel = ranks_.channel(), .sum = nullptr, .in_place = {}});
+  if (k == buckets_.size()) {
+    const WaitForRanks waits;
+    buckets_.push_back({.channel = ranks_.channel(), .sum = nullptr, .in_place = {}});
+  }
   Bucket& bucket = buckets_[k];
   if (place % options_.floats >= bucket.floats) resize(bucket, options_.floats);
   return bucket;
@@ -94,6 +98,7 @@ void TensorSums::flush() {
 void TensorSums::progress() { move_on(); }
 
 void TensorSums::move_on() {
+  const WaitForRanks waits;
   for (std::size_t k = summed_; k < started_; ++k) {
     const bool done = buckets_[k].sum->done();
     if (done && k == summed_) ++summed_;
@@ -101,6 +106,7 @@ void TensorSums::move_on() {
 }
 
 void TensorSums::finish() {
+  const WaitForRanks waits;
   while (summed_ < started_) {
     move_on();
     if (summed_ < started_) std::this_thread::yield();

@@ -151,8 +151,10 @@ class ChargedCommunicator : public Communicator {
     if (place_of_parts_ == nullptr) place_of_parts_ = in.data();
     return charged(inner_->swap(partner, out, in), in.size(), in.data() == place_of_parts_);
   }
-  void broadcast(std::span<std::byte> data, int root) override { inner_->broadcast(data, root); }
-  void barrier() override { inner_->barrier(); }
+  std::unique_ptr<Transfer> broadcast(std::span<std::byte> data, int root) override {
+    return inner_->broadcast(data, root);
+  }
+  std::unique_ptr<Transfer> barrier() override { return inner_->barrier(); }
   void abort(int status) override { inner_->abort(status); }
   void close() override { inner_->close(); }
 
@@ -257,12 +259,12 @@ class Replay {
 void replay(Communicator& ranks, const Schedule& schedule, const Options& options) {
   Replay replay(ranks, schedule, options);
   replay.step();
-  ranks.barrier();
+  wait_for(*ranks.barrier());
   const double begin = MPI_Wtime();
   for (int step = 0; step < kSteps; ++step) replay.step();
   // Without the barrier, whose own time grows with the number of ranks.
   const double seconds = (MPI_Wtime() - begin) / kSteps;
-  ranks.barrier();
+  wait_for(*ranks.barrier());
   if (ranks.rank() == 0) std::printf("%.9f %.9f\n", schedule.step, seconds);
 }
 

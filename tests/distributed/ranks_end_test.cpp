@@ -46,10 +46,10 @@ class EndedRun : public RanksTest {
         Program::Line{mpirun_line(2, program_line(sharded(out(), {"--steps", "1000000", "--save-every", "20"})))},
         place_.path());
   }
-  /// Waits for the run's first checkpoint; then the process of a rank.
+  /// Waits for the run's first checkpoint after a step; then the process of a rank.
   pid_t rank_at_work(const std::string& rank) const {
     const auto begin = Clock::now();
-    while (!fs::exists(checkpoint()) && seconds_since(begin) < 20)
+    while ((!fs::exists(checkpoint()) || step_of(path("run")) == 0) && seconds_since(begin) < 20)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return process_with(out(), "RANK=" + rank);
   }
@@ -83,6 +83,21 @@ TEST_F(EndedRun, ASignalToRankOneStopsAllInOneStep) {
   const std::int64_t step = step_of(path("run"));
   EXPECT_EQ(program(sharded("alone", {"--steps", "1000000", "--stop-at", std::to_string(step)})).status, 0);
   EXPECT_TRUE(checkpoint_bytes("run") == checkpoint_bytes("alone")) << step;
+}
+
+/// Slurm asks the ranks that are left to end, and kills them only half a minute later.
+TEST_F(EndedRun, ARankThatIsAskedToEndWaitsForNoDeadOne) {
+  const std::unique_ptr<Program> run = begin();
+  const pid_t rank_1 = rank_at_work("1"), rank_0 = process_with(out(), "RANK=0");
+  ASSERT_NE(rank_1, 0);
+  ASSERT_NE(rank_0, 0);
+  kill(rank_1, SIGSTOP);
+  kill(rank_0, SIGTERM);
+  const Outcome outcome = expect_end(*run);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("another rank has not answered since a signal asked this one to end, and may be dead"),
+            std::string::npos)
+      << outcome.err;
 }
 
 /// mpirun hands the signal on, and kills its ranks soon after.

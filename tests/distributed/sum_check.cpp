@@ -81,13 +81,13 @@ void check_tree_sums(Communicator& ranks, SumWay way, std::chrono::microseconds 
 void check_sums_move_on(Communicator& ranks) {
   Values ones(64, 1.0f);
   TensorSums sums(ranks, {.floats = 64, .way = SumWay::kHalves, .interval = std::chrono::microseconds(100)});
-  ranks.barrier();
+  wait_for(*ranks.barrier());
   sums.hand_over(ones);
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
   // Ends the thread's turn, and moves nothing.
   sums.abandon();
   require_same(ones, Values(64, static_cast<float>(ranks.size())), 0);
-  ranks.barrier();
+  wait_for(*ranks.barrier());
 }
 
 void check_small_talk(Communicator& ranks) {
@@ -100,9 +100,9 @@ void check_small_talk(Communicator& ranks) {
   const std::string word = "the word of rank 0";
   require(broadcast_text(ranks, ranks.rank() == 0 ? word : "another") == word, "broadcast_text");
   float value = rank;
-  ranks.broadcast(std::as_writable_bytes(std::span(&value, 1)), ranks.size() - 1);
+  wait_for(*ranks.broadcast(std::as_writable_bytes(std::span(&value, 1)), ranks.size() - 1));
   require(value == last, "broadcast");
-  ranks.barrier();
+  wait_for(*ranks.barrier());
 }
 
 }  // namespace miniqat::distributed

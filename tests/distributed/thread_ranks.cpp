@@ -92,16 +92,13 @@ class ThreadCommunicator : public Communicator {
     transfer->expect({channel_, partner, rank_, number_}, in);
     return transfer;
   }
-  void broadcast(std::span<std::byte> data, int root) override {
-    Bytes all(data.size() * size_);
-    gather(*this, data, all);
-    std::memcpy(data.data(), all.data() + root * data.size(), data.size());
+  std::unique_ptr<Transfer> broadcast(std::span<std::byte> data, int root) override {
+    auto transfer = begin();
+    for (int rank = 0; rank_ == root && rank < size_; ++rank) mail_.send({channel_, root, rank, number_}, data);
+    transfer->expect({channel_, root, rank_, number_}, data);
+    return transfer;
   }
-  void barrier() override {
-    std::byte nothing{};
-    Bytes all(size_);
-    gather(*this, {&nothing, 1}, all);
-  }
+  std::unique_ptr<Transfer> barrier() override { return all_gather({}, {}); }
   void abort(int status) override { fail("rank ", rank_, " ends all with status ", status); }
   void close() override {}
 
