@@ -1,5 +1,6 @@
 #include "cli/train_ranks.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 
@@ -53,10 +54,27 @@ int threads_at_work(const distributed::Communicator& ranks, const TrainSettings&
 
 }  // namespace
 
+RankDecoding::RankDecoding(distributed::Communicator& ranks) : ranks_(ranks) { datasets::share_decoding(this); }
+
+RankDecoding::~RankDecoding() { datasets::share_decoding(nullptr); }
+
+bool RankDecoding::same(std::uint64_t number) {
+  const std::vector<std::uint64_t> all = distributed::gathered(ranks_, number);
+  return std::ranges::all_of(all, [&](std::uint64_t one) { return one == number; });
+}
+
+/// In pieces that a message can hold.
+void RankDecoding::spread(int part, std::span<std::byte> bytes) {
+  constexpr std::size_t kMost = std::size_t{1} << 28;
+  for (std::size_t begin = 0; begin < bytes.size(); begin += kMost)
+    distributed::wait_for(*ranks_.broadcast(bytes.subspan(begin, std::min(kMost, bytes.size() - begin)), part));
+}
+
 RankSide::RankSide(distributed::Communicator& ranks, const TrainSettings& settings)
     : ranks_(ranks),
       warnings_(distributed::require_alike(ranks, threads_at_work(ranks, settings))),
-      exchange_(ranks, static_cast<int>(settings.shards)) {}
+      exchange_(ranks, static_cast<int>(settings.shards)),
+      decoding_(ranks) {}
 
 void RankSide::put_into(TrainExtras& extras) { extras.exchange = extras.ranks = &exchange_; }
 

@@ -4,11 +4,28 @@
 #include <string>
 #include <vector>
 
+#include "datasets/shared_decoding.h"
 #include "distributed/dead_rank_watch.h"
 #include "distributed/rank_exchange.h"
 #include "training/train/trainer.h"
 
 namespace miniqat::cli {
+
+/// Folders of pictures are decoded by all ranks, a part each, as long as one lives.
+class RankDecoding : public datasets::SharedDecoding {
+ public:
+  explicit RankDecoding(distributed::Communicator& ranks);
+  ~RankDecoding() override;
+  RankDecoding(const RankDecoding&) = delete;
+
+  int parts() const override { return ranks_.size(); }
+  int part() const override { return ranks_.rank(); }
+  bool same(std::uint64_t number) override;
+  void spread(int part, std::span<std::byte> bytes) override;
+
+ private:
+  distributed::Communicator& ranks_;
+};
 
 /// One rank's part of a training on several.
 class RankSide {
@@ -26,6 +43,7 @@ class RankSide {
   distributed::Communicator& ranks_;
   std::vector<std::string> warnings_;
   distributed::RankExchange exchange_;
+  RankDecoding decoding_;
 };
 
 /// Rank 0: tells the others its settings and puts the exchange into `extras`. Null, with nothing done, without others.

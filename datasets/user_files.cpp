@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/quote.h"
+#include "core/random.h"
 #include "core/suggest.h"
 #include "datasets/arrays/array_files.h"
 #include "datasets/arrays/array_pictures.h"
@@ -22,6 +23,7 @@
 #include "datasets/pictures/picture_cache.h"
 #include "datasets/pictures/read_pictures.h"
 #include "datasets/pictures/resize.h"
+#include "datasets/shared_decoding.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -77,6 +79,17 @@ std::vector<std::string> numbers_below(int count) {
   std::vector<std::string> names;
   for (int number = 0; number < count; ++number) names.push_back(std::to_string(number));
   return names;
+}
+
+/// Of the files of all parts, so that processes can ask whether they read the same.
+std::uint64_t hash_of_names(const std::map<Part, ClassFolders>& lists) {
+  std::uint64_t hash = 0;
+  for (const auto& [part, list] : lists) {
+    hash = mix(hash, static_cast<std::uint64_t>(part));
+    for (const PictureFile& file : list.files)
+      hash = mix(hash, hash_text(file.path.lexically_relative(list.folder).string()));
+  }
+  return hash;
 }
 
 class UserFiles {
@@ -160,10 +173,12 @@ class UserFiles {
       if (known.empty()) unknown_to = concat("which ", folder.filename().string(), "/ has not");
       known = lists.at(part).classes;
     }
+    SharedDecoding* with = shared_decoding();
+    if (with != nullptr && !with->same(hash_of_names(lists))) with = nullptr;
     Parts parts{.found = {}, .class_names = known};
     PictureOptions options = options_.pictures;
     for (const auto& [part, list] : lists) {
-      const Tensor images = decoded(list, options);
+      const Tensor images = decoded(list, options, with);
       parts.found[part] = {images, labels_of(list), files_of(list)};
       // What the files leave open is settled by the training pictures, which come first.
       options.colour = images.shape()[3] == 1 ? Colour::kGrey : Colour::kRgb;
@@ -177,12 +192,16 @@ class UserFiles {
     return std::make_shared<std::vector<std::string>>(std::move(files));
   }
 
-  Tensor decoded(const ClassFolders& list, const PictureOptions& options) const {
+  /// `with`: null, or the processes that read this folder, too.
+  Tensor decoded(const ClassFolders& list, const PictureOptions& options, SharedDecoding* with) const {
     const PictureCache cache(list, options);
-    if (std::optional<Tensor> kept = cache.images()) return *kept;
+    const std::optional<Tensor> kept = cache.images();
+    if (with != nullptr && !with->same(kept.has_value() ? 1 : 0)) with = nullptr;
+    if (kept) return *kept;
     const Shape shape = shape_of_pictures(list, options);
     if (options_.accept) options_.accept(shape);
-    Tensor images = read_pictures(list, shape, options);
+    if (with != nullptr && !with->same(hash_text(concat(shape)))) with = nullptr;
+    Tensor images = with != nullptr ? read_pictures(list, shape, options, *with) : read_pictures(list, shape, options);
     cache.keep(images);
     return images;
   }

@@ -43,22 +43,48 @@ PictureHeader header_of(const PictureFile& file) {
        "; --image-size HxW brings all pictures to one size");
 }
 
-/// Calls body(i) for each file, on all threads, and tells of the progress; before the files are `decoded`, that none
-/// is done.
+struct FileRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+FileRange all_files(const ClassFolders& folders) { return {0, static_cast<std::int64_t>(folders.files.size())}; }
+
+/// Calls body(i) for each file of the range, on all threads, and tells of the progress; before the files are `decoded`,
+/// that none is done.
 template <class Body>
-void for_files(const ClassFolders& folders, bool decoded, const Body& body) {
+void for_files(const FileRange& files, bool decoded, const Body& body) {
   using Clock = std::chrono::steady_clock;
-  const auto all = static_cast<std::int64_t>(folders.files.size());
+  const std::int64_t all = files.end - files.begin;
   BlockSize block;
   for (std::int64_t first = 0, count = 0; first < all; first += count) {
     const Clock::time_point began = Clock::now();
     count = std::min(block.files(), all - first);
     parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) body(first + i);
+      for (std::int64_t i = begin; i < end; ++i) body(files.begin + first + i);
     });
     block.adapt(std::chrono::duration<double>(Clock::now() - began).count());
     decoding_went_on(decoded ? first + count : 0, all);
   }
+}
+
+/// Into `images` [n, h, w, c], n the number of all files.
+void decode(const ClassFolders& folders, const FileRange& files, const PictureOptions& options, const Tensor& images) {
+  const std::int64_t height = images.shape()[1], width = images.shape()[2], channels = images.shape()[3];
+  const Colour colour = channels == 1 ? Colour::kGrey : Colour::kRgb;
+  for_files(files, true, [&](std::int64_t i) {
+    const PictureFile& file = folders.files[static_cast<std::size_t>(i)];
+    const Picture decoded = decode_picture(read_file(file.path), colour, file.path);
+    if (!options.has_size() && (decoded.height != height || decoded.width != width))
+      fail(file.path, " has ", decoded.width, " x ", decoded.height, " pixels, the other pictures ", width, " x ",
+           height, "; --image-size HxW brings all pictures to one size");
+    const Picture fitted = fit_picture(decoded, height, width);
+    std::ranges::copy(fitted.pixels, images.data<std::uint8_t>() + i * height * width * channels);
+  });
+}
+
+Tensor room_for(const ClassFolders& folders, const Shape& shape) {
+  return Tensor(Shape{all_files(folders).end, shape[0], shape[1], shape[2]}, DType::kUInt8);
 }
 
 }  // namespace
@@ -67,7 +93,7 @@ Shape shape_of_pictures(const ClassFolders& folders, const PictureOptions& optio
   if (options.has_size() && options.colour != Colour::kAuto)
     return {options.height, options.width, options.colour == Colour::kGrey ? 1 : 3};
   std::vector<PictureHeader> headers(folders.files.size());
-  for_files(folders, false, [&](std::int64_t i) { headers[i] = header_of(folders.files[i]); });
+  for_files(all_files(folders), false, [&](std::int64_t i) { headers[i] = header_of(folders.files[i]); });
   const bool grey = options.colour == Colour::kGrey ||
                     (options.colour == Colour::kAuto && std::ranges::all_of(headers, &PictureHeader::grey));
   if (options.has_size()) return {options.height, options.width, grey ? 1 : 3};
@@ -80,18 +106,18 @@ Shape shape_of_pictures(const ClassFolders& folders, const PictureOptions& optio
 }
 
 Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const PictureOptions& options) {
-  const auto count = static_cast<std::int64_t>(folders.files.size());
-  Tensor images(Shape{count, shape[0], shape[1], shape[2]}, DType::kUInt8);
-  const Colour colour = shape[2] == 1 ? Colour::kGrey : Colour::kRgb;
-  for_files(folders, true, [&](std::int64_t i) {
-    const PictureFile& file = folders.files[i];
-    const Picture decoded = decode_picture(read_file(file.path), colour, file.path);
-    if (!options.has_size() && (decoded.height != shape[0] || decoded.width != shape[1]))
-      fail(file.path, " has ", decoded.width, " x ", decoded.height, " pixels, the other pictures ", shape[1], " x ",
-           shape[0], "; --image-size HxW brings all pictures to one size");
-    const Picture fitted = fit_picture(decoded, shape[0], shape[1]);
-    std::ranges::copy(fitted.pixels, images.data<std::uint8_t>() + i * shape.elements());
-  });
+  Tensor images = room_for(folders, shape);
+  decode(folders, all_files(folders), options, images);
+  return images;
+}
+
+Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const PictureOptions& options,
+                     SharedDecoding& with) {
+  Tensor images = room_for(folders, shape);
+  const std::int64_t count = images.shape()[0];
+  decode(folders, {first_of_part(with, with.part(), count), first_of_part(with, with.part() + 1, count)}, options,
+         images);
+  put_together(with, images);
   return images;
 }
 

@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/concat.h"
 #include "core/safetensors.h"
+#include "tests/datasets/picture_files.h"
 #include "tests/distributed/ranks_task.h"
 
 namespace miniqat::testing::train_on_ranks_test {
@@ -46,6 +48,48 @@ TEST_F(RanksTest, StopOnFourAndGoOnWithTwo) {
   const Outcome outcome = on_ranks(2, {"train", "--resume", "--out", "run"});
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
   EXPECT_TRUE(checkpoint_bytes("run") == checkpoint_bytes("alone"));
+}
+
+class PicturesOnRanks : public RanksTest {
+ protected:
+  PicturesOnRanks() {
+    setenv("MINIQAT_CACHE_DIR", path("cache").c_str(), 1);
+    for (const std::string part : {"train", "test"})
+      for (int i = 0; i < 48; ++i) place_.write(file(part, i), png_bytes(make_picture(8, 8, 1, i + 1)));
+  }
+  ~PicturesOnRanks() override { unsetenv("MINIQAT_CACHE_DIR"); }
+
+  /// By name the pictures of a part are in this order.
+  static std::string file(const std::string& part, int i) {
+    return concat("pictures/", part, "/", i % 10, "/", 100 + i, ".png");
+  }
+  Outcome train_pictures(int ranks, const std::string& out) const {
+    fs::remove_all(path("cache"));
+    return on_ranks(ranks, {"train", "--model", "tiny.json", "--dataset", "pictures", "--shards", "8", "--batch-size",
+                            "32", "--steps", "3", "--out", out});
+  }
+};
+
+TEST_F(PicturesOnRanks, AreTheSameForAll) {
+  for (const int ranks : {1, 4}) {
+    const Outcome outcome = train_pictures(ranks, "run" + std::to_string(ranks));
+    ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  }
+  EXPECT_TRUE(checkpoint_bytes("run1") == checkpoint_bytes("run4"));
+}
+
+/// Rank 0 would name the first of two damaged files if it decoded them all, as one process does.
+TEST_F(PicturesOnRanks, AreDecodedByOneRankEach) {
+  const auto damage = [&](const std::string& name) { place_.write(name, bytes_of(path(name)).substr(0, 60)); };
+  damage(file("train", 30));
+  damage(file("train", 40));
+  const std::string text = concat(100 + 30, ".png");
+  const Outcome alone = train_pictures(1, "run"), shared = train_pictures(2, "run");
+  EXPECT_EQ(alone.status, 1);
+  EXPECT_NE(alone.err.find(text), std::string::npos) << alone.err;
+  EXPECT_NE(shared.status, 0);
+  EXPECT_NE(shared.err.find("rank 1: miniqat train: "), std::string::npos) << shared.err;
+  EXPECT_NE(shared.err.find(text), std::string::npos) << shared.err;
 }
 
 /// The input's quantizer, after one step over 32 pictures of which one, in rank 1's half, is bright.
