@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include "core/error.h"
 #include "datasets/loader.h"
 #include "python/bindings/handles.h"
 
@@ -75,7 +76,10 @@ void bind_dataset(py::module_& module) {
       .def_property_readonly(
           "zero_point", [](const DatasetHandle& self) { return self.dataset.zero_point; }, "The byte of 0.")
       .def(
-          "__len__", [](const DatasetHandle& self) { return self.dataset.size(); }, "The number of examples.");
+          "__len__", [](const DatasetHandle& self) { return self.dataset.size(); }, "The number of examples.")
+      .def("__repr__", [](const DatasetHandle& self) {
+        return concat("<miniqat.Dataset images=", self.dataset.images.shape(), " classes=", self.dataset.classes, ">");
+      });
 }
 
 }  // namespace

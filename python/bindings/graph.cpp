@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include "core/error.h"
 #include "core/graph/attribute_json.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op.h"
@@ -11,6 +12,7 @@
 #include "importers/onnx/import.h"
 #include "python/bindings/handles.h"
 #include "python/bindings/values.h"
+#include "quantize/quantization.h"
 
 namespace miniqat::python {
 namespace {
@@ -100,7 +102,12 @@ void bind_graphs(py::class_<GraphHandle, GraphPointer>& graph) {
           "A copy.")
       .def(
           "__len__", [](const GraphPointer& self) { return self->locked([](Graph& of) { return of.size(); }); },
-          "The number of nodes.");
+          "The number of nodes.")
+      .def("__repr__", [](const GraphPointer& self) {
+        return self->locked([](Graph& of) {
+          return concat("<miniqat.Graph nodes=", of.size(), " ", quantize::quantization_of(of).label(), ">");
+        });
+      });
 }
 
 py::tuple import_onnx(const std::filesystem::path& path, std::int64_t batch_size, std::int64_t height,

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include "core/error.h"
 #include "exporters/c/source.h"
 #include "exporters/html/html.h"
 #include "exporters/json.h"
@@ -127,7 +128,11 @@ void bind_model(py::module_& module) {
       .def_property_readonly("tensors", &tensors, "name, shape, scale, zero_point and bits of each; the input first.")
       .def_property_readonly("operations", &operations, "(type, name) of each, in the order in which they run.")
       .def("weight_bytes", &Model::weight_bytes, "Bytes of all weights packed to their bits, without biases.")
-      .def("multiply_adds", &Model::multiply_adds, "Of one picture.");
+      .def("multiply_adds", &Model::multiply_adds, "Of one picture.")
+      .def("__repr__", [](const Model& self) {
+        return concat("<miniqat.IntegerModel ", self.name, " operations=", self.operations.size(),
+                      " weight_bytes=", self.weight_bytes(), ">");
+      });
   bind_exports(model);
 }
 

@@ -66,6 +66,7 @@ class Graph:
         """A copy."""
     def __len__(self) -> int:
         """The number of nodes."""
+    def __repr__(self) -> str: ...
 
 class Session:
     """Runs a graph, which may be rewritten between two calls, and holds its variables."""
@@ -180,6 +181,7 @@ class Dataset:
         """The byte of 0."""
     def __len__(self) -> int:
         """The number of examples."""
+    def __repr__(self) -> str: ...
 
 class Loader:
     """Endless shuffled batches, prepared ahead by a thread: an iterator over (images, labels), float32 and
@@ -236,6 +238,7 @@ class IntegerModel:
         """Bytes of all weights packed to their bits, without biases."""
     def multiply_adds(self) -> int:
         """Of one picture."""
+    def __repr__(self) -> str: ...
     def to_miniqat(self) -> bytes:
         """The bytes of a .miniqat file, for the engine here."""
     def to_tflite(self, float_io: bool = False, int8: bool = False, int4: bool = False) -> bytes:

@@ -68,6 +68,9 @@ class Page(unittest.TestCase):
             said, names = io.StringIO(), {}
             with contextlib.redirect_stdout(said):
                 exec("\n".join(blocks), names)
+            self.assertEqual(repr(names["train"]), "<miniqat.Dataset images=[6000,28,28,1] classes=10>")
+            self.assertEqual(repr(names["graph"]), f"<miniqat.Graph nodes={len(names['graph'])} W4A4>")
+            self.assertRegex(repr(names["model"]), r"^<miniqat.IntegerModel lenet5 operations=8 weight_bytes=\d+>$")
             accuracy, ranges = said.getvalue().splitlines()
             self.assertGreater(float(accuracy), 0.95)
             self.assertIn("fc/act_quant", ranges)
