@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -108,12 +109,36 @@ TEST_F(EndedRun, CtrlCEndsAll) {
   EXPECT_NE(expect_end(*run).status, 0);
 }
 
-TEST_F(RanksTest, ANanEndsAllWithOneMessage) {
-  const Outcome outcome = train_on(2, "nan", {"--learning-rate", "1e30"});
+void expect_words_of_rank_zero_alone(const Outcome& outcome) {
   EXPECT_NE(outcome.status, 0);
-  EXPECT_NE(outcome.err.find("miniqat train: "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("miniqat train: the loss became NaN"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("the checkpoint of step"), std::string::npos) << outcome.err;
   EXPECT_EQ(outcome.err.find("rank 1: "), std::string::npos) << outcome.err;
+}
+
+TEST_F(RanksTest, ANanEndsAllWithOneMessage) {
+  expect_words_of_rank_zero_alone(train_on(2, "nan", {"--learning-rate", "1e30"}));
+}
+
+/// The logits have 0 / 0 for a black picture, which is in rank 1's half.
+TEST_F(RanksTest, ANanOfRankOneAloneEndsAllWithOneMessage) {
+  write_tiny_digits(place_, "black", 32, 32);
+  const fs::path images = path("black") / "train-images-idx3-ubyte";
+  std::string bytes = bytes_of(images);
+  std::fill_n(bytes.begin() + 16 + 30 * 64, 64, '\0');
+  std::ofstream(images, std::ios::binary) << bytes;
+  std::string graph = tiny_classifier();
+  const std::string end = "],\n   \"outputs\": [\"fc/BiasAdd\"]";
+  const std::size_t at = graph.find(end);
+  ASSERT_NE(at, std::string::npos);
+  graph.replace(at, end.size(), R"(,
+    {"name": "mean", "op": "Mean", "inputs": ["images"], "attrs": {"axes": [1, 2]}},
+    {"name": "one", "op": "Div", "inputs": ["mean", "mean"]},
+    {"name": "logits", "op": "Mul", "inputs": ["fc/BiasAdd", "one"]}],
+   "outputs": ["logits"])");
+  place_.write("ratio.json", graph);
+  expect_words_of_rank_zero_alone(
+      train_on(2, "nan", {"--model", "ratio.json", "--data-dir", path("black"), "--no-shuffle", "--float"}));
 }
 
 }  // namespace

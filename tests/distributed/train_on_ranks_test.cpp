@@ -7,6 +7,7 @@
 #include "core/safetensors.h"
 #include "tests/datasets/picture_files.h"
 #include "tests/distributed/ranks_task.h"
+#include "tests/fewer_cases.h"
 
 namespace miniqat::testing::train_on_ranks_test {
 namespace {
@@ -15,6 +16,10 @@ namespace fs = std::filesystem;
 
 class OneCheckpointTest : public RanksTest {
  protected:
+  /// All of them in scripts/nightly.
+  static std::vector<int> counts(const std::vector<int>& usual) {
+    return tries_all_cases() ? std::vector<int>{1, 2, 4, 8} : usual;
+  }
   void expect_one_checkpoint(const std::string& name, const Arguments& more, const std::vector<int>& counts) {
     for (const int ranks : counts) {
       const Outcome outcome = train_on(ranks, name + std::to_string(ranks), more);
@@ -32,14 +37,14 @@ TEST_F(OneCheckpointTest, OfATinyNet) {
 TEST_F(OneCheckpointTest, OfLenetWithDropoutAndLearnedRanges) {
   const Arguments lenet = {"--model",       "lenet", "--width",           "0.25", "--steps", "3",
                            "--weight-bits", "4",     "--activation-bits", "4"};
-  expect_one_checkpoint("lenet", lenet, {1, 4});
-  expect_one_checkpoint("learned", with(lenet, {"--ranges", "learned"}), {1, 2});
+  expect_one_checkpoint("lenet", lenet, counts({1, 4}));
+  expect_one_checkpoint("learned", with(lenet, {"--ranges", "learned"}), counts({1, 2}));
 }
 
 TEST_F(OneCheckpointTest, OfMobilenetInBothFoldings) {
   const Arguments mobilenet = {"--model", "mobilenet_v1", "--width", "0.25", "--augment", "crop-flip", "--steps", "3"};
   for (const std::string fold : {"tf", "single"})
-    expect_one_checkpoint("fold-" + fold, with(mobilenet, {"--bn-fold", fold}), {1, 2});
+    expect_one_checkpoint("fold-" + fold, with(mobilenet, {"--bn-fold", fold}), counts({1, 2}));
 }
 
 TEST_F(RanksTest, StopOnFourAndGoOnWithTwo) {
