@@ -99,7 +99,10 @@ class UserFiles {
   Splits load() const {
     std::error_code failure;
     if (!fs::exists(path_, failure)) fail("there is no ", path_);
-    return splits(fs::is_directory(path_, failure) ? from_folder() : from_file());
+    Parts parts = fs::is_directory(path_, failure) ? from_folder() : from_file();
+    // Another process may have found pictures there, and asks.
+    if (SharedDecoding* const with = shared_decoding(); with != nullptr && !found_pictures_) with->same(0);
+    return splits(std::move(parts));
   }
 
  private:
@@ -165,6 +168,7 @@ class UserFiles {
   }
 
   Parts from_pictures(const std::map<Part, fs::path>& folders) const {
+    found_pictures_ = true;
     std::map<Part, ClassFolders> lists;
     std::vector<std::string> known = known_classes();
     std::string unknown_to = "which the network does not know";
@@ -324,6 +328,7 @@ class UserFiles {
 
   const fs::path& path_;
   const LoadOptions& options_;
+  mutable bool found_pictures_ = false;
 };
 
 }  // namespace

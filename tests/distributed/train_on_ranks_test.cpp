@@ -97,6 +97,23 @@ TEST_F(PicturesOnRanks, AreDecodedByOneRankEach) {
   EXPECT_NE(shared.err.find(text), std::string::npos) << shared.err;
 }
 
+/// As two machines may have under one path.
+TEST_F(PicturesOnRanks, OfWhichOneHasOtherFilesAreRefused) {
+  write_tiny_digits(place_, "other/pictures", 48, 48);
+  fs::copy(path("tiny.json"), path("other") / "tiny.json");
+  fs::remove_all(path("cache"));
+  const Arguments start = {"/bin/sh", "-c",
+                           "if [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 1 ]; then cd other; fi; exec \"$@\"", "sh"};
+  const Outcome outcome =
+      mpirun(2,
+             with(start, program_line({"train", "--model", "tiny.json", "--dataset", "/proc/self/cwd/pictures",
+                                       "--shards", "8", "--batch-size", "32", "--out", "run"})),
+             place_.path())
+          .wait();
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("ranks 0 and 1 have different "), std::string::npos) << outcome.err;
+}
+
 /// The input's quantizer, after one step over 32 pictures of which one, in rank 1's half, is bright.
 TEST_F(RanksTest, AnOutlierThatOnlyRankOneSeesWidensTheRange) {
   const auto widest = [&](const std::string& name, bool outlier) {
