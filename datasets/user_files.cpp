@@ -99,10 +99,10 @@ class UserFiles {
   Splits load() const {
     std::error_code failure;
     if (!fs::exists(path_, failure)) fail("there is no ", path_);
-    Parts parts = fs::is_directory(path_, failure) ? from_folder() : from_file();
+    const Parts parts = fs::is_directory(path_, failure) ? from_folder() : from_file();
     // Another process may have found pictures there, and asks.
     if (SharedDecoding* const with = shared_decoding(); with != nullptr && !found_pictures_) with->same(0);
-    return splits(std::move(parts));
+    return splits(parts);
   }
 
  private:
