@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "benchmarks/machine.h"
+#include "core/cpu_name.h"
 #include "core/engine/shard_exchange.h"
 #include "core/error.h"
 #include "core/random.h"

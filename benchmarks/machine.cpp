@@ -4,8 +4,8 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 
+#include "core/cpu_name.h"
 #include "core/error.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
@@ -35,13 +35,6 @@ void add_context() {
 }
 
 }  // namespace
-
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown";
-}
 
 void give_up(benchmark::State& state, const std::string& fault) {
   faulty = true;

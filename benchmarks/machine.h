@@ -11,9 +11,6 @@
 
 namespace miniqat::benchmarks {
 
-/// As /proc/cpuinfo has it, or "unknown".
-std::string cpu_name();
-
 /// main() of a benchmark: Google Benchmark's flags, `register_all` (may be null: the BENCHMARK macros did it), and in
 /// the context, which --benchmark_format=json and --benchmark_out take over, "cpu", "cores_available",
 /// "instruction_set", "omp_wait_policy" and "quiet" ("no" when others were using the machine, which stderr says, too).

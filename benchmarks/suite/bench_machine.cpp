@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "core/cpu_name.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/kernels/instruction_set.h"
@@ -15,14 +15,6 @@
 
 namespace miniqat::benchmarks {
 namespace {
-
-/// As Linux has it: x86-64 writes "model name", other architectures write other things or nothing.
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name") && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
-  return "unknown CPU";
-}
 
 std::vector<Cache> data_caches() {
   std::vector<Cache> caches;

@@ -1,8 +1,8 @@
 #include "training/run/machine.h"
 
-#include <fstream>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "core/cpu_name.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/kernels/instruction_set.h"
@@ -10,14 +10,6 @@
 
 namespace miniqat::training {
 namespace {
-
-/// As Linux has it: x86-64 writes "model name", other architectures write other things or nothing.
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name") && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
-  return "unknown CPU";
-}
 
 constexpr const char* kCompiler =
 #ifdef __clang__
