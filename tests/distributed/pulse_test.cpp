@@ -63,12 +63,20 @@ TEST(Pulse, PauseThrowsWhatABeatThrewOnce) {
 }
 
 TEST(Pulse, EndsWhileItBeatsOrNever) {
-  Pulse never(microseconds(10), [] {});
-  never.pause();
   std::atomic<int> beats = 0;
-  Pulse beating(microseconds(10), [&] { ++beats; });
-  beating.resume();
-  wait_until(beats, 1);
+  {
+    Pulse never(microseconds(10), [&] { ++beats; });
+    never.pause();
+  }
+  EXPECT_EQ(beats, 0);
+  {
+    Pulse beating(microseconds(10), [&] { ++beats; });
+    beating.resume();
+    wait_until(beats, 1);
+  }
+  const int last = beats;
+  std::this_thread::sleep_for(microseconds(200));
+  EXPECT_EQ(beats, last);
 }
 
 }  // namespace
