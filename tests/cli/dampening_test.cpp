@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "core/safetensors.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
@@ -39,6 +41,32 @@ TEST_F(DampeningTest, ResumesAsNeverStopped) {
     line.push_back(command == std::string("eval") ? "--integer" : "--no-runtimes");
     expect_success(program(line));
   }
+}
+
+// The pull grows over the steps of the run. A longer run was refused: its graph has another number of them.
+TEST_F(DampeningTest, GoesOnLonger) {
+  const auto graph = [this](const char* file) { return bytes_of(path("run") / file); };
+  expect_success(train_dampened("whole", "0.5", {"--steps", "20"}));
+  expect_success(train_dampened("run", "0.5"));
+  const std::string shorter = graph("train_graph.json");
+  expect_success(resume("run", {"--steps", "20", "--stop-at", "16"}));
+  for (const char* file : {"train_graph.json", "eval_graph.json"})
+    EXPECT_EQ(graph(file), bytes_of(path("whole") / file));
+  // As if it had died before it wrote the graphs.
+  std::ofstream(path("run/train_graph.json"), std::ios::binary) << shorter;
+  expect_success(resume("run"));
+  EXPECT_EQ(graph("train_graph.json"), bytes_of(path("whole/train_graph.json")));
+  EXPECT_EQ(*tensors("run").at("conv1/weights_quant/num_dampened").data<float>(), 20);
+}
+
+TEST_F(DampeningTest, AnotherModelIsRefusedAllTheSame) {
+  expect_success(train_dampened("run", "0.5"));
+  std::string edited = bytes_of(path("run/train_graph.json"));
+  const std::size_t bits = edited.find("\"bits\": 3");
+  ASSERT_NE(bits, std::string::npos);
+  edited.replace(bits, 9, "\"bits\": 4");
+  std::ofstream(path("run/train_graph.json"), std::ios::binary) << edited;
+  expect_error(resume("run", {"--steps", "20"}), 1, {"train_graph.json", "the model has changed"});
 }
 
 TEST_F(DampeningTest, RefusesWhatItCannotUse) {

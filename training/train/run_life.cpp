@@ -11,6 +11,7 @@
 #include "datasets/user_files.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/memory.h"
+#include "training/model_source.h"
 #include "training/percent.h"
 #include "training/run/data_of_run.h"
 #include "training/run/machine.h"
@@ -61,8 +62,16 @@ bool RunLife::is_complete() const {
 }
 
 /// A model file may have been edited since the run began, a named model be another in another version of the program.
+/// Of a longer run only the steps over which a dampening grows are others.
 void RunLife::require_same_graph() const {
-  if (read_large_file(run_.train_graph()) != graph_to_json(task_.training.graph))
+  std::string recorded = read_large_file(run_.train_graph());
+  const std::string now = graph_to_json(task_.training.graph);
+  if (recorded != now && task_.dampens()) {
+    Graph graph = read_network(run_.train_graph());
+    task_.dampen_weights(graph);
+    recorded = graph_to_json(graph);
+  }
+  if (recorded != now)
     fail(run_.train_graph().string(), " is not what ", task_.settings.model,
          " gives now: the model has changed since the run began");
 }
@@ -110,6 +119,8 @@ void RunLife::go_on() {
   if (!metrics.find(step, concat(judging_part(task_.data).name, "_accuracy")).is_null()) reported_step_ = step;
   if (task_.total_steps > former) note_longer(former);
   if (settings_to_json(task_.settings) != settings_to_json(extras_.begun)) write_config();
+  // They have the length of the run. Even if config.json has it already: the run may have died in between.
+  if (task_.dampens()) write_graphs();
 }
 
 /// Estimated statistics are for the end of a run: one that has become longer goes on as if there had been none.
@@ -179,9 +190,13 @@ void RunLife::write_first_files(const std::optional<InitCheckpoint>& start) {
     observer_.say(start->text(extras_.all_names));
     write_json(run_.init_checkpoint(), start->json());
   }
+  write_graphs();
+  save();
+}
+
+void RunLife::write_graphs() const {
   write_graph(run_.train_graph(), task_.training.graph);
   write_graph(run_.eval_graph(), task_.evaluation.graph);
-  save();
 }
 
 void RunLife::catch_up(Pace& pace) {

@@ -53,6 +53,7 @@ class RunLife {
   bool has_shared_statistics(distributed::RankExchange& ranks);
   void reestimate();
   void write_config() const;
+  void write_graphs() const;
   void note_longer(std::int64_t former) const;
   void begin_anew();
   void write_first_files(const std::optional<InitCheckpoint>& start);

@@ -55,7 +55,8 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
   if (const std::size_t outputs = training.graph.outputs().size(); outputs > 1)
     report.remarks.push_back(
         concat(settings.model, " has ", outputs, " outputs; only the first, ", training.logits.name(), ", is trained"));
-  if (settings.dampening > 0 && !settings.float_only) dampen_weights();
+  if (dampens())
+    for (Graph* graph : {&training.graph, &evaluation.graph}) dampen_weights(*graph);
   if (settings.reestimate > 0) require_updating_batch_norms();
 }
 
@@ -89,13 +90,10 @@ void TrainingTask::require_float() const {
                             counted(found.quantizers, "quantizer"), "); leave --float out, or give the float graph"));
 }
 
-/// Over the steps that quantize.
-void TrainingTask::dampen_weights() {
+void TrainingTask::dampen_weights(Graph& graph) const {
   const std::int64_t steps = std::max<std::int64_t>(total_steps - settings.rewrite.quant_delay, 1);
-  for (Graph* graph : {&training.graph, &evaluation.graph})
-    if (quantize::dampen_weights(*graph, settings.dampening, steps) == 0)
-      throw UsageError(
-          concat("--dampening has no effect: no weights of ", settings.model, " have a range that changes"));
+  if (quantize::dampen_weights(graph, settings.dampening, steps) == 0)
+    throw UsageError(concat("--dampening has no effect: no weights of ", settings.model, " have a range that changes"));
 }
 
 /// The notes without a rewrite.

@@ -30,6 +30,10 @@ struct TrainingTask {
   /// In steps.
   std::int64_t length_of(const TrainSettings& settings) const;
   double epochs_done() const;
+  bool dampens() const { return settings.dampening > 0 && !settings.float_only; }
+  /// --dampening on the weights of `graph`, of this model, over the steps of this run that quantize. Throws UsageError
+  /// if no weights have a range that changes.
+  void dampen_weights(Graph& graph) const;
   /// With the training session's variables of this moment.
   Evaluation evaluate_now(const datasets::Dataset& pictures);
 
@@ -59,7 +63,6 @@ struct TrainingTask {
   quantize::RewriteReport quantize_training();
   void require_float() const;
   quantize::RewriteReport float_report() const;
-  void dampen_weights();
   void require_updating_batch_norms() const;
 };
 
