@@ -1,19 +1,22 @@
 // The house rules that a compiler does not check: which folder may include which, who may use Eigen, how long a file
-// may get, and that the pages name programs that there are.
+// or a function may get. Those of pages: tests/house_pages_test.cpp.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/house_files.h"
+
+namespace miniqat::house_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,25 +112,6 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
       "python/bindings"}},
 };
 
-std::vector<fs::path> sources(const std::string& folder) {
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(fs::path(MINIQAT_SOURCE_DIR) / folder))
-    if (entry.path().extension() == ".h" || entry.path().extension() == ".cpp") files.push_back(entry.path());
-  return files;
-}
-
-std::vector<std::string> lines_of(const fs::path& path) {
-  std::ifstream file(path);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  return lines;
-}
-
-std::string without_indent(const std::string& line) {
-  const std::size_t first = line.find_first_not_of(' ');
-  return first == std::string::npos ? "" : line.substr(first);
-}
-
 /// The folder of ours that `#include "folder/file.h"` names; "" for any other line.
 std::string included_folder(const std::string& line) {
   const std::string head = "#include \"";
@@ -149,15 +133,6 @@ bool allows(const std::set<std::string>& allowed, const std::string& folder) {
 std::set<std::string> top_folders() {
   std::set<std::string> folders;
   for (const auto& [folder, allowed] : kMayInclude) folders.insert(folder.substr(0, folder.find('/')));
-  return folders;
-}
-
-/// The folders at the top of the repository.
-std::set<std::string> top_entries() {
-  std::set<std::string> folders;
-  for (const fs::directory_entry& entry : fs::directory_iterator(MINIQAT_SOURCE_DIR))
-    if (entry.is_directory()) folders.insert(entry.path().filename());
-  folders.erase("build");
   return folders;
 }
 
@@ -270,124 +245,51 @@ TEST(House, EigenStaysInFormulas) {
   EXPECT_GT(includers, 0u);
 }
 
-/// What the README shows of C++ is what is built and run.
-TEST(House, TheReadmesProgramIsTheExample) {
-  const fs::path root = MINIQAT_SOURCE_DIR;
-  std::vector<std::string> example;
-  for (const std::string& line : lines_of(root / "examples/train_lenet.cpp")) example.push_back(without_indent(line));
-  std::size_t shown = 0;
-  auto place = example.begin();
-  bool inside = false;
-  for (const std::string& line : lines_of(root / "README.md")) {
-    if (line.starts_with("```")) {
-      inside = line == "```cpp";
-      continue;
-    }
-    if (!inside || line.empty()) continue;
-    const auto found = std::find(place, example.end(), without_indent(line));
-    ASSERT_TRUE(found != example.end()) << "not in the example, or in another place: " << line;
-    place = found + 1;
-    ++shown;
-  }
-  EXPECT_GT(shown, 10u);
-}
-
-/// What the first group of the pattern matches, wherever the pattern matches a line of the page.
-std::vector<std::string> mentions(const fs::path& page, const std::string& pattern) {
-  const std::regex expression(pattern);
-  std::vector<std::string> found;
-  for (const std::string& line : lines_of(page))
-    for (std::sregex_iterator match(line.begin(), line.end(), expression); match != std::sregex_iterator(); ++match)
-      found.push_back((*match)[1]);
-  return found;
-}
-
-/// The targets that CMakeLists.txt files make of sources, as "folder/target": binaries lie in build/<preset>/<folder>/.
-std::set<std::string> programs() {
-  std::set<std::string> found = {"cli/miniqat", "labs/labs_test", "tests/miniqat_differential", "tests/test_others"};
-  const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
-  for (const std::string& folders : mentions(tests / "CMakeLists.txt", "\\^\\(([a-z|]+)\\)/"))
-    for (std::istringstream list(folders); !list.eof();) {
-      std::string folder;
-      std::getline(list, folder, '|');
-      found.insert("tests/test_" + folder);
-    }
-  for (std::string lone : mentions(tests / "CMakeLists.txt", "([a-z_]+/[a-z_]+_test)[ )]")) {
-    std::ranges::replace(lone, '/', '_');
-    found.insert("tests/test_" + lone);
-  }
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(MINIQAT_SOURCE_DIR) / "labs"))
-    if (entry.is_directory()) found.insert("labs/lab_" + entry.path().filename().string().substr(0, 2));
-  for (const std::string folder : {"benchmarks", "examples"})
-    for (const fs::path& file : sources(folder)) {
-      const std::string stem = file.stem();
-      const bool has_main = folder == "examples" || stem.starts_with("bench_") || stem.starts_with("peer_");
-      if (has_main && file.extension() == ".cpp") found.insert(folder + "/" + stem);
-    }
-  return found;
-}
-
-std::vector<fs::path> pages() {
-  const fs::path root = MINIQAT_SOURCE_DIR;
-  std::vector<fs::path> files = {root / "README.md", root / "CONTRIBUTING.md"};
-  for (const std::string folder : {"docs", "labs"})
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder))
-      if (entry.path().extension() == ".md") files.push_back(entry.path());
-  return files;
-}
-
-TEST(House, PagesNameProgramsThatThereAre) {
-  const std::set<std::string> known = programs();
-  std::set<std::string> targets;
-  for (const std::string& program : known) targets.insert(program.substr(program.find('/') + 1));
-  std::size_t checked = 0;
-  const auto expect_all = [&](const fs::path& page, const std::string& pattern, const std::set<std::string>& names) {
-    for (const std::string& name : mentions(page, pattern)) {
-      EXPECT_TRUE(names.contains(name)) << page << " names " << name;
-      ++checked;
-    }
+/// The arrows of a picture, as {from, to}.
+std::set<std::pair<std::string, std::string>> arrows_of(const fs::path& picture) {
+  const auto names = [](std::string list) {
+    for (char& letter : list) letter = letter == '{' || letter == '}' || letter == ';' ? ' ' : letter;
+    std::istringstream words(list);
+    return std::vector<std::string>{std::istream_iterator<std::string>(words), {}};
   };
-  for (const fs::path& page : pages()) {
-    expect_all(page, R"(build/(?:release|dev|asan-ubsan)/(\w+/\w+))", known);
-    for (const std::string& list : mentions(page, R"(--target((?: +\w+)+))")) {
-      std::istringstream words(list);
-      for (std::string name; words >> name; ++checked) EXPECT_TRUE(targets.contains(name)) << page << " names " << name;
-    }
-    expect_all(page, R"(\b((?:bench|peer)_\w+))", targets);
-  }
-  EXPECT_GT(checked, 0u);
+  std::set<std::pair<std::string, std::string>> arrows;
+  for (const std::string& line : lines_of(picture))
+    if (const std::size_t arrow = line.find(" -> "); arrow != std::string::npos && !line.starts_with("//"))
+      for (const std::string& from : names(line.substr(0, arrow)))
+        for (const std::string& to : names(line.substr(arrow + 4))) arrows.emplace(from, to);
+  return arrows;
 }
 
-/// A changelog tells of files that have gone; what is said of them here is no mistake.
-const std::set<std::string> kFilesThatNeedNotBe = {
-    // The one that the reader is to write (docs/own-kernel.md).
-    "benchmarks/kernels/my_kernel.cpp",
-    "layers/padding.h",
-};
-
-TEST(House, PagesNameFilesThatThereAre) {
-  const fs::path root = MINIQAT_SOURCE_DIR;
-  const std::set<std::string> tops = top_entries();
-  std::vector<fs::path> all = pages();
-  all.push_back(root / "CHANGELOG.md");
-  std::size_t checked = 0;
-  std::set<std::string> missing;
-  for (const fs::path& page : all) {
-    for (const std::string& file : mentions(page, R"(`([\w.]+/[\w/.-]+)`)")) {
-      // Names of nodes and of what a run leaves look like paths, too.
-      if (!tops.contains(file.substr(0, file.find('/')))) continue;
-      ++checked;
-      if (fs::exists(root / file)) continue;
-      missing.insert(file);
-      EXPECT_TRUE(kFilesThatNeedNotBe.contains(file)) << page << " names " << file;
-    }
-    for (const std::string& link : mentions(page, R"(\]\(([\w./-]+)[)#])")) {
-      EXPECT_TRUE(fs::exists(page.parent_path() / link)) << page << " links to " << link;
-      ++checked;
-    }
+/// Every arrow is a rule, and every rule between top folders is an arrow or a way along arrows.
+TEST(House, ThePictureShowsTheRules) {
+  const auto top_of = [](const std::string& folder) { return folder.substr(0, folder.find('/')); };
+  std::set<std::pair<std::string, std::string>> ruled;
+  for (const auto& [folder, allowed] : kMayInclude)
+    // Programs beside the house, which the picture leaves out.
+    if (folder != "benchmarks" && folder != "benchmarks/kernels" && folder != "examples" && top_of(folder) != "labs")
+      for (const std::string& included : allowed)
+        if (top_of(included) != top_of(folder) && top_of(included) != "formats")
+          ruled.emplace(top_of(included), top_of(folder));
+  std::set<std::pair<std::string, std::string>> drawn;
+  for (auto [from, to] : arrows_of(fs::path(MINIQAT_SOURCE_DIR) / "docs/architecture.dot")) {
+    from = from == "bench" ? "benchmarks" : from;
+    to = to == "bench" ? "benchmarks" : to;
+    EXPECT_TRUE(to == "labs" || ruled.contains({from, to})) << from << " -> " << to << " is no rule";
+    drawn.emplace(from, to);
   }
-  EXPECT_EQ(missing, kFilesThatNeedNotBe) << "an exception for nothing";
-  EXPECT_GT(checked, 300u);
+  ASSERT_FALSE(drawn.empty());
+  for (std::size_t before = 0; before != drawn.size();) {
+    before = drawn.size();
+    const auto known = drawn;
+    for (const auto& [from, through] : known)
+      for (const auto& [begin, to] : known)
+        if (begin == through) drawn.emplace(from, to);
+  }
+  for (const auto& [from, to] : ruled) {
+    EXPECT_TRUE(drawn.contains({from, to})) << "no way leads from " << from << " to " << to;
+    EXPECT_FALSE(drawn.contains({to, from})) << from << " and " << to << " build on one another";
+  }
 }
 
 }  // namespace
+}  // namespace miniqat::house_test

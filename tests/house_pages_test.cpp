@@ -1,0 +1,141 @@
+// The house rules of pages: they name programs and files that there are, and the README's program is the example.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/house_files.h"
+
+namespace miniqat::house_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What the README shows of C++ is what is built and run.
+TEST(HousePages, TheReadmesProgramIsTheExample) {
+  const fs::path root = MINIQAT_SOURCE_DIR;
+  std::vector<std::string> example;
+  for (const std::string& line : lines_of(root / "examples/train_lenet.cpp")) example.push_back(without_indent(line));
+  std::size_t shown = 0;
+  auto place = example.begin();
+  bool inside = false;
+  for (const std::string& line : lines_of(root / "README.md")) {
+    if (line.starts_with("```")) {
+      inside = line == "```cpp";
+      continue;
+    }
+    if (!inside || line.empty()) continue;
+    const auto found = std::find(place, example.end(), without_indent(line));
+    ASSERT_TRUE(found != example.end()) << "not in the example, or in another place: " << line;
+    place = found + 1;
+    ++shown;
+  }
+  EXPECT_GT(shown, 10u);
+}
+
+/// What the first group of the pattern matches, wherever the pattern matches a line of the page.
+std::vector<std::string> mentions(const fs::path& page, const std::string& pattern) {
+  const std::regex expression(pattern);
+  std::vector<std::string> found;
+  for (const std::string& line : lines_of(page))
+    for (std::sregex_iterator match(line.begin(), line.end(), expression); match != std::sregex_iterator(); ++match)
+      found.push_back((*match)[1]);
+  return found;
+}
+
+/// The targets that CMakeLists.txt files make of sources, as "folder/target": binaries lie in build/<preset>/<folder>/.
+std::set<std::string> programs() {
+  std::set<std::string> found = {"cli/miniqat", "labs/labs_test", "tests/miniqat_differential", "tests/test_others"};
+  const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
+  for (const std::string& folders : mentions(tests / "CMakeLists.txt", "\\^\\(([a-z|]+)\\)/"))
+    for (std::istringstream list(folders); !list.eof();) {
+      std::string folder;
+      std::getline(list, folder, '|');
+      found.insert("tests/test_" + folder);
+    }
+  for (std::string lone : mentions(tests / "CMakeLists.txt", "([a-z_]+/[a-z_]+_test)[ )]")) {
+    std::ranges::replace(lone, '/', '_');
+    found.insert("tests/test_" + lone);
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(MINIQAT_SOURCE_DIR) / "labs"))
+    if (entry.is_directory()) found.insert("labs/lab_" + entry.path().filename().string().substr(0, 2));
+  for (const std::string folder : {"benchmarks", "examples"})
+    for (const fs::path& file : sources(folder)) {
+      const std::string stem = file.stem();
+      const bool has_main = folder == "examples" || stem.starts_with("bench_") || stem.starts_with("peer_");
+      if (has_main && file.extension() == ".cpp") found.insert(folder + "/" + stem);
+    }
+  return found;
+}
+
+std::vector<fs::path> pages() {
+  const fs::path root = MINIQAT_SOURCE_DIR;
+  std::vector<fs::path> files = {root / "README.md", root / "CONTRIBUTING.md"};
+  for (const std::string folder : {"docs", "labs"})
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder))
+      if (entry.path().extension() == ".md") files.push_back(entry.path());
+  return files;
+}
+
+TEST(HousePages, PagesNameProgramsThatThereAre) {
+  const std::set<std::string> known = programs();
+  std::set<std::string> targets;
+  for (const std::string& program : known) targets.insert(program.substr(program.find('/') + 1));
+  std::size_t checked = 0;
+  const auto expect_all = [&](const fs::path& page, const std::string& pattern, const std::set<std::string>& names) {
+    for (const std::string& name : mentions(page, pattern)) {
+      EXPECT_TRUE(names.contains(name)) << page << " names " << name;
+      ++checked;
+    }
+  };
+  for (const fs::path& page : pages()) {
+    expect_all(page, R"(build/(?:release|dev|asan-ubsan)/(\w+/\w+))", known);
+    for (const std::string& list : mentions(page, R"(--target((?: +\w+)+))")) {
+      std::istringstream words(list);
+      for (std::string name; words >> name; ++checked) EXPECT_TRUE(targets.contains(name)) << page << " names " << name;
+    }
+    expect_all(page, R"(\b((?:bench|peer)_\w+))", targets);
+  }
+  EXPECT_GT(checked, 0u);
+}
+
+/// A changelog tells of files that have gone; what is said of them here is no mistake.
+const std::set<std::string> kFilesThatNeedNotBe = {
+    // The one that the reader is to write (docs/own-kernel.md).
+    "benchmarks/kernels/my_kernel.cpp",
+    "layers/padding.h",
+};
+
+TEST(HousePages, PagesNameFilesThatThereAre) {
+  const fs::path root = MINIQAT_SOURCE_DIR;
+  const std::set<std::string> tops = top_entries();
+  std::vector<fs::path> all = pages();
+  all.push_back(root / "CHANGELOG.md");
+  std::size_t checked = 0;
+  std::set<std::string> missing;
+  for (const fs::path& page : all) {
+    for (const std::string& file : mentions(page, R"(`([\w.]+/[\w/.-]+)`)")) {
+      // Names of nodes and of what a run leaves look like paths, too.
+      if (!tops.contains(file.substr(0, file.find('/')))) continue;
+      ++checked;
+      if (fs::exists(root / file)) continue;
+      missing.insert(file);
+      EXPECT_TRUE(kFilesThatNeedNotBe.contains(file)) << page << " names " << file;
+    }
+    for (const std::string& link : mentions(page, R"(\]\(([\w./-]+)[)#])")) {
+      EXPECT_TRUE(fs::exists(page.parent_path() / link)) << page << " links to " << link;
+      ++checked;
+    }
+  }
+  EXPECT_EQ(missing, kFilesThatNeedNotBe) << "an exception for nothing";
+  EXPECT_GT(checked, 300u);
+}
+
+}  // namespace
+}  // namespace miniqat::house_test
