@@ -316,12 +316,14 @@ std::string Session::first_non_finite(Output loss, const Feeds& feeds, std::int6
   return describe(*loss.node);
 }
 
-/// Those of this process; the slice is counted in the whole batch.
+/// A slice is counted in the whole batch. Of one of this process, the node, too.
 std::string Session::first_non_finite_of_slices(Output loss, const Feeds& feeds) {
-  const std::optional<int> slice = shards_->non_finite_slice();
-  if (!slice) return "a slice of another process";
-  const int number = shards_->range().first + *slice;
-  return concat(first_non_finite(loss, shards_->slice_of(graph_, feeds, *slice), number), " of slice ", number);
+  const ShardRange& range = shards_->range();
+  const std::vector<int> slices = shards_->non_finite_slices();
+  for (const int slice : slices)
+    if (const int local = slice - range.first; local >= 0 && local < range.count)
+      return concat(first_non_finite(loss, shards_->slice_of(graph_, feeds, local), slice), " of slice ", slice);
+  return slices.empty() ? "the sum over all slices" : concat("slice ", slices.front(), ", in another process");
 }
 
 Tensor Session::variable(const std::string& name) {

@@ -216,10 +216,15 @@ void ShardedSteps::take_means(ShardedPlan& plan) const {
   }
 }
 
-std::optional<int> ShardedSteps::non_finite_slice() const {
-  for (int local = 0; local < range_.count; ++local)
-    if (!std::isfinite(losses_[static_cast<std::size_t>(local)])) return local;
-  return std::nullopt;
+std::vector<int> ShardedSteps::non_finite_slices() const {
+  std::vector<std::int64_t> bad(static_cast<std::size_t>(range_.total), 0);
+  for (std::size_t local = 0; local < losses_.size(); ++local)
+    bad[static_cast<std::size_t>(range_.first) + local] = std::isfinite(losses_[local]) ? 0 : 1;
+  if (exchange_ != nullptr) exchange_->add_up(bad);
+  std::vector<int> slices;
+  for (std::size_t k = 0; k < bad.size(); ++k)
+    if (bad[k] != 0) slices.push_back(static_cast<int>(k));
+  return slices;
 }
 
 }  // namespace miniqat

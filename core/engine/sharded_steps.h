@@ -57,8 +57,9 @@ class ShardedSteps {
 
   /// Returns the loss of the whole batch: the mean of the slices' losses. `how` says everything but the slice.
   double compute(ShardedPlan& plan, const Graph& graph, const Feeds& feeds, const Sweep& how);
-  /// After compute(): the lowest slice of this process whose loss is not finite, counted from its first.
-  std::optional<int> non_finite_slice() const;
+  /// After compute(): the slices of the whole batch whose losses are not finite, in order. With an exchange all
+  /// processes have to call it together.
+  std::vector<int> non_finite_slices() const;
   /// The part of the feeds that belongs to slice `local` of this process. Throws Error for feeds that are not that many
   /// slices.
   Feeds slice_of(const Graph& graph, const Feeds& feeds, int local) const;
