@@ -5,6 +5,7 @@
 #include "cli/display/print_note.h"
 #include "cli/display/progress_line.h"
 #include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
 #include "cli/interrupt.h"
 #include "core/counted.h"
 #include "core/files.h"
@@ -34,6 +35,7 @@ Report gather(const ReportRequest& request) {
 }
 
 void write_report(const ReportArguments& arguments) {
+  require_ending("--out", arguments.out, {".html", ".htm"});
   require_writable(arguments.out);
   const Report report = gather(arguments.request);
   const std::string page = report_page(report);

@@ -9,6 +9,7 @@
 #include "benchmarks/suite/throughput_plot.h"
 #include "cli/bench/bench_kernel_choice.h"
 #include "cli/bench/bench_modes.h"
+#include "cli/flags/flag_checks.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
@@ -36,6 +37,7 @@ std::vector<std::int64_t> sizes_of(const BenchArguments& arguments) {
 void prepare_kernels(const BenchRun& run) {
   choose_kernels(run.arguments.kernels, run.arguments.plugin);
   if (run.arguments.plot.empty()) return;
+  require_ending("--plot", run.arguments.plot, {".svg"});
   std::vector<std::int64_t> sizes = sizes_of(run.arguments);
   std::ranges::sort(sizes);
   if (sizes.front() == sizes.back()) throw UsageError("--plot needs at least two sizes; --elements gives one");

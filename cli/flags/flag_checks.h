@@ -1,6 +1,8 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "quantize/range_kind.h"
@@ -9,6 +11,11 @@
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
+
+/// The file that `flag` names: throws UsageError if it ends as one of another kind. `endings` are the first and others
+/// that will do; none at all, as in /dev/stdout, will do, too.
+void require_ending(const std::string& flag, const std::filesystem::path& file,
+                    const std::vector<std::string>& endings);
 
 /// Of a rewrite's flags, beside the options that they and a config.json gave.
 template <class Flags, class Options>

@@ -163,6 +163,7 @@ TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   refuses({"--kernel", "forward", "--steps-only"}, {"--kernel", "--steps-only"});
   refuses({"--bits", "4", "--models", "lenet"}, {"--bits", "--models"});
   refuses({"--plugin", "none.so"}, {"plugin", "none.so"});
+  refuses({"--plot", "p.png"}, {"--plot", "p.png", "must end in .svg"});
   refuses({"--plot", "p.svg", "--elements", "1000"}, {"--plot", "two sizes"});
   refuses({"--compare", "a.json"}, {"--compare"});
   refuses({"--compare", "a.json", "b.json", "--quick"}, {"--compare", "--quick"});

@@ -175,6 +175,8 @@ TEST_F(ReportTest, TakesRunsInAnyState) {
   EXPECT_TRUE(named(stopped["results"], "integers")["test_accuracy"].is_null()) << "nobody shall choose by these";
   EXPECT_EQ(stopped["listed"]["state"], "stopped at step 4");
   EXPECT_EQ(begun["listed"]["state"], "unfinished, at step 4");
+  EXPECT_EQ(begun["machine"], stopped["summary"]["machine"]);
+  EXPECT_EQ(in_float["machine"], in_float["summary"]["machine"]);
   EXPECT_EQ(begun["notes"][0].get<std::string>().find("the run in begun is unfinished: its checkpoint is of step 4"),
             0u)
       << begun["notes"];
@@ -211,6 +213,7 @@ TEST_F(ReportTest, RefusesWhatItCannotRead) {
   expect_success(train("run"));
   expect_error(program({"report", "--out", "report.html"}), 2, {"RUN"});
   expect_error(program({"report", "run"}), 2, {"--out"});
+  expect_error(program({"report", "run", "--out", "report.pdf"}), 2, {"--out", "report.pdf", "must end in .html"});
   expect_error(program({"report", "run", "none", "--out", "report.html"}), 1, {"none holds no run"});
   expect_error(program({"report", "run", "--data-dir", "none", "--out", "report.html"}), 1, {"none"});
   expect_error(program({"report", "run", "--sensitivity", "run", "--out", "report.html"}), 1, {"sensitivity.json"});

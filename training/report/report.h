@@ -59,6 +59,8 @@ struct RunReport {
   nlohmann::ordered_json config = {};
   /// Null before the end of the run.
   nlohmann::ordered_json summary = {};
+  /// machine_to_json() of the program that trained last.
+  nlohmann::ordered_json machine = {};
   std::vector<std::string> notes = {};
   std::vector<ResultRow> results = {};
   Curves curves = {};

@@ -68,6 +68,7 @@ class RunExamination {
     if (listed.size() != 1) fail(directory_.config().string(), " is not that of a run");
     report_.listed = listed.front().json();
     if (has_file(directory_.summary())) report_.summary = read_json(directory_.summary());
+    attempt("no machine: ", [&] { read_machine(); });
     attempt("no command: ", [&] {
       report_.command = repeating_command(directory_, report_.config, report_.summary, concat(plain_path(), "-again"));
     });
@@ -88,6 +89,14 @@ class RunExamination {
   std::string plain_path() const {
     const std::filesystem::path path = std::filesystem::path(report_.path).lexically_normal();
     return (path.has_filename() ? path : path.parent_path()).string();
+  }
+
+  /// Before the end of a run summary.json is missing, or of the machine on which the run was stopped earlier.
+  void read_machine() {
+    const bool complete = report_.listed.value("complete", false);
+    if (report_.summary.is_object() && report_.summary.contains("machine"))
+      report_.machine = report_.summary["machine"];
+    if (!complete && has_file(directory_.machine())) report_.machine = read_json(directory_.machine());
   }
 
   /// What cannot be had becomes a note.

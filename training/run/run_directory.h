@@ -46,6 +46,7 @@ class RunDirectory {
   std::filesystem::path train_graph() const { return path_ / "train_graph.json"; }
   std::filesystem::path eval_graph() const { return path_ / "eval_graph.json"; }
   std::filesystem::path dataset() const { return path_ / "dataset.json"; }
+  std::filesystem::path machine() const { return path_ / "machine.json"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }
   std::filesystem::path trace() const { return path_ / "trace.json"; }
   std::filesystem::path init_checkpoint() const { return path_ / "init_checkpoint.json"; }

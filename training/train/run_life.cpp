@@ -121,6 +121,7 @@ void RunLife::go_on() {
   if (settings_to_json(task_.settings) != settings_to_json(extras_.begun)) write_config();
   // They have the length of the run. Even if config.json has it already: the run may have died in between.
   if (task_.dampens()) write_graphs();
+  if (step < task_.total_steps) write_json(run_.machine(), machine_to_json());
 }
 
 /// Estimated statistics are for the end of a run: one that has become longer goes on as if there had been none.
@@ -186,6 +187,7 @@ void RunLife::write_first_files(const std::optional<InitCheckpoint>& start) {
   if (!task_.model_graph.empty()) write_file_atomically(run_.model_graph(), task_.model_graph);
   write_json(run_.dataset(), data_to_json(task_.data, task_.settings.dataset));
   write_config();
+  write_json(run_.machine(), machine_to_json());
   if (start) {
     observer_.say(start->text(extras_.all_names));
     write_json(run_.init_checkpoint(), start->json());

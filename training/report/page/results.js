@@ -65,7 +65,7 @@ function factsOf(run, made) {
     ['steps', `${whole(summary?.steps ?? run.curves.last_step)}, batches of ${config.batch_size}, ${config.optimizer}`],
     ['made with', [known(summary?.threads) ? counted(summary.threads, 'thread') : null, known(summary?.images_per_second) ? `${whole(summary.images_per_second)} pictures/s` : null,
       known(summary?.peak_memory_mb) ? `${whole(summary.peak_memory_mb)} MB at most` : null].filter(known).join(', ') || MISSING],
-    ['made on', summary?.machine ? machineText(summary.machine) : 'not recorded'],
+    ['made on', run.machine ? machineText(run.machine) : 'not recorded'],
     ['this page', `${machineText(made)}; ${made.time}`],
   ];
   return html('dl', {class: 'facts'}, facts.map(([name, value]) => [html('dt', {}, name), html('dd', {}, value)]));
