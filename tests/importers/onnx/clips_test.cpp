@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/importers/onnx/chain.h"
+#include "tests/importers/onnx/node_chain.h"
 
 namespace miniqat::importers::clips_test {
 namespace {
 
-using import_test::Chain, import_test::result_of, import_test::set_int, import_test::set_number, testing::mentions;
+using import_test::NodeChain, import_test::result_of, import_test::set_int, import_test::set_number, testing::mentions;
 
 /// A node that only makes a constant, as PyTorch writes right before its reader.
-void add_constant_node(Chain& net, const std::string& name, float value) {
+void add_constant_node(NodeChain& net, const std::string& name, float value) {
   pb::Node& node = *net.graph().add_node();
   node.set_op_type("Constant");
   node.add_output(name);
@@ -22,7 +22,7 @@ void add_constant_node(Chain& net, const std::string& name, float value) {
   attribute.mutable_t()->add_float_data(value);
 }
 
-void add_clip(Chain& net, float low, float high) {
+void add_clip(NodeChain& net, float low, float high) {
   if (net.model.opset_import(0).version() >= 11) {
     add_constant_node(net, "low", low), add_constant_node(net, "high", high);
     net.add("Clip", {"low", "high"});
@@ -49,7 +49,7 @@ void expect_clipped_to_6(ImportedModel& model) {
 TEST(ImportClips, HardSwishIsFoundInItsParts) {
   for (const bool divides : {true, false})
     for (const bool part_is_read : {true, false}) {
-      Chain net({1, 2});
+      NodeChain net({1, 2});
       net.number("three", 3), net.number("low", 0), net.number("high", 6), net.number("last", divides ? 6 : 1.0F / 6);
       net.add("Add", {"three"});
       net.add("Clip", {"low", "high"});
@@ -74,7 +74,7 @@ TEST(ImportClips, HardSwishIsFoundInPartsOfPyTorch) {
       for (const bool divides_first : {false, true})
         for (const bool divides : {false, true})
           for (const bool part_is_read : {false, true}) {
-            Chain net({1, 4}, opset);
+            NodeChain net({1, 4}, opset);
             add_constant_node(net, "three", 3);
             net.add("Add", {"three"});
             if (relu) net.add("Relu");
@@ -104,7 +104,7 @@ TEST(ImportClips, HardSwishIsFoundInPartsOfPyTorch) {
 /// Other bounds, another divisor and another factor are no HardSwish.
 TEST(ImportClips, OtherPartsAreNoHardSwish) {
   for (const int change : {0, 1, 2, 3}) {
-    Chain net({1, 4});
+    NodeChain net({1, 4});
     add_constant_node(net, "three", 3), add_constant_node(net, "last", change == 1 ? 5 : 6);
     net.add("Add", {"three"});
     const std::string sum = net.last;
@@ -117,7 +117,7 @@ TEST(ImportClips, OtherPartsAreNoHardSwish) {
 
 /// The groups of a convolution are joined before a HardSwish reads them.
 TEST(ImportClips, AHardSwishReadsAllGroups) {
-  Chain net({1, 4, 2, 1});
+  NodeChain net({1, 4, 2, 1});
   net.constant("w", {4, 2, 1, 1});
   set_int(net.add("Conv", {"w"}), "group", 2);
   const Tensor x = Tensor::from<float>({1, 2, 1, 4}, std::vector{0.5F, -1.0F, 2.0F, 0.25F, -0.5F, 1.0F, 3.0F, -2.0F});
@@ -143,7 +143,7 @@ TEST(ImportClips, AReluAndAClipTo6AreARelu6) {
   for (const std::int64_t opset : {9, 13})
     for (const float low : {-INFINITY, -1.0F, 0.0F})
       for (const bool relu_is_read : {false, true}) {
-        Chain net({1, 6}, opset);
+        NodeChain net({1, 6}, opset);
         net.add("Relu");
         const std::string relu = net.last;
         add_clip(net, low, 6);
@@ -156,7 +156,7 @@ TEST(ImportClips, AReluAndAClipTo6AreARelu6) {
         expect_clipped_to_6(model);
       }
   // Groups stay apart.
-  Chain groups({1, 4, 2, 1}, 9);
+  NodeChain groups({1, 4, 2, 1}, 9);
   groups.constant("w", {4, 2, 1, 1});
   set_int(groups.add("Conv", {"w"}), "group", 2);
   groups.add("Relu");
@@ -169,7 +169,7 @@ TEST(ImportClips, AReluAndAClipTo6AreARelu6) {
 TEST(ImportClips, OtherBoundsAreAClip) {
   for (const std::int64_t opset : {9, 13})
     for (const auto& [low, high] : {std::pair{-1.0F, 1.0F}, {-INFINITY, 6.0F}, {0.0F, 4.0F}, {0.5F, INFINITY}}) {
-      Chain net({1, 6}, opset);
+      NodeChain net({1, 6}, opset);
       add_clip(net, low, high);
       ImportedModel model = net.import();
       EXPECT_EQ(types_of(model.graph), (std::vector<std::string>{"Placeholder", "Clip"}));
@@ -177,21 +177,21 @@ TEST(ImportClips, OtherBoundsAreAClip) {
       const Tensor y = result_of(model, Tensor::from<float>({1, 6}, x));
       for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y.data<float>()[i], std::clamp(x[i], low, high)) << x[i];
     }
-  Chain none({1, 2});
+  NodeChain none({1, 2});
   add_clip(none, -INFINITY, INFINITY);
   EXPECT_EQ(types_of(none.import().graph), (std::vector<std::string>{"Placeholder"}));
 }
 
 TEST(ImportClips, OtherBoundsAreRefused) {
   for (const float high : {-1.0F, 0.0F, NAN}) {
-    Chain net({1, 2});
+    NodeChain net({1, 2});
     add_clip(net, 0, high);
     EXPECT_NE(net.refusal(), "") << high;
   }
-  Chain one({1, 2});
+  NodeChain one({1, 2});
   add_clip(one, 0.5F, 0.5F);
   EXPECT_TRUE(mentions(one.refusal(), {"[Clip \"the_Clip\"]", "[0.5, 0.5]", "one number"}));
-  Chain two({1, 2});
+  NodeChain two({1, 2});
   two.constant("low", {2});
   two.add("Clip", {"low"});
   EXPECT_TRUE(mentions(two.refusal(), {"not one float"}));

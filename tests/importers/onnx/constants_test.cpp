@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "importers/onnx/literal.h"
-#include "tests/importers/onnx/chain.h"
+#include "tests/importers/onnx/node_chain.h"
 #include "tests/quantize/convert/trained_integers.h"
 
 // Numbers that are known while a model is read: what is folded, and what no file may hold.
@@ -18,7 +18,7 @@ using testing::mentions;
 
 constexpr float kInfinity = INFINITY;
 
-pb::Node& add_known(Chain& net, const std::string& type, const std::vector<std::string>& inputs,
+pb::Node& add_known(NodeChain& net, const std::string& type, const std::vector<std::string>& inputs,
                     const std::string& output) {
   pb::Node& node = *net.graph().add_node();
   node.set_op_type(type);
@@ -29,7 +29,7 @@ pb::Node& add_known(Chain& net, const std::string& type, const std::vector<std::
 
 TEST(ImportConstants, AnEmptyConstantIsNotCombined) {
   for (const std::int64_t other : {0, 1, 2}) {
-    Chain net({1, 3});
+    NodeChain net({1, 3});
     net.integers("empty", {});
     net.integers("other", std::vector<std::int64_t>(static_cast<std::size_t>(other), 1));
     add_known(net, "Add", {"empty", "other"}, "sum");
@@ -39,7 +39,7 @@ TEST(ImportConstants, AnEmptyConstantIsNotCombined) {
 }
 
 TEST(ImportConstants, NoFileOfExternalDataMayBreakTheReader) {
-  Chain net({1, 1});
+  NodeChain net({1, 1});
   pb::Constant& w = net.constant("w", {1, 2});
   w.set_data_location(1);
   w.add_external_data()->set_key("location");
@@ -53,28 +53,28 @@ TEST(ImportConstants, NoFileOfExternalDataMayBreakTheReader) {
 }
 
 TEST(ImportConstants, WeightsAreFinite) {
-  Chain net({1, 3});
+  NodeChain net({1, 3});
   net.constant("w", {3, 2}).set_float_data(1, -kInfinity);
   net.add("MatMul", {"w"});
   EXPECT_TRUE(mentions(net.refusal(), {"\"w\"", "infinite"}));
 
-  Chain scaled({1, 3});
+  NodeChain scaled({1, 3});
   scaled.constant("w", {3, 2});
   set_number(scaled.add("Gemm", {"w"}), "alpha", NAN);
   EXPECT_TRUE(mentions(scaled.refusal(), {"[Gemm \"the_Gemm\"] cannot be built", "\"w\"", "finite"}));
 
   for (const float number : {kInfinity, -kInfinity}) {
-    Chain product({1, 3});
+    NodeChain product({1, 3});
     product.number("c", number);
     product.add("Mul", {"c"});
     EXPECT_TRUE(mentions(product.refusal(), {"[Mul \"the_Mul\"]", "infinite"}));
   }
-  Chain nan({1, 3});
+  NodeChain nan({1, 3});
   set_number(add_known(nan, "Constant", {}, "c"), "value_float", NAN);
   nan.add("Add", {"c"});
   EXPECT_TRUE(mentions(nan.refusal(), {"[Add \"the_Add\"]", "NaN"}));
 
-  Chain clip({1, 3});
+  NodeChain clip({1, 3});
   clip.number("low", 0);
   clip.number("high", kInfinity);
   clip.add("Clip", {"low", "high"});
@@ -82,7 +82,7 @@ TEST(ImportConstants, WeightsAreFinite) {
 }
 
 TEST(ImportConstants, AHardSigmoidHasANumberAsItsSlope) {
-  Chain net({1, 3});
+  NodeChain net({1, 3});
   pb::Node& node = net.add("HardSigmoid");
   set_number(node, "alpha", NAN);
   EXPECT_TRUE(mentions(net.refusal(), {"[HardSigmoid \"the_HardSigmoid\"]", "alpha"}));
@@ -102,18 +102,18 @@ TEST(ImportConstants, ExtentsDoNotWrapAround) {
   for (const std::vector<std::int64_t>& extents : {std::vector<std::int64_t>{2, 3, 6148914691236517212},
                                                    {2, 1, 3, 6148914691236517212},
                                                    {2, INT64_MAX, INT64_MAX}}) {
-    Chain net({2, 20});
+    NodeChain net({2, 20});
     net.integers("shape", extents);
     net.add("Reshape", {"shape"});
     EXPECT_TRUE(mentions(net.refusal(), {"[Reshape \"the_Reshape\"]", "too large"})) << extents.size();
   }
-  Chain empty({2, 20});
+  NodeChain empty({2, 20});
   empty.constant("c", {0, 1}).set_dims(1, INT64_MAX);
   empty.graph().mutable_initializer(0)->add_dims(INT64_MAX);
   add_known(empty, "Transpose", {"c"}, "turned");
   empty.add("Relu");
   EXPECT_EQ(empty.refusal(), "");
-  Chain least({2, 20});
+  NodeChain least({2, 20});
   least.integers("shape", {INT64_MIN, 20});
   least.add("Reshape", {"shape"});
   EXPECT_TRUE(mentions(least.refusal(), {"\"shape\"", "-2^63"}));
@@ -121,7 +121,7 @@ TEST(ImportConstants, ExtentsDoNotWrapAround) {
 
 TEST(ImportConstants, BorderOfPyTorchIsFolded) {
   // How torch.onnx writes nn.ZeroPad2d((1, 2, 3, 0)) since opset 11: left, right, top, bottom; then zeros, reversed.
-  Chain net({1, 1, 1, 1});
+  NodeChain net({1, 1, 1, 1});
   net.integers("pad", {1, 2, 3, 0});
   net.integers("four", {4});
   net.integers("pairs", {-1, 2});
@@ -158,7 +158,7 @@ TEST(ImportConstants, SlicesStopAtTheEnds) {
                                          {-1, -INT64_MAX, -2, {5, 3}},
                                          {INT64_MAX, 0, -1, {5, 4, 3}},
                                          {1, 1, 1, {}}}) {
-    Chain net({1, 120});
+    NodeChain net({1, 120});
     net.integers("list", {2, 3, 4, 5});
     for (const auto& [name, number] : {std::pair{"start", c.start}, {"end", c.end}, {"zero", 0}, {"step", c.step}})
       net.integers(name, {number});
@@ -177,7 +177,7 @@ TEST(ImportConstants, SlicesStopAtTheEnds) {
 
 TEST(ImportConstants, SizesMayBeFloatsForAWhile) {
   const auto refusal = [](float factor) {
-    Chain net({2, 6});
+    NodeChain net({2, 6});
     net.integers("sizes", {0, 2, 3});
     net.constant("real", {3});
     for (int i = 0; i < 3; ++i)
@@ -202,7 +202,7 @@ TEST(ImportConstants, ABiasMayBeARowOrANumber) {
   };
   for (const Case& c : std::vector<Case>{
            {{1, 2}, 1, -9, -6}, {{2}, 2, -12, -8}, {{}, 1, -9, -7}, {{1}, 0.5F, -7.5F, -5.5F}, {{1, 1}, 1, -9, -7}}) {
-    Chain net({1, 1});
+    NodeChain net({1, 1});
     net.constant("w", {1, 2});
     net.constant("b", c.extents);
     set_number(net.add("Gemm", {"w", "b"}), "beta", c.beta);
@@ -217,7 +217,7 @@ TEST(ImportConstants, ABiasMayBeARowOrANumber) {
 TEST(ImportConstants, ABiasOfSeveralRowsHasEqualOnes) {
   for (const auto& [extents, equal] : std::vector<std::pair<std::vector<std::int64_t>, bool>>{
            {{3, 2}, true}, {{3, 2}, false}, {{3, 1}, true}, {{3, 1}, false}}) {
-    Chain net({3, 1});
+    NodeChain net({3, 1});
     net.constant("w", {1, 2});
     pb::Constant& bias = net.constant("b", extents);
     for (int i = 0; equal && i < bias.float_data_size(); ++i)
@@ -232,7 +232,7 @@ TEST(ImportConstants, ABiasOfSeveralRowsHasEqualOnes) {
     EXPECT_EQ(y.data<float>()[4], 5);
     EXPECT_EQ(y.data<float>()[5], extents[1] == 2 ? 4 : 5);
   }
-  Chain wide({3, 1});
+  NodeChain wide({3, 1});
   wide.constant("w", {1, 2});
   wide.constant("b", {3});
   wide.add("Gemm", {"w", "b"});
@@ -241,7 +241,7 @@ TEST(ImportConstants, ABiasOfSeveralRowsHasEqualOnes) {
 
 /// A picture's preprocessing, a scale layer and a Clip, from ONNX to integers.
 TEST(ImportConstants, ConstantsBecomeIntegers) {
-  Chain net({4, 3, 8, 8});
+  NodeChain net({4, 3, 8, 8});
   net.number("range", 1.5F), net.number("low", -1), net.number("high", 1);
   net.constant("mean", {3, 1, 1}), net.constant("std", {1, 3, 1, 1}), net.constant("w", {6, 3, 3, 3});
   net.constant("factors", {6, 1, 1}), net.constant("offsets", {6, 1, 1}), net.constant("dense", {6, 5});

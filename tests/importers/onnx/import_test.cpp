@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "layers/conv2d.h"
-#include "tests/importers/onnx/chain.h"
+#include "tests/importers/onnx/node_chain.h"
 
 namespace miniqat::importers::import_test {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 using testing::mentions;
 
 TEST(ImportOnnx, RowsBehindFlattenFollowTheImage) {
-  Chain net({1, 2, 2, 3});
+  NodeChain net({1, 2, 2, 3});
   net.constant("w", {12, 1}).clear_float_data();
   for (int i = 0; i < 12; ++i) net.graph().mutable_initializer(0)->add_float_data(static_cast<float>(1 << i));
   net.add("Flatten");
@@ -35,7 +35,7 @@ TEST(ImportOnnx, RowsBehindFlattenFollowTheImage) {
 }
 
 TEST(ImportOnnx, PadsAreExplicitAndABorderBecomesThem) {
-  Chain net({1, 1, 4, 6});
+  NodeChain net({1, 1, 4, 6});
   net.constant("w", {2, 1, 3, 3});
   net.integers("border", {0, 0, 0, 1, 0, 0, 0, 0});
   net.add("Pad", {"border"});
@@ -51,7 +51,7 @@ TEST(ImportOnnx, PadsAreExplicitAndABorderBecomesThem) {
 }
 
 TEST(ImportOnnx, ABiasBeforeABatchNormIsTakenOffItsMean) {
-  Chain net({1, 1});
+  NodeChain net({1, 1});
   for (const char* name : {"w", "bias", "gamma", "beta", "mean", "variance"}) {
     pb::Constant& constant =
         net.constant(name, name == std::string("w") ? std::vector<std::int64_t>{1, 1} : std::vector<std::int64_t>{1});
@@ -66,19 +66,19 @@ TEST(ImportOnnx, ABiasBeforeABatchNormIsTakenOffItsMean) {
 }
 
 TEST(ImportOnnx, AnOpenBatchIsAsAskedOr128) {
-  Chain net({0, 3, 8, 6});
+  NodeChain net({0, 3, 8, 6});
   net.add("Relu");
   EXPECT_EQ(net.import().graph.outputs()[0].shape(), (Shape{128, 8, 6, 3}));
   EXPECT_EQ(net.import(5).graph.outputs()[0].shape(), (Shape{5, 8, 6, 3}));
 }
 
 TEST(ImportOnnx, AnOpenImageSizeIsAsAsked) {
-  Chain net({0, 3, 0, 0});
+  NodeChain net({0, 3, 0, 0});
   net.add("Relu");
   EXPECT_TRUE(mentions(net.refusal(), {"axis 2", "--image-size"}));
   const ImportedModel model = import_onnx(net.path(), {.batch_size = 2, .height = 8, .width = 6});
   EXPECT_EQ(model.graph.outputs()[0].shape(), (Shape{2, 8, 6, 3}));
-  Chain closed({0, 3, 8, 8});
+  NodeChain closed({0, 3, 8, 8});
   closed.add("Relu");
   closed.import();
   EXPECT_TRUE(mentions(testing::error_of([&] { import_onnx(closed.path(), {.height = 8, .width = 6}); }),
@@ -86,7 +86,7 @@ TEST(ImportOnnx, AnOpenImageSizeIsAsAsked) {
 }
 
 TEST(ImportOnnx, HardSigmoidsOfAnySlope) {
-  Chain net({1, 4});
+  NodeChain net({1, 4});
   pb::Node& node = net.add("HardSigmoid");
   for (const auto& [name, value] : {std::pair("alpha", 0.5F), std::pair("beta", 0.25F)}) {
     pb::Attribute& attribute = *node.add_attribute();
@@ -102,7 +102,7 @@ TEST(ImportOnnx, HardSigmoidsOfAnySlope) {
 TEST(ImportOnnx, AReshapeMayMoveNothing) {
   for (const auto& [extents, mixes] : std::vector<std::pair<std::vector<std::int64_t>, bool>>{
            {{0, 2, 6, 1}, false}, {{1, -1}, false}, {{1, 3, 2, 2}, true}, {{1, 2, 6}, true}}) {
-    Chain net({1, 2, 2, 3});
+    NodeChain net({1, 2, 2, 3});
     net.integers("shape", extents);
     net.add("Reshape", {"shape"});
     net.add("Relu");
@@ -112,7 +112,7 @@ TEST(ImportOnnx, AReshapeMayMoveNothing) {
 }
 
 TEST(ImportOnnx, ASoftmaxAtTheEndIsLeftOut) {
-  Chain net({2, 5});
+  NodeChain net({2, 5});
   net.add("Softmax");
   const ImportedModel model = net.import();
   EXPECT_EQ(model.graph.size(), 1U);
@@ -121,7 +121,7 @@ TEST(ImportOnnx, ASoftmaxAtTheEndIsLeftOut) {
 
 /// A Softmax inside the network, or of each pixel, is an op; integers have none.
 TEST(ImportOnnx, ASoftmaxElsewhereIsAnOp) {
-  Chain net({2, 5});
+  NodeChain net({2, 5});
   net.add("Softmax");
   net.add("Relu");
   ImportedModel rows = net.import();
@@ -131,7 +131,7 @@ TEST(ImportOnnx, ASoftmaxElsewhereIsAnOp) {
   EXPECT_NEAR(y.data<float>()[4], 0.2, 1e-6);
   EXPECT_NEAR(y.data<float>()[9], 0.6, 1e-6);
   for (const std::int64_t axis : {1, -3}) {
-    Chain pixels({1, 2, 1, 2});
+    NodeChain pixels({1, 2, 1, 2});
     set_int(pixels.add("Softmax"), "axis", axis);
     ImportedModel model = pixels.import();
     y = result_of(model, Tensor::from<float>({1, 1, 2, 2}, std::vector<float>{0, std::log(3.0F), 1, 1}));
@@ -139,7 +139,7 @@ TEST(ImportOnnx, ASoftmaxElsewhereIsAnOp) {
     for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(y.data<float>()[i], wanted[i], 1e-6);
   }
   const auto refusal = [](const std::string& type, std::int64_t axis, std::int64_t opset) {
-    Chain images({1, 2, 3, 2}, opset);
+    NodeChain images({1, 2, 3, 2}, opset);
     set_int(images.add(type), "axis", axis);
     return images.refusal();
   };
@@ -150,13 +150,13 @@ TEST(ImportOnnx, ASoftmaxElsewhereIsAnOp) {
 }
 
 TEST(ImportOnnx, AllOpsWithoutCounterpartAreNamedAtOnce) {
-  Chain net({1, 2, 3, 2});
+  NodeChain net({1, 2, 3, 2});
   // A node that would be refused before the others.
   set_int(net.add("Softmax"), "axis", 0);
   for (const char* type : {"Tanh", "Erf", "Tanh", "Pow", "Erf"}) net.add(type);
   EXPECT_TRUE(mentions(net.refusal(),
                        {"[Tanh \"the_Tanh\"]", "does not import; the same goes for the model's Erf, Pow; it imports"}));
-  Chain turned({1, 2, 3, 2});
+  NodeChain turned({1, 2, 3, 2});
   turned.add("ConvTranspose");
   turned.add("Erf");
   EXPECT_TRUE(mentions(turned.refusal(), {"transposed convolution", "the same goes for the model's Erf; "}));
@@ -165,49 +165,53 @@ TEST(ImportOnnx, AllOpsWithoutCounterpartAreNamedAtOnce) {
 TEST(ImportOnnx, WhatHasNoCounterpartIsRefusedByName) {
   struct Case {
     std::string type;
-    std::function<void(Chain&, pb::Node&)> change;
+    std::function<void(NodeChain&, pb::Node&)> change;
     std::vector<std::string> words;
   };
-  const auto nothing = [](Chain&, pb::Node&) {};
+  const auto nothing = [](NodeChain&, pb::Node&) {};
   const std::vector<Case> cases = {
       {"Erf", nothing, {"[Erf \"the_Erf\"]", "does not import", "Conv"}},
       {"QuantizeLinear", nothing, {"quantized already"}},
       // Whatever else of such a model has no counterpart.
-      {"QLinearConv", [](Chain& c, pb::Node&) { c.constant("w", {2}).set_data_type(22); }, {"[QLinearConv", "already"}},
+      {"QLinearConv",
+       [](NodeChain& c, pb::Node&) { c.constant("w", {2}).set_data_type(22); },
+       {"[QLinearConv", "already"}},
       {"ConvInteger",
-       [](Chain& c, pb::Node&) {
+       [](NodeChain& c, pb::Node&) {
          c.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(pb::UINT8);
        },
        {"quantized already"}},
-      {"DequantizeLinear", [](Chain&, pb::Node& n) { n.set_domain("com.microsoft"); }, {"quantized already"}},
-      {"MatMulInteger", [](Chain& c, pb::Node&) { c.model.mutable_opset_import(0)->set_version(25); }, {"already"}},
+      {"DequantizeLinear", [](NodeChain&, pb::Node& n) { n.set_domain("com.microsoft"); }, {"quantized already"}},
+      {"MatMulInteger", [](NodeChain& c, pb::Node&) { c.model.mutable_opset_import(0)->set_version(25); }, {"already"}},
       {"ConvTranspose", nothing, {"transposed convolution"}},
-      {"Relu", [](Chain&, pb::Node& n) { n.set_domain("com.example"); }, {"com.example"}},
-      {"Relu", [](Chain&, pb::Node& n) { set_int(n, "slope", 1); }, {"\"slope\""}},
-      {"Relu", [](Chain&, pb::Node& n) { n.set_input(0, "t1"); }, {"\"t1\"", "before it"}},
-      {"Relu", [](Chain&, pb::Node& n) { n.clear_input(); }, {"left out"}},
-      {"Relu", [](Chain&, pb::Node& n) { n.set_output(0, "x"); }, {"made twice"}},
-      {"Relu", [](Chain& c, pb::Node&) { c.model.mutable_opset_import(0)->set_version(22); }, {"opset 22", "7 to 21"}},
-      {"MaxPool", [](Chain&, pb::Node& n) { set_ints(n, "kernel_shape", {2}); }, {"1 number", "kernel_shape"}},
+      {"Relu", [](NodeChain&, pb::Node& n) { n.set_domain("com.example"); }, {"com.example"}},
+      {"Relu", [](NodeChain&, pb::Node& n) { set_int(n, "slope", 1); }, {"\"slope\""}},
+      {"Relu", [](NodeChain&, pb::Node& n) { n.set_input(0, "t1"); }, {"\"t1\"", "before it"}},
+      {"Relu", [](NodeChain&, pb::Node& n) { n.clear_input(); }, {"left out"}},
+      {"Relu", [](NodeChain&, pb::Node& n) { n.set_output(0, "x"); }, {"made twice"}},
+      {"Relu",
+       [](NodeChain& c, pb::Node&) { c.model.mutable_opset_import(0)->set_version(22); },
+       {"opset 22", "7 to 21"}},
+      {"MaxPool", [](NodeChain&, pb::Node& n) { set_ints(n, "kernel_shape", {2}); }, {"1 number", "kernel_shape"}},
       {"MaxPool",
-       [](Chain&, pb::Node& n) {
+       [](NodeChain&, pb::Node& n) {
          set_ints(n, "kernel_shape", {2, 2}), set_ints(n, "pads", {2, 0, 0, 0});
        },
        {"less than the window"}},
       {"Transpose",
-       [](Chain&, pb::Node& n) {
+       [](NodeChain&, pb::Node& n) {
          set_ints(n, "perm", {1, 0, 2, 3});
        },
        {"batch axis"}},
-      {"Flatten", [](Chain&, pb::Node& n) { set_int(n, "axis", 2); }, {"axis 2"}},
+      {"Flatten", [](NodeChain&, pb::Node& n) { set_int(n, "axis", 2); }, {"axis 2"}},
   };
   for (const Case& c : cases) {
-    Chain net({1, 4, 6, 5});
+    NodeChain net({1, 4, 6, 5});
     c.change(net, net.add(c.type));
     EXPECT_TRUE(mentions(net.refusal(), c.words)) << c.type << ": " << net.refusal();
   }
   for (const std::int64_t count : {2, 17}) {
-    Chain groups({1, 34, 6, 5});
+    NodeChain groups({1, 34, 6, 5});
     groups.constant("w", {34, 2, 3, 3});
     set_int(groups.add("Conv", {"w"}), "group", count);
     EXPECT_TRUE(mentions(groups.refusal(), {"[Conv \"the_Conv\"]", count == 2 ? "do not fit" : "up to 16 groups"}));
@@ -216,7 +220,7 @@ TEST(ImportOnnx, WhatHasNoCounterpartIsRefusedByName) {
 
 TEST(ImportOnnx, DamagedConstantsAreRefused) {
   const auto refusal = [](const std::function<void(pb::Constant&)>& damage) {
-    Chain net({1, 3});
+    NodeChain net({1, 3});
     damage(net.constant("w", {3, 2}));
     net.add("MatMul", {"w"});
     return net.refusal();
@@ -241,7 +245,7 @@ TEST(ImportOnnx, DamagedConstantsAreRefused) {
 }
 
 TEST(ImportOnnx, ReadsExternalData) {
-  Chain net({1, 1});
+  NodeChain net({1, 1});
   pb::Constant& w = net.constant("w", {1, 2});
   const float numbers[] = {7, 8, 9};
   std::ofstream(net.directory.path() / "data", std::ios::binary)

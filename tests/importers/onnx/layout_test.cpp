@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/importers/onnx/chain.h"
+#include "tests/importers/onnx/node_chain.h"
 
 // Where the numbers of images lie: orders of axes, borders, and the windows over them.
 
@@ -11,7 +11,7 @@ using testing::mentions;
 
 TEST(ImportLayout, AnOutputKeepsItsAxesOrIsAnImage) {
   const auto refusal = [](const std::vector<std::int64_t>& input, const std::vector<std::int64_t>& perm) {
-    Chain net(input);
+    NodeChain net(input);
     net.add("Relu");
     set_ints(net.add("Transpose"), "perm", perm);
     return net.refusal();
@@ -24,7 +24,7 @@ TEST(ImportLayout, AnOutputKeepsItsAxesOrIsAnImage) {
   EXPECT_EQ(refusal({2, 1, 4, 5}, {0, 2, 1, 3}), "");
   EXPECT_TRUE(mentions(refusal({2, 1, 4, 5}, {0, 3, 2, 1}), {"another order"}));
 
-  Chain cube({2, 6});
+  NodeChain cube({2, 6});
   cube.integers("shape", {0, 3, 2});
   cube.add("Reshape", {"shape"});
   EXPECT_EQ(cube.refusal(), "");
@@ -33,7 +33,7 @@ TEST(ImportLayout, AnOutputKeepsItsAxesOrIsAnImage) {
 }
 
 TEST(ImportLayout, NotesNameWhatIsTheSameTensor) {
-  Chain net({2, 5});
+  NodeChain net({2, 5});
   net.add("Relu");
   net.add("Softmax");
   pb::Graph& graph = net.graph();
@@ -45,7 +45,7 @@ TEST(ImportLayout, NotesNameWhatIsTheSameTensor) {
   ASSERT_EQ(model.report.notes.size(), 2U);
   EXPECT_TRUE(mentions(model.report.notes[1], {"\"t1\"", "same tensor as \"t2\""}));
 
-  Chain images({2, 3, 4, 5});
+  NodeChain images({2, 3, 4, 5});
   images.add("Relu");
   images.import();
   images.graph().add_output()->set_name("t1");
@@ -55,7 +55,7 @@ TEST(ImportLayout, NotesNameWhatIsTheSameTensor) {
 
 TEST(ImportLayout, AMeanIsOverSpaceInEitherOrder) {
   for (const bool keeps : {true, false}) {
-    Chain net({1, 2, 3, 2});
+    NodeChain net({1, 2, 3, 2});
     set_ints(net.add("Transpose"), "perm", {0, 2, 3, 1});
     net.add("Relu");
     pb::Node& mean = net.add("ReduceMean");
@@ -66,14 +66,14 @@ TEST(ImportLayout, AMeanIsOverSpaceInEitherOrder) {
     EXPECT_EQ(y.shape(), keeps ? (Shape{1, 1, 1, 2}) : (Shape{1, 2}));
     EXPECT_EQ(values_of(y), (std::vector<float>{5, 6}));
   }
-  Chain wrong({1, 2, 3, 2});
+  NodeChain wrong({1, 2, 3, 2});
   set_ints(wrong.add("Transpose"), "perm", {0, 2, 3, 1});
   set_ints(wrong.add("ReduceMean"), "axes", {2, 3});
   EXPECT_TRUE(mentions(wrong.refusal(), {"height and width"}));
 }
 
 TEST(ImportLayout, ABorderAtTheEndIsAPad) {
-  Chain net({1, 1, 1, 2});
+  NodeChain net({1, 1, 1, 2});
   net.integers("border", {0, 0, 1, 0, 0, 0, 0, 1});
   net.add("Pad", {"border"});
   ImportedModel model = net.import();
@@ -83,7 +83,7 @@ TEST(ImportLayout, ABorderAtTheEndIsAPad) {
 }
 
 TEST(ImportLayout, WindowsOfNothingButZerosArePixels) {
-  Chain net({1, 1, 1, 1});
+  NodeChain net({1, 1, 1, 1});
   net.constant("w", {1, 1, 1, 1}).set_float_data(0, 2);
   set_ints(net.add("Conv", {"w"}), "pads", {1, 0, 0, 2});
   ImportedModel model = net.import();
@@ -100,7 +100,7 @@ TEST(ImportLayout, SameLowerAndCeilModeAreResolvedToPixels) {
     attribute.set_s(value);
   };
   const auto pooled = [&](const std::string& automatic, bool ceils) {
-    Chain net({1, 1, 1, 4});
+    NodeChain net({1, 1, 1, 4});
     pb::Node& pool = net.add("AveragePool");
     set_ints(pool, "kernel_shape", {1, 2});
     if (!automatic.empty()) text(pool, automatic);
@@ -114,14 +114,14 @@ TEST(ImportLayout, SameLowerAndCeilModeAreResolvedToPixels) {
   EXPECT_EQ(pooled("", false), (std::vector<float>{0.5}));
   EXPECT_EQ(pooled("", true), (std::vector<float>{0.5, 3}));
 
-  Chain valid({1, 1, 4, 4});
+  NodeChain valid({1, 1, 4, 4});
   pb::Node& pool = valid.add("MaxPool");
   set_ints(pool, "kernel_shape", {2, 2});
   text(pool, "VALID");
   EXPECT_EQ(valid.refusal(), "");
   set_int(pool, "ceil_mode", 1);
   EXPECT_TRUE(mentions(valid.refusal(), {"ceil_mode", "VALID"}));
-  Chain conv({1, 1, 4, 4});
+  NodeChain conv({1, 1, 4, 4});
   conv.constant("w", {1, 1, 2, 2});
   set_int(conv.add("Conv", {"w"}), "ceil_mode", 1);
   EXPECT_TRUE(mentions(conv.refusal(), {"\"ceil_mode\"", "does not know"}));

@@ -5,7 +5,7 @@
 
 #include "layers/leaky_relu.h"
 #include "quantize/quantize.h"
-#include "tests/importers/onnx/chain.h"
+#include "tests/importers/onnx/node_chain.h"
 
 // Ops by known numbers.
 
@@ -16,7 +16,7 @@ using testing::mentions;
 
 TEST(ImportOps, LeakyReluHasItsSlope) {
   for (const float alpha : {0.25F, 0.0F}) {
-    Chain net({1, 2, 1, 3});
+    NodeChain net({1, 2, 1, 3});
     set_number(net.add("LeakyRelu"), "alpha", alpha);
     ImportedModel model = net.import();
     EXPECT_EQ(model.graph.outputs()[0].node->type(), alpha == 0 ? "Relu" : "LeakyRelu");
@@ -24,10 +24,10 @@ TEST(ImportOps, LeakyReluHasItsSlope) {
         result_of(model, Tensor::from<float>({1, 1, 3, 2}, std::vector{-4.0F, 4.0F, -1.0F, 0.0F, 7.0F, -8.0F}));
     EXPECT_EQ(values_of(y), (std::vector<float>{-4 * alpha, 4, -1 * alpha, 0, 7, -8 * alpha}));
   }
-  Chain usual({1, 2});
+  NodeChain usual({1, 2});
   usual.add("LeakyRelu");
   EXPECT_EQ(usual.import().graph.outputs()[0].node->as<layers::LeakyRelu>()->alpha, 0.01F);
-  Chain negative({1, 2});
+  NodeChain negative({1, 2});
   set_number(negative.add("LeakyRelu"), "alpha", -0.5F);
   EXPECT_TRUE(mentions(negative.refusal(), {"[LeakyRelu \"the_LeakyRelu\"]", "alpha"}));
 }
@@ -38,7 +38,7 @@ float at(const Tensor& images, std::int64_t n, std::int64_t c, std::int64_t h, s
   return images.data<float>()[((n * shape[1] + h) * shape[2] + w) * shape[3] + c];
 }
 
-/// Number i of a constant of Chain.
+/// Number i of a constant of NodeChain.
 float weight(std::int64_t i) { return static_cast<float>(i % 7) - 3; }
 
 /// Conv of `groups` groups by its definition: kernels 3 x 2, strides 2 and 1, pads 1, 0, 0, 1.
@@ -61,7 +61,7 @@ TEST(ImportOps, AConvOfGroups) {
   for (const std::int64_t groups : {2, 3})
     for (const bool norm : {false, true}) {
       constexpr std::int64_t kOutputs = 12;
-      Chain net({2, 6, 5, 3});
+      NodeChain net({2, 6, 5, 3});
       net.constant("w", {kOutputs, 6 / groups, 3, 2});
       net.constant("bias", {kOutputs});
       for (const char* name : {"gamma", "beta", "mean"}) net.constant(name, {kOutputs});
@@ -98,7 +98,7 @@ TEST(ImportOps, AConvOfGroups) {
 }
 
 TEST(ImportOps, GroupsAreJoinedOnceForAllReaders) {
-  Chain net({1, 4, 3, 3});
+  NodeChain net({1, 4, 3, 3});
   net.constant("w", {4, 2, 1, 1});
   set_int(net.add("Conv", {"w"}), "group", 2);
   const std::string conv = net.last;
@@ -121,7 +121,7 @@ TEST(ImportOps, LargestNumbersOfImages) {
   for (const char* type : {"GlobalMaxPool", "ReduceMax"}) {
     const bool reduces = type == std::string("ReduceMax");
     for (const std::int64_t opset : {13, 18}) {
-      Chain net({2, 3, 5, 7}, opset);
+      NodeChain net({2, 3, 5, 7}, opset);
       if (reduces && opset == 18) net.integers("axes", {-1, 2});
       pb::Node& node = reduces && opset == 18 ? net.add(type, {"axes"}) : net.add(type);
       if (reduces && opset == 13) set_ints(node, "axes", {2, 3});
@@ -134,7 +134,7 @@ TEST(ImportOps, LargestNumbersOfImages) {
       EXPECT_EQ(values_of(y), (std::vector<float>{102, 1000, 104, 207, 208, 209})) << type << " " << opset;
     }
   }
-  Chain rows({2, 3});
+  NodeChain rows({2, 3});
   set_ints(rows.add("ReduceMax"), "axes", {1});
   EXPECT_TRUE(mentions(rows.refusal(), {"[ReduceMax \"the_ReduceMax\"]", "height and width"}));
 }

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "layers/slice.h"
-#include "tests/importers/onnx/chain.h"
+#include "tests/importers/onnx/node_chain.h"
 
 // Slice and Split of what the network computes.
 
@@ -15,7 +15,7 @@ struct Cuts {
   std::vector<std::int64_t> starts, ends, axes = {}, steps = {};
 };
 
-Chain& add_slice(Chain& net, const Cuts& cuts, bool as_inputs) {
+NodeChain& add_slice(NodeChain& net, const Cuts& cuts, bool as_inputs) {
   const std::vector<std::pair<std::string, std::vector<std::int64_t>>> lists = {
       {"starts", cuts.starts}, {"ends", cuts.ends}, {"axes", cuts.axes}, {"steps", cuts.steps}};
   std::vector<std::string> names;
@@ -32,7 +32,7 @@ Chain& add_slice(Chain& net, const Cuts& cuts, bool as_inputs) {
 TEST(ImportParts, ASliceOfImages) {
   // Channels 1 and 3 of 5, columns 3 and 2 from the end.
   const Cuts cuts = {.starts = {1, -3}, .ends = {INT64_MAX, -1}, .axes = {1, 3}, .steps = {2, 1}};
-  Chain net({2, 5, 2, 4}, 13);
+  NodeChain net({2, 5, 2, 4}, 13);
   ImportedModel model = add_slice(net, cuts, true).import();
   const Tensor y = result_of(model, counted_images({2, 2, 4, 5}));
   EXPECT_EQ(y.shape(), (Shape{2, 2, 2, 2}));
@@ -42,7 +42,7 @@ TEST(ImportParts, ASliceOfImages) {
 
 TEST(ImportParts, ASliceWithAttributesAndOneOfEverything) {
   for (const bool all : {false, true}) {
-    Chain net({0, 6}, 9);
+    NodeChain net({0, 6}, 9);
     ImportedModel model =
         add_slice(net, {.starts = {0, all ? 0 : 2}, .ends = {INT32_MAX, all ? 6 : -1}}, false).import(3);
     EXPECT_EQ(model.graph.outputs()[0].node->type(), all ? "Placeholder" : "Slice");
@@ -54,7 +54,7 @@ TEST(ImportParts, ASliceWithAttributesAndOneOfEverything) {
 
 TEST(ImportParts, SlicesThatAreRefused) {
   const auto refusal = [](const Cuts& cuts) {
-    Chain net({2, 5, 2, 4});
+    NodeChain net({2, 5, 2, 4});
     return add_slice(net, cuts, true).refusal();
   };
   EXPECT_TRUE(mentions(refusal({{0}, {1}}), {"[Slice \"the_Slice\"]", "cuts the batch"}));
@@ -64,15 +64,15 @@ TEST(ImportParts, SlicesThatAreRefused) {
   EXPECT_TRUE(mentions(refusal({{0, 0}, {1, 1}, {1, -3}}), {"the axis -3 twice"}));
   EXPECT_TRUE(mentions(refusal({{0}, {1}, {1}, {0}}), {"the step 0"}));
   EXPECT_TRUE(mentions(refusal({{0}, {1, 2}}), {"different lengths"}));
-  Chain open({0, 5});
+  NodeChain open({0, 5});
   EXPECT_TRUE(mentions(add_slice(open, {{0}, {1}}, true).refusal(), {"cuts the batch"}));
-  Chain flat({1, 2, 2, 2});
+  NodeChain flat({1, 2, 2, 2});
   flat.add("Flatten");
   EXPECT_TRUE(mentions(add_slice(flat, {{0}, {4}, {1}}, true).refusal(), {"flattened image"}));
 }
 
 /// The sizes as ONNX's opsets give them; the last part, or `only`, is the output.
-ImportedModel split(Chain& net, const std::vector<std::int64_t>& sizes, int parts, std::int64_t axis, int only) {
+ImportedModel split(NodeChain& net, const std::vector<std::int64_t>& sizes, int parts, std::int64_t axis, int only) {
   const bool as_input = net.model.opset_import(0).version() >= 13;
   if (as_input && !sizes.empty()) net.integers("sizes", sizes);
   pb::Node& node = as_input && !sizes.empty() ? net.add("Split", {"sizes"}) : net.add("Split");
@@ -86,22 +86,22 @@ ImportedModel split(Chain& net, const std::vector<std::int64_t>& sizes, int part
 
 TEST(ImportParts, ASplitOfEveryOpset) {
   for (const std::int64_t opset : {11, 13, 18}) {
-    Chain sized({1, 6, 1, 2}, opset);
+    NodeChain sized({1, 6, 1, 2}, opset);
     ImportedModel model = split(sized, {1, 3, 2}, 3, 1, 1);
     EXPECT_EQ(values_of(result_of(model, counted_images({1, 1, 2, 6}))), (std::vector<float>{1, 2, 3, 7, 8, 9}));
     EXPECT_EQ(model.graph.size(), 2U) << "parts that nobody reads are not made";
-    Chain equal({1, 6, 1, 2}, opset);
+    NodeChain equal({1, 6, 1, 2}, opset);
     model = split(equal, {}, 3, -3, 2);
     EXPECT_EQ(values_of(result_of(model, counted_images({1, 1, 2, 6}))), (std::vector<float>{4, 5, 10, 11}));
   }
-  Chain uneven({1, 7}, 18);
+  NodeChain uneven({1, 7}, 18);
   ImportedModel model = split(uneven, {}, 3, 1, 2);
   EXPECT_EQ(values_of(result_of(model, counted_images({1, 7}))), (std::vector<float>{6}));
 }
 
 TEST(ImportParts, SplitsThatAreRefused) {
   const auto refusal = [](const std::vector<std::int64_t>& sizes, int parts, std::int64_t axis, std::int64_t opset) {
-    Chain net({2, 7, 1, 2}, opset);
+    NodeChain net({2, 7, 1, 2}, opset);
     return testing::error_of([&] { split(net, sizes, parts, axis, 0); });
   };
   EXPECT_EQ(refusal({3, 4}, 2, 1, 13), "");
@@ -113,7 +113,7 @@ TEST(ImportParts, SplitsThatAreRefused) {
   EXPECT_TRUE(mentions(refusal({}, 9, 1, 18), {"7 into parts"}));
   EXPECT_TRUE(mentions(refusal({}, 2, 0, 13), {"cuts the batch"}));
   EXPECT_TRUE(mentions(refusal({}, 2, 4, 13), {"the axis 4"}));
-  Chain both({2, 7}, 18);
+  NodeChain both({2, 7}, 18);
   both.integers("sizes", {3, 4});
   pb::Node& node = both.add("Split", {"sizes"});
   node.add_output("other");
@@ -124,7 +124,7 @@ TEST(ImportParts, SplitsThatAreRefused) {
 
 /// Of a constant: known while reading, as its Slice is.
 TEST(ImportParts, ASplitOfAConstantIsKnown) {
-  Chain net({1, 2});
+  NodeChain net({1, 2});
   net.constant("w", {2, 5});
   pb::Node& node = *net.graph().add_node();
   node.set_op_type("Split");
@@ -142,14 +142,14 @@ TEST(ImportParts, ASplitOfAConstantIsKnown) {
 }
 
 TEST(ImportLayout, AnInputWithAnotherNameIsNoted) {
-  Chain net({1, 2});
+  NodeChain net({1, 2});
   net.graph().mutable_input(0)->set_name("data.1");
   net.last = "data.1";
   net.add("Relu");
   const ImportedModel model = net.import();
   ASSERT_EQ(model.report.notes.size(), 1U);
   EXPECT_TRUE(mentions(model.report.notes[0], {"\"data.1\"", "\"data/1\""}));
-  Chain same({1, 2});
+  NodeChain same({1, 2});
   same.add("Relu");
   EXPECT_TRUE(same.import().report.notes.empty());
 }

@@ -15,7 +15,7 @@
 #include "core/files.h"
 #include "core/graph/source_ops.h"
 #include "tests/fewer_cases.h"
-#include "tests/importers/onnx/chain.h"
+#include "tests/importers/onnx/node_chain.h"
 
 namespace miniqat::importers::testdata_test {
 namespace {

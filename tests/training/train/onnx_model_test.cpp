@@ -5,7 +5,7 @@
 
 #include "core/engine/session.h"
 #include "tests/errors.h"
-#include "tests/importers/onnx/chain.h"
+#include "tests/importers/onnx/node_chain.h"
 #include "tests/training/run_fixture.h"
 #include "training/model_source.h"
 #include "training/run/init_checkpoint.h"
@@ -13,7 +13,7 @@
 namespace miniqat::training::onnx_model_test {
 namespace {
 
-using importers::import_test::Chain;
+using importers::import_test::NodeChain;
 using testing::error_of;
 using testing::mentions;
 
@@ -26,8 +26,8 @@ class OnnxModel : public RunFixture {
  protected:
   /// The settings for a classifier into ten classes, of pictures [batch, 1, height, width]; 0 is open.
   TrainSettings settings_of(std::int64_t batch, std::int64_t height, std::int64_t width) {
-    nets_.push_back(std::make_unique<Chain>(std::vector{batch, std::int64_t{1}, height, width}));
-    Chain& net = *nets_.back();
+    nets_.push_back(std::make_unique<NodeChain>(std::vector{batch, std::int64_t{1}, height, width}));
+    NodeChain& net = *nets_.back();
     net.constant("w", {10, 1, 3, 3});
     net.add("Conv", {"w"});
     net.add("GlobalAveragePool");
@@ -40,7 +40,7 @@ class OnnxModel : public RunFixture {
     return settings;
   }
 
-  std::vector<std::unique_ptr<Chain>> nets_;
+  std::vector<std::unique_ptr<NodeChain>> nets_;
 };
 
 TEST_F(OnnxModel, AnOpenSizeIsThatOfThePictures) {
@@ -75,7 +75,7 @@ TEST_F(OnnxModel, ANoteSaysThatTheFileFixesTheBatch) {
   train(fixed, RunDirectory::fresh(path("run"), "none"), {.note = note}, listener);
   EXPECT_EQ(std::ranges::count(listener.texts, note), 1);
   // A constant may be an input, too, and come first.
-  Chain old({7, 1}, 7);
+  NodeChain old({7, 1}, 7);
   old.constant("w", {1, 10});
   old.add("MatMul", {"w"});
   old.graph().add_input()->set_name("w");
@@ -88,7 +88,7 @@ TEST_F(OnnxModel, ANoteSaysThatTheFileFixesTheBatch) {
 }
 
 TEST_F(OnnxModel, ANetworkWithoutVariablesStartsFromNone) {
-  Chain net({1, 3, 2, 2});
+  NodeChain net({1, 3, 2, 2});
   net.add("Relu");
   net.write();
   Graph graph = read_network(net.path());

@@ -15,9 +15,9 @@
 namespace miniqat::importers::import_test {
 
 /// An ONNX model of one chain of nodes from "x", written by hand.
-class Chain {
+class NodeChain {
  public:
-  explicit Chain(const std::vector<std::int64_t>& input, std::int64_t opset = 13) {
+  explicit NodeChain(const std::vector<std::int64_t>& input, std::int64_t opset = 13) {
     model.add_opset_import()->set_version(opset);
     pb::Value& x = *graph().add_input();
     x.set_name("x");
