@@ -51,6 +51,7 @@ struct PartData {
 struct Parts {
   std::map<Part, PartData> found;
   std::vector<std::string> class_names = {};
+  bool are_pictures = false;
 };
 
 std::string lower(std::string text) {
@@ -101,7 +102,7 @@ class UserFiles {
     if (!fs::exists(path_, failure)) fail("there is no ", path_);
     const Parts parts = fs::is_directory(path_, failure) ? from_folder() : from_file();
     // Another process may have found pictures there, and asks.
-    if (SharedDecoding* const with = shared_decoding(); with != nullptr && !found_pictures_) with->same(0);
+    if (SharedDecoding* const with = shared_decoding(); with != nullptr && !parts.are_pictures) with->same(0);
     return splits(parts);
   }
 
@@ -168,7 +169,6 @@ class UserFiles {
   }
 
   Parts from_pictures(const std::map<Part, fs::path>& folders) const {
-    found_pictures_ = true;
     std::map<Part, ClassFolders> lists;
     std::vector<std::string> known = known_classes();
     std::string unknown_to = "which the network does not know";
@@ -179,7 +179,7 @@ class UserFiles {
     }
     SharedDecoding* with = shared_decoding();
     if (with != nullptr && !with->same(hash_of_names(lists))) with = nullptr;
-    Parts parts{.found = {}, .class_names = known};
+    Parts parts{.found = {}, .class_names = known, .are_pictures = true};
     PictureOptions options = options_.pictures;
     for (const auto& [part, list] : lists) {
       const Tensor images = decoded(list, options, with);
@@ -328,7 +328,6 @@ class UserFiles {
 
   const fs::path& path_;
   const LoadOptions& options_;
-  mutable bool found_pictures_ = false;
 };
 
 }  // namespace
