@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/rounds.h"
+#include "benchmarks/suite/measure/rounds.h"
 
 namespace miniqat::benchmarks {
 

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/bench_machine.h"
+#include "benchmarks/suite/measure/this_machine.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/commands.h"
 #include "cli/flags/command_line.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
 #include "core/parallel.h"
-#include "core/quote.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
 #include "training/run/run_directory.h"
 #include "training/settings/usage_error.h"
 

@@ -10,7 +10,7 @@
 #include "cli/flags/setting_flags.h"
 #include "cli/interrupt.h"
 #include "cli/model_start.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "training/calibrate/calibration.h"
 #include "training/percent.h"
 #include "training/run/run_directory.h"

@@ -7,7 +7,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
 #include "core/parallel.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "integer/format/model_file.h"
 #include "training/evaluate/answers.h"
 #include "training/evaluate/evaluator.h"

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "cli/display/print_note.h"
-#include "core/counted.h"
 #include "core/error.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
 #include "exporters/html/html.h"
 #include "training/run/integer_source.h"
 

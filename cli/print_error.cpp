@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "distributed/launch.h"
 
 namespace miniqat::cli {

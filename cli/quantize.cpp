@@ -12,7 +12,7 @@
 #include "cli/flags/train_flag_checks.h"
 #include "cli/interrupt.h"
 #include "cli/model_start.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "training/quantize/quantization_run.h"
 #include "training/run/variables_hash.h"
 

@@ -6,7 +6,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/setting_flags.h"
 #include "cli/interrupt.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "training/calibrate/reestimation.h"
 #include "training/percent.h"
 #include "training/settings/data_dir_help.h"

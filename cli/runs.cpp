@@ -4,9 +4,9 @@
 #include "cli/commands.h"
 #include "cli/display/text_table.h"
 #include "cli/flags/command_line.h"
-#include "core/counted.h"
-#include "core/json.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
 #include "training/listing/run_list.h"
 #include "training/percent.h"
 

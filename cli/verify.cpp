@@ -10,7 +10,7 @@
 #include "cli/interrupt.h"
 #include "core/files.h"
 #include "core/parallel.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "exporters/c/source.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"

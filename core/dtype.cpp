@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 
 namespace miniqat {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 
 namespace miniqat {
 namespace {

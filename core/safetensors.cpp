@@ -10,9 +10,9 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
-#include "core/json_text.h"
-#include "core/quote.h"
+#include "core/text/json.h"
+#include "core/text/json_text.h"
+#include "core/text/quote.h"
 
 namespace miniqat {
 namespace {

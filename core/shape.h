@@ -44,4 +44,7 @@ class Shape {
 
 std::ostream& operator<<(std::ostream& stream, const Shape& shape);
 
+/// "[1,0,2]", the place of element i of a row-major tensor, 0 <= i < shape.elements().
+std::string place_in(const Shape& shape, std::int64_t i);
+
 }  // namespace miniqat

@@ -27,7 +27,7 @@
 #include "core/error.h"
 #include "core/floating_point_control.h"
 #include "core/openmp.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 
 #if defined(__SSE__)
 #include <xmmintrin.h>

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "datasets/cifar10.h"
 #include "datasets/idx.h"
 #include "datasets/synthetic_digits.h"

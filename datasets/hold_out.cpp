@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "core/counted.h"
 #include "core/error.h"
+#include "core/text/counted.h"
 
 namespace miniqat::datasets {
 

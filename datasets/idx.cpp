@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "datasets/data_dir.h"
 #include "datasets/gzip.h"
 

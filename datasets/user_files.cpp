@@ -10,9 +10,9 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/quote.h"
 #include "core/random.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "datasets/arrays/array_files.h"
 #include "datasets/arrays/array_pictures.h"
 #include "datasets/arrays/csv.h"

@@ -7,10 +7,10 @@
 #include <sstream>
 #include <vector>
 
-#include "core/counted.h"
 #include "core/error.h"
 #include "core/kernels/instruction_set.h"
 #include "core/random.h"
+#include "core/text/counted.h"
 #include "distributed/launch.h"
 
 namespace miniqat::distributed {

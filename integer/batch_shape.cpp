@@ -5,7 +5,7 @@
 #include <span>
 
 #include "core/error.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 
 namespace miniqat::integer {
 

@@ -5,27 +5,27 @@
 
 #include "core/error.h"
 #include "integer/batch_shape.h"
-#include "integer/schedule.h"
+#include "integer/execution.h"
 
 namespace miniqat::integer {
 
 class Engine::Program {
  public:
-  explicit Program(const Model& model) : model_(checked(model)), schedule_(model_, Schedule::Keep::kOutput) {}
+  explicit Program(const Model& model) : model_(checked(model)), execution_(model_, Execution::Keep::kOutput) {}
 
   const Model& model() const { return model_; }
 
   const Tensor& run(const Tensor& images) {
     const std::int64_t n = batch_size(images, model_.tensor(model_.input));
-    schedule_.run(images.data<std::uint8_t>(), n);
+    execution_.run(images.data<std::uint8_t>(), n);
     const TensorSpec spec{batch_shape(n, model_.tensor(model_.output).shape), DType::kUInt8};
-    output_ = Tensor::view(const_cast<std::uint8_t*>(schedule_.tensor(model_.output)), spec);
+    output_ = Tensor::view(const_cast<std::uint8_t*>(execution_.tensor(model_.output)), spec);
     return output_;
   }
 
   std::vector<Tensor> run_all(const Tensor& images) {
     const std::int64_t n = batch_size(images, model_.tensor(model_.input));
-    if (!everything_) everything_.emplace(model_, Schedule::Keep::kAll);
+    if (!everything_) everything_.emplace(model_, Execution::Keep::kAll);
     everything_->run(images.data<std::uint8_t>(), n);
     std::vector<Tensor> tensors;
     for (std::size_t i = 0; i < model_.tensors.size(); ++i) {
@@ -42,8 +42,8 @@ class Engine::Program {
   }
 
   Model model_;
-  Schedule schedule_;
-  std::optional<Schedule> everything_;
+  Execution execution_;
+  std::optional<Execution> everything_;
   Tensor output_;
 };
 

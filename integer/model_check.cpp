@@ -3,7 +3,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "integer/model.h"
 
 namespace miniqat::integer {

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "models/lenet.h"
 #include "models/mobilenet_v1.h"
 #include "models/mobilenet_v2.h"

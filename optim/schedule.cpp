@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 
 namespace miniqat::optim {
 namespace {

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "layers/matmul.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/batch_norm_fold.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/json.h"
+#include "core/text/json.h"
 
 namespace miniqat::testing {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include "core/place.h"
 #include "core/random.h"
+#include "core/shape.h"
 #include "layers/layers.h"
 
 namespace miniqat::testing {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "core/counted.h"
+#include "core/text/counted.h"
 
 namespace miniqat::training {
 namespace {

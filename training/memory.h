@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/engine/plan_request.h"
+#include "core/engine/plan/plan_request.h"
 
 namespace miniqat::training {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/operation.h"
+#include "benchmarks/suite/registry/operation.h"
 
 namespace miniqat::benchmarks {
 

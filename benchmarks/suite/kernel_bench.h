@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "benchmarks/suite/bench_case.h"
-#include "benchmarks/suite/kernel_registry.h"
-#include "benchmarks/suite/perf_counters.h"
-#include "benchmarks/suite/quietness.h"
+#include "benchmarks/suite/measure/perf_counters.h"
+#include "benchmarks/suite/measure/quietness.h"
+#include "benchmarks/suite/measure/rounds.h"
+#include "benchmarks/suite/registry/kernel_registry.h"
 #include "benchmarks/suite/roofline.h"
-#include "benchmarks/suite/rounds.h"
 
 namespace miniqat::benchmarks {
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <atomic>
 
-#include "benchmarks/suite/bench_machine.h"
-#include "benchmarks/suite/rounds.h"
+#include "benchmarks/suite/measure/rounds.h"
+#include "benchmarks/suite/measure/this_machine.h"
 #include "core/error.h"
-#include "core/json.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
+#include "core/text/json.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 
 namespace miniqat::benchmarks {

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <numeric>
 
-#include "benchmarks/suite/crash_note.h"
-#include "benchmarks/suite/difference.h"
-#include "benchmarks/suite/grids.h"
-#include "benchmarks/suite/range_sums.h"
+#include "benchmarks/suite/check/crash_note.h"
+#include "benchmarks/suite/check/difference.h"
+#include "benchmarks/suite/check/range_sums.h"
+#include "benchmarks/suite/registry/grids.h"
 #include "core/error.h"
 #include "core/float_range.h"
 #include "core/kernels/instruction_set.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "benchmarks/suite/bench_case.h"
-#include "benchmarks/suite/kernel_registry.h"
+#include "benchmarks/suite/registry/kernel_registry.h"
 #include "core/tensor.h"
 #include "quantize/affine.h"
 

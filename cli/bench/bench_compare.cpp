@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "benchmarks/suite/comparison.h"
+#include "benchmarks/suite/results/comparison.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/display/text_table.h"
 #include "core/error.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 
 namespace miniqat::cli {
 namespace {

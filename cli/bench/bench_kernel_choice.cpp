@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cli/bench/bench_modes.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {

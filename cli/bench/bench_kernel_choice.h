@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "benchmarks/suite/bench_case.h"
-#include "benchmarks/suite/kernel_registry.h"
+#include "benchmarks/suite/registry/kernel_registry.h"
 
 namespace miniqat::cli {
 

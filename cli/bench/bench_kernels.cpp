@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "benchmarks/suite/bench_json.h"
+#include "benchmarks/suite/check/kernel_check.h"
 #include "benchmarks/suite/kernel_bench.h"
-#include "benchmarks/suite/kernel_check.h"
-#include "benchmarks/suite/throughput_plot.h"
+#include "benchmarks/suite/results/bench_json.h"
+#include "benchmarks/suite/results/throughput_plot.h"
 #include "cli/bench/bench_kernel_choice.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/flags/flag_checks.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
 #include "core/parallel.h"
-#include "core/suggest.h"
+#include "core/text/json.h"
+#include "core/text/suggest.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {

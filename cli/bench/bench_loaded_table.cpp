@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "benchmarks/suite/bench_loaded.h"
+#include "benchmarks/suite/steps/bench_loaded.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/interrupt.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/perf_counters.h"
+#include "benchmarks/suite/measure/perf_counters.h"
 
 namespace miniqat::cli {
 

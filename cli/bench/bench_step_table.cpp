@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "benchmarks/suite/bench_json.h"
-#include "benchmarks/suite/bench_steps.h"
-#include "benchmarks/suite/quietness.h"
+#include "benchmarks/suite/measure/quietness.h"
+#include "benchmarks/suite/results/bench_json.h"
+#include "benchmarks/suite/steps/bench_steps.h"
 #include "cli/bench/bench_modes.h"
 #include "core/error.h"
-#include "core/json.h"
 #include "core/parallel.h"
-#include "core/suggest.h"
+#include "core/text/json.h"
+#include "core/text/suggest.h"
 #include "models/models.h"
 #include "training/settings/usage_error.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cli/display/text_table.h"
-#include "core/counted.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
 #include "training/percent.h"
 
 namespace miniqat::cli {

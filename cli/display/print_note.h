@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "core/quote.h"
+#include "core/text/quote.h"
 
 namespace miniqat::cli {
 

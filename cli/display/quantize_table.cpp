@@ -2,7 +2,7 @@
 
 #include "cli/display/text_table.h"
 #include "core/error.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "training/percent.h"
 
 namespace miniqat::cli {

@@ -5,7 +5,7 @@
 
 #include "cli/display/text_table.h"
 #include "core/error.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "quantize/inspect/quantizer_text.h"
 
 namespace miniqat::cli {

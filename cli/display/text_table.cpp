@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/quote.h"
-#include "core/utf8.h"
+#include "core/text/quote.h"
+#include "core/text/utf8.h"
 
 namespace miniqat::cli {
 

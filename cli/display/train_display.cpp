@@ -5,9 +5,9 @@
 
 #include "cli/display/print_note.h"
 #include "cli/interrupt.h"
-#include "core/counted.h"
 #include "core/parallel.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
 #include "models/models.h"
 #include "training/memory.h"
 #include "training/run/run_directory.h"

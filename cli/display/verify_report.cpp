@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/counted.h"
 #include "core/error.h"
-#include "core/json.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
 
 namespace miniqat::cli {
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {

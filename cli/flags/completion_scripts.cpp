@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/concat.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 
 namespace miniqat::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 
 namespace miniqat::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 
 namespace miniqat {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "core/engine/delays.h"
 #include "core/engine/optimizer.h"
-#include "core/engine/plan_request.h"
+#include "core/engine/plan/plan_request.h"
 #include "core/engine/shard_options.h"
 #include "core/error.h"
 #include "core/graph/graph.h"

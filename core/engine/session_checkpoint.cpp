@@ -1,15 +1,15 @@
 #include <algorithm>
 #include <set>
 
-#include "core/counted.h"
 #include "core/engine/session.h"
 #include "core/engine/training_plan.h"
 #include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/finite.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 
 namespace miniqat {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "core/engine/gradient_tree.h"
 #include "core/engine/lanes.h"
-#include "core/engine/plan.h"
+#include "core/engine/plan/plan.h"
 #include "core/engine/shard_options.h"
 #include "core/engine/sweep.h"
 

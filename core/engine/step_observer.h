@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/engine/plan.h"
+#include "core/engine/plan/plan.h"
 
 namespace miniqat {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/engine/plan.h"
+#include "core/engine/plan/plan.h"
 
 namespace miniqat {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/engine/delays.h"
-#include "core/engine/plan.h"
+#include "core/engine/plan/plan.h"
 
 namespace miniqat {
 

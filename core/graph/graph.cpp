@@ -9,8 +9,8 @@
 #include "core/graph/graph_rollback.h"
 #include "core/graph/op.h"
 #include "core/graph/source_ops.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 
 namespace miniqat {
 namespace {

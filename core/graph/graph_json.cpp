@@ -8,10 +8,10 @@
 #include "core/graph/attribute_json.h"
 #include "core/graph/op.h"
 #include "core/graph/registry.h"
-#include "core/json.h"
-#include "core/json_text.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/json.h"
+#include "core/text/json_text.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 
 namespace miniqat {
 namespace {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 
 namespace miniqat {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 
 namespace miniqat {
 namespace {

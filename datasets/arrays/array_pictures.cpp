@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "datasets/dataset.h"
 
 namespace miniqat::datasets {

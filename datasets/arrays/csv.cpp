@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "datasets/dataset.h"
 #include "datasets/gzip.h"
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/quote.h"
 #include "core/shape.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 
 namespace miniqat::datasets {
 namespace {

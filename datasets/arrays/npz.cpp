@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "core/error.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "datasets/arrays/npy.h"
 
 namespace miniqat::datasets {

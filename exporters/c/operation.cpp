@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "exporters/c/text.h"
 #include "integer/packing.h"
 #include "integer/stretch.h"

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "core/quote.h"
+#include "core/text/quote.h"
 
 namespace miniqat::exporters {
 

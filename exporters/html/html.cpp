@@ -4,10 +4,10 @@
 #include <span>
 #include <string_view>
 
-#include "core/base64.h"
 #include "core/error.h"
-#include "core/json.h"
-#include "core/page.h"
+#include "core/text/base64.h"
+#include "core/text/json.h"
+#include "core/text/page.h"
 #include "exporters/html/page_files.h"
 #include "integer/batch_shape.h"
 #include "integer/format/model_file.h"

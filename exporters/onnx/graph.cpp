@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "core/error.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 
 namespace miniqat::exporters {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "exporters/tflite/graph.h"
 #include "exporters/tflite/rules.h"
 #include "exporters/tflite/weights.h"

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "importers/onnx/literal.h"
 #include "importers/onnx/ops.h"
 #include "importers/onnx/translation.h"

@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 
 namespace miniqat::importers {
 namespace {

@@ -1,7 +1,7 @@
 #include "importers/onnx/node.h"
 
-#include "core/counted.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
 
 namespace miniqat::importers {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 
 namespace miniqat::importers {
 namespace {

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "importers/onnx/ops.h"
 #include "importers/onnx/windows.h"
 #include "layers/batch_norm.h"

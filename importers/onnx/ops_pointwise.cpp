@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "core/graph/source_ops.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "importers/onnx/clip.h"
 #include "importers/onnx/hard_swish.h"
 #include "importers/onnx/ops.h"

@@ -1,7 +1,7 @@
 #include "importers/onnx/report.h"
 
-#include "core/json.h"
-#include "core/quote.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
 
 namespace miniqat::importers {
 

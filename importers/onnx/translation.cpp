@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/graph/source_ops.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "importers/onnx/ops.h"
 #include "layers/concat.h"
 #include "layers/pad.h"

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 
 namespace miniqat::integer {
 

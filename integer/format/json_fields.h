@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 
 namespace miniqat::integer {
 

@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
-#include "core/json_text.h"
+#include "core/text/json.h"
+#include "core/text/json_text.h"
 #include "integer/format/json_fields.h"
 #include "integer/format/model_json.h"
 #include "integer/packing.h"

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "integer/format/json_fields.h"
 
 namespace miniqat::integer {

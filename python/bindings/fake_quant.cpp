@@ -12,7 +12,7 @@
 #include "core/graph/op.h"
 #include "core/graph/op_queries.h"
 #include "core/parallel.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "python/bindings/handles.h"
 
 namespace miniqat::python {

@@ -8,7 +8,7 @@
 #include "core/graph/graph_json.h"
 #include "core/graph/op.h"
 #include "core/graph/registry.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "importers/onnx/import.h"
 #include "python/bindings/handles.h"
 #include "python/bindings/values.h"

@@ -4,8 +4,8 @@
 
 #include <pybind11/stl.h>
 
-#include "core/json.h"
-#include "core/json_text.h"
+#include "core/text/json.h"
+#include "core/text/json_text.h"
 #include "python/bindings/handles.h"
 #include "python/bindings/values.h"
 #include "quantize/calibrate/calibrate.h"

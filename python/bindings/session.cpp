@@ -3,7 +3,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "python/bindings/handles.h"
 
 namespace miniqat::python {

@@ -5,8 +5,8 @@
 
 #include <exception>
 
-#include "core/json.h"
 #include "core/parallel.h"
+#include "core/text/json.h"
 #include "python/bindings/handles.h"
 #include "python/bindings/values.h"
 #include "training/evaluate/evaluator.h"

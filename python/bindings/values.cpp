@@ -1,6 +1,6 @@
 #include "python/bindings/values.h"
 
-#include "core/json.h"
+#include "core/text/json.h"
 
 namespace miniqat::python {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <optional>
 
-#include "core/counted.h"
 #include "core/eigen.h"
+#include "core/text/counted.h"
 #include "layers/layers.h"
 #include "quantize/calibrate/float_network.h"
 #include "quantize/calibrate/layer_moments.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/counted.h"
 #include "core/eigen.h"
 #include "core/graph/source_ops.h"
+#include "core/text/counted.h"
 #include "layers/batch_norm.h"
 #include "layers/identity.h"
 #include "quantize/calibrate/float_network.h"

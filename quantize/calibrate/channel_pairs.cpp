@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/counted.h"
+#include "core/text/counted.h"
 #include "layers/layers.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"

@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "core/counted.h"
 #include "core/eigen.h"
+#include "core/text/counted.h"
 #include "layers/batch_norm.h"
 #include "layers/depthwise_conv2d.h"
 #include "layers/identity.h"

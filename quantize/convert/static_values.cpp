@@ -5,7 +5,7 @@
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/graph/source_ops.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/graph/source_ops.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "layers/bias_add.h"
 #include "layers/concat.h"

@@ -4,13 +4,13 @@
 #include <string_view>
 #include <vector>
 
-#include "core/counted.h"
 #include "core/error.h"
 #include "core/graph/attribute_json.h"
 #include "core/graph/graph_json.h"
-#include "core/json.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/counted.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "quantize/inspect/quantizer_text.h"
 
 namespace miniqat::quantize {

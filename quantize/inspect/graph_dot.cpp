@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "layers/concat.h"
 #include "quantize/inspect/quantizer_text.h"
 

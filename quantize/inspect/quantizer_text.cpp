@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/graph/source_ops.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 
 namespace miniqat::quantize {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/engine/plan.h"
+#include "core/engine/plan/plan.h"
 #include "quantize/judge/exact_op.h"
 
 namespace miniqat::quantize {

@@ -9,7 +9,7 @@
 
 #include "core/engine/step_observer.h"
 #include "core/error.h"
-#include "core/place.h"
+#include "core/shape.h"
 #include "quantize/judge/exact_math.h"
 #include "quantize/judge/exact_step.h"
 

@@ -7,10 +7,10 @@
 
 #include "core/error.h"
 #include "core/graph/graph.h"
-#include "core/json.h"
-#include "core/json_text.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/json.h"
+#include "core/text/json_text.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 
 namespace miniqat::quantize {
 namespace {

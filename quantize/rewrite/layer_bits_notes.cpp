@@ -7,8 +7,8 @@
 #include <unordered_set>
 
 #include "core/error.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/layer_bits_index.h"

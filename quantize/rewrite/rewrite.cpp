@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/graph/graph_rollback.h"
 #include "core/graph/op_queries.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
 #include "quantize/fold/fold_pass.h"

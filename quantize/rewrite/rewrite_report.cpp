@@ -7,10 +7,10 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/counted.h"
 #include "core/error.h"
 #include "core/graph/source_ops.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "layers/softmax_cross_entropy.h"
 #include "quantize/fake_quant.h"

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "benchmarks/suite/bench_case.h"
-#include "benchmarks/suite/perf_counters.h"
-#include "benchmarks/suite/plot_axis.h"
-#include "benchmarks/suite/quietness.h"
+#include "benchmarks/suite/measure/perf_counters.h"
+#include "benchmarks/suite/measure/quietness.h"
+#include "benchmarks/suite/results/plot_axis.h"
+#include "benchmarks/suite/results/throughput_plot.h"
 #include "benchmarks/suite/roofline.h"
-#include "benchmarks/suite/throughput_plot.h"
 #include "tests/errors.h"
 
 namespace miniqat::benchmarks::bench_parts_test {

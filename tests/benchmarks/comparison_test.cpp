@@ -1,10 +1,10 @@
 // Comparisons of files whose outcome is known, and the statistics behind them.
 
-#include "benchmarks/suite/comparison.h"
+#include "benchmarks/suite/results/comparison.h"
 
 #include <gtest/gtest.h>
 
-#include "benchmarks/suite/rank_test.h"
+#include "benchmarks/suite/results/rank_test.h"
 
 namespace miniqat::benchmarks::comparison_test {
 namespace {

@@ -1,6 +1,6 @@
 // Right kernels pass; each kind of wrong one is refused, with what and where.
 
-#include "benchmarks/suite/kernel_check.h"
+#include "benchmarks/suite/check/kernel_check.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "core/json.h"
 #include "core/safetensors.h"
+#include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 #include "training/evaluate/class_scores.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/cli/program.h"
 
 namespace miniqat::testing::bench_options_test {

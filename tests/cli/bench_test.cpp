@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/cli/program.h"
 
 namespace miniqat::testing::bench_test {

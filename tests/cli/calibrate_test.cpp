@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/json.h"
 #include "core/safetensors.h"
+#include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 #include "tests/cli/variable.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 

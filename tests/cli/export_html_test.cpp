@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <map>
 
-#include "core/json.h"
 #include "core/safetensors.h"
+#include "core/text/json.h"
 #include "formats/onnx/onnx.pb.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"

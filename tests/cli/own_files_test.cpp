@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "datasets/dataset.h"
 #include "tests/cli/program.h"
 #include "tests/datasets/dataset_files.h"

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <sstream>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"
 

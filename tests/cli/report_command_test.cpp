@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
 #include "tests/cli/tiny_task.h"

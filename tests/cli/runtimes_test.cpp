@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 #include "tests/cli/variable.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/graph/graph_json.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "layers/layers.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantize.h"

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "integer/format/model_file.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"

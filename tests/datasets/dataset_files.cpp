@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "tests/datasets/gzip_bytes.h"
 #include "tests/datasets/picture_files.h"
 

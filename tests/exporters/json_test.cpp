@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "core/json.h"
-#include "core/json_text.h"
+#include "core/text/json.h"
+#include "core/text/json_text.h"
 #include "integer/format/model_file.h"
 #include "integer/format/model_json.h"
 #include "tests/errors.h"

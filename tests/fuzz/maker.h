@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/graph/attribute_json.h"
 #include "core/graph/registry.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "layers/layers.h"
 #include "tests/fuzz/cases.h"
 

@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/source_ops.h"
-#include "core/json.h"
 #include "core/parallel.h"
+#include "core/text/json.h"
 #include "layers/layers.h"
 
 namespace miniqat::fuzz {

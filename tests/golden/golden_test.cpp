@@ -12,7 +12,7 @@
 
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "datasets/idx.h"
 #include "integer/engine.h"
 #include "integer/format/model_file.h"

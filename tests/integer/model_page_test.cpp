@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "exporters/json.h"
 #include "integer/format/model_file.h"
 #include "integer/reference/engine.h"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "layers/layers.h"
 #include "models/models.h"
 #include "quantize/rewrite/rewrite.h"

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "exporters/tflite/tflite.h"
 #include "integer/reference/engine.h"
 #include "tests/exporters/tflite/tflite_models.h"

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/runtimes/comparison.h"
 
 namespace miniqat::exporters::onnxruntime_test {

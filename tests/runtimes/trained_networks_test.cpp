@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/graph/graph_json.h"
-#include "core/json.h"
 #include "core/random.h"
+#include "core/text/json.h"
 #include "datasets/idx.h"
 #include "layers/layers.h"
 #include "models/models.h"

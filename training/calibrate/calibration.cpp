@@ -7,10 +7,10 @@
 #include <functional>
 #include <thread>
 
-#include "core/counted.h"
 #include "core/graph/graph_json.h"
 #include "core/parallel.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
 #include "datasets/loader.h"
 #include "datasets/user_files.h"
 #include "quantize/quantization.h"

@@ -2,10 +2,10 @@
 
 #include <chrono>
 
-#include "core/counted.h"
 #include "core/graph/graph_json.h"
 #include "core/parallel.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/percent.h"
 #include "training/run/run_source.h"

@@ -1,7 +1,7 @@
 #include "training/evaluate/accuracies.h"
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "training/percent.h"
 
 namespace miniqat::training {

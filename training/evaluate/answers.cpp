@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "core/argmax.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "training/evaluate/class_scores.h"
 
 namespace miniqat::training {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/json.h"
-#include "core/quote.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
 #include "training/calibrate/calibration.h"
 #include "training/calibrate/reestimation.h"
 #include "training/quantize/quantization_plan.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <tuple>
 
-#include "core/counted.h"
-#include "core/json.h"
 #include "core/parallel.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/evaluate/integer_evaluator.h"
 #include "training/model_source.h"

@@ -6,9 +6,9 @@
 #include <span>
 #include <unordered_set>
 
-#include "core/counted.h"
 #include "core/parallel.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
 #include "datasets/loader.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/fake_quant.h"

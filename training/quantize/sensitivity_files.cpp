@@ -3,7 +3,7 @@
 #include <system_error>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "training/quantize/sensitivity_json.h"
 #include "training/run/run_directory.h"
 

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::training {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/argmax.h"
-#include "core/base64.h"
+#include "core/text/base64.h"
 #include "datasets/pictures/resize.h"
 #include "training/evaluate/class_scores.h"
 

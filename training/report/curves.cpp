@@ -5,7 +5,7 @@
 #include <span>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "quantize/quantization_delays.h"
 #include "training/model_source.h"
 

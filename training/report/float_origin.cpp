@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "quantize/quantization.h"
 #include "training/run/run_source.h"
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "core/counted.h"
 #include "core/engine/session.h"
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "datasets/loader.h"
 #include "quantize/op_roles.h"
 #include "training/report/places.h"

@@ -1,8 +1,8 @@
 #include "training/report/page.h"
 
 #include "core/error.h"
-#include "core/json.h"
-#include "core/page.h"
+#include "core/text/json.h"
+#include "core/text/page.h"
 #include "training/report/page_texts.h"
 #include "training/report/report_json.h"
 

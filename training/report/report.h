@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "training/report/answers_report.h"
 #include "training/report/curves.h"
 #include "training/report/graph_drawing.h"

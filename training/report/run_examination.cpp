@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "core/counted.h"
 #include "core/engine/session.h"
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "quantize/quantization.h"
 #include "training/evaluate/class_scores.h"
 #include "training/evaluate/integer_evaluator.h"

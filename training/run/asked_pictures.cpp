@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "datasets/user_files.h"
 #include "training/run/data_of_run.h"
 #include "training/run/data_split.h"

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "datasets/hold_out.h"
 #include "datasets/user_files.h"
 #include "training/run/validation_part.h"

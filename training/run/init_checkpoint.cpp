@@ -4,10 +4,10 @@
 #include <iterator>
 #include <set>
 
-#include "core/counted.h"
 #include "core/graph/source_ops.h"
-#include "core/json.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
 #include "importers/onnx/import.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantization.h"

@@ -6,7 +6,7 @@
 
 #include "core/engine/session.h"
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "quantize/convert/convert.h"
 #include "quantize/fake_quant.h"
 #include "training/model_source.h"

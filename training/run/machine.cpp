@@ -4,9 +4,9 @@
 
 #include "core/cpu_name.h"
 #include "core/error.h"
-#include "core/json.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
+#include "core/text/json.h"
 
 namespace miniqat::training {
 namespace {

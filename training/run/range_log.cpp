@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "quantize/quantizer_ranges.h"
 
 namespace miniqat::training {

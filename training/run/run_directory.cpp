@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
-#include "core/json_text.h"
+#include "core/text/json.h"
+#include "core/text/json_text.h"
 
 namespace miniqat::training {
 

@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 
 namespace miniqat::training {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <optional>
 
-#include "core/quote.h"
 #include "core/safetensors.h"
+#include "core/text/quote.h"
 #include "training/model_source.h"
 #include "training/run/integer_source.h"
 #include "training/run/validation_part.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/counted.h"
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "datasets/hold_out.h"
 
 namespace miniqat::training {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
 

@@ -1,7 +1,7 @@
 #include "training/settings/optimizers.h"
 
-#include "core/counted.h"
-#include "core/suggest.h"
+#include "core/text/counted.h"
+#include "core/text/suggest.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "training/settings/scaled_rate.h"

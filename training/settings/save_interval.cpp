@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "core/quote.h"
+#include "core/text/quote.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {

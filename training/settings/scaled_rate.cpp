@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "core/concat.h"
-#include "core/counted.h"
+#include "core/text/counted.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/usage_error.h"
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <vector>
 
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "quantize/quantization.h"
 #include "quantize/rewrite/layer_patterns.h"
 #include "training/settings/usage_error.h"

@@ -8,10 +8,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/json.h"
-#include "core/json_text.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/json.h"
+#include "core/text/json_text.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {

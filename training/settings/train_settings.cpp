@@ -7,10 +7,10 @@
 #include <tuple>
 #include <utility>
 
-#include "core/json.h"
 #include "core/parallel.h"
-#include "core/quote.h"
-#include "core/suggest.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "datasets/dataset.h"
 #include "datasets/user_files.h"
 #include "quantize/quantization.h"

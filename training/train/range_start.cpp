@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <iterator>
 
-#include "core/counted.h"
 #include "core/graph/source_ops.h"
+#include "core/text/counted.h"
 #include "datasets/loader.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/fake_quant.h"

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "core/counted.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
-#include "core/json.h"
-#include "core/quote.h"
+#include "core/text/counted.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
 #include "datasets/user_files.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/memory.h"

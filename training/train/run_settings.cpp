@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "core/json.h"
-#include "core/quote.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
 #include "quantize/quantization.h"
 #include "training/model_source.h"
 #include "training/run/run_source.h"

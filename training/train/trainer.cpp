@@ -4,11 +4,11 @@
 #include <chrono>
 #include <filesystem>
 
-#include "core/counted.h"
 #include "core/parallel.h"
-#include "core/quote.h"
-#include "core/suggest.h"
 #include "core/team.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "datasets/class_counts.h"
 #include "datasets/loader.h"
 #include "datasets/user_files.h"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/counted.h"
 #include "core/error.h"
 #include "core/graph/graph_json.h"
+#include "core/text/counted.h"
 #include "quantize/dampening.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/calibrate/batch_norm_statistics.h"

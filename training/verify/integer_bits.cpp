@@ -1,7 +1,7 @@
 #include "training/verify/integer_bits.h"
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/json.h"
 
 namespace miniqat::training {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
-#include "core/json_text.h"
+#include "core/text/json.h"
+#include "core/text/json_text.h"
 #include "core/working_directory.h"
 #include "integer/batch_shape.h"
 #include "training/verify/layer_comparison.h"

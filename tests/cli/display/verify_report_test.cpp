@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/errors.h"
 
 namespace miniqat::cli::verify_report_test {

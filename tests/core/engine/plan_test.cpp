@@ -1,4 +1,4 @@
-#include "core/engine/plan.h"
+#include "core/engine/plan/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 
 #include "core/engine/profile_report.h"
 #include "core/engine/session.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "layers/layers.h"
 #include "optim/sgd.h"
 

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "core/base64.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
+#include "core/text/base64.h"
+#include "core/text/json.h"
 #include "exporters/html/html.h"
 #include "integer/reference/engine.h"
 #include "tests/exporters/html/page_models.h"

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <set>
 
-#include "core/base64.h"
 #include "core/error.h"
-#include "core/json.h"
+#include "core/text/base64.h"
+#include "core/text/json.h"
 #include "exporters/html/page_files.h"
 #include "integer/format/model_file.h"
 #include "integer/reference/engine.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "quantize/rewrite/layer_bits_index.h"
 #include "tests/fuzz/readers/reader.h"
 

@@ -1,6 +1,6 @@
 #include "datasets/arrays/npy.h"
 
-#include "core/suggest.h"
+#include "core/text/suggest.h"
 #include "datasets/arrays/array_pictures.h"
 #include "tests/fuzz/readers/reader.h"
 

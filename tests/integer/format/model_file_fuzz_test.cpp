@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "integer/format/model_file.h"
 #include "integer/reference/engine.h"
 #include "tests/integer/format/model_file_parts.h"

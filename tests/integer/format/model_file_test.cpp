@@ -6,7 +6,7 @@
 #include <cstring>
 #include <functional>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "integer/reference/engine.h"
 #include "tests/errors.h"
 #include "tests/integer/format/model_file_parts.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/engine/plan.h"
+#include "core/engine/plan/plan.h"
 #include "core/parallel.h"
 #include "core/random.h"
 #include "quantize/fold/batch_norm_fold.h"

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "core/engine/plan.h"
+#include "core/engine/plan/plan.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/random.h"

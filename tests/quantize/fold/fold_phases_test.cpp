@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/engine/plan.h"
+#include "core/engine/plan/plan.h"
 #include "layers/batch_norm.h"
 #include "quantize/fold/fold_pass.h"
 #include "quantize/fold/folded_layer.h"

@@ -7,8 +7,8 @@
 #include <functional>
 #include <iterator>
 
-#include "core/json.h"
 #include "core/random.h"
+#include "core/text/json.h"
 #include "quantize/rewrite/layer_bits_index.h"
 #include "quantize/rewrite/layer_settings.h"
 #include "quantize/rewrite/rewrite.h"

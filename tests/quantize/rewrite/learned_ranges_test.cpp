@@ -7,7 +7,7 @@
 
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "optim/sgd.h"
 #include "quantize/quantization.h"
 #include "tests/errors.h"

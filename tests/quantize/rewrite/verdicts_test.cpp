@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "models/models.h"
 #include "quantize/fake_quant.h"
 #include "quantize/op_roles.h"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "training/evaluate/class_scores.h"
 
 namespace miniqat::training::answers_test {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/json.h"
 #include "core/safetensors.h"
+#include "core/text/json.h"
 #include "tests/errors.h"
 #include "tests/training/run_fixture.h"
 #include "training/run/run_source.h"

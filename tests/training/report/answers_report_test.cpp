@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "core/json.h"
+#include "core/text/json.h"
 #include "training/report/report_json.h"
 
 namespace miniqat::training::answers_report_test {

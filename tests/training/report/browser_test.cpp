@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/cli/program.h"
 #include "tests/cli/tiny_task.h"
 

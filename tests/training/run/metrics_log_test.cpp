@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::training::metrics_log_test {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/graph/source_ops.h"
-#include "core/json.h"
+#include "core/text/json.h"
 #include "quantize/quantizer_ranges.h"
 
 namespace miniqat::training::range_log_test {

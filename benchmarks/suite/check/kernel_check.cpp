@@ -1,0 +1,176 @@
+#include "benchmarks/suite/check/kernel_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "benchmarks/suite/check/check_input.h"
+#include "benchmarks/suite/check/difference.h"
+#include "benchmarks/suite/check/guarded_array.h"
+#include "benchmarks/suite/check/range_sums.h"
+#include "benchmarks/suite/check/trial.h"
+#include "benchmarks/suite/registry/operation.h"
+#include "core/error.h"
+#include "core/kernels/scratch.h"
+#include "core/parallel.h"
+#include "quantize/reference/fake_quant.h"
+
+namespace miniqat::benchmarks {
+namespace {
+
+using quantize::Affine;
+using Side = GuardedArray::Side;
+
+constexpr std::int64_t kMostElements = 70'001;
+constexpr std::int64_t kMostChannels = 1000;
+/// Nothing that a right kernel would give.
+constexpr float kUntouched = -12345.0f;
+
+/// The functions of a kernel on one tensor after the other. Throws Error at the first difference.
+class KernelCheck {
+ public:
+  explicit KernelCheck(const fake_quant_kernel& kernel) : kernel_(kernel) {}
+
+  void run(const CheckCase& what) {
+    const CheckInput input(what);
+    const auto n = static_cast<std::size_t>(what.n);
+    expected_.resize(n);
+    passed_.resize(n);
+    quantize::reference::fake_quant_forward<float>(input.x, input.grids, expected_.data());
+    quantize::reference::fake_quant_backward<float>(input.x, input.dy.data(), input.grids, passed_.data(), nullptr,
+                                                    nullptr);
+    for (const Side side : {Side::kEnd, Side::kBegin})
+      for (const bool in_place : {false, true}) {
+        where_ = concat(what.text(), in_place ? ", in place" : "");
+        if (kernel_.forward != nullptr) check_forward(input, side, in_place);
+        if (kernel_.forward_mask != nullptr) check_mask(input, side, in_place);
+        if (kernel_.backward_learned != nullptr) check_learned(input, side, in_place);
+        if (kernel_.min_max != nullptr && !in_place) check_min_max(input, side);
+      }
+  }
+
+ private:
+  void begin(const char* function) {
+    step_ = concat(function, ", ", where_);
+    trial_step(step_);
+  }
+  void require_same(const std::string& fault) const {
+    if (!fault.empty()) fail(step_, ": ", fault);
+  }
+  void require_no_damage() const {
+    for (const GuardedArray* array : {&from_, &to_, &gradient_, &mask_, &grids_, &low_, &high_, &sums_})
+      if (const std::string damage = array->damage(); !damage.empty()) fail(step_, ": ", damage);
+  }
+  /// Arrays that the function may not change.
+  void require_kept(std::span<const float> before, std::span<const float> now, const char* name) const {
+    if (!before.empty() && std::memcmp(before.data(), now.data(), before.size_bytes()) != 0)
+      fail(step_, ": ", name, " is changed");
+  }
+
+  static std::span<float> filled(GuardedArray& array, std::span<const float> values, Side side) {
+    const std::span<float> floats = array.floats(values.size(), side);
+    std::ranges::copy(values, floats.begin());
+    return floats;
+  }
+  std::span<float> untouched(GuardedArray& array, std::size_t count, Side side) {
+    const std::span<float> floats = array.floats(count, side);
+    std::ranges::fill(floats, kUntouched);
+    return floats;
+  }
+  const fake_quant_grid* given_grids(const CheckInput& input, Side side) {
+    const std::size_t bytes = input.plugin_grids.size() * sizeof(fake_quant_grid);
+    void* const memory = grids_.take(bytes, side);
+    std::memcpy(memory, input.plugin_grids.data(), bytes);
+    return static_cast<const fake_quant_grid*>(memory);
+  }
+  static std::int64_t channels_of(const CheckInput& input) { return std::ssize(input.grids); }
+
+  void check_forward(const CheckInput& input, Side side, bool in_place) {
+    begin("forward");
+    const std::span<float> x = filled(from_, input.x, side);
+    const std::span<float> y = in_place ? x : untouched(to_, x.size(), side);
+    kernel_.forward(x.data(), y.data(), std::ssize(x), given_grids(input, side), channels_of(input));
+    require_no_damage();
+    if (!in_place) require_kept(input.x, x, "x");
+    require_same(difference({input.x, expected_, y, input.grids}));
+  }
+
+  void check_mask(const CheckInput& input, Side side, bool in_place) {
+    begin("forward_mask");
+    const std::span<float> x = filled(from_, input.x, side);
+    const std::span<float> y = in_place ? x : untouched(to_, x.size(), side);
+    void* const mask = mask_.take((x.size() + 127) / 64 * 64, side);
+    kernel_.forward_mask(x.data(), y.data(), std::ssize(x), given_grids(input, side), channels_of(input), mask);
+    require_no_damage();
+    require_same(difference({input.x, expected_, y, input.grids}));
+    if (kernel_.backward_mask == nullptr) return;
+    begin("backward_mask");
+    const std::span<float> dy = filled(gradient_, input.dy, side);
+    const std::span<float> dx = in_place ? dy : untouched(to_, dy.size(), side);
+    kernel_.backward_mask(dy.data(), dx.data(), std::ssize(dy), mask);
+    require_no_damage();
+    if (!in_place) require_kept(input.dy, dy, "dy");
+    require_same(difference({input.x, passed_, dx, input.grids}));
+  }
+
+  void check_learned(const CheckInput& input, Side side, bool in_place) {
+    begin("backward_learned");
+    const std::span<float> x = filled(from_, input.x, side), dy = filled(gradient_, input.dy, side);
+    const std::span<float> dx = in_place ? dy : untouched(to_, dy.size(), side);
+    const std::size_t channels = input.grids.size();
+    auto* const sums = static_cast<fake_quant_sums*>(sums_.take(channels * sizeof(fake_quant_sums), side));
+    kernel_.backward_learned(x.data(), dy.data(), dx.data(), std::ssize(x), given_grids(input, side),
+                             channels_of(input), sums);
+    require_no_damage();
+    require_kept(input.x, x, "x");
+    require_same(difference({input.x, passed_, dx, input.grids}));
+    require_same(sums_difference(input.x, input.dy, input.grids, {sums, channels}));
+  }
+
+  void check_min_max(const CheckInput& input, Side side) {
+    begin("min_max");
+    const std::span<float> x = filled(from_, input.x, side);
+    const std::size_t channels = input.grids.size();
+    const std::span<float> low = untouched(low_, channels, side), high = untouched(high_, channels, side);
+    const int has_nan = kernel_.min_max(x.data(), std::ssize(x), channels_of(input), low.data(), high.data());
+    require_no_damage();
+    require_kept(input.x, x, "x");
+    ScratchScope scope;
+    const auto seen = quantize::reference::observe<float>(input.x, channels_of(input), scope);
+    if ((has_nan != 0) != seen.has_nan)
+      fail(step_, ": returns ", has_nan, ", but there is ", seen.has_nan ? "a" : "no", " NaN");
+    for (std::size_t c = 0; c < channels; ++c)
+      if (low[c] != seen.ranges[c].min || high[c] != seen.ranges[c].max)
+        fail(step_, ": channel ", c, ": expected ", seen.ranges[c].min, " and ", seen.ranges[c].max, ", got ", low[c],
+             " and ", high[c]);
+  }
+
+  fake_quant_kernel kernel_;
+  GuardedArray from_{"x", kMostElements * sizeof(float)};
+  GuardedArray to_{"the result", kMostElements * sizeof(float)};
+  GuardedArray gradient_{"dy", kMostElements * sizeof(float)};
+  GuardedArray mask_{"the mask", kMostElements + 128};
+  GuardedArray grids_{"grids", kMostChannels * sizeof(fake_quant_grid)};
+  GuardedArray low_{"min", kMostChannels * sizeof(float)};
+  GuardedArray high_{"max", kMostChannels * sizeof(float)};
+  GuardedArray sums_{"sums", kMostChannels * sizeof(fake_quant_sums)};
+  std::vector<float> expected_, passed_;
+  std::string where_, step_;
+};
+
+}  // namespace
+
+void require_right(const NamedKernel& kernel) {
+  const std::string fault = run_trial([&] {
+    // Threads do not survive the way into another process.
+    set_thread_count(1);
+    const ComputeScope computing;
+    if (kernel.functions.set_threads != nullptr) kernel.functions.set_threads(1);
+    KernelCheck check(kernel.functions);
+    for (const CheckCase& what : check_cases()) check.run(what);
+    return std::string();
+  });
+  if (!fault.empty()) fail("kernel ", kernel.name, ": ", fault);
+}
+
+}  // namespace miniqat::benchmarks

@@ -1,0 +1,74 @@
+#include "benchmarks/suite/measure/this_machine.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "core/cpu_name.h"
+#include "core/error.h"
+#include "core/kernels/instruction_set.h"
+#include "core/parallel.h"
+#include "core/text/json.h"
+
+namespace miniqat::benchmarks {
+namespace {
+
+std::vector<Cache> data_caches() {
+  std::vector<Cache> caches;
+  const long sizes[] = {::sysconf(_SC_LEVEL1_DCACHE_SIZE), ::sysconf(_SC_LEVEL2_CACHE_SIZE),
+                        ::sysconf(_SC_LEVEL3_CACHE_SIZE)};
+  for (int level = 1; level <= 3; ++level)
+    if (sizes[level - 1] > 0) caches.push_back({level, sizes[level - 1]});
+  return caches;
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  return bytes >= 1 << 20 ? concat(bytes >> 20, " MiB") : concat(bytes >> 10, " KiB");
+}
+
+}  // namespace
+
+Machine this_machine() {
+  const dnnl_version_t* onednn = dnnl_version();
+  Machine machine{.cpu = cpu_name(),
+                  .cores = available_cores(),
+                  .instruction_set = std::string(name_of(instruction_set())),
+                  .onednn = concat(onednn->major, ".", onednn->minor, ".", onednn->patch),
+                  .threads = thread_count(),
+                  .caches = data_caches()};
+  if (double load = 0; getloadavg(&load, 1) == 1) machine.load = load;
+  return machine;
+}
+
+std::string Machine::text() const {
+  char load_text[64] = "load unknown";
+  if (load >= 0) std::snprintf(load_text, sizeof load_text, "load %.2f%s", load, quiet() ? "" : " (not quiet)");
+  std::string cache_text;
+  for (const Cache& cache : caches) cache_text += concat(", L", cache.level, " ", bytes_text(cache.bytes));
+  return concat(cpu, ", ", cores, " cores, ", instruction_set, cache_text, ", oneDNN ", onednn, "; ", load_text, "\n");
+}
+
+nlohmann::ordered_json Machine::json() const {
+  nlohmann::ordered_json sizes = nlohmann::ordered_json::array();
+  for (const Cache& cache : caches) sizes.push_back({{"level", cache.level}, {"bytes", cache.bytes}});
+  return {{"cpu", cpu},       {"cores", cores},     {"instruction_set", instruction_set},
+          {"onednn", onednn}, {"threads", threads}, {"caches", sizes},
+          {"load", load},     {"quiet", quiet()}};
+}
+
+nlohmann::ordered_json build_json() {
+  const std::time_t now = std::time(nullptr);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+#if defined(__clang__)
+  constexpr const char* kCompiler = "clang " __clang_version__;
+#else
+  constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+  return {{"version", MINIQAT_VERSION}, {"date", date}, {"compiler", kCompiler}, {"flags", MINIQAT_COMPILER_FLAGS}};
+}
+
+}  // namespace miniqat::benchmarks

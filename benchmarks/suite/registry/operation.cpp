@@ -1,0 +1,57 @@
+#include "benchmarks/suite/registry/operation.h"
+
+#include <algorithm>
+
+namespace miniqat::benchmarks {
+namespace {
+
+// fake_quantize: two comparisons, -, /, +, floor, - (or +), *. Its mask: two comparisons and an "and" more. A learned
+// range's gradient: that, y - x, the product with dy, and three sums.
+constexpr OperationTraits kOperations[] = {
+    {Operation::kMemcpy, "memcpy", {.copied_bytes = 8}, false, "the C library's memcpy, the limit of copying"},
+    {Operation::kRead, "read", {.read_bytes = 4}, false, "a pass that only reads"},
+    {Operation::kForward, "forward", {8, 0, 8, 1}, true, "y = fake_quantize(x)"},
+    {Operation::kForwardInPlace, "forward_in_place", {8, 0, 8, 1}, true, "x = fake_quantize(x)"},
+    {Operation::kForwardMask, "forward_mask", {8.125, 0, 11, 1}, true, "and a mask of where the gradient passes"},
+    {Operation::kObserveForward, "observe_forward", {8, 4, 10, 1}, true, "minimum and maximum, then forward"},
+    {Operation::kBackward, "backward", {8.125, 0, 1, 0}, false, "dx by the mask"},
+    {Operation::kBackwardLearned,
+     "backward_learned",
+     {8, 4, 16, 1},
+     true,
+     "dx from x, and the gradients of both ends of a learned range"},
+};
+
+}  // namespace
+
+std::span<const OperationTraits> operations() { return kOperations; }
+
+const OperationTraits& traits_of(Operation operation) { return kOperations[static_cast<std::size_t>(operation)]; }
+
+std::optional<Operation> find_operation(std::string_view name) {
+  const auto* found = std::ranges::find(kOperations, name, &OperationTraits::name);
+  if (found == std::end(kOperations)) return std::nullopt;
+  return found->operation;
+}
+
+bool can_do(const fake_quant_kernel& kernel, Operation operation) {
+  switch (operation) {
+    case Operation::kMemcpy:
+    case Operation::kRead:
+      return false;
+    case Operation::kForward:
+    case Operation::kForwardInPlace:
+      return kernel.forward != nullptr;
+    case Operation::kForwardMask:
+      return kernel.forward_mask != nullptr;
+    case Operation::kObserveForward:
+      return kernel.forward != nullptr && kernel.min_max != nullptr;
+    case Operation::kBackward:
+      return kernel.forward_mask != nullptr && kernel.backward_mask != nullptr;
+    case Operation::kBackwardLearned:
+      return kernel.backward_learned != nullptr;
+  }
+  return false;
+}
+
+}  // namespace miniqat::benchmarks

@@ -1,0 +1,42 @@
+#include "benchmarks/suite/results/bench_json.h"
+
+#include "core/text/json.h"
+
+namespace miniqat::benchmarks {
+
+nlohmann::ordered_json quartiles_json(const Spread& spread) { return {spread.low, spread.high}; }
+
+nlohmann::ordered_json kernel_json(const KernelTime& row, const Disturbance& disturbance) {
+  const OperationTraits& traits = traits_of(row.what.operation);
+  const Spread seconds = spread_of(row.rounds);
+  nlohmann::ordered_json json = {{"kernel", traits.name},
+                                 {"by", row.by},
+                                 {"layout", row.what.layout()},
+                                 {"bits", row.what.bits},
+                                 {"channels", row.what.channels},
+                                 {"elements", row.what.elements},
+                                 {"threads", row.threads},
+                                 {"seconds", seconds.median},
+                                 {"seconds_quartiles", quartiles_json(seconds)},
+                                 {"rounds", row.rounds},
+                                 {"quiet", is_steady(row.rounds) && disturbance.reasons().empty()},
+                                 {"gigabytes_per_second", row.bytes() / seconds.median / 1e9},
+                                 {"elements_per_nanosecond", row.elements_per_nanosecond()},
+                                 {"of_memcpy", row.of_memcpy.median},
+                                 {"of_memcpy_quartiles", quartiles_json(row.of_memcpy)},
+                                 {"bytes_an_element", traits.cost.bytes()},
+                                 {"operations_an_element", traits.cost.operations},
+                                 {"of_roof", row.of_roof}};
+  if (!traits.has_grid) json.erase("bits");
+  if (row.of_ours) {
+    json["of_miniqat"] = row.of_ours->median;
+    json["of_miniqat_quartiles"] = quartiles_json(*row.of_ours);
+  }
+  if (row.counts) {
+    json["instructions_an_element"] = row.counts->first;
+    json["cache_misses_an_element"] = row.counts->second;
+  }
+  return json;
+}
+
+}  // namespace miniqat::benchmarks

@@ -1,0 +1,97 @@
+#include "benchmarks/suite/results/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "benchmarks/suite/results/rank_test.h"
+#include "core/error.h"
+
+namespace miniqat::benchmarks {
+namespace {
+
+using RecordPointers = std::vector<const BenchRecord*>;
+
+ComparedCase compared(const BenchRecord& a, const BenchRecord& b) {
+  ComparedCase result{.what = a.what, .by_a = a.by, .by_b = b.by, .a = spread_of(a.rounds), .b = spread_of(b.rounds)};
+  result.speed = result.a.median / result.b.median;
+  result.probability = rank_test(a.rounds, b.rounds);
+  result.verdict = verdict_of(a, b);
+  return result;
+}
+
+/// The first record of the list that fits, taken out of it; null if none does.
+template <class Fits>
+const BenchRecord* take_record(RecordPointers& records, const Fits& fits) {
+  const auto found = std::ranges::find_if(records, [&](const BenchRecord* one) { return fits(*one); });
+  if (found == records.end()) return nullptr;
+  const BenchRecord* record = *found;
+  records.erase(found);
+  return record;
+}
+
+std::int64_t count_of_case(const RecordPointers& records, const std::string& what) {
+  return std::ranges::count_if(records, [&](const BenchRecord* one) { return one->what == what; });
+}
+
+RecordPointers pointers_to(const BenchFile& file) {
+  RecordPointers records;
+  for (const BenchRecord& record : file.records) records.push_back(&record);
+  return records;
+}
+
+/// memcpy's seconds on the same elements and threads; 0 where it was not measured.
+double copy_seconds(const BenchFile& file, const std::string& size) {
+  for (const BenchRecord& record : file.records)
+    if (record.is_memcpy && record.size == size) return spread_of(record.rounds).median;
+  return 0;
+}
+
+/// Whether a difference is no larger than memcpy's: guests of one host share its memory, and no system tells them.
+bool is_as_memcpy(const BenchFile& a, const BenchFile& b, const BenchRecord& one, double speed) {
+  const double copy_a = copy_seconds(a, one.size), copy_b = copy_seconds(b, one.size);
+  if (a.cpu != b.cpu || one.is_memcpy || copy_a == 0 || copy_b == 0) return false;
+  const double of_memcpy = speed / (copy_a / copy_b);
+  return speed > 1 ? of_memcpy <= 1 + kRepeats : 1 / of_memcpy <= 1 + kRepeats;
+}
+
+}  // namespace
+
+Verdict verdict_of(const BenchRecord& a, const BenchRecord& b) {
+  if (!a.quiet || !b.quiet) return Verdict::kNotQuiet;
+  const Spread of_a = spread_of(a.rounds), of_b = spread_of(b.rounds);
+  const double ratio = of_a.median / of_b.median;
+  const bool is_large = std::max(ratio, 1 / ratio) > 1 + kRepeats;
+  const bool are_apart = of_a.high < of_b.low || of_b.high < of_a.low;
+  if (!is_large || !are_apart || rank_test(a.rounds, b.rounds) >= kRankLevel) return Verdict::kNoise;
+  return ratio > 1 ? Verdict::kFaster : Verdict::kSlower;
+}
+
+BenchComparison compare(const BenchFile& a, const BenchFile& b) {
+  BenchComparison result;
+  RecordPointers left_b = pointers_to(b), left_a;
+  std::vector<std::pair<const BenchRecord*, const BenchRecord*>> pairs;
+  for (const BenchRecord* one : pointers_to(a)) {
+    const BenchRecord* other = take_record(
+        left_b, [&](const BenchRecord& record) { return record.what == one->what && record.by == one->by; });
+    pairs.emplace_back(one, other);
+    if (other == nullptr) left_a.push_back(one);
+  }
+  for (auto& [one, other] : pairs) {
+    if (other != nullptr) continue;
+    const std::string& what = one->what;
+    if (count_of_case(left_a, what) == 1 && count_of_case(left_b, what) == 1)
+      other = take_record(left_b, [&](const BenchRecord& record) { return record.what == what; });
+    if (other == nullptr) result.only_a.push_back(concat(what, " by ", one->by));
+  }
+  for (const auto& [one, other] : pairs)
+    if (other != nullptr) {
+      ComparedCase both = compared(*one, *other);
+      const bool differs = both.verdict == Verdict::kFaster || both.verdict == Verdict::kSlower;
+      if (differs && is_as_memcpy(a, b, *one, both.speed)) both.verdict = Verdict::kAsMemcpy;
+      result.cases.push_back(std::move(both));
+    }
+  for (const BenchRecord* one : left_b) result.only_b.push_back(concat(one->what, " by ", one->by));
+  return result;
+}
+
+}  // namespace miniqat::benchmarks

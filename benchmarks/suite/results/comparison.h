@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benchmarks/suite/measure/rounds.h"
+#include "benchmarks/suite/results/bench_file.h"
+
+namespace miniqat::benchmarks {
+
+enum class Verdict {
+  kFaster,
+  kSlower,
+  /// Nothing that another run of the same thing might not show.
+  kNoise,
+  /// On the same kind of CPU, memcpy's speed on as many elements changed alike: so did the memory, not the kernel.
+  kAsMemcpy,
+  /// The rounds of one side were not steady, or its machine not quiet: no word on this row.
+  kNotQuiet,
+};
+
+/// The probability below which ranks count as different.
+inline constexpr double kRankLevel = 0.02;
+
+/// One case, measured twice. Seconds.
+struct ComparedCase {
+  std::string what;
+  std::string by_a, by_b;
+  Spread a, b;
+  /// The speed of b as a multiple of a's: seconds of a over those of b.
+  double speed = 1;
+  double probability = 1;
+  Verdict verdict = Verdict::kNoise;
+};
+
+struct BenchComparison {
+  std::vector<ComparedCase> cases;
+  /// "what by whom" of those without a partner.
+  std::vector<std::string> only_a, only_b;
+};
+
+/// A difference is beyond noise under four conditions: both sides were quiet; the medians differ by more than kRepeats;
+/// the ranges between the quartiles do not touch; a rank test of all rounds, which takes at least five rounds a side,
+/// gives less than kRankLevel. compare() asks for one thing more: kAsMemcpy.
+Verdict verdict_of(const BenchRecord& a, const BenchRecord& b);
+
+/// Matches cases of the same text, kernels of the same name first. What is then left of a case is matched whatever the
+/// names are, if it is one on each side: so two files with one kernel each compare these kernels.
+BenchComparison compare(const BenchFile& a, const BenchFile& b);
+
+}  // namespace miniqat::benchmarks

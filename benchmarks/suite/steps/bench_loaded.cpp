@@ -1,0 +1,116 @@
+#include "benchmarks/suite/steps/bench_loaded.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <optional>
+
+#include "benchmarks/suite/measure/rounds.h"
+#include "benchmarks/suite/steps/noise_training.h"
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace miniqat::benchmarks {
+namespace {
+
+constexpr unsigned kMostSeconds = 600;
+
+/// In a child of fork(): only what a signal handler may do.
+[[noreturn]] void be_busy(pid_t parent, bool own_session) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM}) std::signal(signal, SIG_DFL);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alarm(kMostSeconds);
+  if (getppid() != parent) _exit(0);
+  if (own_session) setsid();
+  for (std::atomic<unsigned> turns = 0;; ++turns) {
+  }
+}
+
+constexpr std::int64_t kBatch = 128;
+
+/// Images/s over the given time, the waits of whole time slices included.
+double speed(NoiseTraining& training, int threads, double seconds, const std::function<void()>& check) {
+  set_thread_count(threads);
+  const auto step = [&] {
+    training.step();
+    check();
+  };
+  // May compile.
+  step();
+  const auto start = std::chrono::steady_clock::now();
+  double spent = 0;
+  std::int64_t images = 0;
+  for (; spent < seconds; spent = seconds_since(start), images += kBatch) step();
+  return static_cast<double>(images) / spent;
+}
+
+struct Neighbourhood {
+  const char* name;
+  bool is_busy;
+  bool own_sessions;
+};
+constexpr std::array<Neighbourhood, 3> kNeighbourhoods = {
+    {{"none", false, false}, {"same session", true, false}, {"own sessions", true, true}}};
+
+/// Speeds of each round, of one kind of neighbours.
+struct Rounds {
+  std::vector<double> all_threads, one_thread, of_bar;
+};
+
+double median_of(const std::vector<double>& values) { return values.empty() ? 0 : spread_of(values).median; }
+
+}  // namespace
+
+BusyNeighbours::BusyNeighbours(bool own_sessions) {
+  const pid_t parent = getpid();
+  for (int i = 0; i < available_cores(); ++i) {
+    const pid_t process = fork();
+    if (process == 0) be_busy(parent, own_sessions);
+    if (process > 0) processes_.push_back(process);
+  }
+  if (processes_.empty()) fail("cannot start processes: ", std::strerror(errno));
+}
+
+BusyNeighbours::~BusyNeighbours() {
+  for (const pid_t process : processes_) kill(process, SIGKILL);
+  for (const pid_t process : processes_)
+    while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
+
+std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_seconds,
+                                      const std::function<void()>& check) {
+  constexpr int kRounds = 5;
+  const double seconds = budget_seconds / (kRounds * 2 * kNeighbourhoods.size());
+  const int threads = thread_count();
+  NoiseTraining training(models::find_model(model), quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle},
+                         kBatch);
+  std::array<Rounds, kNeighbourhoods.size()> rounds;
+  for (int round = 0; round < kRounds; ++round)
+    for (std::size_t k = 0; k < kNeighbourhoods.size(); ++k) {
+      std::optional<BusyNeighbours> neighbours;
+      if (kNeighbourhoods[k].is_busy) neighbours.emplace(kNeighbourhoods[k].own_sessions);
+      const double all = speed(training, threads, seconds, check), one = speed(training, 1, seconds, check);
+      rounds[k].all_threads.push_back(all);
+      rounds[k].one_thread.push_back(one);
+      if (neighbours) rounds[k].of_bar.push_back(all / std::max(rounds[0].all_threads.back() / 2, one));
+    }
+  set_thread_count(threads);
+  std::vector<LoadedSpeed> speeds;
+  for (std::size_t k = 0; k < kNeighbourhoods.size(); ++k)
+    speeds.push_back({.model = model,
+                      .neighbours = kNeighbourhoods[k].name,
+                      .all_threads = median_of(rounds[k].all_threads),
+                      .one_thread = median_of(rounds[k].one_thread),
+                      .of_bar = median_of(rounds[k].of_bar)});
+  return speeds;
+}
+
+}  // namespace miniqat::benchmarks

@@ -1,0 +1,88 @@
+#include "core/text/quote.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+#include "core/error.h"
+#include "core/text/utf8.h"
+
+namespace miniqat {
+namespace {
+
+constexpr std::size_t kLongest = 200;
+constexpr std::size_t kHead = 120;
+constexpr std::size_t kTail = 60;
+
+bool is_harmless(std::uint32_t code) {
+  return code >= ' ' && !utf8::in(code, 0x7f, 0x9f) && code != 0x61c && !utf8::in(code, 0x200b, 0x200f) &&
+         !utf8::in(code, 0x2028, 0x202e) && !utf8::in(code, 0x2060, 0x206f) && code != 0xfeff;
+}
+
+std::string escape(std::uint32_t code) {
+  switch (code) {
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    default:
+      std::array<char, 16> text{};
+      std::snprintf(text.data(), text.size(), code < 0x80 ? "\\x%02x" : "\\u%04x", static_cast<unsigned>(code));
+      return text.data();
+  }
+}
+
+/// Harmless, with a backslash before each of `escaped`.
+std::string harmless(std::string_view text, std::string_view escaped) {
+  std::string result;
+  while (!text.empty()) {
+    const utf8::Character character = utf8::first_character(text);
+    const std::size_t taken = std::max<std::size_t>(character.bytes, 1);
+    if (character.bytes == 0) {
+      std::array<char, 8> byte{};
+      std::snprintf(byte.data(), byte.size(), "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[0])));
+      result += byte.data();
+    } else if (!is_harmless(character.code)) {
+      result += escape(character.code);
+    } else {
+      if (escaped.find(text[0]) != std::string_view::npos) result += '\\';
+      result += text.substr(0, taken);
+    }
+    text.remove_prefix(taken);
+  }
+  return result;
+}
+
+bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+/// Cut between characters, unless there are no such.
+std::string_view head_of(std::string_view text) {
+  std::size_t size = kHead;
+  while (size > kHead - 4 && continues_character(text[size])) --size;
+  return text.substr(0, size);
+}
+
+std::string_view tail_of(std::string_view text) {
+  std::size_t begin = text.size() - kTail;
+  while (begin < text.size() - kTail + 4 && continues_character(text[begin])) ++begin;
+  return text.substr(begin);
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) { return harmless(text, ""); }
+
+std::string shortened(std::string_view text) {
+  if (text.size() <= kLongest) return std::string(text);
+  return concat(head_of(text), "...", tail_of(text));
+}
+
+std::string quote(std::string_view text) {
+  const std::string quotes = '"' + harmless(shortened(text), "\"\\") + '"';
+  return text.size() <= kLongest ? quotes : concat(quotes, " (", text.size(), " bytes)");
+}
+
+}  // namespace miniqat

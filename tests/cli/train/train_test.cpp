@@ -1,0 +1,350 @@
+// `miniqat train` as a user runs it: the run directory, equal bytes for equal seeds, stopping and going on.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "core/graph/graph_json.h"
+#include "core/safetensors.h"
+#include "core/text/json.h"
+#include "layers/layers.h"
+#include "quantize/fake_quant.h"
+#include "quantize/quantize.h"
+#include "tests/cli/program.h"
+#include "tests/cli/run_files.h"
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing::train_test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// The tiny classifier with its pool in a scope of its own, which holds no layer.
+std::string with_scoped_pool() {
+  std::string text = tiny_classifier();
+  for (std::size_t place = 0; (place = text.find("pool1", place)) != std::string::npos; place += 9)
+    text.replace(place, 5, "pools/one");
+  return text;
+}
+
+class TrainTest : public TinyTaskTest {
+ protected:
+  void SetUp() override {
+    layers::register_ops();
+    quantize::register_ops();
+  }
+};
+
+TEST_F(TrainTest, ARunDirectoryHoldsEverything) {
+  expect_success(miniqat({"train", "--model", "lenet5", "--width", "0.5", "--weight-bits", "4", "--steps", "5",
+                          "--batch-size", "16", "--seed", "7", "--threads", "1", "--log-every", "2", "--out", "run"},
+                         place_.path()));
+  const Json config = json_of(path("run/config.json"));
+  EXPECT_EQ(config["model"], "lenet5");
+  EXPECT_EQ(config["width"], 0.5);
+  EXPECT_EQ(config["weight_bits"], 4);
+  EXPECT_EQ(config["activation_bits"], 8);
+  EXPECT_EQ(config["threads"], 1);
+  EXPECT_EQ(config["freeze_bn_delay"], nullptr);
+
+  const Json summary = json_of(path("run/summary.json"));
+  EXPECT_EQ(summary["model"], "lenet5");
+  EXPECT_EQ(summary["dataset"], "synthetic");
+  EXPECT_EQ(summary["bits"], Json({{"weights", 4}, {"activations", 8}}));
+  EXPECT_EQ(summary["steps"], 5);
+  EXPECT_EQ(summary["seed"], 7);
+  EXPECT_EQ(summary["threads"], 1);
+  EXPECT_EQ(summary["machine"]["program"].get<std::string>().find("miniqat "), 0u);
+  EXPECT_GT(summary["images_per_second"], 0);
+  EXPECT_GT(summary["seconds"], 0);
+
+  const auto losses = losses_of(path("run"));
+  ASSERT_EQ(losses.size(), 3u) << "steps 2, 4 and the last";
+  EXPECT_EQ(summary["train_loss"], losses.at(5));
+  const Json last = lines_of(path("run/metrics.jsonl")).back();
+  EXPECT_EQ(last["test_accuracy"], summary["test_accuracy"]);
+
+  const Graph training = read_graph(path("run/train_graph.json"));
+  const NamedTensors tensors = read_safetensors(path("run/checkpoint.safetensors")).tensors;
+  for (const Node* node : training.nodes())
+    if (node->type() == "Variable") {
+      EXPECT_TRUE(tensors.contains(node->name())) << node->name();
+    }
+  EXPECT_TRUE(tensors.contains("optimizer:momentum/fc3/weights"));
+  EXPECT_EQ(step_of(path("run")), 5);
+  int quantizers = 0;
+  const Graph evaluation = read_graph(path("run/eval_graph.json"));
+  for (const Node* node : evaluation.nodes())
+    if (const auto* quantizer = node->as<quantize::FakeQuant>()) {
+      ++quantizers;
+      EXPECT_FALSE(quantizer->is_training) << node->name();
+    }
+  EXPECT_EQ(quantizers, 10);
+
+  const Outcome evaluated = miniqat({"eval", "--run", "run", "--threads", "1", "--json"}, place_.path());
+  expect_success(evaluated);
+  EXPECT_EQ(Json::parse(evaluated.out)["accuracy"], summary["test_accuracy"]);
+  EXPECT_EQ(Json::parse(evaluated.out)["examples"], 10000);
+  const Outcome other =
+      miniqat({"eval", "--run", "run", "--checkpoint", "run", "--threads", "1", "--json"}, place_.path());
+  expect_success(other);
+  EXPECT_EQ(other.out, evaluated.out);
+}
+
+TEST_F(TrainTest, VerboseTellsOfThePlansMemoryWheneverThePlanChanges) {
+  const Outcome quiet = train("quiet", {"--quant-delay", "5"});
+  expect_success(quiet);
+  EXPECT_EQ(quiet.out.find("arena"), std::string::npos) << quiet.out;
+  const Outcome verbose = train("verbose", {"--quant-delay", "5", "--verbose"});
+  expect_success(verbose);
+  std::vector<std::string> lines;
+  std::istringstream text(verbose.out);
+  for (std::string line; std::getline(text, line);)
+    if (line.find("arena") != std::string::npos) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 2u) << "once a plan, not once a step:\n" << verbose.out;
+  EXPECT_TRUE(lines[0].starts_with("plan from step 1, ranges observed, not yet quantizing: ")) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("plan from step 5, quantizing: ")) << lines[1];
+  for (const std::string& line : lines)
+    for (const char* part : {" nodes (", " dropped) in ", " steps, arena ", " MB for ", "process peak"})
+      EXPECT_NE(line.find(part), std::string::npos) << line;
+}
+
+TEST_F(TrainTest, SameSeedAndThreadsGiveTheSameBytes) {
+  expect_success(train("a", {"--threads", "2", "--steps", "3"}));
+  expect_success(train("b", {"--threads", "2", "--steps", "3"}));
+  expect_success(train("other", {"--threads", "2", "--steps", "3", "--seed", "2"}));
+  EXPECT_EQ(checkpoint_bytes("a"), checkpoint_bytes("b"));
+  EXPECT_NE(checkpoint_bytes("a"), checkpoint_bytes("other"));
+}
+
+// Before, at and after quant_delay, at the end of an epoch (step 8) and beyond it.
+TEST_F(TrainTest, AResumedRunEndsInTheSameBytes) {
+  expect_success(train("whole", {"--quant-delay", "6"}));
+  const std::string wanted = checkpoint_bytes("whole");
+  const auto losses = losses_of(path("whole"));
+  ASSERT_EQ(losses.size(), 12u);
+  for (const std::string stop : {"3", "5", "6", "7", "8", "9"}) {
+    SCOPED_TRACE("stopped after step " + stop);
+    const std::string run = "stopped" + stop;
+    const Outcome stopped = train(run, {"--quant-delay", "6", "--stop-at", stop});
+    expect_success(stopped);
+    EXPECT_NE(stopped.out.find("miniqat train --resume --out " + run), std::string::npos) << stopped.out;
+    EXPECT_EQ(step_of(path(run)), std::stoll(stop));
+    EXPECT_EQ(json_of(path(run + "/summary.json"))["complete"], false);
+    expect_success(resume(run));
+    EXPECT_EQ(checkpoint_bytes(run), wanted);
+    EXPECT_EQ(losses_of(path(run)), losses);
+    EXPECT_EQ(json_of(path(run + "/summary.json"))["complete"], true);
+  }
+}
+
+TEST_F(TrainTest, AdamAndARunWithoutShufflingResumeAsWell) {
+  const Arguments settings = {"--optimizer", "adam", "--learning-rate", "0.01", "--no-shuffle", "--per-channel"};
+  expect_success(train("whole", settings));
+  Arguments stopping = settings;
+  stopping.insert(stopping.end(), {"--stop-at", "5"});
+  expect_success(train("stopped", stopping));
+  expect_success(resume("stopped"));
+  EXPECT_EQ(checkpoint_bytes("stopped"), checkpoint_bytes("whole"));
+}
+
+// A run that was killed has logged steps that its checkpoint does not know, the last line perhaps half.
+TEST_F(TrainTest, ResumingDropsWhatWasLoggedAfterTheCheckpoint) {
+  expect_success(train("whole"));
+  expect_success(train("killed", {"--stop-at", "5"}));
+  std::ofstream(path("killed/metrics.jsonl"), std::ios::app) << R"({"step": 6, "loss": 99.0})"
+                                                             << "\n"
+                                                             << R"({"step": 7, "lo)";
+  expect_success(resume("killed"));
+  EXPECT_EQ(losses_of(path("killed")), losses_of(path("whole")));
+}
+
+TEST_F(TrainTest, ResumingACompleteRunChangesNothing) {
+  expect_success(train("run"));
+  const std::string summary = bytes_of(path("run/summary.json"));
+  const std::string metrics = bytes_of(path("run/metrics.jsonl"));
+  const Outcome again = resume("run");
+  expect_success(again);
+  EXPECT_NE(again.out.find("complete: 12 of 12"), std::string::npos) << again.out;
+  EXPECT_EQ(bytes_of(path("run/summary.json")), summary);
+  EXPECT_EQ(bytes_of(path("run/metrics.jsonl")), metrics);
+}
+
+TEST_F(TrainTest, StoppingBeforeTheCheckpointIsAUsageError) {
+  expect_success(train("run", {"--stop-at", "6"}));
+  const std::string summary = bytes_of(path("run/summary.json"));
+  expect_error(resume("run", {"--stop-at", "13"}), 2, {"--stop-at 13", "the run ends at step 12 already"});
+  expect_error(train("new", {"--stop-at", "13"}), 2, {"--stop-at 13", "the run ends at step 12 already"});
+  EXPECT_FALSE(fs::exists(path("new")));
+  expect_error(resume("run", {"--stop-at", "6"}), 2, {"--stop-at 6", "step 6"});
+  expect_error(resume("run", {"--stop-at", "4"}), 2, {"--stop-at 4", "step 6"});
+  EXPECT_EQ(bytes_of(path("run/summary.json")), summary);
+}
+
+TEST_F(TrainTest, ResumingKeepsToTheSettingsOfTheRun) {
+  expect_success(train("run", {"--stop-at", "3"}));
+  expect_error(resume("run", {"--learning-rate", "0.5"}), 2, {"--learning-rate", "0.05"});
+  expect_error(resume("run", {"--config", "run/config.json"}), 2, {"--config"});
+  expect_error(miniqat({"train", "--resume", "--weight-bits", "4"}, place_.path()), 1,
+               {"holds no run", "runs/lenet-synthetic-w4a8-seed1"});
+  fs::rename(path("digits"), path("moved"));
+  expect_success(resume("run", {"--data-dir", "moved", "--seed", "1"}));
+}
+
+TEST_F(TrainTest, AnEditedModelFileDoesNotChangeTheRun) {
+  expect_success(train("whole"));
+  expect_success(train("run", {"--stop-at", "3"}));
+  std::string model = bytes_of(path("tiny.json"));
+  const std::size_t relu = model.find("\"Relu\"");
+  ASSERT_NE(relu, std::string::npos) << model;
+  place_.write("tiny.json", model.replace(relu, 6, "\"Relu6\""));
+  expect_success(resume("run"));
+  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("whole"));
+}
+
+TEST_F(TrainTest, AModelThatHasChangedIsNotResumed) {
+  expect_success(train("run", {"--stop-at", "3"}));
+  const std::string before = checkpoint_bytes("run");
+  std::string model = bytes_of(path("run/model_graph.json"));
+  const std::size_t relu = model.find("\"Relu\"");
+  ASSERT_NE(relu, std::string::npos) << model;
+  place_.write("run/model_graph.json", model.replace(relu, 6, "\"Relu6\""));
+  expect_error(resume("run"), 1, {"run/train_graph.json", "tiny.json", "changed"});
+  EXPECT_EQ(checkpoint_bytes("run"), before);
+}
+
+TEST_F(TrainTest, ARunKilledBeforeItsFirstCheckpointStartsAnew) {
+  expect_success(train("whole"));
+  fs::create_directory(path("killed"));
+  fs::copy_file(path("whole/config.json"), path("killed/config.json"));
+  expect_success(resume("killed"));
+  EXPECT_EQ(checkpoint_bytes("killed"), checkpoint_bytes("whole"));
+}
+
+TEST_F(TrainTest, AScopeWithoutLayersIsNoQuantizedRun) {
+  place_.write("pools.json", with_scoped_pool());
+  expect_error(train("run", {"--model", "pools.json", "--scope", "pools"}), 1,
+               {"nothing in pools.json was quantized", "\"pools\""});
+  EXPECT_FALSE(fs::exists(path("run")));
+}
+
+TEST_F(TrainTest, AScopeWithoutANodeIsAUsageError) {
+  for (const auto& [scope, meant] : {std::pair<std::string, std::string>{"conv2", "did you mean \"conv1\"?"},
+                                     {"conv1/Conv2D", "no node of tiny.json is in that scope"},
+                                     {"nosuch", "no node of tiny.json is in that scope\n"}}) {
+    expect_error(train("run", {"--scope", scope}), 2, {"--scope \"" + scope + "\"", meant});
+    expect_error(program({"rewrite", "--graph", "tiny.json", "--scope", scope}), 2, {"--scope", scope, meant});
+    expect_error(program({"rewrite", "--graph", "tiny.json", "--scope", scope, "--strict"}), 2, {"--scope", meant});
+  }
+  place_.write("pools.json", with_scoped_pool());
+  expect_error(program({"rewrite", "--graph", "pools.json", "--scope", "pools", "--strict"}), 1,
+               {"--strict: no layer is in scope \"pools\""});
+  EXPECT_FALSE(fs::exists(path("run")));
+}
+
+TEST_F(TrainTest, AFloatRunStartsAQuantizedOne) {
+  expect_success(train("float", {"--float"}));
+  // A rate of nothing: after one step the weights are still those of the float run.
+  const Outcome outcome =
+      train("qat", {"--init-checkpoint", "float", "--steps", "1", "--learning-rate", "0", "--weight-decay", "0"});
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find("From float/checkpoint.safetensors: 4 variables restored"), std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("conv1/weights_quant/min"), std::string::npos) << "new variables are listed";
+  const NamedTensors before = read_safetensors(path("float/checkpoint.safetensors")).tensors;
+  const NamedTensors after = read_safetensors(path("qat/checkpoint.safetensors")).tensors;
+  for (const std::string name : {"conv1/weights", "conv1/biases", "fc/weights", "fc/biases"}) {
+    const auto old_values = before.at(name).values<float>();
+    const auto new_values = after.at(name).values<float>();
+    EXPECT_TRUE(std::ranges::equal(old_values, new_values)) << name;
+  }
+  EXPECT_LT(*after.at("conv1/weights_quant/min").data<float>(), 0);
+}
+
+TEST_F(TrainTest, FlagsWinOverTheConfigFile) {
+  place_.write("settings.json", R"({"model": "tiny.json", "dataset": "mnist", "data_dir": "digits", "threads": 1,
+                                    "steps": 7, "seed": 5, "learning_rate": 0.01, "weight_bits": 4})");
+  const auto with_config = [&](const std::string& file, const std::string& out, const Arguments& more = {}) {
+    Arguments line = {"train", "--config", file, "--out", out};
+    line.insert(line.end(), more.begin(), more.end());
+    return miniqat(line, place_.path());
+  };
+  expect_success(with_config("settings.json", "run", {"--seed", "6", "--activation-bits", "6"}));
+  const Json config = json_of(path("run/config.json"));
+  EXPECT_EQ(config["seed"], 6);
+  EXPECT_EQ(config["steps"], 7);
+  EXPECT_EQ(config["learning_rate"], 0.01);
+  EXPECT_EQ(config["weight_bits"], 4);
+  EXPECT_EQ(config["activation_bits"], 6);
+  EXPECT_EQ(config["batch_size"], 4) << "as the graph file has it";
+
+  expect_success(with_config("run/config.json", "again"));
+  EXPECT_EQ(bytes_of(path("again/config.json")), bytes_of(path("run/config.json")));
+  EXPECT_EQ(checkpoint_bytes("again"), checkpoint_bytes("run"));
+}
+
+TEST_F(TrainTest, ASecondRunLeavesTheFirstAlone) {
+  expect_success(train("run"));
+  std::map<fs::path, std::pair<std::string, fs::file_time_type>> before;
+  for (const auto& entry : fs::directory_iterator(path("run")))
+    before[entry.path()] = {bytes_of(entry.path()), fs::last_write_time(entry.path())};
+  EXPECT_EQ(before.size(), 9u);
+  expect_error(train("run", {"--seed", "2"}), 1, {"run holds a run already", "--resume"});
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(path("run"))) {
+    ++files;
+    ASSERT_TRUE(before.contains(entry.path())) << entry.path();
+    EXPECT_EQ(bytes_of(entry.path()), before[entry.path()].first) << entry.path();
+    EXPECT_EQ(fs::last_write_time(entry.path()), before[entry.path()].second) << entry.path();
+  }
+  EXPECT_EQ(files, before.size());
+}
+
+TEST_F(TrainTest, ADirectoryThatCannotBeMadeIsNamed) {
+  expect_error(train("tiny.json/run"), 1, {"tiny.json/run"});
+  expect_error(train("tiny.json"), 1, {"tiny.json"});
+}
+
+TEST_F(TrainTest, ARunThatCannotBeginLeavesNoRunBehind) {
+  write_tiny_digits(place_, "digits", 3, 20);
+  expect_error(train("run"), 1, {"mnist", "3 training pictures", "batch of 4"});
+  EXPECT_FALSE(fs::exists(path("run/config.json")));
+  EXPECT_FALSE(fs::exists(path("run/checkpoint.safetensors")));
+}
+
+TEST_F(TrainTest, ALossThatBecomesNanStopsTheRun) {
+  expect_error(train("run", {"--learning-rate", "1e30", "--schedule", "constant"}), 1, {"step 2", "[", "\"]"});
+  EXPECT_EQ(step_of(path("run")), 0);
+  EXPECT_NO_THROW(require_finite(read_safetensors(path("run/checkpoint.safetensors")).tensors, "the checkpoint"));
+}
+
+// The checkpoint of step 5 survives: after a higher rate was written into the settings, step 7 fails.
+TEST_F(TrainTest, TheLastGoodCheckpointOutlivesANan) {
+  expect_success(train("run", {"--schedule", "constant", "--stop-at", "5"}));
+  const std::string good = checkpoint_bytes("run");
+  Json config = json_of(path("run/config.json"));
+  config["learning_rate"] = 1e30;
+  place_.write("run/config.json", config.dump());
+  expect_error(resume("run"), 1, {"step 7"});
+  EXPECT_EQ(checkpoint_bytes("run"), good);
+  config["learning_rate"] = 0.05;
+  place_.write("run/config.json", config.dump());
+  expect_success(resume("run"));
+  expect_success(train("whole", {"--schedule", "constant"}));
+  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("whole"));
+}
+
+// Step 1 has a good loss and makes the weights infinite: what a stop right then would write must not replace step 0.
+TEST_F(TrainTest, WeightsThatAreNotFiniteAreNotSaved) {
+  expect_error(
+      train("run", {"--learning-rate", "3e38", "--weight-decay", "1e3", "--schedule", "constant", "--stop-at", "1"}), 1,
+      {"step 1"});
+  EXPECT_EQ(step_of(path("run")), 0);
+}
+
+}  // namespace
+}  // namespace miniqat::testing::train_test
