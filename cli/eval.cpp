@@ -178,7 +178,7 @@ void evaluate_file(const EvalArguments& arguments) {
 }
 
 void evaluate_what_was_given(const EvalArguments& arguments) {
-  if (arguments.run.empty() == arguments.model.empty()) throw UsageError("give one of --run and --model");
+  if (arguments.run.empty() == arguments.model.empty()) throw MissingArgument("give one of --run and --model");
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   if (arguments.run.empty())
     evaluate_file(arguments);

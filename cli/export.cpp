@@ -246,7 +246,7 @@ void check(const ExportArguments& arguments, const Command& command) {
   const bool is_float = format_of(arguments).files == nullptr;
   if (is_float && command.was_given("--input-scale"))
     throw UsageError("--input-scale is for formats of integers: the float network takes real numbers");
-  if (!is_float && arguments.run.empty()) throw UsageError("--run is required: RUN or --run RUN");
+  if (!is_float && arguments.run.empty()) throw MissingArgument("--run is required: RUN or --run RUN");
   if (arguments.run.empty() && arguments.graph.empty()) throw UsageError("give a run, or --graph");
   if (!arguments.run.empty() && !arguments.graph.empty()) throw UsageError("give a run or --graph, not both");
   if (command.was_given("--image-size") && arguments.graph.empty())

@@ -23,10 +23,10 @@ inline constexpr std::array<const char*, 4> kPictureSettings = {"image_size", "c
 /// SettingFlags with "model" and kPictureSettings.
 template <class Flags>
 void require_run_or_model(const std::string& run, const Flags& flags) {
-  using training::UsageError;
+  using training::MissingArgument, training::UsageError;
   const bool has_model = flags.was_given("model");
   if (run.empty() && !has_model)
-    throw UsageError(
+    throw MissingArgument(
         "--run is required: RUN or --run RUN, the directory of a float run; or --model MODEL.onnx with --dataset");
   if (!run.empty() && has_model) throw UsageError("give a float run or --model, not both");
   for (const char* setting : kPictureSettings)

@@ -77,6 +77,8 @@ std::string name_of_command(const CLI::App& program, const std::string& word) {
   return commands.empty() ? "miniqat" : "miniqat " + word;
 }
 
+std::string see_help_of(const std::string& who) { return concat(" (see ", who, " --help)"); }
+
 std::string explanation(const CLI::App& program, const CLI::ParseError& error, const std::string& who) {
   const CLI::App& command = chosen_command(program);
   std::string text = in_plain_words(error.what());
@@ -84,7 +86,7 @@ std::string explanation(const CLI::App& program, const CLI::ParseError& error, c
   if (!unexpected.empty())
     text = concat("unknown ", &command == &program ? "command" : "argument", " ", quote(unexpected.front()),
                   did_you_mean(unexpected.front(), known_words(program)));
-  return concat(text, " (see ", who, " --help)");
+  return text + see_help_of(who);
 }
 
 /// An empty word, as an unset variable of a shell gives it, would otherwise mean the default; and behind a `=`, the
@@ -158,18 +160,29 @@ void end_by(int signal) {
   std::raise(signal);
 }
 
-/// Parses the line and runs its command. Returns the exit status.
-int run_command(CLI::App& program, int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
+/// `miniqat help train` is `miniqat train --help`. Words that are no commands stay alone, to be refused.
+std::vector<std::string> with_help_as_flag(const CLI::App& program, std::vector<std::string> words) {
+  if (words.front() != "help") return words;
+  words.erase(words.begin());
+  if (words.empty() || name_of_command(program, words.front()) != "miniqat") words.emplace_back("--help");
+  return words;
+}
+
+/// Parses the line, which is not empty, and runs its command. Returns the exit status.
+int run_command(CLI::App& program, const std::vector<std::string>& line) {
+  const std::vector<std::string> words = with_help_as_flag(program, line);
   const std::string who = name_of_command(program, words.front());
   try {
     refuse_empty_words(words);
-    program.parse(argc, argv);
+    program.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     return 0;
   } catch (const CLI::Success& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {
     print_error(who, with_short_words(explanation(program, error, who), words));
+    return 2;
+  } catch (const MissingArgument& error) {
+    print_error(who, error.what() + see_help_of(who));
     return 2;
   } catch (const UsageError& error) {
     print_error(who, with_short_words(error.what(), words));
@@ -210,7 +223,7 @@ int run_program(int argc, char** argv) {
   CLI::App program("Trains quantized networks: define a graph, rewrite it for quantization, train, evaluate.",
                    "miniqat");
   add_commands(program);
-  if (argc > 1) return run_command(program, argc, argv);
+  if (argc > 1) return run_command(program, {argv + 1, argv + argc});
   std::fprintf(stderr, "%s", program.help().c_str());
   return 2;
 }

@@ -148,7 +148,7 @@ struct RunSubject {
 };
 
 RunSubject subject_of(const RunArguments& arguments) {
-  if (arguments.run.empty() == arguments.graph.empty()) throw UsageError("give one of --run and --graph");
+  if (arguments.run.empty() == arguments.graph.empty()) throw MissingArgument("give one of --run and --graph");
   if (!arguments.run.empty() && !arguments.image_size.empty())
     refuse_ignored("--image-size", "a run, which has its sizes");
   if (arguments.run.empty()) {

@@ -114,7 +114,11 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   if (arguments.overwrite) throw UsageError("--overwrite deletes the run that --resume would go on with");
   TrainSettings asked;
   flags.apply(asked);
-  const RunDirectory run = RunDirectory::resume(arguments.out.empty() ? default_directory(asked) : arguments.out);
+  const std::filesystem::path folder = arguments.out.empty() ? default_directory(asked) : arguments.out;
+  if (arguments.out.empty() && !std::filesystem::exists(folder))
+    throw MissingArgument(concat("--resume: --out names the run to go on with; without --out it would be ",
+                                 folder.string(), ", which is not there"));
+  const RunDirectory run = RunDirectory::resume(folder);
   if (run.is_calibrated())
     throw UsageError(concat("--resume: the run in ", run.path().string(), " was calibrated, not trained: there is ",
                             "nothing to go on with; train --init-checkpoint ", run.path().string(),

@@ -136,7 +136,7 @@ struct Command::RunWords {
     } else if (!word.empty() && word != field) {
       throw training::UsageError(concat("two runs are given: ", quote(word), " and --run ", quote(field)));
     }
-    if (field.empty() && need == Run::kRequired) throw training::UsageError("--run is required: RUN or --run RUN");
+    if (field.empty() && need == Run::kRequired) throw training::MissingArgument("--run is required: RUN or --run RUN");
   }
 };
 

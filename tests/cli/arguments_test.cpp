@@ -112,6 +112,19 @@ TEST_F(ArgumentsTest, WithoutACommandTheHelpIsShown) {
   EXPECT_NE(outcome.err.find("Usage: miniqat"), std::string::npos) << outcome.err;
 }
 
+TEST_F(ArgumentsTest, HelpIsAWordOrAFlag) {
+  for (const Arguments& command : {Arguments{}, Arguments{"train"}}) {
+    Arguments as_flag = command, as_word = command;
+    as_flag.emplace_back("--help");
+    as_word.insert(as_word.begin(), "help");
+    const Outcome flag = program(as_flag), word = program(as_word);
+    EXPECT_EQ(flag.status, 0);
+    EXPECT_EQ(word.status, 0) << word.err;
+    EXPECT_EQ(word.out, flag.out);
+  }
+  refuses({"help", "trian"}, 2, {"\"trian\"", "did you mean \"train\""});
+}
+
 TEST_F(ArgumentsTest, UnknownWordsAreUsageErrors) {
   refuses({"trian"}, 2, {"\"trian\"", "did you mean \"train\""});
   refuses({"--verbos"}, 2, {"--verbos"});
@@ -127,8 +140,10 @@ TEST_F(ArgumentsTest, UnknownWordsAreUsageErrors) {
 }
 
 TEST_F(ArgumentsTest, MissingFlagsAreUsageErrors) {
-  refuses({"eval"}, 2, {"--run"});
-  refuses({"export", "--out", "m.c"}, 2, {"--run is required: RUN or --run RUN"});
+  refuses({"eval"}, 2, {"--run", "(see miniqat eval --help)"});
+  refuses({"export", "--out", "m.c"}, 2, {"--run is required: RUN or --run RUN (see miniqat export --help)"});
+  refuses({"calibrate", "--out", "ptq"}, 2, {"(see miniqat calibrate --help)"});
+  refuses({"train", "--resume"}, 2, {"--out names the run to go on with", "(see miniqat train --help)"});
   refuses({"rewrite"}, 2, {"--graph"});
   refuses({"run", "--graph", "g.json"}, 2, {"--out"});
   refuses({"inspect"}, 2, {"GRAPH"});

@@ -13,6 +13,12 @@ class UsageError : public Error {
   using Error::Error;
 };
 
+/// Nothing says what to work on. The program adds where its flags are explained.
+class MissingArgument : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
 /// Calls `check` and turns an Error it throws into a UsageError.
 template <class Check>
 decltype(auto) as_usage(const Check& check) {
