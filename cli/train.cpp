@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "benchmarks/suite/measure/machine_rates.h"
 #include "cli/commands.h"
 #include "cli/display/train_display.h"
 #include "cli/flags/command_line.h"
@@ -61,8 +62,9 @@ RunDirectory new_directory(const TrainArguments& arguments, const TrainSettings&
 }
 
 void report_profile(const Profile& profile, const std::filesystem::path& path) {
-  std::printf("\n%s", profile_table(profile).c_str());
-  write_file_atomically(path, profile_trace(profile));
+  const MachineRates rates = benchmarks::measure_rates();
+  std::printf("\n%s", profile_table(profile, rates).c_str());
+  write_file_atomically(path, profile_trace(profile, rates));
   std::printf("the last %s as a Chrome trace (chrome://tracing, ui.perfetto.dev): %s\n",
               counted(profile.kept().size(), "step").c_str(), printable(path.string()).c_str());
 }
@@ -161,14 +163,15 @@ void add_train(CommandLine& program) {
   command.flag("--verbose", arguments->verbose,
                "print the rewrite's report, the plan's memory and every name of --init-checkpoint");
   const auto trace = std::make_shared<std::string>();
-  const Flag profile =
-      command
-          .option("--profile", *trace,
-                  "print where the time of the steps went, by node, op and phase, and write the last 10 of them as "
-                  "a Chrome trace to FILE; without FILE to trace.json in the run directory")
-          .takes(0, 1)
-          .value_name("[FILE]")
-          .shown_default("");
+  const Flag profile = command
+                           .option("--profile", *trace,
+                                   "print where the time of the steps went, by node, op and phase, beside what this "
+                                   "machine allows, and write the last "
+                                   "10 of them as "
+                                   "a Chrome trace to FILE; without FILE to trace.json in the run directory")
+                           .takes(0, 1)
+                           .value_name("[FILE]")
+                           .shown_default("");
   const auto flags = std::make_shared<SettingFlags<TrainSettings>>(command, "Settings (kept in config.json)");
   command.action([arguments, flags, profile, trace] {
     if (profile.was_given()) arguments->profile = checked_trace_path(*trace);

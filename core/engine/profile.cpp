@@ -22,8 +22,9 @@ std::size_t Profile::part(std::string_view name, std::string_view type) {
   return parts_.size() - 1;
 }
 
-void Profile::record(ProfilePhase phase, std::string_view name, std::string_view type, Time begin, Time end) {
-  open_.push_back({part(name, type), phase, begin, end});
+void Profile::record(ProfilePhase phase, std::string_view name, std::string_view type, Time begin, Time end,
+                     PartWork work) {
+  open_.push_back({part(name, type), phase, begin, end, work});
 }
 
 void Profile::end_step(std::int64_t number, Time begin, Time end) {
@@ -45,6 +46,7 @@ void Profile::forget_sums() {
   total_ = {};
   for (Part& part : parts_) {
     part.time = {};
+    part.work = {};
     part.calls = 0;
   }
 }
@@ -55,6 +57,7 @@ void Profile::add_up(const Step& step) {
   for (const Event& event : step.events) {
     Part& part = parts_[event.part];
     part.time[static_cast<std::size_t>(event.phase)] += event.end - event.begin;
+    part.work[static_cast<std::size_t>(event.phase)] += event.work;
     ++part.calls;
     if (event.begin < step.begin) total_ += event.end - event.begin;
   }

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/engine/part_work.h"
+
 namespace miniqat {
 
 /// The purpose of a stretch of a training step's time.
@@ -36,6 +38,8 @@ class Profile {
     /// A node's op type, or what is done instead of an op.
     std::string type;
     std::array<Duration, kProfilePhases> time{};
+    /// Of all calls.
+    std::array<PartWork, kProfilePhases> work{};
     std::int64_t calls = 0;
 
     Duration total() const;
@@ -46,6 +50,7 @@ class Profile {
     ProfilePhase phase = ProfilePhase::kOther;
     Time begin;
     Time end;
+    PartWork work;
   };
   struct Step {
     std::int64_t number = 0;
@@ -60,7 +65,8 @@ class Profile {
   Profile& operator=(const Profile&) = delete;
 
   /// Adds an event to the step that end_step() will close.
-  void record(ProfilePhase phase, std::string_view name, std::string_view type, Time begin, Time end);
+  void record(ProfilePhase phase, std::string_view name, std::string_view type, Time begin, Time end,
+              PartWork work = {});
   void end_step(std::int64_t number, Time begin, Time end);
 
   /// The number of steps in the sums below: all but the first kWarmUpSteps, or all if there are no others.
@@ -92,12 +98,12 @@ class Profile {
 /// it.
 class ProfileScope {
  public:
-  ProfileScope(Profile* profile, ProfilePhase phase, std::string_view name, std::string_view type)
-      : profile_(profile), phase_(phase), name_(name), type_(type) {
+  ProfileScope(Profile* profile, ProfilePhase phase, std::string_view name, std::string_view type, PartWork work = {})
+      : profile_(profile), phase_(phase), name_(name), type_(type), work_(work) {
     if (profile_ != nullptr) begin_ = Profile::Clock::now();
   }
   ~ProfileScope() {
-    if (profile_ != nullptr) profile_->record(phase_, name_, type_, begin_, Profile::Clock::now());
+    if (profile_ != nullptr) profile_->record(phase_, name_, type_, begin_, Profile::Clock::now(), work_);
   }
   ProfileScope(const ProfileScope&) = delete;
   ProfileScope& operator=(const ProfileScope&) = delete;
@@ -107,6 +113,7 @@ class ProfileScope {
   ProfilePhase phase_;
   std::string_view name_;
   std::string_view type_;
+  PartWork work_;
   Profile::Time begin_;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/json.h"
 
 namespace miniqat {
@@ -32,35 +33,76 @@ double share(Profile::Duration time, const Profile& profile) {
   return 100 * milliseconds(time) / std::max(milliseconds(profile.total()), 1e-9);
 }
 
-void add(Profile::Part& sum, const Profile::Part& row) {
+/// A line of a table.
+struct Row : Profile::Part {
+  /// The least time of its parts that have any work, and the time that these take.
+  double least_ms = 0, worked_ms = 0;
+
+  PartWork all_work() const {
+    PartWork sum;
+    for (const PartWork& one : work) sum += one;
+    return sum;
+  }
+};
+
+Row row_of(const Profile::Part& part, const MachineRates& rates) {
+  Row row{part};
+  for (std::size_t phase = 0; phase < kProfilePhases; ++phase) {
+    const PartWork& work = part.work[phase];
+    if (work.bytes == 0) continue;
+    row.least_ms +=
+        1e3 * std::max(2 * work.multiply_adds / rates.operations_per_second, work.bytes / rates.bytes_per_second);
+    row.worked_ms += milliseconds(part.time[phase]);
+  }
+  return row;
+}
+
+void add(Row& sum, const Row& row) {
   sum.calls += row.calls;
-  for (std::size_t phase = 0; phase < kProfilePhases; ++phase) sum.time[phase] += row.time[phase];
+  sum.least_ms += row.least_ms;
+  sum.worked_ms += row.worked_ms;
+  for (std::size_t phase = 0; phase < kProfilePhases; ++phase) {
+    sum.time[phase] += row.time[phase];
+    sum.work[phase] += row.work[phase];
+  }
 }
 
 /// The rows that take 99.5% of the time, or the first 25 of them, by time; the others are summed up in one.
-std::vector<Profile::Part> largest(std::vector<Profile::Part> rows) {
+std::vector<Row> largest(std::vector<Row> rows) {
   constexpr std::size_t kMost = 25;
-  std::erase_if(rows, [](const Profile::Part& row) { return row.calls == 0; });
-  std::ranges::stable_sort(rows, std::greater<>(), &Profile::Part::total);
+  std::erase_if(rows, [](const Row& row) { return row.calls == 0; });
+  std::ranges::stable_sort(rows, std::greater<>(), [](const Row& row) { return row.total(); });
   Profile::Duration all{}, shown{};
-  for (const Profile::Part& row : rows) all += row.total();
+  for (const Row& row : rows) all += row.total();
   std::size_t count = 0;
   for (; count < std::min(kMost, rows.size()) && shown <= all * 995 / 1000; ++count) shown += rows[count].total();
   if (rows.size() - count < 2) return rows;
-  Profile::Part rest{.name = concat("... ", rows.size() - count, " more"), .type = ""};
+  Row rest{{.name = concat("... ", rows.size() - count, " more"), .type = ""}};
   for (std::size_t i = count; i < rows.size(); ++i) add(rest, rows[i]);
   rows.resize(count);
   rows.push_back(rest);
   return rows;
 }
 
+/// Work a step and the share of what the machine allows; empty where nothing is counted.
+std::string work_cells(const Row& row, std::int64_t steps) {
+  const PartWork work = row.all_work();
+  char products[32] = "", cells[96];
+  const double each = static_cast<double>(steps);
+  if (work.multiply_adds > 0) std::snprintf(products, sizeof products, "%.3f", 2e-9 * work.multiply_adds / each);
+  if (work.bytes == 0) return "";
+  std::snprintf(cells, sizeof cells, "  %8s  %8.2f  %11.2f", products, 1e-6 * work.bytes / each,
+                row.least_ms / std::max(row.worked_ms, 1e-9));
+  return cells;
+}
+
 /// Rows under their heads; where they are types themselves with the calls in place of the types. (A node's calls would
 /// say nothing: they are one forward and one backward.)
-std::string table(std::vector<Profile::Part> rows, const Profile& profile, std::string head, bool of_types) {
+std::string table(std::vector<Row> rows, const Profile& profile, std::string head, bool of_types) {
   rows = largest(std::move(rows));
   std::size_t width = head.size();
   std::size_t type_width = 2;
-  for (const Profile::Part& row : rows) {
+  for (const Row& row : rows) {
     width = std::max(width, row.name.size());
     type_width = std::max(type_width, row.type.size());
   }
@@ -69,11 +111,11 @@ std::string table(std::vector<Profile::Part> rows, const Profile& profile, std::
     type.resize(type_width, ' ');
     return of_types ? name : name + "  " + type;
   };
-  char cells[128];
-  std::snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %6s%s\n", "forward ms", "backward ms", "other ms", "share",
-                of_types ? "  calls a step" : "");
+  char cells[160];
+  std::snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %6s%s  %8s  %8s  %11s\n", "forward ms", "backward ms",
+                "other ms", "share", of_types ? "  calls a step" : "", "GFLOP", "MB", "of possible");
   std::string text = start(std::move(head), "op") + cells;
-  for (const Profile::Part& row : rows) {
+  for (const Row& row : rows) {
     const Profile::Duration other = row.total() - row.time[kForwardColumn] - row.time[kBackwardColumn];
     std::snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %5.1f%%",
                   cell(row.time[kForwardColumn], profile.steps()).c_str(),
@@ -85,22 +127,38 @@ std::string table(std::vector<Profile::Part> rows, const Profile& profile, std::
                     static_cast<double>(row.calls) / static_cast<double>(profile.steps()));
       text += cells;
     }
-    text += "\n";
+    text += work_cells(row, profile.steps()) + "\n";
   }
   return text;
 }
 
-std::vector<Profile::Part> by_type(const Profile& profile) {
-  std::map<std::string, Profile::Part> sums;
-  for (const Profile::Part& part : profile.parts()) {
-    Profile::Part& sum = sums[part.type];
-    sum.name = part.type;
-    add(sum, part);
+std::vector<Row> by_type(const std::vector<Row>& nodes) {
+  std::map<std::string, Row> sums;
+  for (const Row& node : nodes) {
+    Row& sum = sums[node.type];
+    sum.name = node.type;
+    add(sum, node);
   }
-  std::vector<Profile::Part> rows;
+  std::vector<Row> rows;
   rows.reserve(sums.size());
   for (const auto& [type, sum] : sums) rows.push_back(sum);
   return rows;
+}
+
+/// What "of possible" means, and the whole step by it.
+std::string possible_text(const std::vector<Row>& rows, const Profile& profile, const MachineRates& rates) {
+  Row all;
+  for (const Row& row : rows) add(all, row);
+  char text[320];
+  std::snprintf(
+      text, sizeof text,
+      "of possible: the least time over the time. It takes at least its products (GFLOP) at the %.0f GFLOP/s of "
+      "a large\nmatrix product, and its tensors (MB, each read and written once) at the %.1f GB/s of a copy, on "
+      "%s.\nAll together at least %.3f ms a step: %.2f\n",
+      1e-9 * rates.operations_per_second, 1e-9 * rates.bytes_per_second, counted(rates.threads, "thread").c_str(),
+      all.least_ms / static_cast<double>(profile.steps()),
+      all.least_ms / std::max(milliseconds(profile.total()), 1e-9));
+  return text;
 }
 
 std::string phase_table(const Profile& profile) {
@@ -130,9 +188,28 @@ Json event(const std::string& name, std::string_view category, Profile::Time ori
           {"tid", 1}};
 }
 
+Json parts_json(const Profile& profile, const MachineRates& rates) {
+  Json json = Json::array();
+  const double steps = static_cast<double>(std::max<std::int64_t>(profile.steps(), 1));
+  for (const Profile::Part& part : profile.parts()) {
+    const Row row = row_of(part, rates);
+    const PartWork work = row.all_work();
+    const Profile::Duration forward = row.time[kForwardColumn], backward = row.time[kBackwardColumn];
+    json.push_back({{"node", row.name},
+                    {"op", row.type},
+                    {"forward_ms", milliseconds(forward) / steps},
+                    {"backward_ms", milliseconds(backward) / steps},
+                    {"other_ms", milliseconds(row.total() - forward - backward) / steps},
+                    {"gflop", 2e-9 * work.multiply_adds / steps},
+                    {"mb", 1e-6 * work.bytes / steps},
+                    {"least_ms", row.least_ms / steps}});
+  }
+  return json;
+}
+
 }  // namespace
 
-std::string profile_table(const Profile& profile) {
+std::string profile_table(const Profile& profile, const MachineRates& rates) {
   if (profile.steps() == 0) return "profile: no step was made\n";
   char head[160];
   std::snprintf(head, sizeof head, "profile: %.3f ms a step, mean of %lld step%s%s\n\n",
@@ -141,11 +218,13 @@ std::string profile_table(const Profile& profile) {
                 std::ssize(profile.kept()) > Profile::kWarmUpSteps
                     ? concat(" (all but the first ", Profile::kWarmUpSteps, ")").c_str()
                     : " (the first ones, slower than those to follow)");
-  return head + table({profile.parts().begin(), profile.parts().end()}, profile, "node", false) + "\n" +
-         table(by_type(profile), profile, "op", true) + "\n" + phase_table(profile);
+  std::vector<Row> rows;
+  for (const Profile::Part& part : profile.parts()) rows.push_back(row_of(part, rates));
+  return head + table(rows, profile, "node", false) + "\n" + table(by_type(rows), profile, "op", true) + "\n" +
+         phase_table(profile) + "\n" + possible_text(rows, profile, rates);
 }
 
-std::string profile_trace(const Profile& profile) {
+std::string profile_trace(const Profile& profile, const MachineRates& rates) {
   // An event a line: small, and fit for grep.
   std::string lines;
   const auto add = [&lines](const Json& json) { lines += (lines.empty() ? "" : ",\n") + json.dump(); };
@@ -164,7 +243,13 @@ std::string profile_trace(const Profile& profile) {
       add(json);
     }
   }
-  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + lines + "\n]}\n";
+  const Json measured = {{"threads", rates.threads},
+                         {"operations_per_second", rates.operations_per_second},
+                         {"bytes_per_second", rates.bytes_per_second},
+                         {"steps", profile.steps()},
+                         {"step_ms", milliseconds(profile.total()) / std::max<double>(1, profile.steps())}};
+  return concat("{\"displayTimeUnit\": \"ms\", \"rates\": ", measured.dump(),
+                ",\n\"parts\": ", parts_json(profile, rates).dump(), ",\n\"traceEvents\": [\n", lines, "\n]}\n");
 }
 
 }  // namespace miniqat

@@ -27,6 +27,11 @@ std::vector<const void*> addresses_of(const TrainingPlan::Update& update) {
   return addresses;
 }
 
+/// Value and slots are read and written, the gradient is read.
+PartWork work_of(const TrainingPlan::Update& update) {
+  return {.bytes = static_cast<double>(update.value->bytes() * (3 + 2 * update.slots.size()))};
+}
+
 double scalar_value(const Tensor& tensor) {
   return tensor.dtype() == DType::kFloat64 ? *tensor.data<double>() : *tensor.data<float>();
 }
@@ -278,7 +283,7 @@ void Session::apply_optimizer(const TrainingPlan& training, const Optimizer& opt
   for (const TrainingPlan::Update& update : training.updates) {
     const GuardedStep guarded([&] { return concat("the update of \"", *update.name, "\""); },
                               [&] { return addresses_of(update); });
-    const ProfileScope timed(profile_, kOptimizer, *update.name, "(update)");
+    const ProfileScope timed(profile_, kOptimizer, *update.name, "(update)", work_of(update));
     const Optimizer& rule = update.is_multiplicative ? *optimizer.multiplicative() : optimizer;
     rule.apply({.name = *update.name,
                 .value = update.value,

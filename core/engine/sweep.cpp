@@ -1,11 +1,13 @@
 #include "core/engine/sweep.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
 #include "core/engine/profile.h"
 #include "core/engine/step_observer.h"
+#include "core/engine/step_work.h"
 #include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/guarded_memory.h"
@@ -60,12 +62,21 @@ void in_the_name_of(const Node& node, std::string_view direction, const Context&
 }
 
 /// Times a step of a plan. Nodes that run as one go by the scope they are in: its op says which they are.
-ProfileScope time_step(Profile* profile, ProfilePhase phase, const Node& node, const Op& op) {
+template <class Context>
+ProfileScope time_step(Profile* profile, ProfilePhase phase, const Node& node, const Op& op, const Context& context) {
   if (profile == nullptr) return {nullptr, phase, {}, {}};
   const std::string_view name = node.name();
   const std::size_t slash = name.rfind('/');
   const bool fused = &op != &node.op();
-  return {profile, phase, fused && slash != std::string_view::npos ? name.substr(0, slash) : name, op.type()};
+  return {profile, phase, fused && slash != std::string_view::npos ? name.substr(0, slash) : name, op.type(),
+          work_of(op, context)};
+}
+
+/// Tensors that are read or written; one that is both stands twice.
+PartWork moved(std::initializer_list<const Tensor*> tensors) {
+  PartWork work;
+  for (const Tensor* tensor : tensors) work.bytes += static_cast<double>(tensor->bytes());
+  return work;
 }
 
 }  // namespace
@@ -84,7 +95,7 @@ void sweep(Plan& plan, const Sweep& how) {
   if (how.observer != nullptr) how.observer->begin(plan);
   const bool reference = how.backend == Backend::kReference;
   for (Plan::ForwardStep& forward : plan.forward) {
-    const ProfileScope timed = time_step(how.profile, kForward, *forward.node, *forward.op);
+    const ProfileScope timed = time_step(how.profile, kForward, *forward.node, *forward.op, forward.context);
     forward.context.random_key = mix(mix(how.seed, forward.name_hash), static_cast<std::uint64_t>(how.step));
     forward.context.slice = how.slice;
     const Op& op = *forward.op;
@@ -99,20 +110,24 @@ void sweep(Plan& plan, const Sweep& how) {
     const Plan::BackwardStep& backward = plan.backward[i];
     const Op& op = *backward.op;
     for (const Plan::Packed* packed : backward.unpacks) {
-      const ProfileScope timed(how.profile, kBackward, backward.node->name(), "(unpack)");
       *packed->tensor = packed->backward_place;
+      const ProfileScope timed(how.profile, kBackward, backward.node->name(), "(unpack)",
+                               moved({packed->forward->packed, packed->tensor}));
       as<PacksOutput>(*packed->op)->unpack(*packed->forward);
     }
     if (how.observer != nullptr) how.observer->before(backward);
     {
-      const ProfileScope timed = time_step(how.profile, kBackward, *backward.node, op);
+      const ProfileScope timed = time_step(how.profile, kBackward, *backward.node, op, backward.context);
       in_the_name_of(*backward.node, "backward", backward.context,
                      [&] { reference ? op.reference_backward(backward.context) : op.backward(backward.context); });
     }
     if (how.observer != nullptr) how.observer->after(backward);
     if (!backward.sums.empty()) {
-      const ProfileScope timed(how.profile, kBackward, backward.node->name(), "(gradient sum)");
-      for (const Plan::Sum& sum : backward.sums) add_to(*sum.total, *sum.part);
+      for (const Plan::Sum& sum : backward.sums) {
+        const ProfileScope timed(how.profile, kBackward, backward.node->name(), "(gradient sum)",
+                                 moved({sum.total, sum.part, sum.total}));
+        add_to(*sum.total, *sum.part);
+      }
     }
     if (how.after_backward) how.after_backward(i);
   }

@@ -1,21 +1,29 @@
 #include "training/evaluate/class_scores.h"
 
-#include <algorithm>
 #include <cmath>
 
+#include "core/eigen.h"
+
 namespace miniqat::training {
+namespace {
+
+/// m = max_c z_c, NaN if one is. With e^(z - m) in place of e^z no sum overflows.
+double highest(const Eigen::ArrayXd& z) { return z.maxCoeff<Eigen::PropagateNaN>(); }
+
+}  // namespace
 
 std::vector<double> class_scores(std::span<const float> logits) {
-  // With NaN as the highest, every score becomes NaN; max_element alone might miss it.
-  double highest = logits.front(), sum = 0;
-  for (const float logit : logits) highest = std::isnan(logit) ? logit : std::max<double>(highest, logit);
-  std::vector<double> scores;
-  for (const float logit : logits) {
-    scores.push_back(std::exp(logit - highest));
-    sum += scores.back();
-  }
-  for (double& score : scores) score /= sum;
+  const Eigen::ArrayXd z = vector_of(logits).cast<double>();
+  const Eigen::ArrayXd powers = (z - highest(z)).exp();
+  std::vector<double> scores(logits.size());
+  vector_of(std::span(scores)) = powers / powers.sum();
   return scores;
+}
+
+double cross_entropy(std::span<const float> logits, std::int64_t label) {
+  const Eigen::ArrayXd z = vector_of(logits).cast<double>();
+  const double m = highest(z);
+  return m + std::log((z - m).exp().sum()) - z[label];
 }
 
 std::string class_name(const datasets::Dataset& dataset, std::int64_t number) {

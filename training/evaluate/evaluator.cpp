@@ -1,23 +1,12 @@
 #include "training/evaluate/evaluator.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/argmax.h"
 #include "datasets/loader.h"
+#include "training/evaluate/class_scores.h"
 
 namespace miniqat::training {
-namespace {
-
-/// -log softmax(logits)[label], without overflow.
-double cross_entropy(std::span<const float> logits, std::int32_t label) {
-  const double highest = *std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - highest);
-  return std::log(sum) + highest - logits[label];
-}
-
-}  // namespace
 
 void Evaluation::count(std::span<const float> logits, std::int32_t label) {
   Hits::count(argmax(logits), label);

@@ -19,6 +19,10 @@ namespace {
 using Json = nlohmann::json;
 using std::chrono::microseconds;
 
+constexpr MachineRates kRates{.threads = 2, .operations_per_second = 1e12, .bytes_per_second = 1e11};
+
+std::string table_of(const Profile& profile) { return profile_table(profile, kRates); }
+
 /// A step at `start` that takes 100 us: 10 us of waiting before it, then 30 us forward and 20 us backward of "a".
 void put_step(Profile& profile, std::int64_t number, Profile::Time start, int slower = 1) {
   const auto at = [&](int offset) { return start + microseconds(offset * slower); };
@@ -50,11 +54,11 @@ TEST(ProfileTest, SumsLeaveTheFirstStepsOut) {
 
 TEST(ProfileTest, WithNoOtherStepsTheFirstOnesCount) {
   Profile profile;
-  EXPECT_NE(profile_table(profile).find("no step"), std::string::npos);
+  EXPECT_NE(table_of(profile).find("no step"), std::string::npos);
   put_step(profile, 1, Profile::Time(microseconds(100)));
   EXPECT_EQ(profile.steps(), 1);
   EXPECT_EQ(profile.total(), microseconds(110));
-  EXPECT_NE(profile_table(profile).find("the first ones"), std::string::npos) << profile_table(profile);
+  EXPECT_NE(table_of(profile).find("the first ones"), std::string::npos) << table_of(profile);
 }
 
 TEST(ProfileTest, OnlyTheLastStepsAreKept) {
@@ -64,18 +68,49 @@ TEST(ProfileTest, OnlyTheLastStepsAreKept) {
   EXPECT_EQ(profile.kept().front().number, 16);
   EXPECT_EQ(profile.kept().back().number, 25);
   for (const Profile::Step& step : profile.kept()) EXPECT_EQ(step.events.size(), 3u);
-  EXPECT_EQ(Json::parse(profile_trace(profile))["traceEvents"].size(), 40u);
+  EXPECT_EQ(Json::parse(profile_trace(profile, kRates))["traceEvents"].size(), 40u);
 }
 
 TEST(ProfileTest, TheTableIsSortedByTime) {
   Profile profile;
   for (int step = 1; step <= 4; ++step) put_step(profile, step, Profile::Time(microseconds(1000 * step)));
-  const std::string table = profile_table(profile);
+  const std::string table = table_of(profile);
   EXPECT_NE(table.find("0.110 ms a step, mean of 2 steps (all but the first 2)"), std::string::npos) << table;
   EXPECT_LT(table.find("a      Relu"), table.find("batch  (loader)")) << table;
   EXPECT_NE(table.find("0.030        0.020              45.5%\n"), std::string::npos) << table;
   EXPECT_NE(table.find("0.030        0.020              45.5%             2\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("All together at least 0.000 ms a step: 0.00\n"), std::string::npos) << table;
   EXPECT_NE(table.find("forward         0.030   27.3%"), std::string::npos) << table;
+}
+
+TEST(ProfileTest, TheTableSaysHowNearItIsToTheMachine) {
+  Profile profile;
+  const Profile::Time begin;
+  const auto put = [&](ProfilePhase phase, const char* name, int from, int to, PartWork work) {
+    profile.record(phase, name, "MatMul", begin + microseconds(from), begin + microseconds(to), work);
+  };
+  // Forward is bound by its 20 MFLOP (20 us at least), backward by its 3 MB (30 us).
+  put(ProfilePhase::kForward, "dense", 0, 40, {.multiply_adds = 1e7, .bytes = 1e6});
+  put(ProfilePhase::kBackward, "dense", 40, 100, {.multiply_adds = 1e7, .bytes = 3e6});
+  put(ProfilePhase::kForward, "other", 100, 140, {.bytes = 1e6});
+  put(ProfilePhase::kForward, "unknown", 140, 150, {});
+  profile.end_step(1, begin, begin + microseconds(200));
+  const std::string table = table_of(profile);
+  EXPECT_NE(table.find("50.0%     0.040      4.00         0.50\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("20.0%                1.00         0.25\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("unknown  MatMul       0.010                            5.0%\n"), std::string::npos) << table;
+  // By type the least times add up; what has no work does not count.
+  EXPECT_NE(table.find("75.0%             4     0.040      5.00         0.43\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("1000 GFLOP/s"), std::string::npos) << table;
+  EXPECT_NE(table.find("100.0 GB/s of a copy, on 2 threads"), std::string::npos) << table;
+  EXPECT_NE(table.find("All together at least 0.060 ms a step: 0.30\n"), std::string::npos) << table;
+  const Json parts = Json::parse(profile_trace(profile, kRates))["parts"];
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0]["node"], "dense");
+  EXPECT_NEAR(parts[0]["gflop"], 0.04, 1e-9);
+  EXPECT_NEAR(parts[0]["mb"], 4, 1e-9);
+  EXPECT_NEAR(parts[0]["least_ms"], 0.05, 1e-9);
+  EXPECT_NEAR(parts[0]["backward_ms"], 0.06, 1e-9);
 }
 
 /// One step of `tiny` nodes that take 1 us and `count` that take 1 ms, 2 ms and so on.
@@ -87,7 +122,7 @@ std::string table_of_nodes(int tiny, int count) {
     profile.record(ProfilePhase::kForward, "node" + std::to_string(i), "Relu", begin, now);
   }
   profile.end_step(1, Profile::Time(), now);
-  return profile_table(profile);
+  return table_of(profile);
 }
 
 TEST(ProfileTest, SmallRowsAreSummedUp) {
@@ -148,6 +183,19 @@ TEST(ProfileTest, AllNodesAndPhasesOfAStepAreThere) {
   EXPECT_EQ(calls["fc/MatMul MatMul"], 8) << "forward and backward of 4 steps";
   EXPECT_EQ(calls["loss SoftmaxCrossEntropy"], 8);
   EXPECT_EQ(calls["fc/weights (update)"], 4);
+  std::map<std::string, PartWork> forward, backward, update;
+  for (const Profile::Part& part : profile.parts()) {
+    forward[part.name] += part.work[static_cast<std::size_t>(ProfilePhase::kForward)];
+    backward[part.name] += part.work[static_cast<std::size_t>(ProfilePhase::kBackward)];
+    update[part.name] += part.work[static_cast<std::size_t>(ProfilePhase::kOptimizer)];
+  }
+  // [32, 16] by [16, 10]; nobody asks for the gradient of the images.
+  constexpr double kSteps = 4, kX = 4 * 32 * 16, kW = 4 * 16 * 10, kY = 4 * 32 * 10;
+  EXPECT_EQ(forward["fc/MatMul"].multiply_adds, kSteps * 32 * 16 * 10);
+  EXPECT_EQ(forward["fc/MatMul"].bytes, kSteps * (kX + kW + kY));
+  EXPECT_EQ(backward["fc/MatMul"].multiply_adds, kSteps * 32 * 16 * 10);
+  EXPECT_EQ(backward["fc/MatMul"].bytes, kSteps * (kX + 2 * kW + kY)) << "the weights count as read, for a d_x";
+  EXPECT_EQ(update["fc/weights"].bytes, kSteps * 5 * kW) << "gradient, and value and momentum twice";
   for (const ProfilePhase each : {ProfilePhase::kForward, ProfilePhase::kBackward, ProfilePhase::kOptimizer})
     EXPECT_GT(phase(profile, each).count(), 0) << name_of(each);
   Profile::Duration sum{};
@@ -159,7 +207,7 @@ TEST(ProfileTest, TraceEventsNest) {
   Net net;
   Profile profile;
   net.losses(&profile);
-  const Json trace = Json::parse(profile_trace(profile));
+  const Json trace = Json::parse(profile_trace(profile, kRates));
   // Numbers of nanoseconds, which add up exactly.
   const auto nanoseconds = [](const Json& microseconds) { return std::llround(microseconds.get<double>() * 1000); };
   long long step_end = -1, last_end = -1;

@@ -29,12 +29,18 @@ TEST(ClassScores, AreTheSoftmax) {
   EXPECT_NEAR(scores[0], 0.125, 1e-7);
   EXPECT_NEAR(scores[1], 0.375, 1e-7);
   EXPECT_NEAR(scores[2], 0.5, 1e-7);
-  for (const double score : class_scores(std::vector<float>{1000, 1000, -1000})) EXPECT_FALSE(std::isnan(score));
-  EXPECT_EQ(class_scores(std::vector<float>{1000, 1000, -1000}), (std::vector<double>{0.5, 0.5, 0}));
+  // e^1000 overflows, e^-2000 vanishes.
+  const std::vector<double> far = class_scores(std::vector<float>{1000, 1000, -1000});
+  EXPECT_EQ(far[0], 0.5);
+  EXPECT_EQ(far[1], 0.5);
+  EXPECT_NEAR(far[2], 0, 1e-300);
+  EXPECT_NEAR(cross_entropy(std::vector<float>{1000, 1000, -1000}, 0), std::log(2.0), 1e-12);
+  EXPECT_NEAR(cross_entropy(std::vector<float>{1000, 1000, -1000}, 2), 2000 + std::log(2.0), 1e-9);
   for (std::size_t place = 0; place < 3; ++place) {
     std::vector<float> broken = {2, 1, 3};
     broken[place] = std::numeric_limits<float>::quiet_NaN();
     for (const double score : class_scores(broken)) EXPECT_TRUE(std::isnan(score)) << place;
+    EXPECT_TRUE(std::isnan(cross_entropy(broken, 0))) << place;
   }
 }
 
