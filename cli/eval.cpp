@@ -1,11 +1,13 @@
 #include <cstdio>
 #include <memory>
 
+#include "benchmarks/suite/measure/machine_rates.h"
 #include "cli/commands.h"
 #include "cli/display/class_table.h"
 #include "cli/display/print_note.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
+#include "core/engine/profile_report.h"
 #include "core/parallel.h"
 #include "core/text/quote.h"
 #include "integer/format/model_file.h"
@@ -42,6 +44,7 @@ struct EvalArguments {
   bool by_class = false;
   bool wrong = false;
   bool json = false;
+  bool profile = false;
 };
 
 /// What is evaluated, in words.
@@ -68,11 +71,11 @@ EvalResult evaluate_in_integers(const integer::Model& model, const std::string& 
   return {evaluation, std::move(answers)};
 }
 
-EvalResult evaluate_simulation(const RunSource& run, const datasets::Dataset& pictures) {
+EvalResult evaluate_simulation(const RunSource& run, const datasets::Dataset& pictures, Profile* profile) {
   EvaluationSession simulation(run, pictures);
   Answers answers(pictures);
-  const Evaluation evaluation = evaluate(simulation.session, simulation.classifier, pictures,
-                                         [&](std::int64_t i, std::span<const float> row) { answers.add(i, row); });
+  const OnLogits add = [&](std::int64_t i, std::span<const float> row) { answers.add(i, row); };
+  const Evaluation evaluation = evaluate(simulation.session, simulation.classifier, pictures, add, profile);
   return {evaluation, std::move(answers)};
 }
 
@@ -129,8 +132,9 @@ void evaluate_run(const EvalArguments& arguments) {
                   .quantization = quantization.label(),
                   .bits = quantization.bits(),
                   .integer = arguments.integer};
+  Profile profile;
   const auto evaluated = [&] {
-    if (!arguments.integer) return evaluate_simulation(run, pictures);
+    if (!arguments.integer) return evaluate_simulation(run, pictures, arguments.profile ? &profile : nullptr);
     const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
     subject.bits = bits_of(model).json();
     return evaluate_in_integers(model, run.directory.eval_graph().string(), pictures);
@@ -138,6 +142,7 @@ void evaluate_run(const EvalArguments& arguments) {
   const EvalResult result = evaluated();
   print_note(run.note);
   print(arguments, subject, split, result);
+  if (arguments.profile) std::printf("\n%s", profile_table(profile, benchmarks::measure_rates()).c_str());
 }
 
 /// Own files take on the size and the colour of the model's input, and its grid if that is their bytes'. (A network
@@ -179,6 +184,9 @@ void evaluate_file(const EvalArguments& arguments) {
 
 void evaluate_what_was_given(const EvalArguments& arguments) {
   if (arguments.run.empty() == arguments.model.empty()) throw MissingArgument("give one of --run and --model");
+  if (arguments.profile && (arguments.integer || !arguments.model.empty()))
+    throw UsageError("--profile times the simulation: it goes without --integer and --model");
+  if (arguments.profile && arguments.json) refuse_ignored("--profile", "--json");
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   if (arguments.run.empty())
     evaluate_file(arguments);
@@ -212,6 +220,8 @@ void add_eval(CommandLine& program) {
   command.flag("--wrong", arguments->wrong,
                "list the pictures with a wrong class: file (of pictures in folders), index, label, predicted, score");
   command.flag("--json", arguments->json, "print one JSON object");
+  command.flag("--profile", arguments->profile,
+               "print where the time of the batches went, by node, op and phase, beside what this machine allows");
   command.action([arguments] { evaluate_what_was_given(*arguments); });
 }
 

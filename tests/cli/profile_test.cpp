@@ -1,4 +1,4 @@
-// `miniqat train --profile`: the table on stdout and the trace on disk.
+// `miniqat train --profile`: the table on stdout and the trace on disk; `miniqat eval --profile`.
 
 #include <gtest/gtest.h>
 
@@ -45,6 +45,21 @@ TEST_F(ProfileTest, AFileThatCannotBeWrittenIsRefusedBeforeTheRun) {
   expect_error(train("run", {"--profile", "nowhere/trace.json"}), 2, {"--profile", "nowhere"});
   expect_error(train("run", {"--profile", "digits"}), 2, {"--profile", "digits"});
   EXPECT_FALSE(std::filesystem::exists(path("run")));
+}
+
+TEST_F(ProfileTest, AnEvaluationHasOneToo) {
+  expect_success(train("run"));
+  const auto eval = [&](Arguments words) {
+    words.insert(words.begin(), {"eval", "run", "--threads", "1"});
+    return miniqat(words, place_.path());
+  };
+  const Outcome plain = eval({}), profiled = eval({"--profile"});
+  expect_success(profiled);
+  EXPECT_EQ(profiled.out.substr(0, plain.out.size()), plain.out);
+  for (const char* text : {"\nconv1/Conv2D ", "\nnext batch ", "All together at least", "steps (all but the first 2)"})
+    EXPECT_NE(profiled.out.find(text), std::string::npos) << text << "\n" << profiled.out;
+  expect_error(eval({"--profile", "--json"}), 2, {"--profile", "--json"});
+  expect_error(eval({"--profile", "--integer"}), 2, {"--profile", "--integer"});
 }
 
 }  // namespace

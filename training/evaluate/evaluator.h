@@ -24,8 +24,8 @@ struct Evaluation : Hits {
 using OnLogits = std::function<void(std::int64_t index, std::span<const float> logits)>;
 
 /// Runs a classifier over a whole data set in batches of its own size. Ties between logits go to the lower class; a
-/// picture whose logits hold a NaN counts as wrong.
+/// picture whose logits hold a NaN counts as wrong. A profile gets a step for each batch.
 Evaluation evaluate(Session& session, const Classifier& classifier, const datasets::Dataset& dataset,
-                    const OnLogits& on_logits = {});
+                    const OnLogits& on_logits = {}, Profile* profile = nullptr);
 
 }  // namespace miniqat::training
