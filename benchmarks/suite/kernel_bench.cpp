@@ -78,17 +78,20 @@ SizeTimes bench_kernels(const BenchPlan& plan, std::int64_t elements, const Roof
   // cases_of() begins with the limits.
   const std::vector<double> copy = times[0], read = times[1];
   result.disturbance.drift = drift_of(copy);
+  const LimitTimes limits = {.copy_seconds = spread_of(copy).median,
+                             .read_seconds = spread_of(read).median,
+                             .threads = cases.front()->threads_used()};
   for (std::size_t k = 0; k < cases.size(); ++k) {
     const BenchCase& what = cases[k]->what();
     KernelTime row;
     row.what = what;
     row.by = name_of_kernel(*cases[k]);
     row.threads = thread_count();
+    row.threads_used = cases[k]->threads_used();
     row.rounds = times[k];
     row.of_memcpy = ratio_of(copy, row.rounds);
     row.of_roof =
-        least_seconds(traits_of(what.operation).cost, elements, spread_of(copy).median, spread_of(read).median, roof) /
-        row.seconds();
+        least_seconds(traits_of(what.operation).cost, elements, row.threads_used, limits, roof) / row.seconds();
     row.counts = counts_of(*cases[k], repeats, counters);
     result.rows.push_back(std::move(row));
   }

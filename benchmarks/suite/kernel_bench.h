@@ -19,6 +19,8 @@ struct KernelTime {
   /// The kernel's name; "libc" for memcpy, "miniqat" for the reading pass.
   std::string by;
   int threads = 1;
+  /// TimedCase::threads_used().
+  int threads_used = 1;
   /// Seconds of one call, in the order of the rounds.
   std::vector<double> rounds;
   /// The speed as a multiple of memcpy's, in the same rounds.

@@ -29,14 +29,19 @@ double least_of_rounds(double budget_seconds, const Body& body) {
   return std::ranges::min(rounds[0]);
 }
 
-/// Results a second of a loop on all threads.
-double rate_of(float (*loop)(std::int64_t), double results_a_step) {
+/// Results a second of a loop on each of the threads.
+double rate_of(float (*loop)(std::int64_t), double results_a_step, int threads) {
   constexpr std::int64_t kSteps = 20'000;
-  const int threads = thread_count();
   const double seconds = least_of_rounds(0.03, [&] {
     parallel_shares(threads, threads, [&](std::int64_t, std::int64_t, std::int64_t) { peak_result = loop(kSteps); });
   });
   return static_cast<double>(kSteps * threads) * results_a_step / seconds;
+}
+
+PeakRates peak_rates(int threads) {
+  const int lanes = MINIQAT_PICK(peak_lanes)();
+  return {.operations = rate_of(MINIQAT_PICK(products_and_sums), 2.0 * lanes, threads),
+          .divisions = rate_of(MINIQAT_PICK(quotients), lanes, threads)};
 }
 
 CopySpeed copy_speed(const std::string& place, std::int64_t bytes) {
@@ -64,17 +69,28 @@ std::vector<CopySpeed> copy_speeds() {
 }  // namespace
 
 Roof measure_roof() {
-  const int lanes = MINIQAT_PICK(peak_lanes)();
-  return {.threads = thread_count(),
-          .operations_per_second = rate_of(MINIQAT_PICK(products_and_sums), 2.0 * lanes),
-          .divisions_per_second = rate_of(MINIQAT_PICK(quotients), lanes),
-          .copies = copy_speeds()};
+  const QuietWatch watch;
+  Roof roof;
+  roof.threads = thread_count();
+  roof.all_threads = peak_rates(roof.threads);
+  roof.copies = copy_speeds();
+  roof.one_thread = roof.threads == 1 ? roof.all_threads : peak_rates(1);
+  for (const Cache& cache : this_machine().caches)
+    if (cache.level <= 2) roof.own_cache_bytes = std::max(roof.own_cache_bytes, cache.bytes);
+  roof.disturbance = watch.since();
+  return roof;
+}
+
+PeakRates Roof::peak_of(int some) const {
+  if (some >= threads) return all_threads;
+  return {.operations = std::min(all_threads.operations, some * one_thread.operations),
+          .divisions = std::min(all_threads.divisions, some * one_thread.divisions)};
 }
 
 std::string Roof::text() const {
   char arithmetic[128];
   std::snprintf(arithmetic, sizeof arithmetic, "%.0f billion operations/s, %.1f billion divisions/s",
-                operations_per_second / 1e9, divisions_per_second / 1e9);
+                all_threads.operations / 1e9, all_threads.divisions / 1e9);
   std::string text = concat("roof, ", threads, threads == 1 ? " thread: " : " threads: ", arithmetic, "; copy, GB/s:");
   for (const CopySpeed& copy : copies) {
     char speed[96];
@@ -89,19 +105,25 @@ nlohmann::ordered_json Roof::json() const {
   for (const CopySpeed& copy : copies)
     speeds.push_back({{"place", copy.place}, {"bytes", copy.bytes}, {"bytes_per_second", copy.bytes_per_second}});
   return {{"threads", threads},
-          {"operations_per_second", operations_per_second},
-          {"divisions_per_second", divisions_per_second},
-          {"copy", speeds}};
+          {"operations_per_second", all_threads.operations},
+          {"divisions_per_second", all_threads.divisions},
+          {"one_thread",
+           {{"operations_per_second", one_thread.operations}, {"divisions_per_second", one_thread.divisions}}},
+          {"copy", speeds},
+          {"quiet", is_quiet()}};
 }
 
-double least_seconds(const OperationCost& cost, std::int64_t elements, double copy_seconds, double read_seconds,
+double least_seconds(const OperationCost& cost, std::int64_t elements, int threads, const LimitTimes& limits,
                      const Roof& roof) {
   const OperationCost &copy = traits_of(Operation::kMemcpy).cost, &read = traits_of(Operation::kRead).cost;
-  const double memory =
-      cost.copied_bytes / copy.copied_bytes * copy_seconds + cost.read_bytes / read.read_bytes * read_seconds;
+  const bool is_in_own_caches = elements * static_cast<std::int64_t>(copy.bytes()) <= threads * roof.own_cache_bytes;
+  const double speed = is_in_own_caches ? static_cast<double>(threads) / limits.threads : 1;
+  const double memory = (cost.copied_bytes / copy.copied_bytes * limits.copy_seconds +
+                         cost.read_bytes / read.read_bytes * limits.read_seconds) /
+                        speed;
   const auto n = static_cast<double>(elements);
-  const double arithmetic =
-      std::max(n * cost.operations / roof.operations_per_second, n * cost.divisions / roof.divisions_per_second);
+  const PeakRates peak = roof.peak_of(threads);
+  const double arithmetic = std::max(n * cost.operations / peak.operations, n * cost.divisions / peak.divisions);
   return std::max(memory, arithmetic);
 }
 

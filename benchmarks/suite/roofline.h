@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/suite/measure/quietness.h"
 #include "benchmarks/suite/registry/operation.h"
 
 namespace miniqat::benchmarks {
@@ -19,27 +20,46 @@ struct CopySpeed {
   double bytes_per_second = 0;
 };
 
+/// Arithmetic in registers, in our largest vectors, in a second.
+struct PeakRates {
+  /// Products and sums.
+  double operations = 0;
+  double divisions = 0;
+};
+
 /// The limits of this machine with thread_count() threads.
 struct Roof {
   int threads = 1;
-  /// Products and sums in registers, in our largest vectors.
-  double operations_per_second = 0;
-  double divisions_per_second = 0;
+  PeakRates all_threads, one_thread;
   std::vector<CopySpeed> copies;
+  /// The largest cache of one core alone.
+  std::int64_t own_cache_bytes = 0;
+  Disturbance disturbance;
 
+  /// Of so many of the threads: no more than all have, since two may share a core.
+  PeakRates peak_of(int some) const;
+  bool is_quiet() const { return disturbance.reasons().empty(); }
   /// Two lines for people.
   std::string text() const;
   nlohmann::ordered_json json() const;
 };
 
-/// Takes a quarter of a second.
+/// Takes a third of a second.
 Roof measure_roof();
 
-/// The least time of an operation, on as many elements as the copy and the reading pass took. It is the time of its
-/// memory or of its arithmetic, whichever is longer: copied bytes at the copy's speed, bytes only read at that of
-/// reading, arithmetic at the roof's. An operation in place can take less than that: it fetches no line only to write
-/// it.
-double least_seconds(const OperationCost& cost, std::int64_t elements, double copy_seconds, double read_seconds,
+/// What a copy and a reading pass took on the same elements, and the threads that shared them.
+struct LimitTimes {
+  double copy_seconds = 0;
+  double read_seconds = 0;
+  int threads = 1;
+};
+
+/// The least time of an operation on `elements` that `threads` share. It is the time of its memory or of its
+/// arithmetic, whichever is longer: copied bytes at the copy's speed, bytes only read at that of reading, arithmetic at
+/// the roof's for these threads. If they are not as many as the limits had, the speed of memory counts in proportion
+/// where each thread's part of x and y fits into a cache of its own; beyond, the cores share it. An operation in place
+/// can take less than that: it fetches no line only to write it.
+double least_seconds(const OperationCost& cost, std::int64_t elements, int threads, const LimitTimes& limits,
                      const Roof& roof);
 
 }  // namespace miniqat::benchmarks

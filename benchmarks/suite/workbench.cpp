@@ -70,15 +70,31 @@ TimedCase::TimedCase(BenchTensors& tensors, const BenchCase& what, const NamedKe
   forward_mask(static_cast<std::byte*>(own_mask_.raw()));
 }
 
+/// Pieces begin at channel 0 and at a whole line of the cache, in the mask, too.
+std::int64_t TimedCase::piece_unit() const { return std::max<std::int64_t>(64, std::lcm(what_.channels, 64)); }
+
+std::int64_t TimedCase::piece_count() const {
+  const std::int64_t unit = piece_unit();
+  return parallel_parts((what_.elements + unit - 1) / unit, std::max<std::int64_t>(1, kPieceGrain / unit));
+}
+
+int TimedCase::threads_used() const {
+  if (kernel_ == nullptr) return parallel_parts(what_.elements, kPieceGrain);
+  if (kernel_->functions.set_threads == nullptr) return static_cast<int>(piece_count());
+  if (kernel_->name != kOurName) return thread_count();
+  // Our sums are taken in whole parts of that size.
+  if (what_.operation == Operation::kBackwardLearned)
+    return static_cast<int>(std::clamp<std::int64_t>(what_.elements / kPieceGrain, 1, thread_count()));
+  return parallel_parts(what_.elements, kPieceGrain);
+}
+
 /// Calls body(piece) for all pieces, in parallel; for one piece if the kernel has threads of its own.
 template <class Body>
 void TimedCase::in_pieces(const Body& body) const {
   const std::int64_t n = what_.elements;
   if (kernel_->functions.set_threads != nullptr) return body(Piece{0, 0, n});
-  // They begin at channel 0 and at a whole line of the cache, in the mask, too.
-  const std::int64_t unit = std::lcm(what_.channels, std::int64_t{64}), units = (n + unit - 1) / unit;
-  const std::int64_t parts = parallel_parts(units, std::max<std::int64_t>(1, kPieceGrain / unit));
-  parallel_shares(units, parts, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+  const std::int64_t unit = piece_unit();
+  parallel_shares((n + unit - 1) / unit, piece_count(), [&](std::int64_t part, std::int64_t first, std::int64_t last) {
     body(Piece{part, first * unit, std::min(n, last * unit) - first * unit});
   });
 }

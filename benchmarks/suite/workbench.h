@@ -30,6 +30,9 @@ class TimedCase {
   TimedCase(BenchTensors& tensors, const BenchCase& what, const NamedKernel* kernel);
 
   void run();
+  /// The threads that share its tensor: one where it is small. All of them for a kernel of others that shares it by
+  /// itself, since nobody knows.
+  int threads_used() const;
   /// Throws Error unless run() gives the reference's bits, and its sums within rounding.
   void verify();
 
@@ -37,6 +40,8 @@ class TimedCase {
   const NamedKernel* kernel() const { return kernel_; }
 
  private:
+  std::int64_t piece_unit() const;
+  std::int64_t piece_count() const;
   template <class Body>
   void in_pieces(const Body& body) const;
   void forward(const float* x, float* y, const fake_quant_grid* grids) const;

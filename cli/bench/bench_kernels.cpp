@@ -55,6 +55,8 @@ struct Columns {
   /// Kernels beside ours.
   bool others = false;
   bool counts = false;
+  /// Whether the roof is one.
+  bool is_roof_quiet = true;
 
   std::string head() const {
     char text[200];
@@ -66,11 +68,12 @@ struct Columns {
     char text[240];
     const std::string bits = row.what.has_grid() ? concat(row.what.bits) : "";
     const Spread& ratio = row.of_memcpy;
-    std::snprintf(text, sizeof text, "%-16s %-11s %4s %7d %10ld %8.2f %12.3f %s %-24s %7.2f",
+    std::snprintf(text, sizeof text, "%-16s %-11s %4s %7d %10ld %8.2f %12.3f %s %-24s %7s",
                   std::string(traits_of(row.what.operation).name).c_str(), row.what.layout().c_str(), bits.c_str(),
                   row.threads, static_cast<long>(row.what.elements), row.bytes() / row.seconds() / 1e9,
                   row.elements_per_nanosecond(), is_steady(row.rounds) ? " " : "~",
-                  ratio_text(ratio.median, ratio.low, ratio.high, ratio.is_wide()).c_str(), row.of_roof);
+                  ratio_text(ratio.median, ratio.low, ratio.high, ratio.is_wide()).c_str(),
+                  text_of(is_roof_quiet ? "%.2f" : "~%.2f", row.of_roof).c_str());
     std::string line = text;
     if (counts && row.counts) line += text_of("%10.2f", row.counts->first) + text_of("%11.4f", row.counts->second);
     if (!others) return line + "\n";
@@ -81,11 +84,16 @@ struct Columns {
   }
 };
 
-void say_what_disturbed(const Disturbance& disturbance, std::int64_t elements) {
+/// On stderr, and in the JSON with what tells where.
+void note_disturbance(const Disturbance& disturbance, const std::string& what, const Json& where, Json& result) {
+  Json json = disturbance.json();
+  json.update(where);
+  json["threads"] = thread_count();
+  result["disturbances"].push_back(json);
   const std::string reasons = joined(disturbance.reasons());
   if (!reasons.empty())
-    std::fprintf(stderr, "miniqat bench: not quiet while measuring %ld elements on %d thread(s): %s\n",
-                 static_cast<long>(elements), thread_count(), reasons.c_str());
+    std::fprintf(stderr, "miniqat bench: not quiet while measuring %s on %d thread(s): %s\n", what.c_str(),
+                 thread_count(), reasons.c_str());
 }
 
 /// Whoever names both a kernel and an operation expects a row of them.
@@ -101,12 +109,14 @@ void say_what_is_left_out(const KernelChoice& chosen, const std::vector<std::str
 }
 
 /// Measures all sizes on thread_count() threads.
-void measure_sizes(const BenchRun& run, const BenchPlan& plan, const Columns& columns, Json& result,
+void measure_sizes(const BenchRun& run, const BenchPlan& plan, Columns columns, Json& result,
                    std::vector<KernelTime>& all) {
   run.tell(concat("the limits of ", thread_count(), " threads"));
   const Roof roof = measure_roof();
   result["roof"].push_back(roof.json());
+  columns.is_roof_quiet = roof.is_quiet();
   run.print("\n" + roof.text() + columns.head());
+  note_disturbance(roof.disturbance, "the roof", {{"of", "roof"}}, result);
   for (const std::int64_t elements : sizes_of(run.arguments)) {
     run.tell(concat("fake quantization of ", elements, " elements"));
     const SizeTimes times = bench_kernels(plan, elements, roof, run.counters);
@@ -115,11 +125,7 @@ void measure_sizes(const BenchRun& run, const BenchPlan& plan, const Columns& co
       result["kernels"].push_back(kernel_json(row, times.disturbance));
       all.push_back(row);
     }
-    Json disturbance = times.disturbance.json();
-    disturbance["elements"] = elements;
-    disturbance["threads"] = thread_count();
-    result["disturbances"].push_back(disturbance);
-    say_what_disturbed(times.disturbance, elements);
+    note_disturbance(times.disturbance, concat(elements, " elements"), {{"elements", elements}}, result);
   }
 }
 
@@ -145,8 +151,10 @@ void measure_kernels(const BenchRun& run, Json& result) {
   }
   run.print(
       "\nquartiles: the middle half of the rounds gave these ratios; ~ where they differ by more than a tenth, or "
-      "where "
-      "the\nspeed may not repeat. of roof: 1 is what memory and arithmetic of this machine allow for.\n");
+      "where\n"
+      "the speed or the roof may not repeat. of roof: 1 is what memory and arithmetic of this machine allow the "
+      "threads\n"
+      "that share the tensor; up to 32,768 elements that is one.\n");
   if (arguments.plot.empty()) return;
   const Machine machine = this_machine();
   const std::string title =

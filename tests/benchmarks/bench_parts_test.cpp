@@ -12,10 +12,23 @@
 #include "benchmarks/suite/results/plot_axis.h"
 #include "benchmarks/suite/results/throughput_plot.h"
 #include "benchmarks/suite/roofline.h"
+#include "benchmarks/suite/workbench.h"
+#include "core/parallel.h"
+#include "core/text/json.h"
 #include "tests/errors.h"
 
 namespace miniqat::benchmarks::bench_parts_test {
 namespace {
+
+/// With 1e9 operations and 1e8 divisions a second and thread.
+Roof roof_of(int threads) {
+  return {.threads = threads,
+          .all_threads = {1e9 * threads, 1e8 * threads},
+          .one_thread = {1e9, 1e8},
+          .copies = {},
+          .own_cache_bytes = 100'000,
+          .disturbance = {}};
+}
 
 TEST(BenchCases, AnOperationWithoutAGridStandsThereOnce) {
   const CaseChoice choice{{Operation::kForward, Operation::kBackward}, {4, 8}, {1, 64}};
@@ -28,11 +41,62 @@ TEST(BenchCases, AnOperationWithoutAGridStandsThereOnce) {
 }
 
 TEST(Roof, TheSlowerOfMemoryAndArithmeticBinds) {
-  const Roof roof{.threads = 1, .operations_per_second = 1e9, .divisions_per_second = 1e8, .copies = {}};
+  const Roof roof = roof_of(1);
   const OperationCost cost{.copied_bytes = 8, .read_bytes = 4, .operations = 8, .divisions = 1};
-  EXPECT_DOUBLE_EQ(least_seconds(cost, 1000, 1, 0.5, roof), 1.5);
-  EXPECT_DOUBLE_EQ(least_seconds(cost, 1000, 1e-9, 1e-9, roof), 1e-5);
-  EXPECT_DOUBLE_EQ(least_seconds({8, 0, 200, 0}, 1000, 1e-9, 1e-9, roof), 2e-4);
+  EXPECT_DOUBLE_EQ(least_seconds(cost, 1000, 1, {1, 0.5, 1}, roof), 1.5);
+  EXPECT_DOUBLE_EQ(least_seconds(cost, 1000, 1, {1e-9, 1e-9, 1}, roof), 1e-5);
+  EXPECT_DOUBLE_EQ(least_seconds({8, 0, 200, 0}, 1000, 1, {1e-9, 1e-9, 1}, roof), 2e-4);
+}
+
+TEST(Roof, CountsTheThreadsThatShareTheTensor) {
+  const Roof roof = roof_of(4);
+  const OperationCost cost{.copied_bytes = 8, .read_bytes = 0, .operations = 8, .divisions = 1};
+  EXPECT_DOUBLE_EQ(least_seconds(cost, 1000, 4, {1e-9, 1e-9, 4}, roof), 0.25e-5);
+  EXPECT_DOUBLE_EQ(least_seconds(cost, 1000, 2, {1e-9, 1e-9, 4}, roof), 0.5e-5);
+  EXPECT_DOUBLE_EQ(least_seconds(cost, 1000, 1, {1e-9, 1e-9, 1}, roof), 1e-5);
+  // Bytes in a cache of one's own: a thread moves half of what two move. Memory is shared.
+  EXPECT_DOUBLE_EQ(least_seconds(cost, 1000, 1, {1, 1, 2}, roof), 2);
+  EXPECT_DOUBLE_EQ(least_seconds(cost, 100'000, 1, {1, 1, 2}, roof), 1);
+}
+
+TEST(Roof, ThreadsThatShareACoreHaveItsPeakOnce) {
+  Roof roof = roof_of(2);
+  roof.one_thread = roof.all_threads;
+  EXPECT_EQ(roof.peak_of(1).operations, roof.all_threads.operations);
+  EXPECT_EQ(roof.peak_of(2).divisions, roof.all_threads.divisions);
+}
+
+TEST(Roof, IsDisturbedByOthers) {
+  Roof roof = roof_of(1);
+  EXPECT_TRUE(roof.is_quiet());
+  EXPECT_EQ(roof.json()["quiet"], true);
+  roof.disturbance = {.seconds = 1, .others = 1};
+  EXPECT_EQ(roof.json()["quiet"], false);
+}
+
+TEST(TimedCase, SmallTensorsBelongToOneThread) {
+  const NamedKernel ours = our_kernel();
+  NamedKernel plain = ours;
+  plain.name = "plain";
+  plain.functions.set_threads = nullptr;
+  NamedKernel own_threads = ours;
+  own_threads.name = "own_threads";
+  const auto used = [](const BenchCase& what, const NamedKernel* kernel) {
+    BenchTensors tensors(what.elements);
+    return TimedCase(tensors, what, kernel).threads_used();
+  };
+  set_thread_count(4);
+  for (const NamedKernel* kernel : std::vector<const NamedKernel*>{&ours, &plain}) {
+    EXPECT_EQ(used({Operation::kForward, 8, 1, 32'768}, kernel), 1) << kernel->name;
+    EXPECT_EQ(used({Operation::kForward, 8, 1, 40'000}, kernel), 2) << kernel->name;
+    EXPECT_EQ(used({Operation::kForward, 8, 1, 1'000'000}, kernel), 4) << kernel->name;
+  }
+  EXPECT_EQ(used({Operation::kMemcpy, 8, 1, 32'768}, nullptr), 1);
+  EXPECT_EQ(used({Operation::kBackwardLearned, 8, 1, 40'000}, &ours), 1);
+  // A piece has a multiple of lcm(1001, 64) elements.
+  EXPECT_EQ(used({Operation::kForward, 8, 1001, 60'000}, &plain), 1);
+  EXPECT_EQ(used({Operation::kForward, 8, 1, 1'000}, &own_threads), 4);
+  set_thread_count(default_thread_count());
 }
 
 TEST(PerfCounters, CountWhatHappens) {

@@ -16,6 +16,7 @@ nlohmann::ordered_json kernel_json(const KernelTime& row, const Disturbance& dis
                                  {"channels", row.what.channels},
                                  {"elements", row.what.elements},
                                  {"threads", row.threads},
+                                 {"threads_used", row.threads_used},
                                  {"seconds", seconds.median},
                                  {"seconds_quartiles", quartiles_json(seconds)},
                                  {"rounds", row.rounds},
