@@ -56,28 +56,40 @@ CopySpeed copy_speed(const std::string& place, std::int64_t bytes) {
   return {place, 8 * n, static_cast<double>(8 * n * repeats) / seconds};
 }
 
-/// Half of each cache that a core may have to itself, and what none holds.
-std::vector<CopySpeed> copy_speeds() {
-  constexpr std::int64_t kLargest = 256 << 20;
+/// Half of each cache, and what none holds.
+std::vector<CopySpeed> copy_speeds(const Machine& machine) {
   std::vector<CopySpeed> speeds;
-  for (const Cache& cache : this_machine().caches)
-    if (cache.bytes / 2 < kLargest) speeds.push_back(copy_speed(concat("L", cache.level), cache.bytes / 2));
-  speeds.push_back(copy_speed("memory", kLargest));
+  for (const Cache& cache : machine.caches) speeds.push_back(copy_speed(concat("L", cache.level), cache.bytes / 2));
+  speeds.push_back(copy_speed("memory", memory_copy_bytes(machine)));
   return speeds;
 }
 
 }  // namespace
 
+std::int64_t memory_copy_bytes(const Machine& machine) {
+  const std::int64_t wanted = std::max<std::int64_t>(256 << 20, 2 * machine.last_cache_bytes());
+  return machine.memory_bytes > 0 ? std::min(wanted, machine.memory_bytes / 2) : wanted;
+}
+
+std::string cache_note(const Machine& machine, const std::string& what, std::int64_t bytes) {
+  if (bytes >= 2 * machine.last_cache_bytes()) return "";
+  const Cache& last = machine.caches.back();
+  return concat(what, " (", bytes_text(bytes), ") are not out of cache: L", last.level, " has ", bytes_text(last.bytes),
+                "\n");
+}
+
 Roof measure_roof() {
+  const Machine machine = this_machine();
   const QuietWatch watch;
   Roof roof;
   roof.threads = thread_count();
   roof.all_threads = peak_rates(roof.threads);
-  roof.copies = copy_speeds();
+  roof.copies = copy_speeds(machine);
   roof.one_thread = roof.threads == 1 ? roof.all_threads : peak_rates(1);
-  for (const Cache& cache : this_machine().caches)
+  for (const Cache& cache : machine.caches)
     if (cache.level <= 2) roof.own_cache_bytes = std::max(roof.own_cache_bytes, cache.bytes);
   roof.disturbance = watch.since();
+  roof.note = cache_note(machine, "the tensors of the copy called memory", memory_copy_bytes(machine));
   return roof;
 }
 
@@ -97,7 +109,7 @@ std::string Roof::text() const {
     std::snprintf(speed, sizeof speed, " %.0f (%s)", copy.bytes_per_second / 1e9, copy.place.c_str());
     text += speed;
   }
-  return text + "\n";
+  return text + "\n" + note;
 }
 
 nlohmann::ordered_json Roof::json() const {

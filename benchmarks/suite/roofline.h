@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "benchmarks/suite/measure/quietness.h"
+#include "benchmarks/suite/measure/this_machine.h"
 #include "benchmarks/suite/registry/operation.h"
 
 namespace miniqat::benchmarks {
@@ -19,6 +20,14 @@ struct CopySpeed {
   /// Read and written.
   double bytes_per_second = 0;
 };
+
+/// Bytes of the copy that measures memory, of both tensors together: at least 256 MiB and twice the last cache, but no
+/// more than half of the machine's memory.
+std::int64_t memory_copy_bytes(const Machine& machine);
+
+/// A line for people if x and y of so many bytes together are less than twice the last cache, which then holds a part
+/// of them: "... are not out of cache: L3 has 320 MiB". Else empty.
+std::string cache_note(const Machine& machine, const std::string& what, std::int64_t bytes);
 
 /// Arithmetic in registers, in our largest vectors, in a second.
 struct PeakRates {
@@ -35,16 +44,18 @@ struct Roof {
   /// The largest cache of one core alone.
   std::int64_t own_cache_bytes = 0;
   Disturbance disturbance;
+  /// cache_note() of the copy that stands for memory.
+  std::string note;
 
   /// Of so many of the threads: no more than all have, since two may share a core.
   PeakRates peak_of(int some) const;
   bool is_quiet() const { return disturbance.reasons().empty(); }
-  /// Two lines for people.
+  /// Lines for people.
   std::string text() const;
   nlohmann::ordered_json json() const;
 };
 
-/// Takes a third of a second.
+/// Takes some tenths of a second.
 Roof measure_roof();
 
 /// What a copy and a reading pass took on the same elements, and the threads that shared them.

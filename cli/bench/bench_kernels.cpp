@@ -144,6 +144,9 @@ void measure_kernels(const BenchRun& run, Json& result) {
   for (const std::int64_t bits : arguments.bits) plan.choice.bits.push_back(static_cast<int>(bits));
   const Columns columns = {.others = chosen.kernels.size() > 1, .counts = run.counters.fault().empty()};
   if (!columns.counts) run.print(concat("no instructions and cache misses: ", run.counters.fault(), "\n"));
+  const std::int64_t largest = std::ranges::max(sizes_of(arguments));
+  if (arguments.elements.empty())
+    run.print(cache_note(this_machine(), concat("x and y of ", largest, " elements"), 8 * largest));
   std::vector<KernelTime> rows;
   for (const int threads : run.threads) {
     set_thread_count(threads);

@@ -27,7 +27,8 @@ Roof roof_of(int threads) {
           .one_thread = {1e9, 1e8},
           .copies = {},
           .own_cache_bytes = 100'000,
-          .disturbance = {}};
+          .disturbance = {},
+          .note = {}};
 }
 
 TEST(BenchCases, AnOperationWithoutAGridStandsThereOnce) {
@@ -72,6 +73,23 @@ TEST(Roof, IsDisturbedByOthers) {
   EXPECT_EQ(roof.json()["quiet"], true);
   roof.disturbance = {.seconds = 1, .others = 1};
   EXPECT_EQ(roof.json()["quiet"], false);
+}
+
+TEST(Roof, MemoryIsWhatNoCacheHolds) {
+  const auto machine = [](std::int64_t cache_mib, std::int64_t memory_mib) {
+    Machine result;
+    result.caches = {{1, 32 << 10}, {3, cache_mib << 20}};
+    result.memory_bytes = memory_mib << 20;
+    return result;
+  };
+  EXPECT_EQ(memory_copy_bytes(machine(32, 8192)), std::int64_t{256} << 20);
+  EXPECT_EQ(memory_copy_bytes(machine(320, 8192)), std::int64_t{640} << 20);
+  EXPECT_EQ(memory_copy_bytes(machine(320, 1024)), std::int64_t{512} << 20);
+  EXPECT_EQ(memory_copy_bytes(Machine{}), std::int64_t{256} << 20);
+  EXPECT_EQ(cache_note(machine(64, 8192), "x", std::int64_t{128} << 20), "");
+  EXPECT_EQ(cache_note(machine(320, 8192), "x", std::int64_t{512} << 20),
+            "x (512 MiB) are not out of cache: L3 has 320 MiB\n");
+  EXPECT_EQ(cache_note(Machine{}, "x", 1), "");
 }
 
 TEST(TimedCase, SmallTensorsBelongToOneThread) {

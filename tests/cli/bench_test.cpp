@@ -85,7 +85,8 @@ TEST_F(BenchTest, TheMachineIsNamed) {
   const Json machine = json()["machine"];
   for (const char* key : {"version", "date", "compiler", "flags", "thread_counts"})
     EXPECT_TRUE(json().contains(key)) << key;
-  for (const char* key : {"cpu", "cores", "instruction_set", "onednn", "threads", "caches", "load", "quiet"})
+  for (const char* key :
+       {"cpu", "cores", "instruction_set", "onednn", "threads", "caches", "memory_bytes", "load", "quiet"})
     EXPECT_TRUE(machine.contains(key)) << key;
   EXPECT_EQ(machine["threads"], 1);
   for (const char* key : {"cpu", "instruction_set", "onednn"})

@@ -25,11 +25,16 @@ std::vector<Cache> data_caches() {
   return caches;
 }
 
-std::string bytes_text(std::int64_t bytes) {
-  return bytes >= 1 << 20 ? concat(bytes >> 20, " MiB") : concat(bytes >> 10, " KiB");
+std::int64_t memory_of_machine() {
+  const std::int64_t pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? pages * page : 0;
 }
 
 }  // namespace
+
+std::string bytes_text(std::int64_t bytes) {
+  return bytes >= 1 << 20 ? concat(bytes >> 20, " MiB") : concat(bytes >> 10, " KiB");
+}
 
 Machine this_machine() {
   const dnnl_version_t* onednn = dnnl_version();
@@ -38,7 +43,8 @@ Machine this_machine() {
                   .instruction_set = std::string(name_of(instruction_set())),
                   .onednn = concat(onednn->major, ".", onednn->minor, ".", onednn->patch),
                   .threads = thread_count(),
-                  .caches = data_caches()};
+                  .caches = data_caches(),
+                  .memory_bytes = memory_of_machine()};
   if (double load = 0; getloadavg(&load, 1) == 1) machine.load = load;
   return machine;
 }
@@ -54,9 +60,9 @@ std::string Machine::text() const {
 nlohmann::ordered_json Machine::json() const {
   nlohmann::ordered_json sizes = nlohmann::ordered_json::array();
   for (const Cache& cache : caches) sizes.push_back({{"level", cache.level}, {"bytes", cache.bytes}});
-  return {{"cpu", cpu},       {"cores", cores},     {"instruction_set", instruction_set},
-          {"onednn", onednn}, {"threads", threads}, {"caches", sizes},
-          {"load", load},     {"quiet", quiet()}};
+  return {{"cpu", cpu},         {"cores", cores},  {"instruction_set", instruction_set}, {"onednn", onednn},
+          {"threads", threads}, {"caches", sizes}, {"memory_bytes", memory_bytes},       {"load", load},
+          {"quiet", quiet()}};
 }
 
 nlohmann::ordered_json build_json() {

@@ -23,14 +23,20 @@ struct Machine {
   int threads = 0;
   /// Of one core or of several together; smallest first.
   std::vector<Cache> caches;
+  /// 0 where the system does not say.
+  std::int64_t memory_bytes = 0;
   /// Processes that ran or wanted to, the mean of the last minute; negative where the system does not say.
   double load = -1;
 
   /// Others want the cores, too, or somebody just did.
   bool quiet() const { return load <= 0.5; }
+  std::int64_t last_cache_bytes() const { return caches.empty() ? 0 : caches.back().bytes; }
   std::string text() const;
   nlohmann::ordered_json json() const;
 };
+
+/// "48 KiB", "320 MiB".
+std::string bytes_text(std::int64_t bytes);
 
 Machine this_machine();
 
