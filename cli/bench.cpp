@@ -55,6 +55,7 @@ std::vector<int> thread_counts(const std::vector<std::string>& words) {
 }
 
 std::vector<const BenchMode*> modes_of(const BenchArguments& arguments) {
+  if (arguments.loaded) return {&kLoadedMode};
   std::vector<const BenchMode*> modes;
   if (!arguments.steps_only) modes.push_back(&kKernelMode);
   if (!arguments.kernels_only) modes.push_back(&kStepMode);
@@ -63,14 +64,6 @@ std::vector<const BenchMode*> modes_of(const BenchArguments& arguments) {
 
 void bench(const BenchArguments& arguments) {
   if (!arguments.compare.empty()) return print_comparison(arguments.compare[0], arguments.compare[1]);
-  if (arguments.loaded) {
-    if (arguments.json || !arguments.out.empty()) throw UsageError("--loaded prints a table, without --json and --out");
-    const std::vector<int> threads = thread_counts(arguments.threads);
-    if (threads.size() != 1) throw UsageError("--threads: --loaded takes one number");
-    set_thread_count(threads.front());
-    const std::vector<std::string> lenet5 = {"lenet5"};
-    return print_loaded(arguments.models.empty() ? lenet5 : arguments.models, arguments.quick ? 6 : 60);
-  }
   const benchmarks::PerfCounters counters;
   const BenchRun run{arguments, thread_counts(arguments.threads), counters};
   const std::vector<const BenchMode*> modes = modes_of(arguments);
@@ -163,8 +156,9 @@ void add_bench(CommandLine& program) {
   Flag loaded = command.flag("--loaded", arguments->loaded,
                              "instead: training beside a busy process a core, which it starts, and without");
   loaded.excludes(kernels).excludes(steps);
-  Flag models = command.option("--models", arguments->models,
-                               "names from `miniqat models`, separated by commas; default: lenet,lenet5,mobilenet_v1");
+  Flag models = command.option(
+      "--models", arguments->models,
+      "names from `miniqat models`, separated by commas; default: lenet,lenet5,mobilenet_v1, of --loaded lenet5");
   models.separated_by(',').value_name("NAME").excludes(kernels).shown_default("");
   Flag batch = command.option("--batch-size", arguments->batch_size,
                               "pictures a step; 0: 128, or 64 for models with batch norm");

@@ -1,25 +1,62 @@
+// `bench --loaded`: training beside busy processes.
+
 #include <cstdio>
 
-#include "benchmarks/suite/steps/bench_loaded.h"
+#include "benchmarks/suite/results/bench_json.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/interrupt.h"
+#include "core/error.h"
+#include "core/parallel.h"
+#include "core/text/json.h"
+#include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 
-void print_loaded(const std::vector<std::string>& models, double seconds_a_model) {
+using namespace training;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kThoroughModel = 60, kQuickModel = 6;
+
+std::vector<std::string> loaded_models(const BenchArguments& arguments) {
+  return arguments.models.empty() ? std::vector<std::string>{"lenet5"} : arguments.models;
+}
+
+void prepare_loaded(const BenchRun& run) {
+  require_models(loaded_models(run.arguments));
+  if (run.threads.size() != 1 || run.threads.front() < 2)
+    throw UsageError(concat("--threads: --loaded compares several threads with one, so it takes one number above 1",
+                            run.arguments.threads.empty() ? "; by default there would be 1" : ""));
+}
+
+void measure_loaded(const BenchRun& run, Json& result) {
   const InterruptGuard interrupts;
-  std::printf("\n%-14s %-14s %10s %10s %8s\n", "training W8A8", "neighbours", "images/s", "1 thread", "of bar");
-  for (const std::string& model : models)
-    for (const benchmarks::LoadedSpeed& row : benchmarks::bench_loaded(model, seconds_a_model, InterruptGuard::check)) {
-      std::printf("%-14s %-14s %10.0f %10.0f", row.model.c_str(), row.neighbours.c_str(), row.all_threads,
-                  row.one_thread);
-      if (row.of_bar > 0) std::printf(" %8.2f", row.of_bar);
-      std::printf("\n");
-      std::fflush(stdout);
+  char line[120];
+  std::snprintf(line, sizeof line, "\n%-14s %-14s %7s %10s %10s %8s\n", "training W8A8", "neighbours", "threads",
+                "images/s", "1 thread", "of bar");
+  run.print(line);
+  for (const std::string& model : loaded_models(run.arguments)) {
+    run.tell("training steps of " + model + " beside busy processes");
+    for (const benchmarks::LoadedSpeed& row :
+         benchmarks::bench_loaded(model, run.arguments.quick ? kQuickModel : kThoroughModel, InterruptGuard::check)) {
+      const Json json = benchmarks::loaded_json(row);
+      std::snprintf(line, sizeof line, "%-14s %-14s %7d %10.0f %10.0f", row.model.c_str(), row.neighbours.c_str(),
+                    row.threads, json["images_per_second"].get<double>(), json["one_thread"].get<double>());
+      run.print(line);
+      std::snprintf(line, sizeof line, " %8.2f", json.value("of_bar", 0.0));
+      run.print(concat(json.contains("of_bar") ? line : "", "\n"));
+      result["loaded"].push_back(json);
     }
-  std::printf(
+  }
+  run.print(
       "\nneighbours: an endless loop for each core; the bar: half the speed without them, or one thread beside them,\n"
       "whichever is more\n");
 }
+
+}  // namespace
+
+const BenchMode kLoadedMode = {prepare_loaded, measure_loaded};
 
 }  // namespace miniqat::cli

@@ -55,15 +55,16 @@ struct BenchMode {
 
 extern const BenchMode kKernelMode;
 extern const BenchMode kStepMode;
+extern const BenchMode kLoadedMode;
+
+/// Throws UsageError for an unknown one among the names of --models.
+void require_models(const std::vector<std::string>& names);
 
 /// The names that --kernel knows, a line each, for --help.
 std::string kernel_help();
 
 /// Prints what --compare shows of two files.
 void print_comparison(const std::string& a, const std::string& b);
-
-/// The speeds of --loaded for each model, as a table.
-void print_loaded(const std::vector<std::string>& models, double seconds_a_model);
 
 /// "1.03x  1.01-1.06", median and quartiles, with a ~ behind where these are far apart.
 std::string ratio_text(double median, double low, double high, bool is_wide);

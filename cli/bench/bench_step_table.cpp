@@ -30,15 +30,7 @@ std::vector<std::string> models_of(const BenchArguments& arguments) {
   return {"lenet", "lenet5", "mobilenet_v1"};
 }
 
-void require_model(const std::string& name) {
-  const std::vector<std::string> known = models::model_names();
-  if (std::ranges::find(known, name) == known.end())
-    throw UsageError(concat("--models: ", unknown_name("model", name, known)));
-}
-
-void prepare_steps(const BenchRun& run) {
-  for (const std::string& model : models_of(run.arguments)) require_model(model);
-}
+void prepare_steps(const BenchRun& run) { require_models(models_of(run.arguments)); }
 
 void measure_model(const BenchRun& run, const std::string& model, double seconds, Json& rows) {
   run.tell("training steps of " + model);
@@ -90,6 +82,13 @@ void measure_steps(const BenchRun& run, Json& result) {
 }
 
 }  // namespace
+
+void require_models(const std::vector<std::string>& names) {
+  const std::vector<std::string> known = models::model_names();
+  for (const std::string& name : names)
+    if (std::ranges::find(known, name) == known.end())
+      throw UsageError(concat("--models: ", unknown_name("model", name, known)));
+}
 
 const BenchMode kStepMode = {prepare_steps, measure_steps};
 

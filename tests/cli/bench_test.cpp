@@ -122,11 +122,23 @@ TEST_F(BenchTest, ANetworkWithBatchNormIsMeasuredInEveryPhase) {
 
 // Times are not asserted, but that the neighbours are there while it measures and gone at the end.
 TEST_F(BenchTest, LoadedMeasuresBesideNeighboursAndEndsThem) {
-  const Outcome outcome = miniqat({"bench", "--quick", "--loaded", "--threads", "2"}, place_.path());
+  const Outcome outcome = miniqat({"bench", "--quick", "--loaded", "--threads", "2", "--out", "b.json"}, place_.path());
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   for (const char* row : {"\nlenet5         none ", "\nlenet5         same session ", "\nlenet5         own sessions "})
     EXPECT_NE(outcome.out.find(row), std::string::npos) << row << outcome.out;
   EXPECT_EQ(processes_of(place_.path()), 0);
+  const Json result = json();
+  EXPECT_EQ(outcome.out.find(result["machine"]["cpu"].get<std::string>()), 0u) << outcome.out;
+  for (const char* key : {"version", "date", "compiler", "thread_counts"}) EXPECT_TRUE(result.contains(key)) << key;
+  ASSERT_EQ(result["loaded"].size(), 3u);
+  for (const Json& row : result["loaded"]) {
+    EXPECT_EQ(row["threads"], 2);
+    EXPECT_EQ(row["images_per_second_rounds"].size(), 5u);
+    EXPECT_EQ(row.contains("of_bar"), row["neighbours"] != "none") << row;
+    expect_around(row, "images_per_second");
+    expect_around(row, "one_thread");
+  }
+  expect_error(miniqat({"bench", "--compare", "b.json", "b.json"}, place_.path()), 1, {"b.json", "--loaded"});
 }
 
 TEST_F(BenchTest, CtrlCEndsTheNeighbours) {
@@ -149,9 +161,9 @@ TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   refuses({"--models", "lenet5,lenet6"}, {"lenet6", "lenet5"});
   refuses({"--kernels-only", "--steps-only"}, {"--kernels-only", "--steps-only"});
   refuses({"--loaded", "--batch-size", "8"}, {"--loaded", "--batch-size"});
-  refuses({"--loaded", "--json"}, {"--loaded", "--json"});
-  refuses({"--loaded", "--out", "loaded.json"}, {"--loaded", "--out"});
   refuses({"--loaded", "--threads", "1,2"}, {"--loaded", "--threads"});
+  refuses({"--loaded", "--threads", "1"}, {"--loaded", "--threads", "above 1"});
+  refuses({"--loaded", "--models", "lenet5,lenet6"}, {"--models", "lenet6"});
   refuses({"--threads", "-1"}, {"--threads"});
   refuses({"--elements", "0"}, {"--elements"});
   refuses({"--elements", "ten"}, {"--elements"});

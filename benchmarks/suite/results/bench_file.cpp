@@ -114,7 +114,10 @@ BenchFile read_bench_file(const std::string& path) {
   file.cpu = machine.text("cpu");
   file.about = concat(top.text("version"), ", ", top.text("date"), ", ", machine.text("cpu"), ", ",
                       machine.text("instruction_set"), ", ", top.text("compiler"));
-  if (!top.has("kernels") && !top.has("steps")) top.at("kernels");
+  if (!top.has("kernels") && !top.has("steps")) {
+    if (top.has("loaded")) fail(path, ": has figures of --loaded only, which --compare does not compare");
+    top.at("kernels");
+  }
   if (top.has("kernels"))
     top.each("kernels", [&](const BenchObject& row) { add_record(file, row, kernel_record(row)); });
   if (top.has("steps")) top.each("steps", [&](const BenchObject& row) { add_record(file, row, step_record(row)); });

@@ -40,4 +40,23 @@ nlohmann::ordered_json kernel_json(const KernelTime& row, const Disturbance& dis
   return json;
 }
 
+nlohmann::ordered_json loaded_json(const LoadedSpeed& row) {
+  const Spread all = spread_of(row.all_threads), one = spread_of(row.one_thread);
+  nlohmann::ordered_json json = {{"model", row.model},
+                                 {"neighbours", row.neighbours},
+                                 {"batch", row.batch},
+                                 {"threads", row.threads},
+                                 {"images_per_second", all.median},
+                                 {"images_per_second_quartiles", quartiles_json(all)},
+                                 {"images_per_second_rounds", row.all_threads},
+                                 {"one_thread", one.median},
+                                 {"one_thread_quartiles", quartiles_json(one)},
+                                 {"one_thread_rounds", row.one_thread}};
+  if (row.of_bar.empty()) return json;
+  const Spread of_bar = spread_of(row.of_bar);
+  json["of_bar"] = of_bar.median;
+  json["of_bar_quartiles"] = quartiles_json(of_bar);
+  return json;
+}
+
 }  // namespace miniqat::benchmarks

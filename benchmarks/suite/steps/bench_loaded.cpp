@@ -59,13 +59,6 @@ struct Neighbourhood {
 constexpr std::array<Neighbourhood, 3> kNeighbourhoods = {
     {{"none", false, false}, {"same session", true, false}, {"own sessions", true, true}}};
 
-/// Speeds of each round, of one kind of neighbours.
-struct Rounds {
-  std::vector<double> all_threads, one_thread, of_bar;
-};
-
-double median_of(const std::vector<double>& values) { return values.empty() ? 0 : spread_of(values).median; }
-
 }  // namespace
 
 BusyNeighbours::BusyNeighbours(bool own_sessions) {
@@ -92,24 +85,25 @@ std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_se
   const int threads = thread_count();
   NoiseTraining training(models::find_model(model), quantize::RewriteOptions{.bn_fold = quantize::BnFold::kSingle},
                          kBatch);
-  std::array<Rounds, kNeighbourhoods.size()> rounds;
+  std::vector<LoadedSpeed> speeds;
+  for (const Neighbourhood& all : kNeighbourhoods)
+    speeds.push_back({.model = model,
+                      .neighbours = all.name,
+                      .batch = kBatch,
+                      .threads = threads,
+                      .all_threads = {},
+                      .one_thread = {},
+                      .of_bar = {}});
   for (int round = 0; round < kRounds; ++round)
     for (std::size_t k = 0; k < kNeighbourhoods.size(); ++k) {
       std::optional<BusyNeighbours> neighbours;
       if (kNeighbourhoods[k].is_busy) neighbours.emplace(kNeighbourhoods[k].own_sessions);
       const double all = speed(training, threads, seconds, check), one = speed(training, 1, seconds, check);
-      rounds[k].all_threads.push_back(all);
-      rounds[k].one_thread.push_back(one);
-      if (neighbours) rounds[k].of_bar.push_back(all / std::max(rounds[0].all_threads.back() / 2, one));
+      speeds[k].all_threads.push_back(all);
+      speeds[k].one_thread.push_back(one);
+      if (neighbours) speeds[k].of_bar.push_back(all / std::max(speeds[0].all_threads.back() / 2, one));
     }
   set_thread_count(threads);
-  std::vector<LoadedSpeed> speeds;
-  for (std::size_t k = 0; k < kNeighbourhoods.size(); ++k)
-    speeds.push_back({.model = model,
-                      .neighbours = kNeighbourhoods[k].name,
-                      .all_threads = median_of(rounds[k].all_threads),
-                      .one_thread = median_of(rounds[k].one_thread),
-                      .of_bar = median_of(rounds[k].of_bar)});
   return speeds;
 }
 

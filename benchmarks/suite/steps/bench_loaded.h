@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -21,16 +22,17 @@ class BusyNeighbours {
   std::vector<int> processes_;
 };
 
-/// Training speeds in images/s, medians over the rounds.
+/// Training speeds in images/s, in the order of the rounds.
 struct LoadedSpeed {
   std::string model;
   /// "none", "same session" or "own sessions".
   std::string neighbours;
-  double all_threads = 0;
-  double one_thread = 0;
-  /// all_threads as a multiple of the better of half the speed without neighbours and one_thread, the median over the
-  /// rounds; 0 without neighbours.
-  double of_bar = 0;
+  std::int64_t batch = 0;
+  int threads = 0;
+  std::vector<double> all_threads, one_thread;
+  /// all_threads as a multiple of the better of half the speed without neighbours and one_thread; none without
+  /// neighbours.
+  std::vector<double> of_bar;
 };
 
 /// A model's W8A8 training steps on thread_count() threads and on one, without neighbours and beside both kinds of them
