@@ -16,6 +16,7 @@
 #include "core/parallel.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "training/run/run_directory.h"
 #include "training/settings/usage_error.h"
 
@@ -136,6 +137,18 @@ void BenchRun::print(const std::string& text) const {
 
 void BenchRun::tell(const std::string& what) const {
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "bench: %s ...\n", what.c_str());
+}
+
+void BenchRun::note_disturbance(const benchmarks::Disturbance& disturbance, const std::string& what, const Json& where,
+                                Json& result) const {
+  Json json = disturbance.json();
+  json.update(where);
+  json["threads"] = thread_count();
+  result["disturbances"].push_back(json);
+  const std::string reasons = joined(disturbance.reasons());
+  if (!reasons.empty())
+    std::fprintf(stderr, "miniqat bench: not quiet while measuring %s on %d thread(s): %s\n", what.c_str(),
+                 thread_count(), reasons.c_str());
 }
 
 std::string ratio_text(double median, double low, double high, bool is_wide) {

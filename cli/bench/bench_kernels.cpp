@@ -14,7 +14,6 @@
 #include "core/files.h"
 #include "core/parallel.h"
 #include "core/text/json.h"
-#include "core/text/suggest.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
@@ -84,18 +83,6 @@ struct Columns {
   }
 };
 
-/// On stderr, and in the JSON with what tells where.
-void note_disturbance(const Disturbance& disturbance, const std::string& what, const Json& where, Json& result) {
-  Json json = disturbance.json();
-  json.update(where);
-  json["threads"] = thread_count();
-  result["disturbances"].push_back(json);
-  const std::string reasons = joined(disturbance.reasons());
-  if (!reasons.empty())
-    std::fprintf(stderr, "miniqat bench: not quiet while measuring %s on %d thread(s): %s\n", what.c_str(),
-                 thread_count(), reasons.c_str());
-}
-
 /// Whoever names both a kernel and an operation expects a row of them.
 void say_what_is_left_out(const KernelChoice& chosen, const std::vector<std::string>& names) {
   for (const Operation operation : chosen.operations) {
@@ -116,7 +103,7 @@ void measure_sizes(const BenchRun& run, const BenchPlan& plan, Columns columns, 
   result["roof"].push_back(roof.json());
   columns.is_roof_quiet = roof.is_quiet();
   run.print("\n" + roof.text() + columns.head());
-  note_disturbance(roof.disturbance, "the roof", {{"of", "roof"}}, result);
+  run.note_disturbance(roof.disturbance, "the roof", {{"of", "roof"}}, result);
   for (const std::int64_t elements : sizes_of(run.arguments)) {
     run.tell(concat("fake quantization of ", elements, " elements"));
     const SizeTimes times = bench_kernels(plan, elements, roof, run.counters);
@@ -125,7 +112,7 @@ void measure_sizes(const BenchRun& run, const BenchPlan& plan, Columns columns, 
       result["kernels"].push_back(kernel_json(row, times.disturbance));
       all.push_back(row);
     }
-    note_disturbance(times.disturbance, concat(elements, " elements"), {{"elements", elements}}, result);
+    run.note_disturbance(times.disturbance, concat(elements, " elements"), {{"elements", elements}}, result);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "benchmarks/suite/measure/perf_counters.h"
+#include "benchmarks/suite/measure/quietness.h"
 
 namespace miniqat::cli {
 
@@ -44,6 +45,10 @@ struct BenchRun {
   void print(const std::string& text) const;
   /// For whoever waits in front of a terminal.
   void tell(const std::string& what) const;
+  /// Adds what disturbed a measurement on thread_count() threads to "disturbances", with the keys `where`; and says it
+  /// on stderr if the machine was not quiet.
+  void note_disturbance(const benchmarks::Disturbance& disturbance, const std::string& what,
+                        const nlohmann::ordered_json& where, nlohmann::ordered_json& result) const;
 };
 
 /// A part of `bench`: adds what it found to the JSON and prints its tables. It checks its flags in `prepare`, before

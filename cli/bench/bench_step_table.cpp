@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "benchmarks/suite/measure/quietness.h"
 #include "benchmarks/suite/results/bench_json.h"
 #include "benchmarks/suite/steps/bench_steps.h"
 #include "cli/bench/bench_modes.h"
@@ -32,39 +31,25 @@ std::vector<std::string> models_of(const BenchArguments& arguments) {
 
 void prepare_steps(const BenchRun& run) { require_models(models_of(run.arguments)); }
 
-void measure_model(const BenchRun& run, const std::string& model, double seconds, Json& rows) {
+void measure_model(const BenchRun& run, const std::string& model, double seconds, Json& result) {
   run.tell("training steps of " + model);
   const std::int64_t batch_size = run.arguments.batch_size;
-  const benchmarks::QuietWatch watch;
-  const std::vector<benchmarks::StepTime> times = benchmarks::bench_steps(model, batch_size, seconds);
-  const bool quiet = watch.since().reasons().empty();
-  if (times.front().batch < batch_size)
+  const benchmarks::ModelTimes times = benchmarks::bench_steps(model, batch_size, seconds);
+  const std::int64_t batch = times.rows.front().batch;
+  if (batch < batch_size)
     std::fprintf(stderr, "miniqat bench: batches of %ld would take too long; %s is measured with %ld\n",
-                 static_cast<long>(batch_size), model.c_str(), static_cast<long>(times.front().batch));
-  for (const benchmarks::StepTime& row : times) {
-    const benchmarks::Spread step = benchmarks::spread_of(row.rounds);
-    const double images_per_second = static_cast<double>(row.batch) / step.median;
+                 static_cast<long>(batch_size), model.c_str(), static_cast<long>(batch));
+  for (const benchmarks::StepTime& row : times.rows) {
     char line[200];
     std::snprintf(
         line, sizeof line, "%-14s %-26s %6ld %7d %10.3f %10.0f %10.1f   %s\n", row.model.c_str(), row.what.c_str(),
-        static_cast<long>(row.batch), thread_count(), 1e3 * step.median, images_per_second,
-        static_cast<double>(row.arena) / 1e6,
+        static_cast<long>(row.batch), row.threads, 1e3 * benchmarks::spread_of(row.rounds).median,
+        row.images_per_second(), static_cast<double>(row.arena) / 1e6,
         ratio_text(row.over_float.median, row.over_float.low, row.over_float.high, row.over_float.is_wide()).c_str());
     run.print(line);
-    rows.push_back({{"model", row.model},
-                    {"what", row.what},
-                    {"batch", row.batch},
-                    {"threads", thread_count()},
-                    {"seconds", step.median},
-                    {"seconds_quartiles", benchmarks::quartiles_json(step)},
-                    {"rounds", row.rounds},
-                    {"quiet", quiet && benchmarks::is_steady(row.rounds)},
-                    {"images_per_second", images_per_second},
-                    {"over_float", row.over_float.median},
-                    {"over_float_quartiles", benchmarks::quartiles_json(row.over_float)},
-                    {"arena_bytes", row.arena}});
+    result["steps"].push_back(benchmarks::step_json(row, times.disturbance));
   }
-  std::fflush(stdout);
+  run.note_disturbance(times.disturbance, "training steps of " + model, {{"model", model}, {"batch", batch}}, result);
 }
 
 void measure_steps(const BenchRun& run, Json& result) {
@@ -76,7 +61,7 @@ void measure_steps(const BenchRun& run, Json& result) {
   const double seconds = (run.arguments.quick ? kQuickSteps : kThoroughSteps) / static_cast<double>(models.size());
   for (const int threads : run.threads) {
     set_thread_count(threads);
-    for (const std::string& model : models) measure_model(run, model, seconds, result["steps"]);
+    for (const std::string& model : models) measure_model(run, model, seconds, result);
   }
   run.print("\nquartiles: the middle half of the turns gave these ratios; ~ where they differ by more than a tenth\n");
 }

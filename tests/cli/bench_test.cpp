@@ -102,6 +102,14 @@ TEST_F(BenchTest, StepsAreMeasuredInFloatAndQuantized) {
   EXPECT_EQ(result["steps"][0]["over_float"], 1.0);
   EXPECT_EQ(result["steps"][1]["what"], "W8A8");
   EXPECT_EQ(result["steps"][2]["what"], "W4A4, learned ranges");
+  ASSERT_EQ(result["disturbances"].size(), 2u);
+  const Json& disturbance = result["disturbances"][0];
+  EXPECT_EQ(disturbance["model"], "lenet5");
+  EXPECT_EQ(disturbance["batch"], 2);
+  bool disturbed = false;
+  for (const Json& one : result["disturbances"]) disturbed = disturbed || !one["reasons"].empty();
+  EXPECT_EQ(outcome.err.find("not quiet while measuring training steps of lenet5") != std::string::npos, disturbed)
+      << outcome.err;
   for (const Json& row : result["steps"]) {
     EXPECT_EQ(row["batch"], 2);
     for (const char* figure : {"seconds", "images_per_second", "over_float", "arena_bytes"}) EXPECT_GT(row[figure], 0);

@@ -4,7 +4,11 @@
 
 namespace miniqat::benchmarks {
 
+namespace {
+
 nlohmann::ordered_json quartiles_json(const Spread& spread) { return {spread.low, spread.high}; }
+
+}  // namespace
 
 nlohmann::ordered_json kernel_json(const KernelTime& row, const Disturbance& disturbance) {
   const OperationTraits& traits = traits_of(row.what.operation);
@@ -38,6 +42,22 @@ nlohmann::ordered_json kernel_json(const KernelTime& row, const Disturbance& dis
     json["cache_misses_an_element"] = row.counts->second;
   }
   return json;
+}
+
+nlohmann::ordered_json step_json(const StepTime& row, const Disturbance& disturbance) {
+  const Spread seconds = spread_of(row.rounds);
+  return {{"model", row.model},
+          {"what", row.what},
+          {"batch", row.batch},
+          {"threads", row.threads},
+          {"seconds", seconds.median},
+          {"seconds_quartiles", quartiles_json(seconds)},
+          {"rounds", row.rounds},
+          {"quiet", is_steady(row.rounds) && disturbance.reasons().empty()},
+          {"images_per_second", row.images_per_second()},
+          {"over_float", row.over_float.median},
+          {"over_float_quartiles", quartiles_json(row.over_float)},
+          {"arena_bytes", row.arena}};
 }
 
 nlohmann::ordered_json loaded_json(const LoadedSpeed& row) {

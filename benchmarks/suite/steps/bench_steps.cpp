@@ -8,6 +8,7 @@
 #include "benchmarks/suite/measure/rounds.h"
 #include "benchmarks/suite/steps/noise_training.h"
 #include "core/error.h"
+#include "core/parallel.h"
 #include "layers/layers.h"
 #include "models/models.h"
 
@@ -79,7 +80,7 @@ std::int64_t affordable_batch(const models::Model& model, const std::vector<Vari
 
 }  // namespace
 
-std::vector<StepTime> bench_steps(const std::string& name, std::int64_t batch, double budget_seconds) {
+ModelTimes bench_steps(const std::string& name, std::int64_t batch, double budget_seconds) {
   const auto start = std::chrono::steady_clock::now();
   const models::Model& model = models::find_model(name);
   const std::vector<Variant> variants = variants_of(model);
@@ -97,16 +98,18 @@ std::vector<StepTime> bench_steps(const std::string& name, std::int64_t batch, d
   }
   // No more rounds where they are not steady: a step takes long enough.
   const Patience patience = {.seconds = budget_seconds - seconds_since(start), .most = 1};
+  const QuietWatch watch;
   const auto times = measure_in_turns(variants.size(), patience,
                                       [&](std::size_t k) { return seconds_of([&] { trainings[k]->step(); }); });
-  std::vector<StepTime> results;
+  ModelTimes results{.rows = {}, .disturbance = watch.since()};
   for (std::size_t k = 0; k < variants.size(); ++k)
-    results.push_back({.model = name,
-                       .what = variants[k].what,
-                       .batch = batch,
-                       .rounds = times[k],
-                       .over_float = ratio_of(times[k], times[0]),
-                       .arena = trainings[k]->arena()});
+    results.rows.push_back({.model = name,
+                            .what = variants[k].what,
+                            .batch = batch,
+                            .threads = thread_count(),
+                            .rounds = times[k],
+                            .over_float = ratio_of(times[k], times[0]),
+                            .arena = trainings[k]->arena()});
   return results;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/suite/measure/quietness.h"
 #include "benchmarks/suite/measure/rounds.h"
 
 namespace miniqat::benchmarks {
@@ -14,18 +15,27 @@ struct StepTime {
   /// "float", or how it is quantized.
   std::string what;
   std::int64_t batch = 0;
+  int threads = 1;
   /// Seconds of one training step (forward, backward, SGD with momentum), in the order of the rounds.
   std::vector<double> rounds;
   /// The time as a multiple of the float step's, taken in turns.
   Spread over_float;
   /// Bytes of the plan's activations, gradients and saved tensors.
   std::size_t arena = 0;
+
+  double images_per_second() const { return static_cast<double>(batch) / spread_of(rounds).median; }
+};
+
+/// All steps of a model, which took turns, and what disturbed these turns (not checks and compilation before them).
+struct ModelTimes {
+  std::vector<StepTime> rows;
+  Disturbance disturbance;
 };
 
 /// A model in float and with 8-bit QAT, float first; one with batch norm in every phase of its folding. `batch` 0 is
 /// what suits the model; of a larger one than the budget has time for, as many pictures are taken as it has time for.
 /// Throws Error for an unknown model, and when a part of the first step is not what the reference loops make of the
 /// same numbers (step_judge.h).
-std::vector<StepTime> bench_steps(const std::string& model, std::int64_t batch, double budget_seconds);
+ModelTimes bench_steps(const std::string& model, std::int64_t batch, double budget_seconds);
 
 }  // namespace miniqat::benchmarks
