@@ -102,8 +102,8 @@ void measure_sizes(const BenchRun& run, const BenchPlan& plan, Columns columns, 
   const Roof roof = measure_roof();
   result["roof"].push_back(roof.json());
   columns.is_roof_quiet = roof.is_quiet();
-  run.print("\n" + roof.text() + columns.head());
   run.note_disturbance(roof.disturbance, "the roof", {{"of", "roof"}}, result);
+  run.print("\n" + roof.text() + columns.head());
   for (const std::int64_t elements : sizes_of(run.arguments)) {
     run.tell(concat("fake quantization of ", elements, " elements"));
     const SizeTimes times = bench_kernels(plan, elements, roof, run.counters);

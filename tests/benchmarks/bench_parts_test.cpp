@@ -16,6 +16,7 @@
 #include "core/parallel.h"
 #include "core/text/json.h"
 #include "tests/errors.h"
+#include "tests/temp_dir.h"
 
 namespace miniqat::benchmarks::bench_parts_test {
 namespace {
@@ -90,6 +91,27 @@ TEST(Roof, MemoryIsWhatNoCacheHolds) {
   EXPECT_EQ(cache_note(machine(320, 8192), "x", std::int64_t{512} << 20),
             "x (512 MiB) are not out of cache: L3 has 320 MiB\n");
   EXPECT_EQ(cache_note(Machine{}, "x", 1), "");
+}
+
+TEST(Machine, CachesAreThoseOfOneCore) {
+  const testing::TempDir place;
+  const auto write = [&](int index, const char* level, const char* type, const char* size) {
+    const std::string folder = "index" + std::to_string(index) + "/";
+    std::filesystem::create_directories(place.path() / folder);
+    place.write(folder + "level", std::string(level) + "\n");
+    place.write(folder + "type", std::string(type) + "\n");
+    place.write(folder + "size", std::string(size) + "\n");
+  };
+  write(0, "1", "Data", "32K");
+  write(1, "1", "Instruction", "64K");
+  write(2, "2", "Unified", "1M");
+  write(3, "3", "Unified", "32768K");
+  const std::vector<Cache> caches = data_caches(place.path());
+  ASSERT_EQ(caches.size(), 3u);
+  EXPECT_EQ(caches[0].bytes, 32 << 10);
+  EXPECT_EQ(caches[1].bytes, 1 << 20);
+  EXPECT_EQ(caches[2].level, 3);
+  EXPECT_EQ(caches[2].bytes, 32 << 20);
 }
 
 TEST(TimedCase, SmallTensorsBelongToOneThread) {

@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "core/cpu_name.h"
@@ -16,7 +18,8 @@
 namespace miniqat::benchmarks {
 namespace {
 
-std::vector<Cache> data_caches() {
+/// By the C library, which on some processors adds up the last caches of all groups of cores.
+std::vector<Cache> caches_of_library() {
   std::vector<Cache> caches;
   const long sizes[] = {::sysconf(_SC_LEVEL1_DCACHE_SIZE), ::sysconf(_SC_LEVEL2_CACHE_SIZE),
                         ::sysconf(_SC_LEVEL3_CACHE_SIZE)};
@@ -25,12 +28,37 @@ std::vector<Cache> data_caches() {
   return caches;
 }
 
+/// The first word of a file; "" if there is none.
+std::string word_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string word;
+  file >> word;
+  return word;
+}
+
 std::int64_t memory_of_machine() {
   const std::int64_t pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
   return pages > 0 && page > 0 ? pages * page : 0;
 }
 
 }  // namespace
+
+std::vector<Cache> data_caches(const std::filesystem::path& folder) {
+  std::vector<Cache> caches;
+  for (int index = 0;; ++index) {
+    const std::filesystem::path cache = folder / concat("index", index);
+    // "32K", "320M".
+    const std::string size = word_of(cache / "size"), level = word_of(cache / "level");
+    if (size.empty() || level.empty()) break;
+    if (word_of(cache / "type") == "Instruction") continue;
+    const int shift = size.back() == 'M' ? 20 : size.back() == 'K' ? 10 : 0;
+    if (const std::int64_t bytes = std::atoll(size.c_str()) << shift; bytes > 0)
+      caches.push_back({std::atoi(level.c_str()), bytes});
+  }
+  if (caches.empty()) return caches_of_library();
+  std::ranges::sort(caches, {}, &Cache::level);
+  return caches;
+}
 
 std::string bytes_text(std::int64_t bytes) {
   return bytes >= 1 << 20 ? concat(bytes >> 20, " MiB") : concat(bytes >> 10, " KiB");

@@ -1,17 +1,21 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 namespace miniqat::benchmarks {
 
-/// A cache for data, as the C library knows it.
+/// A cache for data.
 struct Cache {
   int level = 1;
   std::int64_t bytes = 0;
 };
+
+/// Those of the first core, smallest first, as Linux describes them in `folder`; else as the C library knows them.
+std::vector<Cache> data_caches(const std::filesystem::path& folder = "/sys/devices/system/cpu/cpu0/cache");
 
 /// The conditions of a measurement beside the command line.
 struct Machine {
