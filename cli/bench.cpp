@@ -73,7 +73,7 @@ void bench(const BenchArguments& arguments) {
   if (!arguments.out.empty()) require_writable(arguments.out);
   set_thread_count(run.threads.front());
   const benchmarks::Machine machine = benchmarks::this_machine();
-  run.print(machine.text());
+  run.print(machine.text() + benchmarks::build_text());
   if (!machine.quiet())
     std::fprintf(stderr, "miniqat bench: this machine is not quiet, or was not a moment ago (load %.1f)\n",
                  machine.load);

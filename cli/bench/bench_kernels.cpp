@@ -147,9 +147,10 @@ void measure_kernels(const BenchRun& run, Json& result) {
       "that share the tensor; up to 32,768 elements that is one.\n");
   if (arguments.plot.empty()) return;
   const Machine machine = this_machine();
+  const Json build = build_json();
   const std::string title =
       concat("Fake quantization: ", machine.cpu, ", ", machine.instruction_set, ", miniqat ",
-             build_json()["version"].get<std::string>(), ", ", build_json()["date"].get<std::string>().substr(0, 10));
+             version_text(build["version"], build["commit"]), ", ", build["date"].get<std::string>().substr(0, 10));
   write_file_atomically(arguments.plot, throughput_svg(rows, machine.caches, title));
 }
 

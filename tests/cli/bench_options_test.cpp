@@ -172,12 +172,15 @@ std::string bench_json(const std::string& kernel, double seconds) {
 }
 
 TEST_F(BenchOptionsTest, FilesAreCompared) {
-  place_.write("a.json", bench_json("old", 1e-3));
+  Json with_commit = Json::parse(bench_json("old", 1e-3));
+  with_commit["commit"] = "1234abc-dirty";
+  place_.write("a.json", with_commit.dump());
   place_.write("b.json", bench_json("new", 0.5e-3));
   const Outcome outcome = miniqat({"bench", "--compare", "a.json", "b.json"}, place_.path());
   expect_success(outcome);
-  for (const char* part : {"forward, per tensor, 8 bits, 10 elements, 1 thread", "old -> new", "2.000", "B faster",
-                           "1 cases: B faster in 1"})
+  for (const char* part :
+       {"forward, per tensor, 8 bits, 10 elements, 1 thread", "old -> new", "2.000", "B faster",
+        "1 cases: B faster in 1", "A  a.json: 0.1 (1234abc-dirty), 2026-01-01", "B  b.json: 0.1, 2026"})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " in " << outcome.out;
 }
 

@@ -83,12 +83,17 @@ TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayout) {
 TEST_F(BenchTest, TheMachineIsNamed) {
   const Outcome outcome = bench({"--kernels-only", "--out", "b.json"});
   const Json machine = json()["machine"];
-  for (const char* key : {"version", "date", "compiler", "flags", "thread_counts"})
+  for (const char* key : {"version", "commit", "date", "compiler", "flags", "thread_counts"})
     EXPECT_TRUE(json().contains(key)) << key;
   for (const char* key :
        {"cpu", "cores", "instruction_set", "onednn", "threads", "caches", "memory_bytes", "load", "quiet"})
     EXPECT_TRUE(machine.contains(key)) << key;
   EXPECT_EQ(machine["threads"], 1);
+  const std::string commit = json()["commit"];
+  EXPECT_NE(outcome.out.find("\nminiqat " + json()["version"].get<std::string>() +
+                             (commit.empty() ? ", " : " (" + commit + "), ")),
+            std::string::npos)
+      << outcome.out;
   for (const char* key : {"cpu", "instruction_set", "onednn"})
     EXPECT_NE(outcome.out.find(machine[key].get<std::string>()), std::string::npos) << outcome.out;
 }

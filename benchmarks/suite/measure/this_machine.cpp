@@ -9,6 +9,7 @@
 #include <fstream>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "benchmarks/suite/measure/commit.h"
 #include "core/cpu_name.h"
 #include "core/error.h"
 #include "core/kernels/instruction_set.h"
@@ -102,7 +103,22 @@ nlohmann::ordered_json build_json() {
 #else
   constexpr const char* kCompiler = "g++ " __VERSION__;
 #endif
-  return {{"version", MINIQAT_VERSION}, {"date", date}, {"compiler", kCompiler}, {"flags", MINIQAT_COMPILER_FLAGS}};
+  return {{"version", MINIQAT_VERSION},
+          {"commit", commit_of_build()},
+          {"date", date},
+          {"compiler", kCompiler},
+          {"flags", MINIQAT_COMPILER_FLAGS}};
+}
+
+std::string version_text(const std::string& version, const std::string& commit) {
+  return commit.empty() ? version : concat(version, " (", commit, ")");
+}
+
+std::string build_text() {
+  const nlohmann::ordered_json build = build_json();
+  const auto text = [&](const char* key) { return build[key].get<std::string>(); };
+  return concat("miniqat ", version_text(text("version"), text("commit")), ", ", text("date"), ", ", text("compiler"),
+                "\n");
 }
 
 }  // namespace miniqat::benchmarks

@@ -44,7 +44,14 @@ std::string bytes_text(std::int64_t bytes);
 
 Machine this_machine();
 
-/// The beginning of every JSON file of `bench`: "version" of miniqat, "date" (UTC), "compiler" with its "flags".
+/// The beginning of every JSON file of `bench`: "version" of miniqat, "commit" (commit.h), "date" (UTC), "compiler"
+/// with its "flags".
 nlohmann::ordered_json build_json();
+
+/// "0.1 (907277a)"; without a commit, "0.1".
+std::string version_text(const std::string& version, const std::string& commit);
+
+/// "miniqat 0.1 (907277a), 2026-11-24T08:00:00Z, g++ 12.2.0", a line.
+std::string build_text();
 
 }  // namespace miniqat::benchmarks

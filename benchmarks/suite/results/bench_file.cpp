@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "benchmarks/suite/measure/this_machine.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text/json.h"
@@ -112,8 +113,9 @@ BenchFile read_bench_file(const std::string& path) {
   const BenchObject machine = top.object("machine");
   BenchFile file;
   file.cpu = machine.text("cpu");
-  file.about = concat(top.text("version"), ", ", top.text("date"), ", ", machine.text("cpu"), ", ",
-                      machine.text("instruction_set"), ", ", top.text("compiler"));
+  const std::string commit = top.has("commit") ? top.text("commit") : "";
+  file.about = concat(version_text(top.text("version"), commit), ", ", top.text("date"), ", ", machine.text("cpu"),
+                      ", ", machine.text("instruction_set"), ", ", top.text("compiler"));
   if (!top.has("kernels") && !top.has("steps")) {
     if (top.has("loaded")) fail(path, ": has figures of --loaded only, which --compare does not compare");
     top.at("kernels");

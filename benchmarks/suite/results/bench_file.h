@@ -20,7 +20,7 @@ struct BenchRecord {
 };
 
 struct BenchFile {
-  /// "0.1, 2026-11-24T08:00:00Z, AMD EPYC, avx512, g++ 12.2.0".
+  /// "0.1 (907277a), 2026-11-24T08:00:00Z, AMD EPYC, avx512, g++ 12.2.0".
   std::string about;
   std::string cpu;
   std::vector<BenchRecord> records;
