@@ -64,7 +64,7 @@ std::vector<const BenchMode*> modes_of(const BenchArguments& arguments) {
 }
 
 void bench(const BenchArguments& arguments) {
-  if (!arguments.compare.empty()) return print_comparison(arguments.compare[0], arguments.compare[1]);
+  if (!arguments.compare.empty()) return print_comparison(arguments);
   const benchmarks::PerfCounters counters;
   const BenchRun run{arguments, thread_counts(arguments.threads), counters};
   const std::vector<const BenchMode*> modes = modes_of(arguments);
@@ -82,8 +82,7 @@ void bench(const BenchArguments& arguments) {
   result["thread_counts"] = run.threads;
   for (const BenchMode* mode : modes) mode->measure(run, result);
   if (!arguments.out.empty()) write_json(arguments.out, result);
-  if (arguments.json)
-    std::printf("%s\n", result.dump(1, ' ', false, nlohmann::detail::error_handler_t::replace).c_str());
+  if (arguments.json) print_json(result);
 }
 
 /// The flags that choose kernels, and with one of which no steps are measured.
@@ -124,7 +123,8 @@ void add_common_flags(Command& command, BenchArguments& arguments, std::vector<F
       command.flag("--quick", arguments.quick, "a rough picture in seconds, without mobilenet_v1 unless it is named"));
   flags.push_back(
       command.option("--out", arguments.out, "write machine and figures to this file as JSON, too").value_name("FILE"));
-  flags.push_back(command.flag("--json", arguments.json, "print the JSON instead of the tables"));
+  // The only one that --compare takes, too.
+  command.flag("--json", arguments.json, "print the JSON instead of the tables");
 }
 
 }  // namespace
@@ -133,6 +133,10 @@ void BenchRun::print(const std::string& text) const {
   if (arguments.json) return;
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
+}
+
+void print_json(const Json& json) {
+  std::printf("%s\n", json.dump(1, ' ', false, nlohmann::detail::error_handler_t::replace).c_str());
 }
 
 void BenchRun::tell(const std::string& what) const {
@@ -189,6 +193,10 @@ void add_bench(CommandLine& program) {
   Flag compare = command.option("--compare", arguments->compare,
                                 "two files of --out: which cases differ beyond noise (docs/performance.md)");
   compare.takes(2, 2).value_name("A.json B.json").shown_default("");
+  command
+      .flag("--fail-if-slower", arguments->fail_if_slower,
+            "with --compare: exit status 1 if B is slower in a case; without it, 0")
+      .needs(compare);
   flags.insert(flags.end(), kernel_flags.begin(), kernel_flags.end());
   flags.insert(flags.end(), {kernels, steps, loaded, models, batch, elements});
   for (const Flag& flag : flags) compare.excludes(flag);

@@ -1,12 +1,13 @@
 // `bench --compare A.json B.json`.
 
-#include <algorithm>
 #include <cstdio>
 
 #include "benchmarks/suite/results/comparison.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/display/text_table.h"
 #include "core/error.h"
+#include "core/text/counted.h"
+#include "core/text/json.h"
 #include "core/text/quote.h"
 
 namespace miniqat::cli {
@@ -20,20 +21,10 @@ std::string microseconds(const Spread& seconds) {
   return text;
 }
 
-const char* word_for(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kFaster:
-      return "B faster";
-    case Verdict::kSlower:
-      return "B slower";
-    case Verdict::kNoise:
-      return "";
-    case Verdict::kAsMemcpy:
-      return "as memcpy";
-    case Verdict::kNotQuiet:
-      return "not quiet";
-  }
-  return "";
+std::string word_for(Verdict verdict) {
+  if (verdict == Verdict::kNoise) return "";
+  const bool is_clear = verdict == Verdict::kFaster || verdict == Verdict::kSlower;
+  return concat(is_clear ? "B " : "", name_of(verdict));
 }
 
 void print_left_over(const char* file, const std::vector<std::string>& names) {
@@ -42,18 +33,9 @@ void print_left_over(const char* file, const std::vector<std::string>& names) {
   for (const std::string& name : names) std::printf("  %s\n", printable(name).c_str());
 }
 
-}  // namespace
-
-void print_comparison(const std::string& a, const std::string& b) {
-  const BenchFile file_a = read_bench_file(a), file_b = read_bench_file(b);
-  const BenchComparison comparison = compare(file_a, file_b);
-  if (comparison.cases.empty()) fail(a, " and ", b, " have no case in common");
-  std::printf("A  %s: %s\nB  %s: %s\n\n", printable(a).c_str(), printable(file_a.about).c_str(), printable(b).c_str(),
-              printable(file_b.about).c_str());
+void print_table(const BenchComparison& comparison) {
+  const auto count = [&](Verdict verdict) { return static_cast<long>(comparison.count(verdict)); };
   std::vector<TableLine> lines = {{"case", "by", "A us (quartiles)", "B us (quartiles)", "speed B/A", "p", ""}};
-  const auto count = [&](Verdict verdict) {
-    return std::ranges::count(comparison.cases, verdict, &ComparedCase::verdict);
-  };
   for (const ComparedCase& one : comparison.cases) {
     char speed[32], probability[32];
     std::snprintf(speed, sizeof speed, "%.3f", one.speed);
@@ -63,7 +45,7 @@ void print_comparison(const std::string& a, const std::string& b) {
   }
   std::printf("%s\n", aligned(lines, 2).c_str());
   std::printf(
-      "%zu cases: B faster in %td, slower in %td, as memcpy in %td, within noise in %td, undecided in %td (not "
+      "%zu cases: B faster in %ld, slower in %ld, as memcpy in %ld, within noise in %ld, undecided in %ld (not "
       "quiet).\n",
       comparison.cases.size(), count(Verdict::kFaster), count(Verdict::kSlower), count(Verdict::kAsMemcpy),
       count(Verdict::kNoise), count(Verdict::kNotQuiet));
@@ -72,6 +54,28 @@ void print_comparison(const std::string& a, const std::string& b) {
       100 * kRepeats, kRankLevel);
   print_left_over("A", comparison.only_a);
   print_left_over("B", comparison.only_b);
+}
+
+}  // namespace
+
+void print_comparison(const BenchArguments& arguments) {
+  const std::string &a = arguments.compare[0], &b = arguments.compare[1];
+  const BenchFile file_a = read_bench_file(a), file_b = read_bench_file(b);
+  const BenchComparison comparison = compare(file_a, file_b);
+  if (comparison.cases.empty()) fail(a, " and ", b, " have no case in common");
+  if (arguments.json) {
+    nlohmann::ordered_json json = {{"a", {{"file", a}, {"about", file_a.about}}},
+                                   {"b", {{"file", b}, {"about", file_b.about}}}};
+    json.update(comparison.json());
+    print_json(json);
+  } else {
+    std::printf("A  %s: %s\nB  %s: %s\n\n", printable(a).c_str(), printable(file_a.about).c_str(), printable(b).c_str(),
+                printable(file_b.about).c_str());
+    print_table(comparison);
+  }
+  std::fflush(stdout);
+  const std::int64_t slower = comparison.count(Verdict::kSlower);
+  if (arguments.fail_if_slower && slower > 0) fail(b, " is slower than ", a, " in ", counted(slower, "case"));
 }
 
 }  // namespace miniqat::cli

@@ -31,6 +31,7 @@ struct BenchArguments {
   bool json = false;
   std::string plot;
   std::vector<std::string> compare;
+  bool fail_if_slower = false;
 };
 
 /// What the modes share.
@@ -68,8 +69,10 @@ void require_models(const std::vector<std::string>& names);
 /// The names that --kernel knows, a line each, for --help.
 std::string kernel_help();
 
-/// Prints what --compare shows of two files.
-void print_comparison(const std::string& a, const std::string& b);
+/// Prints what --compare shows of two files. Throws Error afterwards if B is slower and --fail-if-slower was given.
+void print_comparison(const BenchArguments& arguments);
+
+void print_json(const nlohmann::ordered_json& json);
 
 /// "1.03x  1.01-1.06", median and quartiles, with a ~ behind where these are far apart.
 std::string ratio_text(double median, double low, double high, bool is_wide);

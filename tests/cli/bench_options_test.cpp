@@ -184,6 +184,24 @@ TEST_F(BenchOptionsTest, FilesAreCompared) {
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " in " << outcome.out;
 }
 
+TEST_F(BenchOptionsTest, AComparisonIsJsonOrAStatus) {
+  place_.write("a.json", bench_json("k", 1e-3));
+  place_.write("b.json", bench_json("k", 2e-3));
+  const Outcome outcome = miniqat({"bench", "--compare", "a.json", "b.json", "--json"}, place_.path());
+  expect_success(outcome);
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["a"]["file"], "a.json");
+  ASSERT_EQ(json["cases"].size(), 1u);
+  EXPECT_EQ(json["cases"][0]["case"], "forward, per tensor, 8 bits, 10 elements, 1 thread");
+  EXPECT_EQ(json["cases"][0]["b_is"], "slower");
+  EXPECT_NEAR(json["cases"][0]["speed"], 0.5, 1e-6);
+  const Outcome slower = miniqat({"bench", "--compare", "a.json", "b.json", "--fail-if-slower"}, place_.path());
+  EXPECT_EQ(slower.status, 1);
+  EXPECT_NE(slower.err.find("b.json is slower than a.json in 1 case\n"), std::string::npos) << slower.err;
+  EXPECT_NE(slower.out.find("B slower"), std::string::npos) << slower.out;
+  expect_success(miniqat({"bench", "--compare", "b.json", "a.json", "--fail-if-slower"}, place_.path()));
+}
+
 TEST_F(BenchOptionsTest, WhatBenchWroteCanBeCompared) {
   bench({"--kernel", "forward", "--elements", "1000", "--threads", "1", "--out", "own.json"});
   const Outcome outcome = miniqat({"bench", "--compare", "own.json", "own.json"}, place_.path());

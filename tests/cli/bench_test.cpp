@@ -192,6 +192,8 @@ TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   refuses({"--plot", "p.png"}, {"--plot", "p.png", "must end in .svg"});
   refuses({"--plot", "p.svg", "--elements", "1000"}, {"--plot", "two sizes"});
   refuses({"--compare", "a.json"}, {"--compare"});
+  refuses({"--compare", "a.json", "b.json", "--out", "c.json"}, {"--compare", "--out"});
+  refuses({"--fail-if-slower"}, {"--fail-if-slower", "--compare"});
   refuses({"--compare", "a.json", "b.json", "--quick"}, {"--compare", "--quick"});
 }
 

@@ -5,6 +5,7 @@
 
 #include "benchmarks/suite/results/rank_test.h"
 #include "core/error.h"
+#include "core/text/json.h"
 
 namespace miniqat::benchmarks {
 namespace {
@@ -54,7 +55,45 @@ bool is_as_memcpy(const BenchFile& a, const BenchFile& b, const BenchRecord& one
   return speed > 1 ? of_memcpy <= 1 + kRepeats : 1 / of_memcpy <= 1 + kRepeats;
 }
 
+nlohmann::ordered_json side_json(const std::string& by, const Spread& seconds) {
+  return {{"by", by}, {"seconds", seconds.median}, {"seconds_quartiles", {seconds.low, seconds.high}}};
+}
+
 }  // namespace
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFaster:
+      return "faster";
+    case Verdict::kSlower:
+      return "slower";
+    case Verdict::kNoise:
+      return "noise";
+    case Verdict::kAsMemcpy:
+      return "as memcpy";
+    case Verdict::kNotQuiet:
+      return "not quiet";
+  }
+  return "";
+}
+
+std::int64_t BenchComparison::count(Verdict verdict) const {
+  return std::ranges::count(cases, verdict, &ComparedCase::verdict);
+}
+
+nlohmann::ordered_json BenchComparison::json() const {
+  nlohmann::ordered_json result = {{"cases", nlohmann::ordered_json::array()}};
+  for (const ComparedCase& one : cases)
+    result["cases"].push_back({{"case", one.what},
+                               {"a", side_json(one.by_a, one.a)},
+                               {"b", side_json(one.by_b, one.b)},
+                               {"speed", one.speed},
+                               {"p", one.probability},
+                               {"b_is", name_of(one.verdict)}});
+  result["only_a"] = only_a;
+  result["only_b"] = only_b;
+  return result;
+}
 
 Verdict verdict_of(const BenchRecord& a, const BenchRecord& b) {
   if (!a.quiet || !b.quiet) return Verdict::kNotQuiet;

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "benchmarks/suite/measure/rounds.h"
@@ -18,6 +21,9 @@ enum class Verdict {
   /// The rounds of one side were not steady, or its machine not quiet: no word on this row.
   kNotQuiet,
 };
+
+/// "faster", "slower", "noise", "as memcpy", "not quiet".
+std::string_view name_of(Verdict verdict);
 
 /// The probability below which ranks count as different.
 inline constexpr double kRankLevel = 0.02;
@@ -37,6 +43,9 @@ struct BenchComparison {
   std::vector<ComparedCase> cases;
   /// "what by whom" of those without a partner.
   std::vector<std::string> only_a, only_b;
+
+  std::int64_t count(Verdict verdict) const;
+  nlohmann::ordered_json json() const;
 };
 
 /// A difference is beyond noise under four conditions: both sides were quiet; the medians differ by more than kRepeats;
