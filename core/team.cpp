@@ -17,6 +17,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -100,6 +101,7 @@ double cpu_seconds_of(pthread_t thread) {
 }
 
 thread_local bool is_in_team = false;
+thread_local bool is_worker = false;
 thread_local TeamPlace place;
 
 }  // namespace
@@ -129,6 +131,8 @@ class Team {
   void run_part(int part, int parts);
   void run_in_openmp(int parts);
   void wait_for_parts(int parts);
+
+  class CoreWait;
 
   alignas(64) std::atomic<std::uint64_t> current_ = 0;
   TeamBody body_ = nullptr;
@@ -222,6 +226,7 @@ void Team::start_workers(int parts) {
 
 /// Worker `index` begins with part `index`. One beyond the parts of a region stays out of it.
 void Team::work(Worker& self, int index) {
+  is_worker = true;
   move_to_place_of_worker(index);
   std::uint64_t seen = 0;
   for (;;) {
@@ -314,21 +319,35 @@ void Team::run_in_openmp(int parts) {
   GOMP_parallel(region, &whole, static_cast<unsigned>(parts), 0);
 }
 
+/// A wait of the thread that called the region. It adds to waited_seconds what the awaited thread cannot have used.
+class Team::CoreWait {
+ public:
+  CoreWait(const Team& team, int parts)
+      : workers_(std::span(team.workers_).first(static_cast<std::size_t>(parts) - 1)), start_(SpinClock::now()) {
+    for (const auto& worker : workers_)
+      worker->cpu_seconds_before_wait = cpu_seconds_of(worker->thread.native_handle());
+  }
+  ~CoreWait() {
+    double used = 0;
+    for (const auto& worker : workers_)
+      used = std::max(used, cpu_seconds_of(worker->thread.native_handle()) - worker->cpu_seconds_before_wait);
+    waited_seconds += std::max(0.0, std::chrono::duration<double>(SpinClock::now() - start_).count() - used);
+  }
+  CoreWait(const CoreWait&) = delete;
+  CoreWait& operator=(const CoreWait&) = delete;
+
+ private:
+  std::span<const std::unique_ptr<Worker>> workers_;
+  SpinClock::time_point start_;
+};
+
 void Team::wait_for_parts(int parts) {
   const auto all_ended = [&] { return static_cast<int>(ended_) == parts; };
   if (spin_until(all_ended)) return;
-  const auto workers_here = [&] { return std::span(workers_).first(static_cast<std::size_t>(parts) - 1); };
-  const SpinClock::time_point start = SpinClock::now();
-  for (const auto& worker : workers_here())
-    worker->cpu_seconds_before_wait = cpu_seconds_of(worker->thread.native_handle());
+  const CoreWait wait(*this, parts);
   caller_sleeps_ = 1;
   for (std::uint32_t seen = ended_; static_cast<int>(seen) != parts; seen = ended_) futex(ended_, FUTEX_WAIT, seen);
   caller_sleeps_ = 0;
-  // The awaited thread has used at most this much of the time.
-  double used = 0;
-  for (const auto& worker : workers_here())
-    used = std::max(used, cpu_seconds_of(worker->thread.native_handle()) - worker->cpu_seconds_before_wait);
-  waited_seconds += std::max(0.0, std::chrono::duration<double>(SpinClock::now() - start).count() - used);
 }
 
 void Team::barrier() {
@@ -341,6 +360,8 @@ void Team::barrier() {
   }
   const auto has_passed = [&] { return barriers_ != before; };
   if (spin_until(has_passed)) return;
+  std::optional<CoreWait> wait;
+  if (!is_worker && !runs_in_openmp()) wait.emplace(*this, place.parts);
   ++barrier_sleepers_;
   while (!has_passed()) futex(barriers_, FUTEX_WAIT, before);
   --barrier_sleepers_;
@@ -363,7 +384,8 @@ bool runs_in_openmp() {
   static const bool chosen = [] {
     const char* variable = std::getenv("MINIQAT_TEAM");
     const std::string_view name = variable == nullptr ? "" : variable;
-    if (name != "" && name != "own" && name != "openmp") fail("MINIQAT_TEAM must be own or openmp, is ", quote(name));
+    if (!name.empty() && name != "own" && name != "openmp")
+      fail("MINIQAT_TEAM must be own or openmp, is ", quote(name));
     return name == "openmp";
   }();
   return chosen;

@@ -43,8 +43,9 @@ class NestedRegion {
   TeamPlace before_;
 };
 
-/// How long the calling thread has waited, in all its regions, for parts whose threads had no core meanwhile (waits
-/// within the time that it spins are not counted). Measured with the CPU clocks of its workers.
+/// How long the calling thread has waited, in all its regions, for parts whose threads had no core meanwhile, at
+/// barriers and at the ends (waits within the time that it spins are not counted, nor those of oneDNN's own loops,
+/// which spin). Measured with the CPU clocks of its workers.
 double seconds_without_cores();
 
 /// Whether oneDNN's regions and our own run in OpenMP's threads, as MINIQAT_TEAM=openmp wants: for comparisons. Throws

@@ -92,6 +92,24 @@ TEST(Team, PartsThatNoWorkerBeginsAreTakenOver) {
   EXPECT_GT(taken, 0) << "the calling thread left all parts to its worker, even those that are over at once";
 }
 
+TEST(Team, WaitsForThreadsWithoutACoreAreCounted) {
+  const std::thread::id caller = std::this_thread::get_id();
+  // Who sleeps uses no core, as who gets none.
+  const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+  double before = seconds_without_cores();
+  in_parts(2, [&](int) {
+    if (std::this_thread::get_id() != caller) sleep();
+    team_barrier();
+  });
+  EXPECT_GT(seconds_without_cores() - before, 0.04) << "at a barrier";
+  before = seconds_without_cores();
+  in_parts(2, [&](int) {
+    team_barrier();
+    if (std::this_thread::get_id() != caller) sleep();
+  });
+  EXPECT_GT(seconds_without_cores() - before, 0.04) << "at the end";
+}
+
 TEST(Team, ThrowsWhatTheLowestPartThrewAndGoesOn) {
   for (int round = 0; round < 50; ++round) {
     std::atomic<int> ended = 0;

@@ -1,16 +1,33 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "training/run_observer.h"
 
 namespace miniqat::training {
 
-/// Warns once when a training has waited a tenth of some seconds for threads of its own that had no core, since other
-/// programs use the cores (seconds_without_cores() of core/team.h).
+/// Where a run computes.
+struct CoreLimits {
+  int threads = 1;
+  /// Cores that the process may use.
+  int cores = 1;
+  /// core/cpu_quota.h
+  std::optional<double> quota;
+
+  /// Those of this process and of thread_count().
+  static CoreLimits now();
+};
+
+/// Warns once when a training has waited a tenth of some seconds for threads of its own that had no core
+/// (seconds_without_cores() of core/team.h), and names the cause: a CPU quota, or other programs. If there are more
+/// threads than cores, or than the quota lets run, it warns without such a measurement: then threads wait for one
+/// another inside oneDNN, too, which nobody measures.
 class CoreWatch {
  public:
   /// The observer must stay. `now` and `without_cores` are in seconds, as in after_step().
-  CoreWatch(RunObserver& observer, double now, double without_cores)
-      : observer_(observer), start_(now), without_cores_(without_cores) {}
+  CoreWatch(RunObserver& observer, double now, double without_cores, const CoreLimits& limits = CoreLimits::now())
+      : observer_(observer), start_(now), without_cores_(without_cores), limits_(limits) {}
 
   /// The time, and what seconds_without_cores() is in the thread of the training.
   void after_step(double now, double without_cores);
@@ -19,6 +36,7 @@ class CoreWatch {
   RunObserver& observer_;
   double start_;
   double without_cores_;
+  CoreLimits limits_;
   bool warned_ = false;
 };
 

@@ -15,24 +15,44 @@ struct Warnings : RunObserver {
 
 TEST(CoreWatch, WarnsOnceWhenMuchOfSomeSecondsWasWaiting) {
   Warnings warnings;
-  CoreWatch watch(warnings, 100, 5);
+  CoreWatch watch(warnings, 100, 5, {.threads = 2, .cores = 2, .quota = {}});
   watch.after_step(102.9, 7.9);
   EXPECT_TRUE(warnings.texts.empty()) << "too early";
   watch.after_step(104, 6);
   ASSERT_EQ(warnings.texts.size(), 1u);
   EXPECT_NE(warnings.texts[0].find("25% of the last 4 seconds"), std::string::npos) << warnings.texts[0];
-  EXPECT_NE(warnings.texts[0].find("--threads N"), std::string::npos);
+  EXPECT_NE(warnings.texts[0].find("other programs use the cores; fewer --threads N"), std::string::npos);
   watch.after_step(110, 12);
   EXPECT_EQ(warnings.texts.size(), 1u);
 }
 
 TEST(CoreWatch, LooksAtEachStretchByItself) {
   Warnings warnings;
-  CoreWatch watch(warnings, 0, 0);
+  CoreWatch watch(warnings, 0, 0, {.threads = 2, .cores = 2, .quota = {}});
   for (int second = 1; second <= 40; ++second) watch.after_step(second, 0.05 * second);
   EXPECT_TRUE(warnings.texts.empty()) << "a twentieth";
   watch.after_step(44, 2 + 0.9);
   EXPECT_EQ(warnings.texts.size(), 1u) << "all before counts no longer";
+}
+
+/// The warning after three seconds, `waited` of which went into waiting; "" without one.
+std::string warning_of(const CoreLimits& limits, double waited) {
+  Warnings warnings;
+  CoreWatch(warnings, 0, 0, limits).after_step(3, waited);
+  return warnings.texts.empty() ? "" : warnings.texts[0];
+}
+
+TEST(CoreWatch, NamesTheCause) {
+  EXPECT_EQ(warning_of({.threads = 6, .cores = 2, .quota = {}}, 0),
+            "note: 6 threads share 2 cores and wait for one another; --threads 2 for the next run may be faster");
+  EXPECT_EQ(warning_of({.threads = 6, .cores = 8, .quota = 1.5}, 0),
+            "note: 6 threads share a CPU quota of 1.5 cores and wait for one another; --threads 2 for the next run may "
+            "be faster");
+  EXPECT_EQ(warning_of({.threads = 2, .cores = 8, .quota = 1.5}, 0), "") << "all of the quota takes two threads";
+  EXPECT_NE(warning_of({.threads = 2, .cores = 8, .quota = 1.5}, 1).find("no core: a CPU quota of 1.5 cores allows"),
+            std::string::npos);
+  EXPECT_NE(warning_of({.threads = 2, .cores = 8, .quota = 2}, 1).find("other programs"), std::string::npos);
+  EXPECT_EQ(warning_of({.threads = 2, .cores = 2, .quota = {}}, 0), "");
 }
 
 }  // namespace
