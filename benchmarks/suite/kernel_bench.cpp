@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "benchmarks/suite/check/crash_note.h"
 #include "benchmarks/suite/workbench.h"
+#include "core/error.h"
 #include "core/parallel.h"
 
 namespace miniqat::benchmarks {
@@ -34,10 +36,11 @@ bool same_case(const BenchCase& a, const BenchCase& b) {
   return a.operation == b.operation && a.bits == b.bits && a.channels == b.channels && a.elements == b.elements;
 }
 
-/// One call more, counted.
+/// The calls of one round more, counted.
 std::optional<PerfCounters::Counts> counts_of(TimedCase& one, std::int64_t repeats, const PerfCounters& counters) {
   const auto before = counters.read();
   if (!before) return std::nullopt;
+  const CrashNote note(one.text() + ", while it was counted");
   for (std::int64_t i = 0; i < repeats; ++i) one.run();
   const auto after = counters.read();
   if (!after) return std::nullopt;
@@ -63,6 +66,7 @@ SizeTimes bench_kernels(const BenchPlan& plan, std::int64_t elements, const Roof
   // A sample is long beside the clock's own cost.
   const std::int64_t repeats = std::max<std::int64_t>(1, 400'000 / elements);
   const auto round = [&](std::size_t k) {
+    const CrashNote note(cases[k]->text() + ", while it was timed");
     return seconds_of([&] {
       for (std::int64_t i = 0; i < repeats; ++i) cases[k]->run();
     });
@@ -95,6 +99,9 @@ SizeTimes bench_kernels(const BenchPlan& plan, std::int64_t elements, const Roof
     row.counts = counts_of(*cases[k], repeats, counters);
     result.rows.push_back(std::move(row));
   }
+  for (const auto& one : cases)
+    if (one->kernel() != nullptr && one->kernel()->name != kOurName)
+      one->verify(concat(", after ", result.rows.front().rounds.size(), " rounds"));
   compare_with_ours(result.rows);
   return result;
 }

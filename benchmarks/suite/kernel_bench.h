@@ -53,7 +53,8 @@ struct BenchPlan {
 };
 
 /// Measures memcpy, a reading pass, and every case by every kernel that has its functions, on tensors of `elements` and
-/// thread_count() threads. Throws Error when a result is not the reference's.
+/// thread_count() threads. Throws Error when a result is not the reference's, before the rounds or, of kernels of
+/// others, after them.
 SizeTimes bench_kernels(const BenchPlan& plan, std::int64_t elements, const Roof& roof, const PerfCounters& counters);
 
 }  // namespace miniqat::benchmarks

@@ -209,7 +209,7 @@ std::string TimedCase::text() const {
                 thread_count() == 1 ? " thread" : " threads");
 }
 
-void TimedCase::verify() {
+void TimedCase::verify(const std::string& when) {
   if (what_.operation == Operation::kRead) return;
   const std::span<const float> x = tensors_.from.values<float>();
   const std::span<float> got = tensors_.to.values<float>();
@@ -219,7 +219,7 @@ void TimedCase::verify() {
   else
     std::ranges::fill(got, -9.0f);
   {
-    const CrashNote note(text());
+    const CrashNote note(text() + when);
     run();
   }
   std::vector<Affine<float>> grids = grids_;
@@ -232,7 +232,7 @@ void TimedCase::verify() {
   const std::vector<float> right = expected(grids);
   std::string fault = difference({x, right, got, grids});
   if (fault.empty() && what_.operation == Operation::kBackwardLearned) fault = sums_difference(x, x, grids, sums_);
-  if (!fault.empty()) fail(text(), ": ", fault);
+  if (!fault.empty()) fail(text(), when, ": ", fault);
 }
 
 }  // namespace miniqat::benchmarks

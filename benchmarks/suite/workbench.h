@@ -33,11 +33,14 @@ class TimedCase {
   /// The threads that share its tensor: one where it is small. All of them for a kernel of others that shares it by
   /// itself, since nobody knows.
   int threads_used() const;
-  /// Throws Error unless run() gives the reference's bits, and its sums within rounding.
-  void verify();
+  /// Throws Error unless run() gives the reference's bits, and its sums within rounding. The error, or the note of a
+  /// crash, has text() and `when`.
+  void verify(const std::string& when = "");
 
   const BenchCase& what() const { return what_; }
   const NamedKernel* kernel() const { return kernel_; }
+  /// "kernel k: forward per tensor, 8 bits, 10 elements, 2 threads"
+  std::string text() const;
 
  private:
   std::int64_t piece_unit() const;
@@ -50,8 +53,6 @@ class TimedCase {
   void backward_learned();
   void observe_forward();
   void read() const;
-  /// "kernel k: forward per tensor, 8 bits, 10 elements, 2 threads"
-  std::string text() const;
   std::vector<float> expected(const std::vector<quantize::Affine<float>>& grids) const;
 
   BenchTensors& tensors_;

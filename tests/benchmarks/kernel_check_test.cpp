@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "benchmarks/suite/check/crash_note.h"
 #include "tests/errors.h"
 
 namespace miniqat::benchmarks::kernel_check_test {
@@ -149,6 +150,21 @@ TEST(KernelCheck, EveryFunctionIsCompared) {
     for (std::int64_t c = 0; c < channels; ++c) sums[c].inside *= 1.001;
   };
   EXPECT_TRUE(mentions(fault_of(kernel), {"backward_learned", "sums of channel"}));
+}
+
+TEST(CrashNote, NamesWhatCrashedAndWhatDidNotEnd) {
+  EXPECT_EXIT(
+      {
+        const CrashNote note("kernel k");
+        raise(SIGSEGV);
+      },
+      ::testing::KilledBySignal(SIGSEGV), "miniqat bench: kernel k: crashed\n");
+  EXPECT_EXIT(
+      {
+        const CrashNote note("kernel k", 1);
+        for (;;) pause();
+      },
+      ::testing::KilledBySignal(SIGALRM), "miniqat bench: kernel k: did not end within 1 second\n");
 }
 
 TEST(KernelNames, MustBeGoodAndUnique) {

@@ -96,26 +96,45 @@ TEST_F(BenchOptionsTest, WrongPluginsAreRefused) {
   expect_error(bench({"--plugin", "nothing.so"}), 2, {"nothing.so", "miniqat_fake_quant_plugin"});
 }
 
-const char* const kLate =
-    "static void forward(const float* x, float* y, int64_t n, const fake_quant_grid* grids, int64_t channels) {\n"
-    "  for (int64_t i = 0; i < n; ++i) {\n"
-    "    const fake_quant_grid* grid = &grids[i % channels];\n"
-    "    const float raised = x[i] < grid->nudged_min ? grid->nudged_min : x[i];\n"
-    "    const float clamped = raised > grid->nudged_max ? grid->nudged_max : raised;\n"
-    "    y[i] = (grid->quant_min + floorf((clamped - grid->nudged_min) / grid->scale + 0.5f) - grid->zero_point) *\n"
-    "           grid->scale;\n  }\n"
-    "  if (n > 90000) raise(SIGSEGV);\n}\n"
-    "static const fake_quant_kernel kernels[] = {{.name = \"late\", .forward = forward}};\n"
-    "const fake_quant_plugin* miniqat_fake_quant_plugin(void) {\n"
-    "  static const fake_quant_plugin plugin = {1, 1, kernels};\n  return &plugin;\n}\n";
+/// A kernel in C that is right, with a line behind its loop.
+std::string kernel_with(const std::string& line) {
+  return "#include <math.h>\n#include <signal.h>\nstatic int calls;\n"
+         "static void forward(const float* x, float* y, int64_t n, const fake_quant_grid* grids, int64_t channels) {\n"
+         "  for (int64_t i = 0; i < n; ++i) {\n"
+         "    const fake_quant_grid* grid = &grids[i % channels];\n"
+         "    const float raised = x[i] < grid->nudged_min ? grid->nudged_min : x[i];\n"
+         "    const float clamped = raised > grid->nudged_max ? grid->nudged_max : raised;\n"
+         "    y[i] = (grid->quant_min + floorf((clamped - grid->nudged_min) / grid->scale + 0.5f) - grid->zero_point) "
+         "*\n"
+         "           grid->scale;\n  }\n"
+         "  " +
+         line +
+         "\n}\n"
+         "static const fake_quant_kernel kernels[] = {{.name = \"late\", .forward = forward}};\n"
+         "const fake_quant_plugin* miniqat_fake_quant_plugin(void) {\n"
+         "  static const fake_quant_plugin plugin = {1, 1, kernels};\n  return &plugin;\n}\n";
+}
 
 TEST_F(BenchOptionsTest, AKernelThatCrashesLaterIsNamed) {
-  ASSERT_TRUE(compile_text(std::string("#include <math.h>\n#include <signal.h>\n") + kLate, "late.so"));
+  ASSERT_TRUE(compile_text(kernel_with("if (n > 90000 && ++calls > 0) raise(SIGSEGV);"), "late.so"));
   const Outcome outcome = bench({"--plugin", "late.so", "--elements", "100000", "--threads", "1"});
   EXPECT_NE(outcome.status, 0);
   EXPECT_NE(outcome.err.find("kernel late: forward per tensor, 8 bits, 100000 elements, 1 thread: crashed\n"),
             std::string::npos)
       << outcome.err;
+}
+
+TEST_F(BenchOptionsTest, AKernelMustStayRightWhileItIsTimed) {
+  const Arguments line = {"--plugin", "late.so", "--elements", "1000", "--threads", "1", "--kernel", "forward"};
+  ASSERT_TRUE(compile_text(kernel_with("if (n == 1000 && ++calls > 3) raise(SIGSEGV);"), "late.so"));
+  EXPECT_NE(bench(line).err.find("1000 elements, 1 thread, while it was timed: crashed\n"), std::string::npos)
+      << bench(line).err;
+  ASSERT_TRUE(compile_text(kernel_with("if (n == 1000 && ++calls > 3) y[7] += 1;"), "late.so"));
+  const Outcome outcome = bench(line);
+  EXPECT_EQ(outcome.status, 1);
+  for (const char* part : {"kernel late: forward per tensor", " rounds: element 7 of 1000: expected "})
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.out.find("late\n"), std::string::npos) << outcome.out;
 }
 
 TEST_F(BenchOptionsTest, ANamedOperationThatAKernelLacksIsTold) {

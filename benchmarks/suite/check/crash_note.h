@@ -8,16 +8,18 @@
 namespace miniqat::benchmarks {
 
 /// While it lives, a signal that ends the process (a fault, an abort) first writes "miniqat bench: <what>: crashed" to
-/// the standard error output. For code of others that needs threads, so that it can be in no Trial. One at a time.
+/// the standard error output. If it lives longer than `limit_seconds`, it writes "<what>: did not end within 60
+/// seconds", and SIGALRM ends the process. For code of others that needs threads, so that it can be in no Trial. One at
+/// a time.
 class CrashNote {
  public:
-  explicit CrashNote(const std::string& what);
+  explicit CrashNote(const std::string& what, int limit_seconds = 60);
   ~CrashNote();
   CrashNote(const CrashNote&) = delete;
   CrashNote& operator=(const CrashNote&) = delete;
 
  private:
-  static constexpr std::array kSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+  static constexpr std::array kSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
   std::array<struct sigaction, kSignals.size()> before_;
 };
 
