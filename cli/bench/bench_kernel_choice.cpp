@@ -71,12 +71,11 @@ KernelChoice choose_kernels(const std::vector<std::string>& names, const std::st
 }
 
 std::string kernel_help() {
-  std::string text = "operations: ";
-  for (const OperationTraits& one : benchmarks::operations())
-    text += concat(one.name, " (", one.help, one.operation == Operation::kBackwardLearned ? "); " : "), ");
-  text += "and kernels beside ours: ";
+  std::string text = "operations and kernels beside ours; default: all operations by ours. Operations:\n";
+  for (const OperationTraits& one : benchmarks::operations()) text += concat("  ", one.name, ": ", one.help, "\n");
+  text += "Kernels: ";
   const std::string list = joined(benchmarks::registered_names());
-  return text + (list.empty() ? "none" : list) + "; default: all operations by ours";
+  return text + (list.empty() ? "none" : list);
 }
 
 }  // namespace miniqat::cli

@@ -43,10 +43,21 @@ std::vector<std::string> choices_in(const std::string& type) {
   return split(type.substr(open + 1, close - open - 1), ',');
 }
 
+/// Without the breaks and the blanks behind them that --help has.
+std::string one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text)
+    if (c == '\n' || (c == ' ' && line.ends_with(' ')))
+      line += line.ends_with(' ') ? "" : " ";
+    else
+      line += c;
+  return line;
+}
+
 FlagDescription described(const CLI::Option& option) {
   using Value = FlagDescription::Value;
   FlagDescription flag{.names = {},
-                       .help = option.get_description(),
+                       .help = one_line(option.get_description()),
                        .positional = option.get_positional(),
                        .value = Value::kNothing,
                        .choices = choices_in(option.get_type_name())};

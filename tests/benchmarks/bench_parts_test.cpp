@@ -193,6 +193,12 @@ TEST(ThroughputPlot, HasLinesCachesAndMemcpy) {
                            ">forward, mine&lt;<", "a &amp; b", "prefers-color-scheme: dark", "elements / ns"})
     EXPECT_NE(svg.find(part), std::string::npos) << part;
   EXPECT_EQ(svg.find("L3 full"), std::string::npos) << "beyond the axis";
+  // The frame is the only rectangle with this class; the mark stands above it.
+  const auto number_behind = [&](std::size_t from, const char* key) {
+    return std::stod(svg.substr(svg.find(key, from) + std::string(key).size()));
+  };
+  const std::size_t mark = svg.rfind("<text", svg.find("L1 full")), frame = svg.rfind("<rect", svg.find("\"frame\""));
+  EXPECT_LT(number_behind(mark, " y=\""), number_behind(frame, " y=\""));
   EXPECT_NE(testing::error_of([] { throughput_svg({row(Operation::kForward, 10)}, {}, ""); }), "");
 }
 

@@ -66,6 +66,12 @@ TEST_F(BenchOptionsTest, HelpListsAllCases) {
   for (const char* name : {"forward", "forward_in_place", "forward_mask", "observe_forward", "backward",
                            "backward_learned", "memcpy", "plain_loop"})
     EXPECT_NE(help.out.find(name), std::string::npos) << name;
+  // One operation a line.
+  for (const char* name : {"forward", "backward_learned", "memcpy"})
+    EXPECT_NE(help.out.find(std::string("  ") + name + ": "), std::string::npos) << help.out;
+  const Outcome completion = miniqat({"completion", "zsh"});
+  expect_success(completion);
+  EXPECT_NE(completion.out.find(" forward: y = fake_quantize(x) "), std::string::npos) << "one line";
 }
 
 TEST_F(BenchOptionsTest, ThePluginOfTheRepositoryIsMeasured) {

@@ -12,7 +12,7 @@ constexpr OperationTraits kOperations[] = {
     {Operation::kRead, "read", {.read_bytes = 4}, false, "a pass that only reads"},
     {Operation::kForward, "forward", {8, 0, 8, 1}, true, "y = fake_quantize(x)"},
     {Operation::kForwardInPlace, "forward_in_place", {8, 0, 8, 1}, true, "x = fake_quantize(x)"},
-    {Operation::kForwardMask, "forward_mask", {8.125, 0, 11, 1}, true, "and a mask of where the gradient passes"},
+    {Operation::kForwardMask, "forward_mask", {8.125, 0, 11, 1}, true, "forward, and a mask of where the gradient passes"},
     {Operation::kObserveForward, "observe_forward", {8, 4, 10, 1}, true, "minimum and maximum, then forward"},
     {Operation::kBackward, "backward", {8.125, 0, 1, 0}, false, "dx by the mask"},
     {Operation::kBackwardLearned,

@@ -23,7 +23,7 @@ struct Panel {
   std::vector<PlotLine> lines;
 };
 
-constexpr double kLeft = 64, kTop = 34, kBottom = 46, kPlotWidth = 620, kPlotHeight = 300, kHead = 40;
+constexpr double kLeft = 64, kTop = 48, kBottom = 46, kPlotWidth = 620, kPlotHeight = 300, kHead = 40;
 constexpr double kPanelHeight = kTop + kPlotHeight + kBottom;
 
 /// Two colours each, for a light ground and a dark one: told apart by most eyes that see colours differently.
@@ -158,7 +158,7 @@ class PanelPicture {
       : panel_(panel), sizes_(sizes), speeds_(speeds), top_(top + kTop) {}
 
   std::string draw(const std::vector<Cache>& caches) const {
-    std::string text = text_at(kLeft, top_ - 12, panel_.title, "class=\"title\"");
+    std::string text = text_at(kLeft, top_ - 26, panel_.title, "class=\"title\"");
     text += grid() + cache_lines(caches);
     std::vector<std::string> names;
     double legend = top_ + 12;
@@ -194,14 +194,15 @@ class PanelPicture {
            text_at(16, top_ + kPlotHeight / 2, "elements / ns", turned);
   }
 
-  /// Where x and y, eight bytes an element, fill a cache.
+  /// Where x and y, eight bytes an element, fill a cache. Named above the frame, where no line of data can be.
   std::string cache_lines(const std::vector<Cache>& caches) const {
     std::string text;
     for (const Cache& cache : caches) {
       const double elements = static_cast<double>(cache.bytes) / 8;
       if (!sizes_.contains(elements)) continue;
-      text += line_from(x(elements), top_, x(elements), top_ + kPlotHeight, "cache") +
-              text_at(x(elements) + 4, top_ + kPlotHeight - 8, concat("L", cache.level, " full"), "class=\"note\"");
+      text +=
+          line_from(x(elements), top_, x(elements), top_ + kPlotHeight, "cache") +
+          text_at(x(elements), top_ - 6, concat("L", cache.level, " full"), "class=\"note\" text-anchor=\"middle\"");
     }
     return text;
   }
