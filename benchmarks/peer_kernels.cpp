@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "benchmarks/serve.h"
-#include "benchmarks/suite/workbench.h"
+#include "benchmarks/suite/timed_case.h"
 #include "core/error.h"
 #include "core/parallel.h"
 

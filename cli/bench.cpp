@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
+#include "core/text/counted.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
@@ -55,21 +56,20 @@ std::vector<int> thread_counts(const std::vector<std::string>& words) {
   return counts;
 }
 
-std::vector<const BenchMode*> modes_of(const BenchArguments& arguments) {
-  if (arguments.loaded) return {&kLoadedMode};
-  std::vector<const BenchMode*> modes;
-  if (!arguments.steps_only) modes.push_back(&kKernelMode);
-  if (!arguments.kernels_only) modes.push_back(&kStepMode);
-  return modes;
+std::vector<BenchMeasurement> measurements_of(const BenchRun& run) {
+  if (run.arguments.loaded) return {prepare_loaded(run)};
+  std::vector<BenchMeasurement> all;
+  if (!run.arguments.steps_only) all.push_back(prepare_kernels(run));
+  if (!run.arguments.kernels_only) all.push_back(prepare_steps(run));
+  return all;
 }
 
 void bench(const BenchArguments& arguments) {
   if (!arguments.compare.empty()) return print_comparison(arguments);
   const benchmarks::PerfCounters counters;
   const BenchRun run{arguments, thread_counts(arguments.threads), counters};
-  const std::vector<const BenchMode*> modes = modes_of(arguments);
-  // Found out before a minute of measuring rather than after it.
-  for (const BenchMode* mode : modes) mode->prepare(run);
+  // What is wrong is found out before a minute of measuring rather than after it.
+  const std::vector<BenchMeasurement> measurements = measurements_of(run);
   if (!arguments.out.empty()) require_writable(arguments.out);
   set_thread_count(run.threads.front());
   const benchmarks::Machine machine = benchmarks::this_machine();
@@ -80,7 +80,7 @@ void bench(const BenchArguments& arguments) {
   Json result = benchmarks::build_json();
   result["machine"] = machine.json();
   result["thread_counts"] = run.threads;
-  for (const BenchMode* mode : modes) mode->measure(run, result);
+  for (const BenchMeasurement& measure : measurements) measure(result);
   if (!arguments.out.empty()) write_json(arguments.out, result);
   if (arguments.json) print_json(result);
 }
@@ -151,8 +151,8 @@ void BenchRun::note_disturbance(const benchmarks::Disturbance& disturbance, cons
   result["disturbances"].push_back(json);
   const std::string reasons = joined(disturbance.reasons());
   if (!reasons.empty())
-    std::fprintf(stderr, "miniqat bench: not quiet while measuring %s on %d thread(s): %s\n", what.c_str(),
-                 thread_count(), reasons.c_str());
+    std::fprintf(stderr, "miniqat bench: not quiet while measuring %s on %s: %s\n", what.c_str(),
+                 counted(thread_count(), "thread").c_str(), reasons.c_str());
 }
 
 std::string ratio_text(double median, double low, double high, bool is_wide) {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "benchmarks/suite/check/crash_note.h"
-#include "benchmarks/suite/workbench.h"
+#include "benchmarks/suite/timed_case.h"
 #include "core/error.h"
 #include "core/parallel.h"
 
@@ -45,7 +45,8 @@ std::optional<PerfCounters::Counts> counts_of(TimedCase& one, std::int64_t repea
   const auto after = counters.read();
   if (!after) return std::nullopt;
   const auto elements = static_cast<double>(one.what().elements * repeats);
-  return PerfCounters::Counts{(after->first - before->first) / elements, (after->second - before->second) / elements};
+  return PerfCounters::Counts{(after->instructions - before->instructions) / elements,
+                              (after->cache_misses - before->cache_misses) / elements};
 }
 
 void compare_with_ours(std::vector<KernelTime>& rows) {

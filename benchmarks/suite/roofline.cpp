@@ -9,6 +9,7 @@
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
+#include "core/text/counted.h"
 #include "core/text/json.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 
@@ -24,8 +25,8 @@ std::atomic<float> peak_result;
 /// The least of some rounds: the roof is what the machine can do, not what it does on average.
 template <class Body>
 double least_of_rounds(double budget_seconds, const Body& body) {
-  const auto rounds =
-      measure_in_turns(1, {.seconds = budget_seconds, .most = 1}, [&](std::size_t) { return seconds_of(body); });
+  const auto rounds = measure_in_turns(1, {.seconds = budget_seconds, .longest_stretch = 1},
+                                       [&](std::size_t) { return seconds_of(body); });
   return std::ranges::min(rounds[0]);
 }
 
@@ -103,7 +104,7 @@ std::string Roof::text() const {
   char arithmetic[128];
   std::snprintf(arithmetic, sizeof arithmetic, "%.0f billion operations/s, %.1f billion divisions/s",
                 all_threads.operations / 1e9, all_threads.divisions / 1e9);
-  std::string text = concat("roof, ", threads, threads == 1 ? " thread: " : " threads: ", arithmetic, "; copy, GB/s:");
+  std::string text = concat("roof, ", counted(threads, "thread"), ": ", arithmetic, "; copy, GB/s:");
   for (const CopySpeed& copy : copies) {
     char speed[96];
     std::snprintf(speed, sizeof speed, " %.0f (%s)", copy.bytes_per_second / 1e9, copy.place.c_str());

@@ -51,7 +51,7 @@ void print_table(const BenchComparison& comparison) {
       count(Verdict::kNoise), count(Verdict::kNotQuiet));
   std::printf(
       "Beyond noise: medians more than %.0f%% apart, ranges between quartiles apart, rank test p < %.2f, both quiet.\n",
-      100 * kRepeats, kRankLevel);
+      100 * kRepeatTolerance, kRankLevel);
   print_left_over("A", comparison.only_a);
   print_left_over("B", comparison.only_b);
 }

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
+#include "core/text/counted.h"
 #include "core/text/json.h"
 #include "training/settings/usage_error.h"
 
@@ -31,16 +32,6 @@ std::vector<std::int64_t> sizes_of(const BenchArguments& arguments) {
   if (!arguments.elements.empty()) return arguments.elements;
   if (arguments.plot.empty()) return {10'000, 1'000'000, 16'000'000};
   return {1'000, 4'000, 16'000, 64'000, 256'000, 1'000'000, 4'000'000, 16'000'000};
-}
-
-void prepare_kernels(const BenchRun& run) {
-  choose_kernels(run.arguments.kernels, run.arguments.plugin);
-  if (run.arguments.plot.empty()) return;
-  require_ending("--plot", run.arguments.plot, {".svg"});
-  std::vector<std::int64_t> sizes = sizes_of(run.arguments);
-  std::ranges::sort(sizes);
-  if (sizes.front() == sizes.back()) throw UsageError("--plot needs at least two sizes; --elements gives one");
-  as_usage([&] { require_writable(run.arguments.plot); });
 }
 
 std::string text_of(const char* format, double value) {
@@ -74,7 +65,8 @@ struct Columns {
                   ratio_text(ratio.median, ratio.low, ratio.high, ratio.is_wide()).c_str(),
                   text_of(is_roof_quiet ? "%.2f" : "~%.2f", row.of_roof).c_str());
     std::string line = text;
-    if (counts && row.counts) line += text_of("%10.2f", row.counts->first) + text_of("%11.4f", row.counts->second);
+    if (counts && row.counts)
+      line += text_of("%10.2f", row.counts->instructions) + text_of("%11.4f", row.counts->cache_misses);
     if (!others) return line + "\n";
     const std::string ours =
         row.of_ours ? ratio_text(row.of_ours->median, row.of_ours->low, row.of_ours->high, row.of_ours->is_wide()) : "";
@@ -98,7 +90,7 @@ void say_what_is_left_out(const KernelChoice& chosen, const std::vector<std::str
 /// Measures all sizes on thread_count() threads.
 void measure_sizes(const BenchRun& run, const BenchPlan& plan, Columns columns, Json& result,
                    std::vector<KernelTime>& all) {
-  run.tell(concat("the limits of ", thread_count(), " threads"));
+  run.tell("the limits of " + counted(thread_count(), "thread"));
   const Roof roof = measure_roof();
   result["roof"].push_back(roof.json());
   columns.is_roof_quiet = roof.is_quiet();
@@ -116,9 +108,8 @@ void measure_sizes(const BenchRun& run, const BenchPlan& plan, Columns columns, 
   }
 }
 
-void measure_kernels(const BenchRun& run, Json& result) {
+void measure_kernels(const BenchRun& run, const KernelChoice& chosen, Json& result) {
   const BenchArguments& arguments = run.arguments;
-  const KernelChoice chosen = choose_kernels(arguments.kernels, arguments.plugin);
   say_what_is_left_out(chosen, arguments.kernels);
   for (const NamedKernel& kernel : chosen.kernels) {
     run.tell("comparing " + kernel.name + " with the reference");
@@ -156,6 +147,17 @@ void measure_kernels(const BenchRun& run, Json& result) {
 
 }  // namespace
 
-const BenchMode kKernelMode = {prepare_kernels, measure_kernels};
+BenchMeasurement prepare_kernels(const BenchRun& run) {
+  const auto measurement = [&run, chosen = choose_kernels(run.arguments.kernels, run.arguments.plugin)](Json& result) {
+    measure_kernels(run, chosen, result);
+  };
+  if (run.arguments.plot.empty()) return measurement;
+  require_ending("--plot", run.arguments.plot, {".svg"});
+  std::vector<std::int64_t> sizes = sizes_of(run.arguments);
+  std::ranges::sort(sizes);
+  if (sizes.front() == sizes.back()) throw UsageError("--plot needs at least two sizes; --elements gives one");
+  as_usage([&] { require_writable(run.arguments.plot); });
+  return measurement;
+}
 
 }  // namespace miniqat::cli

@@ -24,13 +24,6 @@ std::vector<std::string> loaded_models(const BenchArguments& arguments) {
   return arguments.models.empty() ? std::vector<std::string>{"lenet5"} : arguments.models;
 }
 
-void prepare_loaded(const BenchRun& run) {
-  require_models(loaded_models(run.arguments));
-  if (run.threads.size() != 1 || run.threads.front() < 2)
-    throw UsageError(concat("--threads: --loaded compares several threads with one, so it takes one number above 1",
-                            run.arguments.threads.empty() ? "; by default there would be 1" : ""));
-}
-
 void measure_loaded(const BenchRun& run, Json& result) {
   const InterruptGuard interrupts;
   char line[120];
@@ -57,6 +50,12 @@ void measure_loaded(const BenchRun& run, Json& result) {
 
 }  // namespace
 
-const BenchMode kLoadedMode = {prepare_loaded, measure_loaded};
+BenchMeasurement prepare_loaded(const BenchRun& run) {
+  require_models(loaded_models(run.arguments));
+  if (run.threads.size() != 1 || run.threads.front() < 2)
+    throw UsageError(concat("--threads: --loaded compares several threads with one, so it takes one number above 1",
+                            run.arguments.threads.empty() ? "; by default there would be 1" : ""));
+  return [&run](Json& result) { measure_loaded(run, result); };
+}
 
 }  // namespace miniqat::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -52,16 +53,14 @@ struct BenchRun {
                         const nlohmann::ordered_json& where, nlohmann::ordered_json& result) const;
 };
 
-/// A part of `bench`: adds what it found to the JSON and prints its tables. It checks its flags in `prepare`, before
-/// any measurement, and throws UsageError.
-struct BenchMode {
-  void (*prepare)(const BenchRun& run);
-  void (*measure)(const BenchRun& run, nlohmann::ordered_json& result);
-};
+/// Measures, prints tables, and adds what it found to the JSON.
+using BenchMeasurement = std::function<void(nlohmann::ordered_json& result)>;
 
-extern const BenchMode kKernelMode;
-extern const BenchMode kStepMode;
-extern const BenchMode kLoadedMode;
+// The parts of `bench`. Each checks its flags, before anything is measured, and returns its measurement, for which
+// `run` must stay. They throw UsageError.
+BenchMeasurement prepare_kernels(const BenchRun& run);
+BenchMeasurement prepare_steps(const BenchRun& run);
+BenchMeasurement prepare_loaded(const BenchRun& run);
 
 /// Throws UsageError for an unknown one among the names of --models.
 void require_models(const std::vector<std::string>& names);

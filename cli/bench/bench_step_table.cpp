@@ -29,8 +29,6 @@ std::vector<std::string> models_of(const BenchArguments& arguments) {
   return {"lenet", "lenet5", "mobilenet_v1"};
 }
 
-void prepare_steps(const BenchRun& run) { require_models(models_of(run.arguments)); }
-
 void measure_model(const BenchRun& run, const std::string& model, double seconds, Json& result) {
   run.tell("training steps of " + model);
   const std::int64_t batch_size = run.arguments.batch_size;
@@ -75,6 +73,9 @@ void require_models(const std::vector<std::string>& names) {
       throw UsageError(concat("--models: ", unknown_name("model", name, known)));
 }
 
-const BenchMode kStepMode = {prepare_steps, measure_steps};
+BenchMeasurement prepare_steps(const BenchRun& run) {
+  require_models(models_of(run.arguments));
+  return [&run](Json& result) { measure_steps(run, result); };
+}
 
 }  // namespace miniqat::cli

@@ -90,8 +90,9 @@ TEST(Rounds, SteadyOnesRepeat) {
 
 TEST(Rounds, MoreAreTakenWhileTheyAreNotSteady) {
   double value = 1;
-  const auto noisy = measure_in_turns(1, {.seconds = 0.01, .most = 3}, [&](std::size_t) { return value *= -2; });
-  const auto steady = measure_in_turns(1, {.seconds = 0.01, .most = 3}, [](std::size_t) { return 1.0; });
+  const auto noisy =
+      measure_in_turns(1, {.seconds = 0.01, .longest_stretch = 3}, [&](std::size_t) { return value *= -2; });
+  const auto steady = measure_in_turns(1, {.seconds = 0.01, .longest_stretch = 3}, [](std::size_t) { return 1.0; });
   EXPECT_GT(noisy[0].size(), 200u);
   EXPECT_LE(steady[0].size(), 200u);
 }

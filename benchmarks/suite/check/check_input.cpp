@@ -7,6 +7,7 @@
 #include "benchmarks/suite/registry/grids.h"
 #include "core/error.h"
 #include "core/random.h"
+#include "core/text/counted.h"
 
 namespace miniqat::benchmarks {
 namespace {
@@ -50,7 +51,7 @@ float special_number(const Affine<float>& grid, const GridOptions& options, Rand
 std::string CheckCase::text() const {
   return concat(options.bits, " bits", options.narrow_range ? ", narrow range" : "",
                 options.symmetric ? ", symmetric" : "", options.power_of_two ? ", scale a power of two" : "", ", ",
-                channels, channels == 1 ? " channel, " : " channels, ", n, n == 1 ? " element" : " elements");
+                counted(channels, "channel"), ", ", counted(n, "element"));
 }
 
 std::vector<CheckCase> check_cases() {

@@ -18,12 +18,13 @@ struct CountedEvent {
 class PerfCounters {
  public:
   struct Counts {
-    double first = 0;
-    double second = 0;
+    double instructions = 0;
+    double cache_misses = 0;
   };
 
   /// Instructions and cache misses, in user code.
   PerfCounters();
+  /// Other events in their place.
   PerfCounters(CountedEvent first, CountedEvent second);
   ~PerfCounters();
   PerfCounters(const PerfCounters&) = delete;

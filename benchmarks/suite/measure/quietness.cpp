@@ -44,7 +44,7 @@ std::vector<std::string> Disturbance::reasons() const {
   if (seconds > 0 && others > kOthers + kTick / seconds) found.push_back(text_of("others used %.1f cores", others));
   if (switches > kSwitches + 5 / std::max(seconds, 1e-3))
     found.push_back(text_of("we were interrupted %.0f times a second", switches));
-  if (drift > kRepeats) found.push_back(text_of("memcpy's speed drifted by %.0f%%", 100 * drift));
+  if (drift > kRepeatTolerance) found.push_back(text_of("memcpy's speed drifted by %.0f%%", 100 * drift));
   return found;
 }
 

@@ -45,7 +45,7 @@ inline Spread ratio_of(const std::vector<double>& values, const std::vector<doub
 }
 
 /// Repetitions on a quiet machine stay within this share; a difference must exceed it.
-inline constexpr double kRepeats = 0.05;
+inline constexpr double kRepeatTolerance = 0.05;
 
 /// How far the median of the later half of the rounds is from that of the earlier half, as a part of it.
 inline double drift_of(const std::vector<double>& rounds) {
@@ -56,15 +56,15 @@ inline double drift_of(const std::vector<double>& rounds) {
 
 /// Would a second measurement give the same? Half of the rounds lie within a tenth, and both halves say the same.
 inline bool is_steady(const std::vector<double>& rounds) {
-  return !spread_of(rounds).is_wide() && drift_of(rounds) <= kRepeats;
+  return !spread_of(rounds).is_wide() && drift_of(rounds) <= kRepeatTolerance;
 }
 
 /// How long to measure.
 struct Patience {
   /// For all competitors together.
   double seconds = 1;
-  /// As many times that while one of them is not steady.
-  double most = 2;
+  /// The time may stretch to so many times that while one of them is not steady.
+  double longest_stretch = 2;
 };
 
 /// Calls the competitors 0 .. count-1 in turns, since machines drift: round(k) returns the seconds that k took. At
@@ -80,8 +80,9 @@ std::vector<std::vector<double>> measure_in_turns(std::size_t count, const Patie
     if (rounds < kFewest) return true;
     const double spent = seconds_since(start);
     if (spent < patience.seconds && rounds < kMost) return true;
-    const auto most = static_cast<std::size_t>(patience.most * kMost);
-    return spent < patience.most * patience.seconds && rounds < most && !std::ranges::all_of(times, is_steady);
+    const auto most = static_cast<std::size_t>(patience.longest_stretch * kMost);
+    return spent < patience.longest_stretch * patience.seconds && rounds < most &&
+           !std::ranges::all_of(times, is_steady);
   };
   while (wants_more())
     for (std::size_t k = 0; k < count; ++k) times[k].push_back(round(k));

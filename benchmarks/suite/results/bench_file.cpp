@@ -6,6 +6,7 @@
 #include "benchmarks/suite/measure/this_machine.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/text/counted.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/quote.h"
@@ -66,22 +67,20 @@ class BenchObject {
   std::string place_;
 };
 
-std::string thread_text(std::int64_t threads) { return concat(threads, threads == 1 ? " thread" : " threads"); }
-
 BenchRecord kernel_record(const BenchObject& row) {
   const std::string kernel = row.text("kernel"), layout = row.text("layout");
   std::string what = kernel;
   if (!layout.empty()) what += ", " + layout;
   if (row.has("bits")) what += concat(", ", row.whole("bits"), " bits");
   if (layout == "per channel") what += concat(", ", row.whole("channels"), " channels");
-  const std::string size = concat(row.whole("elements"), " elements, ", thread_text(row.whole("threads")));
+  const std::string size = concat(row.whole("elements"), " elements, ", counted(row.whole("threads"), "thread"));
   what += ", " + size;
   return {what, row.text("by"), row.seconds("rounds"), row.yes("quiet"), size, kernel == "memcpy"};
 }
 
 BenchRecord step_record(const BenchObject& row) {
   return {concat(row.text("model"), ", ", row.text("what"), ", batch ", row.whole("batch"), ", ",
-                 thread_text(row.whole("threads"))),
+                 counted(row.whole("threads"), "thread")),
           "miniqat",
           row.seconds("rounds"),
           row.yes("quiet"),

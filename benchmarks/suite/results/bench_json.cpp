@@ -38,8 +38,8 @@ nlohmann::ordered_json kernel_json(const KernelTime& row, const Disturbance& dis
     json["of_miniqat_quartiles"] = quartiles_json(*row.of_ours);
   }
   if (row.counts) {
-    json["instructions_an_element"] = row.counts->first;
-    json["cache_misses_an_element"] = row.counts->second;
+    json["instructions_an_element"] = row.counts->instructions;
+    json["cache_misses_an_element"] = row.counts->cache_misses;
   }
   return json;
 }

@@ -52,7 +52,7 @@ bool is_as_memcpy(const BenchFile& a, const BenchFile& b, const BenchRecord& one
   const double copy_a = copy_seconds(a, one.size), copy_b = copy_seconds(b, one.size);
   if (a.cpu != b.cpu || one.is_memcpy || copy_a == 0 || copy_b == 0) return false;
   const double of_memcpy = speed / (copy_a / copy_b);
-  return speed > 1 ? of_memcpy <= 1 + kRepeats : 1 / of_memcpy <= 1 + kRepeats;
+  return speed > 1 ? of_memcpy <= 1 + kRepeatTolerance : 1 / of_memcpy <= 1 + kRepeatTolerance;
 }
 
 nlohmann::ordered_json side_json(const std::string& by, const Spread& seconds) {
@@ -99,7 +99,7 @@ Verdict verdict_of(const BenchRecord& a, const BenchRecord& b) {
   if (!a.quiet || !b.quiet) return Verdict::kNotQuiet;
   const Spread of_a = spread_of(a.rounds), of_b = spread_of(b.rounds);
   const double ratio = of_a.median / of_b.median;
-  const bool is_large = std::max(ratio, 1 / ratio) > 1 + kRepeats;
+  const bool is_large = std::max(ratio, 1 / ratio) > 1 + kRepeatTolerance;
   const bool are_apart = of_a.high < of_b.low || of_b.high < of_a.low;
   if (!is_large || !are_apart || rank_test(a.rounds, b.rounds) >= kRankLevel) return Verdict::kNoise;
   return ratio > 1 ? Verdict::kFaster : Verdict::kSlower;

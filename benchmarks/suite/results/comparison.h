@@ -48,9 +48,9 @@ struct BenchComparison {
   nlohmann::ordered_json json() const;
 };
 
-/// A difference is beyond noise under four conditions: both sides were quiet; the medians differ by more than kRepeats;
-/// the ranges between the quartiles do not touch; a rank test of all rounds, which takes at least five rounds a side,
-/// gives less than kRankLevel. compare() asks for one thing more: kAsMemcpy.
+/// A difference is beyond noise under four conditions: both sides were quiet; the medians differ by more than
+/// kRepeatTolerance; the ranges between the quartiles do not touch; a rank test of all rounds, which takes at least
+/// five rounds a side, gives less than kRankLevel. compare() asks for one thing more: kAsMemcpy.
 Verdict verdict_of(const BenchRecord& a, const BenchRecord& b);
 
 /// Matches cases of the same text, kernels of the same name first. What is then left of a case is matched whatever the

@@ -7,6 +7,7 @@
 
 #include "benchmarks/suite/results/plot_axis.h"
 #include "core/error.h"
+#include "core/text/counted.h"
 
 namespace miniqat::benchmarks {
 namespace {
@@ -92,7 +93,7 @@ std::string mark_at(double x, double y, std::size_t kind, std::size_t ink) {
 }
 
 std::string panel_title(const KernelTime& row) {
-  std::string text = concat(row.threads, row.threads == 1 ? " thread" : " threads");
+  std::string text = counted(row.threads, "thread");
   if (row.what.has_grid())
     text += concat(", ", row.what.layout(), row.what.channels > 1 ? concat(" (", row.what.channels, ")") : "", ", ",
                    row.what.bits, " bits");

@@ -97,7 +97,7 @@ ModelTimes bench_steps(const std::string& name, std::int64_t batch, double budge
     for (int i = 0; i < 2; ++i) trainings.back()->step();
   }
   // No more rounds where they are not steady: a step takes long enough.
-  const Patience patience = {.seconds = budget_seconds - seconds_since(start), .most = 1};
+  const Patience patience = {.seconds = budget_seconds - seconds_since(start), .longest_stretch = 1};
   const QuietWatch watch;
   const auto times = measure_in_turns(variants.size(), patience,
                                       [&](std::size_t k) { return seconds_of([&] { trainings[k]->step(); }); });

@@ -1,4 +1,4 @@
-#include "benchmarks/suite/workbench.h"
+#include "benchmarks/suite/timed_case.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +14,7 @@
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
 #include "core/random.h"
+#include "core/text/counted.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 #include "quantize/reference/fake_quant.h"
 
@@ -205,8 +206,8 @@ std::vector<float> TimedCase::expected(const std::vector<Affine<float>>& grids) 
 }
 
 std::string TimedCase::text() const {
-  return concat(kernel_ == nullptr ? "" : concat("kernel ", kernel_->name, ": "), what_.text(), ", ", thread_count(),
-                thread_count() == 1 ? " thread" : " threads");
+  return concat(kernel_ == nullptr ? "" : concat("kernel ", kernel_->name, ": "), what_.text(), ", ",
+                counted(thread_count(), "thread"));
 }
 
 void TimedCase::verify(const std::string& when) {
