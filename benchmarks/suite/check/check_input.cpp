@@ -72,8 +72,8 @@ std::vector<CheckCase> check_cases() {
 
 CheckInput::CheckInput(const CheckCase& what) {
   Random random(mix(mix(static_cast<std::uint64_t>(what.n), static_cast<std::uint64_t>(what.channels)),
-                    static_cast<std::uint64_t>(what.options.bits * 8 + what.options.narrow_range * 4 +
-                                               what.options.symmetric * 2 + what.options.power_of_two)));
+                    static_cast<std::uint64_t>(what.options.bits) * 8 + (what.options.narrow_range ? 4 : 0) +
+                        (what.options.symmetric ? 2 : 0) + (what.options.power_of_two ? 1 : 0)));
   const std::uint64_t first = random.below(std::size(kCheckRanges));
   for (std::int64_t c = 0; c < what.channels; ++c) {
     const Range<float>& range = kCheckRanges[(first + static_cast<std::uint64_t>(c)) % std::size(kCheckRanges)];

@@ -8,17 +8,21 @@ namespace {
 // fake_quantize: two comparisons, -, /, +, floor, - (or +), *. Its mask: two comparisons and an "and" more. A learned
 // range's gradient: that, y - x, the product with dy, and three sums.
 constexpr OperationTraits kOperations[] = {
-    {Operation::kMemcpy, "memcpy", {.copied_bytes = 8}, false, "the C library's memcpy, the limit of copying"},
-    {Operation::kRead, "read", {.read_bytes = 4}, false, "a pass that only reads"},
-    {Operation::kForward, "forward", {8, 0, 8, 1}, true, "y = fake_quantize(x)"},
-    {Operation::kForwardInPlace, "forward_in_place", {8, 0, 8, 1}, true, "x = fake_quantize(x)"},
-    {Operation::kForwardMask, "forward_mask", {8.125, 0, 11, 1}, true, "forward, and a mask of where the gradient passes"},
-    {Operation::kObserveForward, "observe_forward", {8, 4, 10, 1}, true, "minimum and maximum, then forward"},
-    {Operation::kBackward, "backward", {8.125, 0, 1, 0}, false, "dx by the mask"},
+    {Operation::kMemcpy, false, "memcpy", {.copied_bytes = 8}, "the C library's memcpy, the limit of copying"},
+    {Operation::kRead, false, "read", {.read_bytes = 4}, "a pass that only reads"},
+    {Operation::kForward, true, "forward", {8, 0, 8, 1}, "y = fake_quantize(x)"},
+    {Operation::kForwardInPlace, true, "forward_in_place", {8, 0, 8, 1}, "x = fake_quantize(x)"},
+    {Operation::kForwardMask,
+     true,
+     "forward_mask",
+     {8.125, 0, 11, 1},
+     "forward, and a mask of where the gradient passes"},
+    {Operation::kObserveForward, true, "observe_forward", {8, 4, 10, 1}, "minimum and maximum, then forward"},
+    {Operation::kBackward, false, "backward", {8.125, 0, 1, 0}, "dx by the mask"},
     {Operation::kBackwardLearned,
+     true,
      "backward_learned",
      {8, 4, 16, 1},
-     true,
      "dx from x, and the gradients of both ends of a learned range"},
 };
 

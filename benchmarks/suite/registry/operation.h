@@ -43,11 +43,11 @@ struct OperationCost {
 
 struct OperationTraits {
   Operation operation;
+  /// Whether its grids matter: else it is neither per channel nor of any width.
+  bool has_grid;
   /// As in `--kernel` and in JSON.
   std::string_view name;
   OperationCost cost;
-  /// Whether its grids matter: else it is neither per channel nor of any width.
-  bool has_grid;
   /// For `--help`.
   std::string_view help;
 };

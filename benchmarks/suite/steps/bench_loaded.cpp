@@ -47,7 +47,11 @@ double speed(NoiseTraining& training, int threads, double seconds, const std::fu
   const auto start = std::chrono::steady_clock::now();
   double spent = 0;
   std::int64_t images = 0;
-  for (; spent < seconds; spent = seconds_since(start), images += kBatch) step();
+  while (spent < seconds) {
+    step();
+    images += kBatch;
+    spent = seconds_since(start);
+  }
   return static_cast<double>(images) / spent;
 }
 
