@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/concat.h"
 #include "tests/house_files.h"
 
 namespace miniqat::house_test {
@@ -53,7 +54,7 @@ std::vector<std::string> mentions(const fs::path& page, const std::string& patte
 std::set<std::string> programs() {
   std::set<std::string> found = {"cli/miniqat", "labs/labs_test", "tests/miniqat_differential", "tests/test_others"};
   const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
-  for (const std::string& folders : mentions(tests / "CMakeLists.txt", "\\^\\(([a-z|]+)\\)/"))
+  for (const std::string& folders : mentions(tests / "CMakeLists.txt", "MATCHES \"\\^\\(([a-z|]+)\\)/"))
     for (std::istringstream list(folders); !list.eof();) {
       std::string folder;
       std::getline(list, folder, '|');
@@ -69,7 +70,7 @@ std::set<std::string> programs() {
     for (const fs::path& file : sources(folder)) {
       const std::string stem = file.stem();
       const bool has_main = folder == "examples" || stem.starts_with("bench_") || stem.starts_with("peer_");
-      if (has_main && file.extension() == ".cpp") found.insert(folder + "/" + stem);
+      if (has_main && file.extension() == ".cpp") found.insert(concat(folder, "/", stem));
     }
   return found;
 }
@@ -103,6 +104,48 @@ TEST(HousePages, PagesNameProgramsThatThereAre) {
     expect_all(page, R"(\b((?:bench|peer)_\w+))", targets);
   }
   EXPECT_GT(checked, 0u);
+}
+
+/// The program of tests/CMakeLists.txt that has the test file `file`, relative to tests/.
+std::string program_with(const std::string& file) {
+  static const std::set<std::string> known = programs();
+  const std::string own = "tests/test_" + file.substr(0, file.find('/'));
+  return known.contains(own) ? own : "tests/test_others";
+}
+
+/// A command with --file or --gtest_filter runs tests: the wrong program, or a name that is gone, runs none.
+TEST(HousePages, PagesNameTestsThatThereAre) {
+  const fs::path tests = fs::path(MINIQAT_SOURCE_DIR) / "tests";
+  std::set<std::string> names;
+  const std::regex begins_test(R"((?:TYPED_)?TEST(?:_[FP])?\((\w+), (\w+)\).*)");
+  for (const fs::path& file : sources("tests"))
+    for (const std::string& line : lines_of(file))
+      if (std::smatch test; line.find("TEST") < 7 && std::regex_match(line, test, begins_test))
+        names.insert(program_with(fs::relative(file, tests)) + " " + test[1].str() + "." + test[2].str());
+  const std::regex command(R"((tests/test_\w+) --(file|gtest_filter)=([^ `]+))");
+  std::size_t checked = 0;
+  for (const fs::path& page : pages())
+    for (const std::string& line : lines_of(page)) {
+      std::smatch found;
+      if (line.find("--file=") == std::string::npos && line.find("--gtest_filter=") == std::string::npos) continue;
+      ASSERT_TRUE(std::regex_search(line, found, command)) << page << " has " << line;
+      for (std::sregex_iterator match(line.begin(), line.end(), command); match != std::sregex_iterator(); ++match) {
+        const std::string program = (*match)[1], wanted = (*match)[3];
+        ++checked;
+        if ((*match)[2] == "file") {
+          EXPECT_TRUE(fs::exists(tests / wanted)) << page << " names " << wanted;
+          EXPECT_EQ(program, program_with(wanted)) << page << " runs " << wanted;
+          continue;
+        }
+        std::string pattern;
+        for (const char letter : wanted)
+          if (letter != '\'') pattern += letter == '*' ? ".*" : std::string(letter == '.' ? "\\" : "") + letter;
+        const std::regex filter(concat(program, " ", pattern));
+        EXPECT_TRUE(std::ranges::any_of(names, [&](const auto& name) { return std::regex_match(name, filter); }))
+            << page << " names " << wanted << ", which no test of " << program << " has";
+      }
+    }
+  EXPECT_GT(checked, 10u);
 }
 
 /// A changelog tells of files that have gone; what is said of them here is no mistake.
