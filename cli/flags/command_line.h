@@ -15,7 +15,7 @@ class Option;
 namespace miniqat::cli {
 
 // The face of CLI11 that commands see. CLI11 is all headers and takes half a minute to compile in every file that adds
-// a flag, so only command_line.cpp and main.cpp include it.
+// a flag, so only command_line.cpp and program.cpp include it.
 
 /// A flag of a command. Valid as long as the program is.
 class Flag {

@@ -45,7 +45,7 @@ struct Use {
 };
 
 /// Another tensor that a consumer may take in one phase because it is the same up to rounding, in value and gradient,
-/// so that the nodes in between need not run. See Op::shortcuts.
+/// so that the nodes in between need not run. See TakesShortcuts.
 struct Shortcut {
   Use use;
   /// Of the same shape as what the use takes in the graph, and earlier.

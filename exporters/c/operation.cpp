@@ -16,7 +16,7 @@ using integer::TensorInfo;
 
 /// Bytes of a number or a pointer.
 constexpr std::int64_t kWord = 4;
-/// Of a window, and of a list of axes, in c_runtime.h.
+/// Of a window, and of a list of axes, in c_runtime().
 constexpr std::int64_t kWindowFields = 12, kMostAxes = 7;
 /// The output channels whose weights a layer unpacks at once.
 constexpr std::int64_t kBlock = 4;

@@ -16,7 +16,7 @@ struct COperation {
   std::string data;
   /// Statements that run it.
   std::string calls;
-  /// What they need of c_runtime.h.
+  /// What they need of c_runtime() (exporters/c/runtime.h).
   std::set<std::string_view> kernels;
   /// The elements that it needs in pool_sums[] and filter[].
   std::int64_t sums = 0;

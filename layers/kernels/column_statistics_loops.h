@@ -77,7 +77,7 @@ static bool ranges(const float* x, std::int64_t n, std::int64_t width, float* lo
   return not_a_number != 0;
 }
 
-/// total += sums over `count` rows, as merge_moments says, for `width` columns.
+/// total += sums over `count` rows, as Moments::merge() in column_statistics.cpp says, for `width` columns.
 static void merge(double* mean, double* squares, double rows_before, double count, const float* origin,
                   const float* sum, const float* sum_squares, std::int64_t width) {
   const double share = count / (rows_before + count);
