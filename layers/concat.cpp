@@ -10,7 +10,15 @@
 namespace miniqat::layers {
 namespace {
 
-using reference::ConcatPart;
+/// One input of a concatenation. Seen from the joined axis the output is [outer, y_extent, inner]; the part covers
+/// [offset, offset + x_extent) of the middle axis.
+struct ConcatPart {
+  std::int64_t outer;
+  std::int64_t x_extent;
+  std::int64_t y_extent;
+  std::int64_t offset;
+  std::int64_t inner;
+};
 
 std::int64_t product(std::span<const std::int64_t> extents) {
   std::int64_t result = 1;
@@ -96,19 +104,27 @@ class ConcatOp final : public OpOf<Concat> {
 
   void reference_forward(const ForwardContext& context) const override {
     Tensor& y = context.output(0);
-    Parts parts(y.shape(), attributes_.axis);
-    for (const Tensor* x : context.inputs)
-      with_float_type(y, [&]<class T>(T) { reference::concat(parts.next(x->shape()), x->data<T>(), y.data<T>()); });
+    with_float_type(y, [&]<class T>(T) {
+      std::vector<const T*> x;
+      for (const Tensor* input : context.inputs) x.push_back(input->data<T>());
+      reference::concat<T>(input_shapes(context), y.shape(), attributes_.axis, x, y.data<T>());
+    });
   }
 
   void reference_backward(const BackwardContext& context) const override {
     const Tensor& d_y = *context.d_outputs[0];
-    Parts parts(d_y.shape(), attributes_.axis);
-    for (std::size_t k = 0; k < context.d_inputs.size(); ++k) {
-      const ConcatPart part = parts.next(context.forward->input(static_cast<int>(k)).shape());
-      if (Tensor* d_x = context.d_inputs[k])
-        with_float_type(d_y, [&]<class T>(T) { reference::concat_d_x(part, d_y.data<T>(), d_x->data<T>()); });
-    }
+    with_float_type(d_y, [&]<class T>(T) {
+      std::vector<T*> d_x;
+      for (Tensor* d_input : context.d_inputs) d_x.push_back(d_input ? d_input->data<T>() : nullptr);
+      reference::concat_d_x<T>(input_shapes(*context.forward), d_y.shape(), attributes_.axis, d_y.data<T>(), d_x);
+    });
+  }
+
+ private:
+  static std::vector<Shape> input_shapes(const ForwardContext& context) {
+    std::vector<Shape> shapes;
+    for (const Tensor* input : context.inputs) shapes.push_back(input->shape());
+    return shapes;
   }
 };
 

@@ -1,36 +1,52 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include "core/shape.h"
 
 namespace miniqat::layers::reference {
 
-/// One input of a concatenation. Seen from the joined axis the output is [outer, y_extent, inner]; the part covers
-/// [offset, offset + x_extent) of the middle axis.
-struct ConcatPart {
-  std::int64_t outer;
-  std::int64_t x_extent;
-  std::int64_t y_extent;
-  std::int64_t offset;
-  std::int64_t inner;
+/// An element of one of the inputs.
+struct ConcatSource {
+  std::size_t input;
+  std::int64_t element;
 };
 
-/// Calls body(i, j) for all elements i of the part and their places j in the output.
-template <class Body>
-void for_each_of_part(const ConcatPart& part, const Body& body) {
-  for (std::int64_t o = 0; o < part.outer; ++o)
-    for (std::int64_t e = 0; e < part.x_extent; ++e)
-      for (std::int64_t k = 0; k < part.inner; ++k)
-        body((o * part.x_extent + e) * part.inner + k, (o * part.y_extent + part.offset + e) * part.inner + k);
+/// The one that element i of the output is. `axis` counts from the end when negative.
+inline ConcatSource concat_source(std::int64_t i, std::span<const Shape> x, const Shape& y, std::int64_t axis) {
+  const int joined = static_cast<int>(axis < 0 ? axis + y.rank() : axis);
+  std::array<std::int64_t, Shape::kMaxRank> at{};
+  for (int k = y.rank() - 1; k >= 0; --k) {
+    at[k] = i % y[k];
+    i /= y[k];
+  }
+  std::size_t input = 0;
+  while (at[joined] >= x[input][joined]) at[joined] -= x[input++][joined];
+  std::int64_t element = 0;
+  for (int k = 0; k < y.rank(); ++k) element = element * x[input][k] + at[k];
+  return {input, element};
 }
 
 template <class T>
-void concat(const ConcatPart& part, const T* x, T* y) {
-  for_each_of_part(part, [=](std::int64_t i, std::int64_t j) { y[j] = x[i]; });
+void concat(std::span<const Shape> x_shapes, const Shape& y_shape, std::int64_t axis, std::span<const T* const> x,
+            T* y) {
+  for (std::int64_t i = 0; i < y_shape.elements(); ++i) {
+    const auto [input, element] = concat_source(i, x_shapes, y_shape, axis);
+    y[i] = x[input][element];
+  }
 }
 
+/// d_x of an input is null if nobody asks for its gradient.
 template <class T>
-void concat_d_x(const ConcatPart& part, const T* d_y, T* d_x) {
-  for_each_of_part(part, [=](std::int64_t i, std::int64_t j) { d_x[i] = d_y[j]; });
+void concat_d_x(std::span<const Shape> x_shapes, const Shape& y_shape, std::int64_t axis, const T* d_y,
+                std::span<T* const> d_x) {
+  for (std::int64_t i = 0; i < y_shape.elements(); ++i) {
+    const auto [input, element] = concat_source(i, x_shapes, y_shape, axis);
+    if (d_x[input] != nullptr) d_x[input][element] = d_y[i];
+  }
 }
 
 }  // namespace miniqat::layers::reference

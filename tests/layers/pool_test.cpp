@@ -110,6 +110,22 @@ TEST(AvgPool, PaddingDoesNotCount) {
   }
 }
 
+// Rows and columns have their own windows, strides and padding; fast and reference take them from one function.
+TEST(Pool, RowsAreNotColumns) {
+  const Tensor x = Tensor::from<float>({1, 3, 4, 1}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  const PoolAttributes attributes = {.window = {2, 3}, .strides = {1, 2}, .padding = Padding::kSame};
+  // One row below and one column behind the image.
+  const Tensor d_y = Tensor::from<float>({1, 3, 2, 1}, {6, 12, 18, 24, 30, 36});
+  for (const Backend backend : {Backend::kFast, Backend::kReference}) {
+    const auto largest = run_op(MaxPool::make(attributes), {x}, {d_y}, backend);
+    expect_values(largest.outputs[0], {7, 8, 11, 12, 11, 12});
+    expect_values(largest.d_inputs[0], {0, 0, 0, 0, 0, 0, 6, 12, 0, 0, 48, 60});
+    const auto average = run_op(AvgPool::make(attributes), {x}, {d_y}, backend);
+    expect_values(average.outputs[0], {4, 5.5F, 8, 9.5F, 10, 11.5F});
+    expect_values(average.d_inputs[0], {1, 1, 4, 3, 4, 4, 13, 9, 13, 13, 37, 24});
+  }
+}
+
 TEST(Pool, DefaultsToValidAndStridesOfTheWindow) {
   const std::vector<TensorSpec> specs = {{Shape{1, 7, 9, 2}}};
   EXPECT_EQ(MaxPool::make({.window = {2, 3}})->infer(specs)[0].shape, (Shape{1, 3, 3, 2}));

@@ -29,6 +29,10 @@ TEST(ViewOp, CopiesBetweenMemoryThatIsNotShared) {
     EXPECT_EQ(flat.outputs[0].shape(), Shape{6});
     expect_same_elements(flat.outputs[0], x);
     expect_same_elements(flat.d_inputs[0], d_y);
+    const auto open = run_op(Reshape::make({{1, -1, 2}}), {x}, {d_y.reshaped({1, 3, 2})}, backend);
+    EXPECT_EQ(open.outputs[0].shape(), (Shape{1, 3, 2}));
+    expect_same_elements(open.outputs[0], x);
+    expect_same_elements(open.d_inputs[0], d_y);
   }
 }
 
