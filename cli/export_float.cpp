@@ -4,8 +4,10 @@
 
 #include "cli/graph_file.h"
 #include "core/engine/session.h"
+#include "core/error.h"
 #include "core/safetensors.h"
-#include "exporters/onnx/float_network.h"
+#include "exporters/onnx/onnx_float.h"
+#include "quantize/op_roles.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
 #include "training/run/init_checkpoint.h"
@@ -15,6 +17,23 @@
 namespace miniqat::cli {
 
 using namespace training;
+
+namespace {
+
+/// The exporter's file, or its error with the way to export a quantized network.
+std::string onnx_file(const Graph& graph, const NamedTensors& variables, const exporters::OnnxFloatOptions& options) {
+  try {
+    return exporters::onnx_float(graph, variables, options);
+  } catch (const Error& error) {
+    for (const Node* node : graph.topological_order())
+      if (quantize::is_quantizer(*node))
+        fail(error.what(), "; ", describe(*node),
+             " is a quantizer, and --format onnx holds the integers of such a network");
+    throw;
+  }
+}
+
+}  // namespace
 
 FloatNetwork float_network(const FloatRequest& request) {
   if (request.run.empty()) {
@@ -29,8 +48,7 @@ FloatNetwork float_network(const FloatRequest& request) {
     } else {
       throw UsageError("--graph needs --checkpoint: a graph JSON has no weights");
     }
-    return {.bytes = exporters::onnx_float(graph, session.variables(),
-                                           {.name = std::filesystem::path(request.graph).stem()}),
+    return {.bytes = onnx_file(graph, session.variables(), {.name = std::filesystem::path(request.graph).stem()}),
             .name = request.graph,
             .note = variables.note};
   }
@@ -40,9 +58,7 @@ FloatNetwork float_network(const FloatRequest& request) {
   session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
   const exporters::OnnxFloatOptions options{
       .name = run.settings.model, .pictures = recorded_input(run), .class_names = recorded_class_names(run.directory)};
-  return {.bytes = exporters::onnx_float(graph, session.variables(), options),
-          .name = run.settings.model,
-          .note = run.note};
+  return {.bytes = onnx_file(graph, session.variables(), options), .name = run.settings.model, .note = run.note};
 }
 
 }  // namespace miniqat::cli

@@ -15,7 +15,7 @@ struct FloatRequest {
 };
 
 struct FloatNetwork {
-  /// The ONNX file (exporters/onnx/float_network.h).
+  /// The ONNX file (exporters/onnx/onnx_float.h).
   std::string bytes;
   std::string name;
   /// About an unfinished run; "" for none.

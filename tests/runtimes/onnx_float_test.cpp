@@ -1,10 +1,11 @@
 // Float networks as ONNX, in ONNX Runtime beside miniqat.
 
+#include "exporters/onnx/onnx_float.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "exporters/onnx/float_network.h"
 #include "tests/runtimes/float_networks.h"
 #include "tests/runtimes/judge.h"
 

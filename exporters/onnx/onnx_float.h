@@ -21,7 +21,7 @@ struct OnnxFloatOptions {
 /// The bytes of an ONNX model (opset 14) of a float network: what its outputs need, in evaluation. Images are
 /// [batch, c, h, w] in the file, the inputs and outputs among them; [n, h, w, c] in the graph. The batch size is free.
 /// `variables` holds the value of each variable by name. importers::import_onnx() reads the same network back;
-/// docs/exports-onnx.md lists the ops. Throws Error naming the node for what ONNX or this exporter does not have: a
+/// docs/exports-onnx.md says which ops. Throws Error naming the node for what ONNX or this exporter does not have: a
 /// quantizer, weights that the network computes, a tensor without batch.
 std::string onnx_float(const Graph& graph, const NamedTensors& variables, const OnnxFloatOptions& options = {});
 

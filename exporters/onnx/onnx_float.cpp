@@ -1,4 +1,4 @@
-#include "exporters/onnx/float_network.h"
+#include "exporters/onnx/onnx_float.h"
 
 #include <algorithm>
 #include <map>
@@ -54,8 +54,6 @@ class FloatTranslator {
       const Node* node = left.back();
       left.pop_back();
       if (!needed_.insert(node).second) continue;
-      if (node->type() == "FakeQuant")
-        refuse(*node, "is a quantizer; --format onnx holds the integers of such a network");
       for (const Output& input : node->inputs()) left.push_back(input.node);
     }
   }
@@ -119,7 +117,7 @@ class FloatTranslator {
       std::string name = names_.at(&node);
       // An output is a tensor of its own.
       if (node.as<Placeholder>() != nullptr || !given.insert(name).second)
-        name = graph_.node("Identity", {name}, name + "/output");
+        name = graph_.node("Identity", {name}, concat(name, "/output"));
       graph_.output(name, pb::FLOAT, extents_in_file(output.shape()));
     }
   }
@@ -146,10 +144,9 @@ class FloatTranslator {
     if (bias != nullptr) names_[bias] = name;
   }
 
-  void add_convolution(const Node& node) {
-    const bool depthwise = node.as<layers::DepthwiseConv2d>() != nullptr;
-    const layers::Conv2dAttributes& attributes =
-        depthwise ? *node.as<layers::DepthwiseConv2d>() : *node.as<layers::Conv2d>();
+  void add_conv2d(const Node& node) { add_convolution(node, *node.as<layers::Conv2d>(), false); }
+  void add_depthwise(const Node& node) { add_convolution(node, *node.as<layers::DepthwiseConv2d>(), true); }
+  void add_convolution(const Node& node, const layers::Conv2dAttributes& attributes, bool depthwise) {
     const Output& filter = parameter(node, 1);
     std::vector<OnnxAttribute> window =
         dilated_window_attributes(layers::window_of(node.input(0).shape(), filter.shape(), attributes));
@@ -316,15 +313,34 @@ class FloatTranslator {
 const std::map<std::string_view, FloatTranslator::Translate>& FloatTranslator::table() {
   using T = FloatTranslator;
   static const std::map<std::string_view, Translate> kTable = {
-      {"Placeholder", &T::add_input}, {"Conv2D", &T::add_convolution},   {"DepthwiseConv2d", &T::add_convolution},
-      {"MatMul", &T::add_matmul},     {"BiasAdd", &T::add_bias},         {"BatchNorm", &T::add_batch_norm},
-      {"Relu", &T::add_same},         {"Sigmoid", &T::add_same},         {"HardSwish", &T::add_same},
-      {"Identity", &T::add_same},     {"LeakyRelu", &T::add_leaky_relu}, {"Relu6", &T::add_relu6},
-      {"Clip", &T::add_clip},         {"Dropout", &T::add_dropout},      {"Softmax", &T::add_softmax},
-      {"Add", &T::add_arithmetic},    {"Sub", &T::add_arithmetic},       {"Mul", &T::add_arithmetic},
-      {"Div", &T::add_arithmetic},    {"MaxPool", &T::add_max_pool},     {"AvgPool", &T::add_average_pool},
-      {"Mean", &T::add_mean},         {"Reshape", &T::add_reshape},      {"Concat", &T::add_concat},
-      {"Pad", &T::add_pad},           {"Slice", &T::add_slice},          {"HardSigmoid", &T::add_hard_sigmoid}};
+      {Placeholder::kType, &T::add_input},
+      {layers::Conv2d::kType, &T::add_conv2d},
+      {layers::DepthwiseConv2d::kType, &T::add_depthwise},
+      {layers::MatMul::kType, &T::add_matmul},
+      {layers::BiasAdd::kType, &T::add_bias},
+      {layers::BatchNorm::kType, &T::add_batch_norm},
+      {layers::Relu::kType, &T::add_same},
+      {layers::Sigmoid::kType, &T::add_same},
+      {layers::HardSwish::kType, &T::add_same},
+      {layers::Identity::kType, &T::add_same},
+      {layers::LeakyRelu::kType, &T::add_leaky_relu},
+      {layers::Relu6::kType, &T::add_relu6},
+      {layers::Clip::kType, &T::add_clip},
+      {layers::Dropout::kType, &T::add_dropout},
+      {layers::Softmax::kType, &T::add_softmax},
+      {layers::Add::kType, &T::add_arithmetic},
+      {layers::Sub::kType, &T::add_arithmetic},
+      {layers::Mul::kType, &T::add_arithmetic},
+      {layers::Div::kType, &T::add_arithmetic},
+      {layers::MaxPool::kType, &T::add_max_pool},
+      {layers::AvgPool::kType, &T::add_average_pool},
+      {layers::Mean::kType, &T::add_mean},
+      {layers::Reshape::kType, &T::add_reshape},
+      {layers::Concat::kType, &T::add_concat},
+      {layers::Pad::kType, &T::add_pad},
+      {layers::Slice::kType, &T::add_slice},
+      {layers::HardSigmoid::kType, &T::add_hard_sigmoid},
+  };
   return kTable;
 }
 
