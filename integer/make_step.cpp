@@ -5,11 +5,16 @@
 
 #include "core/tensor.h"
 #include "integer/batch_shape.h"
+#include "integer/kernels/add.h"
+#include "integer/kernels/concat.h"
 #include "integer/kernels/convolution.h"
 #include "integer/kernels/depthwise.h"
 #include "integer/kernels/lookup.h"
-#include "integer/kernels/pointwise.h"
+#include "integer/kernels/mul.h"
+#include "integer/kernels/pad.h"
 #include "integer/kernels/pools.h"
+#include "integer/kernels/rescale.h"
+#include "integer/kernels/reshape.h"
 #include "integer/kernels/slice.h"
 #include "integer/reference/engine.h"
 
@@ -45,12 +50,8 @@ class Maker {
   }
   std::unique_ptr<Step> operator()(const Add&) const { return std::make_unique<AddStep>(model_, operation_); }
   std::unique_ptr<Step> operator()(const Mul&) const { return std::make_unique<MulStep>(model_, operation_); }
-  std::unique_ptr<Step> operator()(const Rescale& rescale) const {
-    return std::make_unique<ConcatStep>(model_, operation_, std::span(&rescale.multiplier, 1), 0);
-  }
-  std::unique_ptr<Step> operator()(const Concat& concat) const {
-    return std::make_unique<ConcatStep>(model_, operation_, concat.multipliers, concat.axis);
-  }
+  std::unique_ptr<Step> operator()(const Rescale&) const { return std::make_unique<RescaleStep>(model_, operation_); }
+  std::unique_ptr<Step> operator()(const Concat&) const { return std::make_unique<ConcatStep>(model_, operation_); }
   std::unique_ptr<Step> operator()(const AveragePool& pool) const {
     return std::make_unique<AveragePoolStep>(pool, input(), model_.output_of(operation_), operation_.clamp);
   }
@@ -58,7 +59,7 @@ class Maker {
     return std::make_unique<MaxPoolStep>(pool, input().shape[2]);
   }
   std::unique_ptr<Step> operator()(const Reshape&) const {
-    return std::make_unique<CopyStep>(input().shape.elements());
+    return std::make_unique<ReshapeStep>(input().shape.elements());
   }
   std::unique_ptr<Step> operator()(const Pad&) const { return std::make_unique<PadStep>(model_, operation_); }
   std::unique_ptr<Step> operator()(const Slice& slice) const {

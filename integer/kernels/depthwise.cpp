@@ -4,8 +4,9 @@
 #include <array>
 #include <cstring>
 #include <utility>
+#include <vector>
 
-#include "core/kernels/instruction_set.h"
+#include "core/kernels/kernel_choice.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
 #include "integer/kernels/packed_weights.h"
@@ -50,20 +51,8 @@ std::vector<Multiplier> in_order(const std::vector<Multiplier>& multipliers, std
 }  // namespace
 
 std::span<const DepthwiseKernel> depthwise_kernels() {
-#if MINIQAT_HAS_INSTRUCTION_SETS
-  static const std::array<DepthwiseKernel, 4> all = {MINIQAT_DEPTHWISE_KERNEL(avx512vnni),
-                                                     MINIQAT_DEPTHWISE_KERNEL(avx512), MINIQAT_DEPTHWISE_KERNEL(avx2),
-                                                     MINIQAT_DEPTHWISE_KERNEL(baseline)};
-  static const std::size_t first = [] {
-    if (instruction_set() == InstructionSet::kBaseline) return 3;
-    if (instruction_set() == InstructionSet::kAvx2) return 2;
-    return __builtin_cpu_supports("avx512vnni") ? 0 : 1;
-  }();
-  return std::span(all).subspan(first);
-#else
-  static const std::array<DepthwiseKernel, 1> all = {MINIQAT_DEPTHWISE_KERNEL(baseline)};
-  return all;
-#endif
+  static const std::vector<DepthwiseKernel> all = MINIQAT_KERNELS(MINIQAT_DEPTHWISE_KERNEL);
+  return runnable_kernels(std::span(all));
 }
 
 Depthwise::Depthwise(const Layer& layer, const TensorInfo& input, const TensorInfo& output, const Clamp& clamp,

@@ -7,6 +7,12 @@
 
 namespace miniqat::integer {
 
+/// What becomes of each byte.
+using ByteTable = std::array<std::uint8_t, 256>;
+
+/// y[i] = table[x[i]]
+void look_up(const ByteTable& table, const std::uint8_t* x, std::int64_t n, std::uint8_t* y);
+
 /// y = table[x], element by element.
 class LookupStep : public Step {
  public:
@@ -16,7 +22,7 @@ class LookupStep : public Step {
 
  private:
   /// For every byte: behind the input's grid its last integer again.
-  std::array<std::uint8_t, 256> table_;
+  ByteTable table_;
   std::int64_t elements_;
 };
 

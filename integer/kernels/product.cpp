@@ -1,9 +1,9 @@
 #include "integer/kernels/product.h"
 
-#include <array>
 #include <utility>
+#include <vector>
 
-#include "core/kernels/instruction_set.h"
+#include "core/kernels/kernel_choice.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -25,19 +25,8 @@ namespace {
 }  // namespace
 
 std::span<const ProductKernel> product_kernels() {
-#if MINIQAT_HAS_INSTRUCTION_SETS
-  static const std::array<ProductKernel, 4> all = {MINIQAT_PRODUCT_KERNEL(avx512vnni), MINIQAT_PRODUCT_KERNEL(avx512),
-                                                   MINIQAT_PRODUCT_KERNEL(avx2), MINIQAT_PRODUCT_KERNEL(baseline)};
-  static const std::size_t first = [] {
-    if (instruction_set() == InstructionSet::kBaseline) return 3;
-    if (instruction_set() == InstructionSet::kAvx2) return 2;
-    return __builtin_cpu_supports("avx512vnni") ? 0 : 1;
-  }();
-  return std::span(all).subspan(first);
-#else
-  static const std::array<ProductKernel, 1> all = {MINIQAT_PRODUCT_KERNEL(baseline)};
-  return all;
-#endif
+  static const std::vector<ProductKernel> all = MINIQAT_KERNELS(MINIQAT_PRODUCT_KERNEL);
+  return runnable_kernels(std::span(all));
 }
 
 }  // namespace miniqat::integer
