@@ -10,6 +10,7 @@
 #include "cli/flags/setting_flags.h"
 #include "cli/interrupt.h"
 #include "cli/model_start.h"
+#include "cli/with_flags.h"
 #include "core/text/quote.h"
 #include "training/calibrate/calibration.h"
 #include "training/percent.h"
@@ -57,7 +58,7 @@ class CalibrateDisplay : public BatchDisplay {
   explicit CalibrateDisplay(bool verbose) : verbose_(verbose) {}
 
   void on_rewrite(const quantize::RewriteReport& report) override {
-    std::printf("%s", (verbose_ ? report.text() : report.notes()).c_str());
+    std::printf("%s", with_flags(verbose_ ? report.text() : report.notes()).c_str());
     std::fflush(stdout);
   }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "cli/with_flags.h"
 #include "core/text/quote.h"
 #include "distributed/launch.h"
 
@@ -15,7 +16,7 @@ void print_error(const std::string& who, const std::string& text) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2000 + 100 * std::min(rank, 20)));
     std::fprintf(stderr, "rank %d: ", rank);
   }
-  std::fprintf(stderr, "%s: %s\n", who.c_str(), printable(text).c_str());
+  std::fprintf(stderr, "%s: %s\n", who.c_str(), printable(with_flags(text)).c_str());
 }
 
 }  // namespace miniqat::cli

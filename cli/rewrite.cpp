@@ -9,6 +9,7 @@
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/setting_flags.h"
 #include "cli/graph_file.h"
+#include "cli/with_flags.h"
 #include "core/graph/graph_json.h"
 #include "core/text/counted.h"
 #include "training/run/run_source.h"
@@ -49,10 +50,10 @@ void rewrite(const RewriteArguments& arguments, const RewriteSettings& options, 
   if (graph_to_json(graph) == before) note_unchanged(graph, arguments.graph);
   if (!arguments.out.empty()) write_graph(arguments.out, graph);
   if (arguments.report) {
-    std::printf("%s", report.text().c_str());
+    std::printf("%s", with_flags(report.text()).c_str());
     return;
   }
-  std::fprintf(stderr, "%s", report.notes().c_str());
+  std::fprintf(stderr, "%s", with_flags(report.notes()).c_str());
   if (arguments.out.empty()) std::printf("%s", graph_to_json(graph).c_str());
 }
 

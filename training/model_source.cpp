@@ -52,7 +52,7 @@ Classifier make_classifier(const ClassifierOptions& options, const datasets::Dat
     require_fit(classifier, dataset, options.model);
     if (classifier.images.shape()[0] != options.batch_size)
       fail(options.model, ": the input ", classifier.images.shape(), " is for batches of ",
-           classifier.images.shape()[0], ", --batch-size is ", options.batch_size * options.shards,
+           classifier.images.shape()[0], ", `batch_size` is ", options.batch_size * options.shards,
            options.shards > 1 ? concat(", a slice of ", options.shards, " has ", options.batch_size) : "");
     return classifier;
   }
@@ -97,17 +97,17 @@ const Node* find_other_input(const Output& tensor, const Output& images) {
   return nullptr;
 }
 
-/// The flags of `train` that make pictures of a user's own files fit; "" for data that have a name.
-std::string flags_that_fit(const Shape& input, const Shape& example, const std::string& dataset) {
+/// The settings that make pictures of a user's own files fit; "" for data that have a name.
+std::string settings_that_fit(const Shape& input, const Shape& example, const std::string& dataset) {
   if (!datasets::is_path(dataset)) return "";
-  std::string flags;
-  if (input[1] != example[0] || input[2] != example[1]) flags = concat("--image-size ", input[1], "x", input[2]);
+  std::string settings;
+  if (input[1] != example[0] || input[2] != example[1]) settings = concat("`image_size` ", input[1], "x", input[2]);
   const bool colour = input[3] != example[2];
   if (colour && input[3] != 1 && input[3] != 3) return "";
-  if (colour) flags += concat(flags.empty() ? "" : " and ", "--colour ", input[3] == 1 ? "grey" : "rgb");
-  return flags.empty()
+  if (colour) settings += concat(settings.empty() ? "" : " and ", "`colour` ", input[3] == 1 ? "grey" : "rgb");
+  return settings.empty()
              ? ""
-             : concat("; ", flags, flags.find(" and ") == std::string::npos ? " makes" : " make", " them fit");
+             : concat("; ", settings, settings.find(" and ") == std::string::npos ? " makes" : " make", " them fit");
 }
 
 }  // namespace
@@ -139,7 +139,7 @@ void require_pictures_fit(const ClassifierOptions& options, const Shape& example
   try {
     require_pictures_fit(classifier.images, example, dataset, options.model);
   } catch (const Error& error) {
-    fail(error.what(), flags_that_fit(input, example, dataset));
+    fail(error.what(), settings_that_fit(input, example, dataset));
   }
 }
 

@@ -5,13 +5,14 @@
 
 #include "cli/display/print_note.h"
 #include "cli/interrupt.h"
+#include "cli/with_flags.h"
 #include "core/error.h"
 
 namespace miniqat::cli {
 
 void BatchDisplay::say(const std::string& text) {
   line_.clear();
-  std::printf("%s\n", text.c_str());
+  std::printf("%s\n", with_flags(text).c_str());
   std::fflush(stdout);
 }
 

@@ -1,6 +1,7 @@
 #include "cli/display/quantize_table.h"
 
 #include "cli/display/text_table.h"
+#include "cli/with_flags.h"
 #include "core/error.h"
 #include "core/text/quote.h"
 #include "training/percent.h"
@@ -34,7 +35,7 @@ std::string quantize_conclusion(const QuantizationResult& result) {
                     : result.chosen == "calibrated" ? "because training made it no better on the validation part"
                                                     : "the best one on the validation part";
   std::string text = concat("* the run holds the ", result.chosen, " network, ", why, "\n");
-  if (!result.no_integers.empty()) text += concat("no integers: ", printable(result.no_integers), "\n");
+  if (!result.no_integers.empty()) text += concat("no integers: ", printable(with_flags(result.no_integers)), "\n");
   return text;
 }
 

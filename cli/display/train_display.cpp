@@ -5,6 +5,7 @@
 
 #include "cli/display/print_note.h"
 #include "cli/interrupt.h"
+#include "cli/with_flags.h"
 #include "core/parallel.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
@@ -46,7 +47,7 @@ void TrainDisplay::on_begin(const TrainingTask& task, const training::RunDirecto
               printable(run.path().string()).c_str());
   if (task.session.step() > 0) std::printf("going on after step %ld\n", static_cast<long>(task.session.step()));
   const bool whole_report = verbose_ && !task.settings.float_only;
-  std::printf("%s", (whole_report ? task.report.text() : task.report.notes()).c_str());
+  std::printf("%s", with_flags(whole_report ? task.report.text() : task.report.notes()).c_str());
   std::fflush(stdout);
 }
 
@@ -79,7 +80,7 @@ void TrainDisplay::show_step(const StepReport& report) {
 
 void TrainDisplay::say(const std::string& text) {
   bar_.clear();
-  std::printf("%s\n", text.c_str());
+  std::printf("%s\n", with_flags(text).c_str());
   std::fflush(stdout);
 }
 

@@ -139,7 +139,7 @@ int GraphWalk::tensor(Output read, const std::string& reader) {
     if (!has_grid(*pending) && reads_plain_picture(*pending))
       fail(reader, " reads ", read.name(),
            ", which has no range: it is computed from the picture, which has no "
-           "quantizer; train, or `miniqat calibrate`, with --quantize-input");
+           "quantizer; train or calibrate with `quantize_input`");
     if (!has_grid(*pending)) fail_without_range(read, reader);
     const integer::Grid grid = builder_.tensor(pending->inputs.front()).grid;
     value = builder_.add(*pending, whole(grid), read.name());

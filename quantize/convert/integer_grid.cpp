@@ -40,7 +40,7 @@ std::vector<Affine<float>> grids_of(const Node& quantizer, const Tensor& min, co
   if (attributes.is_training) fail(describe(quantizer), " is one for training: convert the evaluation graph");
   if (attributes.bits > kMostIntegerBits)
     fail(describe(quantizer), " has ", attributes.bits, " bits; integer models hold 2 to ", kMostIntegerBits,
-         ": train, or `miniqat calibrate`, with --weight-bits and --activation-bits of at most ", kMostIntegerBits);
+         ": train or calibrate with `weight_bits` and `activation_bits` of at most ", kMostIntegerBits);
   const GridOptions options = attributes.grid_options();
   std::vector<Affine<float>> grids;
   for (std::int64_t i = 0; i < min.elements(); ++i) {

@@ -218,7 +218,7 @@ void Inserter::requantize_between_layers() {
     if (!is_left && keeps_range(*node) && carries_quantized(node->input(0))) quantized.insert(node);
     if (!gets_range(*node)) continue;
     if (options_.float_pools && is_pool(*node)) {
-      verdicts_.left_float[node] = "left without a quantizer, as asked (--float-pools)";
+      verdicts_.left_float[node] = "left without a quantizer, as asked (`float_pools`)";
       ++verdicts_.float_pools;
       continue;
     }
@@ -227,7 +227,7 @@ void Inserter::requantize_between_layers() {
                                 (is_function(*node) && std::ranges::any_of(node->inputs(), carries_input));
     if (is_left || !reads_integers) {
       verdicts_.left_float[node] = std::ranges::any_of(node->inputs(), carries_input)
-                                       ? "computed from an input without quantizer (--quantize-input)"
+                                       ? "computed from an input without quantizer (`quantize_input`)"
                                        : "none of its inputs is quantized";
       continue;
     }

@@ -16,8 +16,8 @@
 namespace miniqat::quantize {
 namespace {
 
-/// The source of the settings, for users of the program and of RewriteOptions.
-constexpr std::string_view kSource = "bits of layers (--bits-config): ";
+/// The source of the settings: RewriteOptions::layer_bits, which in training::RewriteSettings come from a file.
+constexpr std::string_view kSource = "bits of layers (`bits_config`): ";
 
 /// The names that patterns may have meant: all layers and the scopes they are in.
 std::vector<std::string> names_of(const std::vector<LayerSkip>& skips, const Verdicts& verdicts) {

@@ -54,9 +54,9 @@ bool no_layer_is_in(std::string_view scope, const std::vector<LayerSkip>& skips,
 
 std::string remark_on_sums(const Verdicts& verdicts, const RewriteOptions& options) {
   if (!options.sums_bits) return "";
-  if (verdicts.sums.empty()) return "--sums-bits has no effect: there is no residual sum";
+  if (verdicts.sums.empty()) return "`sums_bits` has no effect: there is no residual sum";
   if (options.widens_sums() || !options.layer_bits.empty()) return "";
-  return concat("--sums-bits has no effect: all activations have ", *options.sums_bits, " bits");
+  return concat("`sums_bits` has no effect: all activations have ", *options.sums_bits, " bits");
 }
 
 /// Options without effect on batch norms.
@@ -65,14 +65,14 @@ std::vector<std::string> remarks_on_folding(const std::vector<BatchNormReport>& 
   std::vector<std::string> remarks;
   if (options.freeze_bn_delay && is_training && std::ranges::none_of(batch_norms, &BatchNormReport::freezes)) {
     const bool trains = std::ranges::any_of(batch_norms, &BatchNormReport::trains);
-    remarks.emplace_back(trains ? "--freeze-bn-delay has no effect on batch norms that were folded before"
-                                : "--freeze-bn-delay has no effect: no batch norm trains here");
+    remarks.emplace_back(trains ? "`freeze_bn_delay` has no effect on batch norms that were folded before"
+                                : "`freeze_bn_delay` has no effect: no batch norm trains here");
   }
   const bool folds_so = std::ranges::count(batch_norms, std::optional(options.bn_fold), &BatchNormReport::folding) > 0;
   if (options.bn_fold == BnFold::kSingle && is_training && !folds_so)
-    remarks.emplace_back("--bn-fold single has no effect: there is no batch norm to fold for training");
+    remarks.emplace_back("`bn_fold` single has no effect: there is no batch norm to fold for training");
   if (options.bn_fold == BnFold::kLate && !folds_so)
-    remarks.emplace_back("--bn-fold late has no effect: there is no batch norm to fold");
+    remarks.emplace_back("`bn_fold` late has no effect: there is no batch norm to fold");
   return remarks;
 }
 
@@ -82,7 +82,7 @@ std::vector<std::string> remarks_on(const std::vector<BatchNormReport>& batch_no
                                     const RewriteOptions& options, bool is_training) {
   std::vector<std::string> remarks = remarks_on_folding(batch_norms, options, is_training);
   if (options.float_pools && verdicts.float_pools == 0)
-    remarks.emplace_back("--float-pools has no effect: there is no AvgPool, Mean or Concat");
+    remarks.emplace_back("`float_pools` has no effect: there is no AvgPool, Mean or Concat");
   if (std::string remark = remark_on_sums(verdicts, options); !remark.empty()) remarks.push_back(std::move(remark));
   if (no_layer_is_in(options.scope, skips, verdicts) && !skips.empty())
     remarks.emplace_back(concat("no layer is in scope ", quote(options.scope)));
@@ -110,11 +110,11 @@ std::vector<std::string> warnings_about(const RewriteOptions& options, const std
 void require_quantized(const Graph& graph, const std::vector<LayerSkip>& skips, const Verdicts& verdicts,
                        const RewriteOptions& options, const RewriteReport& report) {
   if (!options.scope.empty() && no_layer_is_in(options.scope, skips, verdicts))
-    fail("--strict: no layer is in scope ", quote(options.scope));
+    fail("`strict`: no layer is in scope ", quote(options.scope));
   std::string refused;
   for (const std::string& edge : unquantized_edges(graph, skips, verdicts, options, report))
     refused += (refused.empty() ? "" : "; ") + edge;
-  if (!refused.empty()) fail("--strict: left float: ", refused);
+  if (!refused.empty()) fail("`strict`: left float: ", refused);
 }
 
 /// A batch norm has a factor for each channel, which takes a scale for each.
@@ -167,10 +167,10 @@ void RewriteOptions::check() const {
   if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
   if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
   if (bn_fold == BnFold::kLate && !per_channel)
-    fail("bn_fold late needs --per-channel: gamma / sigma becomes part of the scale of each channel's weights");
+    fail("`bn_fold` late needs `per_channel`: gamma / sigma becomes part of the scale of each channel's weights");
   if (bn_fold == BnFold::kLate && scales == ScaleChoice::kPowerOfTwo)
     fail(
-        "bn_fold late makes gamma / sigma part of the scales; with --scales power-of-two these would be no powers of "
+        "`bn_fold` late makes gamma / sigma part of the scales; with `scales` power-of-two these would be no powers of "
         "two");
   check_layer_bits(layer_bits, "bits_config");
   for (const LayerBits& bits : layer_bits) {

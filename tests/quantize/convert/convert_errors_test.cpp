@@ -188,7 +188,7 @@ TEST(ConvertErrors, PixelsInTheBatch) {
   EXPECT_TRUE(mentions(net.refusal(rows), {"rows", "height and width"}));
 }
 
-/// What is made of the picture without a layer has no range but by --quantize-input; other advice would be in vain.
+/// What is made of the picture without a layer has no range but by quantize_input; other advice would be in vain.
 TEST(ConvertErrors, WhatIsComputedFromThePictureWantsAQuantizedPicture) {
   const auto refusal = [](const auto& make) {
     EvalNet net;
@@ -201,14 +201,14 @@ TEST(ConvertErrors, WhatIsComputedFromThePictureWantsAQuantizedPicture) {
            refusal([](Graph&g, Output x) { return layers::mul(g, "product", x, x); }),
        }) {
     EXPECT_TRUE(
-        mentions(text, {"\"c/Conv2D\"] reads", "has no range", "computed from the picture", "--quantize-input"}))
+        mentions(text, {"\"c/Conv2D\"] reads", "has no range", "computed from the picture", "`quantize_input`"}))
         << text;
     EXPECT_EQ(text.find("--scope"), std::string::npos);
-    EXPECT_EQ(text.find("--float-pools"), std::string::npos);
+    EXPECT_EQ(text.find("float_pools"), std::string::npos);
   }
   EvalNet net;
   const Output pool = layers::avg_pool(net.graph, "pool", net.quantizer("q", net.conv("c", net.images()), {-1, 1}));
-  EXPECT_EQ(net.refusal(net.conv("d", pool)).find("--quantize-input"), std::string::npos);
+  EXPECT_EQ(net.refusal(net.conv("d", pool)).find("quantize_input"), std::string::npos);
 }
 
 }  // namespace

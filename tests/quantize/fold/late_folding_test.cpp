@@ -109,10 +109,11 @@ TEST(LateFolding, RefusesWhatHasNoScaleForEachChannel) {
   register_ops();
   FoldingNet net({});
   EXPECT_TRUE(mentions(error_of([&] { create_training_graph(net.graph, {.bn_fold = BnFold::kLate}); }),
-                       {"bn_fold late needs --per-channel"}));
+                       {"`bn_fold` late needs `per_channel`"}));
   RewriteOptions powers = kLateOptions;
   powers.scales = ScaleChoice::kPowerOfTwo;
-  EXPECT_TRUE(mentions(error_of([&] { create_eval_graph(net.graph, powers); }), {"bn_fold late", "powers of two"}));
+  EXPECT_TRUE(mentions(error_of([&] { create_eval_graph(net.graph, powers); }),
+                       {"`bn_fold` late", "`scales`", "powers of two"}));
   RewriteOptions bits = kLateOptions;
   bits.layer_bits = {{.pattern = "*Conv2D", .per_channel = false}};
   for (const auto rewrite : {create_training_graph, create_eval_graph}) {
@@ -128,7 +129,7 @@ TEST(LateFolding, SaysThatThereIsNothingToFold) {
   const Output x = layers::placeholder(graph, "x", {2, 3});
   graph.set_outputs({layers::matmul(graph, "fc/MatMul", x, layers::variable(graph, "fc/weights", {3, 4}))});
   const RewriteReport report = create_training_graph(graph, kLateOptions);
-  EXPECT_EQ(std::ranges::count(report.remarks, "--bn-fold late has no effect: there is no batch norm to fold"), 1);
+  EXPECT_EQ(std::ranges::count(report.remarks, "`bn_fold` late has no effect: there is no batch norm to fold"), 1);
 }
 
 /// A batch norm that only follows a layer with quantized weights is none of its parts.

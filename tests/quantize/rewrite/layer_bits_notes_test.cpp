@@ -177,15 +177,15 @@ TEST(LayerBitsInReport, UnusedPatternsAreNotes) {
                                                        {.pattern = "*2", .weight_bits = 4},
                                                        {.pattern = "fixed", .weight_bits = 4}}});
   EXPECT_EQ(notes(report),
-            (Names{"bits of layers (--bits-config): pattern \"cnov1\" is unused: it matches no layer; did "
+            (Names{"bits of layers (`bits_config`): pattern \"cnov1\" is unused: it matches no layer; did "
                    "you mean \"conv1\"?",
-                   "bits of layers (--bits-config): pattern \"x*\" is unused: it matches no layer",
-                   "bits of layers (--bits-config): pattern \"*2\" is unused: it never comes first: "
+                   "bits of layers (`bits_config`): pattern \"x*\" is unused: it matches no layer",
+                   "bits of layers (`bits_config`): pattern \"*2\" is unused: it never comes first: "
                    "conv2/Conv2D goes to \"conv?\"",
-                   "bits of layers (--bits-config): pattern \"fixed\" is unused: it matches no quantized "
+                   "bits of layers (`bits_config`): pattern \"fixed\" is unused: it matches no quantized "
                    "layer: fixed/Conv2D was skipped (its "
                    "weights come from [Constant \"c\"], not from a Variable)"}));
-  EXPECT_NE(report.text().find("\nnote: bits of layers (--bits-config): pattern \"cnov1\" is unused"),
+  EXPECT_NE(report.text().find("\nnote: bits of layers (`bits_config`): pattern \"cnov1\" is unused"),
             std::string::npos);
 }
 
@@ -193,7 +193,7 @@ TEST(LayerBitsInReport, LayersOutOfScopeDoNotUseAPattern) {
   ToyGraph toy;
   toy.conv("b", toy.conv("a", toy.images()));
   EXPECT_EQ(notes(create_training_graph(toy.graph, {.scope = "b", .layer_bits = {{.pattern = "a", .weight_bits = 4}}})),
-            Names{"bits of layers (--bits-config): pattern \"a\" is unused: it matches no quantized layer: "
+            Names{"bits of layers (`bits_config`): pattern \"a\" is unused: it matches no quantized layer: "
                   "a/Conv2D was skipped (outside "
                   "scope \"b\")"});
 }
@@ -210,7 +210,7 @@ TEST(LayerBitsInReport, SharedWeightsFollowTheFirstLayer) {
     return notes(report);
   };
   EXPECT_EQ(rewritten({{.pattern = "a", .weight_bits = 4}, {.pattern = "b", .weight_bits = 6}}),
-            Names{"bits of layers (--bits-config): shared is shared: the settings of a/Conv2D "
+            Names{"bits of layers (`bits_config`): shared is shared: the settings of a/Conv2D "
                   "apply, those of b/Conv2D are ignored"});
   EXPECT_EQ(rewritten({{.pattern = "a", .weight_bits = 4}, {.pattern = "b", .weight_bits = 4, .activation_bits = 3}}),
             Names{})
@@ -236,7 +236,7 @@ TEST(LayerBitsInReport, ASharedOutputFollowsTheFirstLayer) {
   EXPECT_EQ(toy.quantizer("act_quant").bits, 8);
   EXPECT_EQ(toy.quantizer(first + "/conv_quant").bits, 8);
   EXPECT_EQ(toy.quantizer(second + "/conv_quant").bits, 4);
-  EXPECT_EQ(notes(report), Names{"bits of layers (--bits-config): Relu is shared: the settings of " + first +
+  EXPECT_EQ(notes(report), Names{"bits of layers (`bits_config`): Relu is shared: the settings of " + first +
                                  "/Conv2D apply, those of " + second + "/Conv2D are ignored"});
 }
 

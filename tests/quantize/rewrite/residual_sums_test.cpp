@@ -165,7 +165,7 @@ TEST(ResidualSums, WhatIsNoneStaysAsItIs) {
   toy.graph.set_outputs({toy.conv_bias("c", x)});
   EXPECT_TRUE(ResidualSums(toy.graph).empty());
   const RewriteReport report = create_training_graph(toy.graph, kSums);
-  EXPECT_EQ(report.remarks, Names{"--sums-bits has no effect: there is no residual sum"});
+  EXPECT_EQ(report.remarks, Names{"`sums_bits` has no effect: there is no residual sum"});
   for (const auto& [name, bits] : bits_of(toy.graph)) EXPECT_EQ(bits, 4) << name;
 }
 
@@ -291,7 +291,7 @@ TEST(ResidualSums, TheReportNamesBothQuantizers) {
     EXPECT_NE(text.find(part), std::string::npos) << part;
   ToyGraph same = two_blocks();
   EXPECT_EQ(create_training_graph(same.graph, {.sums_bits = 8}).remarks,
-            Names{"--sums-bits has no effect: all activations have 8 bits"});
+            Names{"`sums_bits` has no effect: all activations have 8 bits"});
 }
 
 /// Every layer but the first reads 4 bits, every sum but the last reads 8, in both foldings.
