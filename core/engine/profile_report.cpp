@@ -192,17 +192,17 @@ Json parts_json(const Profile& profile, const MachineRates& rates) {
   Json json = Json::array();
   const double steps = static_cast<double>(std::max<std::int64_t>(profile.steps(), 1));
   for (const Profile::Part& part : profile.parts()) {
-    const Row row = row_of(part, rates);
-    const PartWork work = row.all_work();
-    const Profile::Duration forward = row.time[kForwardColumn], backward = row.time[kBackwardColumn];
-    json.push_back({{"node", row.name},
-                    {"op", row.type},
-                    {"forward_ms", milliseconds(forward) / steps},
-                    {"backward_ms", milliseconds(backward) / steps},
-                    {"other_ms", milliseconds(row.total() - forward - backward) / steps},
-                    {"gflop", 2e-9 * work.multiply_adds / steps},
-                    {"mb", 1e-6 * work.bytes / steps},
-                    {"least_ms", row.least_ms / steps}});
+    Json phases;
+    for (std::size_t phase = 0; phase < kProfilePhases; ++phase)
+      if (part.time[phase] != Profile::Duration{})
+        phases[std::string(name_of(static_cast<ProfilePhase>(phase)))] = {
+            {"ms", milliseconds(part.time[phase]) / steps},
+            {"gflop", 2e-9 * part.work[phase].multiply_adds / steps},
+            {"mb", 1e-6 * part.work[phase].bytes / steps}};
+    json.push_back({{"node", part.name},
+                    {"op", part.type},
+                    {"phases", phases},
+                    {"least_ms", row_of(part, rates).least_ms / steps}});
   }
   return json;
 }

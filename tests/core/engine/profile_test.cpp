@@ -107,10 +107,11 @@ TEST(ProfileTest, TheTableSaysHowNearItIsToTheMachine) {
   const Json parts = Json::parse(profile_trace(profile, kRates))["parts"];
   ASSERT_EQ(parts.size(), 3u);
   EXPECT_EQ(parts[0]["node"], "dense");
-  EXPECT_NEAR(parts[0]["gflop"], 0.04, 1e-9);
-  EXPECT_NEAR(parts[0]["mb"], 4, 1e-9);
+  EXPECT_NEAR(parts[0]["phases"]["forward"]["gflop"], 0.02, 1e-9);
+  EXPECT_NEAR(parts[0]["phases"]["backward"]["mb"], 3, 1e-9);
   EXPECT_NEAR(parts[0]["least_ms"], 0.05, 1e-9);
-  EXPECT_NEAR(parts[0]["backward_ms"], 0.06, 1e-9);
+  EXPECT_NEAR(parts[0]["phases"]["backward"]["ms"], 0.06, 1e-9);
+  EXPECT_FALSE(parts[0]["phases"].contains("optimizer"));
 }
 
 /// One step of `tiny` nodes that take 1 us and `count` that take 1 ms, 2 ms and so on.
