@@ -24,7 +24,8 @@ std::string profile_table(const Profile& profile, const MachineRates& rates);
 /// The kept steps in Chrome's trace event format, for chrome://tracing or ui.perfetto.dev: complete events ("ph": "X")
 /// on one thread, a step around its parts, times in microseconds since the first of them; "cat" is "step" or the phase.
 /// Beside them "rates" and, of the profile's steps, "parts": the rows of the first table, all of them, in the order in
-/// which they first ran, with milliseconds, GFLOP and MB a step by phase and the least milliseconds of all ("least_ms").
+/// which they first ran, with milliseconds, GFLOP and MB a step by phase and the least milliseconds of all
+/// ("least_ms").
 std::string profile_trace(const Profile& profile, const MachineRates& rates);
 
 }  // namespace miniqat

@@ -6,8 +6,8 @@
 
 namespace miniqat {
 
-/// Puts every fusion that an op offers (FusesWithNext) in the place of its nodes. `nodes` are in order, producers first, and
-/// so is the result.
+/// Puts every fusion that an op offers (FusesWithNext) in the place of its nodes. `nodes` are in order, producers
+/// first, and so is the result.
 std::vector<SelectedNode> fuse_nodes(std::vector<SelectedNode> nodes, const PlanRequest& request);
 
 }  // namespace miniqat
