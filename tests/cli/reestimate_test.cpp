@@ -222,6 +222,21 @@ TEST_F(ReestimateTest, AnotherRunStartsFromTheEstimates) {
   EXPECT_TRUE(same(checkpoint("next").tensors.at(kEstimated[0]), checkpoint("run").tensors.at(kEstimated[0])));
 }
 
+TEST_F(ReestimateTest, TrainAdvisesItAtFewBits) {
+  const auto is_advised = [&](const Arguments& flags) {
+    Arguments line = {"--model", "norm.json", "--overwrite"};
+    line.insert(line.end(), flags.begin(), flags.end());
+    const Outcome outcome = train("advised", line);
+    expect_success(outcome);
+    return outcome.out.find("--reestimate 100 estimates") != std::string::npos;
+  };
+  EXPECT_TRUE(is_advised({"--weight-bits", "4"}));
+  EXPECT_FALSE(is_advised({"--weight-bits", "5"}));
+  EXPECT_FALSE(is_advised({"--float"}));
+  EXPECT_FALSE(is_advised({"--weight-bits", "4", "--reestimate", "2"}));
+  EXPECT_FALSE(is_advised({"--weight-bits", "4", "--freeze-bn-delay", "3"})) << "frozen batch norms keep theirs";
+}
+
 TEST_F(ReestimateTest, TrainRefusesItWithoutBatchNormsToEstimate) {
   expect_error(train("no", {"--reestimate", "3"}), 2, {"--reestimate: tiny.json has no batch norm"});
   expect_error(train("no", {"--model", "norm.json", "--reestimate", "3", "--freeze-bn-delay", "12"}), 2,

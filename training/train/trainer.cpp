@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <set>
 
 #include "core/parallel.h"
 #include "core/team.h"
@@ -12,6 +13,7 @@
 #include "datasets/class_counts.h"
 #include "datasets/loader.h"
 #include "datasets/user_files.h"
+#include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
@@ -56,6 +58,7 @@ class Trainer {
     observer_.on_begin(task_, run_);
     warn_of_empty_class();
     say_what_keeps_it_from_integers();
+    advise_estimates();
     if (life_.is_complete()) {
       observer_.say(concat("The run in ", printable(run_.path().string()), " is complete: ", task_.session.step(),
                            " of ", counted(task_.total_steps, "step"), " done."));
@@ -92,6 +95,17 @@ class Trainer {
     const std::string why =
         why_never_integers(task_.evaluation.graph, task_.session.variables(), grid_of(task_.data.test));
     if (!why.empty()) observer_.say(concat("note: the network will not become integers: ", why));
+  }
+
+  /// At few bits weights jump between integers until the end, and moving averages lag behind (docs/low-bits.md).
+  void advise_estimates() {
+    constexpr std::int64_t kFew = 4;
+    const std::set<std::int64_t>& bits = task_.quantization.weight_bits;
+    if (task_.settings.reestimate > 0 || extras_.resume || bits.empty() || *bits.begin() > kFew) return;
+    if (updating_batch_norms(task_.training.graph, task_.total_steps).empty()) return;
+    observer_.say(
+        "note: batch norms at 4 bits and fewer: --reestimate 100 estimates their statistics again after the last step, "
+        "which often gains accuracy (miniqat reestimate does so later)");
   }
 
   /// Labels that begin with 1, say.
