@@ -80,7 +80,7 @@ void run(benchmark::State& state, const TimedWorkload& timed, int threads) {
   Graph graph = float_graph(timed.workload, timed.batch);
   Session session(graph);
   const Output input = graph.output_at("images");
-  const Tensor pixels(input.shape());
+  Tensor pixels(input.shape());
   std::ranges::copy(images.values<std::uint8_t>(), pixels.data<float>());
   const RunRequest request{.fetches = graph.outputs()};
   const Feeds feeds = {{input, pixels}};

@@ -39,7 +39,7 @@ using layers::DepthwiseConv2d;
 constexpr int kForward = -1;
 
 Tensor drawn(const TensorSpec& spec, std::uint64_t key) {
-  const Tensor tensor(spec);
+  Tensor tensor(spec);
   Random random(key);
   if (spec.dtype == DType::kInt32)
     for (auto& value : tensor.values<std::int32_t>()) value = static_cast<std::int32_t>(random.below(10));

@@ -30,7 +30,7 @@ integer::Model integer_model(const InferenceWorkload& workload) {
   quantize::create_training_graph(training);
   const Output images = training.output_at("images");
   Random random(1);
-  const Tensor pixels(images.shape());
+  Tensor pixels(images.shape());
   for (float& pixel : pixels.values<float>()) pixel = random.uniform();
   Session session(training);
   session.run({.fetches = training.outputs(), .training = true}, {{images, pixels}});
@@ -41,7 +41,7 @@ integer::Model integer_model(const InferenceWorkload& workload) {
 
 Tensor noise(const integer::Model& model, std::int64_t n) {
   const integer::TensorInfo& input = model.tensor(model.input);
-  const Tensor images(integer::batch_shape(n, input.shape), DType::kUInt8);
+  Tensor images(integer::batch_shape(n, input.shape), DType::kUInt8);
   Random random(2);
   for (std::uint8_t& pixel : images.values<std::uint8_t>())
     pixel = static_cast<std::uint8_t>(random.below(static_cast<std::uint64_t>(input.grid.quant_max()) + 1));

@@ -63,9 +63,9 @@ Training::Training(const Workload& workload, const Arithmetic& arithmetic, int t
   session_.emplace(graph_, SessionOptions{.backend = options.backend});
 
   Random random(1);
-  const Tensor pixels(images.shape());
+  Tensor pixels(images.shape());
   for (float& value : pixels.values<float>()) value = random.uniform(0, 1);
-  const Tensor classes(labels.shape(), DType::kInt32);
+  Tensor classes(labels.shape(), DType::kInt32);
   for (std::int64_t i = 0; i < workload.batch; ++i) classes.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 10);
   feeds_ = {{images, pixels}, {labels, classes}};
 }

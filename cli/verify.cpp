@@ -65,8 +65,7 @@ void ask_c(const VerifyArguments& arguments, const integer::Model& model, const 
   try {
     const Tensor& images = report.verification.images;
     const Shape one = integer::batch_shape(1, model.tensor(model.input).shape);
-    const exporters::CSource code = exporters::c_source(
-        model, "model", "model.h", Tensor::view(images.raw(), {.shape = one, .dtype = images.dtype()}));
+    const exporters::CSource code = exporters::c_source(model, "model", "model.h", images.slice(0, one));
     const RuntimeResult result = run_c({.header = code.header, .source = code.source}, model, images,
                                        std::chrono::seconds(arguments.runtime_timeout), InterruptGuard::check);
     report.runtimes.push_back(score_of(result.runtime, result.output, report.verification, split));

@@ -33,18 +33,24 @@ namespace miniqat {
 
 template <class T>
 using VectorMap = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>;
+template <class T>
+using ConstVectorMap = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>;
 
-/// Numbers in a row, with elementwise operators. Of a Tensor of any shape, all its elements; its constness is shallow.
+/// Numbers in a row, with elementwise operators. Of a Tensor of any shape, all its elements.
 template <class T>
 VectorMap<T> vector_of(std::span<T> values) {
   return {values.data(), std::ssize(values)};
 }
 template <class T>
-Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>> vector_of(std::span<const T> values) {
+ConstVectorMap<T> vector_of(std::span<const T> values) {
   return {values.data(), std::ssize(values)};
 }
 template <class T>
-VectorMap<T> vector_of(const Tensor& tensor) {
+VectorMap<T> vector_of(Tensor& tensor) {
+  return vector_of(tensor.values<T>());
+}
+template <class T>
+ConstVectorMap<T> vector_of(const Tensor& tensor) {
   return vector_of(tensor.values<T>());
 }
 
@@ -59,7 +65,7 @@ ConstMatrixMap<T> matrix_of(std::span<const T> values, std::int64_t columns) {
 /// The last axis has the columns.
 template <class T>
 ConstMatrixMap<T> matrix_of(const Tensor& tensor) {
-  return matrix_of(std::span<const T>(tensor.values<T>()), tensor.shape().channels());
+  return matrix_of(tensor.values<T>(), tensor.shape().channels());
 }
 
 }  // namespace miniqat

@@ -67,6 +67,15 @@ Tensor Tensor::reshaped(const Shape& shape) const {
   return other;
 }
 
+Tensor Tensor::slice(std::int64_t first, const Shape& shape) const {
+  if (first < 0 || first + shape.elements() > elements())
+    fail("a slice ", shape, " from element ", first, " on exceeds a tensor ", spec_.shape);
+  Tensor other = *this;
+  other.memory_ = {memory_, static_cast<std::byte*>(memory_.get()) + byte_size(spec_.dtype) * first};
+  other.spec_.shape = shape;
+  return other;
+}
+
 Tensor Tensor::to(DType dtype) const {
   if (dtype == spec_.dtype) return *this;
   Tensor converted(spec_.shape, dtype);
@@ -74,7 +83,7 @@ Tensor Tensor::to(DType dtype) const {
   return converted;
 }
 
-void Tensor::assign(const Tensor& other) const {
+void Tensor::assign(const Tensor& other) {
   if (other.shape() != shape()) fail("cannot assign ", other.shape(), " to ", shape());
   if (other.dtype() == dtype()) {
     if (other.raw() != raw()) std::memcpy(raw(), other.raw(), bytes());

@@ -51,25 +51,38 @@ class Tensor {
   std::int64_t elements() const { return spec_.shape.elements(); }
   std::size_t bytes() const { return spec_.bytes(); }
 
-  void* raw() const { return memory_.get(); }
-  /// The elements; throws Error when T is not the dtype. Constness is shallow, as in std::span.
+  void* raw() { return memory_.get(); }
+  const void* raw() const { return memory_.get(); }
+  /// The elements; throws Error when T is not the dtype. Through a const Tensor they are read only; who writes has the
+  /// Tensor itself, or a copy.
   template <class T>
-  T* data() const {
+  T* data() {
     require(DTypeOf<T>::value);
     return static_cast<T*>(memory_.get());
   }
   template <class T>
-  std::span<T> values() const {
+  const T* data() const {
+    require(DTypeOf<T>::value);
+    return static_cast<const T*>(memory_.get());
+  }
+  template <class T>
+  std::span<T> values() {
+    return {data<T>(), static_cast<std::size_t>(elements())};
+  }
+  template <class T>
+  std::span<const T> values() const {
     return {data<T>(), static_cast<std::size_t>(elements())};
   }
 
   Tensor clone() const;
   /// The same elements under another shape; throws Error when the number of elements differs.
   Tensor reshaped(const Shape& shape) const;
+  /// Element `first` and those behind it under another shape, shared; throws Error when there are too few.
+  Tensor slice(std::int64_t first, const Shape& shape) const;
   /// A copy converted to float32 or float64 (or unchanged, shared, when it has that dtype already).
   Tensor to(DType dtype) const;
   /// Overwrites the elements with those of a tensor of the same spec; float32 and float64 convert into each other.
-  void assign(const Tensor& other) const;
+  void assign(const Tensor& other);
 
  private:
   void require(DType dtype) const;

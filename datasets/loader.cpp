@@ -29,7 +29,7 @@ std::span<const std::uint8_t> picture_of(const Dataset& dataset, std::int64_t ex
 
 /// The k-th example of a batch gets these bytes as pixels and the label of the data set's given example.
 void put_example(const Dataset& dataset, std::span<const std::uint8_t> bytes, std::int64_t example, std::int64_t k,
-                 const Tensor& images, const Tensor& labels) {
+                 Tensor& images, Tensor& labels) {
   const std::int64_t size = std::ssize(bytes);
   float* pixels = images.data<float>() + k * size;
   const int zero_point = dataset.zero_point;

@@ -15,7 +15,7 @@ std::int64_t first_of_part(const SharedDecoding& with, int part, std::int64_t co
   return count * part / with.parts();
 }
 
-void put_together(SharedDecoding& with, const Tensor& images) {
+void put_together(SharedDecoding& with, Tensor& images) {
   const std::int64_t count = images.shape()[0];
   const std::size_t bytes = images.bytes() / static_cast<std::size_t>(count);
   for (int part = 0; part < with.parts(); ++part) {

@@ -33,6 +33,6 @@ SharedDecoding* shared_decoding();
 std::int64_t first_of_part(const SharedDecoding& with, int part, std::int64_t count);
 
 /// `images` [n, ...] of which each process has decoded the pictures of its part: all get all.
-void put_together(SharedDecoding& with, const Tensor& images);
+void put_together(SharedDecoding& with, Tensor& images);
 
 }  // namespace miniqat::datasets

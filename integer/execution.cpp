@@ -109,11 +109,15 @@ void Execution::reserve(std::int64_t n) {
   arena_examples_ = part;
 }
 
-std::uint8_t* Execution::place(int buffer, std::int64_t first_example) const {
-  if (buffer == model_.input) return const_cast<std::uint8_t*>(images_) + first_example * bytes(buffer);
+const std::uint8_t* Execution::source(int buffer, std::int64_t first_example) const {
+  if (buffer == model_.input) return images_ + first_example * bytes(buffer);
   if (buffer == buffers_[model_.output] && keep_ == Keep::kOutput)
     return output_.data<std::uint8_t>() + first_example * bytes(buffer);
   return is_guarding() ? stretches_[buffer].data<std::uint8_t>() : arena_.data<std::uint8_t>() + offsets_[buffer];
+}
+
+std::uint8_t* Execution::target(int buffer, std::int64_t first_example) {
+  return const_cast<std::uint8_t*>(source(buffer, first_example));
 }
 
 void Execution::run(const std::uint8_t* images, std::int64_t n) {
@@ -126,8 +130,9 @@ void Execution::run(const std::uint8_t* images, std::int64_t n) {
     const std::int64_t first = n * part / parts, count = n * (part + 1) / parts - first;
     if (is_guarding()) reserve_guarded(count);
     for (Entry& entry : entries_) {
-      for (std::size_t i = 0; i < entry.inputs.size(); ++i) entry.pointers[i] = place(buffers_[entry.inputs[i]], first);
-      std::uint8_t* const output = place(entry.output, first);
+      for (std::size_t i = 0; i < entry.inputs.size(); ++i)
+        entry.pointers[i] = source(buffers_[entry.inputs[i]], first);
+      std::uint8_t* const output = target(entry.output, first);
       const GuardedStep guarded([&] { return concat("integer operation \"", model_.tensor(entry.output).name, "\""); },
                                 [&] {
                                   std::vector<const void*> given(entry.pointers.begin(), entry.pointers.end());
@@ -143,7 +148,7 @@ void Execution::run(const std::uint8_t* images, std::int64_t n) {
 
 const std::uint8_t* Execution::tensor(int index) const {
   if (keep_ == Keep::kOutput) return output_.data<std::uint8_t>();
-  return place(buffers_[index], 0);
+  return source(buffers_[index], 0);
 }
 
 std::size_t Execution::memory() const { return arena_.bytes() + output_.bytes(); }

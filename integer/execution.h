@@ -42,7 +42,9 @@ class Execution {
   void find_lifetimes();
   void reserve(std::int64_t n);
   void reserve_guarded(std::int64_t n);
-  std::uint8_t* place(int buffer, std::int64_t first_example) const;
+  const std::uint8_t* source(int buffer, std::int64_t first_example) const;
+  /// Of any buffer but the images.
+  std::uint8_t* target(int buffer, std::int64_t first_example);
   std::int64_t bytes(int tensor) const { return model_.tensor(tensor).shape.elements(); }
   int consumers(int tensor) const;
 

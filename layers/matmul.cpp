@@ -17,8 +17,8 @@ onednn::Matrix fast_view(const Tensor& tensor, bool transpose) {
 }
 
 template <class T>
-reference::Matrix<T> reference_view(const Tensor& tensor, bool transpose) {
-  const reference::Matrix<T> stored = {tensor.data<T>(), tensor.shape()[0], tensor.shape()[1], tensor.shape()[1], 1};
+reference::Matrix<T> reference_view(T* data, const Shape& shape, bool transpose) {
+  const reference::Matrix<T> stored = {data, shape[0], shape[1], shape[1], 1};
   return transpose ? stored.transposed() : stored;
 }
 
@@ -80,22 +80,25 @@ class MatMulOp final : public OpOf<MatMul>, public MultipliesAndAdds {
 
   void reference_forward(const ForwardContext& context) const override {
     with_float_type(context.input(0), [&]<class T>(T) {
-      reference::matmul(reference_view<T>(context.input(0), attributes_.transpose_a),
-                        reference_view<T>(context.input(1), attributes_.transpose_b),
-                        reference_view<T>(context.output(0), false));
+      const Tensor &a = context.input(0), &b = context.input(1);
+      Tensor& y = context.output(0);
+      reference::matmul(reference_view(a.data<T>(), a.shape(), attributes_.transpose_a),
+                        reference_view(b.data<T>(), b.shape(), attributes_.transpose_b),
+                        reference_view(y.data<T>(), y.shape(), false));
     });
   }
 
   void reference_backward(const BackwardContext& context) const override {
-    with_float_type(context.forward->input(0), [&]<class T>(T) {
+    const Tensor &a = context.forward->input(0), &b = context.forward->input(1), &d_y = *context.d_outputs[0];
+    with_float_type(a, [&]<class T>(T) {
       const auto [transpose_a, transpose_b] = attributes_;
-      const auto a = reference_view<T>(context.forward->input(0), transpose_a);
-      const auto b = reference_view<T>(context.forward->input(1), transpose_b);
-      const auto d_y = reference_view<T>(*context.d_outputs[0], false);
+      const auto d_product = reference_view(d_y.data<T>(), d_y.shape(), false);
       if (Tensor* d_a = context.d_inputs[0])
-        reference::matmul(d_y, b.transposed(), reference_view<T>(*d_a, transpose_a));
+        reference::matmul(d_product, reference_view(b.data<T>(), b.shape(), transpose_b).transposed(),
+                          reference_view(d_a->data<T>(), d_a->shape(), transpose_a));
       if (Tensor* d_b = context.d_inputs[1])
-        reference::matmul(a.transposed(), d_y, reference_view<T>(*d_b, transpose_b));
+        reference::matmul(reference_view(a.data<T>(), a.shape(), transpose_a).transposed(), d_product,
+                          reference_view(d_b->data<T>(), d_b->shape(), transpose_b));
     });
   }
 };

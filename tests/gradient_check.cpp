@@ -82,8 +82,8 @@ struct Difference {
 /// The derivative of the sum of the objective by one element. The elements of the objective are subtracted before they
 /// are summed: those which don't depend on x then cancel exactly.
 Difference central_difference(Runner& runner, Output target, std::int64_t i) {
-  const Tensor above = runner.start_value(target).clone();
-  const Tensor below = above.clone();
+  Tensor above = runner.start_value(target).clone();
+  Tensor below = above.clone();
   const double x = above.data<float>()[i];
   above.data<float>()[i] = static_cast<float>(x + kStep);
   below.data<float>()[i] = static_cast<float>(x - kStep);
@@ -181,7 +181,7 @@ std::string difference(const Tensor& got, const Tensor& wanted, double tolerance
 
 Tensor distinct_values(const Shape& shape, double low, double high, std::uint64_t seed) {
   constexpr double kGrid = 0x1p-16;
-  const Tensor tensor(shape);
+  Tensor tensor(shape);
   const std::span<float> values = tensor.values<float>();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double even = low + (high - low) * (static_cast<double>(i) + 0.5) / static_cast<double>(values.size());

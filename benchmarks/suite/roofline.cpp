@@ -47,7 +47,7 @@ PeakRates peak_rates(int threads) {
 
 CopySpeed copy_speed(const std::string& place, std::int64_t bytes) {
   const std::int64_t n = std::max<std::int64_t>(bytes / 2 / 4, 1);
-  const Tensor from(Shape{n}), to(Shape{n});
+  Tensor from(Shape{n}), to(Shape{n});
   std::ranges::fill(from.values<float>(), 1.0f);
   std::ranges::fill(to.values<float>(), 0.0f);
   const std::int64_t repeats = std::max<std::int64_t>(1, 400'000 / n);

@@ -51,7 +51,7 @@ std::optional<GradientHalves> GradientTree::add(std::size_t tensor, int leaf, co
 GradientTree::Sum GradientTree::kept(Sums& sums, const Sum& sum, bool stays) {
   if (stays || sum.is_buffer) return sum;
   if (sums.free.empty()) sums.free.push_back(sums.buffers.emplace_back(sum.tensor.spec()));
-  const Tensor copy = sums.free.back();
+  Tensor copy = sums.free.back();
   sums.free.pop_back();
   copy.assign(sum.tensor);
   return {copy, true};

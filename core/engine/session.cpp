@@ -338,7 +338,7 @@ Tensor Session::variable(const std::string& name) {
 }
 
 void Session::set_variable(const std::string& name, const Tensor& value) {
-  const Tensor current = variable(name);
+  Tensor current = variable(name);
   if (!value.defined()) fail("the new value of variable \"", name, "\" is an empty tensor");
   if (value.shape() != current.shape())
     fail("variable \"", name, "\" has shape ", current.shape(), ", not ", value.shape());

@@ -121,10 +121,7 @@ ShardedSteps::Feeds ShardedSteps::slice_of(const Graph& graph, const Feeds& feed
       fail(describe(*output.node), " wants ", range_.count, " slices ", name_of(output.spec().dtype), " ",
            output.shape(), ", was fed ",
            tensor.defined() ? concat(name_of(tensor.dtype()), " ", tensor.shape()) : "an empty tensor");
-    const std::size_t bytes = output.spec().bytes();
-    slice.emplace_back(
-        output,
-        Tensor::view(static_cast<std::byte*>(tensor.raw()) + bytes * static_cast<std::size_t>(local), output.spec()));
+    slice.emplace_back(output, tensor.slice(local * output.shape().elements(), output.shape()));
   }
   return slice;
 }
@@ -172,7 +169,7 @@ void ShardedSteps::compute_slices(ShardedPlan& plan, const std::vector<Feeds>& f
 /// only when the sums before it are, and starts come in order, one at a time.
 void ShardedSteps::add_gradients(ShardedPlan& plan, const Plan& of_lane, std::size_t step, int local, bool last) {
   for (const std::size_t k : plan.complete_after[step])
-    if (const std::optional<GradientHalves> halves = plan.tree->add(k, local, *of_lane.gradients[k], last)) {
+    if (std::optional<GradientHalves> halves = plan.tree->add(k, local, *of_lane.gradients[k], last)) {
       plan.gradients[k] = halves->left;
       plan.right_halves[k] = halves->right;
       if (exchange_ == nullptr) continue;
@@ -191,7 +188,7 @@ void ShardedSteps::combine_statistics() {
 void ShardedSteps::store_observed(ShardedPlan& plan) const {
   Plan& first = plan.first();
   std::ranges::copy(std::span(statistics_.front()).subspan(1), first.observed.begin());
-  for (const Plan::Staged& staged : first.staged)
+  for (Plan::Staged& staged : first.staged)
     if (staged.observed) staged.tensor.assign(*staged.value);
   for (const Plan::ForwardStep& step : first.forward)
     if (!step.context.observed.empty()) as<ObservesBatch>(*step.op)->store_observed(step.context);
@@ -202,7 +199,8 @@ void ShardedSteps::take_means(ShardedPlan& plan) const {
   if (exchange_ != nullptr) return;
   const ComputeScope computing(threads_);
   for (std::size_t k = 0; k < plan.gradients.size(); ++k) {
-    const Tensor &sum = plan.gradients[k], &right = plan.right_halves[k];
+    Tensor& sum = plan.gradients[k];
+    const Tensor& right = plan.right_halves[k];
     if (!sum.defined()) continue;
     with_float_type(sum, [&]<class T>(T) {
       const T share = T(1) / static_cast<T>(range_.total);

@@ -81,12 +81,12 @@ PartWork moved(std::initializer_list<const Tensor*> tensors) {
 
 }  // namespace
 
-void add_to(const Tensor& total, const Tensor& part) {
+void add_to(Tensor& total, const Tensor& part) {
   with_float_type(total, [&]<class T>(T) { add_to<T>(total.values<T>(), part.values<T>()); });
 }
 
 void sweep(Plan& plan, const Sweep& how) {
-  for (const Tensor& stretch : plan.stretches) poison({static_cast<std::byte*>(stretch.raw()), stretch.bytes()});
+  for (Tensor& stretch : plan.stretches) poison({static_cast<std::byte*>(stretch.raw()), stretch.bytes()});
   {
     const ProfileScope timed(how.profile, kOther, "updated variables", "(copy)");
     for (Plan::Staged& staged : plan.staged) staged.tensor.assign(*staged.value);

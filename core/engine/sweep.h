@@ -29,6 +29,6 @@ struct Sweep {
 void sweep(Plan& plan, const Sweep& how);
 
 /// total += part, elementwise, in parallel: two tensors of one shape, both float32 or both float64.
-void add_to(const Tensor& total, const Tensor& part);
+void add_to(Tensor& total, const Tensor& part);
 
 }  // namespace miniqat

@@ -69,7 +69,7 @@ void for_files(const FileRange& files, bool decoded, const Body& body) {
 }
 
 /// Into `images` [n, h, w, c], n the number of all files.
-void decode(const ClassFolders& folders, const FileRange& files, const PictureOptions& options, const Tensor& images) {
+void decode(const ClassFolders& folders, const FileRange& files, const PictureOptions& options, Tensor& images) {
   const std::int64_t height = images.shape()[1], width = images.shape()[2], channels = images.shape()[3];
   const Colour colour = channels == 1 ? Colour::kGrey : Colour::kRgb;
   for_files(files, true, [&](std::int64_t i) {

@@ -75,7 +75,7 @@ std::optional<TensorSpec> Chain::packed_output(std::span<const TensorSpec> input
 }
 
 void Chain::unpack(const ForwardContext& context) const {
-  const Tensor& y = context.output(0);
+  Tensor& y = context.output(0);
   const std::uint8_t* codes = context.packed->data<std::uint8_t>();
   PackedGrid grid;
   std::memcpy(&grid, codes + y.elements(), sizeof grid);
@@ -85,7 +85,7 @@ void Chain::unpack(const ForwardContext& context) const {
 }
 
 ChainRange ChainParts::stored_range(const ForwardContext& context) const {
-  const auto at = [&](const Tensor& end) { return end.data<float>(); };
+  const auto at = [](auto& end) { return end.template data<float>(); };
   ChainRange range{.min = *at(context.input(range_input)), .max = *at(context.input(range_input + 1))};
   if (observes_range() && context.training) {
     range.new_min = at(*context.update_of(range_input));

@@ -44,10 +44,12 @@ class Backward {
     return context_.d_inputs[i] == nullptr ? nullptr : context_.d_inputs[i]->data<float>();
   }
   VectorMap<float> vector() { return vector_of(scope_.take<float>(channels_)); }
-  VectorMap<float> filled(float value) { return vector_of(scope_.filled<float>(channels_, value)); }
+  ConstVectorMap<float> filled(float value) {
+    return vector_of(std::span<const float>(scope_.filled<float>(channels_, value)));
+  }
 
   /// 1 where there is no such input.
-  VectorMap<float> factor(int input) { return input < 0 ? filled(1) : vector_of<float>(forward_.input(input)); }
+  ConstVectorMap<float> factor(int input) { return input < 0 ? filled(1) : vector_of<float>(forward_.input(input)); }
 
   template <class Formula>
   const float* row(const Formula& formula) {

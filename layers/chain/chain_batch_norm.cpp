@@ -15,15 +15,17 @@ class NormVectors {
       : norm_(norm), context_(context), scope_(scope), channels_(context.input(norm.input).elements()) {}
 
   std::int64_t channels() const { return channels_; }
-  VectorMap<float> gamma() const { return vector_of<float>(context_.input(norm_.input)); }
-  VectorMap<float> beta() const { return vector_of<float>(context_.input(norm_.input + 1)); }
-  VectorMap<float> moving_mean() const { return vector_of<float>(context_.input(norm_.input + 2)); }
-  VectorMap<float> moving_variance() const { return vector_of<float>(context_.input(norm_.input + 3)); }
-  VectorMap<float> factor() const {
+  ConstVectorMap<float> gamma() const { return vector_of<float>(context_.input(norm_.input)); }
+  ConstVectorMap<float> beta() const { return vector_of<float>(context_.input(norm_.input + 1)); }
+  ConstVectorMap<float> moving_mean() const { return vector_of<float>(context_.input(norm_.input + 2)); }
+  ConstVectorMap<float> moving_variance() const { return vector_of<float>(context_.input(norm_.input + 3)); }
+  ConstVectorMap<float> factor() const {
     return norm_.factor_input < 0 ? filled(1) : vector_of<float>(context_.input(norm_.factor_input));
   }
   VectorMap<float> room() const { return vector_of(scope_.take<float>(channels_)); }
-  VectorMap<float> filled(float value) const { return vector_of(scope_.filled<float>(channels_, value)); }
+  ConstVectorMap<float> filled(float value) const {
+    return vector_of(std::span<const float>(scope_.filled<float>(channels_, value)));
+  }
 
   template <class Formula>
   const float* row(const Formula& formula) const {

@@ -50,7 +50,7 @@ class Forward {
 
  private:
   VectorMap<float> vector() { return vector_of(scope_.take<float>(channels_)); }
-  VectorMap<float> input_vector(int i) const { return vector_of<float>(context_.input(i)); }
+  ConstVectorMap<float> input_vector(int i) const { return vector_of<float>(context_.input(i)); }
   const float* addend() const { return parts_.addend_input < 0 ? nullptr : input_vector(parts_.addend_input).data(); }
   float* y() const { return context_.output(0).data<float>(); }
 
@@ -89,8 +89,8 @@ class Forward {
   }
 
   /// Ones where there is no such input.
-  VectorMap<float> factor(int input) {
-    return input < 0 ? vector_of(scope_.filled<float>(channels_, 1.0f)) : input_vector(input);
+  ConstVectorMap<float> factor(int input) {
+    return input < 0 ? vector_of(std::span<const float>(scope_.filled<float>(channels_, 1.0f))) : input_vector(input);
   }
 
   template <class Formula>

@@ -18,9 +18,9 @@ struct Matrix {
   Matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
 };
 
-/// The specification of MatMul: product = a * b.
-template <class T>
-void matmul(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& product) {
+/// The specification of MatMul: product = a * b. `In` is T or const T.
+template <class In, class T>
+void matmul(const Matrix<In>& a, const Matrix<In>& b, const Matrix<T>& product) {
   for (std::int64_t r = 0; r < a.rows; ++r)
     for (std::int64_t c = 0; c < b.columns; ++c) {
       T sum{0};

@@ -75,20 +75,20 @@ std::vector<TensorSpec> infer_vectors(std::span<const TensorSpec> inputs, std::s
 // The fast paths: the formulas of batch_norm_fold.h and docs/rewrite.md over all channels at once. The reference has
 // them for one channel, in the same order of operations, so that both give the same bits.
 
-VectorMap<float> input(const ForwardContext& context, int i) { return vector_of<float>(context.input(i)); }
+ConstVectorMap<float> input(const ForwardContext& context, int i) { return vector_of<float>(context.input(i)); }
 
 /// sqrt(variance + epsilon), away from zero as in the reference; NaN stays NaN.
-auto sigma(const VectorMap<float>& variance, double epsilon) {
+auto sigma(const ConstVectorMap<float>& variance, double epsilon) {
   constexpr float kLeast = 1e-12f;
   const auto shifted = variance + static_cast<float>(epsilon);
   return (shifted < kLeast).select(kLeast, shifted).sqrt();
 }
 
 /// 0 where no gradient arrives.
-VectorMap<float> gradient(const BackwardContext& context, int output, ScratchScope& scope) {
+ConstVectorMap<float> gradient(const BackwardContext& context, int output, ScratchScope& scope) {
   const Tensor* d = context.d_outputs[output];
-  return d != nullptr ? vector_of<float>(*d)
-                      : vector_of(scope.filled<float>(context.forward->input(0).elements(), 0.0f));
+  if (d != nullptr) return vector_of<float>(*d);
+  return vector_of(std::span<const float>(scope.filled<float>(context.forward->input(0).elements(), 0.0f)));
 }
 
 template <class Formula>

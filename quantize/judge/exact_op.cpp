@@ -40,7 +40,7 @@ std::vector<Tensor> jolted(const std::vector<Bounded>& tensors, Random& random) 
       moved.push_back(tensor.value);
       continue;
     }
-    const Tensor copy = tensor.value.clone();
+    Tensor copy = tensor.value.clone();
     double* x = copy.data<double>();
     std::uint32_t signs = 0;
     for (std::int64_t i = 0; i < copy.elements(); ++i, signs >>= 1) {
@@ -76,7 +76,7 @@ class Trials {
   /// underflows inside may be multiplied by `largest_factor`.
   Bounded bounded(std::size_t k, double terms, double largest_factor = 1) const {
     if (!spread_[k].defined()) return {.value = exact_[k], .error = {}, .disorder = {}};
-    const Tensor error = spread_[k];
+    Tensor error = spread_[k];
     const std::span<double> e = error.values<double>();
     const double largest = e.empty() ? 0 : *std::ranges::max_element(e);
     const double* value = exact_[k].data<double>();
@@ -168,7 +168,7 @@ std::vector<Tensor> ExactOp::magnitudes(bool with_errors) const {
       result.push_back(inputs_[k].value);
       continue;
     }
-    const Tensor magnitude = magnitude_of(inputs_[k].value, with_errors ? inputs_[k].error : Tensor());
+    Tensor magnitude = magnitude_of(inputs_[k].value, with_errors ? inputs_[k].error : Tensor());
     if (k == 1 && op_.as<layers::Sub>())
       for (double& value : magnitude.values<double>()) value = -value;
     result.push_back(magnitude);

@@ -18,7 +18,7 @@ void add_to(Bounded& sum, const Bounded& part) {
     sum = part;
     return;
   }
-  const Tensor value = sum.value.clone();
+  Tensor value = sum.value.clone();
   for (std::int64_t i = 0; i < value.elements(); ++i) value.data<double>()[i] += part.value.data<double>()[i];
   Tensor error(value.shape(), DType::kFloat64);
   for (std::int64_t i = 0; i < value.elements(); ++i)

@@ -210,7 +210,7 @@ void StepJudge::Observer::compare_sum(const Plan::ForwardStep& step, const Plan:
   const std::string what = concat("the gradient of input ", first, " (", step.inputs[first].name(), ")");
   const Tensor& got = *backward.context.d_inputs[first];
   if (gradient.inputs.size() == 1) return compare(step, what, got, gradient.sum);
-  const Tensor sum = got.to(DType::kFloat64);
+  Tensor sum = got.to(DType::kFloat64);
   for (std::size_t k = 1; k < gradient.inputs.size(); ++k)
     for (std::int64_t i = 0; i < sum.elements(); ++i)
       sum.data<double>()[i] += backward.context.d_inputs[gradient.inputs[k]]->data<float>()[i];
@@ -228,7 +228,7 @@ void StepJudge::Observer::after(const Plan::BackwardStep& step) {
   for (const Tensor* d_input : step.context.d_inputs)
     if (d_input != nullptr) contents_[d_input] = d_input->clone();
   for (const Plan::Sum& sum : step.sums) {
-    const Tensor& total = contents_.at(sum.total);
+    Tensor& total = contents_.at(sum.total);
     const Tensor& part = contents_.at(sum.part);
     for (std::int64_t i = 0; i < total.elements(); ++i) total.data<float>()[i] += part.data<float>()[i];
   }

@@ -84,7 +84,7 @@ TEST_F(RandomFeedsTest, TheSeedDecides) {
 }
 
 TEST_F(RandomFeedsTest, WhatIsFedStaysAsItIs) {
-  const Tensor x(Shape{500, 5});
+  Tensor x(Shape{500, 5});
   std::ranges::fill(x.values<float>(), 0.5f);
   write_safetensors(place_.path() / "feeds.safetensors", {.tensors = {{"x", x}}, .metadata = {}});
   const NamedTensors out =

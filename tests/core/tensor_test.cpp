@@ -57,8 +57,25 @@ TEST(TensorTest, FromWantsAsManyValuesAsTheShapeHasElements) {
   EXPECT_TRUE(mentions(error_of([] { Tensor::from<float>({2}, {1, 2, 3}); }), {"2 values", "got 3"}));
 }
 
+TEST(TensorTest, ASliceSharesItsElements) {
+  Tensor images = Tensor::from<std::int32_t>({3, 2}, {1, 2, 3, 4, 5, 6});
+  const Tensor middle = images.slice(2, {1, 2});
+  EXPECT_EQ(middle.spec(), (TensorSpec{{1, 2}, DType::kInt32}));
+  images.data<std::int32_t>()[3] = 9;
+  EXPECT_EQ(middle.data<std::int32_t>()[0], 3);
+  EXPECT_EQ(middle.data<std::int32_t>()[1], 9);
+  EXPECT_EQ(images.slice(6, {0}).elements(), 0);
+  for (const auto& [first, rows] : {std::pair(-1, 1), std::pair(4, 2), std::pair(7, 0)})
+    EXPECT_TRUE(mentions(error_of([&] { images.slice(first, {rows, 2}); }), {"[3,2]", std::to_string(first)}));
+}
+
+TEST(TensorTest, ASliceKeepsTheMemory) {
+  Tensor slice = Tensor::from<float>({4}, {1, 2, 3, 4}).slice(2, {2});
+  EXPECT_EQ(slice.values<float>()[1], 4);
+}
+
 TEST(TensorTest, CopiesShareAndClonesDoNot) {
-  const Tensor original = Tensor::from<float>({2}, {1, 2});
+  Tensor original = Tensor::from<float>({2}, {1, 2});
   const Tensor copy = original;
   const Tensor clone = original.clone();
   original.data<float>()[0] = 9;
@@ -68,7 +85,7 @@ TEST(TensorTest, CopiesShareAndClonesDoNot) {
 
 TEST(TensorTest, AViewLooksAtTheOwnersMemory) {
   std::vector<float> memory = {1, 2, 3};
-  const Tensor view = Tensor::view(memory.data(), {Shape{3}, DType::kFloat32});
+  Tensor view = Tensor::view(memory.data(), {Shape{3}, DType::kFloat32});
   EXPECT_TRUE(view.defined());
   view.data<float>()[1] = 7;
   EXPECT_EQ(memory[1], 7);
@@ -104,7 +121,7 @@ TEST(TensorTest, IntegersDoNotConvert) {
 }
 
 TEST(TensorTest, AssignOverwritesInPlaceAndChecksTheShape) {
-  const Tensor target(Shape{2});
+  Tensor target(Shape{2});
   const Tensor shared = target;
   target.assign(Tensor::from<float>({2}, {1, 2}));
   EXPECT_EQ(floats(shared), (std::vector<float>{1, 2}));

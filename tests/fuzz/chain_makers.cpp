@@ -53,7 +53,7 @@ Node& fake_quant_on_ties(Maker& make) {
   attributes["narrow_range"] = attributes["symmetric"] = false;
   attributes["delay"] = 0;
   const std::int64_t steps = (std::int64_t{1} << attributes["bits"].get<int>()) - 1;
-  const Tensor min(per_channel ? Shape{shape.channels()} : Shape{}), max(min.shape()), x(shape);
+  Tensor min(per_channel ? Shape{shape.channels()} : Shape{}), max(min.shape()), x(shape);
   for (std::int64_t c = 0; c < min.elements(); ++c) {
     const double scale = std::ldexp(1.0, -static_cast<int>(make.below(8)));
     const auto zero_point = static_cast<double>(make.below(static_cast<std::uint64_t>(steps) + 1));

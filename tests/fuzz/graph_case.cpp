@@ -31,7 +31,7 @@ std::int64_t classes_of(const Node& labels) {
 
 Tensor made_up(const Node& placeholder, std::uint64_t seed, int run) {
   const TensorSpec& spec = placeholder.output_specs()[0];
-  const Tensor tensor(spec);
+  Tensor tensor(spec);
   Random random(mix(mix(seed, hash_text(placeholder.name())), static_cast<std::uint64_t>(run)));
   if (spec.dtype == DType::kInt32)
     for (std::int32_t& value : tensor.values<std::int32_t>())

@@ -100,7 +100,7 @@ class Maker {
 
  private:
   Tensor numbers(const Shape& shape, double low, double high) {
-    const Tensor tensor(shape);
+    Tensor tensor(shape);
     const std::span<float> values = tensor.values<float>();
     const auto kind = below(10);
     for (std::size_t i = 0; i < values.size(); ++i) {

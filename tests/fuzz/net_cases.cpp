@@ -68,7 +68,7 @@ void draw_ranges(GraphCase& test, Random& random) {
   for (const Node* node : test.graph.nodes()) {
     const bool min = node->name().ends_with("/min");
     if (node->as<Variable>() == nullptr || (!min && !node->name().ends_with("/max"))) continue;
-    const Tensor ends(node->output_specs()[0].shape);
+    Tensor ends(node->output_specs()[0].shape);
     for (float& end : ends.values<float>()) end = (min ? -1.0f : 1.0f) * random.uniform(0.05f, 1.5f);
     test.values[node->name()] = ends;
   }

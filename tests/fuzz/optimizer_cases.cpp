@@ -110,7 +110,7 @@ struct Run {
     options.beta2 = chance(3) ? 0.9 : 0.999;
   }
   Tensor numbers(const Shape& shape) {
-    const Tensor tensor(shape);
+    Tensor tensor(shape);
     for (float& value : tensor.values<float>()) value = random.uniform(-1, 1);
     return tensor;
   }

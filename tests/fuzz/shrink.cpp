@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 /// The first `to` elements of every axis.
 Tensor cropped(const Tensor& tensor, const Shape& to) {
-  const Tensor result(to, tensor.dtype());
+  Tensor result(to, tensor.dtype());
   const std::size_t bytes = byte_size(tensor.dtype());
   for (std::int64_t i = 0; i < to.elements(); ++i) {
     std::int64_t rest = i, from = 0, stride = 1;

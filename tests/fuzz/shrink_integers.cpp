@@ -16,7 +16,7 @@ using integer::Operation;
 Tensor first_rows(const Tensor& tensor, std::int64_t n) {
   std::vector<std::int64_t> extents = tensor.shape().to_vector();
   extents[0] = n;
-  return Tensor::view(tensor.raw(), {Shape(extents), tensor.dtype()}).clone();
+  return tensor.slice(0, Shape(extents)).clone();
 }
 
 /// The operations that lead to operation `index`, which ends the model.

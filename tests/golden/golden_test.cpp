@@ -134,7 +134,7 @@ std::vector<float> logits_of(const training::RunSource& run, const datasets::Dat
   std::vector<float> logits;
   const std::int64_t batch = net.images.shape()[0], pixels = data.example_shape().elements();
   for (std::int64_t first = 0; first + batch <= data.size(); first += batch) {
-    const Tensor images(net.images.shape());
+    Tensor images(net.images.shape());
     for (std::int64_t i = 0; i < images.elements(); ++i)
       images.data<float>()[i] = data.scale * data.images.data<std::uint8_t>()[first * pixels + i];
     const Tensor batch_logits = session.run({.fetches = {net.logits}}, {{net.images, images}}).fetched[0];
@@ -204,7 +204,7 @@ TEST_F(Golden, EveryOpComputesTheSame) {
   for (const bool training : {false, true}) {
     Session session(graph);
     Feeds feeds;
-    const Tensor x(Shape{2, 6, 6, 3});
+    Tensor x(Shape{2, 6, 6, 3});
     for (std::int64_t i = 0; i < x.elements(); ++i) x.data<float>()[i] = static_cast<float>(i * 37 % 101) / 25 - 2;
     feeds.emplace_back(graph.output_at("x"), x);
     feeds.emplace_back(graph.output_at("labels"), Tensor::from<std::int32_t>({2}, std::vector<std::int32_t>{2, 0}));

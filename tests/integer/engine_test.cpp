@@ -295,7 +295,7 @@ TEST(IntegerEngine, KernelsThatThisMachineWouldNotTake) {
     const Operation& operation = model.operations[0];
     const auto& layer = std::get<Layer>(operation.action);
     const auto expect_step = [&](const Step& step, std::string_view name) {
-      const Tensor actual(expected.spec());
+      Tensor actual(expected.spec());
       const auto* x = images.data<std::uint8_t>();
       step.run(2, std::span(&x, 1), actual.data<std::uint8_t>());
       EXPECT_EQ(difference(model, 1, actual, expected), "") << name << ", seed " << seed;

@@ -54,13 +54,13 @@ void expect_own_kernels_are_reference(const Case& c, std::int64_t channels) {
   const Window2d window = window_of(x.shape(), filter.shape(), c.attributes);
   const Tensor d_y = random_tensor({c.images[0], window.rows.output, window.columns.output, channels}, 3);
   Tensor d_x(x.shape()), d_filter(filter.shape());
-  for (const Tensor* tensor : {&d_x, &d_filter}) std::ranges::fill(tensor->values<float>(), NAN);
+  for (Tensor* tensor : {&d_x, &d_filter}) std::ranges::fill(tensor->values<float>(), NAN);
   depthwise_backward_input(window, c.images[0], channels, d_y.data<float>(), filter.data<float>(), d_x.data<float>());
   depthwise_backward_filter(window, c.images[0], channels, x.data<float>(), d_y.data<float>(), d_filter.data<float>());
 
   const Tensor wide_x = x.to(DType::kFloat64), wide_filter = filter.to(DType::kFloat64);
   const Tensor wide_d_y = d_y.to(DType::kFloat64);
-  const Tensor expected_d_x(x.shape(), DType::kFloat64), expected_d_filter(filter.shape(), DType::kFloat64);
+  Tensor expected_d_x(x.shape(), DType::kFloat64), expected_d_filter(filter.shape(), DType::kFloat64);
   const reference::Convolution naive = {window, x.shape(), filter.shape(), true};
   reference::conv2d_backward_input(naive, wide_d_y.data<double>(), wide_filter.data<double>(),
                                    expected_d_x.values<double>());

@@ -32,7 +32,7 @@ ValueAndGradient evaluate(const std::vector<float>& values, Backend backend, con
   const RunResult run = session.run({.fetches = {y}, .gradients_of = y, .gradient_targets = {x}, .training = true},
                                     {{x, Tensor::from(x.shape(), values)}});
   const auto vector = [](const Tensor& tensor) {
-    const std::span<float> span = tensor.values<float>();
+    const std::span<const float> span = tensor.values<float>();
     return std::vector<float>(span.begin(), span.end());
   };
   return {vector(run.fetched[0]), vector(run.gradients[0])};

@@ -31,7 +31,7 @@ class SoftmaxCrossEntropyTest : public ::testing::TestWithParam<Backend> {
     Session session(graph, {.backend = GetParam()});
     const RunResult result = session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {x}},
                                          {{x, Tensor::from(x.shape(), logits)}, {t, Tensor::from(t.shape(), labels)}});
-    const std::span<float> d = result.gradients[0].values<float>();
+    const std::span<const float> d = result.gradients[0].values<float>();
     return {*result.fetched[0].data<float>(), {d.begin(), d.end()}};
   }
 };

@@ -29,7 +29,7 @@ struct Trainee {
 
   /// The first weight after a step with this gradient everywhere.
   float after(const Adam& optimizer, float gradient_value) {
-    const Tensor gradient(value.shape());
+    Tensor gradient(value.shape());
     std::ranges::fill(gradient.values<float>(), gradient_value);
     Tensor* slots[] = {&m, &v};
     optimizer.apply({.name = "w", .value = &value, .gradient = &gradient, .slots = slots, .step = ++step});
@@ -120,7 +120,7 @@ TEST(Adam, LargeVariablesAreUpdatedOnceEverywhereWhateverTheThreads) {
 TEST(Adam, ExactlyTheFormulaInFloats) {
   constexpr std::int64_t kCount = 1003;
   Trainee trainee({kCount, 1}, 0);
-  const Tensor gradient(Shape{kCount, 1});
+  Tensor gradient(Shape{kCount, 1});
   for (std::int64_t i = 0; i < kCount; ++i) {
     trainee.value.data<float>()[i] = std::sin(static_cast<float>(i));
     gradient.data<float>()[i] = std::cos(0.7f * static_cast<float>(i));

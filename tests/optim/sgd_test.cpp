@@ -28,7 +28,7 @@ struct Trainee {
 
   /// The first weight after a step with this gradient everywhere.
   float after(const Sgd& optimizer, float gradient_value) {
-    const Tensor gradient(value.shape());
+    Tensor gradient(value.shape());
     std::ranges::fill(gradient.values<float>(), gradient_value);
     Tensor* slots[] = {&velocity};
     optimizer.apply({.name = "w",
@@ -110,7 +110,7 @@ TEST(Sgd, LargeVariablesAreUpdatedOnceEverywhereWhateverTheThreads) {
     for (const bool nesterov : {false, true}) {
       Tensor value(shape);
       Tensor velocity(shape);
-      const Tensor gradient(shape);
+      Tensor gradient(shape);
       for (std::int64_t i = 0; i < shape.elements(); ++i) gradient.data<float>()[i] = static_cast<float>(i);
       Tensor* slots[] = {&velocity};
       Sgd({.learning_rate = 0.5, .momentum = 0.5, .nesterov = nesterov})
@@ -135,7 +135,7 @@ TEST(Sgd, ExactlyTheFormulaInFloats) {
   constexpr std::int64_t kCount = 1003;
   for (const bool nesterov : {false, true}) {
     Tensor w(Shape{kCount, 1}), velocity(w.shape());
-    const Tensor gradient(w.shape()), before(w.shape());
+    Tensor gradient(w.shape()), before(w.shape());
     for (std::int64_t i = 0; i < kCount; ++i) {
       before.data<float>()[i] = w.data<float>()[i] = std::sin(static_cast<float>(i));
       velocity.data<float>()[i] = std::sin(3 * static_cast<float>(i));

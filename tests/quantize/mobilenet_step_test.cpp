@@ -23,7 +23,7 @@ struct StepCase {
 class MobilenetStep : public ::testing::TestWithParam<StepCase> {};
 
 Tensor random_images(const Shape& shape) {
-  const Tensor images(shape);
+  Tensor images(shape);
   Random random(7);
   for (float& pixel : images.values<float>()) pixel = random.normal();
   return images;

@@ -13,14 +13,14 @@ namespace {
 constexpr int kSteps = 3;
 
 Tensor random_pictures(Random& random, const Shape& shape) {
-  const Tensor pictures(shape);
+  Tensor pictures(shape);
   for (float& pixel : pictures.values<float>())
     pixel = integer::dequantize(kPictures, static_cast<std::int32_t>(random.below(256)));
   return pictures;
 }
 
 Tensor random_numbers(Random& random, const Shape& shape) {
-  const Tensor numbers(shape);
+  Tensor numbers(shape);
   for (float& number : numbers.values<float>()) number = static_cast<float>(random.uniform() - 0.5);
   return numbers;
 }

@@ -16,7 +16,7 @@
 namespace miniqat::testing {
 namespace {
 
-void fill(const Tensor& tensor, std::uint64_t seed, double low, double high) {
+void fill(Tensor& tensor, std::uint64_t seed, double low, double high) {
   Random random(seed);
   for (float& value : tensor.values<float>()) value = static_cast<float>(low + (high - low) * random.uniform());
 }
@@ -146,7 +146,7 @@ FloatNetwork with_random_variables(Graph graph, std::uint64_t seed) {
   FloatNetwork network{std::move(graph), {}, {}};
   Session session(network.graph, {.seed = seed});
   for (const auto& [name, value] : session.variables()) {
-    const Tensor own = value.clone();
+    Tensor own = value.clone();
     const bool is_weight = value.shape().rank() > 1;
     if (name.ends_with("variance"))
       fill(own, ++seed, 0.5, 2);

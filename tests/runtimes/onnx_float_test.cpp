@@ -40,7 +40,7 @@ TEST(OnnxFloatRuntime, ComputesWhatTheNetworkComputes) {
   ASSERT_EQ(verdict.status, 0) << verdict.err;
   for (std::size_t i = 0; i < networks.size(); ++i) {
     const Tensor expected = channels_first(networks[i].results());
-    const Tensor found(expected.shape());
+    Tensor found(expected.shape());
     ASSERT_EQ(verdict.outputs[i].size(), expected.bytes()) << i;
     std::memcpy(found.raw(), verdict.outputs[i].data(), expected.bytes());
     EXPECT_LE(testing::relative_difference(expected, found), 1e-5) << networks[i].name;

@@ -39,8 +39,8 @@ void store(Session& session, const quantize::CalibratedRange& range, const Node&
 /// Parts of `pictures` that a network for so many at once takes one after the other.
 std::vector<Tensor> slices(const Tensor& pictures, const TensorSpec& slice) {
   std::vector<Tensor> parts;
-  auto* bytes = static_cast<std::byte*>(pictures.raw());
-  for (std::size_t at = 0; at < pictures.bytes(); at += slice.bytes()) parts.push_back(Tensor::view(bytes + at, slice));
+  const std::int64_t step = slice.shape.elements();
+  for (std::int64_t at = 0; at < pictures.elements(); at += step) parts.push_back(pictures.slice(at, slice.shape));
   return parts;
 }
 

@@ -18,7 +18,7 @@ Json description(const Safetensors& content) {
   return tensors;
 }
 
-std::span<std::byte> bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.raw()), tensor.bytes()}; }
+std::span<std::byte> bytes_of(Tensor& tensor) { return {static_cast<std::byte*>(tensor.raw()), tensor.bytes()}; }
 
 std::string_view text_of(const Tensor& tensor, std::size_t offset, std::size_t bytes) {
   return {static_cast<const char*>(tensor.raw()) + offset, bytes};
@@ -53,7 +53,7 @@ void share_state(Session& session, distributed::RankExchange& ranks) {
   for (const Json& one : tensors) {
     const auto name = one[0].get<std::string>();
     const Shape shape(one[2].get<std::vector<std::int64_t>>());
-    const Tensor tensor = ranks.leads() ? own.tensors.at(name) : Tensor(shape, static_cast<DType>(one[1].get<int>()));
+    Tensor tensor = ranks.leads() ? own.tensors.at(name) : Tensor(shape, static_cast<DType>(one[1].get<int>()));
     ranks.share(bytes_of(tensor));
     shared.tensors.emplace(name, tensor);
   }

@@ -23,7 +23,7 @@ std::int64_t class_of(const Tensor& output, std::int64_t i) {
 
 Tensor head(const Tensor& batch, std::int64_t n) {
   const Shape example(batch.shape().extents().subspan(1));
-  return Tensor::view(batch.raw(), {.shape = integer::batch_shape(n, example), .dtype = batch.dtype()});
+  return batch.slice(0, integer::batch_shape(n, example));
 }
 
 bool equal(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
@@ -85,7 +85,7 @@ class Sweep {
     result_.reference_examples = n;
   }
 
-  static void keep(const Tensor& tensor, const datasets::EvaluationBatch& batch, const Tensor& all) {
+  static void keep(const Tensor& tensor, const datasets::EvaluationBatch& batch, Tensor& all) {
     const std::int64_t example = tensor.elements() / tensor.shape()[0];
     std::memcpy(all.data<std::uint8_t>() + batch.first * example, tensor.raw(), batch.valid * example);
   }

@@ -19,7 +19,7 @@ NoiseTraining::NoiseTraining(const models::Model& model, const std::optional<qua
   session_.emplace(graph_);
 
   Random random(1);
-  const Tensor pixels(images.shape()), classes(labels.shape(), DType::kInt32);
+  Tensor pixels(images.shape()), classes(labels.shape(), DType::kInt32);
   for (float& value : pixels.values<float>()) value = random.uniform(0, 1);
   for (std::int64_t i = 0; i < batch; ++i) classes.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 10);
   feeds_ = {{images, pixels}, {labels, classes}};

@@ -171,7 +171,7 @@ TEST_P(Allocation, OnceAPhaseHasBegunAStepAllocatesNothing) {
   const optim::Sgd sgd({.learning_rate = 1e-3, .momentum = 0.9});
   const optim::Adam adam({.learning_rate = 1e-4});
   const Optimizer& optimizer = task.adam ? static_cast<const Optimizer&>(adam) : sgd;
-  const Tensor pixels(images.shape());
+  Tensor pixels(images.shape());
   Random random(3);
   for (float& pixel : pixels.values<float>()) pixel = random.uniform();
   const Feeds feeds = {{images, pixels}, {labels, Tensor(Shape{4}, DType::kInt32)}};

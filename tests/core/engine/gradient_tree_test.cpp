@@ -31,9 +31,9 @@ TEST(GradientTreeTest, TheOrderDoesNotMatter) {
       for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
       tree.begin();
       for (const int leaf : order) {
-        const Tensor gradient = Tensor::from<float>({1}, {values[static_cast<std::size_t>(leaf)]});
+        Tensor gradient = Tensor::from<float>({1}, {values[static_cast<std::size_t>(leaf)]});
         const bool stays = random.below(2) == 0;
-        const auto halves = tree.add(1, leaf, gradient, stays);
+        auto halves = tree.add(1, leaf, gradient, stays);
         if (!stays && leaves > 1) *gradient.data<float>() = 1e30f;
         ASSERT_EQ(halves.has_value(), leaf == order.back());
         if (!halves) continue;

@@ -19,14 +19,14 @@ using testing::mentions;
 /// Small whole numbers: sums and products of them are exact in whatever order they are computed.
 Tensor whole_numbers(const Shape& shape, std::uint64_t key) {
   Random random(key);
-  const Tensor tensor(shape);
+  Tensor tensor(shape);
   for (float& value : tensor.values<float>()) value = static_cast<float>(random.below(5)) - 2;
   return tensor;
 }
 
 /// All variables with whole numbers, too.
 void fill_variables(Session& session) {
-  for (const auto& [name, value] : session.variables()) value.assign(whole_numbers(value.shape(), hash_text(name)));
+  for (auto& [name, value] : session.variables()) value.assign(whole_numbers(value.shape(), hash_text(name)));
 }
 
 void expect_equal(const Tensor& fast, const Tensor& reference, const std::string& what) {

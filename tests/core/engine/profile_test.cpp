@@ -148,7 +148,7 @@ struct Net {
     const Output product = layers::matmul(graph, "fc/MatMul", images, weights);
     const Output sum = layers::add(graph, "twice", layers::relu(graph, "relu", product), product);
     loss = layers::softmax_cross_entropy(graph, sum, labels);
-    const Tensor pixels(images.shape()), classes(labels.shape(), DType::kInt32);
+    Tensor pixels(images.shape()), classes(labels.shape(), DType::kInt32);
     for (int i = 0; i < 32 * 16; ++i) pixels.data<float>()[i] = static_cast<float>(i % 7) - 3;
     for (int i = 0; i < 32; ++i) classes.data<std::int32_t>()[i] = i % 10;
     feeds = {{images, pixels}, {labels, classes}};

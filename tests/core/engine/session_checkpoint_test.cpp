@@ -106,7 +106,7 @@ TEST_F(CheckpointTest, ARestoredRunGoesOnToTheSameBits) {
 
     Model second;
     Session resumed(second.graph, {.seed = 7});
-    for (const auto& [name, value] : resumed.variables()) std::ranges::fill(value.values<float>(), 9.0f);
+    for (auto& [name, value] : resumed.variables()) std::ranges::fill(value.values<float>(), 9.0f);
     const auto report = resumed.restore(read_safetensors(dir.path() / "checkpoint"), Restore::kExact, "checkpoint");
     EXPECT_EQ(report.restored.size(), 4u);
     EXPECT_TRUE(report.fresh.empty());

@@ -235,7 +235,7 @@ TEST(SessionSeedTest, TheSeedDeterminesEveryBit) {
   const auto train = [&](std::uint64_t seed) {
     Session session(graph, {.seed = seed});
     const optim::Sgd sgd({.learning_rate = 0.1, .momentum = 0.9});
-    const Tensor ones(Shape{8, 6});
+    Tensor ones(Shape{8, 6});
     std::ranges::fill(ones.values<float>(), 1.0f);
     for (int step = 0; step < 3; ++step) session.train_step(loss, sgd, {{x, ones}});
     return floats(session.variable("w"));

@@ -38,7 +38,7 @@ std::vector<float> trained(std::int64_t number) {
   Session session(graph, {.seed = static_cast<std::uint64_t>(number) + 1});
   const optim::Adam adam({.learning_rate = 0.01});
   const Tensor images = random_tensor({batch, 12, 12, 3}, number);
-  const Tensor classes(Shape{batch}, DType::kInt32);
+  Tensor classes(Shape{batch}, DType::kInt32);
   for (std::int64_t i = 0; i < batch; ++i) classes.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % 5);
   std::vector<float> result;
   for (int step = 0; step < 12; ++step)

@@ -43,7 +43,7 @@ void run(const Model& model) {
   const Shape& shape = model.tensor(model.input).shape;
   std::vector<std::int64_t> extents = shape.to_vector();
   extents.insert(extents.begin(), 1);
-  const Tensor image(Shape(std::span<const std::int64_t>(extents)), DType::kUInt8);
+  Tensor image(Shape(std::span<const std::int64_t>(extents)), DType::kUInt8);
   for (std::int64_t i = 0; i < image.elements(); ++i) image.data<std::uint8_t>()[i] = i % 3 == 0;
   Engine engine(model);
   const std::vector<Tensor> fast = engine.run_all(image), plain = reference::run(model, image);

@@ -23,7 +23,7 @@ float multiple(Random& random, float step, std::uint64_t count) {
   return step * (static_cast<float>(random.below(2 * count + 1)) - static_cast<float>(count));
 }
 
-void fill_multiples(const Tensor& tensor, std::uint64_t key, float step, std::uint64_t count) {
+void fill_multiples(Tensor& tensor, std::uint64_t key, float step, std::uint64_t count) {
   Random random(key);
   for (float& value : tensor.values<float>()) value = multiple(random, step, count);
 }
@@ -32,7 +32,7 @@ void fill_multiples(const Tensor& tensor, std::uint64_t key, float step, std::ui
 constexpr std::array<float, 16> kDeviations = {1, 1, 1, 1, 1, 3, 3, 3, -1, -1, -1, -1, -1, -3, -3, -3};
 
 /// Every channel has a whole mean and a variance of 4; a multiple of 16 rows.
-void fill_normal(const Tensor& x, std::uint64_t key) {
+void fill_normal(Tensor& x, std::uint64_t key) {
   Random random(key);
   const std::int64_t channels = x.shape().channels(), rows = x.elements() / channels;
   std::vector<float> column(rows);
@@ -181,7 +181,7 @@ Feeds chain_feeds(const ChainCase& chain, const ChainRecipe& recipe, std::uint64
   Feeds feeds;
   for (const Node* node : chain.graph.nodes()) {
     if (node->type() != "Placeholder") continue;
-    const Tensor tensor(node->output().shape());
+    Tensor tensor(node->output().shape());
     const std::uint64_t own = mix(key, hash_text(node->name()));
     if (recipe.uses_batch() && recipe.is_exact() && node->name() == "left")
       fill_normal(tensor, own);
@@ -196,8 +196,8 @@ Feeds chain_feeds(const ChainCase& chain, const ChainRecipe& recipe, std::uint64
 
 void fill_chain_variables(const Graph& graph, Session& session) {
   constexpr std::array<float, 6> kFactors = {1, -0.5f, 2, 0, 0.5f, -1};
-  for (const auto& [name, value] : session.variables()) {
-    const Tensor numbers(value.shape());
+  for (auto& [name, value] : session.variables()) {
+    Tensor numbers(value.shape());
     const std::span<float> values = numbers.values<float>();
     if (name == "gamma" || name == "scale" || name == "second_scale")
       for (std::size_t c = 0; c < values.size(); ++c) values[c] = kFactors[c % kFactors.size()];

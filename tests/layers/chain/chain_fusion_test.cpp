@@ -42,7 +42,7 @@ class ChainFusion : public ::testing::Test {
     }
     Session fast(g), reference(g, {.backend = Backend::kReference});
     for (Session* session : {&fast, &reference})
-      for (const auto& [name, value] : session->variables()) value.assign(numbers(value.shape(), name));
+      for (auto& [name, value] : session->variables()) value.assign(numbers(value.shape(), name));
     Feeds feeds;
     for (const Node* node : g.nodes())
       if (node->type() == "Placeholder")
@@ -58,7 +58,7 @@ class ChainFusion : public ::testing::Test {
       for (const auto& [name, value] : reference.variables()) expect_close(variables.at(name), value, name, 1e-5);
     }
     // Working in place, nothing may write over what belongs to others.
-    for (const auto& [output, tensor] : feeds)
+    for (auto& [output, tensor] : feeds)
       expect_same_bits(tensor, numbers(output.shape(), output.node->name()), "fed " + output.name());
     for (const auto& [name, value] : fast.variables())
       if (g.find(name) != nullptr && g.find(name)->as<Variable>()->trainable)
@@ -67,7 +67,7 @@ class ChainFusion : public ::testing::Test {
 
   /// Multiples of 1/8; those of variances are positive, those of range ends have the end's sign.
   static Tensor numbers(const Shape& shape, const std::string& name) {
-    const Tensor tensor(shape);
+    Tensor tensor(shape);
     Random random(hash_text(name));
     const float low = name.ends_with("variance") || name.ends_with("max") ? 1 : name.ends_with("min") ? -24 : -16;
     const std::uint64_t count = name.ends_with("variance") || name.ends_with("max") || name.ends_with("min") ? 20 : 33;
@@ -226,7 +226,7 @@ TEST_F(ChainFusion, StatisticsThatAreReadKeepAGivenRangeOut) {
   expect_alone(g, request({rounded}), rounded);
   Session fast(g), reference(g, {.backend = Backend::kReference});
   for (Session* session : {&fast, &reference})
-    for (const auto& [name, value] : session->variables()) value.assign(numbers(value.shape(), name));
+    for (auto& [name, value] : session->variables()) value.assign(numbers(value.shape(), name));
   const Tensor x = numbers({4, kChannels}, "x");
   const RunRequest run = {.fetches = {rounded}, .training = true};
   const Feeds feeds = {{g.find("x")->output(), x}};

@@ -83,8 +83,8 @@ void expect_reference(const Case& c, std::int64_t in, std::int64_t out) {
 
   const Tensor wide_x = x.to(DType::kFloat64), wide_filter = filter.to(DType::kFloat64);
   const Tensor wide_d_y = d_y.to(DType::kFloat64);
-  const Tensor expected_y(y_shape, DType::kFloat64), expected_d_x(x.shape(), DType::kFloat64);
-  const Tensor expected_d_filter(filter.shape(), DType::kFloat64);
+  Tensor expected_y(y_shape, DType::kFloat64), expected_d_x(x.shape(), DType::kFloat64);
+  Tensor expected_d_filter(filter.shape(), DType::kFloat64);
   const reference::Convolution naive = {window, x.shape(), filter.shape()};
   reference::conv2d(naive, wide_x.data<double>(), wide_filter.data<double>(), expected_y.values<double>());
   reference::conv2d_backward_input(naive, wide_d_y.data<double>(), wide_filter.data<double>(),
@@ -122,8 +122,8 @@ TEST(DirectConvolution, RepeatsBitwise) {
   const Shape x_shape = {16, 28, 28, 1}, filter_shape = {5, 5, 1, 6}, y_shape = {16, 28, 28, 6};
   const DirectConvolution convolution = {window_of(x_shape, filter_shape, {}), 16, 1, 6};
   const Tensor x = random_tensor(x_shape, 1), d_y = random_tensor(y_shape, 2);
-  const Tensor first(filter_shape), second(filter_shape);
-  for (const Tensor* d_filter : {&first, &second})
+  Tensor first(filter_shape), second(filter_shape);
+  for (Tensor* d_filter : {&first, &second})
     direct_convolution_backward_filter(convolution, x.data<float>(), d_y.data<float>(), d_filter->data<float>());
   EXPECT_TRUE(std::ranges::equal(first.values<float>(), second.values<float>()));
 }

@@ -176,7 +176,8 @@ struct QuantizedNet {
     session = std::make_unique<Session>(graph);
     session->restore(trained.checkpoint(), Session::Restore::kByName, "the trained net");
     session->set_variable("conv/gamma", Tensor::from({4}, Values{0, -0.8F, 1.2F, 1e-30F}));
-    const Tensor images = net.batch()[0].second, dimmed = images.clone();
+    const Tensor images = net.batch()[0].second;
+    Tensor dimmed = images.clone();
     for (float& pixel : dimmed.values<float>()) pixel /= 2;
     batches = batches_of(graph.output_at("images"), {images, dimmed});
     find_ranges(*session, batches);

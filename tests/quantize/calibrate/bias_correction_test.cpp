@@ -69,7 +69,8 @@ struct QuantizedClassifier {
     create_eval_graph(graph, {.weight_bits = 3, .activation_bits = 3});
     session = std::make_unique<Session>(graph);
     session->restore(trained.checkpoint(), Session::Restore::kByName, "the trained net");
-    const Tensor images = net.batch()[0].second, dimmed = images.clone();
+    const Tensor images = net.batch()[0].second;
+    Tensor dimmed = images.clone();
     for (float& pixel : dimmed.values<float>()) pixel /= 2;
     batches = two_batches(graph.output_at("images"), images, dimmed);
     Calibrator calibrator(*session, {.method = CalibrationMethod::kMinMax});

@@ -30,7 +30,7 @@ class CalibratorTest : public ::testing::Test {
   }
 
   Tensor images(double brightness) const {
-    const Tensor images = net_.batch()[0].second;
+    Tensor images = net_.batch()[0].second;
     for (float& pixel : images.values<float>()) pixel = static_cast<float>(pixel * brightness);
     return images;
   }
@@ -215,7 +215,7 @@ TEST_F(CalibratorTest, SaysWhatIsWrong) {
   Calibrator calibrator(*net.session, {});
   EXPECT_TRUE(mentions(error_of([&] { calibrator.finish(); }), {"no batch"}));
   EXPECT_TRUE(mentions(error_of([&] { calibrator.observe({}); }), {"images", "must be fed"}));
-  const Tensor broken = images(1);
+  Tensor broken = images(1);
   broken.values<float>()[100] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(mentions(error_of([&] {
                          calibrator.observe({{net.graph.output_at("images"), broken}});

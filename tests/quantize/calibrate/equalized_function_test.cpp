@@ -30,7 +30,7 @@ NamedTensors random_variables(Session& session) {
   for (const auto& [name, value] : session.variables()) {
     const std::uint64_t seed = hash_text(name);
     if (value.shape().rank() > 1) {
-      const Tensor weights = value.clone();
+      Tensor weights = value.clone();
       const Tensor factors = random_tensor({value.shape().channels()}, seed, -4, 1);
       for (std::int64_t i = 0; i < weights.elements(); ++i)
         weights.data<float>()[i] *= std::exp(factors.data<float>()[i % factors.elements()]);

@@ -82,7 +82,7 @@ void kill_activations(TrainedNet& net, std::uint64_t seed) {
   Feeds feeds;
   for (const Node* node : graph.nodes()) {
     if (node->type() != "Placeholder") continue;
-    const Tensor pictures(node->output().shape());
+    Tensor pictures(node->output().shape());
     for (float& pixel : pictures.values<float>())
       pixel = integer::dequantize(testing::kPictures, static_cast<std::int32_t>(random.below(256)));
     feeds.emplace_back(node->output(), pictures);

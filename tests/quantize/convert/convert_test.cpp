@@ -175,7 +175,7 @@ TEST(Convert, RangesOfChannels) {
       const Output x = net.images();
       const Output w = net.variable("w", {3, 3, 3, 2});
       const Output quantized = net.channel_quantizer("wq", w, axes, attributes);
-      const Tensor& max = net.variables.at("wq/max");
+      Tensor& max = net.variables.at("wq/max");
       for (std::int64_t i = 0; i < max.elements(); ++i) max.data<float>()[i] = 0.2f + 0.3f * static_cast<float>(i);
       Output y = depthwise ? layers::depthwise_conv2d(net.graph, "layer", x, quantized)
                            : layers::conv2d(net.graph, "layer", x, quantized);

@@ -25,7 +25,7 @@ Output feed_of(const Graph& graph, const Model& model) {
 bool is_in(const Graph& graph, const std::string& tensor) { return graph.find(tensor) != nullptr; }
 
 Tensor quantized(const Grid& grid, const Tensor& real) {
-  const Tensor integers(real.shape(), DType::kUInt8);
+  Tensor integers(real.shape(), DType::kUInt8);
   for (std::int64_t i = 0; i < real.elements(); ++i)
     integers.data<std::uint8_t>()[i] = integer::quantize(grid, real.data<float>()[i]);
   return integers;
@@ -36,7 +36,7 @@ std::vector<Tensor> simulate(const Graph& graph, const NamedTensors& variables, 
                              const Tensor& images) {
   Graph own = graph.clone();
   const Output input = feed_of(own, model);
-  const Tensor real(input.shape());
+  Tensor real(input.shape());
   for (std::int64_t i = 0; i < real.elements(); ++i)
     real.data<float>()[i] = integer::dequantize(model.tensor(model.input).grid, images.data<std::uint8_t>()[i]);
   RunRequest request;

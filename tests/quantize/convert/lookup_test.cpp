@@ -128,7 +128,7 @@ TEST(CalibrateLookup, KnownRangesStay) {
   create_eval_graph(graph, {});
   Session session(graph);
   Calibrator calibrator(session, {});
-  const Tensor images(Shape{4, 8, 8, 3});
+  Tensor images(Shape{4, 8, 8, 3});
   std::ranges::fill(images.values<float>(), 0.5f);
   calibrator.observe(Feeds{{graph.at("images").output(), images}});
   for (const CalibratedRange& range : calibrator.finish())

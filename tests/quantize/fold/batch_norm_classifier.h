@@ -39,9 +39,9 @@ struct BatchNormClassifier {
 
   /// The images of a class share a pattern.
   Feeds batch() const {
-    const Tensor noise = numbers("noise", images.shape());
+    Tensor noise = numbers("noise", images.shape());
     const Tensor patterns = numbers("patterns", {kClasses, 6, 6, 2});
-    const Tensor classes(labels.spec());
+    Tensor classes(labels.spec());
     const std::int64_t pixels = patterns.elements() / kClasses;
     for (std::int64_t i = 0; i < kImages; ++i) {
       classes.data<std::int32_t>()[i] = static_cast<std::int32_t>(i % kClasses);

@@ -136,7 +136,7 @@ TEST_P(FoldSafety, FoldedIsUnfoldedAtGammaZeroAndVarianceZero) {
       testing::number_variables(net.graph, session);
       session.variable("net/block/BatchNorm/gamma").data<double>()[0] = 0;
       // The last channel has no variance.
-      const Tensor weights = session.variable("net/block/weights");
+      Tensor weights = session.variable("net/block/weights");
       const std::int64_t channels = session.variable("net/block/BatchNorm/gamma").elements();
       for (std::int64_t i = channels - 1; i < weights.elements(); i += channels) weights.data<double>()[i] = 0;
       const RunRequest request{.fetches = net.graph.outputs(),

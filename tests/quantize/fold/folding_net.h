@@ -40,7 +40,7 @@ struct FoldingCase {
 
 /// The same numbers for the same name and shape.
 inline Tensor numbers(const std::string& name, const Shape& shape, double low = -1, double high = 1) {
-  const Tensor tensor(shape);
+  Tensor tensor(shape);
   Random random(hash_text(name));
   for (float& value : tensor.values<float>()) value = static_cast<float>(low + (high - low) * random.uniform());
   return tensor;

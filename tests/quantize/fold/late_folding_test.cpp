@@ -163,7 +163,7 @@ TEST(LateFolding, GradientsAreThoseOfTheNetOnQuantizedWeights) {
     const auto run = [&](FoldingNet& net, const Tensor* weights) {
       Session session(net.graph, kDouble);
       testing::number_variables(net.graph, session);
-      for (const auto& [name, value] : session.variables()) {
+      for (auto& [name, value] : session.variables()) {
         // Some weights lie outside.
         if (name == "net/block/weights_quant/min") std::ranges::fill(value.values<double>(), -0.7);
         if (name == "net/block/weights_quant/max") std::ranges::fill(value.values<double>(), 0.7);
@@ -178,10 +178,10 @@ TEST(LateFolding, GradientsAreThoseOfTheNetOnQuantizedWeights) {
       return session.run(request, testing::numbered_feeds(net.graph));
     };
     const RunResult got = run(late, nullptr);
-    const RunResult wanted = run(plain, &got.fetched[1]);
+    RunResult wanted = run(plain, &got.fetched[1]);
     testing::expect_close(got.fetched[0], wanted.fetched[0], 1e-12, "y");
     const Tensor weights = testing::numbers("net/block/weights", quantizer.output().shape());
-    const Tensor& through = wanted.gradients[2];
+    Tensor& through = wanted.gradients[2];
     std::int64_t clipped = 0;
     for (std::int64_t i = 0; i < through.elements(); ++i)
       if (std::abs(weights.data<float>()[i]) > 0.7f) through.data<double>()[i] = 0, ++clipped;

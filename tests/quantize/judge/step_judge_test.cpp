@@ -40,7 +40,7 @@ class Double final : public Op {
     if (mistake_ == Mistake::kForward) context.output(0).data<float>()[1] *= 1.001f;
     // As a kernel does that writes past its buffer.
     if (mistake_ == Mistake::kForgetsInput && context.input(0).raw() != context.output(0).raw())
-      context.input(0).data<float>()[0] += 1;
+      const_cast<float*>(context.input(0).data<float>())[0] += 1;
   }
   void backward(const BackwardContext& context) const override {
     scale(*context.d_outputs[0], *context.d_inputs[0]);
@@ -52,7 +52,7 @@ class Double final : public Op {
   }
 
  private:
-  static void scale(const Tensor& x, const Tensor& y) {
+  static void scale(const Tensor& x, Tensor& y) {
     with_float_type(x, [&]<class T>(T) {
       for (std::int64_t i = 0; i < x.elements(); ++i) y.data<T>()[i] = 2 * x.data<T>()[i];
     });
@@ -65,7 +65,7 @@ std::vector<StepFinding> findings_of(Graph& graph, Double::Mistake mistake) {
   const Output x = layers::placeholder(graph, "x", {3, 5});
   const Output doubled = graph.add("doubled", std::make_unique<Double>(mistake), {x}).output();
   const Output loss = layers::add(graph, "loss", layers::square(graph, "squared", doubled), x);
-  const Tensor fed(x.shape());
+  Tensor fed(x.shape());
   Random random(1);
   for (float& value : fed.values<float>()) value = random.uniform(1, 2);
   Session session(graph);
@@ -116,7 +116,7 @@ TEST(StepJudge, RoundingsOfProbabilitiesNearOneAreNoMistakes) {
   const Output labels = layers::placeholder(graph, "labels", {1}, DType::kInt32);
   const Output softmax = layers::mul(graph, "product", layers::softmax(graph, "softmax", x), weighting);
   const Output entropy = layers::softmax_cross_entropy(graph, x, labels, "entropy");
-  const Tensor logits(x.shape()), weights(x.shape()), label(labels.shape(), DType::kInt32);
+  Tensor logits(x.shape()), weights(x.shape()), label(labels.shape(), DType::kInt32);
   Random random(1);
   for (int turn = 0; turn < 200; ++turn) {
     for (float& value : logits.values<float>()) value = random.uniform(-7, 7);
@@ -145,7 +145,7 @@ TEST(StepJudge, RoundingsOfABatchNormOverTwoRowsAreNoMistakes) {
   const Output variance = layers::variable(graph, "variance", {2}, Initializer::constant(1), false);
   const Output y = layers::batch_norm(graph, "norm", x, gamma, beta, mean, variance, {.epsilon = 0.01});
   const Output loss = layers::mul(graph, "loss", y, weighting);
-  const Tensor values(x.shape()), weights(x.shape());
+  Tensor values(x.shape()), weights(x.shape());
   Random random(1);
   for (int turn = 0; turn < 200; ++turn) {
     for (float& value : values.values<float>()) value = random.uniform(-3, 3);
@@ -169,7 +169,7 @@ TEST(StepJudge, EitherPowerOfTwoIsRightAtTheEndOfAnOctave) {
   const Output y = quantize::fake_quant(
       graph, "quantizer", x,
       {.bits = 13, .symmetric = true, .power_of_two = true, .range = quantize::RangeKind::kLastValue});
-  const Tensor values(x.shape());
+  Tensor values(x.shape());
   Random random(1);
   for (int turn = 0; turn < 200; ++turn) {
     for (float& value : values.values<float>()) value = random.uniform(-1, 1);
@@ -190,7 +190,7 @@ struct DeepNet {
     const Output labels = layers::placeholder(graph, "labels", {4}, DType::kInt32);
     loss = layers::softmax_cross_entropy(graph, models::find_model("mobilenet_v2").build(graph, images, {}), labels);
     quantize::create_training_graph(graph, {.bn_fold = quantize::BnFold::kSingle});
-    const Tensor pixels(images.shape()), classes(labels.shape(), DType::kInt32);
+    Tensor pixels(images.shape()), classes(labels.shape(), DType::kInt32);
     Random random(1);
     for (float& value : pixels.values<float>()) value = random.uniform(0, 1);
     for (std::int32_t i = 0; i < 4; ++i) classes.data<std::int32_t>()[i] = i;
@@ -211,7 +211,7 @@ TEST(StepJudge, ALastBitMovesTheLossOfADeepNetAsFarAsAMistake) {
     Session session(net.graph);
     if (const std::string layer = moved; !layer.empty()) {
       // The weight that sets the range: others may be rounded back.
-      const Tensor weights = session.variable(layer + "/weights");
+      Tensor weights = session.variable(layer + "/weights");
       float& weight = *std::ranges::max_element(weights.values<float>());
       weight = std::nextafter(weight, 2 * weight);
     }

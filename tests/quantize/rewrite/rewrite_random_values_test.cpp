@@ -42,7 +42,7 @@ Feeds feeds_for(const Graph& graph) {
   Feeds feeds;
   for (const Node* node : graph.nodes()) {
     if (node->type() != "Placeholder") continue;
-    const Tensor tensor(node->output().shape());
+    Tensor tensor(node->output().shape());
     Random random(hash_text(node->name()));
     for (float& value : tensor.values<float>()) value = random.uniform(-1, 1);
     feeds.emplace_back(node->output(), tensor);

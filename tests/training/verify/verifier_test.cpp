@@ -76,7 +76,7 @@ TEST_F(Verifier, FindsTheOperationThatIsWrong) {
 /// score_of() compares other outputs with the integer engine's: one of the twenty pictures has another class.
 TEST_F(Verifier, ScoresOutputsOfOthers) {
   const Verification result = verified();
-  const Tensor output = result.output.clone();
+  Tensor output = result.output.clone();
   const auto logits = output.values<std::uint8_t>().first(10);
   const std::int64_t best = argmax(logits);
   std::ranges::fill(logits, 0);
