@@ -41,7 +41,7 @@ void spread(std::int64_t blocks, const Body& body) {
   const auto part = [&](int t) { body(blocks * t / threads, blocks * (t + 1) / threads, t); };
   miniqat::run_in_team(
       threads, [](void* erased, int t) { (*static_cast<decltype(part)*>(erased))(t); },
-      const_cast<void*>(static_cast<const void*>(&part)));
+      const_cast<void*>(static_cast<const void*>(&part)), miniqat::TeamParts::kIndependent);
 }
 
 // The functions below work on blocks [begin, end).

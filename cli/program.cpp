@@ -120,7 +120,7 @@ void refuse_ranks(const CLI::App& program) {
 void check_environment() {
   as_usage(instruction_set);
   as_usage(guard);
-  as_usage(runs_in_openmp);
+  as_usage(team_choice);
 }
 
 void add_commands(CLI::App& program) {

@@ -7,7 +7,6 @@
 
 extern "C" {
 
-int omp_get_max_threads() noexcept;
 int omp_get_num_procs() noexcept;
 int omp_get_thread_limit() noexcept;
 void omp_set_num_threads(int count) noexcept;
@@ -24,6 +23,7 @@ void omp_get_place_proc_ids(int place, int* ids) noexcept;
 
 // core/openmp_calls.cpp defines those that follow.
 
+int omp_get_max_threads() noexcept;
 int omp_get_thread_num() noexcept;
 int omp_get_num_threads() noexcept;
 int omp_in_parallel() noexcept;

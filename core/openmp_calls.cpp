@@ -3,7 +3,7 @@
 // training twenty times slower. The functions below have the names that oneDNN calls. The program's own come before
 // those of a library, so that calls arrive here; all that is not oneDNN's goes on to OpenMP's library.
 //
-// These five, and omp_get_max_threads, are all that oneDNN 2.6 calls (tests/core/team_test.cpp looks), and the order of
+// These six are all that oneDNN 2.6 calls (tests/core/team_test.cpp looks), and the order of
 // its sums depends on the number of parts alone. A part may wait for another, as those of some gradients of filters do:
 // run_in_team() allows for that.
 
@@ -75,6 +75,12 @@ int omp_get_num_threads() noexcept {
   return miniqat::in_team() ? miniqat::team_place().parts : otherwise();
 }
 
+/// A kernel that is compiled in a part is for that part's thread alone: it would wait for others in vain.
+int omp_get_max_threads() noexcept {
+  static auto* const otherwise = function_of_openmp<int()>("omp_get_max_threads");
+  return miniqat::in_team() ? 1 : otherwise();
+}
+
 int omp_in_parallel() noexcept {
   static auto* const otherwise = function_of_openmp<int()>("omp_in_parallel");
   return miniqat::in_team() ? 1 : otherwise();
@@ -99,7 +105,7 @@ void GOMP_parallel(miniqat::Region region, void* data, unsigned threads, unsigne
     const auto& it = *static_cast<const miniqat::RegionOfOneDnn*>(erased);
     it.region(it.data);
   };
-  miniqat::run_in_team(parts, run_part, &whole);
+  miniqat::run_in_team(parts, run_part, &whole, miniqat::parts_of_onednn());
 }
 
 }  // extern "C"

@@ -133,7 +133,7 @@ void parallel_for_ranges(std::int64_t n, std::int64_t grain, RangeBody call, con
   const auto run_part = [&](int part) { call(body, n * part / parts, n * (part + 1) / parts); };
   run_in_team(
       static_cast<int>(parts), [](void* erased, int part) { (*static_cast<decltype(run_part)*>(erased))(part); },
-      const_cast<void*>(static_cast<const void*>(&run_part)));
+      const_cast<void*>(static_cast<const void*>(&run_part)), TeamParts::kIndependent);
 }
 
 int available_cores() { return std::max(1, omp_get_num_procs()); }

@@ -1,10 +1,7 @@
 #include "core/team.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -28,46 +25,18 @@
 #include "core/error.h"
 #include "core/floating_point_control.h"
 #include "core/openmp.h"
+#include "core/spin_wait.h"
+#include "core/team_load.h"
 #include "core/text/quote.h"
-
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
 
 namespace miniqat {
 namespace {
 
 using SpinClock = std::chrono::steady_clock;
 
-/// A worker that sleeps takes some microseconds to wake; one that spins takes the core from a program that could use
-/// it, and gets it back later for that.
-constexpr std::chrono::microseconds kSpin(50);
 constexpr int kMostParts = 1024;
-
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
-  static_assert(sizeof word == sizeof(std::uint32_t));
-  return syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
-}
-
-void pause_briefly() {
-#if defined(__SSE__)
-  _mm_pause();
-#endif
-}
-
-/// Whether ready() became true within kSpin.
-template <class Ready>
-bool spin_until(const Ready& ready) {
-  constexpr int kLooksATime = 16;
-  const SpinClock::time_point end = SpinClock::now() + kSpin;
-  do {
-    for (int i = 0; i < kLooksATime; ++i) {
-      if (ready()) return true;
-      pause_briefly();
-    }
-  } while (SpinClock::now() < end);
-  return false;
-}
+/// How long a worker sleeps while the calling thread is alone, before it looks whether that one is stuck.
+constexpr std::chrono::milliseconds kRescue(100);
 
 /// The switches of floating point arithmetic, without the flags that it raises.
 class FloatingPoint {
@@ -110,7 +79,7 @@ thread_local TeamPlace place;
 class Team {
  public:
   ~Team();
-  void run(int parts, TeamBody body, void* data);
+  void run(int parts, TeamBody body, void* data, TeamParts kind);
   void barrier();
 
  private:
@@ -124,6 +93,7 @@ class Team {
   static constexpr std::uint64_t kEnd = (1 << kPartBits) - 1;
 
   void start_workers(int parts);
+  bool computes_alone(int parts, TeamParts kind);
   void work(Worker& self, int index);
   std::uint64_t wait_for_next(Worker& self, std::uint64_t seen);
   void wake_workers(int parts);
@@ -139,6 +109,9 @@ class Team {
   void* data_ = nullptr;
   unsigned switches_ = 0;
   std::atomic<int> sleepers_ = 0;
+  /// The current region is none for the workers.
+  std::atomic<bool> is_alone_ = false;
+  TeamLoad load_;
 
   alignas(64) std::array<std::atomic<std::uint64_t>, kMostParts> begun_{};
   alignas(64) std::atomic<std::uint32_t> ended_ = 0;
@@ -206,7 +179,7 @@ class InPart {
 Team::~Team() {
   current_ = ((current_ >> kPartBits) + 1) << kPartBits | kEnd;
   for (const std::unique_ptr<Worker>& worker : workers_) {
-    if (worker->sleeps.exchange(0) != 0) futex(worker->sleeps, FUTEX_WAKE, 1);
+    if (worker->sleeps.exchange(0) != 0) wake_one(worker->sleeps);
     worker->thread.join();
   }
 }
@@ -238,15 +211,20 @@ void Team::work(Worker& self, int index) {
 }
 
 std::uint64_t Team::wait_for_next(Worker& self, std::uint64_t seen) {
-  std::uint64_t now = seen;
+  std::uint64_t now = seen, before = seen;
   const auto has_changed = [&] {
     now = current_.load();
-    return now != seen;
+    return now != seen && !is_alone_;
   };
   if (spin_until(has_changed)) return now;
   // Either the caller sees that this one sleeps, or this one sees the next region.
   ++sleepers_;
-  for (self.sleeps = 1; !has_changed(); self.sleeps = 1) futex(self.sleeps, FUTEX_WAIT, 1);
+  for (self.sleeps = 1; !has_changed(); self.sleeps = 1) {
+    if (!is_alone_)
+      sleep_while(self.sleeps, 1);
+    else if (!sleep_while(self.sleeps, 1, kRescue) && now != seen && std::exchange(before, now) == now)
+      break;
+  }
   --sleepers_;
   self.sleeps = 0;
   return now;
@@ -256,23 +234,33 @@ void Team::wake_workers(int parts) {
   if (sleepers_ == 0) return;
   for (int i = 1; i < parts; ++i) {
     Worker& worker = *workers_[static_cast<std::size_t>(i) - 1];
-    if (worker.sleeps == 1 && worker.sleeps.exchange(0) == 1) futex(worker.sleeps, FUTEX_WAKE, 1);
+    if (worker.sleeps == 1 && worker.sleeps.exchange(0) == 1) wake_one(worker.sleeps);
   }
 }
 
-void Team::run(int parts, TeamBody body, void* data) {
+/// Workers that sleep learn that they are to look after it, and those that spin see it.
+bool Team::computes_alone(int parts, TeamParts kind) {
+  const bool alone = kind == TeamParts::kIndependent && (team_choice() == TeamChoice::kAlone || load_.is_alone());
+  if (alone && !is_alone_.exchange(true)) wake_workers(parts);
+  if (!alone) is_alone_ = false;
+  return alone;
+}
+
+void Team::run(int parts, TeamBody body, void* data, TeamParts kind) {
   if (parts > kMostParts) fail("a region has at most ", kMostParts, " parts, not ", parts);
-  if (!runs_in_openmp()) start_workers(parts);
+  const bool in_openmp = team_choice() == TeamChoice::kOpenMp;
+  if (!in_openmp) start_workers(parts);
   body_ = body;
   data_ = data;
   switches_ = FloatingPoint::of_this_thread();
   ended_ = 0;
-  if (runs_in_openmp()) {
+  if (in_openmp) {
     run_in_openmp(parts);
   } else {
+    const bool alone = computes_alone(parts, kind);
     const std::uint64_t region = (current_ >> kPartBits) + 1;
     current_ = region << kPartBits | static_cast<std::uint64_t>(parts);
-    wake_workers(parts);
+    if (!alone) wake_workers(parts);
     run_parts(region, parts, 0);
     wait_for_parts(parts);
   }
@@ -304,7 +292,7 @@ void Team::run_part(int part, int parts) {
       failed_part_ = std::min(failed_part_, part);
     }
   }
-  if (static_cast<int>(++ended_) == parts && caller_sleeps_ != 0) futex(ended_, FUTEX_WAKE, 1);
+  if (static_cast<int>(++ended_) == parts && caller_sleeps_ != 0) wake_one(ended_);
 }
 
 void Team::run_in_openmp(int parts) {
@@ -322,8 +310,10 @@ void Team::run_in_openmp(int parts) {
 /// A wait of the thread that called the region. It adds to waited_seconds what the awaited thread cannot have used.
 class Team::CoreWait {
  public:
-  CoreWait(const Team& team, int parts)
-      : workers_(std::span(team.workers_).first(static_cast<std::size_t>(parts) - 1)), start_(SpinClock::now()) {
+  CoreWait(Team& team, int parts)
+      : load_(team.load_),
+        workers_(std::span(team.workers_).first(static_cast<std::size_t>(parts) - 1)),
+        start_(SpinClock::now()) {
     for (const auto& worker : workers_)
       worker->cpu_seconds_before_wait = cpu_seconds_of(worker->thread.native_handle());
   }
@@ -331,12 +321,17 @@ class Team::CoreWait {
     double used = 0;
     for (const auto& worker : workers_)
       used = std::max(used, cpu_seconds_of(worker->thread.native_handle()) - worker->cpu_seconds_before_wait);
-    waited_seconds += std::max(0.0, std::chrono::duration<double>(SpinClock::now() - start_).count() - used);
+    const SpinClock::time_point end = SpinClock::now();
+    const double lost = std::max(0.0, std::chrono::duration<double>(end - start_).count() - used);
+    waited_seconds += lost;
+    load_.add_wait(end, std::chrono::duration_cast<SpinClock::duration>(std::chrono::duration<double>(lost)),
+                   static_cast<int>(workers_.size()) + 1);
   }
   CoreWait(const CoreWait&) = delete;
   CoreWait& operator=(const CoreWait&) = delete;
 
  private:
+  TeamLoad& load_;
   std::span<const std::unique_ptr<Worker>> workers_;
   SpinClock::time_point start_;
 };
@@ -346,7 +341,7 @@ void Team::wait_for_parts(int parts) {
   if (spin_until(all_ended)) return;
   const CoreWait wait(*this, parts);
   caller_sleeps_ = 1;
-  for (std::uint32_t seen = ended_; static_cast<int>(seen) != parts; seen = ended_) futex(ended_, FUTEX_WAIT, seen);
+  for (std::uint32_t seen = ended_; static_cast<int>(seen) != parts; seen = ended_) sleep_while(ended_, seen);
   caller_sleeps_ = 0;
 }
 
@@ -355,19 +350,21 @@ void Team::barrier() {
   if (static_cast<int>(++arrived_) == place.parts) {
     arrived_ = 0;
     ++barriers_;
-    if (barrier_sleepers_ != 0) futex(barriers_, FUTEX_WAKE, INT_MAX);
+    if (barrier_sleepers_ != 0) wake_all(barriers_);
     return;
   }
   const auto has_passed = [&] { return barriers_ != before; };
   if (spin_until(has_passed)) return;
   std::optional<CoreWait> wait;
-  if (!is_worker && !runs_in_openmp()) wait.emplace(*this, place.parts);
+  if (!is_worker && team_choice() != TeamChoice::kOpenMp) wait.emplace(*this, place.parts);
   ++barrier_sleepers_;
-  while (!has_passed()) futex(barriers_, FUTEX_WAIT, before);
+  while (!has_passed()) sleep_while(barriers_, before);
   --barrier_sleepers_;
 }
 
-void run_in_team(int parts, TeamBody body, void* data) { OwnTeam::own_team().get().run(parts, body, data); }
+void run_in_team(int parts, TeamBody body, void* data, TeamParts kind) {
+  OwnTeam::own_team().get().run(parts, body, data, kind);
+}
 
 bool in_team() { return is_in_team; }
 TeamPlace team_place() { return place; }
@@ -378,15 +375,24 @@ void team_barrier() {
 NestedRegion::NestedRegion() : before_(std::exchange(place, {})) {}
 NestedRegion::~NestedRegion() { place = before_; }
 
+namespace {
+thread_local TeamParts onednn_parts = TeamParts::kMayWait;
+}
+
+IndependentRegions::IndependentRegions() : before_(std::exchange(onednn_parts, TeamParts::kIndependent)) {}
+IndependentRegions::~IndependentRegions() { onednn_parts = before_; }
+TeamParts parts_of_onednn() { return onednn_parts; }
+
 double seconds_without_cores() { return waited_seconds; }
 
-bool runs_in_openmp() {
-  static const bool chosen = [] {
+TeamChoice team_choice() {
+  static const TeamChoice chosen = [] {
     const char* variable = std::getenv("MINIQAT_TEAM");
     const std::string_view name = variable == nullptr ? "" : variable;
-    if (!name.empty() && name != "own" && name != "openmp")
-      fail("MINIQAT_TEAM must be own or openmp, is ", quote(name));
-    return name == "openmp";
+    if (name.empty() || name == "own") return TeamChoice::kOwn;
+    if (name == "openmp") return TeamChoice::kOpenMp;
+    if (name == "alone") return TeamChoice::kAlone;
+    fail("MINIQAT_TEAM must be own, openmp or alone, is ", quote(name));
   }();
   return chosen;
 }

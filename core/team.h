@@ -5,6 +5,9 @@ namespace miniqat {
 /// The function for one part of a region.
 using TeamBody = void (*)(void* data, int part);
 
+/// Whether the parts of a region may wait for one another (team_barrier(), or barriers of their own).
+enum class TeamParts { kMayWait, kIndependent };
+
 /// Calls body(data, part) once for each part in [0, parts), on the calling thread and its workers, and returns when all
 /// have ended. Each thread that calls this has workers of its own; they stay until it ends, start with its floating
 /// point switches, and sleep if nothing comes within some tens of microseconds.
@@ -14,12 +17,14 @@ using TeamBody = void (*)(void* data, int part);
 /// them, keeps nobody waiting unless it had begun. The result of a part does not depend on its thread.
 ///
 /// At most one part runs in a thread at a time, and there are as many threads as parts. So parts may wait for one
-/// another (team_barrier(), or barriers of their own): a waiting thread leaves the parts that are not begun to the
-/// others.
+/// another: a waiting thread leaves the parts that are not begun to the others.
+///
+/// While other programs keep the workers from their cores (core/team_load.h), the calling thread computes independent
+/// parts alone, in ascending order. Parts said to be independent that wait all the same are only slow then.
 ///
 /// Throws what a part has thrown, that of the lowest part, after all have ended; Error if no thread can be started. Not
 /// to be called where in_team().
-void run_in_team(int parts, TeamBody body, void* data);
+void run_in_team(int parts, TeamBody body, void* data, TeamParts kind = TeamParts::kMayWait);
 
 /// The part of a region that the calling thread computes; part 0 of 1 outside.
 struct TeamPlace {
@@ -43,13 +48,27 @@ class NestedRegion {
   TeamPlace before_;
 };
 
+/// While one lives, the parts of the regions that oneDNN starts in this thread are independent.
+class IndependentRegions {
+ public:
+  IndependentRegions();
+  ~IndependentRegions();
+  IndependentRegions(const IndependentRegions&) = delete;
+  IndependentRegions& operator=(const IndependentRegions&) = delete;
+
+ private:
+  TeamParts before_;
+};
+TeamParts parts_of_onednn();
+
 /// How long the calling thread has waited, in all its regions, for parts whose threads had no core meanwhile, at
 /// barriers and at the ends (waits within the time that it spins are not counted, nor those of oneDNN's own loops,
 /// which spin). Measured with the CPU clocks of its workers.
 double seconds_without_cores();
 
-/// Whether oneDNN's regions and our own run in OpenMP's threads, as MINIQAT_TEAM=openmp wants: for comparisons. Throws
-/// Error for any value of it but "own" and "openmp".
-bool runs_in_openmp();
+/// MINIQAT_TEAM, for comparisons: "own", the default; "openmp" runs oneDNN's regions and our own in OpenMP's threads;
+/// "alone" computes all independent parts in the calling thread. Throws Error for any other value.
+enum class TeamChoice { kOwn, kOpenMp, kAlone };
+TeamChoice team_choice();
 
 }  // namespace miniqat

@@ -1,13 +1,17 @@
 #include "core/kernels/onednn.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
+#include "core/kernels/instruction_set.h"
 #include "core/kernels/onednn_kernel.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
+#include "core/team.h"
 
 namespace miniqat::onednn {
 namespace {
@@ -23,7 +27,7 @@ class Key {
  public:
   explicit Key(Operation operation) {
     append(static_cast<std::int64_t>(operation));
-    append(thread_count());
+    append(in_team() ? 1 : thread_count());
   }
 
   void append(std::int64_t word) { words_.at(size_++) = word; }
@@ -66,9 +70,10 @@ Cache& cache() {
 /// More shapes than any model has; a program that keeps on changing shapes must not keep on growing.
 constexpr std::size_t kMaxKernels = 1024;
 
-/// Runs the kernel for `key`, compiling it if need be. `describe` gives the text for errors.
+/// Runs the kernel for `key`, compiling it if need be. `describe` gives the text for errors. `parts`: of its regions;
+/// products of matrices (for convolutions, too, where nothing better is known) share work out as they go.
 template <class Describe, class Compile>
-void run(const Key& key, const Describe& describe, const Compile& compile,
+void run(const Key& key, const Describe& describe, const Compile& compile, TeamParts parts,
          std::initializer_list<const void*> addresses) {
   try {
     auto found = cache().find(key);
@@ -76,7 +81,11 @@ void run(const Key& key, const Describe& describe, const Compile& compile,
       if (cache().size() >= kMaxKernels) cache().clear();
       found = cache().emplace(key, CachedKernel{describe(), compile()}).first;
     }
-    found->second.kernel.run(addresses);
+    Kernel& kernel = found->second.kernel;
+    std::optional<IndependentRegions> independent;
+    if (parts == TeamParts::kIndependent && kernel.implementation().find("gemm") == std::string::npos)
+      independent.emplace();
+    kernel.run(addresses);
   } catch (const dnnl::error& error) {
     fail("oneDNN failed in ", describe(), ": ", error.what());
   }
@@ -164,17 +173,77 @@ void gather_pixels(const Convolution& c, const float* images, float* pixels) {
   });
 }
 
-void compute_filter_gradient(const Convolution& c, const float* input, const float* d_output, float* d_filter) {
+auto describe_filter_gradient(const Convolution& c) {
+  return describe_backward<dnnl::convolution_backward_weights>(
+      describe_forward(c), dnnl::algorithm::convolution_direct, images(c.input), any_filter(c), images(c.output),
+      pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
+}
+
+void compute_filter_gradient(const Convolution& c, const float* input, const float* d_output, float* d_filter,
+                             TeamParts parts) {
   const auto compile = [&c] {
-    const auto description = describe_backward<dnnl::convolution_backward_weights>(
-        describe_forward(c), dnnl::algorithm::convolution_direct, images(c.input), any_filter(c), images(c.output),
-        pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
-    return Kernel(description, {{DNNL_ARG_SRC, images(c.input)},
-                                {DNNL_ARG_DIFF_DST, images(c.output)},
-                                {DNNL_ARG_DIFF_WEIGHTS, plain_filter(c), true}});
+    return Kernel(describe_filter_gradient(c), {{DNNL_ARG_SRC, images(c.input)},
+                                                {DNNL_ARG_DIFF_DST, images(c.output)},
+                                                {DNNL_ARG_DIFF_WEIGHTS, plain_filter(c), true}});
   };
-  run(key_of(Operation::kBackwardFilter, c), [&c] { return describe(" (gradient of the filter)", c); }, compile,
+  run(key_of(Operation::kBackwardFilter, c), [&c] { return describe(" (gradient of the filter)", c); }, compile, parts,
       {input, d_output, d_filter});
+}
+
+/// What oneDNN gives each thread of a filter's gradient: a part of its channels, of the pictures, or both.
+enum class Sharing { kChannels, kPictures, kBoth };
+
+/// Threads that share out the pictures keep their sums in the scratchpad, all but the first, and add them up there.
+Sharing sharing_of(const Convolution& c) {
+  thread_local std::unordered_map<Key, Sharing, Key::Hash> known;
+  const Key key = key_of(Operation::kBackwardFilter, c);
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  const auto description = describe_filter_gradient(c);
+  const auto sums = static_cast<std::int64_t>(description.scratchpad_desc().get_size());
+  const auto filter = static_cast<std::int64_t>(description.diff_weights_desc().get_size());
+  const Sharing sharing = sums == 0                               ? Sharing::kChannels
+                          : sums >= (thread_count() - 1) * filter ? Sharing::kPictures
+                                                                  : Sharing::kBoth;
+  if (known.size() >= kMaxKernels) known.clear();
+  return known.emplace(key, sharing).first->second;
+}
+
+void add_up_filter_gradients(const Convolution& c, const float* input, const float* d_output, float* d_filter,
+                             int parts) {
+  ScratchScope scratch;
+  const std::int64_t size = c.filter.elements();
+  const std::span<float> others = scratch.take<float>(static_cast<std::size_t>((parts - 1) * size));
+  const auto sum_of = [&](std::int64_t part) { return part == 0 ? d_filter : others.data() + (part - 1) * size; };
+  const std::int64_t pictures = c.input[0], longer = pictures % parts;
+  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = begin; part < end; ++part) {
+      const std::int64_t first = pictures / parts * part + std::min(part, longer);
+      const std::int64_t count = pictures / parts + (part < longer ? 1 : 0);
+      Convolution own = c;
+      own.input = {count, c.input[1], c.input[2], c.input[3]};
+      own.output = {count, c.output[1], c.output[2], c.output[3]};
+      compute_filter_gradient(own, input + first * (c.input.elements() / pictures),
+                              d_output + first * (c.output.elements() / pictures), sum_of(part),
+                              TeamParts::kIndependent);
+    }
+  });
+  parallel_for(size, kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (int part = 1; part < parts; ++part)
+      std::transform(d_filter + begin, d_filter + end, sum_of(part) + begin, d_filter + begin, std::plus<>());
+  });
+}
+
+/// oneDNN's threads wait, spinning, for one another's sums of pictures. The same sums in parts of ours, which are
+/// independent, have the same bits with AVX-512.
+void share_out_filter_gradient(const Convolution& c, const float* input, const float* d_output, float* d_filter) {
+  const int threads = in_team() ? 1 : thread_count();
+  const Sharing sharing = threads == 1 || c.depthwise ? Sharing::kBoth : sharing_of(c);
+  // A 1x1 filter's threads take parts of pictures if they must.
+  const bool whole = c.input[0] % threads == 0 || (c.filter[0] * c.filter[1] > 1 && c.input[0] > threads);
+  if (sharing == Sharing::kPictures && whole && instruction_set() == InstructionSet::kAvx512)
+    return add_up_filter_gradients(c, input, d_output, d_filter, threads);
+  compute_filter_gradient(c, input, d_output, d_filter,
+                          sharing == Sharing::kChannels ? TeamParts::kIndependent : TeamParts::kMayWait);
 }
 
 }  // namespace
@@ -187,7 +256,8 @@ void convolve(const Convolution& convolution, const float* input, const float* f
         describe_forward(c),
         {{DNNL_ARG_SRC, images(c.input)}, {DNNL_ARG_WEIGHTS, plain_filter(c)}, {DNNL_ARG_DST, images(c.output), true}});
   };
-  run(key_of(Operation::kForward, c), [&c] { return describe("", c); }, compile, {input, filter, output});
+  run(key_of(Operation::kForward, c), [&c] { return describe("", c); }, compile, TeamParts::kIndependent,
+      {input, filter, output});
 }
 
 void convolve_backward_input(const Convolution& convolution, const float* d_output, const float* filter,
@@ -203,20 +273,20 @@ void convolve_backward_input(const Convolution& convolution, const float* d_outp
                                 {DNNL_ARG_DIFF_SRC, images(c.input), true}});
   };
   run(key_of(Operation::kBackwardInput, c), [&c] { return describe(" (gradient of the input)", c); }, compile,
-      {d_output, filter, d_input});
+      TeamParts::kIndependent, {d_output, filter, d_input});
 }
 
 void convolve_backward_filter(const Convolution& convolution, const float* input, const float* d_output,
                               float* d_filter) {
   const ComputeScope computing;
   Convolution c = plain(convolution);
-  if (!gathers_wrongly(c)) return compute_filter_gradient(c, input, d_output, d_filter);
+  if (!gathers_wrongly(c)) return share_out_filter_gradient(c, input, d_output, d_filter);
   ScratchScope scratch;
   const std::span<float> pixels = scratch.take<float>(c.output.elements() / c.output[3] * c.input[3]);
   gather_pixels(c, input, pixels.data());
   c.input = {c.output[0], c.output[1], c.output[2], c.input[3]};
   c.strides = {1, 1};
-  compute_filter_gradient(c, pixels.data(), d_output, d_filter);
+  share_out_filter_gradient(c, pixels.data(), d_output, d_filter);
 }
 
 void multiply(const Matrix& a, const Matrix& b, float* product) {
@@ -232,7 +302,7 @@ void multiply(const Matrix& a, const Matrix& b, float* product) {
     return concat("matrix product of [", a.rows, ",", a.columns, a.column_stride == 1 ? "" : "; transposed", "] and [",
                   b.rows, ",", b.columns, b.column_stride == 1 ? "" : "; transposed", "]");
   };
-  run(key, describe, compile, {a.data, b.data, product});
+  run(key, describe, compile, TeamParts::kMayWait, {a.data, b.data, product});
 }
 
 std::map<std::string, std::string> compiled_kernels() {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "core/text/json.h"
 #include "tests/cli/program.h"
@@ -20,8 +21,13 @@ TEST_F(ProfileTest, TheTableNamesTheNodesAndTheTraceTheLastSteps) {
   expect_success(outcome);
   EXPECT_NE(outcome.out.find("mean of 14 steps"), std::string::npos) << outcome.out;
   const Json events = Json::parse(bytes_of(path("run/trace.json")))["traceEvents"];
-  for (const char* name : {"conv1/Conv2D", "conv1", "fc/MatMul"})
-    EXPECT_NE(outcome.out.find(std::string("\n") + name + " "), std::string::npos) << name << "\n" << outcome.out;
+  // The table sums up what comes behind 99.5% of the time: all nodes, if the loader had no core.
+  std::smatch waited;
+  ASSERT_TRUE(std::regex_search(outcome.out, waited, std::regex("\nloader wait .* ([0-9.]+)%"))) << outcome.out;
+  if (std::stod(waited[1]) < 80) {
+    for (const char* name : {"conv1/Conv2D", "conv1", "fc/MatMul"})
+      EXPECT_NE(outcome.out.find(std::string("\n") + name + " "), std::string::npos) << name << "\n" << outcome.out;
+  }
   for (const char* name : {"conv1/Conv2D", "conv1", "fc/MatMul", "loss", "conv1/weights", "next batch"})
     EXPECT_TRUE(std::ranges::any_of(events, [&](const Json& event) { return event["name"] == name; })) << name;
   for (const char* phase : {"forward ", "backward ", "optimizer ", "loader wait ", "other "})

@@ -24,10 +24,19 @@ namespace miniqat::team_test {
 namespace {
 
 template <class Body>
-void in_parts(int parts, const Body& body) {
+void in_parts(int parts, const Body& body, TeamParts kind = TeamParts::kMayWait) {
   run_in_team(
       parts, [](void* erased, int part) { (*static_cast<const Body*>(erased))(part); },
-      const_cast<void*>(static_cast<const void*>(&body)));
+      const_cast<void*>(static_cast<const void*>(&body)), kind);
+}
+
+/// The calling thread waits long for workers that use no core, as if others had theirs.
+void lose_workers(int parts) {
+  const std::thread::id caller = std::this_thread::get_id();
+  in_parts(parts, [&](int) {
+    team_barrier();
+    if (std::this_thread::get_id() != caller) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  });
 }
 
 TEST(Team, EveryPartRunsOnceWhateverTheirNumber) {
@@ -108,6 +117,44 @@ TEST(Team, WaitsForThreadsWithoutACoreAreCounted) {
     if (std::this_thread::get_id() != caller) sleep();
   });
   EXPECT_GT(seconds_without_cores() - before, 0.04) << "at the end";
+}
+
+TEST(Team, WithoutCoresForWorkersTheCallerComputesAlone) {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::vector<int> order;
+  const auto note = [&](int part) {
+    if (std::this_thread::get_id() == caller) order.push_back(part);
+  };
+  lose_workers(3);
+  in_parts(3, note, TeamParts::kIndependent);
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
+  // Parts that may wait still have a thread each.
+  std::atomic<int> at_barrier = 0;
+  in_parts(3, [&](int) {
+    ++at_barrier;
+    team_barrier();
+    EXPECT_EQ(at_barrier, 3);
+  });
+  // The workers are asked again.
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  std::atomic<int> by_workers = 0;
+  for (int round = 0; round < 2000 && by_workers == 0; ++round)
+    in_parts(
+        3, [&](int) { by_workers += std::this_thread::get_id() == caller ? 0 : 1; }, TeamParts::kIndependent);
+  EXPECT_GT(by_workers, 0);
+}
+
+TEST(Team, PartsThatWaitAgainstTheirWordEndAllTheSame) {
+  lose_workers(2);
+  const auto begin = std::chrono::steady_clock::now();
+  // As oneDNN's do: the calling thread cannot know of them.
+  std::atomic<int> arrived = 0;
+  const auto wait_for_both = [&](int) {
+    ++arrived;
+    while (arrived < 2) std::this_thread::yield();
+  };
+  in_parts(2, wait_for_both, TeamParts::kIndependent);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 TEST(Team, ThrowsWhatTheLowestPartThrewAndGoesOn) {

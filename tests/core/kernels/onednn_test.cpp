@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "core/error.h"
+#include "core/kernels/onednn_kernel.h"
+#include "core/parallel.h"
+#include "core/random.h"
 
 namespace miniqat::onednn::onednn_test {
 namespace {
@@ -84,6 +88,67 @@ TEST(OneDnn, ModelsLayersAvoidSlowImplementations) {
       EXPECT_EQ(implementation.find("gemm"), std::string::npos) << operation << ": " << implementation;
     }
   }
+}
+
+/// oneDNN's own kernel for `threads` threads.
+std::vector<float> filter_gradient_by_onednn(const Convolution& c, int threads, const std::vector<float>& input,
+                                             const std::vector<float>& d_output) {
+  using dnnl::memory;
+  const ComputeScope computing(threads);
+  const auto images = [](const Shape& s) {
+    return memory::desc({s[0], s[3], s[1], s[2]}, memory::data_type::f32, memory::format_tag::nhwc);
+  };
+  const memory::dims extents = {c.filter[3], c.filter[2], c.filter[0], c.filter[1]};
+  const memory::desc plain(extents, memory::data_type::f32, memory::format_tag::hwio);
+  const memory::desc any(extents, memory::data_type::f32, memory::format_tag::any);
+  const memory::dims strides = {c.strides[0], c.strides[1]}, none = {0, 0};
+  const memory::dims before = {c.pad_before[0], c.pad_before[1]}, after = {c.pad_after[0], c.pad_after[1]};
+  const auto forward = describe_primitive<dnnl::convolution_forward>(
+      dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, images(c.input), any, images(c.output),
+      strides, none, before, after);
+  const auto backward = describe_backward<dnnl::convolution_backward_weights>(
+      forward, dnnl::algorithm::convolution_direct, images(c.input), any, images(c.output), strides, none, before,
+      after);
+  Kernel kernel(
+      backward,
+      {{DNNL_ARG_SRC, images(c.input)}, {DNNL_ARG_DIFF_DST, images(c.output)}, {DNNL_ARG_DIFF_WEIGHTS, plain, true}});
+  std::vector<float> d_filter(c.filter.elements());
+  kernel.run({input.data(), d_output.data(), d_filter.data()});
+  return d_filter;
+}
+
+// Where oneDNN's threads would wait for one another, ours add up the same sums in the same order.
+TEST(OneDnn, FilterGradientsHaveTheBitsOfItsOwnThreads) {
+  if (!convolutions_are_fast()) GTEST_SKIP() << "a processor without AVX2 has no fast convolutions";
+  const int before = thread_count();
+  Random random(1);
+  const auto numbers = [&](const Shape& shape) {
+    std::vector<float> values(shape.elements());
+    for (float& value : values) value = random.uniform(-1, 1);
+    return values;
+  };
+  const auto same = [](std::int64_t n, std::int64_t size, std::int64_t window, std::int64_t in, std::int64_t out) {
+    const std::int64_t pad = window / 2;
+    return Convolution{.input = {n, size, size, in},
+                       .filter = {window, window, in, out},
+                       .output = {n, size, size, out},
+                       .pad_before = {pad, pad},
+                       .pad_after = {pad, pad}};
+  };
+  for (const Convolution& c :
+       {same(128, 14, 5, 6, 16), same(64, 28, 5, 1, 32), same(96, 14, 5, 32, 64), same(17, 14, 5, 32, 64),
+        same(31, 16, 3, 16, 16), same(64, 8, 3, 64, 64), same(3, 8, 3, 64, 64), same(48, 16, 1, 32, 64),
+        same(13, 16, 1, 32, 64), same(64, 8, 1, 256, 256), same(2, 33, 3, 3, 16)}) {
+    const std::vector<float> input = numbers(c.input), d_output = numbers(c.output);
+    for (const int threads : {1, 2, 3, 4}) {
+      set_thread_count(threads);
+      std::vector<float> d_filter(c.filter.elements(), NAN);
+      convolve_backward_filter(c, input.data(), d_output.data(), d_filter.data());
+      EXPECT_EQ(d_filter, filter_gradient_by_onednn(c, threads, input, d_output))
+          << threads << " threads, " << c.input << ", " << c.filter;
+    }
+  }
+  set_thread_count(before);
 }
 
 TEST(OneDnn, RefusalsNameTheOperation) {
