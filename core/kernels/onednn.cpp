@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -208,24 +209,41 @@ Sharing sharing_of(const Convolution& c) {
   return known.emplace(key, sharing).first->second;
 }
 
+/// Whether the calling thread asks for the first time.
+bool is_first(const Key& key) {
+  thread_local std::unordered_set<Key, Key::Hash> known;
+  if (known.contains(key)) return false;
+  if (known.size() >= kMaxKernels) known.clear();
+  known.insert(key);
+  return true;
+}
+
+/// At the first time each thread computes a part, so that all have compiled their kernels before a later step.
+template <class Body>
+void run_independent_parts(int parts, bool first_time, const Body& body) {
+  const auto in_its_thread = [&](int part) {
+    if (first_time) team_barrier();
+    body(part);
+  };
+  run_in_team(
+      parts, [](void* erased, int part) { (*static_cast<decltype(in_its_thread)*>(erased))(part); },
+      const_cast<void*>(static_cast<const void*>(&in_its_thread)),
+      first_time ? TeamParts::kMayWait : TeamParts::kIndependent);
+}
+
+/// `parts` divides the pictures.
 void add_up_filter_gradients(const Convolution& c, const float* input, const float* d_output, float* d_filter,
                              int parts) {
   ScratchScope scratch;
   const std::int64_t size = c.filter.elements();
   const std::span<float> others = scratch.take<float>(static_cast<std::size_t>((parts - 1) * size));
-  const auto sum_of = [&](std::int64_t part) { return part == 0 ? d_filter : others.data() + (part - 1) * size; };
-  const std::int64_t pictures = c.input[0], longer = pictures % parts;
-  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t part = begin; part < end; ++part) {
-      const std::int64_t first = pictures / parts * part + std::min(part, longer);
-      const std::int64_t count = pictures / parts + (part < longer ? 1 : 0);
-      Convolution own = c;
-      own.input = {count, c.input[1], c.input[2], c.input[3]};
-      own.output = {count, c.output[1], c.output[2], c.output[3]};
-      compute_filter_gradient(own, input + first * (c.input.elements() / pictures),
-                              d_output + first * (c.output.elements() / pictures), sum_of(part),
-                              TeamParts::kIndependent);
-    }
+  const auto sum_of = [&](int part) { return part == 0 ? d_filter : others.data() + (part - 1) * size; };
+  Convolution own = c;
+  own.input = {c.input[0] / parts, c.input[1], c.input[2], c.input[3]};
+  own.output = {c.output[0] / parts, c.output[1], c.output[2], c.output[3]};
+  run_independent_parts(parts, is_first(key_of(Operation::kBackwardFilter, c)), [&](int part) {
+    compute_filter_gradient(own, input + part * own.input.elements(), d_output + part * own.output.elements(),
+                            sum_of(part), TeamParts::kIndependent);
   });
   parallel_for(size, kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
     for (int part = 1; part < parts; ++part)
@@ -238,9 +256,7 @@ void add_up_filter_gradients(const Convolution& c, const float* input, const flo
 void share_out_filter_gradient(const Convolution& c, const float* input, const float* d_output, float* d_filter) {
   const int threads = in_team() ? 1 : thread_count();
   const Sharing sharing = threads == 1 || c.depthwise ? Sharing::kBoth : sharing_of(c);
-  // A 1x1 filter's threads take parts of pictures if they must.
-  const bool whole = c.input[0] % threads == 0 || (c.filter[0] * c.filter[1] > 1 && c.input[0] > threads);
-  if (sharing == Sharing::kPictures && whole && instruction_set() == InstructionSet::kAvx512)
+  if (sharing == Sharing::kPictures && c.input[0] % threads == 0 && instruction_set() == InstructionSet::kAvx512)
     return add_up_filter_gradients(c, input, d_output, d_filter, threads);
   compute_filter_gradient(c, input, d_output, d_filter,
                           sharing == Sharing::kChannels ? TeamParts::kIndependent : TeamParts::kMayWait);
