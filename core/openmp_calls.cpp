@@ -3,9 +3,9 @@
 // training twenty times slower. The functions below have the names that oneDNN calls. The program's own come before
 // those of a library, so that calls arrive here; all that is not oneDNN's goes on to OpenMP's library.
 //
-// These six are all that oneDNN 2.6 calls (tests/core/team_test.cpp looks), and the order of
-// its sums depends on the number of parts alone. A part may wait for another, as those of some gradients of filters do:
-// run_in_team() allows for that.
+// These six are all that oneDNN 2.6 calls (tests/core/team_test.cpp looks), and the order of its sums depends on the
+// number of parts alone. A part may wait for another, as those of some gradients of filters do: run_in_team() allows
+// for that.
 
 #include <dlfcn.h>
 #include <link.h>

@@ -20,7 +20,8 @@ void TeamLoad::add_wait(Clock::time_point end, Clock::duration lost, int threads
   until_ = end + length_;
 }
 
-bool TeamLoad::still_alone(Clock::time_point now) {
+bool TeamLoad::is_alone_at(Clock::time_point now) {
+  if (!until_) return false;
   if (now < *until_) return true;
   until_.reset();
   last_end_ = window_ = now;

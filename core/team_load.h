@@ -14,9 +14,9 @@ class TeamLoad {
 
   /// The thread has waited until `end` for one of `threads` threads; `lost` is what this one spent without a core.
   void add_wait(Clock::time_point end, Clock::duration lost, int threads);
-  /// Whether to compute alone.
-  bool is_alone() { return until_.has_value() && still_alone(Clock::now()); }
-  bool still_alone(Clock::time_point now);
+  /// Whether to compute alone. The clock is read only while it does.
+  bool is_alone() { return until_.has_value() && is_alone_at(Clock::now()); }
+  bool is_alone_at(Clock::time_point now);
 
  private:
   /// Waits are added up for so long.

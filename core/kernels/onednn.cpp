@@ -4,7 +4,6 @@
 #include <functional>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -191,31 +190,27 @@ void compute_filter_gradient(const Convolution& c, const float* input, const flo
       {input, d_output, d_filter});
 }
 
-/// What oneDNN gives each thread of a filter's gradient: a part of its channels, of the pictures, or both.
-enum class Sharing { kChannels, kPictures, kBoth };
+/// What oneDNN gives each thread of a filter's gradient: a part of its channels, of the pictures, or anything else.
+enum class Sharing { kChannels, kPictures, kOther };
+
+struct FilterGradientPlan {
+  Sharing sharing;
+  bool has_run = false;
+};
 
 /// Threads that share out the pictures keep their sums in the scratchpad, all but the first, and add them up there.
-Sharing sharing_of(const Convolution& c) {
-  thread_local std::unordered_map<Key, Sharing, Key::Hash> known;
+FilterGradientPlan& plan_of_filter_gradient(const Convolution& c) {
+  thread_local std::unordered_map<Key, FilterGradientPlan, Key::Hash> plans;
   const Key key = key_of(Operation::kBackwardFilter, c);
-  if (const auto found = known.find(key); found != known.end()) return found->second;
+  if (const auto found = plans.find(key); found != plans.end()) return found->second;
   const auto description = describe_filter_gradient(c);
   const auto sums = static_cast<std::int64_t>(description.scratchpad_desc().get_size());
   const auto filter = static_cast<std::int64_t>(description.diff_weights_desc().get_size());
   const Sharing sharing = sums == 0                               ? Sharing::kChannels
                           : sums >= (thread_count() - 1) * filter ? Sharing::kPictures
-                                                                  : Sharing::kBoth;
-  if (known.size() >= kMaxKernels) known.clear();
-  return known.emplace(key, sharing).first->second;
-}
-
-/// Whether the calling thread asks for the first time.
-bool is_first(const Key& key) {
-  thread_local std::unordered_set<Key, Key::Hash> known;
-  if (known.contains(key)) return false;
-  if (known.size() >= kMaxKernels) known.clear();
-  known.insert(key);
-  return true;
+                                                                  : Sharing::kOther;
+  if (plans.size() >= kMaxKernels) plans.clear();
+  return plans.emplace(key, FilterGradientPlan{sharing}).first->second;
 }
 
 /// At the first time each thread computes a part, so that all have compiled their kernels before a later step.
@@ -233,7 +228,7 @@ void run_independent_parts(int parts, bool first_time, const Body& body) {
 
 /// `parts` divides the pictures.
 void add_up_filter_gradients(const Convolution& c, const float* input, const float* d_output, float* d_filter,
-                             int parts) {
+                             int parts, bool first_time) {
   ScratchScope scratch;
   const std::int64_t size = c.filter.elements();
   const std::span<float> others = scratch.take<float>(static_cast<std::size_t>((parts - 1) * size));
@@ -241,7 +236,7 @@ void add_up_filter_gradients(const Convolution& c, const float* input, const flo
   Convolution own = c;
   own.input = {c.input[0] / parts, c.input[1], c.input[2], c.input[3]};
   own.output = {c.output[0] / parts, c.output[1], c.output[2], c.output[3]};
-  run_independent_parts(parts, is_first(key_of(Operation::kBackwardFilter, c)), [&](int part) {
+  run_independent_parts(parts, first_time, [&](int part) {
     compute_filter_gradient(own, input + part * own.input.elements(), d_output + part * own.output.elements(),
                             sum_of(part), TeamParts::kIndependent);
   });
@@ -255,11 +250,12 @@ void add_up_filter_gradients(const Convolution& c, const float* input, const flo
 /// independent, have the same bits with AVX-512.
 void share_out_filter_gradient(const Convolution& c, const float* input, const float* d_output, float* d_filter) {
   const int threads = in_team() ? 1 : thread_count();
-  const Sharing sharing = threads == 1 || c.depthwise ? Sharing::kBoth : sharing_of(c);
-  if (sharing == Sharing::kPictures && c.input[0] % threads == 0 && instruction_set() == InstructionSet::kAvx512)
-    return add_up_filter_gradients(c, input, d_output, d_filter, threads);
+  if (threads == 1 || c.depthwise) return compute_filter_gradient(c, input, d_output, d_filter, TeamParts::kMayWait);
+  FilterGradientPlan& plan = plan_of_filter_gradient(c);
+  if (plan.sharing == Sharing::kPictures && c.input[0] % threads == 0 && instruction_set() == InstructionSet::kAvx512)
+    return add_up_filter_gradients(c, input, d_output, d_filter, threads, !std::exchange(plan.has_run, true));
   compute_filter_gradient(c, input, d_output, d_filter,
-                          sharing == Sharing::kChannels ? TeamParts::kIndependent : TeamParts::kMayWait);
+                          plan.sharing == Sharing::kChannels ? TeamParts::kIndependent : TeamParts::kMayWait);
 }
 
 }  // namespace

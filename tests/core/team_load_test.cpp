@@ -19,7 +19,7 @@ class TeamLoadTest : public ::testing::Test {
   /// For how many milliseconds from now on.
   int alone_for() {
     int length = 0;
-    for (; load_.still_alone(now_); ++length) now_ += milliseconds(1);
+    for (; load_.is_alone_at(now_); ++length) now_ += milliseconds(1);
     return length;
   }
 
