@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
 #include "core/kernels/instruction_set.h"
-#include "core/kernels/onednn_kernel.h"
+#include "core/kernels/onednn_run.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
 #include "core/team.h"
@@ -19,77 +17,6 @@ namespace {
 using dnnl::memory;
 
 constexpr auto kFloat = memory::data_type::f32;
-
-enum class Operation { kForward, kBackwardInput, kBackwardFilter, kMultiply };
-
-/// Operation, thread count (oneDNN plans the work for the threads there are) and everything else a kernel depends on.
-class Key {
- public:
-  explicit Key(Operation operation) {
-    append(static_cast<std::int64_t>(operation));
-    append(in_team() ? 1 : thread_count());
-  }
-
-  void append(std::int64_t word) { words_.at(size_++) = word; }
-  template <class Words>
-  void append_all(const Words& words) {
-    for (const std::int64_t word : words) append(word);
-  }
-
-  friend bool operator==(const Key&, const Key&) = default;
-
-  struct Hash {
-    std::size_t operator()(const Key& key) const {
-      std::uint64_t hash = 0;
-      for (std::size_t i = 0; i < key.size_; ++i) {
-        hash = (hash ^ static_cast<std::uint64_t>(key.words_[i])) * 0x9e3779b97f4a7c15;
-        hash ^= hash >> 32;
-      }
-      return hash;
-    }
-  };
-
- private:
-  std::array<std::int64_t, 24> words_{};
-  std::size_t size_ = 0;
-};
-
-struct CachedKernel {
-  std::string description;
-  Kernel kernel;
-};
-
-using Cache = std::unordered_map<Key, CachedKernel, Key::Hash>;
-
-/// Each thread has its own, as it has its own scratch memory.
-Cache& cache() {
-  thread_local Cache instance;
-  return instance;
-}
-
-/// More shapes than any model has; a program that keeps on changing shapes must not keep on growing.
-constexpr std::size_t kMaxKernels = 1024;
-
-/// Runs the kernel for `key`, compiling it if need be. `describe` gives the text for errors. `parts`: of its regions;
-/// products of matrices (for convolutions, too, where nothing better is known) share work out as they go.
-template <class Describe, class Compile>
-void run(const Key& key, const Describe& describe, const Compile& compile, TeamParts parts,
-         std::initializer_list<const void*> addresses) {
-  try {
-    auto found = cache().find(key);
-    if (found == cache().end()) {
-      if (cache().size() >= kMaxKernels) cache().clear();
-      found = cache().emplace(key, CachedKernel{describe(), compile()}).first;
-    }
-    Kernel& kernel = found->second.kernel;
-    std::optional<IndependentRegions> independent;
-    if (parts == TeamParts::kIndependent && kernel.implementation().find("gemm") == std::string::npos)
-      independent.emplace();
-    kernel.run(addresses);
-  } catch (const dnnl::error& error) {
-    fail("oneDNN failed in ", describe(), ": ", error.what());
-  }
-}
 
 Key key_of(Operation operation, const Convolution& c) {
   Key key(operation);
@@ -134,10 +61,6 @@ auto describe_forward(const Convolution& c) {
   return describe_primitive<dnnl::convolution_forward>(
       dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, images(c.input), any_filter(c),
       images(c.output), pair(c.strides), skipped(c.dilations), pair(c.pad_before), pair(c.pad_after));
-}
-
-memory::desc matrix(const Matrix& m) {
-  return {{m.rows, m.columns}, kFloat, memory::dims{m.row_stride, m.column_stride}};
 }
 
 /// The same convolution without what means nothing: a dilation along an extent of 1. oneDNN would choose other kernels
@@ -200,30 +123,15 @@ struct FilterGradientPlan {
 
 /// Threads that share out the pictures keep their sums in the scratchpad, all but the first, and add them up there.
 FilterGradientPlan& plan_of_filter_gradient(const Convolution& c) {
-  thread_local std::unordered_map<Key, FilterGradientPlan, Key::Hash> plans;
-  const Key key = key_of(Operation::kBackwardFilter, c);
-  if (const auto found = plans.find(key); found != plans.end()) return found->second;
-  const auto description = describe_filter_gradient(c);
-  const auto sums = static_cast<std::int64_t>(description.scratchpad_desc().get_size());
-  const auto filter = static_cast<std::int64_t>(description.diff_weights_desc().get_size());
-  const Sharing sharing = sums == 0                               ? Sharing::kChannels
-                          : sums >= (thread_count() - 1) * filter ? Sharing::kPictures
-                                                                  : Sharing::kOther;
-  if (plans.size() >= kMaxKernels) plans.clear();
-  return plans.emplace(key, FilterGradientPlan{sharing}).first->second;
-}
-
-/// At the first time each thread computes a part, so that all have compiled their kernels before a later step.
-template <class Body>
-void run_independent_parts(int parts, bool first_time, const Body& body) {
-  const auto in_its_thread = [&](int part) {
-    if (first_time) team_barrier();
-    body(part);
-  };
-  run_in_team(
-      parts, [](void* erased, int part) { (*static_cast<decltype(in_its_thread)*>(erased))(part); },
-      const_cast<void*>(static_cast<const void*>(&in_its_thread)),
-      first_time ? TeamParts::kMayWait : TeamParts::kIndependent);
+  thread_local Kept<FilterGradientPlan> plans;
+  return plans.get(key_of(Operation::kBackwardFilter, c), [&c] {
+    const auto description = describe_filter_gradient(c);
+    const auto sums = static_cast<std::int64_t>(description.scratchpad_desc().get_size());
+    const auto filter = static_cast<std::int64_t>(description.diff_weights_desc().get_size());
+    return FilterGradientPlan{sums == 0                               ? Sharing::kChannels
+                              : sums >= (thread_count() - 1) * filter ? Sharing::kPictures
+                                                                      : Sharing::kOther};
+  });
 }
 
 /// `parts` divides the pictures.
@@ -301,25 +209,10 @@ void convolve_backward_filter(const Convolution& convolution, const float* input
   share_out_filter_gradient(c, pixels.data(), d_output, d_filter);
 }
 
-void multiply(const Matrix& a, const Matrix& b, float* product) {
-  const ComputeScope computing;
-  const Matrix result = Matrix::row_major(product, a.rows, b.columns);
-  Key key(Operation::kMultiply);
-  for (const Matrix* m : {&a, &b}) key.append_all(std::array{m->rows, m->columns, m->row_stride, m->column_stride});
-  const auto compile = [&] {
-    return Kernel(describe_primitive<dnnl::matmul>(matrix(a), matrix(b), matrix(result)),
-                  {{DNNL_ARG_SRC, matrix(a)}, {DNNL_ARG_WEIGHTS, matrix(b)}, {DNNL_ARG_DST, matrix(result), true}});
-  };
-  const auto describe = [&] {
-    return concat("matrix product of [", a.rows, ",", a.columns, a.column_stride == 1 ? "" : "; transposed", "] and [",
-                  b.rows, ",", b.columns, b.column_stride == 1 ? "" : "; transposed", "]");
-  };
-  run(key, describe, compile, TeamParts::kMayWait, {a.data, b.data, product});
-}
-
 std::map<std::string, std::string> compiled_kernels() {
   std::map<std::string, std::string> kernels;
-  for (const auto& [key, cached] : cache()) kernels.emplace(cached.description, cached.kernel.implementation());
+  for (const auto& [key, compiled] : kernels_of_thread().all())
+    kernels.emplace(compiled.description, compiled.kernel.implementation());
   return kernels;
 }
 

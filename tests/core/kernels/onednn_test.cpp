@@ -151,6 +151,51 @@ TEST(OneDnn, FilterGradientsHaveTheBitsOfItsOwnThreads) {
   set_thread_count(before);
 }
 
+/// oneDNN's own kernel for `threads` threads.
+std::vector<float> product_by_onednn(const Matrix& a, const Matrix& b, int threads) {
+  const ComputeScope computing(threads);
+  const auto layout = [](const Matrix& m) {
+    return dnnl::memory::desc({m.rows, m.columns}, dnnl::memory::data_type::f32,
+                              dnnl::memory::dims{m.row_stride, m.column_stride});
+  };
+  std::vector<float> product(a.rows * b.columns);
+  const Matrix result = Matrix::row_major(product.data(), a.rows, b.columns);
+  Kernel kernel(describe_primitive<dnnl::matmul>(layout(a), layout(b), layout(result)),
+                {{DNNL_ARG_SRC, layout(a)}, {DNNL_ARG_WEIGHTS, layout(b)}, {DNNL_ARG_DST, layout(result), true}});
+  kernel.run({a.data, b.data, product.data()});
+  return product;
+}
+
+// Shares of rows have the order of sums of the whole, or the whole is left to oneDNN's threads: the last shapes.
+TEST(OneDnn, ProductsHaveTheBitsOfItsOwnThreads) {
+  const int before = thread_count();
+  const std::int64_t sizes[][3] = {{128, 400, 120}, {96, 256, 120}, {128, 84, 10},   {128, 1024, 10},
+                                   {60, 512, 1024}, {17, 784, 300}, {32, 65536, 64}, {512, 1024, 512}};
+  Random random(1);
+  for (const auto& [rows, inner, columns] : sizes) {
+    std::vector<float> left(rows * inner), right(inner * columns);
+    for (auto* values : {&left, &right})
+      for (float& value : *values) value = random.uniform(-1, 1);
+    const auto a = {Matrix::row_major(left.data(), rows, inner),
+                    Matrix::row_major(left.data(), inner, rows).transposed()};
+    const auto b = {Matrix::row_major(right.data(), inner, columns),
+                    Matrix::row_major(right.data(), columns, inner).transposed()};
+    for (const int threads : {1, 2, 3, 4})
+      for (const Matrix& of_a : a)
+        for (const Matrix& of_b : b) {
+          set_thread_count(threads);
+          for (int step = 0; step < 2; ++step) {
+            std::vector<float> product(rows * columns, NAN);
+            multiply(of_a, of_b, product.data());
+            EXPECT_EQ(product, product_by_onednn(of_a, of_b, threads))
+                << threads << " threads, " << rows << " x " << inner << " x " << columns << ", step " << step;
+          }
+        }
+  }
+  set_thread_count(before);
+  EXPECT_TRUE(compiled_kernels().contains("matrix product of [64,400] and [400,120]"));
+}
+
 TEST(OneDnn, RefusalsNameTheOperation) {
   // 5 columns do not follow from 3 with a 1x1 filter.
   const Convolution wrong = {.input = {1, 3, 3, 1}, .filter = {1, 1, 1, 1}, .output = {1, 3, 5, 1}};
