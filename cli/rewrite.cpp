@@ -46,7 +46,7 @@ void rewrite(const RewriteArguments& arguments, const RewriteSettings& options, 
   const std::string before = graph_to_json(graph);
   const quantize::RewriteReport report = arguments.mode == "train" ? quantize::create_training_graph(graph, options)
                                                                    : quantize::create_eval_graph(graph, options);
-  require_as_asked(report, options, given, arguments.graph);
+  require_as_asked(report, options, RewriteSettings(), given, arguments.graph);
   if (graph_to_json(graph) == before) note_unchanged(graph, arguments.graph);
   if (!arguments.out.empty()) write_graph(arguments.out, graph);
   if (arguments.report) {

@@ -16,7 +16,7 @@ def more_runs(run):
     print("figures: a training stopped every 9 steps, and another every 6", flush=True)
     run("for step in $(seq 9 9 279); do\n"
         "  if [ $step = 9 ]; then start='--model lenet5 --init-checkpoint float --weight-bits 3 --activation-bits 3\n"
-        "    --epochs 3'; else start=--resume; fi\n"
+        "    --ranges observed --epochs 3'; else start=--resume; fi\n"
         "  miniqat train $start --stop-at $step --out path || [ $? = 130 ]\n"
         "  cp path/checkpoint.safetensors path-$step.safetensors\ndone")
     run("for step in $(seq 6 6 372); do\n"

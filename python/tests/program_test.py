@@ -35,7 +35,7 @@ class AgainstTheProgram(unittest.TestCase):
         cls.train, cls.test = miniqat.load("synthetic")
         common = ["train", "--model", "lenet5", "--dataset", "synthetic", "--steps", STEPS, "--threads", 1, "--seed", 1]
         miniqat_program(*common, "--float", "--out", cls.place / "float")
-        miniqat_program(*common, "--weight-bits", 4, "--out", cls.place / "run")
+        miniqat_program(*common, "--weight-bits", 4, "--ranges", "observed", "--out", cls.place / "run")
         graph = miniqat.read_graph(cls.place / "run/eval_graph.json")
         cls.variables = miniqat.read_safetensors(cls.place / "run/checkpoint.safetensors")
         cls.model = miniqat.convert(graph, cls.variables, input_scale=cls.test.scale,

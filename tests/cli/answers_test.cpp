@@ -35,7 +35,7 @@ class AnswersTest : public ::testing::Test {
       expect_success(program(line));
     };
     train({"--float", "--out", "float"});
-    train({"--weight-bits", "4", "--activation-bits", "4", "--out", "run"});
+    train({"--weight-bits", "4", "--activation-bits", "4", "--ranges", "observed", "--out", "run"});
   }
   static void TearDownTestSuite() { delete place_; }
 

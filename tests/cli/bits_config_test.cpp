@@ -103,12 +103,12 @@ TEST_F(BitsConfigTest, ARunKeepsItsOwnCopy) {
   expect_mixed(read_graph(path("moved/eval_graph.json")));
 
   const Json summary = json_of("moved/summary.json");
-  EXPECT_EQ(summary["quantization"], "W4-8A4-6 mixed per channel");
+  EXPECT_EQ(summary["quantization"], "W4-8A4-6 mixed per channel learned");
   EXPECT_EQ(summary["bits"], Json({{"weights", {4, 8}}, {"activations", {4, 6}}}));
   EXPECT_EQ(summary["layer_bits"], rules);
   const Outcome evaluated = program({"eval", "--run", "moved", "--threads", "1", "--json"});
   expect_success(evaluated);
-  EXPECT_EQ(Json::parse(evaluated.out)["quantization"], "W4-8A4-6 mixed per channel");
+  EXPECT_EQ(Json::parse(evaluated.out)["quantization"], "W4-8A4-6 mixed per channel learned");
   EXPECT_EQ(Json::parse(evaluated.out)["accuracy"], summary["test_accuracy"]);
 
   expect_success(program({"train", "--config", "whole/config.json", "--out", "again"}));

@@ -71,9 +71,9 @@ TEST_F(CalibrateTest, EightBitsKeepTheAccuracyAndEvalAgrees) {
 
 TEST_F(CalibrateTest, FilesAreThoseOfATrainedRun) {
   expect_success(calibrate("files", {"--weight-bits", "4", "--per-channel", "--symmetric-weights"}));
-  expect_success(
-      in_place({"train", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits", "--steps", "1",
-                "--threads", "1", "--weight-bits", "4", "--per-channel", "--symmetric-weights", "--out", "trained"}));
+  expect_success(in_place({"train", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits", "--steps",
+                           "1", "--ranges", "observed", "--threads", "1", "--weight-bits", "4", "--per-channel",
+                           "--symmetric-weights", "--out", "trained"}));
   for (const char* graph : {"train_graph.json", "eval_graph.json"})
     EXPECT_EQ(bytes_of(place_->path() / "files" / graph), bytes_of(place_->path() / "trained" / graph)) << graph;
   Json config = json("files/config.json"), trained = json("trained/config.json");
@@ -104,9 +104,9 @@ TEST_F(CalibrateTest, TheSameSeedGivesTheSameRanges) {
 TEST_F(CalibrateTest, TrainingTakesTheRunAsItsStart) {
   expect_success(calibrate("start", {"--weight-bits", "3", "--activation-bits", "3"}));
   const Outcome outcome = in_place(
-      {"train", "--model",           "tiny.json", "--dataset", "mnist", "--data-dir",    "digits", "--steps",
-       "20",    "--learning-rate",   "0.01",      "--threads", "1",     "--weight-bits", "3",      "--activation-bits",
-       "3",     "--init-checkpoint", "start",     "--out",     "qat"});
+      {"train", "--model",           "tiny.json", "--dataset", "mnist", "--data-dir",    "digits",  "--steps",
+       "20",    "--learning-rate",   "0.01",      "--threads", "1",     "--weight-bits", "3",       "--activation-bits",
+       "3",     "--init-checkpoint", "start",     "--out",     "qat",   "--ranges",      "observed"});
   expect_success(outcome);
   EXPECT_NE(outcome.out.find(" 0 new, 0 unused."), std::string::npos) << outcome.out;
   EXPECT_EQ(scalar(checkpoint("qat"), "conv1/act_quant/num_updates"), 28);

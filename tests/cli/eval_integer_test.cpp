@@ -43,9 +43,10 @@ class EvalIntegerTest : public ::testing::Test {
 };
 
 TEST_F(EvalIntegerTest, IntegersAndSimulationAgree) {
-  const std::vector<Arguments> quantizations = {{},
-                                                {"--weight-bits", "4", "--activation-bits", "4", "--per-channel"},
-                                                {"--quantize-input", "--activation-bits", "6", "--symmetric"}};
+  const std::vector<Arguments> quantizations = {
+      {},
+      {"--weight-bits", "4", "--activation-bits", "4", "--per-channel", "--ranges", "observed"},
+      {"--quantize-input", "--activation-bits", "6", "--symmetric"}};
   for (std::size_t i = 0; i < quantizations.size(); ++i) {
     const std::string run = concat("run", i);
     train(run, quantizations[i]);

@@ -49,12 +49,12 @@ TEST_F(IgnoredFlagsTest, OfTrain) {
   refuses({"train", "--model", "tiny.json", "--width", "0.5"}, {"--width", "--model tiny.json"});
   refuses({"train", "--data-dir", "digits"}, {"--data-dir", "--dataset synthetic"});
   refuses({"train", "--symmetric", "--symmetric-weights"}, {"--symmetric-weights", "--symmetric, which includes"});
-  refuses({"train", "--asymmetric-weights"}, {"--asymmetric-weights", "--ranges observed"});
+  refuses({"train", "--asymmetric-weights"}, {"--asymmetric-weights", "--ranges auto --weight-bits 8"});
   refuses({"train", "--ranges", "learned", "--asymmetric-weights", "--symmetric"},
           {"--asymmetric-weights", "--symmetric"});
   refuses({"train", "--ranges", "auto", "--asymmetric-weights", "--symmetric-weights"},
           {"--asymmetric-weights", "--symmetric-weights"});
-  refuses({"train", "--range-learning-rate", "0.01"}, {"--range-learning-rate", "--ranges observed"});
+  refuses({"train", "--range-learning-rate", "0.01"}, {"--range-learning-rate", "--ranges auto and more than 4 bits"});
   refuses({"train", "--float", "--range-learning-rate", "0.01"}, {"--range-learning-rate", "--float"});
   refuses({"train", "--weight-decay", "0", "--decay-all"}, {"--decay-all", "--weight-decay 0"});
   refuses({"train", "--out", ""}, {"--out", "empty"});
@@ -70,7 +70,7 @@ TEST_F(IgnoredFlagsTest, BesideRanges) {
     line.insert(line.end(), more.begin(), more.end());
     return line;
   };
-  refuses(rate, {"--range-learning-rate has no effect with --ranges observed"});
+  refuses(rate, {"--range-learning-rate has no effect with --ranges auto and more than 4 bits"});
   refuses(with(rate, {"--ranges", "observed"}), {"--range-learning-rate has no effect with --ranges observed"});
   refuses(with(rate, {"--ranges", "auto"}), {"--range-learning-rate", "--ranges auto and more than 4 bits"});
   refuses({"train", "--ranges", "learned", "--ema-decay", "0.9"}, {"--ema-decay has no effect with --ranges learned"});
@@ -85,7 +85,8 @@ TEST_F(IgnoredFlagsTest, BesideRanges) {
                                 {"calibrate", "--run", "run", "--out", "ptq"}};
   for (const Arguments& command : commands) {
     const std::string flag = "--asymmetric-weights has no effect with ";
-    refuses(with(command, {"--asymmetric-weights"}), {flag + "--ranges observed, whose weights are asymmetric"});
+    refuses(with(command, {"--ranges", "observed", "--asymmetric-weights"}),
+            {flag + "--ranges observed, whose weights are asymmetric"});
     refuses(with(command, {"--ranges", "all-values", "--asymmetric-weights"}),
             {flag + "--ranges all-values, whose weights are asymmetric"});
     refuses(with(command, {"--ranges", "auto", "--asymmetric-weights"}), {flag + "--ranges auto --weight-bits 8"});

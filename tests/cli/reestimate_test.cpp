@@ -25,7 +25,7 @@ class ReestimateTest : public TinyTaskTest {
   /// A run with a batch norm; 12 steps, eight an epoch.
   void train_norm(const std::string& out, const Arguments& more = {}) const {
     Arguments all = {"--model", "norm.json", "--schedule", "constant"};
-    if (std::ranges::count(more, "--float") == 0) all.insert(all.end(), {"--weight-bits", "4"});
+    if (std::ranges::count(more, "--float") == 0) all.insert(all.end(), {"--weight-bits", "4", "--ranges", "observed"});
     all.insert(all.end(), more.begin(), more.end());
     expect_success(train(out, all));
   }

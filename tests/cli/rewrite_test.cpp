@@ -128,7 +128,7 @@ TEST_F(RewriteTest, InspectCountsAGraphAndARun) {
   write_tiny_digits(place_, "digits", 8, 4);
   place_.write("tiny.json", tiny_classifier());
   expect_success(program({"train", "--model", "tiny.json", "--dataset", "mnist", "--data-dir", "digits", "--steps", "1",
-                          "--weight-bits", "3", "--threads", "1", "--out", "run"}));
+                          "--weight-bits", "3", "--ranges", "observed", "--threads", "1", "--out", "run"}));
   const Outcome run = program({"inspect", "run"});
   expect_success(run);
   EXPECT_NE(run.out.find("4 quantizers (W3A8), 690 trainable parameters"), std::string::npos) << run.out;

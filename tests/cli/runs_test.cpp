@@ -39,7 +39,7 @@ TEST_F(RunsTest, EveryKindOfRunTellsItsCommand) {
   EXPECT_EQ(runs[0]["name"], "float") << "the newest comes last";
   EXPECT_EQ(runs[2]["name"], "ptq");
   const Json w4 = runs[1], summary = Json::parse(bytes_of(path("runs/w4/summary.json")));
-  EXPECT_EQ(w4["quantization"], "W4A8 per channel");
+  EXPECT_EQ(w4["quantization"], "W4A8 per channel learned symmetric weights");
   EXPECT_EQ(w4["bits"], summary["bits"]);
   EXPECT_EQ(w4["test_accuracy"], summary["test_accuracy"]);
   EXPECT_EQ(w4["seconds"], summary["seconds"]);

@@ -73,7 +73,7 @@ TEST_F(IntegersOutTest, VerifyComparesEveryOperation) {
 
 TEST_F(IntegersOutTest, JsonTellsWhatWasComparedAndWhatBecameOfTheBounds) {
   place_.write("bits.json", R"({"fc": {"weight_bits": 8}})");
-  train("run", {"--weight-bits", "3", "--activation-bits", "4", "--bits-config", "bits.json"});
+  train("run", {"--weight-bits", "3", "--activation-bits", "4", "--ranges", "observed", "--bits-config", "bits.json"});
   const Outcome outcome = verify(
       {"--json", "--examples", "12", "--max-steps", "0", "--min-agreement", "0", "--max-accuracy-difference", "100"});
   const Json json = Json::parse(outcome.out);
@@ -177,7 +177,7 @@ TEST_F(IntegersOutTest, Int8PerChannelTakesSymmetricWeights) {
 }
 
 TEST_F(IntegersOutTest, Int4IsForSymmetricWeightsOf4Bits) {
-  train("run", {"--weight-bits", "4"});
+  train("run", {"--weight-bits", "4", "--ranges", "observed"});
   expect_error(export_as("tflite", "m.tflite", {"--int4"}), 1, {"conv1/Conv2D", "INT4", "--symmetric-weights"});
   fs::remove_all(path("run"));
   train("run", {"--weight-bits", "4", "--symmetric-weights"});

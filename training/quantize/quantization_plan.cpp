@@ -41,7 +41,6 @@ const Json& part_of(const Json& json, const char* key, const std::string& source
 TrainSettings usual_quantization() {
   TrainSettings settings;
   settings.epochs = 5;
-  settings.rewrite.ranges = quantize::RangeChoice::kAuto;
   return settings;
 }
 

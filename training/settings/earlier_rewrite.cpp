@@ -20,8 +20,7 @@ std::string value_of(const std::string& setting, const RewriteSettings& settings
 }
 
 /// Of a config.json nobody can tell which values were chosen: those that differ from the usual ones.
-bool is_unusual(const std::string& setting, const RewriteSettings& settings) {
-  const RewriteSettings usual;
+bool is_unusual(const std::string& setting, const RewriteSettings& settings, const RewriteSettings& usual) {
   bool unusual = false;
   RewriteSettings::visit([&](const char* name, auto access, const char*) {
     unusual = unusual || (name == setting && access(settings) != access(usual));
@@ -32,9 +31,9 @@ bool is_unusual(const std::string& setting, const RewriteSettings& settings) {
 }  // namespace
 
 void require_as_asked(const quantize::RewriteReport& report, const RewriteSettings& settings,
-                      const std::vector<std::string>& given, const std::string& source) {
+                      const RewriteSettings& usual, const std::vector<std::string>& given, const std::string& source) {
   const auto asked = [&](const quantize::SettingConflict& conflict) {
-    return std::ranges::count(given, conflict.setting) > 0 || is_unusual(conflict.setting, settings);
+    return std::ranges::count(given, conflict.setting) > 0 || is_unusual(conflict.setting, settings, usual);
   };
   const auto first = std::ranges::find_if(report.conflicts, asked);
   if (first == report.conflicts.end()) return;

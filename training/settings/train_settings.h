@@ -14,6 +14,13 @@
 
 namespace miniqat::training {
 
+/// Those of `train` unless flags say more: the rewrite's own, but for ranges, which are learned at 4 bits and fewer.
+inline RewriteSettings rewrite_of_trainings() {
+  RewriteSettings settings;
+  settings.ranges = quantize::RangeChoice::kAuto;
+  return settings;
+}
+
 /// Everything that decides what a training run computes: the flags of `train` and a run's config.json.
 struct TrainSettings {
   std::string model = "lenet";
@@ -28,7 +35,7 @@ struct TrainSettings {
   std::int64_t validation = 0;
 
   bool float_only = false;
-  RewriteSettings rewrite;
+  RewriteSettings rewrite = rewrite_of_trainings();
 
   std::int64_t epochs = 10;
   std::int64_t steps = 0;

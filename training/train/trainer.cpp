@@ -47,7 +47,8 @@ class Trainer {
         life_(task_, run, extras, observer),
         ranges_(task_, observer),
         chance_(task_, observer) {
-    if (!extras.resume) require_as_asked(task_.report, settings.rewrite, extras.given, settings.model);
+    if (!extras.resume)
+      require_as_asked(task_.report, settings.rewrite, rewrite_of_trainings(), extras.given, settings.model);
   }
 
   void run() {

@@ -189,8 +189,9 @@ TEST_F(TrainTest, ResumingKeepsToTheSettingsOfTheRun) {
   expect_success(train("run", {"--stop-at", "3"}));
   expect_error(resume("run", {"--learning-rate", "0.5"}), 2, {"--learning-rate", "0.05"});
   expect_error(resume("run", {"--config", "run/config.json"}), 2, {"--config"});
-  expect_error(miniqat({"train", "--resume", "--weight-bits", "4"}, place_.path()), 2,
-               {"--out names the run to go on with", "runs/lenet-synthetic-w4a8-seed1", "is not there"});
+  expect_error(
+      miniqat({"train", "--resume", "--weight-bits", "4"}, place_.path()), 2,
+      {"--out names the run to go on with", "runs/lenet-synthetic-w4a8-symmetric-weights-seed1", "is not there"});
   fs::rename(path("digits"), path("moved"));
   expect_success(resume("run", {"--data-dir", "moved", "--seed", "1"}));
 }

@@ -59,6 +59,7 @@ TEST_F(ChanceWatchTest, TheAdviceFitsTheRun) {
   TrainSettings run = settings();
   const auto advice = [&] { return heard(run, {2.3026}).at(0); };
   run.rewrite.weight_bits = 2;
+  run.rewrite.ranges = quantize::RangeChoice::kObserved;
   EXPECT_NE(advice().find("--ranges learned"), std::string::npos);
   run.rewrite.ranges = quantize::RangeChoice::kLearned;
   EXPECT_NE(advice().find("--init-checkpoint"), std::string::npos);
