@@ -32,8 +32,7 @@ void LayerSettings::ask_of_weights(const RewriteOptions& options, const LayerBit
   if (options.ends_bits && (place.is_first || place.is_last)) {
     width = *options.ends_bits;
     weights.of_bits = "ends_bits";
-  }
-  if (layer.weight_bits) {
+  } else if (layer.weight_bits) {
     width = *layer.weight_bits;
     weights.of_bits = "bits_config";
   }
@@ -57,14 +56,13 @@ void LayerSettings::ask_of_weights(const RewriteOptions& options, const LayerBit
 void LayerSettings::ask_of_output(const RewriteOptions& options, const LayerBits& layer, LayerPlace place) {
   std::int64_t width = options.activation_bits;
   output.of_bits = "activation_bits";
-  const std::optional<int> logits = place.is_last ? options.logits_width() : std::nullopt;
-  if (logits) {
-    width = *logits;
-    output.of_bits = options.logits_bits ? "logits_bits" : options.ends_bits ? "ends_bits" : "ranges";
-  }
-  if (layer.activation_bits) {
+  const bool has_flag = place.is_last && (options.logits_bits || options.ends_bits);
+  if (layer.activation_bits && !has_flag) {
     width = *layer.activation_bits;
     output.of_bits = "bits_config";
+  } else if (const std::optional<int> logits = place.is_last ? options.logits_width() : std::nullopt) {
+    width = *logits;
+    output.of_bits = options.logits_bits ? "logits_bits" : options.ends_bits ? "ends_bits" : "ranges";
   }
   if (!place.is_last) sums_bits = options.sums_bits;
   if (layer.sums_bits) sums_bits = *layer.sums_bits;

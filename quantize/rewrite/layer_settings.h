@@ -26,7 +26,8 @@ struct LayerPlace {
 /// The settings of one layer: those of RewriteOptions for single quantizers, changed by LayerBits.
 class LayerSettings {
  public:
-  /// `bits` (null for none) has the last word.
+  /// `bits` (null for none) comes before the options, but for logits_bits and ends_bits where `place` has them: who
+  /// gives these beside settings by layer means the ends.
   explicit LayerSettings(const RewriteOptions& options, const LayerBits* bits = nullptr, LayerPlace place = {});
 
   /// per_channel as asked; not all weights can have it.
@@ -57,7 +58,7 @@ LayerSettings settings_before_layers(const RewriteOptions& options);
 
 /// Finds them for the layers of a graph. A layer is a first one if its input comes from no other layer, and a last one
 /// if no other layer reads its output. Such layers use ends_bits and logits_bits, which come before sums_bits for the
-/// output of a last layer. The first of layer_bits that matches has the last word.
+/// output of a last layer, and before layer_bits. The first of layer_bits that matches decides about all else.
 class LayerSettingsIndex {
  public:
   /// `options` must stay. Looks at the graph once, here.

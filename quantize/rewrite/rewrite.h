@@ -30,10 +30,12 @@ struct RewriteOptions {
   bool full_range_weights = false;
   /// Scales of all quantizers.
   ScaleChoice scales = ScaleChoice::kAny;
-  /// Of what the network gives: the output of layers that no other layer reads. None: ends_bits, or 8 where ranges of
-  /// activations are learned, since the logits are few and have no other chance, or activation_bits.
+  /// Of what the network gives: the output of layers that no other layer reads; comes before layer_bits. None:
+  /// ends_bits, or layer_bits, or 8 where ranges of activations are learned, since the logits are few and have no other
+  /// chance, or activation_bits.
   std::optional<std::int64_t> logits_bits = {};
-  /// Of the weights of the first and last layers. None: weight_bits.
+  /// Of the weights of the first and last layers, and of the logits without logits_bits; comes before layer_bits. None:
+  /// layer_bits or weight_bits.
   std::optional<std::int64_t> ends_bits = {};
   /// Of what residual sums add and give (residual_sums.h), at least activation_bits. Where these are fewer, a layer
   /// reads such a tensor through a quantizer of its own, which has activation_bits. None: activation_bits.

@@ -117,8 +117,8 @@ class SensitivityMeasurement {
   RewriteSettings rewrite_at(std::int64_t bits, std::vector<quantize::LayerBits> layer_bits = {}) const {
     RewriteSettings rewrite = request_.rewrite;
     rewrite.weight_bits = rewrite.activation_bits = static_cast<int>(bits);
-    // Learned ranges would have 8 bits here.
-    rewrite.logits_bits = bits;
+    // Learned ranges would have 8 bits here. Beside layer_bits it would come before them.
+    if (layer_bits.empty()) rewrite.logits_bits = bits;
     rewrite.ends_bits = {};
     rewrite.layer_bits = std::move(layer_bits);
     return rewrite;

@@ -17,11 +17,12 @@ void visit_widths(Visitor&& visitor) {
       "bits of activations, 2..16; integer models hold 2..8");
   visitor(
       "logits_bits", [](auto& o) -> auto& { return o.logits_bits; },
-      "bits of the network's output; default: --ends-bits, else 8 if activation ranges are learned, else "
-      "--activation-bits");
+      "bits of the network's output, before --bits-config; default: --ends-bits, else 8 if activation ranges are "
+      "learned, else --activation-bits");
   visitor(
       "ends_bits", [](auto& o) -> auto& { return o.ends_bits; },
-      "bits of the weights of the first and last layers, and of the logits; default: as all others");
+      "bits of the weights of the first and last layers, and of the logits, before --bits-config; default: as all "
+      "others");
   visitor(
       "sums_bits", [](auto& o) -> auto& { return o.sums_bits; },
       "bits of residual sums and their operands; a second quantizer narrows them to --activation-bits for layers; "

@@ -108,14 +108,41 @@ TEST(LayerSettings, EndsBitsAreThoseOfFirstAndLastWeightsAndOfLogits) {
   EXPECT_EQ(rewritten(both).at("c/weights_quant"), 7);
 }
 
-TEST(LayerSettings, APatternHasTheLastWord) {
-  const RewriteOptions options = {.weight_bits = 2,
-                                  .activation_bits = 2,
-                                  .logits_bits = 6,
-                                  .ends_bits = 7,
-                                  .layer_bits = {{.pattern = "c", .activation_bits = 3}}};
-  EXPECT_EQ(rewritten(options).at("c/act_quant"), 3);
-  EXPECT_EQ(rewritten(options).at("c/weights_quant"), 7);
+/// Once a file that names the last layer silently took the effect of both.
+TEST(LayerSettings, LogitsBitsAndEndsBitsComeBeforePatterns) {
+  const LayerBits all = {.pattern = "*", .weight_bits = 3, .activation_bits = 4};
+  const Bits by_file = {{"a/weights_quant", 3}, {"a/act_quant", 4},     {"b/weights_quant", 3},
+                        {"b/act_quant", 4},     {"c/weights_quant", 3}, {"c/act_quant", 4}};
+  for (const RangeChoice ranges : {RangeChoice::kObserved, RangeChoice::kLearned}) {
+    EXPECT_EQ(rewritten({.ranges = ranges, .layer_bits = {all}}), by_file);
+    Bits expected = by_file;
+    expected["c/act_quant"] = 6;
+    EXPECT_EQ(rewritten({.ranges = ranges, .logits_bits = 6, .layer_bits = {all}}), expected);
+    expected["a/weights_quant"] = expected["c/weights_quant"] = 7;
+    EXPECT_EQ(rewritten({.ranges = ranges, .logits_bits = 6, .ends_bits = 7, .layer_bits = {all}}), expected);
+    expected["c/act_quant"] = 7;
+    EXPECT_EQ(rewritten({.ranges = ranges, .ends_bits = 7, .layer_bits = {all}}), expected);
+  }
+}
+
+TEST(LayerSettings, LogitsBitsEqualToActivationBitsComeBeforePatterns) {
+  const LayerBits last = {.pattern = "c", .weight_bits = 2, .activation_bits = 2};
+  const Bits bits = rewritten({.logits_bits = 8, .layer_bits = {last}});
+  EXPECT_EQ(bits.at("c/act_quant"), 8);
+  EXPECT_EQ(bits.at("c/weights_quant"), 2);
+}
+
+TEST(LayerSettings, AConflictNamesTheFlagThatComesBeforeAPattern) {
+  ToyGraph toy = three_layers();
+  const std::vector<LayerBits> layer_bits = {{.pattern = "*", .weight_bits = 3, .activation_bits = 4}};
+  create_training_graph(toy.graph, {.layer_bits = layer_bits});
+  std::vector<std::string> texts;
+  for (const auto& conflict :
+       create_training_graph(toy.graph, {.logits_bits = 6, .ends_bits = 7, .layer_bits = layer_bits}).conflicts)
+    texts.push_back(conflict.setting + ": " + conflict.text);
+  EXPECT_EQ(texts, (testing::Names{"ends_bits: a/weights_quant has 3 bits, not 7",
+                                   "ends_bits: c/weights_quant has 3 bits, not 7",
+                                   "logits_bits: c/act_quant has 4 bits, not 6"}));
 }
 
 TEST(LayerSettings, OneLayerIsFirstAndLast) {
