@@ -133,6 +133,8 @@ void add_sensitivity(CommandLine& program) {
   command.option("--bits", request.bits, "the widths to try, 2..16 each, separated by commas")
       .separated_by(',')
       .shown_default("2,3,4,8");
+  command.option("--logits-bits", request.logits_bits,
+                 "bits of the network's output beside other quantizers, and in bits.json; budgets do not count it");
   command.option("--dataset", request.dataset, "a data set; default: the run's own");
   command.option("--data-dir", request.data_dir, kDataDirHelp);
   command.option("--threads", request.threads, kThreadsHelp).in_range(0, 1024);

@@ -95,7 +95,10 @@ TEST_F(SensitivityProgramTest, TheFrontLeadsFromTheWidestToTheNarrowest) {
     EXPECT_LT(front[i]["bytes"], front[i - 1]["bytes"]);
     EXPECT_GE(front[i]["loss_increase"], front[i - 1]["loss_increase"]);
   }
-  EXPECT_EQ(report["activation_front"].size(), 5u);
+  EXPECT_EQ(report["activation_front"].size(), 3u) << "the logits keep their width";
+  EXPECT_EQ(report["logits_bits"], 8);
+  EXPECT_EQ(report["quantizers"][3]["fixed_bits"], 8);
+  EXPECT_EQ(report["quantizers"][0]["fixed_bits"], nullptr);
   EXPECT_FALSE(report["activation_front"][0].contains("bytes"));
 }
 
@@ -166,6 +169,7 @@ TEST_F(SensitivityProgramTest, SaysWhatIsWrong) {
   refuses({"--bits", "1,4"}, {"--bits must be 2 to 16 each, not 1"});
   refuses({"--bits", "4,17"}, {"--bits must be 2 to 16 each, not 17"});
   refuses({"--bits", "4,8,4"}, {"--bits names 4 twice"});
+  refuses({"--logits-bits", "17"}, {"--logits-bits must be 2 to 16, not 17"});
   refuses({"--bits", "3.5"}, {"--bits", "3.5"});
   refuses({"--bits", ""}, {"--bits must not be empty"});
   refuses({"--pictures", "0"}, {"--pictures must be at least 1, got 0"});

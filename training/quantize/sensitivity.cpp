@@ -15,12 +15,15 @@
 #include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/percent.h"
+#include "training/quantize/width_choice.h"
 #include "training/run/float_run.h"
 #include "training/settings/scope_check.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {
 namespace {
+
+constexpr std::int64_t kMostBits = 16;
 
 using QuantizerNames = std::unordered_set<std::string>;
 
@@ -47,30 +50,6 @@ std::optional<double> signal_to_noise(std::span<const float> reference, std::spa
   return std::isfinite(decibels) ? std::optional(decibels) : std::nullopt;
 }
 
-std::vector<WidthCosts> costs_of(std::span<const QuantizerSensitivity> quantizers, bool weights) {
-  std::vector<WidthCosts> costs;
-  for (const QuantizerSensitivity& one : quantizers) {
-    if (one.is_weights != weights) continue;
-    WidthCosts& cost = costs.emplace_back(WidthCosts{.elements = one.elements, .loss_increase = {}});
-    for (const Measurement& measurement : one.alone) cost.loss_increase.push_back(measurement.loss_increase);
-  }
-  return costs;
-}
-
-double average_bits(std::span<const WidthCosts> costs, std::span<const std::int64_t> widths) {
-  double elements = 0, bits = 0;
-  for (std::size_t i = 0; i < costs.size(); ++i) {
-    elements += static_cast<double>(costs[i].elements);
-    bits += static_cast<double>(costs[i].elements * widths[i]);
-  }
-  return elements > 0 ? bits / elements : 0;
-}
-
-/// The last point keeps to every budget that was not refused.
-std::size_t first_within(std::span<const FrontPoint> front, const auto& keeps) {
-  return static_cast<std::size_t>(std::ranges::find_if(front, keeps) - front.begin());
-}
-
 class SensitivityMeasurement {
  public:
   SensitivityMeasurement(const SensitivityRequest& request, RunObserver& observer)
@@ -93,10 +72,11 @@ class SensitivityMeasurement {
 
   Sensitivity run() {
     const auto started = std::chrono::steady_clock::now();
-    total_ =
-        1 + static_cast<std::int64_t>(result_.bits.size() * (2 + result_.quantizers.size())) + (is_choosing() ? 1 : 0);
+    total_ = 1 + static_cast<std::int64_t>(result_.bits.size() * (2 + result_.quantizers.size())) +
+             (has_other_logits() ? 1 : 0) + (is_choosing() ? 1 : 0);
     announce();
     for (const std::int64_t bits : result_.bits) calibrate_at(bits);
+    if (has_other_logits()) calibrate_at(request_.logits_bits);
     begin("float");
     in_float_ = ask(widths_.front(), {});
     result_.in_float = in_float_.evaluation;
@@ -112,6 +92,12 @@ class SensitivityMeasurement {
 
  private:
   bool is_choosing() const { return request_.budget.average_bits || request_.budget.bytes; }
+
+  /// The logits have a width that is not among --bits.
+  bool has_other_logits() const {
+    return std::ranges::count(result_.bits, request_.logits_bits) == 0 &&
+           std::ranges::any_of(result_.quantizers, [](const auto& one) { return one.fixed_bits.has_value(); });
+  }
 
   /// `layer_bits` says more than `bits`.
   RewriteSettings rewrite_at(std::int64_t bits, std::vector<quantize::LayerBits> layer_bits = {}) const {
@@ -132,6 +118,10 @@ class SensitivityMeasurement {
 
   void find_quantizers() {
     const std::int64_t batch = source_.evaluation.images.shape()[0];
+    RewriteSettings rewrite = rewrite_at(result_.bits.front());
+    // The logits are known by a width that no other quantizer has here.
+    rewrite.logits_bits = result_.bits.front() == kMostBits ? kMostBits - 1 : kMostBits;
+    Graph graph = source_.evaluation.graph.clone();
     const auto add = [&](const std::string& layer, const auto& tensors, bool weights) {
       if (tensors.empty()) return;
       QuantizerSensitivity& one = result_.quantizers.emplace_back();
@@ -141,10 +131,10 @@ class SensitivityMeasurement {
         one.quantizers.push_back(tensor.quantizer);
         one.elements += weights ? tensor.elements : tensor.elements / batch;
         working_.insert(tensor.quantizer);
+        if (graph.at(tensor.quantizer).template as<quantize::FakeQuant>()->bits == *rewrite.logits_bits)
+          one.fixed_bits = request_.logits_bits;
       }
     };
-    const RewriteSettings rewrite = rewrite_at(result_.bits.front());
-    Graph graph = source_.evaluation.graph.clone();
     for (const auto& layer : quantize::create_eval_graph(graph, rewrite).quantizers) {
       add(layer.layer, layer.weights, true);
       add(layer.layer, layer.output, false);
@@ -263,90 +253,50 @@ class SensitivityMeasurement {
       one.alone.push_back(measure(widths_[place], bits, {one.quantizers.begin(), one.quantizers.end()}));
     }
     begin(concat("all at ", bits, " bits"));
-    result_.together.push_back(measure(widths_[place], bits, working_));
-  }
-
-  /// Widths of weights or of outputs, and the loss increase that is predicted for them.
-  struct Choice {
-    std::vector<std::int64_t> widths;
-    double average = 0;
-    double loss_increase = 0;
-  };
-
-  Choice choose_on(std::span<const FrontPoint> front, std::size_t place, bool weights) const {
-    const std::vector<WidthCosts> costs = costs_of(result_.quantizers, weights);
-    Choice choice{.widths = widths_at(front, place, costs.size()), .loss_increase = front[place].loss_increase};
-    choice.average = average_bits(costs, choice.widths);
-    return choice;
-  }
-
-  Choice within_average(std::span<const FrontPoint> front, bool weights) const {
-    double elements = 0;
-    for (const WidthCosts& cost : costs_of(result_.quantizers, weights)) elements += static_cast<double>(cost.elements);
-    const double most = elements * *request_.budget.average_bits;
-    const auto keeps = [&](const FrontPoint& point) { return static_cast<double>(point.total_bits) <= most; };
-    return choose_on(front, first_within(front, keeps), weights);
-  }
-
-  Choice activations_at(std::int64_t bits) const {
-    const std::vector<WidthCosts> costs = costs_of(result_.quantizers, false);
-    const auto place = static_cast<std::size_t>(std::ranges::find(result_.bits, bits) - result_.bits.begin());
-    Choice choice{.widths = std::vector(costs.size(), bits), .average = static_cast<double>(bits)};
-    for (const WidthCosts& cost : costs) choice.loss_increase += predicted_loss_increase(cost, place);
-    return choice;
+    RewriteSettings rewrite = rewrite_at(bits);
+    rewrite.logits_bits = request_.logits_bits;
+    result_.together.push_back(measure_as(rewrite, bits));
   }
 
   void choose() {
-    const BitBudget& budget = request_.budget;
-    const auto fits = [&](const FrontPoint& point) { return point.bytes <= *budget.bytes; };
-    const std::vector<FrontPoint>& front = result_.weight_front;
-    const Choice weights =
-        budget.bytes ? choose_on(front, first_within(front, fits), true) : within_average(front, true);
-    const Choice activations = budget.bytes ? activations_at(budget.activation_bits.value_or(result_.bits.front()))
-                                            : within_average(result_.activation_front, false);
+    const WidthChoice weights = weights_within(result_, request_.budget);
+    const WidthChoice activations = activations_within(result_, request_.budget);
     ChosenBits& choice = result_.choice.emplace();
-    choice.layers = layer_bits(weights.widths, activations.widths);
+    choice.layers = layer_bits_of(result_.quantizers, weights, activations);
     choice.average_weight_bits = weights.average;
     choice.average_activation_bits = activations.average;
-    choice.predicted_loss_increase = weights.loss_increase + activations.loss_increase;
+    choice.predicted_loss_increase = weights.loss_increase + activations.loss_increase + logits_increase();
     const std::vector<WidthCosts> costs = costs_of(result_.quantizers, true);
     for (std::size_t i = 0; i < costs.size(); ++i)
       choice.weight_bytes += packed_bytes(costs[i].elements, weights.widths[i]);
     begin("the chosen widths");
-    choice.measured = measure_choice(choice.layers);
+    choice.measured = measure_as(rewrite_at(result_.bits.front(), choice.layers), 0);
   }
 
-  /// Of two patterns that fit a layer the first one counts, so that of an inner layer must stand before its scope's.
-  std::vector<quantize::LayerBits> layer_bits(std::span<const std::int64_t> weights,
-                                              std::span<const std::int64_t> activations) const {
-    std::vector<quantize::LayerBits> list;
-    const std::string* last = nullptr;
-    auto place = list.end();
-    auto weight = weights.begin(), activation = activations.begin();
+  /// Of outputs with a width of their own, alone.
+  double logits_increase() const {
+    double sum = 0;
     for (const QuantizerSensitivity& one : result_.quantizers) {
-      if (last == nullptr || *last != one.layer) {
-        place = std::ranges::find_if(
-            list, [&](const auto& other) { return quantize::matches_layer(other.pattern, one.layer); });
-        place = list.insert(place, {.pattern = quantize::pattern_of_layer(one.layer)});
-      }
-      last = &one.layer;
-      (one.is_weights ? place->weight_bits : place->activation_bits) =
-          static_cast<int>(one.is_weights ? *weight++ : *activation++);
+      if (!one.fixed_bits) continue;
+      const QuantizerNames names{one.quantizers.begin(), one.quantizers.end()};
+      sum += std::max(measure(calibrated(*one.fixed_bits), 0, names).loss_increase, 0.0);
     }
-    return list;
+    return sum;
   }
 
-  /// By way of the rewrite, as whoever uses these bits will do. Each range is that of its quantizer's width.
-  Measurement measure_choice(const std::vector<quantize::LayerBits>& layers) const {
-    CalibratedWidth chosen{.graph = rewritten(rewrite_at(result_.bits.front(), layers)),
-                           .variables = widths_.front().variables};
-    for (const std::string& name : working_) {
-      const std::int64_t bits = chosen.graph.at(name).as<quantize::FakeQuant>()->bits;
-      const auto place = static_cast<std::size_t>(std::ranges::find(result_.bits, bits) - result_.bits.begin());
-      for (const char* end : {"/min", "/max"})
-        chosen.variables.insert_or_assign(name + end, widths_.at(place).variables.at(name + end));
-    }
-    return measure(chosen, 0, working_);
+  const CalibratedWidth& calibrated(std::int64_t bits) const {
+    const auto place = std::ranges::find(result_.bits, bits) - result_.bits.begin();
+    return widths_.at(static_cast<std::size_t>(place));
+  }
+
+  /// All quantizers by way of the rewrite, as whoever uses these bits will do. Each range is that of its quantizer's
+  /// width.
+  Measurement measure_as(const RewriteSettings& rewrite, std::int64_t bits) const {
+    CalibratedWidth mixed{.graph = rewritten(rewrite), .variables = widths_.front().variables};
+    for (const std::string& name : working_)
+      for (const auto& [variable, value] : calibrated(mixed.graph.at(name).as<quantize::FakeQuant>()->bits).variables)
+        if (variable.starts_with(name + "/")) mixed.variables.insert_or_assign(variable, value);
+    return measure(mixed, bits, working_);
   }
 
   const SensitivityRequest& request_;
@@ -358,7 +308,7 @@ class SensitivityMeasurement {
   datasets::Splits data_;
   std::int64_t done_ = 0;
   std::int64_t total_ = 0;
-  /// As result_.bits.
+  /// As result_.bits; behind them that of the logits, unless it is one of these.
   std::vector<CalibratedWidth> widths_;
   NetworkOutputs in_float_;
 };
@@ -369,10 +319,12 @@ void SensitivityRequest::check() const {
   if (bits.empty()) throw UsageError("--bits must name a width");
   std::vector<std::int64_t> seen;
   for (const std::int64_t width : bits) {
-    if (width < 2 || width > 16) throw UsageError(concat("--bits must be 2 to 16 each, not ", width));
+    if (width < 2 || width > kMostBits) throw UsageError(concat("--bits must be 2 to 16 each, not ", width));
     if (std::ranges::count(seen, width) > 0) throw UsageError(concat("--bits names ", width, " twice"));
     seen.push_back(width);
   }
+  if (logits_bits < 2 || logits_bits > kMostBits)
+    throw UsageError(concat("--logits-bits must be 2 to 16, not ", logits_bits));
   const std::int64_t fewest = std::ranges::min(bits);
   if (settings.pictures < 1) throw UsageError(concat("--pictures must be at least 1, got ", settings.pictures));
   if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));

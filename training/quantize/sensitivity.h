@@ -47,6 +47,9 @@ struct SensitivityRequest {
   /// The float network in an ONNX file instead, as read_float_model() takes it.
   std::optional<TrainSettings> model = {};
   std::vector<std::int64_t> bits = {2, 3, 4, 8};
+  /// 2..16, of the network's output, which few bits hurt and which is small: it has this width whatever the others
+  /// have, and no part in budgets. The default is that of `quantize` with few bits.
+  std::int64_t logits_bits = 8;
   SensitivitySettings settings = {};
   /// Symmetry, channels, kinds of ranges and scope; its widths do not count.
   RewriteSettings rewrite = {};
@@ -79,13 +82,15 @@ struct QuantizerSensitivity {
   std::vector<std::string> quantizers = {};
   /// Of an output, for one picture.
   std::int64_t elements = 0;
+  /// Of the network's output: SensitivityRequest::logits_bits, its width beside others. None: it is to be chosen.
+  std::optional<std::int64_t> fixed_bits = {};
   /// By width, widest first, nothing else quantized.
   std::vector<Measurement> alone = {};
 
   const char* kind() const { return is_weights ? "weights" : "activations"; }
 };
 
-/// Widths that keep to a budget.
+/// Widths that keep to a budget. The averages are those of quantizers without fixed_bits.
 struct ChosenBits {
   std::vector<quantize::LayerBits> layers;
   std::int64_t weight_bytes = 0;
@@ -107,11 +112,12 @@ struct Sensitivity {
   Evaluation in_float;
   /// In the network's order.
   std::vector<QuantizerSensitivity> quantizers;
-  /// All of them at once, by width.
+  /// All of them at once, by width; fixed_bits stay.
   std::vector<Measurement> together;
   /// Quantizers that belong to no layer (of a pool, say), which stay out of it.
   std::vector<std::string> others;
-  /// The points' quantizers are counted among the weights and among the outputs, in the order of `quantizers`.
+  /// The points' quantizers are counted among the weights and among the outputs without fixed_bits, in the order of
+  /// `quantizers`.
   std::vector<FrontPoint> weight_front;
   std::vector<FrontPoint> activation_front;
   std::optional<ChosenBits> choice;

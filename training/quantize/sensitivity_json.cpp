@@ -29,6 +29,7 @@ Json to_json(const QuantizerSensitivity& one) {
           {"kind", one.kind()},
           {"quantizers", one.quantizers},
           {"elements", one.elements},
+          {"fixed_bits", field_to_json(one.fixed_bits)},
           {"alone", list_of(one.alone)}};
 }
 
@@ -43,7 +44,7 @@ Json front_to_json(const std::vector<FrontPoint>& front, const Sensitivity& sens
   std::vector<const QuantizerSensitivity*> quantizers;
   std::int64_t elements = 0;
   for (const QuantizerSensitivity& one : sensitivity.quantizers) {
-    if (one.is_weights != weights) continue;
+    if (one.is_weights != weights || one.fixed_bits) continue;
     quantizers.push_back(&one);
     elements += one.elements;
   }
@@ -84,6 +85,7 @@ Json sensitivity_to_json(const Sensitivity& sensitivity, const SensitivityReques
           {"batch_size", sensitivity.batch_size},
           {"seed", request.settings.seed},
           {"bits", sensitivity.bits},
+          {"logits_bits", request.logits_bits},
           {"per_channel", request.rewrite.per_channel},
           {"symmetric", request.rewrite.symmetric},
           {"symmetric_weights", request.rewrite.symmetric_weights},
