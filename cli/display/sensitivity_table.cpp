@@ -27,6 +27,19 @@ void add_figures(TableLine& line, const Measurement& measurement) {
   line.push_back(measurement.snr_db ? number(*measurement.snr_db, "%.1f") : "-");
 }
 
+std::string name_of(const ChosenBits& choice) {
+  return choice.uniform_bits ? concat(*choice.uniform_bits, " bits for all") : "bits by layer";
+}
+
+/// The competitors; nothing where there is only one.
+std::string candidates_text(const Sensitivity& sensitivity) {
+  if (sensitivity.candidates.size() < 2) return "";
+  std::string text;
+  for (const ChosenBits& one : sensitivity.candidates)
+    text += concat(text.empty() ? "" : ", ", name_of(one), " ", number(one.measured.loss_increase, "%+.4f"));
+  return concat("measured within the budget: ", text, "; taken: ", name_of(*sensitivity.choice), "\n");
+}
+
 }  // namespace
 
 std::string sensitivity_table(const Sensitivity& sensitivity, std::size_t rows) {
@@ -70,7 +83,7 @@ std::string choice_text(const Sensitivity& sensitivity) {
                 "measured\n",
                 choice.average_weight_bits, static_cast<long>(choice.weight_bytes), choice.average_activation_bits,
                 choice.predicted_loss_increase, choice.measured.loss_increase);
-  return text;
+  return text + candidates_text(sensitivity);
 }
 
 }  // namespace miniqat::cli

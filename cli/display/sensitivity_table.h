@@ -14,7 +14,7 @@ std::string sensitivity_table(const training::Sensitivity& sensitivity, std::siz
 /// The float network, and all quantizers of layers at once.
 std::string together_table(const training::Sensitivity& sensitivity);
 
-/// The cost of the chosen widths, predicted and measured.
+/// The cost of the chosen widths, predicted and measured, and what else keeps to the budget.
 std::string choice_text(const training::Sensitivity& sensitivity);
 
 }  // namespace miniqat::cli

@@ -109,6 +109,9 @@ TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
     const Outcome outcome = sensitivity(out, budget);
     expect_success(outcome);
     EXPECT_TRUE(has(outcome, "\nchosen widths ")) << outcome.out;
+    for (const char* text :
+         {"\nmeasured within the budget: bits by layer ", ", 3 bits for all ", ", 2 bits for all ", "; taken: "})
+      EXPECT_TRUE(has(outcome, text)) << text << " in\n" << outcome.out;
     EXPECT_TRUE(has(outcome, "calibrate --run float --bits-config " + out + "/bits.json --out PTQ\n")) << outcome.out;
     const Json bits = json(out + "/bits.json"), report = json(out + "/sensitivity.json");
     EXPECT_EQ(bits, report["choice"]["bits_config"]);
@@ -129,6 +132,8 @@ TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
       }
     }
     EXPECT_EQ(report["choice"]["weight_bytes"], weight_bytes);
+    EXPECT_EQ(report["choice"]["candidates"].size(), 3u);
+    EXPECT_EQ(report["choice"]["candidates"][1]["uniform_bits"], 3);
     EXPECT_LE(weight_bytes, budget[0] == "--bytes" ? 300 : 676 * 3 / 8 + 1);
     const Outcome calibrate = in_place({"calibrate", "--run", "float", "--threads", "1", "--batches", "8",
                                         "--bits-config", out + "/bits.json", "--out", out + "-run"});

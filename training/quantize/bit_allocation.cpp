@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 namespace miniqat::training {
 namespace {
@@ -33,6 +34,38 @@ Descent descent_of(const WidthCosts& costs) {
 auto price(const Descent& descent, std::span<const std::int64_t> widths) {
   const std::int64_t saved = std::max<std::int64_t>(descent.saves(widths), 1);
   return std::tuple(descent.rise() / static_cast<double>(saved), -saved);
+}
+
+std::size_t place_of(std::span<const std::int64_t> widths, std::int64_t bits) {
+  return static_cast<std::size_t>(std::ranges::find(widths, bits) - widths.begin());
+}
+
+/// Another width for one quantizer.
+struct Widening {
+  std::size_t quantizer = 0;
+  std::int64_t bits = 0;
+  double gain_per_bit = 0;
+  std::int64_t spends = 0;
+
+  bool is_better_than(const Widening& other) const {
+    return std::tuple(gain_per_bit, -spends) > std::tuple(other.gain_per_bit, -other.spends);
+  }
+};
+
+/// To any wider width: behind one that gains nothing there may be one that gains.
+std::vector<Widening> widenings(const WidthCosts& costs, std::span<const std::int64_t> widths, std::size_t quantizer,
+                                std::int64_t bits) {
+  std::vector<Widening> list;
+  const double now = predicted_loss_increase(costs, place_of(widths, bits));
+  for (std::size_t place = 0; place < place_of(widths, bits); ++place) {
+    const std::int64_t spends = costs.elements * (widths[place] - bits);
+    const double gain = now - predicted_loss_increase(costs, place);
+    list.push_back({.quantizer = quantizer,
+                    .bits = widths[place],
+                    .gain_per_bit = gain / static_cast<double>(std::max<std::int64_t>(spends, 1)),
+                    .spends = spends});
+  }
+  return list;
 }
 
 FrontPoint widest(std::span<const Descent> descents, std::int64_t bits) {
@@ -78,6 +111,29 @@ std::vector<std::int64_t> widths_at(std::span<const FrontPoint> front, std::size
   std::vector<std::int64_t> widths(quantizers, front.front().bits);
   for (const FrontPoint& point : front.subspan(1, place)) widths[*point.quantizer] = point.bits;
   return widths;
+}
+
+std::vector<std::int64_t> widened(std::span<const WidthCosts> costs, std::span<const std::int64_t> widths,
+                                  std::vector<std::int64_t> chosen, const KeepsToBudget& keeps) {
+  for (;;) {
+    std::optional<Widening> best;
+    for (std::size_t i = 0; i < costs.size(); ++i)
+      for (const Widening& one : widenings(costs[i], widths, i, chosen[i])) {
+        if (best && !one.is_better_than(*best)) continue;
+        const std::int64_t former = std::exchange(chosen[i], one.bits);
+        if (keeps(chosen)) best = one;
+        chosen[i] = former;
+      }
+    if (!best) return chosen;
+    chosen[best->quantizer] = best->bits;
+  }
+}
+
+double predicted_loss_increase(std::span<const WidthCosts> costs, std::span<const std::int64_t> widths,
+                               std::span<const std::int64_t> chosen) {
+  double sum = 0;
+  for (std::size_t i = 0; i < costs.size(); ++i) sum += predicted_loss_increase(costs[i], place_of(widths, chosen[i]));
+  return sum;
 }
 
 std::int64_t packed_bytes(std::int64_t elements, std::int64_t bits) { return (elements * bits + 7) / 8; }

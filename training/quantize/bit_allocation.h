@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -40,6 +41,19 @@ std::vector<FrontPoint> greedy_front(std::span<const WidthCosts> costs, std::spa
 
 /// The width of each of `quantizers` quantizers at the front's point `place`.
 std::vector<std::int64_t> widths_at(std::span<const FrontPoint> front, std::size_t place, std::size_t quantizers);
+
+/// Whether widths, one for each quantizer, keep to a budget.
+using KeepsToBudget = std::function<bool(std::span<const std::int64_t>)>;
+
+/// Gives back what is left of a budget behind a last step that saved more than was missing. The next quantizer to get a
+/// wider one of `widths` is always that of the greatest predicted gain per bit spent, among those that still keep to
+/// the budget; among equals it is the one that spends fewer bits, then the first. No quantizer becomes narrower.
+std::vector<std::int64_t> widened(std::span<const WidthCosts> costs, std::span<const std::int64_t> widths,
+                                  std::vector<std::int64_t> chosen, const KeepsToBudget& keeps);
+
+/// Of all quantizers at `chosen`, some of `widths`.
+double predicted_loss_increase(std::span<const WidthCosts> costs, std::span<const std::int64_t> widths,
+                               std::span<const std::int64_t> chosen);
 
 /// ceil(elements * bits / 8)
 std::int64_t packed_bytes(std::int64_t elements, std::int64_t bits);

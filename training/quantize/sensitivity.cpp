@@ -73,7 +73,7 @@ class SensitivityMeasurement {
   Sensitivity run() {
     const auto started = std::chrono::steady_clock::now();
     total_ = 1 + static_cast<std::int64_t>(result_.bits.size() * (2 + result_.quantizers.size())) +
-             (has_other_logits() ? 1 : 0) + (is_choosing() ? 1 : 0);
+             (has_other_logits() ? 1 : 0) + (is_choosing() ? 1 + uniform_candidates() : 0);
     announce();
     for (const std::int64_t bits : result_.bits) calibrate_at(bits);
     if (has_other_logits()) calibrate_at(request_.logits_bits);
@@ -92,6 +92,11 @@ class SensitivityMeasurement {
 
  private:
   bool is_choosing() const { return request_.budget.average_bits || request_.budget.bytes; }
+
+  std::int64_t uniform_candidates() const {
+    return std::ranges::count_if(result_.bits,
+                                 [&](std::int64_t bits) { return allows_everywhere(request_.budget, result_, bits); });
+  }
 
   /// The logits have a width that is not among --bits.
   bool has_other_logits() const {
@@ -259,18 +264,26 @@ class SensitivityMeasurement {
   }
 
   void choose() {
-    const WidthChoice weights = weights_within(result_, request_.budget);
-    const WidthChoice activations = activations_within(result_, request_.budget);
-    ChosenBits& choice = result_.choice.emplace();
-    choice.layers = layer_bits_of(result_.quantizers, weights, activations);
-    choice.average_weight_bits = weights.average;
-    choice.average_activation_bits = activations.average;
-    choice.predicted_loss_increase = weights.loss_increase + activations.loss_increase + logits_increase();
-    const std::vector<WidthCosts> costs = costs_of(result_.quantizers, true);
-    for (std::size_t i = 0; i < costs.size(); ++i)
-      choice.weight_bytes += packed_bytes(costs[i].elements, weights.widths[i]);
-    begin("the chosen widths");
-    choice.measured = measure_as(rewrite_at(result_.bits.front(), choice.layers), 0);
+    const BitBudget& budget = request_.budget;
+    const WidthChoice activations = activations_within(result_, budget);
+    logits_increase_ = logits_increase();
+    consider({}, weights_within(result_, budget), activations);
+    for (const std::int64_t bits : result_.bits)
+      if (allows_everywhere(budget, result_, bits))
+        consider(bits, choice_at(result_, bits, true), budget.bytes ? activations : choice_at(result_, bits, false));
+    result_.choice = best_of(result_.candidates);
+  }
+
+  void consider(std::optional<std::int64_t> uniform, const WidthChoice& weights, const WidthChoice& activations) {
+    ChosenBits& one = result_.candidates.emplace_back();
+    one.uniform_bits = uniform;
+    one.layers = layer_bits_of(result_.quantizers, weights, activations);
+    one.average_weight_bits = weights.average;
+    one.average_activation_bits = activations.average;
+    one.predicted_loss_increase = weights.loss_increase + activations.loss_increase + logits_increase_;
+    one.weight_bytes = bytes_of(result_, weights);
+    begin(uniform ? concat("in the budget: ", *uniform, " bits") : "in the budget: bits by layer");
+    one.measured = measure_as(rewrite_at(result_.bits.front(), one.layers), 0);
   }
 
   /// Of outputs with a width of their own, alone.
@@ -311,6 +324,7 @@ class SensitivityMeasurement {
   /// As result_.bits; behind them that of the logits, unless it is one of these.
   std::vector<CalibratedWidth> widths_;
   NetworkOutputs in_float_;
+  double logits_increase_ = 0;
 };
 
 }  // namespace

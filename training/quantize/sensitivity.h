@@ -99,6 +99,8 @@ struct ChosenBits {
   double predicted_loss_increase = 0;
   /// With these widths; `bits` is 0.
   Measurement measured;
+  /// The one width of all weights and, for an average, outputs; none: a width for each layer.
+  std::optional<std::int64_t> uniform_bits = {};
 };
 
 struct Sensitivity {
@@ -120,7 +122,10 @@ struct Sensitivity {
   /// `quantizers`.
   std::vector<FrontPoint> weight_front;
   std::vector<FrontPoint> activation_front;
+  /// That of the least measured loss among `candidates`.
   std::optional<ChosenBits> choice;
+  /// What keeps to the budget: a width for each layer first, then each width for all. Empty without a budget.
+  std::vector<ChosenBits> candidates;
   double seconds = 0;
 };
 

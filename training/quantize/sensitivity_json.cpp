@@ -61,7 +61,18 @@ Json front_to_json(const std::vector<FrontPoint>& front, const Sensitivity& sens
   return list;
 }
 
-Json to_json(const ChosenBits& choice, const BitBudget& budget) {
+/// The networks that keep to the budget, with a width for each layer (null) or one for all.
+Json list_of(const std::vector<ChosenBits>& candidates) {
+  Json list = Json::array();
+  for (const ChosenBits& one : candidates) {
+    Json json = {{"uniform_bits", field_to_json(one.uniform_bits)}};
+    json.update(to_json(one.measured));
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json to_json(const ChosenBits& choice, const std::vector<ChosenBits>& candidates, const BitBudget& budget) {
   return {{"budget",
            {{"average_bits", field_to_json(budget.average_bits)},
             {"bytes", field_to_json(budget.bytes)},
@@ -71,7 +82,9 @@ Json to_json(const ChosenBits& choice, const BitBudget& budget) {
           {"average_weight_bits", choice.average_weight_bits},
           {"average_activation_bits", choice.average_activation_bits},
           {"predicted_loss_increase", choice.predicted_loss_increase},
-          {"measured", to_json(choice.measured)}};
+          {"measured", to_json(choice.measured)},
+          {"uniform_bits", field_to_json(choice.uniform_bits)},
+          {"candidates", list_of(candidates)}};
 }
 
 }  // namespace
@@ -100,7 +113,8 @@ Json sensitivity_to_json(const Sensitivity& sensitivity, const SensitivityReques
           {"not_measured", sensitivity.others},
           {"front", front_to_json(sensitivity.weight_front, sensitivity, true)},
           {"activation_front", front_to_json(sensitivity.activation_front, sensitivity, false)},
-          {"choice", sensitivity.choice ? to_json(*sensitivity.choice, request.budget) : Json(nullptr)},
+          {"choice",
+           sensitivity.choice ? to_json(*sensitivity.choice, sensitivity.candidates, request.budget) : Json(nullptr)},
           {"seconds", sensitivity.seconds}};
 }
 

@@ -68,6 +68,44 @@ TEST(GreedyFront, LeavesALossThatIsNoNumberForLast) {
   }
 }
 
+/// As TakesTheCheapestBitFirst. Of 150 bits the walk keeps 100 behind its step from 160: a goes back to 8 bits.
+TEST(Widened, GivesBackTheRestOfTheBudget) {
+  const std::vector<WidthCosts> costs = {{.elements = 10, .loss_increase = {0, 0.02, 0.52}},
+                                         {.elements = 30, .loss_increase = {0.01, 0.04, 0.31}}};
+  const auto within = [&](std::int64_t most) {
+    return widened(costs, kWidths, {4, 2},
+                   [=](std::span<const std::int64_t> widths) { return 10 * widths[0] + 30 * widths[1] <= most; });
+  };
+  using Widths = std::vector<std::int64_t>;
+  EXPECT_EQ(within(100), (Widths{4, 2}));
+  EXPECT_EQ(within(139), (Widths{4, 2}));
+  EXPECT_EQ(within(150), (Widths{8, 2}));
+  EXPECT_EQ(within(160), (Widths{4, 4})) << "0.27/60 for b is a greater gain than 0.02/40 for a";
+  EXPECT_EQ(within(200), (Widths{8, 4}));
+  EXPECT_EQ(within(1000), (Widths{8, 8}));
+}
+
+TEST(Widened, PassesAWidthThatGainsNothing) {
+  const std::vector<WidthCosts> costs = {{.elements = 1, .loss_increase = {0, 1, 1}},
+                                         {.elements = 1, .loss_increase = {0, 0.1, 0.2}}};
+  const auto chosen = widened(costs, kWidths, {2, 2}, [](auto widths) { return widths[0] + widths[1] <= 10; });
+  EXPECT_EQ(chosen, (std::vector<std::int64_t>{8, 2}));
+}
+
+TEST(Widened, GivesBitsThatSeemToGainNothing) {
+  const std::vector<WidthCosts> costs = {{.elements = 4, .loss_increase = {0, 0, 0}},
+                                         {.elements = 1, .loss_increase = {0, 0, 0}}};
+  const auto chosen = widened(costs, kWidths, {2, 2}, [](auto widths) { return 4 * widths[0] + widths[1] <= 24; });
+  EXPECT_EQ(chosen, (std::vector<std::int64_t>{4, 8})) << "the smaller one first";
+}
+
+TEST(PredictedLossIncrease, OfAllIsTheSum) {
+  const std::vector<WidthCosts> costs = {{.elements = 10, .loss_increase = {0, 0.02, 0.52}},
+                                         {.elements = 30, .loss_increase = {0.01, 0.04, 0.31}}};
+  EXPECT_NEAR(predicted_loss_increase(costs, kWidths, std::vector<std::int64_t>{4, 8}), 0.03, 1e-12);
+  EXPECT_NEAR(predicted_loss_increase(costs, kWidths, std::vector<std::int64_t>{2, 2}), 0.83, 1e-12);
+}
+
 TEST(GreedyFront, OfNothingIsAPoint) {
   const std::vector<FrontPoint> front = greedy_front({}, kWidths);
   ASSERT_EQ(front.size(), 1u);

@@ -179,6 +179,32 @@ TEST_F(SensitivityTest, TheChoiceKeepsToItsBudget) {
       testing::mentions(testing::error_of([&] { measured(); }), {"--bytes 168 is impossible", "2 bits", "169"}));
 }
 
+TEST_F(SensitivityTest, TheChoiceIsTheBestWithinTheBudget) {
+  request_.bits = {2, 3, 4, 8};
+  const auto widths_of = [](const Sensitivity& result) {
+    std::vector<std::int64_t> uniform;
+    for (const ChosenBits& one : result.candidates)
+      if (one.uniform_bits) uniform.push_back(*one.uniform_bits);
+    return uniform;
+  };
+  for (const BitBudget& budget : {BitBudget{.average_bits = 3.5}, BitBudget{.bytes = 300, .activation_bits = 4}}) {
+    request_.budget = budget;
+    Listener listener;
+    const Sensitivity result = measure_sensitivity(request_, listener);
+    EXPECT_EQ(listener.evaluations, listener.last_total + 1);
+    EXPECT_EQ(widths_of(result), (std::vector<std::int64_t>{3, 2}));
+    EXPECT_FALSE(result.candidates.front().uniform_bits);
+    for (const ChosenBits& one : result.candidates)
+      EXPECT_LE(result.choice->measured.evaluation.loss, one.measured.evaluation.loss);
+    const ChosenBits& in_3 = result.candidates.at(1);
+    EXPECT_EQ(in_3.layers.at(0).weight_bits, 3);
+    EXPECT_EQ(in_3.layers.at(0).activation_bits, budget.bytes ? 4 : 3);
+    if (budget.average_bits) {
+      EXPECT_EQ(in_3.measured.evaluation.loss, result.together[2].evaluation.loss);
+    }
+  }
+}
+
 /// All at one width: what the choice measures is what all quantizers at that width measure.
 TEST_F(SensitivityTest, TheChoiceIsMeasuredByWayOfTheRewrite) {
   request_.budget = {.average_bits = 3};
