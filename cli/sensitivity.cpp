@@ -66,12 +66,13 @@ class SensitivityDisplay : public RunObserver {
   ProgressLine line_{stdout};
 };
 
-/// `source` and `rewrite`: flags as `calibrate` takes them.
+/// `source` and `rewrite`: flags as `calibrate` and `quantize` take them.
 void print_choice(const Sensitivity& result, const SensitivityFiles& files, const std::string& source,
                   const std::string& rewrite) {
   std::printf("%s", choice_text(result).c_str());
-  std::printf("to use them: miniqat calibrate%s --bits-config %s%s --out PTQ\n", printable(source).c_str(),
-              printable(files.bits().string()).c_str(), printable(rewrite).c_str());
+  const std::string flags = printable(concat(source, " --bits-config ", files.bits().string(), rewrite));
+  std::printf("to use them: miniqat quantize%s --out RUN\n", flags.c_str());
+  std::printf("to use them without training: miniqat calibrate%s --out PTQ\n", flags.c_str());
 }
 
 void measure_network(const SensitivityArguments& arguments, const std::string& source, const std::string& rewrite) {

@@ -162,8 +162,8 @@ TEST_F(ImportProgramTest, AModelBecomesIntegersAtOnce) {
   auto measured_of_run = nlohmann::ordered_json::parse(bytes("widths/sensitivity.json"));
   const Outcome measured = run(with(with(sensitivity, {"--overwrite"}), model));
   EXPECT_NE(
-      measured.out.find("to use them: miniqat calibrate --model net.onnx --batch-size 8 --dataset mnist --data-dir "
-                        "digits --bits-config widths/bits.json --out PTQ"),
+      measured.out.find("to use them: miniqat quantize --model net.onnx --batch-size 8 --dataset mnist --data-dir "
+                        "digits --bits-config widths/bits.json --out RUN"),
       std::string::npos)
       << measured.out;
   auto measured_of_model = nlohmann::ordered_json::parse(bytes("widths/sensitivity.json"));

@@ -112,7 +112,9 @@ TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
     for (const char* text :
          {"\nmeasured within the budget: bits by layer ", ", 3 bits for all ", ", 2 bits for all ", "; taken: "})
       EXPECT_TRUE(has(outcome, text)) << text << " in\n" << outcome.out;
-    EXPECT_TRUE(has(outcome, "calibrate --run float --bits-config " + out + "/bits.json --out PTQ\n")) << outcome.out;
+    const std::string flags = " --run float --bits-config " + out + "/bits.json --out ";
+    EXPECT_TRUE(has(outcome, "\nto use them: miniqat quantize" + flags + "RUN\n")) << outcome.out;
+    EXPECT_TRUE(has(outcome, "\nto use them without training: miniqat calibrate" + flags + "PTQ\n")) << outcome.out;
     const Json bits = json(out + "/bits.json"), report = json(out + "/sensitivity.json");
     EXPECT_EQ(bits, report["choice"]["bits_config"]);
     const Outcome rewrite = in_place({"rewrite", "--graph", "float/eval_graph.json", "--mode", "eval", "--bits-config",
@@ -138,6 +140,9 @@ TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
     const Outcome calibrate = in_place({"calibrate", "--run", "float", "--threads", "1", "--batches", "8",
                                         "--bits-config", out + "/bits.json", "--out", out + "-run"});
     expect_success(calibrate);
+    const Outcome quantize = in_place({"quantize", "--run", "float", "--threads", "1", "--batches", "8", "--epochs",
+                                       "1", "--bits-config", out + "/bits.json", "--out", out + "-trained"});
+    expect_success(quantize);
   }
 }
 
