@@ -59,6 +59,7 @@ bool has_learned_variables(const Node& node) {
 Quantization quantization_of(const Graph& graph) {
   Quantization found;
   Symmetry weights, activations;
+  bool narrow_weights = false;
   for (const Node* node : graph.nodes()) {
     found.single = found.single || node->as<BatchNormScale>();
     found.late = found.late || is_folded_late(*node);
@@ -69,6 +70,7 @@ Quantization quantization_of(const Graph& graph) {
     ++found.quantizers;
     (of_weights ? found.weight_bits : found.activation_bits).insert(attributes.bits);
     (of_weights ? weights : activations).add(attributes.symmetric);
+    narrow_weights = narrow_weights || (of_weights && attributes.narrow_range);
     found.per_channel = found.per_channel || attributes.per_channel;
     found.power_of_two = attributes.power_of_two && (found.power_of_two || found.quantizers == 1);
     found.learned = found.learned || traits_of(attributes.range).learned;
@@ -77,6 +79,7 @@ Quantization quantization_of(const Graph& graph) {
   }
   found.symmetric_weights = weights.all();
   found.symmetric_activations = activations.all();
+  found.full_range_weights = !found.weight_bits.empty() && !narrow_weights;
   found.mixed =
       found.weight_bits.size() > 1 || found.activation_bits.size() > 1 || weights.differ() || activations.differ();
   return found;
@@ -90,7 +93,8 @@ std::string Quantization::label() const {
                 all                 ? " symmetric"
                 : symmetric_weights ? " symmetric weights"
                                     : "",
-                power_of_two ? " power-of-two" : "", single ? " single" : "", late ? " late" : "");
+                full_range_weights ? " full range" : "", power_of_two ? " power-of-two" : "", single ? " single" : "",
+                late ? " late" : "");
 }
 
 nlohmann::ordered_json Quantization::bits() const {

@@ -20,6 +20,8 @@ struct Quantization {
   /// All of them are symmetric.
   bool symmetric_weights = false;
   bool symmetric_activations = false;
+  /// All weights use all integers, also the lowest one.
+  bool full_range_weights = false;
   /// Layers differ: in widths or in symmetry.
   bool mixed = false;
   /// Some ranges are trained.
@@ -34,8 +36,8 @@ struct Quantization {
   std::int64_t delay = 0;
 
   bool is_float() const { return quantizers == 0; }
-  /// "float", "W8A8", "W4A8 per channel symmetric weights"; "W2-8A8 mixed" where layers differ; "-" for no width at
-  /// all.
+  /// "float", "W8A8", "W4A8 per channel symmetric weights", "W2A2 learned symmetric weights full range"; "W2-8A8 mixed"
+  /// where layers differ; "-" for no width at all.
   std::string label() const;
   /// {"weights": 4, "activations": 8}: a number, a list of them where layers differ, null where there is none; null for
   /// a float network.

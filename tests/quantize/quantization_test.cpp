@@ -42,6 +42,9 @@ TEST(Quantization, IsReadFromTheGraph) {
   EXPECT_EQ(label({.symmetric = true}), "W8A8 symmetric");
   EXPECT_EQ(label({.symmetric_weights = true}), "W8A8 symmetric weights");
   EXPECT_EQ(label({.weight_bits = 4, .per_channel = true}), "W4A8 per channel");
+  EXPECT_EQ(label({.weight_bits = 2, .full_range_weights = true}), "W2A8 full range");
+  EXPECT_EQ(label({.weight_bits = 2, .ranges = RangeChoice::kLearned, .full_range_weights = true}),
+            "W2A8 learned symmetric weights full range");
   EXPECT_EQ(label({.bn_fold = BnFold::kSingle}), "W8A8") << "there is nothing to fold";
   EXPECT_EQ(label({.bn_fold = BnFold::kSingle}, "mobilenet_v1"), "W8A8 single");
   EXPECT_EQ(label({}, "mobilenet_v1"), "W8A8");

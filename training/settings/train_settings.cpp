@@ -221,6 +221,7 @@ std::string quantization_label(const TrainSettings& settings) {
   asked.per_channel = rewrite.per_channel;
   asked.symmetric_weights = rewrite.symmetric || rewrite.has_symmetric_weights();
   asked.symmetric_activations = rewrite.symmetric;
+  asked.full_range_weights = rewrite.full_range_weights;
   asked.single = rewrite.bn_fold == quantize::BnFold::kSingle;
   asked.late = rewrite.bn_fold == quantize::BnFold::kLate;
   return asked.label();
