@@ -101,6 +101,8 @@ TEST_F(IgnoredFlagsTest, BesideRanges) {
   for (const std::string bad : {"-1", "nan", "inf", "1e39"})
     refuses({"train", "--ranges", "learned", "--range-learning-rate", bad},
             {"--range-learning-rate must be a finite number >= 0"});
+  refuses({"train", "--ranges", "learned", "--range-learning-rate", "10"},
+          {"--range-learning-rate must be at most 1, got 10", "changes in a step (0.003 is 0.3%)"});
   refuses({"train", "--ranges", "learned", "--range-learning-rate", "fast"}, {"--range-learning-rate", "\"fast\""});
 }
 

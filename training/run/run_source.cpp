@@ -30,9 +30,15 @@ bool is_complete(const RunDirectory& run) {
   return complete != summary.end() && *complete == true;
 }
 
+bool dampens(const RunDirectory& run) {
+  const Json config = read_json(run.config());
+  return config.is_object() && config.value("dampening", Json(0)) > 0;
+}
+
 std::string how_to_go_on(const RunDirectory& run, std::optional<std::int64_t> step) {
   const std::string failure = run.metrics().failure_after(step.value_or(0));
-  return failure.empty() ? " (miniqat train --resume goes on)" : concat(" (", failure, "; ", kAfterNonFinite, ")");
+  return failure.empty() ? " (miniqat train --resume goes on)"
+                         : concat(" (", failure, "; ", after_non_finite(dampens(run)), ")");
 }
 
 std::string state_of_unfinished(const RunDirectory& run, std::optional<std::int64_t> step) {
@@ -52,6 +58,11 @@ TrainedOn trained_on(const RunSource& run, const Classifier& network) {
 }
 
 }  // namespace
+
+std::string after_non_finite(bool dampens) {
+  return concat("--resume would come to the same: begin anew with --overwrite and, say, a lower --learning-rate",
+                dampens ? " or --dampening" : "");
+}
 
 std::optional<std::int64_t> checkpointed_step(const RunDirectory& run) {
   std::error_code failure;

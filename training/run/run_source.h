@@ -13,9 +13,8 @@
 
 namespace miniqat::training {
 
-/// How to go on after a NonFiniteLoss, which a run meets again from its last checkpoint.
-inline constexpr const char* kAfterNonFinite =
-    "--resume would come to the same: begin anew with --overwrite and, say, a lower --learning-rate";
+/// How to go on after a NonFiniteLoss, which a run with or without dampening meets again from its last checkpoint.
+std::string after_non_finite(bool dampens);
 
 /// A run that a command takes its graph, settings and variables from.
 struct RunSource {

@@ -208,6 +208,9 @@ void check(const TrainSettings& settings) {
   check_schedule(settings);
   check_scaled_rate(settings);
   check_options<TrainSettings>([&] { make_optimizer(settings, {.steps = warmup_steps(settings, 1) + 1, .epoch = 1}); });
+  require(settings.range_learning_rate <= 1,
+          concat("--range-learning-rate must be at most 1, got ", settings.range_learning_rate,
+                 ": it is the share of itself by which a learned range changes in a step (0.003 is 0.3%)"));
 }
 
 std::string quantization_label(const TrainSettings& settings) {

@@ -9,19 +9,22 @@ namespace miniqat::training {
 
 /// Warns once, at the end of an epoch, when the loss has been no better than that of equal odds for all classes,
 /// ln(classes): such a run learns nothing, whatever its length. Looks at the second half of each epoch, so that a bad
-/// start does not count, and at no epoch with fewer than 20 steps there.
+/// start does not count. Of epochs with fewer than 20 steps there it takes as many together as have them, as of one
+/// long epoch.
 class ChanceWatch {
  public:
   /// Both must stay.
-  ChanceWatch(const TrainingTask& task, RunObserver& observer) : task_(task), observer_(observer) {}
+  ChanceWatch(const TrainingTask& task, RunObserver& observer);
 
   void after_step(std::int64_t step, double loss);
 
  private:
-  void judge(std::int64_t epoch);
+  void judge(std::int64_t last_epoch);
 
   const TrainingTask& task_;
   RunObserver& observer_;
+  /// That are judged together.
+  const std::int64_t epochs_;
   double sum_ = 0;
   std::int64_t steps_ = 0;
   bool warned_ = false;

@@ -74,7 +74,7 @@ class Trainer {
     } catch (const NonFiniteLoss& error) {
       life_.note_failure(error.what());
       throw NonFiniteLoss(concat(error.what(), "; the checkpoint of step ", life_.saved_step(), " stays in ",
-                                 run_.path().string(), ", from where ", kAfterNonFinite));
+                                 run_.path().string(), ", from where ", after_non_finite(task_.dampens())));
     } catch (const Error& error) {
       std::error_code failure;
       if (!std::filesystem::exists(run_.checkpoint(), failure)) throw;

@@ -29,6 +29,15 @@ TEST_F(TrainNanTest, SaysHowToGoOnAndTheRunCanBeOverwritten) {
   expect_error(train("run", {"--overwrite", "--resume"}), 2, {"--overwrite", "--resume"});
 }
 
+TEST_F(TrainNanTest, NamesADampeningThatIsOn) {
+  const Arguments flags = {"--dampening", "1e30", "--schedule", "constant"};
+  expect_error(train("damp", flags), 1,
+               {"begin anew with --overwrite and, say, a lower --learning-rate or --dampening"});
+  expect_text(program({"eval", "--run", "damp", "--threads", "1"}).err, "a lower --learning-rate or --dampening)");
+  const Outcome without = train("wild", {"--learning-rate", "1e30", "--schedule", "constant"});
+  EXPECT_EQ(without.err.find("--dampening"), std::string::npos) << without.err;
+}
+
 // What the advice is, the last attempt to go on decides.
 TEST_F(TrainNanTest, IsRememberedUntilTheRunGoesOn) {
   expect_success(train("run", {"--stop-at", "8"}));

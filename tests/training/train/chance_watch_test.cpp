@@ -51,8 +51,39 @@ TEST_F(ChanceWatchTest, ABadStartAndAFewStepsDoNotCount) {
   ChanceWatch watch(task, listener);
   for (std::int64_t step = 1; step <= kEpoch; ++step) watch.after_step(step, step <= kEpoch / 2 ? 100 : 1.9);
   EXPECT_TRUE(listener.warnings.empty());
-  EXPECT_EQ(heard(run, {2.3026, 2.3026}, 38).size(), 0u) << "19 steps";
-  EXPECT_EQ(heard(run, {2.3026}, 40).size(), 1u) << "20 steps";
+  EXPECT_EQ(heard(run, {2.3026}, 38).size(), 0u) << "19 steps";
+  EXPECT_EQ(heard(run, {2.3026}, 39).size(), 1u) << "20 steps";
+}
+
+/// Of a data set in a few big batches.
+TEST_F(ChanceWatchTest, ShortEpochsAreTakenTogether) {
+  const TrainSettings run = settings();
+  for (const std::int64_t steps : {1, 4, 38}) {
+    const std::int64_t together = (39 + steps - 1) / steps;
+    const auto epochs = [&](std::int64_t count, double loss) {
+      return std::vector<double>(static_cast<std::size_t>(count), loss);
+    };
+    EXPECT_EQ(heard(run, epochs(together - 1, 2.3026), steps).size(), 0u);
+    EXPECT_EQ(heard(run, epochs(3 * together, 2.2), steps).size(), 0u);
+    std::vector<double> losses = epochs(together, 1.5);
+    for (const double loss : epochs(2 * together, 2.31)) losses.push_back(loss);
+    const std::vector<std::string> warnings = heard(run, losses, steps);
+    ASSERT_EQ(warnings.size(), 1u) << steps;
+    EXPECT_NE(warnings[0].find(concat("the loss of epochs ", together + 1, " to ", 2 * together, ", 2.31,")),
+              std::string::npos)
+        << warnings[0];
+  }
+}
+
+/// The widths of the flags were asked once, which are 8 bits here.
+TEST_F(ChanceWatchTest, TheAdviceLooksAtTheBitsOfLayers) {
+  TrainSettings run = settings();
+  const auto advice = [&] { return heard(run, {2.3026}).at(0); };
+  run.rewrite.bits_config = "bits.json";
+  run.rewrite.layer_bits = {{.pattern = "conv1", .weight_bits = 2}};
+  EXPECT_NE(advice().find("--ranges learned"), std::string::npos);
+  run.rewrite.layer_bits[0].ranges = quantize::RangeChoice::kLearned;
+  EXPECT_EQ(advice().find("--ranges learned"), std::string::npos);
 }
 
 TEST_F(ChanceWatchTest, TheAdviceFitsTheRun) {
