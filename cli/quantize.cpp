@@ -116,7 +116,8 @@ QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFla
   return plan;
 }
 
-/// The place of the data may have changed; other settings would make it another run.
+/// The place of the data may have changed, and with shards the number of threads, as in `train --resume`; other
+/// settings would make it another run.
 QuantizationPlan plan_of(const RunDirectory& out, const QuantizeArguments& arguments, const QuantizeFlags& flags) {
   const auto refuse = [](const std::string& flag) {
     throw UsageError(concat(flag, ": --resume takes the settings in quantize.json; leave it out"));
@@ -125,9 +126,15 @@ QuantizationPlan plan_of(const RunDirectory& out, const QuantizeArguments& argum
   if (arguments.overwrite) throw UsageError("--overwrite deletes the run that --resume would go on with");
   for (const std::string& name : flags.calibration.given()) refuse(flag_of(name));
   for (const std::string& name : flags.training.given())
-    if (name != "data_dir") refuse(flag_of(name));
+    if (name != "data_dir" && name != "threads") refuse(flag_of(name));
   QuantizationPlan plan = read_plan(out);
+  const std::int64_t threads = plan.training.threads;
   flags.training.apply(plan.training);
+  if (!flags.training.was_given("threads")) return plan;
+  check(plan.training);
+  if (plan.training.threads != threads && !plan.training.has_shards())
+    throw UsageError(concat("--threads differs from the run's own (", threads, "); leave it out to resume"));
+  resolve(plan.training);
   return plan;
 }
 

@@ -109,6 +109,8 @@ TEST_F(QuantizeTest, AfterASignalOrDeathTheSameCommandGoesOn) {
     expect_error(with({"--method", "minmax"}), 2, {"--method: --resume takes the settings in quantize.json"});
     expect_error(with({"--run", "tiny"}), 2, {"--run: --resume takes"});
     expect_error(with({"--overwrite"}), 2, {"--overwrite deletes the run"});
+    expect_error(with({"--threads", "2"}), 2, {"--threads differs from the run's own (1); leave it out to resume"});
+    expect_error(with({"--threads", "1025"}), 2, {"--threads must be in 0..1024, got 1025"});
     // A shorter end for both, so that there is one.
     Json plan = json_of(path(run + "/quantize.json")), config = json_of(path(run + "/trained/config.json"));
     const std::int64_t end = step_of(path(run + "/trained")) + 3;
@@ -116,13 +118,26 @@ TEST_F(QuantizeTest, AfterASignalOrDeathTheSameCommandGoesOn) {
     plan["training"]["steps"] = config["steps"] = end;
     place_->write(run + "/quantize.json", plan.dump());
     place_->write(run + "/trained/config.json", config.dump());
-    expect_success(with({"--data-dir", "digits"}));
+    expect_success(with({"--data-dir", "digits", "--threads", "1"}));
     EXPECT_EQ(json_of(path(run + "/summary.json"))["complete"], true);
     EXPECT_EQ(json_of(path(run + "/quantize.json"))["complete"], true);
     const Outcome again = with({});
     expect_success(again);
     EXPECT_EQ(again.out, "The run in " + run + " is complete; quantize.json has its figures.\n");
   }
+}
+
+/// As `train --resume`: with shards no number depends on the threads.
+TEST_F(QuantizeTest, ARunWithShardsGoesOnWithOtherThreads) {
+  expect_success(quantize("shards", {"--shards", "2", "--batch-size", "8"}));
+  const std::string checkpoint = bytes_of(path("shards/checkpoint.safetensors"));
+  Json plan = json_of(path("shards/quantize.json"));
+  plan["complete"] = false;
+  place_->write("shards/quantize.json", plan.dump());
+  fs::remove(path("shards/checkpoint.safetensors"));
+  expect_success(in_place({"quantize", "--resume", "--out", "shards", "--threads", "2"}));
+  EXPECT_EQ(json_of(path("shards/quantize.json"))["training"]["threads"], 2);
+  EXPECT_TRUE(bytes_of(path("shards/checkpoint.safetensors")) == checkpoint);
 }
 
 TEST_F(QuantizeTest, OverwritesOnlyWhenTold) {
