@@ -110,6 +110,15 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   train_and_show(settings, run, arguments, extras);
 }
 
+/// Its table is of the networks that were compared for it, and would not fit a longer training.
+void refuse_run_of_quantize(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "quantize.json")) return;
+  const std::string name = folder.string();
+  throw UsageError(concat("--resume: ", name, " holds a run of quantize, whose results are in quantize.json; ",
+                          "quantize --resume --out ", name, " goes on if it was stopped, and train --init-checkpoint ",
+                          name, " begins a longer training from it"));
+}
+
 /// A run goes on with the settings it began with: other values on the command line would make it another run.
 void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {
   if (!arguments.config.empty()) throw UsageError("--resume takes the run's own config.json; leave --config out");
@@ -120,6 +129,7 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   if (arguments.out.empty() && !std::filesystem::exists(folder))
     throw MissingArgument(concat("--resume: --out names the run to go on with; without --out it would be ",
                                  folder.string(), ", which is not there"));
+  refuse_run_of_quantize(folder);
   const RunDirectory run = RunDirectory::resume(folder);
   if (run.is_calibrated())
     throw UsageError(concat("--resume: the run in ", run.path().string(), " was calibrated, not trained: there is ",

@@ -109,6 +109,7 @@ TEST_F(QuantizeTest, AfterASignalOrDeathTheSameCommandGoesOn) {
     expect_error(with({"--method", "minmax"}), 2, {"--method: --resume takes the settings in quantize.json"});
     expect_error(with({"--run", "tiny"}), 2, {"--run: --resume takes"});
     expect_error(with({"--overwrite"}), 2, {"--overwrite deletes the run"});
+    expect_error(in_place({"train", "--resume", "--out", run}), 2, {"--resume: " + run + " holds a run of quantize"});
     expect_error(with({"--threads", "2"}), 2, {"--threads differs from the run's own (1); leave it out to resume"});
     expect_error(with({"--threads", "1025"}), 2, {"--threads must be in 0..1024, got 1025"});
     // A shorter end for both, so that there is one.
@@ -138,6 +139,14 @@ TEST_F(QuantizeTest, ARunWithShardsGoesOnWithOtherThreads) {
   expect_success(in_place({"quantize", "--resume", "--out", "shards", "--threads", "2"}));
   EXPECT_EQ(json_of(path("shards/quantize.json"))["training"]["threads"], 2);
   EXPECT_TRUE(bytes_of(path("shards/checkpoint.safetensors")) == checkpoint);
+}
+
+TEST_F(QuantizeTest, TrainDoesNotMakeItLonger) {
+  expect_success(quantize("short"));
+  const std::string checkpoint = bytes_of(path("short/checkpoint.safetensors"));
+  expect_error(in_place({"train", "--resume", "--out", "short", "--epochs", "9"}), 2,
+               {"short holds a run of quantize", "quantize --resume --out short", "train --init-checkpoint short"});
+  EXPECT_TRUE(bytes_of(path("short/checkpoint.safetensors")) == checkpoint);
 }
 
 TEST_F(QuantizeTest, OverwritesOnlyWhenTold) {
