@@ -35,7 +35,8 @@ class Ledger:
             if not self.path or name in self.records:
                 return
             record = {'run': name, 'command': self._portable(command), 'date': str(datetime.date.fromtimestamp(finished)),
-                      'machine': machine(), 'commit': commit(), **{k: results[k] for k in self.KEPT if k in results}}
+                      'machine': machine(), 'commit': results.get('machine', {}).get('commit') or commit(),
+                      **{k: results[k] for k in self.KEPT if k in results}}
             self.records[name] = record
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open('a') as file:
@@ -62,7 +63,7 @@ def machine():
 
 
 def commit():
-    """Of the sources beside this script."""
+    """Of the sources beside this script, for programs that do not put their own into the summary of a run."""
     known = subprocess.run(['git', 'rev-parse', '--short', 'HEAD'], cwd=pathlib.Path(__file__).parent,
                            capture_output=True, text=True)
     return known.stdout.strip() or None

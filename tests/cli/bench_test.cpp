@@ -94,6 +94,10 @@ TEST_F(BenchTest, TheMachineIsNamed) {
                              (commit.empty() ? ", " : " (" + commit + "), ")),
             std::string::npos)
       << outcome.out;
+  expect_success(miniqat({"train", "--float", "--model", "lenet5", "--width", "0.25", "--steps", "1", "--batch-size",
+                          "4", "--threads", "1", "--out", "run"},
+                         place_.path()));
+  EXPECT_EQ(Json::parse(bytes_of(place_.path() / "run/machine.json"))["commit"], commit) << "a run names it, too";
   for (const char* key : {"cpu", "instruction_set", "onednn"})
     EXPECT_NE(outcome.out.find(machine[key].get<std::string>()), std::string::npos) << outcome.out;
 }

@@ -1,6 +1,7 @@
 #include "training/run/machine.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <utility>
 
 #include "core/cpu_name.h"
 #include "core/error.h"
@@ -18,11 +19,19 @@ constexpr const char* kCompiler =
     "GCC " __VERSION__;
 #endif
 
+std::string& program_commit() {
+  static std::string commit;
+  return commit;
+}
+
 }  // namespace
+
+void set_program_commit(std::string commit) { program_commit() = std::move(commit); }
 
 nlohmann::ordered_json machine_to_json() {
   const dnnl_version_t* onednn = dnnl_version();
   return {{"program", "miniqat " MINIQAT_VERSION},
+          {"commit", program_commit()},
           {"cpu", cpu_name()},
           {"cores", available_cores()},
           {"instruction_set", std::string(name_of(instruction_set()))},

@@ -59,6 +59,7 @@ TEST_F(TrainTest, ARunDirectoryHoldsEverything) {
   EXPECT_EQ(summary["seed"], 7);
   EXPECT_EQ(summary["threads"], 1);
   EXPECT_EQ(summary["machine"]["program"].get<std::string>().find("miniqat "), 0u);
+  EXPECT_EQ(json_of(path("run/machine.json")), summary["machine"]);
   EXPECT_GT(summary["images_per_second"], 0);
   EXPECT_GT(summary["seconds"], 0);
 
