@@ -58,8 +58,8 @@ class ReorderPair {
   explicit ReorderPair(std::int64_t elements)
       : tensors_(elements), grid_(quantize::grid_of<float>({-0.8f, 0.7f}, {.bits = 8})) {
     const memory::dims shape = {elements};
-    const memory from({shape, memory::data_type::f32, memory::format_tag::a}, engine_, tensors_.from.raw());
-    const memory to({shape, memory::data_type::f32, memory::format_tag::a}, engine_, tensors_.to.raw());
+    const memory from({shape, memory::data_type::f32, memory::format_tag::a}, engine_, tensors_.from.data());
+    const memory to({shape, memory::data_type::f32, memory::format_tag::a}, engine_, tensors_.to.data());
     const memory bytes({shape, memory::data_type::u8, memory::format_tag::a}, engine_);
     const auto zero_point = static_cast<std::int32_t>(grid_.zero_point);
     to_bytes_ = reorder_of(from, bytes, 1 / grid_.scale, DNNL_ARG_DST, zero_point);
@@ -75,7 +75,7 @@ class ReorderPair {
   /// Throws Error unless each element is within a step of the reference's, and 999 of 1,000 within rounding.
   void verify() {
     run();
-    const std::span<const float> x = tensors_.from.values<float>(), got = tensors_.to.values<float>();
+    const std::span<const float> x = tensors_.from, got = tensors_.to;
     std::vector<float> expected(x.size());
     quantize::reference::fake_quant_forward<float>(x, std::span(&grid_, 1), expected.data());
     std::size_t steps = 0;

@@ -31,11 +31,25 @@ constexpr std::int64_t kPieceGrain = 32768;
 /// Room in the mask for each piece, beside a byte for each element.
 constexpr std::int64_t kMaskSlack = 128;
 constexpr std::int64_t kMostPieces = 1024;
+constexpr std::size_t kAlignment = 64;
 
 /// A part of a tensor that one thread works on.
 struct Piece {
   std::int64_t index, from, count;
 };
+
+std::size_t bytes_of(std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); }
+
+/// A multiple of the alignment. The last piece has room for 64 bytes more than its elements, as each has.
+std::size_t mask_bytes_of(std::int64_t elements, std::int64_t pieces) {
+  const auto bytes = static_cast<std::size_t>(elements + 64 + (pieces - 1) * kMaskSlack);
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::span<float> taken(GuardedArray& array, std::int64_t elements) {
+  void* const memory = array.take(bytes_of(elements), GuardedArray::Side::kEnd, kAlignment);
+  return {static_cast<float*>(memory), static_cast<std::size_t>(elements)};
+}
 
 /// Where results of reading go, so that no compiler leaves the reading out.
 std::atomic<std::uint32_t> seen_bits;
@@ -43,11 +57,24 @@ std::atomic<std::uint32_t> seen_bits;
 }  // namespace
 
 BenchTensors::BenchTensors(std::int64_t elements)
-    : from(Shape{elements}),
-      to(Shape{elements}),
-      mask(Shape{(elements + 67) / 4 + std::min(kMostPieces, elements / kPieceGrain + 1) * kMaskSlack / 4}) {
+    : from_("x", bytes_of(elements)),
+      to_("the result", bytes_of(elements)),
+      mask_("the mask", mask_bytes_of(elements, std::min(kMostPieces, elements / kPieceGrain + 1))) {
+  from = taken(from_, elements);
+  to = taken(to_, elements);
+  const std::size_t mask_bytes = mask_bytes_of(elements, std::min(kMostPieces, elements / kPieceGrain + 1));
+  mask_end = static_cast<std::byte*>(mask_.take(mask_bytes, GuardedArray::Side::kEnd, kAlignment)) + mask_bytes;
   Random random(1);
-  for (float& value : from.values<float>()) value = random.uniform(-1, 1);
+  for (float& value : from) value = random.uniform(-1, 1);
+  std::ranges::fill(to, 0.0f);
+}
+
+std::string BenchTensors::damage() const {
+  for (const GuardedArray* array : {&from_, &to_, &mask_})
+    if (std::string text = array->damage(); !text.empty()) return text;
+  Random random(1);
+  const bool is_kept = std::ranges::all_of(from, [&](float value) { return value == random.uniform(-1, 1); });
+  return is_kept ? "" : "x is changed";
 }
 
 TimedCase::TimedCase(BenchTensors& tensors, const BenchCase& what, const NamedKernel* kernel)
@@ -65,10 +92,11 @@ TimedCase::TimedCase(BenchTensors& tensors, const BenchCase& what, const NamedKe
   piece_sums_.resize(channels * pieces);
   piece_low_.resize(channels * pieces), piece_high_.resize(channels * pieces);
   if (what_.operation != Operation::kBackward) return;
-  own_mask_ = Tensor(tensors_.mask.shape());
+  own_mask_memory_.emplace("the mask", mask_bytes());
+  own_mask_ = static_cast<std::byte*>(own_mask_memory_->take(mask_bytes(), GuardedArray::Side::kEnd, kAlignment));
   const CrashNote note(text());
   if (kernel_->functions.set_threads != nullptr) kernel_->functions.set_threads(thread_count());
-  forward_mask(static_cast<std::byte*>(own_mask_.raw()));
+  forward_mask(own_mask_);
 }
 
 /// Pieces begin at channel 0 and at a whole line of the cache, in the mask, too.
@@ -77,6 +105,11 @@ std::int64_t TimedCase::piece_unit() const { return std::max<std::int64_t>(64, s
 std::int64_t TimedCase::piece_count() const {
   const std::int64_t unit = piece_unit();
   return parallel_parts((what_.elements + unit - 1) / unit, std::max<std::int64_t>(1, kPieceGrain / unit));
+}
+
+std::size_t TimedCase::mask_bytes() const {
+  const bool is_cut = kernel_->functions.set_threads == nullptr;
+  return mask_bytes_of(what_.elements, is_cut ? piece_count() : 1);
 }
 
 int TimedCase::threads_used() const {
@@ -107,8 +140,8 @@ void TimedCase::forward(const float* x, float* y, const fake_quant_grid* grids) 
 }
 
 void TimedCase::forward_mask(std::byte* mask) const {
-  const float* const x = tensors_.from.data<float>();
-  float* const y = tensors_.to.data<float>();
+  const float* const x = tensors_.from.data();
+  float* const y = tensors_.to.data();
   in_pieces([&](const Piece& piece) {
     kernel_->functions.forward_mask(x + piece.from, y + piece.from, piece.count, plugin_grids_.data(), what_.channels,
                                     mask + piece.from + piece.index * kMaskSlack);
@@ -116,18 +149,17 @@ void TimedCase::forward_mask(std::byte* mask) const {
 }
 
 void TimedCase::backward() const {
-  const float* const dy = tensors_.from.data<float>();
-  float* const dx = tensors_.to.data<float>();
-  const auto* const mask = static_cast<const std::byte*>(own_mask_.raw());
+  const float* const dy = tensors_.from.data();
+  float* const dx = tensors_.to.data();
   in_pieces([&](const Piece& piece) {
     kernel_->functions.backward_mask(dy + piece.from, dx + piece.from, piece.count,
-                                     mask + piece.from + piece.index * kMaskSlack);
+                                     own_mask_ + piece.from + piece.index * kMaskSlack);
   });
 }
 
 void TimedCase::backward_learned() {
-  const float* const x = tensors_.from.data<float>();
-  float* const dx = tensors_.to.data<float>();
+  const float* const x = tensors_.from.data();
+  float* const dx = tensors_.to.data();
   const auto channels = static_cast<std::size_t>(what_.channels);
   std::ranges::fill(piece_sums_, fake_quant_sums{});
   in_pieces([&](const Piece& piece) {
@@ -145,7 +177,7 @@ void TimedCase::backward_learned() {
 }
 
 void TimedCase::observe_forward() {
-  const float* const x = tensors_.from.data<float>();
+  const float* const x = tensors_.from.data();
   const auto channels = static_cast<std::size_t>(what_.channels);
   std::ranges::fill(piece_low_, kInfinity);
   std::ranges::fill(piece_high_, -kInfinity);
@@ -161,11 +193,11 @@ void TimedCase::observe_forward() {
   }
   for (std::size_t c = 0; c < channels; ++c)
     observed_[c] = plugin_grid(quantize::grid_of<float>({low_[c], high_[c]}, {.bits = what_.bits}));
-  forward(x, tensors_.to.data<float>(), observed_.data());
+  forward(x, tensors_.to.data(), observed_.data());
 }
 
 void TimedCase::read() const {
-  const float* const x = tensors_.from.data<float>();
+  const float* const x = tensors_.from.data();
   parallel_for(what_.elements, kPieceGrain, [&](std::int64_t first, std::int64_t last) {
     seen_bits += MINIQAT_PICK(sum_of_bits)(reinterpret_cast<const std::uint32_t*>(x) + first, last - first);
   });
@@ -173,7 +205,7 @@ void TimedCase::read() const {
 
 void TimedCase::run() {
   if (kernel_ != nullptr && kernel_->functions.set_threads != nullptr) kernel_->functions.set_threads(thread_count());
-  float *const from = tensors_.from.data<float>(), *const to = tensors_.to.data<float>();
+  float *const from = tensors_.from.data(), *const to = tensors_.to.data();
   switch (what_.operation) {
     case Operation::kMemcpy:
       return quantize::copy_floats(from, to, what_.elements);
@@ -184,7 +216,7 @@ void TimedCase::run() {
     case Operation::kForwardInPlace:
       return forward(to, to, plugin_grids_.data());
     case Operation::kForwardMask:
-      return forward_mask(static_cast<std::byte*>(tensors_.mask.raw()));
+      return forward_mask(tensors_.mask_end - mask_bytes());
     case Operation::kObserveForward:
       return observe_forward();
     case Operation::kBackward:
@@ -195,7 +227,7 @@ void TimedCase::run() {
 }
 
 std::vector<float> TimedCase::expected(const std::vector<Affine<float>>& grids) const {
-  const std::span<const float> x = tensors_.from.values<float>();
+  const std::span<const float> x = tensors_.from;
   std::vector<float> result(x.begin(), x.end());
   const std::span<const Affine<float>> all(grids);
   if (what_.operation == Operation::kBackward || what_.operation == Operation::kBackwardLearned)
@@ -212,8 +244,8 @@ std::string TimedCase::text() const {
 
 void TimedCase::verify(const std::string& when) {
   if (what_.operation == Operation::kRead) return;
-  const std::span<const float> x = tensors_.from.values<float>();
-  const std::span<float> got = tensors_.to.values<float>();
+  const std::span<const float> x = tensors_.from;
+  const std::span<float> got = tensors_.to;
   const bool in_place = what_.operation == Operation::kForwardInPlace || what_.operation == Operation::kBackwardLearned;
   if (in_place)
     std::ranges::copy(x, got.begin());
@@ -223,6 +255,9 @@ void TimedCase::verify(const std::string& when) {
     const CrashNote note(text() + when);
     run();
   }
+  std::string fault = tensors_.damage();
+  if (fault.empty() && own_mask_memory_) fault = own_mask_memory_->damage();
+  if (!fault.empty()) fail(text(), when, ": ", fault);
   std::vector<Affine<float>> grids = grids_;
   if (what_.operation == Operation::kObserveForward) {
     ScratchScope scope;
@@ -231,7 +266,7 @@ void TimedCase::verify(const std::string& when) {
       grids[c] = quantize::grid_of(seen.ranges[c], quantize::GridOptions{.bits = what_.bits});
   }
   const std::vector<float> right = expected(grids);
-  std::string fault = difference({x, right, got, grids});
+  fault = difference({x, right, got, grids});
   if (fault.empty() && what_.operation == Operation::kBackwardLearned) fault = sums_difference(x, x, grids, sums_);
   if (!fault.empty()) fail(text(), when, ": ", fault);
 }

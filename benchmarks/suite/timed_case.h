@@ -2,25 +2,35 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "benchmarks/suite/bench_case.h"
+#include "benchmarks/suite/check/guarded_array.h"
 #include "benchmarks/suite/registry/kernel_registry.h"
-#include "core/tensor.h"
 #include "quantize/affine.h"
 
 namespace miniqat::benchmarks {
 
-/// Tensors that all cases of a size share.
+/// Tensors that all cases of a size share, 64-byte aligned. Pages that cannot be touched follow behind them, and a
+/// pattern is before them (GuardedArray).
 struct BenchTensors {
   explicit BenchTensors(std::int64_t elements);
 
   /// Noise in [-1, 1).
-  Tensor from;
+  std::span<float> from;
   /// What cases write.
-  Tensor to;
-  Tensor mask;
+  std::span<float> to;
+  /// Its end, 64-byte aligned: a case uses as much before it as it needs.
+  std::byte* mask_end = nullptr;
+
+  /// "wrote 4 bytes after the end of the result", "x is changed"; empty when all is well.
+  std::string damage() const;
+
+ private:
+  GuardedArray from_, to_, mask_;
 };
 
 /// A case and the kernel that does it, null for the limits. Works with thread_count() threads.
@@ -33,8 +43,8 @@ class TimedCase {
   /// The threads that share its tensor: one where it is small. All of them for a kernel of others that shares it by
   /// itself, since nobody knows.
   int threads_used() const;
-  /// Throws Error unless run() gives the reference's bits, and its sums within rounding. The error, or the note of a
-  /// crash, has text() and `when`.
+  /// Throws Error unless run() gives the reference's bits, and its sums within rounding, and writes nothing else. The
+  /// error, or the note of a crash, has text() and `when`.
   void verify(const std::string& when = "");
 
   const BenchCase& what() const { return what_; }
@@ -45,6 +55,7 @@ class TimedCase {
  private:
   std::int64_t piece_unit() const;
   std::int64_t piece_count() const;
+  std::size_t mask_bytes() const;
   template <class Body>
   void in_pieces(const Body& body) const;
   void forward(const float* x, float* y, const fake_quant_grid* grids) const;
@@ -61,7 +72,8 @@ class TimedCase {
   std::vector<quantize::Affine<float>> grids_;
   std::vector<fake_quant_grid> plugin_grids_, observed_;
   /// Of backward alone: each kernel has a layout of its own.
-  Tensor own_mask_;
+  std::optional<GuardedArray> own_mask_memory_;
+  std::byte* own_mask_ = nullptr;
   std::vector<fake_quant_sums> sums_, piece_sums_;
   std::vector<float> low_, high_, piece_low_, piece_high_;
 };

@@ -113,7 +113,7 @@ std::string kernel_with(const std::string& line) {
          "    y[i] = (grid->quant_min + floorf((clamped - grid->nudged_min) / grid->scale + 0.5f) - grid->zero_point) "
          "*\n"
          "           grid->scale;\n  }\n"
-         "  " +
+         "  (void)calls;\n  " +
          line +
          "\n}\n"
          "static const fake_quant_kernel kernels[] = {{.name = \"late\", .forward = forward}};\n"
@@ -141,6 +141,25 @@ TEST_F(BenchOptionsTest, AKernelMustStayRightWhileItIsTimed) {
   for (const char* part : {"kernel late: forward per tensor", " rounds: element 7 of 1000: expected "})
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
   EXPECT_EQ(outcome.out.find("late\n"), std::string::npos) << outcome.out;
+}
+
+TEST_F(BenchOptionsTest, ALargeTensorIsGuarded) {
+  const auto expect_fault = [&](const std::string& line, const std::string& elements, const std::string& fault) {
+    ASSERT_TRUE(compile_text(kernel_with(line), "late.so"));
+    const Outcome outcome = bench({"--plugin", "late.so", "--elements", elements, "--threads", "1"});
+    EXPECT_NE(outcome.status, 0);
+    EXPECT_NE(outcome.err.find("kernel late: forward per tensor, 8 bits, " + elements +
+                               " elements, 1 thread: " + fault + "\n"),
+              std::string::npos)
+        << outcome.err;
+  };
+  // The whole last vector, which ends before the page.
+  expect_fault("if (n > 90000) for (int64_t i = n; i % 8 != 0; ++i) y[i] = 0;", "100001",
+               "wrote right after the end of the result");
+  expect_fault("if (n > 90000) y[n] = 0;", "100000", "wrote right after the end of the result");
+  expect_fault("if (n > 90000) y[n - 1] += 0 * x[n + 1];", "100000", "read 4 bytes after the end of x");
+  expect_fault("if (n > 90000) y[-1] = 0;", "100000", "wrote 1 byte before the begin of the result");
+  expect_fault("if (n > 90000 && x != y) ((float*)x)[7] = 0;", "100000", "x is changed");
 }
 
 TEST_F(BenchOptionsTest, ANamedOperationThatAKernelLacksIsTold) {

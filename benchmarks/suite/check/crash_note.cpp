@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "benchmarks/suite/check/guarded_array.h"
 #include "core/error.h"
 #include "core/text/counted.h"
 
@@ -12,31 +13,44 @@ namespace {
 
 /// What the signal handler writes: it may take no memory.
 struct SignalText {
-  std::array<char, 512> letters;
+  std::array<char, 640> letters;
   std::size_t length = 0;
 
   void set(const std::string& text) {
     length = std::min(text.size(), letters.size());
     std::copy_n(text.begin(), length, letters.begin());
   }
+  void write() const { [[maybe_unused]] const auto written = ::write(STDERR_FILENO, letters.data(), length); }
 };
-SignalText crash_text, hang_text;
+SignalText begin_text, crash_text, hang_text;
 
 /// The signal comes again when this returns, now with nobody to catch it.
-void tell_crash(int signal) {
-  const SignalText& text = signal == SIGALRM ? hang_text : crash_text;
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.letters.data(), text.length);
+void tell_crash(int signal, siginfo_t* info, void* context) {
+  SignalText fault = {};
+  if (signal == SIGSEGV || signal == SIGBUS)
+    fault.length = GuardedArray::describe_fault(*info, context, fault.letters.data(), fault.letters.size() - 1);
+  if (signal == SIGALRM) {
+    hang_text.write();
+  } else if (fault.length == 0) {
+    crash_text.write();
+  } else {
+    fault.letters[fault.length++] = '\n';
+    begin_text.write();
+    fault.write();
+  }
   ::raise(signal);
 }
 
 }  // namespace
 
 CrashNote::CrashNote(const std::string& what, int limit_seconds) {
-  crash_text.set("miniqat bench: " + what + ": crashed\n");
-  hang_text.set(concat("miniqat bench: ", what, ": did not end within ", counted(limit_seconds, "second"), "\n"));
+  const std::string begin = "miniqat bench: " + what + ": ";
+  begin_text.set(begin);
+  crash_text.set(begin + "crashed\n");
+  hang_text.set(concat(begin, "did not end within ", counted(limit_seconds, "second"), "\n"));
   struct sigaction action = {};
-  action.sa_handler = tell_crash;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  action.sa_sigaction = tell_crash;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_SIGINFO);
   for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
   ::alarm(static_cast<unsigned>(limit_seconds));
 }

@@ -1,10 +1,13 @@
 #include "benchmarks/suite/check/guarded_array.h"
 
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -32,6 +35,17 @@ void write_distance(std::size_t bytes, const char* where, const char* name, char
     std::snprintf(text, capacity, "%zu %s %s of %s", bytes, bytes == 1 ? "byte" : "bytes", where, name);
 }
 
+/// What the processor was doing there, if it says so.
+std::string_view verb_of([[maybe_unused]] const void* context) {
+#if defined(__x86_64__) && defined(__linux__)
+  // Bit 1 of the error code of a page fault is set for a write.
+  const auto* const machine = static_cast<const ucontext_t*>(context);
+  return (machine->uc_mcontext.gregs[REG_ERR] & 2) != 0 ? "wrote " : "read ";
+#else
+  return "touched ";
+#endif
+}
+
 }  // namespace
 
 GuardedArray::GuardedArray(const char* name, std::size_t most_bytes)
@@ -53,10 +67,10 @@ GuardedArray::~GuardedArray() {
   ::munmap(mapping_, mapped_);
 }
 
-void* GuardedArray::take(std::size_t bytes, Side side) {
+void* GuardedArray::take(std::size_t bytes, Side side, std::size_t alignment) {
   std::byte *const begin = mapping_ + guard_, *const end = mapping_ + mapped_ - guard_;
   bytes_ = bytes;
-  memory_ = side == Side::kEnd ? end - bytes : begin;
+  memory_ = side == Side::kEnd ? end - (bytes + alignment - 1) / alignment * alignment : begin;
   std::fill(std::max(begin, memory_ - kWatched), std::min(end, memory_ + bytes + kWatched), kPattern);
   return memory_;
 }
@@ -87,10 +101,17 @@ bool GuardedArray::write_place(const std::byte* address, char* text, std::size_t
   return true;
 }
 
-bool GuardedArray::describe(const void* address, char* text, std::size_t capacity) {
-  const auto* const place = static_cast<const std::byte*>(address);
-  return std::ranges::any_of(living_arrays(),
-                             [&](const GuardedArray* array) { return array->write_place(place, text, capacity); });
+std::size_t GuardedArray::describe_fault(const siginfo_t& info, const void* context, char* text, std::size_t capacity) {
+  // Otherwise some process sent the signal, and there is no address.
+  if (info.si_code <= 0) return 0;
+  const std::string_view verb = verb_of(context);
+  const auto* const place = static_cast<const std::byte*>(info.si_addr);
+  const auto describes = [&](const GuardedArray* array) {
+    return array->write_place(place, text + verb.size(), capacity - verb.size());
+  };
+  if (std::ranges::none_of(living_arrays(), describes)) return 0;
+  std::ranges::copy(verb, text);
+  return std::strlen(text);
 }
 
 }  // namespace miniqat::benchmarks

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include <cstddef>
 #include <span>
 #include <string>
@@ -20,17 +22,19 @@ class GuardedArray {
   GuardedArray(const GuardedArray&) = delete;
   GuardedArray& operator=(const GuardedArray&) = delete;
 
-  /// Memory for `bytes`, at most most_bytes, right at one end; what it held before is gone.
-  void* take(std::size_t bytes, Side side);
+  /// Memory for `bytes`, at most most_bytes, right at one end; what it held before is gone. `alignment`, at most 64,
+  /// may leave a gap there, which has the pattern.
+  void* take(std::size_t bytes, Side side, std::size_t alignment = 1);
   std::span<float> floats(std::size_t count, Side side) {
     return {static_cast<float*>(take(count * sizeof(float), side)), count};
   }
   /// "wrote 4 bytes before the begin of y", by the pattern around what take() gave last; empty when all is well.
   std::string damage() const;
 
-  /// Where an address lies: "8 bytes after the end of y", "right after the end of y"; false when it is not near any
-  /// array. For a signal handler.
-  static bool describe(const void* address, char* text, std::size_t capacity);
+  /// What a fault did, for a handler of SIGSEGV or SIGBUS with the `info` and `context` that it was given: "wrote 8
+  /// bytes after the end of y", "read right after the end of y". Returns its length; 0 when the address is not near any
+  /// array.
+  static std::size_t describe_fault(const siginfo_t& info, const void* context, char* text, std::size_t capacity);
 
  private:
   bool write_place(const std::byte* address, char* text, std::size_t capacity) const;

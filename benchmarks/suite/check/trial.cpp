@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +12,6 @@
 #include <cstring>
 #include <exception>
 #include <new>
-#include <string_view>
 
 #include "benchmarks/suite/check/guarded_array.h"
 #include "core/error.h"
@@ -37,23 +35,12 @@ void write_note(std::array<char, kSize>& place, const std::string& text) {
   place[length] = '\0';
 }
 
-/// What the processor was doing there, if it says so.
-std::string_view verb_of([[maybe_unused]] const void* context) {
-#if defined(__x86_64__) && defined(__linux__)
-  // Bit 1 of the error code of a page fault is set for a write.
-  const auto* const machine = static_cast<const ucontext_t*>(context);
-  return (machine->uc_mcontext.gregs[REG_ERR] & 2) != 0 ? "wrote " : "read ";
-#else
-  return "touched ";
-#endif
-}
-
 /// The signal comes again when this returns, and ends the process.
 void note_fault(int, siginfo_t* info, void* context) {
   Notes& notes = *trial_notes;
-  const std::string_view verb = verb_of(context);
-  std::copy(verb.begin(), verb.end(), notes.fault.begin());
-  if (!GuardedArray::describe(info->si_addr, notes.fault.data() + verb.size(), notes.fault.size() - verb.size()))
+  // Else a process sent the signal.
+  const bool is_fault = info->si_code > 0;
+  if (GuardedArray::describe_fault(*info, context, notes.fault.data(), notes.fault.size()) == 0 && is_fault)
     std::snprintf(notes.fault.data(), notes.fault.size(), "touched memory that is not its own");
 }
 
@@ -103,7 +90,7 @@ std::string run_trial(const std::function<std::string()>& work, int limit_second
   const int error = child < 0 ? errno : 0;
   if (child > 0)
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  const std::string result = error != 0 ? "" : ending_of(status, *trial_notes, limit_seconds);
+  std::string result = error != 0 ? "" : ending_of(status, *trial_notes, limit_seconds);
   trial_notes = nullptr;
   ::munmap(memory, sizeof(Notes));
   if (error != 0) fail("cannot start a process: ", std::strerror(error));
