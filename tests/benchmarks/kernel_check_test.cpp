@@ -76,6 +76,11 @@ void changes_x(const float* x, float* y, std::int64_t n, const fake_quant_grid* 
 void crashes(const float*, float*, std::int64_t, const fake_quant_grid*, std::int64_t) { raise(SIGFPE); }
 void leaves(const float*, float*, std::int64_t, const fake_quant_grid*, std::int64_t) { _exit(3); }
 
+void leaves_well(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids, std::int64_t channels) {
+  each<right>(x, y, n, grids, channels);
+  if (n == 5) _exit(0);
+}
+
 NamedKernel kernel_of(ForwardFunction forward) {
   NamedKernel kernel{"tried", {}, nullptr};
   kernel.functions.forward = forward;
@@ -128,6 +133,7 @@ TEST(KernelCheck, ReadingIsToldFromWriting) {
 TEST(KernelCheck, ACrashIsAnError) {
   EXPECT_TRUE(mentions(fault_of(kernel_of(crashes)), {"forward, 2 bits", "ended by signal 8"}));
   EXPECT_TRUE(mentions(fault_of(kernel_of(leaves)), {"ended the process with status 3"}));
+  EXPECT_TRUE(mentions(fault_of(kernel_of(leaves_well)), {"forward, 2 bits", "ended the process with status 0"}));
 }
 
 TEST(KernelCheck, EveryFunctionIsCompared) {
@@ -165,6 +171,18 @@ TEST(CrashNote, NamesWhatCrashedAndWhatDidNotEnd) {
         for (;;) pause();
       },
       ::testing::KilledBySignal(SIGALRM), "miniqat bench: kernel k: did not end within 1 second\n");
+  EXPECT_EXIT(
+      {
+        const CrashNote note("kernel k");
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(1), "miniqat bench: kernel k: ended the process\n");
+  EXPECT_EXIT(
+      {
+        { const CrashNote note("kernel k"); }
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "^$");
 }
 
 TEST(KernelNames, MustBeGoodAndUnique) {

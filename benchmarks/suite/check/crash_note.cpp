@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 
 #include "benchmarks/suite/check/guarded_array.h"
 #include "core/error.h"
@@ -22,7 +24,15 @@ struct SignalText {
   }
   void write() const { [[maybe_unused]] const auto written = ::write(STDERR_FILENO, letters.data(), length); }
 };
-SignalText begin_text, crash_text, hang_text;
+SignalText begin_text, crash_text, hang_text, exit_text;
+std::atomic<bool> is_noted = false;
+
+/// At an exit() that the noted code calls: nobody else would tell of it.
+void tell_exit() {
+  if (!is_noted) return;
+  exit_text.write();
+  ::_exit(1);
+}
 
 /// The signal comes again when this returns, now with nobody to catch it.
 void tell_crash(int signal, siginfo_t* info, void* context) {
@@ -52,10 +62,14 @@ CrashNote::CrashNote(const std::string& what, int limit_seconds) {
   action.sa_sigaction = tell_crash;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_SIGINFO);
   for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+  exit_text.set(begin + "ended the process\n");
+  [[maybe_unused]] static const bool watches_exits = std::atexit(tell_exit) == 0 && ::at_quick_exit(tell_exit) == 0;
+  is_noted = true;
   ::alarm(static_cast<unsigned>(limit_seconds));
 }
 
 CrashNote::~CrashNote() {
+  is_noted = false;
   ::alarm(0);
   for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
 }

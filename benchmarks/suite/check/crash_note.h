@@ -9,8 +9,9 @@ namespace miniqat::benchmarks {
 
 /// While it lives, a signal that ends the process (a fault, an abort) first writes "miniqat bench: <what>: crashed" to
 /// the standard error output, or what it touched beside a GuardedArray. If it lives longer than `limit_seconds`, it
-/// writes "<what>: did not end within 60 seconds", and SIGALRM ends the process. For code of others that needs threads,
-/// so that it can be in no Trial. One at a time.
+/// writes "<what>: did not end within 60 seconds", and SIGALRM ends the process. At an exit() it writes "<what>: ended
+/// the process", and the status is 1. For code of others that needs threads, so that it can be in no Trial. One at a
+/// time.
 class CrashNote {
  public:
   explicit CrashNote(const std::string& what, int limit_seconds = 60);

@@ -24,6 +24,8 @@ struct Notes {
   std::array<char, 512> step;
   std::array<char, 128> fault;
   std::array<char, 4001> result;
+  /// The work came to its end: no other code ended the process.
+  bool finished = false;
 };
 
 Notes* trial_notes = nullptr;
@@ -58,11 +60,12 @@ void note_fault(int, siginfo_t* info, void* context) {
   } catch (const std::exception& error) {
     write_note(trial_notes->result, error.what());
   }
+  trial_notes->finished = true;
   ::_exit(0);
 }
 
 std::string ending_of(int status, const Notes& notes, int limit_seconds) {
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return notes.result.data();
+  if (notes.finished && WIFEXITED(status) && WEXITSTATUS(status) == 0) return notes.result.data();
   std::string what = notes.step.data();
   what += what.empty() ? "" : ": ";
   if (notes.fault[0] != '\0') return what + notes.fault.data();
