@@ -7,7 +7,7 @@
  * Tensors are flat: element i of n belongs to channel i % channels, whose grid is grids[i % channels]; per tensor there
  * is one channel. n may be any number, 0 too, and need not be a multiple of channels. Pointers are aligned to 4 bytes,
  * no more. The results of different calls do not overlap; functions are called from several threads at once, whose
- * processors take denormal numbers for 0.
+ * processors take denormal numbers for 0. The rounding mode and other switches of a processor must stay as they are.
  */
 #ifndef MINIQAT_FAKE_QUANT_PLUGIN_H
 #define MINIQAT_FAKE_QUANT_PLUGIN_H

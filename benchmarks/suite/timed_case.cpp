@@ -4,6 +4,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "benchmarks/suite/check/control_watch.h"
 #include "benchmarks/suite/check/crash_note.h"
 #include "benchmarks/suite/check/difference.h"
 #include "benchmarks/suite/check/range_sums.h"
@@ -122,14 +123,20 @@ int TimedCase::threads_used() const {
   return parallel_parts(what_.elements, kPieceGrain);
 }
 
-/// Calls body(piece) for all pieces, in parallel; for one piece if the kernel has threads of its own.
+/// Calls body(piece) for all pieces, in parallel; for one piece if the kernel has threads of its own. Notes a change of
+/// the thread's switches, and takes it back.
 template <class Body>
 void TimedCase::in_pieces(const Body& body) const {
   const std::int64_t n = what_.elements;
-  if (kernel_->functions.set_threads != nullptr) return body(Piece{0, 0, n});
+  const auto watched = [&](const Piece& piece) {
+    const ControlWatch watch;
+    body(piece);
+    if (watch.put_back()) changed_control_ = true;
+  };
+  if (kernel_->functions.set_threads != nullptr) return watched(Piece{0, 0, n});
   const std::int64_t unit = piece_unit();
   parallel_shares((n + unit - 1) / unit, piece_count(), [&](std::int64_t part, std::int64_t first, std::int64_t last) {
-    body(Piece{part, first * unit, std::min(n, last * unit) - first * unit});
+    watched(Piece{part, first * unit, std::min(n, last * unit) - first * unit});
   });
 }
 
@@ -255,7 +262,7 @@ void TimedCase::verify(const std::string& when) {
     const CrashNote note(text() + when);
     run();
   }
-  std::string fault = tensors_.damage();
+  std::string fault = changed_control_ ? ControlWatch::kFault : tensors_.damage();
   if (fault.empty() && own_mask_memory_) fault = own_mask_memory_->damage();
   if (!fault.empty()) fail(text(), when, ": ", fault);
   std::vector<Affine<float>> grids = grids_;

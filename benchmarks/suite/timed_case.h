@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -69,6 +70,8 @@ class TimedCase {
   BenchTensors& tensors_;
   BenchCase what_;
   const NamedKernel* kernel_;
+  /// Whether a call of the kernel left a thread's floating-point switches changed.
+  mutable std::atomic<bool> changed_control_ = false;
   std::vector<quantize::Affine<float>> grids_;
   std::vector<fake_quant_grid> plugin_grids_, observed_;
   /// Of backward alone: each kernel has a layout of its own.

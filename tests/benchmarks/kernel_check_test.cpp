@@ -6,10 +6,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cfenv>
 #include <cmath>
 #include <cstdlib>
 
 #include "benchmarks/suite/check/crash_note.h"
+#include "benchmarks/suite/timed_case.h"
 #include "tests/errors.h"
 
 namespace miniqat::benchmarks::kernel_check_test {
@@ -81,6 +83,12 @@ void leaves_well(const float* x, float* y, std::int64_t n, const fake_quant_grid
   if (n == 5) _exit(0);
 }
 
+void rounds_down_from_now(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids,
+                          std::int64_t channels) {
+  each<right>(x, y, n, grids, channels);
+  std::fesetround(FE_TOWARDZERO);
+}
+
 NamedKernel kernel_of(ForwardFunction forward) {
   NamedKernel kernel{"tried", {}, nullptr};
   kernel.functions.forward = forward;
@@ -134,6 +142,19 @@ TEST(KernelCheck, ACrashIsAnError) {
   EXPECT_TRUE(mentions(fault_of(kernel_of(crashes)), {"forward, 2 bits", "ended by signal 8"}));
   EXPECT_TRUE(mentions(fault_of(kernel_of(leaves)), {"ended the process with status 3"}));
   EXPECT_TRUE(mentions(fault_of(kernel_of(leaves_well)), {"forward, 2 bits", "ended the process with status 0"}));
+}
+
+TEST(KernelCheck, TheRoundingModeMustStay) {
+  EXPECT_TRUE(mentions(fault_of(kernel_of(rounds_down_from_now)),
+                       {"forward, 2 bits, 1 channel, 0 elements: leaves the rounding mode"}));
+}
+
+TEST(TimedCase, TheRoundingModeMustStay) {
+  NamedKernel kernel = kernel_of(rounds_down_from_now);
+  BenchTensors tensors(1000);
+  TimedCase one(tensors, {Operation::kForward, 8, 1, 1000}, &kernel);
+  EXPECT_TRUE(mentions(error_of([&] { one.verify(); }), {"kernel tried: ", ": leaves the rounding mode"}));
+  EXPECT_EQ(std::fegetround(), FE_TONEAREST);
 }
 
 TEST(KernelCheck, EveryFunctionIsCompared) {

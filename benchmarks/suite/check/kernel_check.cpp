@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "benchmarks/suite/check/check_input.h"
+#include "benchmarks/suite/check/control_watch.h"
 #include "benchmarks/suite/check/difference.h"
 #include "benchmarks/suite/check/guarded_array.h"
 #include "benchmarks/suite/check/range_sums.h"
@@ -61,6 +62,14 @@ class KernelCheck {
     for (const GuardedArray* array : {&from_, &to_, &gradient_, &mask_, &grids_, &low_, &high_, &sums_})
       if (const std::string damage = array->damage(); !damage.empty()) fail(step_, ": ", damage);
   }
+  /// Calls a function of the kernel.
+  template <class Call>
+  void call(const Call& function) const {
+    const ControlWatch watch;
+    function();
+    if (watch.put_back()) fail(step_, ": ", ControlWatch::kFault);
+    require_no_damage();
+  }
   /// Arrays that the function may not change.
   void require_kept(std::span<const float> before, std::span<const float> now, const char* name) const {
     if (!before.empty() && std::memcmp(before.data(), now.data(), before.size_bytes()) != 0)
@@ -89,8 +98,8 @@ class KernelCheck {
     begin("forward");
     const std::span<float> x = filled(from_, input.x, side);
     const std::span<float> y = in_place ? x : untouched(to_, x.size(), side);
-    kernel_.forward(x.data(), y.data(), std::ssize(x), given_grids(input, side), channels_of(input));
-    require_no_damage();
+    const fake_quant_grid* const grids = given_grids(input, side);
+    call([&] { kernel_.forward(x.data(), y.data(), std::ssize(x), grids, channels_of(input)); });
     if (!in_place) require_kept(input.x, x, "x");
     require_same(difference({input.x, expected_, y, input.grids}));
   }
@@ -100,15 +109,14 @@ class KernelCheck {
     const std::span<float> x = filled(from_, input.x, side);
     const std::span<float> y = in_place ? x : untouched(to_, x.size(), side);
     void* const mask = mask_.take((x.size() + 127) / 64 * 64, side);
-    kernel_.forward_mask(x.data(), y.data(), std::ssize(x), given_grids(input, side), channels_of(input), mask);
-    require_no_damage();
+    const fake_quant_grid* const grids = given_grids(input, side);
+    call([&] { kernel_.forward_mask(x.data(), y.data(), std::ssize(x), grids, channels_of(input), mask); });
     require_same(difference({input.x, expected_, y, input.grids}));
     if (kernel_.backward_mask == nullptr) return;
     begin("backward_mask");
     const std::span<float> dy = filled(gradient_, input.dy, side);
     const std::span<float> dx = in_place ? dy : untouched(to_, dy.size(), side);
-    kernel_.backward_mask(dy.data(), dx.data(), std::ssize(dy), mask);
-    require_no_damage();
+    call([&] { kernel_.backward_mask(dy.data(), dx.data(), std::ssize(dy), mask); });
     if (!in_place) require_kept(input.dy, dy, "dy");
     require_same(difference({input.x, passed_, dx, input.grids}));
   }
@@ -119,9 +127,10 @@ class KernelCheck {
     const std::span<float> dx = in_place ? dy : untouched(to_, dy.size(), side);
     const std::size_t channels = input.grids.size();
     auto* const sums = static_cast<fake_quant_sums*>(sums_.take(channels * sizeof(fake_quant_sums), side));
-    kernel_.backward_learned(x.data(), dy.data(), dx.data(), std::ssize(x), given_grids(input, side),
-                             channels_of(input), sums);
-    require_no_damage();
+    const fake_quant_grid* const grids = given_grids(input, side);
+    call([&] {
+      kernel_.backward_learned(x.data(), dy.data(), dx.data(), std::ssize(x), grids, channels_of(input), sums);
+    });
     require_kept(input.x, x, "x");
     require_same(difference({input.x, passed_, dx, input.grids}));
     require_same(sums_difference(input.x, input.dy, input.grids, {sums, channels}));
@@ -132,8 +141,8 @@ class KernelCheck {
     const std::span<float> x = filled(from_, input.x, side);
     const std::size_t channels = input.grids.size();
     const std::span<float> low = untouched(low_, channels, side), high = untouched(high_, channels, side);
-    const int has_nan = kernel_.min_max(x.data(), std::ssize(x), channels_of(input), low.data(), high.data());
-    require_no_damage();
+    int has_nan = 0;
+    call([&] { has_nan = kernel_.min_max(x.data(), std::ssize(x), channels_of(input), low.data(), high.data()); });
     require_kept(input.x, x, "x");
     ScratchScope scope;
     const auto seen = quantize::reference::observe<float>(input.x, channels_of(input), scope);
