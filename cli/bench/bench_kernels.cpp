@@ -85,6 +85,12 @@ void say_what_is_left_out(const KernelChoice& chosen, const std::vector<std::str
         std::fprintf(stderr, "miniqat bench: no row of %s by %s: the kernel lacks a function for it\n", name.c_str(),
                      kernel.name.c_str());
   }
+  if (std::ranges::count(chosen.operations, Operation::kForwardMask) == 0) return;
+  for (const NamedKernel& kernel : chosen.kernels)
+    if (kernel.functions.forward_mask != nullptr && kernel.functions.backward_mask == nullptr)
+      std::fprintf(stderr,
+                   "miniqat bench: the mask of forward_mask by %s is not checked: the kernel has no backward_mask\n",
+                   kernel.name.c_str());
 }
 
 /// Measures all sizes on thread_count() threads.

@@ -89,6 +89,11 @@ void rounds_down_from_now(const float* x, float* y, std::int64_t n, const fake_q
   std::fesetround(FE_TOWARDZERO);
 }
 
+void changes_grids(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids, std::int64_t channels) {
+  each<right>(x, y, n, grids, channels);
+  const_cast<fake_quant_grid*>(grids)[channels - 1].scale = 2;
+}
+
 NamedKernel kernel_of(ForwardFunction forward) {
   NamedKernel kernel{"tried", {}, nullptr};
   kernel.functions.forward = forward;
@@ -129,6 +134,7 @@ TEST(KernelCheck, MemoryOfOthersIsGuarded) {
   EXPECT_TRUE(mentions(fault_of(kernel_of(reads_past)), {"1 element: ", "right after the end of x"}));
   EXPECT_TRUE(mentions(fault_of(kernel_of(writes_before)), {"wrote 1 byte before the begin of the result"}));
   EXPECT_TRUE(mentions(fault_of(kernel_of(changes_x)), {"x is changed"}));
+  EXPECT_TRUE(mentions(fault_of(kernel_of(changes_grids)), {"0 elements: grids are changed"}));
 }
 
 #if defined(__x86_64__) && defined(__linux__)

@@ -173,6 +173,21 @@ TEST_F(BenchOptionsTest, ANamedOperationThatAKernelLacksIsTold) {
   EXPECT_FALSE(told("plain_loop"));
 }
 
+TEST_F(BenchOptionsTest, AMaskThatNobodyReadsIsTold) {
+  const std::string mask =
+      "static void with_mask(const float* x, float* y, int64_t n, const fake_quant_grid* grids, int64_t channels, "
+      "void* "
+      "mask) {\n  (void)mask;\n  forward(x, y, n, grids, channels);\n}\n";
+  std::string text = kernel_with("");
+  text.insert(text.find("static const fake_quant_kernel"), mask);
+  const std::string name = ".forward = forward";
+  text.replace(text.find(name), name.size(), ".forward_mask = with_mask");
+  ASSERT_TRUE(compile_text(text, "late.so"));
+  const Outcome outcome = bench({"--plugin", "late.so", "--elements", "1000", "--threads", "1"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("the mask of forward_mask by late is not checked"), std::string::npos) << outcome.err;
+}
+
 TEST_F(BenchOptionsTest, KernelsOfOneOperationHaveColoursOfTheirOwn) {
   const auto drawn = [&](const std::string& kernels) {
     const Outcome outcome =

@@ -19,7 +19,6 @@
 namespace miniqat::benchmarks {
 namespace {
 
-using quantize::Affine;
 using Side = GuardedArray::Side;
 
 constexpr std::int64_t kMostElements = 70'001;
@@ -71,9 +70,13 @@ class KernelCheck {
     require_no_damage();
   }
   /// Arrays that the function may not change.
-  void require_kept(std::span<const float> before, std::span<const float> now, const char* name) const {
-    if (!before.empty() && std::memcmp(before.data(), now.data(), before.size_bytes()) != 0)
-      fail(step_, ": ", name, " is changed");
+  template <class Element>
+  void require_kept(std::span<const Element> before, const Element* now, const char* name) const {
+    if (!before.empty() && std::memcmp(before.data(), now, before.size_bytes()) != 0)
+      fail(step_, ": ", name, " changed");
+  }
+  void require_kept(const CheckInput& input, const fake_quant_grid* now) const {
+    require_kept<fake_quant_grid>(input.plugin_grids, now, "grids are");
   }
 
   static std::span<float> filled(GuardedArray& array, std::span<const float> values, Side side) {
@@ -100,7 +103,8 @@ class KernelCheck {
     const std::span<float> y = in_place ? x : untouched(to_, x.size(), side);
     const fake_quant_grid* const grids = given_grids(input, side);
     call([&] { kernel_.forward(x.data(), y.data(), std::ssize(x), grids, channels_of(input)); });
-    if (!in_place) require_kept(input.x, x, "x");
+    if (!in_place) require_kept<float>(input.x, x.data(), "x is");
+    require_kept(input, grids);
     require_same(difference({input.x, expected_, y, input.grids}));
   }
 
@@ -111,13 +115,14 @@ class KernelCheck {
     void* const mask = mask_.take((x.size() + 127) / 64 * 64, side);
     const fake_quant_grid* const grids = given_grids(input, side);
     call([&] { kernel_.forward_mask(x.data(), y.data(), std::ssize(x), grids, channels_of(input), mask); });
+    require_kept(input, grids);
     require_same(difference({input.x, expected_, y, input.grids}));
     if (kernel_.backward_mask == nullptr) return;
     begin("backward_mask");
     const std::span<float> dy = filled(gradient_, input.dy, side);
     const std::span<float> dx = in_place ? dy : untouched(to_, dy.size(), side);
     call([&] { kernel_.backward_mask(dy.data(), dx.data(), std::ssize(dy), mask); });
-    if (!in_place) require_kept(input.dy, dy, "dy");
+    if (!in_place) require_kept<float>(input.dy, dy.data(), "dy is");
     require_same(difference({input.x, passed_, dx, input.grids}));
   }
 
@@ -131,7 +136,8 @@ class KernelCheck {
     call([&] {
       kernel_.backward_learned(x.data(), dy.data(), dx.data(), std::ssize(x), grids, channels_of(input), sums);
     });
-    require_kept(input.x, x, "x");
+    require_kept<float>(input.x, x.data(), "x is");
+    require_kept(input, grids);
     require_same(difference({input.x, passed_, dx, input.grids}));
     require_same(sums_difference(input.x, input.dy, input.grids, {sums, channels}));
   }
@@ -143,7 +149,7 @@ class KernelCheck {
     const std::span<float> low = untouched(low_, channels, side), high = untouched(high_, channels, side);
     int has_nan = 0;
     call([&] { has_nan = kernel_.min_max(x.data(), std::ssize(x), channels_of(input), low.data(), high.data()); });
-    require_kept(input.x, x, "x");
+    require_kept<float>(input.x, x.data(), "x is");
     ScratchScope scope;
     const auto seen = quantize::reference::observe<float>(input.x, channels_of(input), scope);
     if ((has_nan != 0) != seen.has_nan)
