@@ -56,6 +56,23 @@ std::vector<int> thread_counts(const std::vector<std::string>& words) {
   return counts;
 }
 
+/// The first of equal ones.
+template <class Value>
+void drop_repeated(std::vector<Value>& values) {
+  std::vector<Value> kept;
+  for (const Value& value : values)
+    if (std::ranges::find(kept, value) == kept.end()) kept.push_back(value);
+  values = kept;
+}
+
+/// A row that stands there twice is measured twice, and --compare refuses its file.
+void drop_repeated_choices(BenchArguments& arguments) {
+  drop_repeated(arguments.kernels);
+  drop_repeated(arguments.bits);
+  drop_repeated(arguments.elements);
+  drop_repeated(arguments.models);
+}
+
 std::vector<BenchMeasurement> measurements_of(const BenchRun& run) {
   if (run.arguments.loaded) return {prepare_loaded(run)};
   std::vector<BenchMeasurement> all;
@@ -202,6 +219,7 @@ void add_bench(CommandLine& program) {
   for (const Flag& flag : flags) compare.excludes(flag);
   command.action([arguments, kernel_flags] {
     if (std::ranges::any_of(kernel_flags, &Flag::was_given)) arguments->kernels_only = true;
+    drop_repeated_choices(*arguments);
     bench(*arguments);
   });
 }

@@ -91,11 +91,26 @@ std::string explanation(const CLI::App& program, const CLI::ParseError& error, c
   return text + see_help_of(who);
 }
 
+/// Whether a list has an empty entry: the parser leaves these out.
+bool has_empty_entry(std::string_view list, char mark) {
+  return list.starts_with(mark) || list.ends_with(mark) || list.find(std::string{mark, mark}) != list.npos;
+}
+
+/// What separates the values of a flag of the command; 0 if it takes one.
+char separator_of(const CLI::App& program, const std::string& command, const std::string& flag) {
+  const auto commands = program.get_subcommands([&](const CLI::App* one) { return one->get_name() == command; });
+  const CLI::Option* const option = commands.empty() ? nullptr : commands.front()->get_option_no_throw(flag);
+  return option == nullptr ? '\0' : option->get_delimiter();
+}
+
 /// An empty word, as an unset variable of a shell gives it, would otherwise mean the default; and behind a `=`, the
-/// next flag would be taken for the value. No flag has a use for one.
-void refuse_empty_words(const std::vector<std::string>& words) {
-  const auto require = [](const std::string& what, std::string_view value) {
-    if (value.find_first_not_of(',') == std::string_view::npos) throw UsageError(what + " must not be empty");
+/// next flag would be taken for the value. No flag has a use for one, nor for an empty entry of a list.
+void refuse_empty_words(const CLI::App& program, const std::vector<std::string>& words) {
+  const auto require = [&](const std::string& what, const std::string& value) {
+    if (value.find_first_not_of(',') == std::string::npos) throw UsageError(what + " must not be empty");
+    const char mark = separator_of(program, words.front(), what);
+    if (mark != '\0' && has_empty_entry(value, mark))
+      throw UsageError(concat(what, ": an entry of ", quote(value), " is empty"));
   };
   std::string before;
   for (const std::string& word : words) {
@@ -103,7 +118,7 @@ void refuse_empty_words(const std::vector<std::string>& words) {
     if (!word.starts_with("--"))
       require(before.starts_with("--") ? before : "an argument", word);
     else if (equals != std::string::npos)
-      require(word.substr(0, equals), std::string_view(word).substr(equals + 1));
+      require(word.substr(0, equals), word.substr(equals + 1));
     before = word.substr(0, word.starts_with("--") ? equals : 0);
   }
 }
@@ -175,7 +190,7 @@ int run_command(CLI::App& program, const std::vector<std::string>& line) {
   const std::vector<std::string> words = with_help_as_flag(program, line);
   const std::string who = name_of_command(program, words.front());
   try {
-    refuse_empty_words(words);
+    refuse_empty_words(program, words);
     program.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     return 0;
   } catch (const CLI::Success& help) {

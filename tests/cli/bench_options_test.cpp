@@ -60,6 +60,15 @@ TEST_F(BenchOptionsTest, KernelsBitsChannelsAndThreadsAreChosen) {
                                          "miniqat16/2", "plain_loop2/2", "plain_loop16/2"}));
 }
 
+TEST_F(BenchOptionsTest, RepeatedChoicesAreMeasuredOnce) {
+  const Outcome outcome = bench({"--kernel", "forward,plain_loop,forward,plain_loop", "--bits", "8,8", "--per-channel",
+                                 "--elements", "1000,1000", "--threads", "1,1", "--out", "own.json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  // Also memcpy and read.
+  EXPECT_EQ(Json::parse(bytes_of(place_.path() / "own.json"))["kernels"].size(), 4u);
+  expect_success(miniqat({"bench", "--compare", "own.json", "own.json"}, place_.path()));
+}
+
 TEST_F(BenchOptionsTest, HelpListsAllCases) {
   const Outcome help = miniqat({"bench", "--help"});
   expect_success(help);

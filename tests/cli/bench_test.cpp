@@ -103,7 +103,7 @@ TEST_F(BenchTest, TheMachineIsNamed) {
 }
 
 TEST_F(BenchTest, StepsAreMeasuredInFloatAndQuantized) {
-  const Outcome outcome = bench({"--steps-only", "--models", "lenet5,lenet5", "--out", "b.json"});
+  const Outcome outcome = bench({"--steps-only", "--models", "lenet5,lenet5,lenet", "--out", "b.json"});
   const Json result = json();
   EXPECT_FALSE(result.contains("kernels"));
   ASSERT_EQ(result["steps"].size(), 6u);
@@ -184,6 +184,9 @@ TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   refuses({"--threads", "-1"}, {"--threads"});
   refuses({"--elements", "0"}, {"--elements"});
   refuses({"--elements", "ten"}, {"--elements"});
+  refuses({"--elements", "1,,2"}, {"--elements: an entry of \"1,,2\" is empty"});
+  refuses({"--bits=8,"}, {"--bits: an entry of \"8,\" is empty"});
+  refuses({"--kernel", ",forward"}, {"--kernel: an entry of \",forward\" is empty"});
   refuses({"--threads", "two"}, {"--threads", "two"});
   refuses({"--threads", "1,2000"}, {"--threads", "2000"});
   refuses({"--bits", "1"}, {"--bits"});
