@@ -81,6 +81,11 @@ std::vector<BenchMeasurement> measurements_of(const BenchRun& run) {
   return all;
 }
 
+Json unfinished(Json result) {
+  result["unfinished"] = true;
+  return result;
+}
+
 void bench(const BenchArguments& arguments) {
   if (!arguments.compare.empty()) return print_comparison(arguments);
   const benchmarks::PerfCounters counters;
@@ -97,7 +102,12 @@ void bench(const BenchArguments& arguments) {
   Json result = benchmarks::build_json();
   result["machine"] = machine.json();
   result["thread_counts"] = run.threads;
-  for (const BenchMeasurement& measure : measurements) measure(result);
+  try {
+    for (const BenchMeasurement& measure : measurements) measure(result);
+  } catch (...) {
+    if (arguments.json) print_json(unfinished(result));
+    throw;
+  }
   if (!arguments.out.empty()) write_json(arguments.out, result);
   if (arguments.json) print_json(result);
 }
@@ -154,6 +164,10 @@ void BenchRun::print(const std::string& text) const {
 
 void print_json(const Json& json) {
   std::printf("%s\n", json.dump(1, ' ', false, nlohmann::detail::error_handler_t::replace).c_str());
+}
+
+void BenchRun::save(const Json& result) const {
+  if (!arguments.out.empty()) write_json(arguments.out, unfinished(result));
 }
 
 void BenchRun::tell(const std::string& what) const {

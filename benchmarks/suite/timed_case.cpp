@@ -16,6 +16,7 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "core/text/counted.h"
+#include "core/text/quote.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 #include "quantize/reference/fake_quant.h"
 
@@ -129,6 +130,8 @@ template <class Body>
 void TimedCase::in_pieces(const Body& body) const {
   const std::int64_t n = what_.elements;
   const auto watched = [&](const Piece& piece) {
+    // For the workers: the calling thread has one as long as it has a CrashNote.
+    thread_local const SignalStack stack;
     const ControlWatch watch;
     body(piece);
     if (watch.put_back()) changed_control_ = true;
@@ -211,6 +214,18 @@ void TimedCase::read() const {
 }
 
 void TimedCase::run() {
+  try {
+    run_operation();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail(text(), ": threw ", quote(error.what()));
+  } catch (...) {
+    fail(text(), ": threw an exception");
+  }
+}
+
+void TimedCase::run_operation() {
   if (kernel_ != nullptr && kernel_->functions.set_threads != nullptr) kernel_->functions.set_threads(thread_count());
   float *const from = tensors_.from.data(), *const to = tensors_.to.data();
   switch (what_.operation) {

@@ -40,6 +40,7 @@ class TimedCase {
   /// `tensors` must outlive it.
   TimedCase(BenchTensors& tensors, const BenchCase& what, const NamedKernel* kernel);
 
+  /// Throws Error with text() for an exception of the kernel.
   void run();
   /// The threads that share its tensor: one where it is small. All of them for a kernel of others that shares it by
   /// itself, since nobody knows.
@@ -57,6 +58,7 @@ class TimedCase {
   std::int64_t piece_unit() const;
   std::int64_t piece_count() const;
   std::size_t mask_bytes() const;
+  void run_operation();
   template <class Body>
   void in_pieces(const Body& body) const;
   void forward(const float* x, float* y, const fake_quant_grid* grids) const;

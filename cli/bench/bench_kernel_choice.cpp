@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "benchmarks/suite/check/plugin_trial.h"
 #include "cli/bench/bench_modes.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
@@ -29,7 +30,7 @@ bool is_in(const std::vector<std::string>& names, const NamedKernel& kernel) {
 }
 
 void require_supported(const NamedKernel& kernel) {
-  if (!benchmarks::is_supported(kernel))
+  if (!as_usage([&] { return benchmarks::is_supported_when_tried(kernel); }))
     throw UsageError(concat("the kernel ", quote(kernel.name), " says that this processor cannot run it"));
 }
 
@@ -38,7 +39,7 @@ void require_supported(const NamedKernel& kernel) {
 KernelChoice choose_kernels(const std::vector<std::string>& names, const std::string& plugin) {
   std::vector<NamedKernel> known = as_usage(benchmarks::registered_kernels), own;
   const auto of_plugin =
-      plugin.empty() ? std::vector<NamedKernel>{} : as_usage([&] { return benchmarks::load_plugin(plugin); });
+      plugin.empty() ? std::vector<NamedKernel>{} : as_usage([&] { return benchmarks::load_tried_plugin(plugin); });
   const bool names_one =
       std::ranges::any_of(of_plugin, [&](const NamedKernel& kernel) { return is_in(names, kernel); });
   for (const NamedKernel& kernel : of_plugin)

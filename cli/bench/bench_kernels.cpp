@@ -111,6 +111,7 @@ void measure_sizes(const BenchRun& run, const BenchPlan& plan, Columns columns, 
       all.push_back(row);
     }
     run.note_disturbance(times.disturbance, concat(elements, " elements"), {{"elements", elements}}, result);
+    run.save(result);
   }
 }
 

@@ -45,6 +45,8 @@ struct BenchRun {
 
   /// To stdout, unless that is for JSON.
   void print(const std::string& text) const;
+  /// Writes to --out what is there so far, marked as "unfinished": a crash would lose it.
+  void save(const nlohmann::ordered_json& result) const;
   /// For whoever waits in front of a terminal.
   void tell(const std::string& what) const;
   /// Adds what disturbed a measurement on thread_count() threads to "disturbances", with the keys `where`; and says it

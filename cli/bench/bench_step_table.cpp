@@ -48,6 +48,7 @@ void measure_model(const BenchRun& run, const std::string& model, double seconds
     result["steps"].push_back(benchmarks::step_json(row, times.disturbance));
   }
   run.note_disturbance(times.disturbance, "training steps of " + model, {{"model", model}, {"batch", batch}}, result);
+  run.save(result);
 }
 
 void measure_steps(const BenchRun& run, Json& result) {

@@ -9,9 +9,12 @@
 #include <cfenv>
 #include <cmath>
 #include <cstdlib>
+#include <stdexcept>
 
 #include "benchmarks/suite/check/crash_note.h"
+#include "benchmarks/suite/check/trial.h"
 #include "benchmarks/suite/timed_case.h"
+#include "core/error.h"
 #include "tests/errors.h"
 
 namespace miniqat::benchmarks::kernel_check_test {
@@ -94,6 +97,11 @@ void changes_grids(const float* x, float* y, std::int64_t n, const fake_quant_gr
   const_cast<fake_quant_grid*>(grids)[channels - 1].scale = 2;
 }
 
+void throws(const float* x, float* y, std::int64_t n, const fake_quant_grid* grids, std::int64_t channels) {
+  each<right>(x, y, n, grids, channels);
+  if (n == 1000) throw std::runtime_error("of its own");
+}
+
 NamedKernel kernel_of(ForwardFunction forward) {
   NamedKernel kernel{"tried", {}, nullptr};
   kernel.functions.forward = forward;
@@ -161,6 +169,25 @@ TEST(TimedCase, TheRoundingModeMustStay) {
   TimedCase one(tensors, {Operation::kForward, 8, 1, 1000}, &kernel);
   EXPECT_TRUE(mentions(error_of([&] { one.verify(); }), {"kernel tried: ", ": leaves the rounding mode"}));
   EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+}
+
+TEST(KernelCheck, AnExceptionNamesTheStep) {
+  const std::string fault = error_of([] {
+    const std::string text = run_trial([]() -> std::string {
+      trial_step("a step");
+      throw std::runtime_error("of its own");
+    });
+    if (!text.empty()) fail(text);
+  });
+  EXPECT_EQ(fault, "a step: threw \"of its own\"");
+}
+
+TEST(TimedCase, AnExceptionNamesKernelAndCase) {
+  const NamedKernel kernel = kernel_of(throws);
+  BenchTensors tensors(1000);
+  TimedCase one(tensors, {Operation::kForward, 8, 1, 1000}, &kernel);
+  EXPECT_TRUE(mentions(error_of([&] { one.run(); }),
+                       {"kernel tried: forward per tensor, 8 bits, 1000 elements, ", ": threw \"of its own\""}));
 }
 
 TEST(KernelCheck, EveryFunctionIsCompared) {

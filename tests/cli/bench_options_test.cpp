@@ -171,6 +171,38 @@ TEST_F(BenchOptionsTest, ALargeTensorIsGuarded) {
   expect_fault("if (n > 90000 && x != y) ((float*)x)[7] = 0;", "100000", "x is changed");
 }
 
+TEST_F(BenchOptionsTest, WhatWasMeasuredBeforeACrashIsKept) {
+  ASSERT_TRUE(compile_text(kernel_with("if (n > 90000) raise(SIGSEGV);"), "late.so"));
+  EXPECT_NE(bench({"--plugin", "late.so", "--elements", "1000,100000", "--threads", "1", "--out", "own.json"}).status,
+            0);
+  const Json result = Json::parse(bytes_of(place_.path() / "own.json"));
+  EXPECT_EQ(result["unfinished"], true);
+  EXPECT_EQ(result["kernels"].back()["elements"], 1000);
+  const Outcome outcome = miniqat({"bench", "--compare", "own.json", "own.json"}, place_.path());
+  expect_success(outcome);
+  EXPECT_NE(outcome.out.find(", unfinished\n"), std::string::npos) << outcome.out;
+}
+
+TEST_F(BenchOptionsTest, CrashesOutsideOfTheCheckAreNamed) {
+  const auto expect_fault = [&](const std::string& text, const std::string& fault) {
+    ASSERT_TRUE(compile_text("#include <stdlib.h>\n" + text, "late.so"));
+    const Outcome outcome = bench({"--plugin", "late.so", "--elements", "200000", "--threads", "2"});
+    EXPECT_NE(outcome.status, 0);
+    EXPECT_NE(outcome.err.find(fault), std::string::npos) << outcome.err;
+  };
+  std::string text = kernel_with("");
+  text.insert(text.rfind("  static const fake_quant_plugin"), "  abort();\n");
+  expect_fault(text, "late.so: loading it and calling miniqat_fake_quant_plugin: ended by signal 6");
+  text = kernel_with("");
+  text.insert(text.find("static const fake_quant_kernel"), "static int says_no(void) { abort(); }\n");
+  text.insert(text.find(".forward ="), ".supported = says_no, ");
+  expect_fault(text, "kernel late: supported: ended by signal 6");
+  // Out of the stack, also in a worker.
+  expect_fault(kernel_with("volatile char room[1 << 10];\n  room[0] = 1;\n  if (n > 90000) "
+                           "forward(x, y + room[0] - 1, n, grids, channels);\n  room[1] = room[0];"),
+               "kernel late: forward per tensor, 8 bits, 200000 elements, 2 threads: crashed\n");
+}
+
 TEST_F(BenchOptionsTest, ANamedOperationThatAKernelLacksIsTold) {
   const std::string note = "no row of backward by plain_loop";
   const auto told = [&](const std::string& kernels) {

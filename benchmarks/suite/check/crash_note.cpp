@@ -27,6 +27,8 @@ struct SignalText {
 SignalText begin_text, crash_text, hang_text, exit_text;
 std::atomic<bool> is_noted = false;
 
+std::size_t signal_stack_bytes() { return std::max<std::size_t>(std::size_t{64} << 10, MINSIGSTKSZ); }
+
 /// At an exit() that the noted code calls: nobody else would tell of it.
 void tell_exit() {
   if (!is_noted) return;
@@ -53,6 +55,24 @@ void tell_crash(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
+SignalStack::SignalStack() {
+  stack_t before = {};
+  // Sanitizers have one of their own.
+  if (::sigaltstack(nullptr, &before) != 0 || (before.ss_flags & SS_DISABLE) == 0) return;
+  memory_ = std::make_unique<std::byte[]>(signal_stack_bytes());
+  stack_t own = {};
+  own.ss_sp = memory_.get();
+  own.ss_size = signal_stack_bytes();
+  ::sigaltstack(&own, nullptr);
+}
+
+SignalStack::~SignalStack() {
+  if (memory_ == nullptr) return;
+  stack_t none = {};
+  none.ss_flags = SS_DISABLE;
+  ::sigaltstack(&none, nullptr);
+}
+
 CrashNote::CrashNote(const std::string& what, int limit_seconds) {
   const std::string begin = "miniqat bench: " + what + ": ";
   begin_text.set(begin);
@@ -60,7 +80,8 @@ CrashNote::CrashNote(const std::string& what, int limit_seconds) {
   hang_text.set(concat(begin, "did not end within ", counted(limit_seconds, "second"), "\n"));
   struct sigaction action = {};
   action.sa_sigaction = tell_crash;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_SIGINFO);
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_SIGINFO | SA_ONSTACK);
+  thread_local const SignalStack stack;
   for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
   exit_text.set(begin + "ended the process\n");
   [[maybe_unused]] static const bool watches_exits = std::atexit(tell_exit) == 0 && ::at_quick_exit(tell_exit) == 0;

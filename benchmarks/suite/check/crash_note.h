@@ -3,9 +3,23 @@
 #include <signal.h>
 
 #include <array>
+#include <cstddef>
+#include <memory>
 #include <string>
 
 namespace miniqat::benchmarks {
+
+/// While it lives, the calling thread can handle the signal of an overflow of its stack.
+class SignalStack {
+ public:
+  SignalStack();
+  ~SignalStack();
+  SignalStack(const SignalStack&) = delete;
+  SignalStack& operator=(const SignalStack&) = delete;
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+};
 
 /// While it lives, a signal that ends the process (a fault, an abort) first writes "miniqat bench: <what>: crashed" to
 /// the standard error output, or what it touched beside a GuardedArray. If it lives longer than `limit_seconds`, it

@@ -15,6 +15,7 @@
 
 #include "benchmarks/suite/check/guarded_array.h"
 #include "core/error.h"
+#include "core/text/quote.h"
 
 namespace miniqat::benchmarks {
 namespace {
@@ -57,8 +58,12 @@ void note_fault(int, siginfo_t* info, void* context) {
   ::alarm(static_cast<unsigned>(limit_seconds));
   try {
     write_note(trial_notes->result, work());
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     write_note(trial_notes->result, error.what());
+  } catch (const std::exception& error) {
+    write_note(trial_notes->result, concat(trial_notes->step.data(), ": threw ", quote(error.what())));
+  } catch (...) {
+    write_note(trial_notes->result, concat(trial_notes->step.data(), ": threw an exception"));
   }
   trial_notes->finished = true;
   ::_exit(0);

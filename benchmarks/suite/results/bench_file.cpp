@@ -113,8 +113,9 @@ BenchFile read_bench_file(const std::string& path) {
   BenchFile file;
   file.cpu = machine.text("cpu");
   const std::string commit = top.has("commit") ? top.text("commit") : "";
-  file.about = concat(version_text(top.text("version"), commit), ", ", top.text("date"), ", ", machine.text("cpu"),
-                      ", ", machine.text("instruction_set"), ", ", top.text("compiler"));
+  file.about =
+      concat(version_text(top.text("version"), commit), ", ", top.text("date"), ", ", machine.text("cpu"), ", ",
+             machine.text("instruction_set"), ", ", top.text("compiler"), top.has("unfinished") ? ", unfinished" : "");
   if (!top.has("kernels") && !top.has("steps")) {
     if (top.has("loaded")) fail(path, ": has figures of --loaded only, which --compare does not compare");
     top.at("kernels");
