@@ -1,6 +1,7 @@
 // Our side of scripts/bench-kernels: one case of fake quantization, on demand.
 //
 //   peer_kernels OPERATION BITS CHANNELS ELEMENTS THREADS
+//   peer_kernels about            build and machine, as JSON of `miniqat bench` has them
 //
 // Talks as benchmarks/serve.h has it. Exit status 1, and a line on standard error, when something is wrong.
 
@@ -10,9 +11,11 @@
 #include <vector>
 
 #include "benchmarks/serve.h"
+#include "benchmarks/suite/measure/this_machine.h"
 #include "benchmarks/suite/timed_case.h"
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/text/json.h"
 
 namespace miniqat::benchmarks {
 namespace {
@@ -32,7 +35,15 @@ struct PeerCase {
   TimedCase timed;
 };
 
+int print_about() {
+  nlohmann::ordered_json json = build_json();
+  json["machine"] = this_machine().json();
+  std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::detail::error_handler_t::replace).c_str());
+  return 0;
+}
+
 int run(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 1 && arguments[0] == "about") return print_about();
   if (arguments.size() != 5) {
     std::fprintf(stderr, "usage: peer_kernels OPERATION BITS CHANNELS ELEMENTS THREADS\n");
     return 2;
