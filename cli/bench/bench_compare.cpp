@@ -50,8 +50,9 @@ void print_table(const BenchComparison& comparison) {
       comparison.cases.size(), count(Verdict::kFaster), count(Verdict::kSlower), count(Verdict::kAsMemcpy),
       count(Verdict::kNoise), count(Verdict::kNotQuiet));
   std::printf(
-      "Beyond noise: medians more than %.0f%% apart, ranges between quartiles apart, rank test p < %.2f, both quiet.\n",
-      100 * kRepeatTolerance, kRankLevel);
+      "Beyond noise: medians more than %.0f%% apart, ranges between quartiles apart, rank test p < %.2f, %zu rounds a "
+      "side,\nboth quiet.\n",
+      100 * kRepeatTolerance, kRankLevel, kFewestCompared);
   print_left_over("A", comparison.only_a);
   print_left_over("B", comparison.only_b);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -28,6 +29,9 @@ std::string_view name_of(Verdict verdict);
 /// The probability below which ranks count as different.
 inline constexpr double kRankLevel = 0.02;
 
+/// With fewer rounds on a side, a few disturbed ones decide.
+inline constexpr std::size_t kFewestCompared = 5;
+
 /// One case, measured twice. Seconds.
 struct ComparedCase {
   std::string what;
@@ -48,9 +52,9 @@ struct BenchComparison {
   nlohmann::ordered_json json() const;
 };
 
-/// A difference is beyond noise under four conditions: both sides were quiet; the medians differ by more than
-/// kRepeatTolerance; the ranges between the quartiles do not touch; a rank test of all rounds, which takes at least
-/// five rounds a side, gives less than kRankLevel. compare() asks for one thing more: kAsMemcpy.
+/// A difference is beyond noise under five conditions: both sides were quiet; both have kFewestCompared rounds; the
+/// medians differ by more than kRepeatTolerance; the ranges between the quartiles do not touch; a rank test of all
+/// rounds gives less than kRankLevel. compare() asks for one thing more: kAsMemcpy.
 Verdict verdict_of(const BenchRecord& a, const BenchRecord& b);
 
 /// Matches cases of the same text, kernels of the same name first. What is then left of a case is matched whatever the
