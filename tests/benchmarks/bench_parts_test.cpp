@@ -165,6 +165,18 @@ TEST(Disturbance, SaysWhatDisturbed) {
   EXPECT_EQ(reasons[0], "others used 0.8 cores");
 }
 
+TEST(Disturbance, OthersMayUseAnEighthOfTheIdleCores) {
+  const auto is_quiet = [](double others, int idle_cores) {
+    return Disturbance{.seconds = 1, .others = others, .idle_cores = idle_cores}.reasons().empty();
+  };
+  EXPECT_TRUE(is_quiet(1, 63)) << "64 cores, one thread";
+  EXPECT_TRUE(is_quiet(7, 63));
+  EXPECT_FALSE(is_quiet(9, 63));
+  EXPECT_TRUE(is_quiet(1, 8));
+  EXPECT_FALSE(is_quiet(1, 1)) << "two cores, one thread";
+  EXPECT_FALSE(is_quiet(0.5, 0)) << "64 cores, 64 threads";
+}
+
 TEST(PlotAxis, HasTicksWhereTheyAreReadable) {
   const PlotAxis axis({1000, 1e6}, PlotAxis::Ticks::kPowersOfTen);
   EXPECT_EQ(axis.ticks(), (std::vector<double>{1e3, 1e4, 1e5, 1e6}));

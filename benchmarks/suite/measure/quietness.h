@@ -13,6 +13,8 @@ struct Disturbance {
   /// Cores that others were using, the hypervisor's other guests too, on average; negative where the system does not
   /// say.
   double others = -1;
+  /// Cores of the machine beyond the threads in use.
+  int idle_cores = 0;
   /// How often a second this process had to leave a core that it wanted to keep.
   double switches = 0;
   /// memcpy's drift from the earlier to the later half of its rounds.
