@@ -11,6 +11,7 @@
 #include "cli/bench/bench_modes.h"
 #include "cli/commands.h"
 #include "cli/flags/command_line.h"
+#include "core/cpu_quota.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
@@ -38,7 +39,7 @@ int thread_number(const std::string& word) {
   return count == 0 ? default_thread_count() : count;
 }
 
-/// "all" is 1, 2, 4 and so on up to all cores.
+/// "all" is 1, 2, 4 and so on up to all cores, or as many as a CPU quota has time for.
 std::vector<int> thread_counts(const std::vector<std::string>& words) {
   if (words.empty()) return {default_thread_count()};
   std::vector<int> counts;
@@ -50,8 +51,9 @@ std::vector<int> thread_counts(const std::vector<std::string>& words) {
       add(thread_number(word));
       continue;
     }
-    for (int count = 1; count < available_cores(); count *= 2) add(count);
-    add(available_cores());
+    const int all = std::min(available_cores(), cores_of_quota(cpu_quota()));
+    for (int count = 1; count < all; count *= 2) add(count);
+    add(all);
   }
   return counts;
 }
@@ -142,7 +144,7 @@ void add_common_flags(Command& command, BenchArguments& arguments, std::vector<F
   flags.push_back(command
                       .option("--threads", arguments.threads,
                               "numbers, separated by commas, each at most 1024; 0: OMP_NUM_THREADS if it is set, else "
-                              "all cores; all: 1, 2, 4, ... and all cores")
+                              "all cores; all: 1, 2, 4, ... and all cores (or those of a CPU quota)")
                       .separated_by(',')
                       .value_name("N")
                       .shown_default("0"));

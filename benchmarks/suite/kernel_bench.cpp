@@ -91,6 +91,8 @@ SizeTimes bench_kernels(const BenchPlan& plan, std::int64_t elements, const Roof
     KernelTime row;
     row.what = what;
     row.by = name_of_kernel(*cases[k]);
+    row.plugin = cases[k]->kernel() == nullptr ? "" : cases[k]->kernel()->file;
+    row.quiet = is_steady(times[k]) && result.disturbance.reasons().empty();
     row.threads = thread_count();
     row.threads_used = cases[k]->threads_used();
     row.rounds = times[k];

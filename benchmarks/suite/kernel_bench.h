@@ -18,6 +18,8 @@ struct KernelTime {
   BenchCase what;
   /// The kernel's name; "libc" for memcpy, "miniqat" for the reading pass.
   std::string by;
+  /// The file of the plugin that has the kernel; "" of others.
+  std::string plugin;
   int threads = 1;
   /// TimedCase::threads_used().
   int threads_used = 1;
@@ -30,6 +32,8 @@ struct KernelTime {
   std::optional<Spread> of_ours;
   /// The part of the roof that it reaches: least_seconds() over the median.
   double of_roof = 0;
+  /// Whether the rounds are steady and nothing disturbed them.
+  bool quiet = true;
   /// Instructions and cache misses of one element.
   std::optional<PerfCounters::Counts> counts;
 

@@ -57,6 +57,12 @@ void print_table(const BenchComparison& comparison) {
   print_left_over("B", comparison.only_b);
 }
 
+nlohmann::ordered_json side_json(const std::string& file, const BenchFile& side) {
+  return {{"file", file}, {"about", side.about}, {"flags", side.flags}, {"machine", side.machine}};
+}
+
+std::string flags_text(const BenchFile& side) { return side.flags.empty() ? "unknown" : printable(side.flags); }
+
 }  // namespace
 
 void print_comparison(const BenchArguments& arguments) {
@@ -65,13 +71,16 @@ void print_comparison(const BenchArguments& arguments) {
   const BenchComparison comparison = compare(file_a, file_b);
   if (comparison.cases.empty()) fail(a, " and ", b, " have no case in common");
   if (arguments.json) {
-    nlohmann::ordered_json json = {{"a", {{"file", a}, {"about", file_a.about}}},
-                                   {"b", {{"file", b}, {"about", file_b.about}}}};
+    nlohmann::ordered_json json = {{"a", side_json(a, file_a)}, {"b", side_json(b, file_b)}};
     json.update(comparison.json());
     print_json(json);
   } else {
-    std::printf("A  %s: %s\nB  %s: %s\n\n", printable(a).c_str(), printable(file_a.about).c_str(), printable(b).c_str(),
+    std::printf("A  %s: %s\nB  %s: %s\n", printable(a).c_str(), printable(file_a.about).c_str(), printable(b).c_str(),
                 printable(file_b.about).c_str());
+    if (file_a.flags != file_b.flags)
+      std::printf("Flags of the compiler differ:\nA  %s\nB  %s\n", flags_text(file_a).c_str(),
+                  flags_text(file_b).c_str());
+    std::printf("\n");
     print_table(comparison);
   }
   std::fflush(stdout);

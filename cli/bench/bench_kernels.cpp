@@ -107,7 +107,7 @@ void measure_sizes(const BenchRun& run, const BenchPlan& plan, Columns columns, 
     const SizeTimes times = bench_kernels(plan, elements, roof, run.counters);
     for (const KernelTime& row : times.rows) {
       run.print(columns.line(row));
-      result["kernels"].push_back(kernel_json(row, times.disturbance));
+      result["kernels"].push_back(kernel_json(row));
       all.push_back(row);
     }
     run.note_disturbance(times.disturbance, concat(elements, " elements"), {{"elements", elements}}, result);

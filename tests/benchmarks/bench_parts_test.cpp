@@ -114,6 +114,17 @@ TEST(Machine, CachesAreThoseOfOneCore) {
   EXPECT_EQ(caches[2].bytes, 32 << 20);
 }
 
+TEST(Machine, HasTheQuotaOfItsCgroup) {
+  Machine machine;
+  machine.cpu = "m";
+  machine.cores = 4;
+  EXPECT_EQ(machine.text().find("m, 4 cores, "), 0u) << machine.text();
+  EXPECT_TRUE(machine.json()["cpu_quota"].is_null());
+  machine.cpu_quota = 1.5;
+  EXPECT_EQ(machine.text().find("m, 4 cores with a quota of 1.5, "), 0u) << machine.text();
+  EXPECT_EQ(machine.json()["cpu_quota"], 1.5);
+}
+
 TEST(TimedCase, SmallTensorsBelongToOneThread) {
   const NamedKernel ours = our_kernel();
   NamedKernel plain = ours;
@@ -212,6 +223,17 @@ TEST(ThroughputPlot, HasLinesCachesAndMemcpy) {
   const std::size_t mark = svg.rfind("<text", svg.find("L1 full")), frame = svg.rfind("<rect", svg.find("\"frame\""));
   EXPECT_LT(number_behind(mark, " y=\""), number_behind(frame, " y=\""));
   EXPECT_NE(testing::error_of([] { throughput_svg({row(Operation::kForward, 10)}, {}, ""); }), "");
+}
+
+TEST(ThroughputPlot, MarksPointsThatWereNotQuietAreHollow) {
+  std::vector<KernelTime> rows = {row(Operation::kForward, 1000), row(Operation::kForward, 2000)};
+  EXPECT_EQ(throughput_svg(rows, {}, "").find("class=\"hollow"), std::string::npos);
+  EXPECT_EQ(throughput_svg(rows, {}, "").find("not quiet"), std::string::npos);
+  rows[1].quiet = false;
+  const std::string svg = throughput_svg(rows, {}, "");
+  EXPECT_NE(svg.find("class=\"hollow c2\""), std::string::npos);
+  EXPECT_EQ(svg.find("class=\"hollow"), svg.rfind("class=\"hollow")) << "one of two";
+  EXPECT_NE(svg.find(">hollow: not quiet<"), std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "core/text/json.h"
@@ -87,8 +88,11 @@ TEST_F(BenchOptionsTest, ThePluginOfTheRepositoryIsMeasured) {
   ASSERT_TRUE(compile(MINIQAT_SOURCE_DIR "/benchmarks/plugins/plain_loop.c", "plain.so"));
   const Json result = measured({"--plugin", "plain.so", "--threads", "2"});
   std::set<std::string> done;
-  for (const Json& row : result["kernels"])
+  for (const Json& row : result["kernels"]) {
+    EXPECT_EQ(row.contains("plugin"), row["by"] == "plain_loop_in_c");
+    EXPECT_EQ(row.value("plugin", "plain.so"), "plain.so");
     if (row["by"] == "plain_loop_in_c") done.insert(row["kernel"]);
+  }
   EXPECT_EQ(done, (std::set<std::string>{"forward", "forward_in_place", "forward_mask", "observe_forward", "backward",
                                          "backward_learned"}));
 }
@@ -274,13 +278,14 @@ std::string bench_json(const std::string& kernel, double seconds) {
 TEST_F(BenchOptionsTest, FilesAreCompared) {
   Json with_commit = Json::parse(bench_json("old", 1e-3));
   with_commit["commit"] = "1234abc-dirty";
+  with_commit["flags"] = "-O3";
   place_.write("a.json", with_commit.dump());
   place_.write("b.json", bench_json("new", 0.5e-3));
   const Outcome outcome = miniqat({"bench", "--compare", "a.json", "b.json"}, place_.path());
   expect_success(outcome);
-  for (const char* part :
-       {"forward, per tensor, 8 bits, 10 elements, 1 thread", "old -> new", "2.000", "B faster",
-        "1 cases: B faster in 1", "A  a.json: 0.1 (1234abc-dirty), 2026-01-01", "B  b.json: 0.1, 2026"})
+  for (const char* part : {"forward, per tensor, 8 bits, 10 elements, 1 thread", "old -> new", "2.000", "B faster",
+                           "1 cases: B faster in 1", "A  a.json: 0.1 (1234abc-dirty), 2026-01-01",
+                           "B  b.json: 0.1, 2026", "Flags of the compiler differ:\nA  -O3\nB  unknown\n"})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " in " << outcome.out;
 }
 
@@ -295,6 +300,12 @@ TEST_F(BenchOptionsTest, AComparisonIsJsonOrAStatus) {
   EXPECT_EQ(json["cases"][0]["case"], "forward, per tensor, 8 bits, 10 elements, 1 thread");
   EXPECT_EQ(json["cases"][0]["b_is"], "slower");
   EXPECT_NEAR(json["cases"][0]["speed"], 0.5, 1e-6);
+  EXPECT_EQ(json["cases"][0]["kernel"], "forward");
+  EXPECT_EQ(json["cases"][0]["layout"], "per tensor");
+  for (const auto& [key, value] :
+       std::map<std::string, int>{{"bits", 8}, {"channels", 1}, {"elements", 10}, {"threads", 1}})
+    EXPECT_EQ(json["cases"][0][key], value) << key;
+  EXPECT_EQ(json["a"]["machine"]["cpu"], "m");
   const Outcome slower = miniqat({"bench", "--compare", "a.json", "b.json", "--fail-if-slower"}, place_.path());
   EXPECT_EQ(slower.status, 1);
   EXPECT_NE(slower.err.find("b.json is slower than a.json in 1 case\n"), std::string::npos) << slower.err;
@@ -307,6 +318,7 @@ TEST_F(BenchOptionsTest, WhatBenchWroteCanBeCompared) {
   const Outcome outcome = miniqat({"bench", "--compare", "own.json", "own.json"}, place_.path());
   expect_success(outcome);
   EXPECT_NE(outcome.out.find("faster in 0, slower in 0"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("differ:"), std::string::npos) << outcome.out;
 }
 
 TEST_F(BenchOptionsTest, MalformedFilesAreNamed) {

@@ -86,7 +86,7 @@ TEST_F(BenchTest, TheMachineIsNamed) {
   for (const char* key : {"version", "commit", "date", "compiler", "flags", "thread_counts"})
     EXPECT_TRUE(json().contains(key)) << key;
   for (const char* key :
-       {"cpu", "cores", "instruction_set", "onednn", "threads", "caches", "memory_bytes", "load", "quiet"})
+       {"cpu", "cores", "instruction_set", "onednn", "threads", "caches", "cpu_quota", "memory_bytes", "load", "quiet"})
     EXPECT_TRUE(machine.contains(key)) << key;
   EXPECT_EQ(machine["threads"], 1);
   const std::string commit = json()["commit"];

@@ -11,6 +11,7 @@
 
 #include "benchmarks/suite/measure/commit.h"
 #include "core/cpu_name.h"
+#include "core/cpu_quota.h"
 #include "core/error.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
@@ -69,6 +70,7 @@ Machine this_machine() {
   const dnnl_version_t* onednn = dnnl_version();
   Machine machine{.cpu = cpu_name(),
                   .cores = available_cores(),
+                  .cpu_quota = miniqat::cpu_quota(),
                   .instruction_set = std::string(name_of(instruction_set())),
                   .onednn = concat(onednn->major, ".", onednn->minor, ".", onednn->patch),
                   .threads = thread_count(),
@@ -83,15 +85,19 @@ std::string Machine::text() const {
   if (load >= 0) std::snprintf(load_text, sizeof load_text, "load %.2f%s", load, quiet() ? "" : " (not quiet)");
   std::string cache_text;
   for (const Cache& cache : caches) cache_text += concat(", L", cache.level, " ", bytes_text(cache.bytes));
-  return concat(cpu, ", ", cores, " cores, ", instruction_set, cache_text, ", oneDNN ", onednn, "; ", load_text, "\n");
+  char quota_text[64] = "";
+  if (cpu_quota) std::snprintf(quota_text, sizeof quota_text, " with a quota of %.1f", *cpu_quota);
+  return concat(cpu, ", ", cores, " cores", quota_text, ", ", instruction_set, cache_text, ", oneDNN ", onednn, "; ",
+                load_text, "\n");
 }
 
 nlohmann::ordered_json Machine::json() const {
   nlohmann::ordered_json sizes = nlohmann::ordered_json::array();
   for (const Cache& cache : caches) sizes.push_back({{"level", cache.level}, {"bytes", cache.bytes}});
-  return {{"cpu", cpu},         {"cores", cores},  {"instruction_set", instruction_set}, {"onednn", onednn},
-          {"threads", threads}, {"caches", sizes}, {"memory_bytes", memory_bytes},       {"load", load},
-          {"quiet", quiet()}};
+  const nlohmann::ordered_json quota = cpu_quota ? nlohmann::ordered_json(*cpu_quota) : nlohmann::ordered_json(nullptr);
+  return {{"cpu", cpu},       {"cores", cores},     {"cpu_quota", quota}, {"instruction_set", instruction_set},
+          {"onednn", onednn}, {"threads", threads}, {"caches", sizes},    {"memory_bytes", memory_bytes},
+          {"load", load},     {"quiet", quiet()}};
 }
 
 nlohmann::ordered_json build_json() {

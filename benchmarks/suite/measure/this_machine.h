@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ std::vector<Cache> data_caches(const std::filesystem::path& folder = "/sys/devic
 struct Machine {
   std::string cpu;
   int cores = 0;
+  /// Of the cgroups, in cores (core/cpu_quota.h).
+  std::optional<double> cpu_quota;
   /// Of our own loops, MINIQAT_MAX_ISA considered.
   std::string instruction_set;
   std::string onednn;

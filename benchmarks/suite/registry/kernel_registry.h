@@ -14,6 +14,8 @@ struct NamedKernel {
   fake_quant_kernel functions;
   /// The shared library that it came from; null for one of this program.
   std::shared_ptr<void> library;
+  /// Of a plugin: its path, as it was given.
+  std::string file = {};
 };
 
 /// The kernel that every other one is measured beside: our own loops, under this name.

@@ -31,7 +31,7 @@ std::vector<NamedKernel> load_plugin(const std::string& path) {
   std::vector<NamedKernel> kernels;
   for (std::int32_t i = 0; i < plugin->count; ++i) {
     const fake_quant_kernel& kernel = plugin->kernels[i];
-    kernels.push_back({kernel.name == nullptr ? "" : kernel.name, kernel, library});
+    kernels.push_back({kernel.name == nullptr ? "" : kernel.name, kernel, library, path});
   }
   require_good_names(kernels, path);
   return kernels;

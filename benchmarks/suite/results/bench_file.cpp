@@ -55,6 +55,14 @@ class BenchObject {
     std::size_t i = 0;
     for (const Json& element : at(key)) read(BenchObject(element, concat(place_, ": ", key, "[", i++, "]")));
   }
+  /// Those of the keys that it has.
+  Json some(std::initializer_list<const char*> keys) const {
+    Json result = Json::object();
+    for (const char* key : keys)
+      if (has(key)) result[key] = json_[key];
+    return result;
+  }
+  const Json& all() const { return json_; }
   BenchObject object(const char* key) const { return {at(key), concat(place_, ": ", key)}; }
   const std::string& place() const { return place_; }
 
@@ -75,7 +83,13 @@ BenchRecord kernel_record(const BenchObject& row) {
   if (layout == "per channel") what += concat(", ", row.whole("channels"), " channels");
   const std::string size = concat(row.whole("elements"), " elements, ", counted(row.whole("threads"), "thread"));
   what += ", " + size;
-  return {what, row.text("by"), row.seconds("rounds"), row.yes("quiet"), size, kernel == "memcpy"};
+  return {what,
+          row.text("by"),
+          row.seconds("rounds"),
+          row.yes("quiet"),
+          size,
+          kernel == "memcpy",
+          row.some({"kernel", "layout", "bits", "channels", "elements", "threads"})};
 }
 
 BenchRecord step_record(const BenchObject& row) {
@@ -85,7 +99,8 @@ BenchRecord step_record(const BenchObject& row) {
           row.seconds("rounds"),
           row.yes("quiet"),
           "",
-          false};
+          false,
+          row.some({"model", "what", "batch", "threads"})};
 }
 
 void add_record(BenchFile& file, const BenchObject& row, BenchRecord record) {
@@ -116,6 +131,8 @@ BenchFile read_bench_file(const std::string& path) {
   file.about =
       concat(version_text(top.text("version"), commit), ", ", top.text("date"), ", ", machine.text("cpu"), ", ",
              machine.text("instruction_set"), ", ", top.text("compiler"), top.has("unfinished") ? ", unfinished" : "");
+  file.flags = top.has("flags") ? top.text("flags") : "";
+  file.machine = machine.all();
   if (!top.has("kernels") && !top.has("steps")) {
     if (top.has("loaded")) fail(path, ": has figures of --loaded only, which --compare does not compare");
     top.at("kernels");

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "core/text/json.h"
+
 namespace miniqat::benchmarks {
 
 /// A row of the JSON of `bench`, as far as a comparison needs it.
@@ -17,6 +19,8 @@ struct BenchRecord {
   /// Elements and threads; empty for steps.
   std::string size;
   bool is_memcpy = false;
+  /// The keys of the file that name the case: "kernel", "layout", "bits" and so on.
+  nlohmann::ordered_json keys = {};
 };
 
 struct BenchFile {
@@ -24,6 +28,9 @@ struct BenchFile {
   std::string about;
   std::string cpu;
   std::vector<BenchRecord> records;
+  /// Of the compiler; "" where the file does not say.
+  std::string flags = {};
+  nlohmann::ordered_json machine = {};
 };
 
 /// Throws Error naming the file, the place and the fault: no JSON, not of `bench`, a key that is missing or of another

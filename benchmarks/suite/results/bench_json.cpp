@@ -10,7 +10,7 @@ nlohmann::ordered_json quartiles_json(const Spread& spread) { return {spread.low
 
 }  // namespace
 
-nlohmann::ordered_json kernel_json(const KernelTime& row, const Disturbance& disturbance) {
+nlohmann::ordered_json kernel_json(const KernelTime& row) {
   const OperationTraits& traits = traits_of(row.what.operation);
   const Spread seconds = spread_of(row.rounds);
   nlohmann::ordered_json json = {{"kernel", traits.name},
@@ -24,7 +24,7 @@ nlohmann::ordered_json kernel_json(const KernelTime& row, const Disturbance& dis
                                  {"seconds", seconds.median},
                                  {"seconds_quartiles", quartiles_json(seconds)},
                                  {"rounds", row.rounds},
-                                 {"quiet", is_steady(row.rounds) && disturbance.reasons().empty()},
+                                 {"quiet", row.quiet},
                                  {"gigabytes_per_second", row.bytes() / seconds.median / 1e9},
                                  {"elements_per_nanosecond", row.elements_per_nanosecond()},
                                  {"of_memcpy", row.of_memcpy.median},
@@ -33,6 +33,7 @@ nlohmann::ordered_json kernel_json(const KernelTime& row, const Disturbance& dis
                                  {"operations_an_element", traits.cost.operations},
                                  {"of_roof", row.of_roof}};
   if (!traits.has_grid) json.erase("bits");
+  if (!row.plugin.empty()) json["plugin"] = row.plugin;
   if (row.of_ours) {
     json["of_miniqat"] = row.of_ours->median;
     json["of_miniqat_quartiles"] = quartiles_json(*row.of_ours);

@@ -8,8 +8,8 @@
 
 namespace miniqat::benchmarks {
 
-/// A row of "kernels" in the JSON of `bench`, with what disturbed its size. docs/performance.md describes its keys.
-nlohmann::ordered_json kernel_json(const KernelTime& row, const Disturbance& disturbance);
+/// A row of "kernels" in the JSON of `bench`. docs/performance.md describes its keys.
+nlohmann::ordered_json kernel_json(const KernelTime& row);
 
 /// A row of "steps", with what disturbed its model.
 nlohmann::ordered_json step_json(const StepTime& row, const Disturbance& disturbance);

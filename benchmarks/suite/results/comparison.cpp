@@ -17,6 +17,7 @@ ComparedCase compared(const BenchRecord& a, const BenchRecord& b) {
   result.speed = result.a.median / result.b.median;
   result.probability = rank_test(a.rounds, b.rounds);
   result.verdict = verdict_of(a, b);
+  result.keys = a.keys;
   return result;
 }
 
@@ -83,13 +84,16 @@ std::int64_t BenchComparison::count(Verdict verdict) const {
 
 nlohmann::ordered_json BenchComparison::json() const {
   nlohmann::ordered_json result = {{"cases", nlohmann::ordered_json::array()}};
-  for (const ComparedCase& one : cases)
-    result["cases"].push_back({{"case", one.what},
-                               {"a", side_json(one.by_a, one.a)},
-                               {"b", side_json(one.by_b, one.b)},
-                               {"speed", one.speed},
-                               {"p", one.probability},
-                               {"b_is", name_of(one.verdict)}});
+  for (const ComparedCase& one : cases) {
+    nlohmann::ordered_json json = {{"case", one.what}};
+    if (one.keys.is_object()) json.update(one.keys);
+    json.update({{"a", side_json(one.by_a, one.a)},
+                 {"b", side_json(one.by_b, one.b)},
+                 {"speed", one.speed},
+                 {"p", one.probability},
+                 {"b_is", name_of(one.verdict)}});
+    result["cases"].push_back(json);
+  }
   result["only_a"] = only_a;
   result["only_b"] = only_b;
   return result;

@@ -41,6 +41,8 @@ struct ComparedCase {
   double speed = 1;
   double probability = 1;
   Verdict verdict = Verdict::kNoise;
+  /// BenchRecord::keys.
+  nlohmann::ordered_json keys = {};
 };
 
 struct BenchComparison {

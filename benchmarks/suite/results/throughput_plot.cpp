@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <compare>
 #include <cstdio>
 
 #include "benchmarks/suite/results/plot_axis.h"
@@ -12,11 +13,18 @@
 namespace miniqat::benchmarks {
 namespace {
 
+struct PlotPoint {
+  double size, speed;
+  bool quiet;
+
+  auto operator<=>(const PlotPoint&) const = default;
+};
+
 /// The points of one line, by size.
 struct PlotLine {
   Operation operation;
   std::string by;
-  std::vector<std::pair<double, double>> points;
+  std::vector<PlotPoint> points;
 };
 
 struct Panel {
@@ -46,11 +54,12 @@ std::string style_text() {
       ".title { font-size: 14px; font-weight: 600 }\n"
       ".ground { fill: #ffffff } .grid { stroke: #e5e7eb } .frame { stroke: #9ca3af; fill: none }\n"
       ".cache { stroke: #9ca3af; stroke-dasharray: 2 3 } .note { fill: #6b7280 }\n"
-      ".line { fill: none; stroke-width: 2 } .limit { stroke-dasharray: 7 4 }\n";
+      ".line { fill: none; stroke-width: 2 } .hollow { fill: #ffffff; stroke-width: 1.5 } .limit { stroke-dasharray: 7 "
+      "4 }\n";
   std::string dark =
       "@media (prefers-color-scheme: dark) {\n"
       "text { fill: #e5e7eb } .ground { fill: #111827 } .grid { stroke: #1f2937 } .frame { stroke: #6b7280 }\n"
-      ".cache { stroke: #6b7280 } .note { fill: #9ca3af }\n";
+      ".cache { stroke: #6b7280 } .note { fill: #9ca3af } .hollow { fill: #111827 }\n";
   for (std::size_t i = 0; i < std::size(kInks); ++i) {
     text += concat(".c", i, " { stroke: ", kInks[i].light, " } .m", i, " { fill: ", kInks[i].light, " }\n");
     dark += concat(".c", i, " { stroke: ", kInks[i].dark, " } .m", i, " { fill: ", kInks[i].dark, " }\n");
@@ -77,18 +86,21 @@ std::string line_from(double x1, double y1, double x2, double y2, const char* ki
   return text;
 }
 
-/// A circle, square, triangle or diamond: one kernel each, again from the first after four.
-std::string mark_at(double x, double y, std::size_t kind, std::size_t ink) {
+/// A circle, square or triangle on either side: one kernel each, again from the first after four. Hollow if the row was
+/// not quiet.
+std::string mark_at(double x, double y, std::size_t kind, std::size_t ink, bool quiet = true) {
   char text[200];
+  const std::string look = quiet ? concat("m", ink) : concat("hollow c", ink);
   constexpr double kHalf = 3.5;
   if (kind % 4 == 0)
-    std::snprintf(text, sizeof text, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" class=\"m%zu\"/>\n", x, y, kHalf, ink);
+    std::snprintf(text, sizeof text, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" class=\"%s\"/>\n", x, y, kHalf,
+                  look.c_str());
   else if (kind % 4 == 1)
-    std::snprintf(text, sizeof text, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"m%zu\"/>\n",
-                  x - kHalf, y - kHalf, 2 * kHalf, 2 * kHalf, ink);
+    std::snprintf(text, sizeof text, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"/>\n",
+                  x - kHalf, y - kHalf, 2 * kHalf, 2 * kHalf, look.c_str());
   else
-    std::snprintf(text, sizeof text, "<path d=\"M%.1f %.1f l4.5 %s l-9 0 z\" class=\"m%zu\"/>\n", x,
-                  kind % 4 == 2 ? y - 4 : y + 4, kind % 4 == 2 ? "8" : "-8", ink);
+    std::snprintf(text, sizeof text, "<path d=\"M%.1f %.1f l4.5 %s l-9 0 z\" class=\"%s\"/>\n", x,
+                  kind % 4 == 2 ? y - 4 : y + 4, kind % 4 == 2 ? "8" : "-8", look.c_str());
   return text;
 }
 
@@ -107,7 +119,8 @@ PlotLine& line_of(Panel& panel, const KernelTime& row) {
 }
 
 void add_point(Panel& panel, const KernelTime& row) {
-  line_of(panel, row).points.emplace_back(static_cast<double>(row.what.elements), row.elements_per_nanosecond());
+  line_of(panel, row)
+      .points.push_back({static_cast<double>(row.what.elements), row.elements_per_nanosecond(), row.quiet});
 }
 
 /// The panels of one number of threads; what has no grid (the limits, backward) is in each, or in one of its own.
@@ -149,6 +162,7 @@ double legend_width(const std::vector<Panel>& panels) {
   std::size_t longest = 0;
   for (const Panel& panel : panels)
     for (const PlotLine& line : panel.lines) longest = std::max(longest, legend_text(line).size());
+  longest = std::max(longest, std::string_view("hollow: not quiet").size());
   return 60 + 7.5 * static_cast<double>(longest);
 }
 
@@ -169,6 +183,11 @@ class PanelPicture {
       text += drawn_line(line, kind) + legend_entry(line, kind, legend);
       legend += 20;
     }
+    const auto has_hollow = [](const PlotLine& line) {
+      return !is_limit(line.operation) && !std::ranges::all_of(line.points, &PlotPoint::quiet);
+    };
+    if (std::ranges::any_of(panel_.lines, has_hollow))
+      text += text_at(kLeft + kPlotWidth + 16, legend, "hollow: not quiet", "class=\"note\"");
     return text;
   }
 
@@ -221,11 +240,11 @@ class PanelPicture {
   std::string drawn_line(const PlotLine& line, std::size_t kind) const {
     const std::size_t ink = ink_of(line, kind);
     std::string path, marks;
-    for (const auto& [size, speed] : line.points) {
+    for (const auto& [size, speed, quiet] : line.points) {
       char point[48];
       std::snprintf(point, sizeof point, "%c%.1f %.1f ", path.empty() ? 'M' : 'L', x(size), y(speed));
       path += point;
-      if (!is_limit(line.operation)) marks += mark_at(x(size), y(speed), kind, ink);
+      if (!is_limit(line.operation)) marks += mark_at(x(size), y(speed), kind, ink, quiet);
     }
     return concat("<path d=\"", path, "\" class=\"line c", ink, is_limit(line.operation) ? " limit" : "", "\"/>\n") +
            marks;
