@@ -70,6 +70,7 @@ void drop_repeated(std::vector<Value>& values) {
 /// A row that stands there twice is measured twice, and --compare refuses its file.
 void drop_repeated_choices(BenchArguments& arguments) {
   drop_repeated(arguments.kernels);
+  drop_repeated(arguments.plugins);
   drop_repeated(arguments.bits);
   drop_repeated(arguments.elements);
   drop_repeated(arguments.models);
@@ -122,9 +123,11 @@ std::vector<Flag> add_kernel_flags(Command& command, BenchArguments& arguments) 
                       .value_name("NAME")
                       .shown_default(""));
   flags.push_back(command
-                      .option("--plugin", arguments.plugin,
-                              "a shared library, whose kernels are measured beside ours: those that --kernel names, or "
-                              "all (docs/own-kernel.md)")
+                      .option("--plugin", arguments.plugins,
+                              "shared libraries, separated by commas, whose kernels are measured beside ours: those "
+                              "that --kernel names, or all (docs/own-kernel.md)")
+                      .separated_by(',')
+                      .shown_default("")
                       .value_name("FILE.so"));
   flags.push_back(command.option("--bits", arguments.bits, "widths of the grid, separated by commas")
                       .separated_by(',')

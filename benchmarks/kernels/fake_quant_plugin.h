@@ -53,7 +53,8 @@ typedef struct fake_quant_sums {
 /* The functions of a kernel. Null is what it does not have: that is not measured. Memory beyond the n elements must not
  * be touched. */
 typedef struct fake_quant_kernel {
-  /* Letters, digits, _ and -; another name than any that `miniqat bench --help` lists. */
+  /* Letters, digits, _ and -; neither an operation's name nor miniqat. If another file has a kernel of this name, too,
+   * the bench calls both by it and their files. */
   const char* name;
   /* y = fake_quantize(x). y may be x. */
   void (*forward)(const float* x, float* y, int64_t n, const fake_quant_grid* grids, int64_t channels);

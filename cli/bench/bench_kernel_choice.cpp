@@ -1,6 +1,7 @@
 #include "cli/bench/bench_kernel_choice.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "benchmarks/suite/check/plugin_trial.h"
 #include "cli/bench/bench_modes.h"
@@ -25,8 +26,34 @@ using benchmarks::OperationTraits;
   throw UsageError(concat("--kernel: ", unknown_name("operation or kernel", name, words)));
 }
 
+/// By its name, or by the one that it has in its plugin.
+bool has_name(const NamedKernel& kernel, const std::string& name) {
+  return kernel.name == name || (kernel.functions.name != nullptr && kernel.functions.name == name);
+}
+
 bool is_in(const std::vector<std::string>& names, const NamedKernel& kernel) {
-  return std::ranges::find(names, kernel.name) != names.end();
+  return std::ranges::any_of(names, [&](const std::string& name) { return has_name(kernel, name); });
+}
+
+/// The kernels of all plugins, under names that neither the others nor `known` have.
+std::vector<NamedKernel> kernels_of(const std::vector<std::string>& plugins, const std::vector<NamedKernel>& known) {
+  std::vector<NamedKernel> all;
+  for (const std::string& plugin : plugins) {
+    const auto some = as_usage([&] { return benchmarks::load_tried_plugin(plugin); });
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  const auto stem_of = [](const NamedKernel& kernel) { return std::filesystem::path(kernel.file).stem().string(); };
+  for (NamedKernel& kernel : all) {
+    const auto has_same = [&](const NamedKernel& other) {
+      return &other != &kernel && has_name(other, kernel.functions.name);
+    };
+    const auto has_same_stem = [&](const NamedKernel& other) {
+      return has_same(other) && stem_of(other) == stem_of(kernel);
+    };
+    if (std::ranges::any_of(all, has_same) || std::ranges::any_of(known, has_same))
+      kernel.name += "@" + printable(std::ranges::any_of(all, has_same_stem) ? kernel.file : stem_of(kernel));
+  }
+  return all;
 }
 
 void require_supported(const NamedKernel& kernel) {
@@ -36,28 +63,24 @@ void require_supported(const NamedKernel& kernel) {
 
 }  // namespace
 
-KernelChoice choose_kernels(const std::vector<std::string>& names, const std::string& plugin) {
+KernelChoice choose_kernels(const std::vector<std::string>& names, const std::vector<std::string>& plugins) {
   std::vector<NamedKernel> known = as_usage(benchmarks::registered_kernels), own;
-  const auto of_plugin =
-      plugin.empty() ? std::vector<NamedKernel>{} : as_usage([&] { return benchmarks::load_tried_plugin(plugin); });
+  const std::vector<NamedKernel> of_plugins = kernels_of(plugins, known);
   const bool names_one =
-      std::ranges::any_of(of_plugin, [&](const NamedKernel& kernel) { return is_in(names, kernel); });
-  for (const NamedKernel& kernel : of_plugin)
+      std::ranges::any_of(of_plugins, [&](const NamedKernel& kernel) { return is_in(names, kernel); });
+  for (const NamedKernel& kernel : of_plugins)
     if (!names_one || is_in(names, kernel)) own.push_back(kernel);
-  // A plugin may hold a newer form of a kernel of the program.
-  std::erase_if(known, [&](const NamedKernel& kernel) {
-    return std::ranges::any_of(of_plugin, [&](const NamedKernel& other) { return other.name == kernel.name; });
-  });
   for (const NamedKernel& kernel : known)
     if (is_in(names, kernel)) own.push_back(kernel);
   std::ranges::for_each(own, require_supported);
 
-  known.insert(known.end(), of_plugin.begin(), of_plugin.end());
+  known.insert(known.end(), of_plugins.begin(), of_plugins.end());
   KernelChoice choice;
   for (const std::string& name : names) {
     const auto operation = benchmarks::find_operation(name);
     if (operation) choice.operations.push_back(*operation);
-    if (!operation && std::ranges::find(known, name, &NamedKernel::name) == known.end()) refuse_name(name, known);
+    const auto is_named = [&](const NamedKernel& kernel) { return has_name(kernel, name); };
+    if (!operation && std::ranges::none_of(known, is_named)) refuse_name(name, known);
   }
   const auto can_be_done = [&](Operation operation) {
     return own.empty() ||

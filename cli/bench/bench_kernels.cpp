@@ -155,7 +155,7 @@ void measure_kernels(const BenchRun& run, const KernelChoice& chosen, Json& resu
 }  // namespace
 
 BenchMeasurement prepare_kernels(const BenchRun& run) {
-  const auto measurement = [&run, chosen = choose_kernels(run.arguments.kernels, run.arguments.plugin)](Json& result) {
+  const auto measurement = [&run, chosen = choose_kernels(run.arguments.kernels, run.arguments.plugins)](Json& result) {
     measure_kernels(run, chosen, result);
   };
   if (run.arguments.plot.empty()) return measurement;

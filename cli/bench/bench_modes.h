@@ -21,7 +21,7 @@ struct BenchArguments {
   bool loaded = false;
   /// Operations and names of kernels.
   std::vector<std::string> kernels;
-  std::string plugin;
+  std::vector<std::string> plugins;
   std::vector<std::int64_t> bits = {8};
   bool per_channel = false;
   std::int64_t channels = 64;

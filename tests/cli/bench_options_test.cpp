@@ -134,6 +134,31 @@ std::string kernel_with(const std::string& line) {
          "  static const fake_quant_plugin plugin = {1, 1, kernels};\n  return &plugin;\n}\n";
 }
 
+TEST_F(BenchOptionsTest, KernelsOfOneNameStandBesideEachOther) {
+  const auto kernels = [&](const Arguments& more) {
+    Arguments line = {"--threads", "1", "--per-channel"};
+    line.insert(line.end(), more.begin(), more.end());
+    std::set<std::string> by;
+    const Json result = measured(line);
+    for (const Json& row : result["kernels"])
+      if (row["kernel"] == "forward") by.insert(row["by"].get<std::string>());
+    return by;
+  };
+  using Names = std::set<std::string>;
+  std::string text = kernel_with("");
+  text.replace(text.find("\"late\""), 6, "\"plain_loop\"");
+  ASSERT_TRUE(compile_text(text, "new.so"));
+  EXPECT_EQ(kernels({"--plugin", "new.so"}), (Names{"miniqat", "plain_loop@new"}));
+  EXPECT_EQ(kernels({"--plugin", "new.so", "--kernel", "plain_loop"}),
+            (Names{"miniqat", "plain_loop", "plain_loop@new"}));
+  ASSERT_TRUE(compile_text(kernel_with(""), "a.so") && compile_text(kernel_with(""), "b.so"));
+  std::filesystem::create_directory(place_.path() / "old");
+  std::filesystem::copy(place_.path() / "a.so", place_.path() / "old/a.so");
+  EXPECT_EQ(kernels({"--plugin", "a.so,b.so"}), (Names{"miniqat", "late@a", "late@b"}));
+  EXPECT_EQ(kernels({"--plugin", "a.so,b.so", "--kernel", "late@b"}), (Names{"miniqat", "late@b"}));
+  EXPECT_EQ(kernels({"--plugin", "a.so,old/a.so"}), (Names{"miniqat", "late@a.so", "late@old/a.so"}));
+}
+
 TEST_F(BenchOptionsTest, AKernelThatCrashesLaterIsNamed) {
   ASSERT_TRUE(compile_text(kernel_with("if (n > 90000 && ++calls > 0) raise(SIGSEGV);"), "late.so"));
   const Outcome outcome = bench({"--plugin", "late.so", "--elements", "100000", "--threads", "1"});
