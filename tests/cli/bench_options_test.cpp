@@ -97,6 +97,20 @@ TEST_F(BenchOptionsTest, ThePluginOfTheRepositoryIsMeasured) {
                                          "backward_learned"}));
 }
 
+#if defined(__x86_64__)
+TEST_F(BenchOptionsTest, TheIntrinsicsOfThePageAreMeasured) {
+  const std::string path = MINIQAT_SOURCE_DIR "/benchmarks/plugins/avx2_loop.c", source = bytes_of(path);
+  const std::string page = bytes_of(MINIQAT_SOURCE_DIR "/docs/own-kernel.md");
+  const std::size_t begin = source.find("__attribute__"), end = source.find("\n}\n", begin);
+  EXPECT_NE(page.find("```c\n" + source.substr(begin, end + 3 - begin) + "```"), std::string::npos);
+  ASSERT_TRUE(compile(path, "avx2.so"));
+  const Outcome outcome = bench({"--plugin", "avx2.so", "--elements", "1000", "--threads", "1"});
+  const bool is_refused = outcome.err.find("this processor cannot run it") != std::string::npos;
+  EXPECT_TRUE(outcome.status == 0 || is_refused) << outcome.err;
+  EXPECT_TRUE(outcome.out.find(" avx2_loop_in_c\n") != std::string::npos || is_refused) << outcome.out;
+}
+#endif
+
 TEST_F(BenchOptionsTest, WrongPluginsAreRefused) {
   const std::string past =
       "static void forward(const float* x, float* y, int64_t n, const fake_quant_grid* grids, int64_t channels) {\n"
