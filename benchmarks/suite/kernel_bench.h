@@ -30,7 +30,7 @@ struct KernelTime {
   /// The speed as a multiple of our own kernel's in the same case; none for it and the limits, and if it is not
   /// measured.
   std::optional<Spread> of_ours;
-  /// The part of the roof that it reaches: least_seconds() over the median.
+  /// least_seconds() over the median. In place a kernel can be faster than memcpy, from which that time is.
   double of_roof = 0;
   /// Whether the rounds are steady and nothing disturbed them.
   bool quiet = true;

@@ -140,9 +140,11 @@ void measure_kernels(const BenchRun& run, const KernelChoice& chosen, Json& resu
   run.print(
       "\nquartiles: the middle half of the rounds gave these ratios; ~ where they differ by more than a tenth, or "
       "where\n"
-      "the speed or the roof may not repeat. of roof: 1 is what memory and arithmetic of this machine allow the "
-      "threads\n"
-      "that share the tensor; up to 32,768 elements that is one.\n");
+      "the speed or the roof may not repeat. of roof: the time by memcpy's speed, or by the peak of arithmetic if that "
+      "is\n"
+      "longer, over the measured time, for the threads that share the tensor (up to 32,768 elements, one). In place no "
+      "line\n"
+      "is fetched twice: more than 1 is possible there.\n");
   if (arguments.plot.empty()) return;
   const Machine machine = this_machine();
   const Json build = build_json();
