@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,6 +85,10 @@ std::vector<BenchMeasurement> measurements_of(const BenchRun& run) {
   return all;
 }
 
+std::filesystem::path resolved(const std::string& file) {
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(file));
+}
+
 Json unfinished(Json result) {
   result["unfinished"] = true;
   return result;
@@ -93,6 +98,8 @@ void bench(const BenchArguments& arguments) {
   if (!arguments.compare.empty()) return print_comparison(arguments);
   const benchmarks::PerfCounters counters;
   const BenchRun run{arguments, thread_counts(arguments.threads), counters};
+  if (!arguments.plot.empty() && !arguments.out.empty() && resolved(arguments.plot) == resolved(arguments.out))
+    throw UsageError(concat("--plot and --out are one file, ", quote(arguments.plot)));
   // What is wrong is found out before a minute of measuring rather than after it.
   const std::vector<BenchMeasurement> measurements = measurements_of(run);
   if (!arguments.out.empty()) require_writable(arguments.out);
@@ -133,7 +140,8 @@ std::vector<Flag> add_kernel_flags(Command& command, BenchArguments& arguments) 
                       .separated_by(',')
                       .in_range(2, 16)
                       .shown_default("8"));
-  flags.push_back(command.flag("--per-channel", arguments.per_channel, "only kernels per channel, none per tensor"));
+  flags.push_back(command.flag("--per-channel", arguments.per_channel,
+                               "kernels per channel, none per tensor but backward, which knows no channels"));
   flags.push_back(command.option("--channels", arguments.channels, "one number: the channels of kernels per channel")
                       .in_range(2, 1 << 20));
   flags.push_back(command
@@ -222,7 +230,7 @@ void add_bench(CommandLine& program) {
   elements.separated_by(',')
       .in_range(std::int64_t{1}, std::int64_t{1} << 28)
       .excludes(steps)
-      .shown_default("10000,1000000,16000000");
+      .shown_default("10000,1000000,16000000, of --plot eight from 1000 to 16000000");
   for (const Flag& flag : kernel_flags)
     steps.excludes(flag), models.excludes(flag), batch.excludes(flag), loaded.excludes(flag);
   loaded.excludes(batch).excludes(elements);

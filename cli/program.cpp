@@ -58,7 +58,7 @@ constexpr const char* kEnvironment =
     "  MINIQAT_CACHE_DIR           where decoded pictures are kept; default: ~/.cache/miniqat\n"
     "  MINIQAT_MAX_ISA             baseline, avx2 or avx512: the largest instruction set to use\n"
     "  MINIQAT_GUARD               after or before: a test mode that stops a node which writes past its memory\n"
-    "  MINIQAT_TEAM                own or openmp: whose threads compute; openmp's are slow beside other programs\n"
+    "  MINIQAT_TEAM                own, openmp or alone: whose threads compute; openmp's are slow beside others\n"
     "  OMP_NUM_THREADS             the threads without --threads, at most one a core";
 
 /// The text with long words of the command line shortened, alone or as part of a path.

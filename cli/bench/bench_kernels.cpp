@@ -165,7 +165,7 @@ BenchMeasurement prepare_kernels(const BenchRun& run) {
   std::vector<std::int64_t> sizes = sizes_of(run.arguments);
   std::ranges::sort(sizes);
   if (sizes.front() == sizes.back()) throw UsageError("--plot needs at least two sizes; --elements gives one");
-  as_usage([&] { require_writable(run.arguments.plot); });
+  require_writable(run.arguments.plot);
   return measurement;
 }
 

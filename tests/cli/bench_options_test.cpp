@@ -76,6 +76,7 @@ TEST_F(BenchOptionsTest, HelpListsAllCases) {
   for (const char* name : {"forward", "forward_in_place", "forward_mask", "observe_forward", "backward",
                            "backward_learned", "memcpy", "plain_loop"})
     EXPECT_NE(help.out.find(name), std::string::npos) << name;
+  EXPECT_NE(miniqat({"--help"}).out.find("own, openmp or alone"), std::string::npos);
   // One operation a line.
   for (const char* name : {"forward", "backward_learned", "memcpy"})
     EXPECT_NE(help.out.find(std::string("  ") + name + ": "), std::string::npos) << help.out;

@@ -199,6 +199,9 @@ TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   refuses({"--plugin", "none.so"}, {"plugin", "none.so"});
   refuses({"--plot", "p.png"}, {"--plot", "p.png", "must end in .svg"});
   refuses({"--plot", "p.svg", "--elements", "1000"}, {"--plot", "two sizes"});
+  refuses({"--plot", "p.svg", "--out", "./p.svg"}, {"--plot and --out", "p.svg"});
+  expect_error(miniqat({"bench", "--plot", "none/p.svg"}, place_.path()), 1, {"none/p.svg"});
+  expect_error(miniqat({"bench", "--out", "none/b.json"}, place_.path()), 1, {"none/b.json"});
   refuses({"--compare", "a.json"}, {"--compare"});
   refuses({"--compare", "a.json", "b.json", "--out", "c.json"}, {"--compare", "--out"});
   refuses({"--fail-if-slower"}, {"--fail-if-slower", "--compare"});
