@@ -13,6 +13,7 @@
 #include "training/percent.h"
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
+#include "training/run/machine.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
 #include "training/train/trainer.h"
@@ -69,6 +70,7 @@ class QuantizationRun {
   QuantizationResult run(bool resume) {
     set_thread_count(threads_outside_steps());
     if (!resume) write_plan(plan_, out_);
+    write_json(out_.machine(), machine_to_json());
     or_say_how_to_go_on([&] {
       calibrate_unless_done(resume);
       require_no_stop();

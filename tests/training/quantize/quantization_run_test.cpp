@@ -215,6 +215,7 @@ TEST_F(QuantizationRunTest, StoppedAnywhereItGoesOnToTheSameBits) {
     EXPECT_THROW(quantized(plan, name, stopping), Stopped);
     EXPECT_TRUE(stopping.said("go on with: miniqat quantize --resume --out "));
     EXPECT_FALSE(is_quantized(resumed_quantization(path(name))));
+    EXPECT_TRUE(std::filesystem::exists(path(name) / "machine.json")) << "for a report of it";
     resumed(name, silent);
     const std::vector<std::string> found = content(name);
     ASSERT_EQ(found.size(), whole.size());

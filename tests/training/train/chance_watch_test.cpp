@@ -79,6 +79,7 @@ TEST_F(ChanceWatchTest, ShortEpochsAreTakenTogether) {
 TEST_F(ChanceWatchTest, TheAdviceLooksAtTheBitsOfLayers) {
   TrainSettings run = settings();
   const auto advice = [&] { return heard(run, {2.3026}).at(0); };
+  run.rewrite.ranges = quantize::RangeChoice::kObserved;
   run.rewrite.bits_config = "bits.json";
   run.rewrite.layer_bits = {{.pattern = "conv1", .weight_bits = 2}};
   EXPECT_NE(advice().find("--ranges learned"), std::string::npos);
