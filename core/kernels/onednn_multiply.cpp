@@ -14,6 +14,8 @@ namespace {
 constexpr std::int64_t kShare = 1 << 15;
 /// Larger products stay with oneDNN's threads: looking for equal bits would take a tenth of a second and more.
 constexpr std::int64_t kLargestShared = std::int64_t{1} << 30;
+/// Numbers of a factor or of the product: looking takes as much memory again.
+constexpr std::int64_t kLargestMatrix = std::int64_t{1} << 24;
 
 dnnl::memory::desc layout(const Matrix& m) {
   return {{m.rows, m.columns}, dnnl::memory::data_type::f32, dnnl::memory::dims{m.row_stride, m.column_stride}};
@@ -64,10 +66,12 @@ void multiply_in_shares(const Matrix& a, const Matrix& b, float* product, Shares
   });
 }
 
+/// From the first number of a matrix to its last.
+std::int64_t extent(const Matrix& m) { return (m.rows - 1) * m.row_stride + (m.columns - 1) * m.column_stride + 1; }
+
 /// Numbers in [-0.5, 0.5) whose sums are rounded: fractions of multiples of the golden ratio.
 std::vector<float> uneven_numbers(const Matrix& m, double offset) {
-  const auto size = static_cast<std::size_t>((m.rows - 1) * m.row_stride + (m.columns - 1) * m.column_stride + 1);
-  std::vector<float> numbers(size);
+  std::vector<float> numbers(static_cast<std::size_t>(extent(m)));
   double fraction = offset;
   for (float& number : numbers) {
     fraction += 0.6180339887498949;
@@ -94,6 +98,7 @@ bool have_the_same_bits(const Matrix& a, const Matrix& b, Shares shares) {
 Shares planned_shares(const Matrix& a, const Matrix& b) {
   const std::int64_t work = a.rows * a.columns * b.columns;
   if (work == 0 || work > kLargestShared) return {};
+  if (std::max({extent(a), extent(b), a.rows * b.columns}) > kLargestMatrix) return {};
   const int threads = thread_count();
   Shares shares{a.rows >= b.columns, static_cast<int>(std::clamp<std::int64_t>(work / kShare, 1, threads))};
   const std::int64_t side = std::max(a.rows, b.columns);
