@@ -41,6 +41,8 @@ void measure_loaded(const BenchRun& run, Json& result) {
       std::snprintf(line, sizeof line, " %8.2f", json.value("of_bar", 0.0));
       run.print(concat(json.contains("of_bar") ? line : "", "\n"));
       result["loaded"].push_back(json);
+      run.note_disturbance(row.disturbance, concat("training steps of ", model, ", neighbours: ", row.neighbours),
+                           {{"model", model}, {"neighbours", row.neighbours}}, result);
       run.save(result);
     }
   }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <vector>
@@ -234,6 +237,26 @@ TEST(ThroughputPlot, MarksPointsThatWereNotQuietAreHollow) {
   EXPECT_NE(svg.find("class=\"hollow c2\""), std::string::npos);
   EXPECT_EQ(svg.find("class=\"hollow"), svg.rfind("class=\"hollow")) << "one of two";
   EXPECT_NE(svg.find(">hollow: not quiet<"), std::string::npos);
+}
+
+// bench --loaded takes its own neighbours for no disturbance.
+TEST(QuietWatch, TheWorkOfAChildThatHasEndedIsOurs) {
+  const QuietWatch watch;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    rusage usage = {};
+    while (usage.ru_utime.tv_sec == 0 && usage.ru_utime.tv_usec < 500'000) getrusage(RUSAGE_SELF, &usage);
+    _exit(0);
+  }
+  // Ended, but not yet counted.
+  siginfo_t ended = {};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  const Disturbance before = watch.since();
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  const Disturbance after = watch.since();
+  if (before.others < 0) GTEST_SKIP() << "this system does not say what its cores do";
+  EXPECT_GT(before.others * before.seconds - after.others * after.seconds, 0.3);
 }
 
 }  // namespace

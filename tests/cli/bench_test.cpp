@@ -149,6 +149,11 @@ TEST_F(BenchTest, LoadedMeasuresBesideNeighboursAndEndsThem) {
   EXPECT_EQ(outcome.out.find(result["machine"]["cpu"].get<std::string>()), 0u) << outcome.out;
   for (const char* key : {"version", "date", "compiler", "thread_counts"}) EXPECT_TRUE(result.contains(key)) << key;
   ASSERT_EQ(result["loaded"].size(), 3u);
+  ASSERT_EQ(result["disturbances"].size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(result["disturbances"][i]["neighbours"], result["loaded"][i]["neighbours"]);
+    EXPECT_EQ(result["disturbances"][i]["reasons"].empty(), result["loaded"][i]["quiet"].get<bool>());
+  }
   for (const Json& row : result["loaded"]) {
     EXPECT_EQ(row["threads"], 2);
     EXPECT_EQ(row["images_per_second_rounds"].size(), 5u);

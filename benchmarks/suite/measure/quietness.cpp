@@ -19,6 +19,10 @@ double seconds_of_timeval(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
+double seconds_of_processor(const rusage& usage) {
+  return seconds_of_timeval(usage.ru_utime) + seconds_of_timeval(usage.ru_stime);
+}
+
 /// The work of all cores, from the first line of /proc/stat: "cpu user nice system idle iowait irq softirq steal ...".
 double busy_seconds() {
   std::ifstream file("/proc/stat");
@@ -61,10 +65,11 @@ nlohmann::ordered_json Disturbance::json() const {
 }
 
 QuietWatch::Sample QuietWatch::sample() {
-  rusage usage = {};
+  rusage usage = {}, of_children = {};
   ::getrusage(RUSAGE_SELF, &usage);
+  ::getrusage(RUSAGE_CHILDREN, &of_children);
   return {std::chrono::steady_clock::now(), busy_seconds(),
-          seconds_of_timeval(usage.ru_utime) + seconds_of_timeval(usage.ru_stime), usage.ru_nivcsw};
+          seconds_of_processor(usage) + seconds_of_processor(of_children), usage.ru_nivcsw};
 }
 
 QuietWatch::QuietWatch() : start_(sample()) {}

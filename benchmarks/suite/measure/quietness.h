@@ -25,7 +25,8 @@ struct Disturbance {
   nlohmann::ordered_json json() const;
 };
 
-/// Looks at the machine from its construction on.
+/// Looks at the machine from its construction on. What this process and its children do that have ended is not a
+/// disturbance.
 class QuietWatch {
  public:
   QuietWatch();

@@ -72,7 +72,8 @@ nlohmann::ordered_json loaded_json(const LoadedSpeed& row) {
                                  {"images_per_second_rounds", row.all_threads},
                                  {"one_thread", one.median},
                                  {"one_thread_quartiles", quartiles_json(one)},
-                                 {"one_thread_rounds", row.one_thread}};
+                                 {"one_thread_rounds", row.one_thread},
+                                 {"quiet", row.disturbance.reasons().empty()}};
   if (row.of_bar.empty()) return json;
   const Spread of_bar = spread_of(row.of_bar);
   json["of_bar"] = of_bar.median;

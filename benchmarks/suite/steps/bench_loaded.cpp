@@ -63,6 +63,15 @@ struct Neighbourhood {
 constexpr std::array<Neighbourhood, 3> kNeighbourhoods = {
     {{"none", false, false}, {"same session", true, false}, {"own sessions", true, true}}};
 
+/// Adds a round to the average of those before it.
+void add_round(Disturbance& all, const Disturbance& round) {
+  const double seconds = all.seconds + round.seconds, share = round.seconds / seconds;
+  all.others += share * (round.others - all.others);
+  all.switches += share * (round.switches - all.switches);
+  all.idle_cores = round.idle_cores;
+  all.seconds = seconds;
+}
+
 }  // namespace
 
 BusyNeighbours::BusyNeighbours(bool own_sessions) {
@@ -97,17 +106,25 @@ std::vector<LoadedSpeed> bench_loaded(const std::string& model, double budget_se
                       .threads = threads,
                       .all_threads = {},
                       .one_thread = {},
-                      .of_bar = {}});
+                      .of_bar = {},
+                      .disturbance = {}});
   for (int round = 0; round < kRounds; ++round)
     for (std::size_t k = 0; k < kNeighbourhoods.size(); ++k) {
+      const bool is_busy = kNeighbourhoods[k].is_busy;
+      const QuietWatch watch;
       std::optional<BusyNeighbours> neighbours;
-      if (kNeighbourhoods[k].is_busy) neighbours.emplace(kNeighbourhoods[k].own_sessions);
+      if (is_busy) neighbours.emplace(kNeighbourhoods[k].own_sessions);
       const double all = speed(training, threads, seconds, check), one = speed(training, 1, seconds, check);
       speeds[k].all_threads.push_back(all);
       speeds[k].one_thread.push_back(one);
-      if (neighbours) speeds[k].of_bar.push_back(all / std::max(speeds[0].all_threads.back() / 2, one));
+      if (is_busy) speeds[k].of_bar.push_back(all / std::max(speeds[0].all_threads.back() / 2, one));
+      // The processor time of a child counts from its end on.
+      neighbours.reset();
+      set_thread_count(threads);
+      Disturbance disturbance = watch.since();
+      if (is_busy) disturbance.switches = 0;
+      add_round(speeds[k].disturbance, disturbance);
     }
-  set_thread_count(threads);
   return speeds;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/suite/measure/quietness.h"
+
 namespace miniqat::benchmarks {
 
 /// Processes that do nothing but use the cores, one for each core that this process may use. They end with the object,
@@ -33,6 +35,8 @@ struct LoadedSpeed {
   /// all_threads as a multiple of the better of half the speed without neighbours and one_thread; none without
   /// neighbours.
   std::vector<double> of_bar;
+  /// Of all rounds together: other load than the neighbours'. Beside these, being interrupted is no disturbance.
+  Disturbance disturbance;
 };
 
 /// A model's W8A8 training steps on thread_count() threads and on one, without neighbours and beside both kinds of them
