@@ -12,6 +12,7 @@
 #include "core/kernels/onednn.h"
 #include "core/parallel.h"
 #include "core/random.h"
+#include "core/tensor.h"
 
 namespace miniqat {
 namespace {
@@ -27,15 +28,17 @@ std::vector<float> noise(std::int64_t n) {
 void copy(benchmark::State& state, std::int64_t bytes, int threads) {
   set_thread_count(threads);
   const std::int64_t n = bytes / static_cast<std::int64_t>(sizeof(float));
-  const std::vector<float> from = noise(n);
-  std::vector<float> to(n);
+  // In such memory as activations have.
+  const Tensor from = Tensor::from<float>(Shape{n}, noise(n));
+  Tensor to(Shape{n});
   const auto copy_once = [&] {
-    parallel_for(n, n / threads,
-                 [&](std::int64_t begin, std::int64_t end) { std::copy_n(&from[begin], end - begin, &to[begin]); });
+    parallel_for(n, n / threads, [&](std::int64_t begin, std::int64_t end) {
+      std::copy_n(from.data<float>() + begin, end - begin, to.data<float>() + begin);
+    });
     benchmark::ClobberMemory();
   };
   copy_once();
-  if (to != from) return state.SkipWithError("the copy differs");
+  if (!std::ranges::equal(to.values<float>(), from.values<float>())) return state.SkipWithError("the copy differs");
   for (auto _ : state) copy_once();
   state.SetBytesProcessed(state.iterations() * 2 * bytes);
 }

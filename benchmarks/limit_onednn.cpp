@@ -1,12 +1,16 @@
 #include "benchmarks/limit_onednn.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstdlib>
 #include <new>
 
 namespace miniqat::limit {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::size_t kAlignment = 64, kLargePage = std::size_t{1} << 21;
 
 }  // namespace
 
@@ -33,14 +37,18 @@ dnnl::primitive_attr with_relu() {
 }
 
 Buffer::Buffer(std::int64_t floats) : blocks_((floats + kBlock - 1) / kBlock) {
-  const std::int64_t room = blocks_ * kBlock;
-  memory_.reset(static_cast<float*>(operator new(static_cast<std::size_t>(room) * sizeof(float), kAlignment)));
-  std::fill_n(memory_.get(), room, 0.0f);
+  const auto bytes = static_cast<std::size_t>(blocks_ * kBlock) * sizeof(float);
+  void* memory = std::aligned_alloc(bytes < kLargePage ? kAlignment : kLargePage, bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  // Refused where the system has no pages of this size; any pages do.
+  if (bytes >= kLargePage) ::madvise(memory, bytes, MADV_HUGEPAGE);
+  memory_.reset(static_cast<float*>(memory));
+  std::fill_n(memory_.get(), blocks_ * kBlock, 0.0f);
 }
 
 Buffer::Buffer(const dnnl::memory::desc& layout)
     : Buffer(static_cast<std::int64_t>((layout.get_size() + sizeof(float) - 1) / sizeof(float))) {}
 
-void Buffer::Release::operator()(float* memory) const { operator delete(memory, kAlignment); }
+void Buffer::Release::operator()(float* memory) const { std::free(memory); }
 
 }  // namespace miniqat::limit

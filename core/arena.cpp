@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/tensor.h"
+#include "core/aligned_memory.h"
 
 namespace miniqat {
 namespace {
 
-std::size_t aligned(std::size_t bytes) {
-  return (std::max<std::size_t>(bytes, 1) + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment;
-}
+std::size_t aligned(std::size_t bytes) { return aligned_size(std::max<std::size_t>(bytes, 1)); }
 
 }  // namespace
 

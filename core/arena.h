@@ -13,7 +13,7 @@ struct Lifetime {
 };
 
 struct ArenaLayout {
-  /// One per lifetime, multiples of Tensor::kAlignment.
+  /// One per lifetime, multiples of kMemoryAlignment.
   std::vector<std::size_t> offsets;
   std::size_t bytes = 0;
 };

@@ -1,10 +1,9 @@
 #include "core/tensor.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
+#include "core/aligned_memory.h"
 #include "core/error.h"
 #include "core/guarded_memory.h"
 
@@ -17,12 +16,11 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
     if (memory == nullptr) fail("out of memory: a guarded tensor of ", bytes, " bytes was refused");
     return {memory, release_guarded};
   }
-  const std::size_t rounded =
-      (std::max<std::size_t>(bytes, 1) + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment;
-  void* memory = std::aligned_alloc(Tensor::kAlignment, rounded);
+  const std::size_t rounded = aligned_size(std::max<std::size_t>(bytes, 1));
+  AlignedMemory memory = allocate_memory(rounded);
   if (memory == nullptr) fail("out of memory: a tensor of ", bytes, " bytes was refused");
-  std::memset(memory, 0, rounded);
-  return {memory, std::free};
+  std::memset(memory.get(), 0, rounded);
+  return memory;
 }
 
 bool is_floating(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }

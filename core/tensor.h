@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/aligned_memory.h"
 #include "core/dtype.h"
 #include "core/shape.h"
 
@@ -23,7 +24,7 @@ struct TensorSpec {
 /// A dense row-major array, 64-byte aligned. Copying a Tensor shares its elements; clone() copies them.
 class Tensor {
  public:
-  static constexpr std::size_t kAlignment = 64;
+  static constexpr std::size_t kAlignment = kMemoryAlignment;
 
   /// Holds nothing: defined() is false.
   Tensor() = default;

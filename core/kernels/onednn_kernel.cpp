@@ -1,12 +1,11 @@
 #include "core/kernels/onednn_kernel.h"
 
-#include <memory>
 #include <new>
 #include <utility>
 
+#include "core/aligned_memory.h"
 #include "core/guarded_memory.h"
 #include "core/kernels/instruction_set.h"
-#include "core/tensor.h"
 
 namespace miniqat::onednn {
 namespace {
@@ -25,22 +24,16 @@ dnnl::stream& stream() {
   return instance;
 }
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment;
-}
-
 /// The one scratch buffer of this thread, grown to at least `bytes`. Its old contents and address are lost when it
 /// grows.
 std::byte* scratch(std::size_t bytes) {
-  struct Release {
-    void operator()(std::byte* memory) const { operator delete (memory, std::align_val_t{Tensor::kAlignment}); }
-  };
-  thread_local std::unique_ptr<std::byte, Release> buffer;
+  thread_local AlignedMemory buffer;
   thread_local std::size_t size = 0;
   if (size < bytes) {
     buffer.reset();
     size = 0;
-    buffer.reset(static_cast<std::byte*>(operator new (bytes, std::align_val_t{Tensor::kAlignment})));
+    buffer = allocate_memory(bytes);
+    if (buffer == nullptr) throw std::bad_alloc();
     size = bytes;
   }
   return buffer.get();
@@ -93,7 +86,7 @@ void Kernel::add_scratchpad(const memory::desc& layout) {
 }
 
 std::size_t Kernel::reserve(std::size_t bytes) {
-  return std::exchange(scratch_bytes_, scratch_bytes_ + aligned(bytes));
+  return std::exchange(scratch_bytes_, scratch_bytes_ + aligned_size(bytes));
 }
 
 /// Only when the scratch memory has moved: in version 2 it costs a stream and a pass over the padding of a layout.

@@ -1,22 +1,18 @@
 #include "core/kernels/scratch.h"
 
 #include <algorithm>
-#include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
+#include "core/aligned_memory.h"
 #include "core/guarded_memory.h"
-#include "core/tensor.h"
 
 namespace miniqat {
 namespace {
 
-struct Release {
-  void operator()(std::byte* memory) const { operator delete (memory, std::align_val_t{Tensor::kAlignment}); }
-};
-
 struct Block {
-  std::unique_ptr<std::byte, Release> memory;
+  AlignedMemory memory;
   std::size_t bytes = 0;
 };
 
@@ -59,7 +55,7 @@ void* ScratchScope::take_bytes(std::size_t bytes) {
     poison({static_cast<std::byte*>(memory), bytes});
     return memory;
   }
-  bytes = (bytes + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment;
+  bytes = aligned_size(bytes);
   while (s.block < s.blocks.size() && s.blocks[s.block].bytes - s.used < bytes) {
     ++s.block;
     s.used = 0;
@@ -67,8 +63,9 @@ void* ScratchScope::take_bytes(std::size_t bytes) {
   if (s.block == s.blocks.size()) {
     const std::size_t last = s.blocks.empty() ? kFirstBlock / 2 : s.blocks.back().bytes;
     const std::size_t size = std::max(bytes, 2 * last);
-    auto* memory = static_cast<std::byte*>(operator new (size, std::align_val_t{Tensor::kAlignment}));
-    s.blocks.push_back({std::unique_ptr<std::byte, Release>(memory), size});
+    AlignedMemory memory = allocate_memory(size);
+    if (memory == nullptr) throw std::bad_alloc();
+    s.blocks.push_back({std::move(memory), size});
   }
   void* result = s.blocks[s.block].memory.get() + s.used;
   s.used += bytes;

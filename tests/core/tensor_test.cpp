@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <sstream>
+#include <string>
 
+#include "core/guarded_memory.h"
 #include "tests/errors.h"
 
 namespace miniqat::tensor_test {
@@ -36,6 +41,31 @@ TEST(TensorTest, StartsAlignedAndZeroed) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.raw()) % Tensor::kAlignment, 0u);
     EXPECT_TRUE(std::ranges::all_of(tensor.values<float>(), [](float value) { return value == 0; }));
   }
+}
+
+/// The flags of the mapping that holds the address ("rd wr mr mw me ac hg"); empty where the system does not say.
+std::string mapping_flags(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool is_inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char dash = 0;
+    if (std::istringstream header(line); header >> std::hex >> begin >> dash >> end && dash == '-')
+      is_inside = begin <= reinterpret_cast<std::uintptr_t>(address) && reinterpret_cast<std::uintptr_t>(address) < end;
+    else if (is_inside && line.starts_with("VmFlags:"))
+      return line.substr(8);
+  }
+  return {};
+}
+
+TEST(TensorTest, ALargeOneAsksForLargePages) {
+  if (is_guarding()) GTEST_SKIP() << "guarded memory has pages of its own";
+  const auto elements = static_cast<std::int64_t>(kLargePage / sizeof(float)) + 5;
+  const Tensor tensor(Shape{elements});
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.raw()) % kLargePage, 0u);
+  EXPECT_TRUE(std::ranges::all_of(tensor.values<float>(), [](float value) { return value == 0; }));
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) GTEST_SKIP() << "this kernel has no large pages";
+  EXPECT_NE(mapping_flags(tensor.raw()).find(" hg"), std::string::npos);
 }
 
 TEST(TensorTest, ADefaultMadeOneHoldsNothing) {

@@ -8,6 +8,7 @@
 
 #include "core/kernels/onednn.h"
 #include "core/parallel.h"
+#include "core/tensor.h"
 
 namespace miniqat::benchmarks {
 namespace {
@@ -39,12 +40,13 @@ double product_rate() {
 
 double copy_rate() {
   constexpr std::int64_t kElements = std::int64_t{1} << 25;
-  const std::vector<float> from(kElements, 1);
-  std::vector<float> to(kElements);
+  // In such memory as activations have.
+  const Tensor from{Shape{kElements}};
+  Tensor to{Shape{kElements}};
   const std::int64_t grain = kElements / thread_count();
   const double seconds = least_seconds(6, [&] {
     parallel_for(kElements, grain, [&](std::int64_t begin, std::int64_t end) {
-      std::copy_n(from.data() + begin, end - begin, to.data() + begin);
+      std::copy_n(from.data<float>() + begin, end - begin, to.data<float>() + begin);
     });
   });
   return 2.0 * sizeof(float) * kElements / seconds;
