@@ -81,6 +81,7 @@ class Team {
   ~Team();
   void run(int parts, TeamBody body, void* data, TeamParts kind);
   void barrier();
+  TeamLoad& load() { return load_; }
 
  private:
   struct alignas(64) Worker {
@@ -323,7 +324,8 @@ class Team::CoreWait {
       used = std::max(used, cpu_seconds_of(worker->thread.native_handle()) - worker->cpu_seconds_before_wait);
     const SpinClock::time_point end = SpinClock::now();
     const double lost = std::max(0.0, std::chrono::duration<double>(end - start_).count() - used);
-    waited_seconds += lost;
+    // The time alone counts as a whole.
+    if (!load_.is_alone()) waited_seconds += lost;
     load_.add_wait(end, std::chrono::duration_cast<SpinClock::duration>(std::chrono::duration<double>(lost)),
                    static_cast<int>(workers_.size()) + 1);
   }
@@ -383,7 +385,12 @@ IndependentRegions::IndependentRegions() : before_(std::exchange(onednn_parts, T
 IndependentRegions::~IndependentRegions() { onednn_parts = before_; }
 TeamParts parts_of_onednn() { return onednn_parts; }
 
-double seconds_without_cores() { return waited_seconds; }
+double seconds_without_cores() {
+  const TeamLoad::Clock::duration alone = OwnTeam::own_team().get().load().alone_until(TeamLoad::Clock::now());
+  return waited_seconds + std::chrono::duration<double>(alone).count();
+}
+
+void forget_lost_cores() { OwnTeam::own_team().get().load().forget(TeamLoad::Clock::now()); }
 
 TeamChoice team_choice() {
   static const TeamChoice chosen = [] {

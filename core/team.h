@@ -61,10 +61,12 @@ class IndependentRegions {
 };
 TeamParts parts_of_onednn();
 
-/// How long the calling thread has waited, in all its regions, for parts whose threads had no core meanwhile, at
-/// barriers and at the ends (waits within the time that it spins are not counted, nor those of oneDNN's own loops,
-/// which spin). Measured with the CPU clocks of its workers.
+/// How long the workers of the calling thread have gone without cores: it waited for their parts meanwhile, at barriers
+/// and at the ends of regions, or computed alone because of that. Waits within the time that it spins are not counted,
+/// nor those of oneDNN's own loops, which spin. Measured with the CPU clocks of the workers.
 double seconds_without_cores();
+/// The calling thread asks its workers again, as if none had ever lost its core: before a measurement.
+void forget_lost_cores();
 
 /// MINIQAT_TEAM, for comparisons: "own", the default; "openmp" runs oneDNN's regions and our own in OpenMP's threads;
 /// "alone" computes all independent parts in the calling thread. Throws Error for any other value.

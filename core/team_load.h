@@ -17,6 +17,10 @@ class TeamLoad {
   /// Whether to compute alone. The clock is read only while it does.
   bool is_alone() { return until_.has_value() && is_alone_at(Clock::now()); }
   bool is_alone_at(Clock::time_point now);
+  /// How long it was alone, until `now`.
+  Clock::duration alone_until(Clock::time_point now) const;
+  /// The next region asks the workers, as if none had ever lost its core.
+  void forget(Clock::time_point now);
 
  private:
   /// Waits are added up for so long.
@@ -26,8 +30,11 @@ class TeamLoad {
 
   Clock::time_point window_{};
   Clock::duration lost_{};
-  /// Alone until then; none while the workers compute, too.
+  /// Alone from begin_ on until then; none while the workers compute, too.
   std::optional<Clock::time_point> until_;
+  Clock::time_point begin_{};
+  /// All that have ended.
+  Clock::duration alone_{};
   /// When that ended last, and how long it took.
   Clock::time_point last_end_{};
   Clock::duration length_ = kShortest;

@@ -46,9 +46,9 @@ void print_table(const BenchComparison& comparison) {
   std::printf("%s\n", aligned(lines, 2).c_str());
   std::printf(
       "%zu cases: B faster in %ld, slower in %ld, as memcpy in %ld, within noise in %ld, undecided in %ld (not "
-      "quiet).\n",
+      "quiet, or\ntoo few rounds).\n",
       comparison.cases.size(), count(Verdict::kFaster), count(Verdict::kSlower), count(Verdict::kAsMemcpy),
-      count(Verdict::kNoise), count(Verdict::kNotQuiet));
+      count(Verdict::kNoise), count(Verdict::kNotQuiet) + count(Verdict::kTooFewRounds));
   std::printf(
       "Beyond noise: medians more than %.0f%% apart, ranges between quartiles apart, rank test p < %.2f, %zu rounds a "
       "side,\nboth quiet.\n",

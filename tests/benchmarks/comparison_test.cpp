@@ -39,10 +39,10 @@ TEST(Comparison, OnlyClearDifferencesAreBeyondNoise) {
   EXPECT_EQ(verdict_of(record("x", around(1, 0.5)), record("x", around(1.2, 0.5))), Verdict::kNoise);
   // Too few rounds, also where the ranks are clear.
   EXPECT_LT(rank_test(around(1, 0.02, 20), around(2, 0.02, 4)), kRankLevel);
-  EXPECT_EQ(verdict_of(record("x", around(1, 0.02, 20)), record("x", around(2, 0.02, 4))), Verdict::kNoise);
-  EXPECT_EQ(verdict_of(record("x", around(1, 0.02, 4)), record("x", around(2, 0.02, 20))), Verdict::kNoise);
+  EXPECT_EQ(verdict_of(record("x", around(1, 0.02, 20)), record("x", around(2, 0.02, 4))), Verdict::kTooFewRounds);
+  EXPECT_EQ(verdict_of(record("x", around(1, 0.02, 4)), record("x", around(2, 0.02, 20))), Verdict::kTooFewRounds);
   EXPECT_EQ(verdict_of(record("x", around(1, 0.02, 5)), record("x", around(2, 0.02, 5))), Verdict::kSlower);
-  EXPECT_EQ(verdict_of(record("x", around(1, 0.02, 3)), record("x", around(2, 0.02, 3))), Verdict::kNoise);
+  EXPECT_EQ(verdict_of(record("x", around(1, 0.02, 3)), record("x", around(2, 0.02, 3))), Verdict::kTooFewRounds);
   EXPECT_EQ(verdict_of(base, record("x", around(2, 0.02), false)), Verdict::kNotQuiet);
 }
 

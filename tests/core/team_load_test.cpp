@@ -66,5 +66,36 @@ TEST_F(TeamLoadTest, AsksTheWorkersAgainLessAndLess) {
   EXPECT_EQ(alone_for(), 50) << "it was quiet in between";
 }
 
+TEST_F(TeamLoadTest, CountsTheTimeAlone) {
+  const auto alone = [&] { return load_.alone_until(now_); };
+  EXPECT_EQ(alone(), milliseconds(0));
+  pass(30, 30);
+  now_ += milliseconds(20);
+  EXPECT_EQ(alone(), milliseconds(20)) << "so far";
+  pass(10, 10);
+  EXPECT_EQ(alone(), milliseconds(30)) << "a wait meanwhile";
+  alone_for();
+  const auto all = alone();
+  now_ += milliseconds(1000);
+  EXPECT_EQ(alone(), all) << "no longer alone";
+  pass(30, 30);
+  now_ += milliseconds(1000);
+  EXPECT_EQ(alone(), all + milliseconds(50)) << "nobody asked since its end";
+}
+
+TEST_F(TeamLoadTest, ForgetsAllButTheTimeAlone) {
+  for (int i = 0; i < 5; ++i) {
+    pass(30, 30);
+    alone_for();
+  }
+  const auto alone = load_.alone_until(now_);
+  pass(30, 30);
+  load_.forget(now_);
+  EXPECT_FALSE(load_.is_alone());
+  EXPECT_EQ(load_.alone_until(now_), alone);
+  pass(30, 30);
+  EXPECT_EQ(alone_for(), 50) << "as at the first time";
+}
+
 }  // namespace
 }  // namespace miniqat::team_load_test

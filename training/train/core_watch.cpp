@@ -45,8 +45,8 @@ void CoreWatch::after_step(double now, double without_cores) {
   warned_ = true;
   if (!crowded.empty()) return observer_.warn(crowded);
   const bool quota_binds = limits_.quota && *limits_.quota < limits_.threads;
-  observer_.warn(concat("note: ", std::lround(100 * share), "% of the last ", std::lround(seconds),
-                        " seconds went into waiting for threads of this run that had no core: ",
+  observer_.warn(concat("note: for ", std::lround(100 * share), "% of the last ", std::lround(seconds),
+                        " seconds threads of this run had no core: ",
                         quota_binds ? quota_text(*limits_.quota) + " allows for less" : "other programs use the cores",
                         "; fewer --threads N for the next run may be faster"));
 }

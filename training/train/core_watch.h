@@ -19,8 +19,8 @@ struct CoreLimits {
   static CoreLimits now();
 };
 
-/// Warns once when a training has waited a tenth of some seconds for threads of its own that had no core
-/// (seconds_without_cores() of core/team.h), and names the cause: a CPU quota, or other programs. If there are more
+/// Warns once when threads of a training had no core for a tenth of some seconds (seconds_without_cores() of
+/// core/team.h), and names the cause: a CPU quota, or other programs. If there are more
 /// threads than cores, or than the quota lets run, it warns without such a measurement: then threads wait for one
 /// another inside oneDNN, too, which nobody measures.
 class CoreWatch {

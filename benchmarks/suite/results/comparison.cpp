@@ -74,6 +74,8 @@ std::string_view name_of(Verdict verdict) {
       return "as memcpy";
     case Verdict::kNotQuiet:
       return "not quiet";
+    case Verdict::kTooFewRounds:
+      return "too few rounds";
   }
   return "";
 }
@@ -101,7 +103,7 @@ nlohmann::ordered_json BenchComparison::json() const {
 
 Verdict verdict_of(const BenchRecord& a, const BenchRecord& b) {
   if (!a.quiet || !b.quiet) return Verdict::kNotQuiet;
-  if (std::min(a.rounds.size(), b.rounds.size()) < kFewestCompared) return Verdict::kNoise;
+  if (std::min(a.rounds.size(), b.rounds.size()) < kFewestCompared) return Verdict::kTooFewRounds;
   const Spread of_a = spread_of(a.rounds), of_b = spread_of(b.rounds);
   const double ratio = of_a.median / of_b.median;
   const bool is_large = std::max(ratio, 1 / ratio) > 1 + kRepeatTolerance;

@@ -21,9 +21,11 @@ enum class Verdict {
   kAsMemcpy,
   /// The rounds of one side were not steady, or its machine not quiet: no word on this row.
   kNotQuiet,
+  /// One side has fewer than kFewestCompared rounds: no word on this row.
+  kTooFewRounds,
 };
 
-/// "faster", "slower", "noise", "as memcpy", "not quiet".
+/// "faster", "slower", "noise", "as memcpy", "not quiet", "too few rounds".
 std::string_view name_of(Verdict verdict);
 
 /// The probability below which ranks count as different.
@@ -54,9 +56,9 @@ struct BenchComparison {
   nlohmann::ordered_json json() const;
 };
 
-/// A difference is beyond noise under five conditions: both sides were quiet; both have kFewestCompared rounds; the
-/// medians differ by more than kRepeatTolerance; the ranges between the quartiles do not touch; a rank test of all
-/// rounds gives less than kRankLevel. compare() asks for one thing more: kAsMemcpy.
+/// There is a word on rows that both were quiet and have kFewestCompared rounds. A difference is then beyond noise
+/// under three conditions: the medians differ by more than kRepeatTolerance; the ranges between the quartiles do not
+/// touch; a rank test of all rounds gives less than kRankLevel. compare() asks for one thing more: kAsMemcpy.
 Verdict verdict_of(const BenchRecord& a, const BenchRecord& b);
 
 /// Matches cases of the same text, kernels of the same name first. What is then left of a case is matched whatever the

@@ -16,6 +16,7 @@
 #include "benchmarks/suite/steps/noise_training.h"
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/team.h"
 
 namespace miniqat::benchmarks {
 namespace {
@@ -38,6 +39,8 @@ constexpr std::int64_t kBatch = 128;
 /// Images/s over the given time, the waits of whole time slices included.
 double speed(NoiseTraining& training, int threads, double seconds, const std::function<void()>& check) {
   set_thread_count(threads);
+  // Of the neighbours that are gone.
+  forget_lost_cores();
   const auto step = [&] {
     training.step();
     check();

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
+
+#include "core/team_load.h"
 
 namespace miniqat::training::core_watch_test {
 namespace {
@@ -20,7 +23,7 @@ TEST(CoreWatch, WarnsOnceWhenMuchOfSomeSecondsWasWaiting) {
   EXPECT_TRUE(warnings.texts.empty()) << "too early";
   watch.after_step(104, 6);
   ASSERT_EQ(warnings.texts.size(), 1u);
-  EXPECT_NE(warnings.texts[0].find("25% of the last 4 seconds"), std::string::npos) << warnings.texts[0];
+  EXPECT_NE(warnings.texts[0].find("for 25% of the last 4 seconds"), std::string::npos) << warnings.texts[0];
   EXPECT_NE(warnings.texts[0].find("other programs use the cores; fewer --threads N"), std::string::npos);
   watch.after_step(110, 12);
   EXPECT_EQ(warnings.texts.size(), 1u);
@@ -33,6 +36,32 @@ TEST(CoreWatch, LooksAtEachStretchByItself) {
   EXPECT_TRUE(warnings.texts.empty()) << "a twentieth";
   watch.after_step(44, 2 + 0.9);
   EXPECT_EQ(warnings.texts.size(), 1u) << "all before counts no longer";
+}
+
+/// The warning after three seconds of steps of 4 ms, in which a thread waits 2 ms for one without a core unless it
+/// computes alone.
+TEST(CoreWatch, WarnsOfARunThatComputesAlone) {
+  using std::chrono::milliseconds;
+  const auto seconds = [](TeamLoad::Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  for (const bool has_neighbours : {true, false}) {
+    Warnings warnings;
+    CoreWatch watch(warnings, 0, 0, {.threads = 2, .cores = 2, .quota = {}});
+    TeamLoad load;
+    const TeamLoad::Clock::time_point begin = TeamLoad::Clock::now();
+    TeamLoad::Clock::time_point now = begin;
+    TeamLoad::Clock::duration waited{};
+    while (now - begin < milliseconds(3100)) {
+      const bool alone = load.is_alone_at(now);
+      now += milliseconds(4);
+      if (!alone && has_neighbours) {
+        waited += milliseconds(2);
+        load.add_wait(now, milliseconds(2), 2);
+      }
+      watch.after_step(seconds(now - begin), seconds(waited + load.alone_until(now)));
+    }
+    EXPECT_LT(waited, milliseconds(300)) << "waits alone would not show it";
+    EXPECT_EQ(warnings.texts.size(), has_neighbours ? 1u : 0u);
+  }
 }
 
 /// The warning after three seconds, `waited` of which went into waiting; "" without one.
