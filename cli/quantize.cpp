@@ -47,7 +47,7 @@ FlagChanges training_changes() {
        "in twelve"},
       {"learning_rate",
        "the schedule's base rate; default: a fifth of the float run's, or of the default of another "
-       "optimizer"},
+       "optimizer; all of it with 2 bits"},
       {"reestimate",
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
        "pictures; 0: no estimate; default: 50 if the network has batch norms"}};

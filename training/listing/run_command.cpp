@@ -145,7 +145,7 @@ TrainSettings usual_before(const TrainSettings& given) {
 TrainSettings usual_training(const TrainSettings& given, const std::optional<std::string>& source) {
   const TrainSettings before = source ? settings_of(source).value_or(given) : usual_before(given);
   TrainSettings usual = quantization_defaults(before);
-  usual.learning_rate = default_rate(given.optimizer, before);
+  usual.learning_rate = default_rate(given, before);
   if (!source) usual.optimizer = TrainSettings().optimizer;
   return usual;
 }

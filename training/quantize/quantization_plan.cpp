@@ -50,9 +50,10 @@ const std::set<std::string>& settings_of_float_run() {
   return kNames;
 }
 
-double default_rate(const std::string& optimizer, const TrainSettings& in_float) {
-  const double known = find_optimizer(optimizer).default_learning_rate;
-  return kRateShare * (optimizer == in_float.optimizer ? peak_rate(in_float) : known);
+double default_rate(const TrainSettings& settings, const TrainSettings& in_float) {
+  const double known = find_optimizer(settings.optimizer).default_learning_rate;
+  const double rate = settings.optimizer == in_float.optimizer ? peak_rate(in_float) : known;
+  return std::min(settings.rewrite.weight_bits, settings.rewrite.activation_bits) <= 2 ? rate : kRateShare * rate;
 }
 
 TrainSettings quantization_defaults(const TrainSettings& in_float) {
@@ -101,7 +102,7 @@ void complete(TrainSettings& settings, const FloatRun& run) {
   if (const std::string why = why_none_updates(run.training.graph, 0); settings.reestimate > 0 && !why.empty())
     throw UsageError(concat("--reestimate: ", run.is_run() ? "the run in --run" : settings.model, " ", why));
   if (settings.validation == 0) settings.validation = default_validation(settings, run);
-  if (!settings.learning_rate) settings.learning_rate = default_rate(settings.optimizer, run.settings);
+  if (!settings.learning_rate) settings.learning_rate = default_rate(settings, run.settings);
   resolve(settings);
 }
 

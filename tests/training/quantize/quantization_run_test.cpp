@@ -120,6 +120,13 @@ TEST_F(QuantizationRunTest, TheDefaultsFollowTheFloatRun) {
   settings.optimizer = "adam";
   complete(settings, run);
   EXPECT_DOUBLE_EQ(*settings.learning_rate, kRateShare * 0.001);
+  for (const auto& [weights, activations, share] : {std::tuple(3, 3, kRateShare), {2, 4, 1.0}, {8, 2, 1.0}}) {
+    settings = quantization_defaults(run);
+    settings.rewrite.weight_bits = weights;
+    settings.rewrite.activation_bits = activations;
+    complete(settings, run);
+    EXPECT_DOUBLE_EQ(*settings.learning_rate, share * 0.5) << weights << " " << activations;
+  }
   EXPECT_EQ(quantization_defaults(float_run("norm", 0, "norm.json")).reestimate, 50);
 }
 
