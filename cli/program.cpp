@@ -18,7 +18,7 @@
 #include "core/guarded_memory.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
-#include "core/team.h"
+#include "core/team_choice.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"

@@ -9,14 +9,12 @@
 #include <chrono>
 #include <climits>
 #include <cstdint>
-#include <cstdlib>
 #include <ctime>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -26,8 +24,8 @@
 #include "core/floating_point_control.h"
 #include "core/openmp.h"
 #include "core/spin_wait.h"
+#include "core/team_choice.h"
 #include "core/team_load.h"
-#include "core/text/quote.h"
 
 namespace miniqat {
 namespace {
@@ -391,17 +389,5 @@ double seconds_without_cores() {
 }
 
 void forget_lost_cores() { OwnTeam::own_team().get().load().forget(TeamLoad::Clock::now()); }
-
-TeamChoice team_choice() {
-  static const TeamChoice chosen = [] {
-    const char* variable = std::getenv("MINIQAT_TEAM");
-    const std::string_view name = variable == nullptr ? "" : variable;
-    if (name.empty() || name == "own") return TeamChoice::kOwn;
-    if (name == "openmp") return TeamChoice::kOpenMp;
-    if (name == "alone") return TeamChoice::kAlone;
-    fail("MINIQAT_TEAM must be own, openmp or alone, is ", quote(name));
-  }();
-  return chosen;
-}
 
 }  // namespace miniqat

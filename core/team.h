@@ -68,9 +68,4 @@ double seconds_without_cores();
 /// The calling thread asks its workers again, as if none had ever lost its core: before a measurement.
 void forget_lost_cores();
 
-/// MINIQAT_TEAM, for comparisons: "own", the default; "openmp" runs oneDNN's regions and our own in OpenMP's threads;
-/// "alone" computes all independent parts in the calling thread. Throws Error for any other value.
-enum class TeamChoice { kOwn, kOpenMp, kAlone };
-TeamChoice team_choice();
-
 }  // namespace miniqat

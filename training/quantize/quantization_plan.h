@@ -35,8 +35,8 @@ TrainSettings quantization_defaults(const TrainSettings& in_float);
 /// The same without batches for batch norms where there are none.
 TrainSettings quantization_defaults(const FloatRun& run);
 
-/// The default learning rate is this share of the float run's one or, of another optimizer, of that one's default; all of
-/// it with weights or activations of 2 bits. docs/quantize.md has the measurements.
+/// The default learning rate is this share of the float run's one or, of another optimizer, of that one's default; all
+/// of it with weights or activations of 2 bits. docs/quantize.md has the measurements.
 inline constexpr double kRateShare = 0.2;
 double default_rate(const TrainSettings& settings, const TrainSettings& in_float);
 /// Of the training pictures, for a float run without a validation part: one in so many.
