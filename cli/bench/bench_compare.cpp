@@ -44,15 +44,13 @@ void print_table(const BenchComparison& comparison) {
                      microseconds(one.a), microseconds(one.b), speed, probability, word_for(one.verdict)});
   }
   std::printf("%s\n", aligned(lines, 2).c_str());
+  std::printf("%zu cases: B faster in %ld, slower in %ld, as memcpy in %ld, within noise in %ld, undecided in %ld.\n",
+              comparison.cases.size(), count(Verdict::kFaster), count(Verdict::kSlower), count(Verdict::kAsMemcpy),
+              count(Verdict::kNoise), count(Verdict::kNotQuiet) + count(Verdict::kTooFewRounds));
   std::printf(
-      "%zu cases: B faster in %ld, slower in %ld, as memcpy in %ld, within noise in %ld, undecided in %ld (not "
-      "quiet, or\ntoo few rounds).\n",
-      comparison.cases.size(), count(Verdict::kFaster), count(Verdict::kSlower), count(Verdict::kAsMemcpy),
-      count(Verdict::kNoise), count(Verdict::kNotQuiet) + count(Verdict::kTooFewRounds));
-  std::printf(
-      "Beyond noise: medians more than %.0f%% apart, ranges between quartiles apart, rank test p < %.2f, %zu rounds a "
-      "side,\nboth quiet.\n",
-      100 * kRepeatTolerance, kRankLevel, kFewestCompared);
+      "Undecided: a side was not quiet, or has fewer than %zu rounds. Beyond noise: medians more than %.0f%% apart,\n"
+      "ranges between quartiles apart, rank test p < %.2f.\n",
+      kFewestCompared, 100 * kRepeatTolerance, kRankLevel);
   print_left_over("A", comparison.only_a);
   print_left_over("B", comparison.only_b);
 }
