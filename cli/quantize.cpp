@@ -48,6 +48,13 @@ FlagChanges training_changes() {
       {"learning_rate",
        "the schedule's base rate; default: a fifth of the float run's, or of the default of another "
        "optimizer; all of it with 2 bits"},
+      {"per_channel",
+       "one weight range per output channel; default: yes for weights of 4 bits and fewer in a network with batch "
+       "norms "
+       "(--per-channel=false: one for all)"},
+      {"bn_fold", concat(kFoldingHelp,
+                         "; default: late for weights of 4 bits and fewer (single with one range, or with --scales "
+                         "power-of-two), else tf")},
       {"reestimate",
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
        "pictures; 0: no estimate; default: 50 if the network has batch norms"}};
@@ -55,7 +62,7 @@ FlagChanges training_changes() {
   for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay",
                               "label_smoothing", "seed", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;
-  for (const char* setting : {"validation", "reestimate"}) changes.shown_defaults[setting] = "";
+  for (const char* setting : {"validation", "bn_fold", "reestimate"}) changes.shown_defaults[setting] = "";
   return changes;
 }
 
@@ -110,6 +117,8 @@ QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFla
   if (flags.training.was_given("validation") && plan.training.validation < 1)
     throw UsageError(concat("--validation must be at least 1, got ", plan.training.validation));
   load_layer_bits(plan.training.rewrite);
+  const std::vector<std::string> given = flags.training.given();
+  choose_folding(plan.training.rewrite, source, {given.begin(), given.end()});
   check(plan.training);
   complete(plan.training, source);
   plan.calibrate.seed = plan.training.seed;

@@ -35,7 +35,7 @@ constexpr auto kChoices = std::to_array<RangeChoiceTraits>({
     {.name = "learned",
      .help = "trained by gradient, of weights symmetric",
      .most_learned_bits = std::numeric_limits<std::int64_t>::max()},
-    {.name = "auto", .help = "learned at 4 bits and fewer", .most_learned_bits = kMostLearnedBits},
+    {.name = "auto", .help = "learned at 4 bits and fewer", .most_learned_bits = kFewBits},
     {.name = "all-values",
      .help = "minimum and maximum, those of activations over all batches so far",
      .activations = RangeKind::kAllValues},

@@ -54,12 +54,13 @@ enum class RangeChoice {
   /// As tf.contrib.quantize does: kLastValue for weights, kMovingAverage for activations.
   kObserved,
   kLearned,
-  /// Learned where there are kMostLearnedBits or fewer.
+  /// Learned where there are kFewBits or fewer.
   kAuto,
   /// kLastValue for weights, kAllValues for activations.
   kAllValues,
 };
-inline constexpr int kMostLearnedBits = 4;
+/// At so many bits and fewer the smallest and the largest value waste the few integers there are (docs/low-bits.md).
+inline constexpr int kFewBits = 4;
 
 /// Which scales a rewrite allows.
 enum class ScaleChoice {

@@ -222,19 +222,38 @@ TEST_F(ReestimateTest, AnotherRunStartsFromTheEstimates) {
   EXPECT_TRUE(same(checkpoint("next").tensors.at(kEstimated[0]), checkpoint("run").tensors.at(kEstimated[0])));
 }
 
-TEST_F(ReestimateTest, TrainAdvisesItAtFewBits) {
-  const auto is_advised = [&](const Arguments& flags) {
-    Arguments line = {"--model", "norm.json", "--overwrite"};
-    line.insert(line.end(), flags.begin(), flags.end());
-    const Outcome outcome = train("advised", line);
+TEST_F(ReestimateTest, TrainDoesItUnaskedAtFewBitsPerChannel) {
+  const auto output = [&](const std::string& run, Arguments flags) {
+    flags.insert(flags.begin(), {"--model", "norm.json", "--overwrite"});
+    const Outcome outcome = train(run, flags);
     expect_success(outcome);
-    return outcome.out.find("--reestimate 100 estimates") != std::string::npos;
+    return outcome.out;
   };
-  EXPECT_TRUE(is_advised({"--weight-bits", "4"}));
-  EXPECT_FALSE(is_advised({"--weight-bits", "5"}));
-  EXPECT_FALSE(is_advised({"--float"}));
-  EXPECT_FALSE(is_advised({"--weight-bits", "4", "--reestimate", "2"}));
-  EXPECT_FALSE(is_advised({"--weight-bits", "4", "--freeze-bn-delay", "3"})) << "frozen batch norms keep theirs";
+  const auto estimates = [&](Arguments flags) {
+    return output("run", std::move(flags)).find("re-estimated the statistics") != std::string::npos;
+  };
+  EXPECT_TRUE(estimates({"--weight-bits", "4", "--per-channel"}));
+  output("asked", {"--weight-bits", "4", "--per-channel", "--reestimate", "50"});
+  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("asked"));
+  EXPECT_FALSE(estimates({"--weight-bits", "5", "--per-channel"}));
+  EXPECT_FALSE(estimates({"--float"}));
+  EXPECT_FALSE(estimates({"--weight-bits", "4", "--per-channel", "--reestimate", "0"}));
+  EXPECT_FALSE(estimates({"--weight-bits", "4", "--per-channel", "--freeze-bn-delay", "3"})) << "they keep theirs";
+  const std::string advice = "--per-channel, a range for each channel";
+  EXPECT_FALSE(estimates({"--weight-bits", "4"})) << "it may do harm with a range for all channels";
+  EXPECT_NE(output("run", {"--weight-bits", "4"}).find(advice), std::string::npos);
+  EXPECT_EQ(output("run", {"--weight-bits", "5"}).find(advice), std::string::npos);
+  EXPECT_EQ(output("run", {"--weight-bits", "4", "--model", "tiny.json"}).find(advice), std::string::npos);
+}
+
+TEST_F(ReestimateTest, ARunOfTheTimeBeforeGoesOnWithoutIt) {
+  train_norm("run", {"--per-channel", "--stop-at", "8"});
+  Json config = json_of(path("run/config.json"));
+  config.erase("reestimate");
+  place_.write("run/config.json", config.dump());
+  expect_success(resume("run"));
+  train_norm("plain", {"--per-channel", "--reestimate", "0"});
+  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("plain"));
 }
 
 TEST_F(ReestimateTest, TrainRefusesItWithoutBatchNormsToEstimate) {

@@ -99,6 +99,23 @@ TEST_F(ReportCommandTest, MakesAQuantizationAgain) {
             "--schedule constant --seed 7");
 }
 
+TEST_F(ReportCommandTest, MakesAQuantizationWithItsOwnFoldingAgain) {
+  expect_success(train("float", {"--float", "--model", "norm.json"}));
+  const auto quantize = [&](const Arguments& more) {
+    Arguments line = {"quantize", "float",     "--batches", "2",     "--epochs", "1",          "--weight-bits",
+                      "4",        "--threads", "1",         "--out", "run",      "--overwrite"};
+    line.insert(line.end(), more.begin(), more.end());
+    expect_success(program(line));
+    return std::string(reported({"run"})[0]["listed"]["command"]);
+  };
+  EXPECT_EQ(quantize({}), "quantize float --batches 2 --weight-bits 4 --epochs 1");
+  expect_made_again("run");
+  std::filesystem::remove_all(path("run-again"));
+  EXPECT_EQ(quantize({"--bn-fold", "tf"}),
+            "quantize float --batches 2 --weight-bits 4 --per-channel --bn-fold tf --epochs 1");
+  expect_made_again("run");
+}
+
 TEST_F(ReportCommandTest, NumbersRunsOfOneName) {
   expect_success(train("a/run"));
   expect_success(train("b/run", {"--seed", "2"}));

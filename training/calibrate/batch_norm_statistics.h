@@ -30,6 +30,9 @@ class PooledStatistics {
   std::vector<double> sum_;
 };
 
+/// From so many batches statistics are estimated unless somebody says otherwise.
+inline constexpr std::int64_t kEstimateBatches = 50;
+
 /// The batch norms whose moving statistics a training step of this quantization step updates: neither frozen nor fixed.
 std::vector<Node*> updating_batch_norms(const Graph& graph, std::int64_t quantization_step);
 

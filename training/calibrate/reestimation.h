@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "training/calibrate/batch_norm_statistics.h"
 #include "training/evaluate/accuracies.h"
 #include "training/run/run_directory.h"
 #include "training/run_observer.h"
@@ -11,7 +12,7 @@ namespace miniqat::training {
 
 /// The settings behind the statistics; kept in summary.json.
 struct ReestimateSettings {
-  std::int64_t batches = 50;
+  std::int64_t batches = kEstimateBatches;
   std::int64_t seed = 1;
 
   template <class Visitor>

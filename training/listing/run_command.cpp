@@ -63,6 +63,8 @@ Json usual_settings(const Json& config, const std::string& source) {
   usual.dataset = given.dataset;
   usual.optimizer = given.optimizer;
   resolve(usual);
+  // The default does something for few bits only; earlier runs have 0 for it.
+  if (given.reestimate == 0 && (given.float_only || !has_few_bits(given.rewrite))) usual.reestimate = 0;
   const TrainSettings untouched;
   usual.dataset = untouched.dataset;
   usual.optimizer = untouched.optimizer;
@@ -150,6 +152,18 @@ TrainSettings usual_training(const TrainSettings& given, const std::optional<std
   return usual;
 }
 
+/// The default for few bits is the network's: late with a range per channel behind batch norms, neither without.
+void say_folding(const RewriteSettings& given, Detail detail, Json& settings, Json& defaults) {
+  if (!has_few_bits(given)) return;
+  const bool is_late = given.bn_fold == quantize::BnFold::kLate, is_tf = given.bn_fold == quantize::BnFold::kTf;
+  const bool is_usual = given.per_channel ? is_late : is_tf;
+  for (const char* setting : {"per_channel", "bn_fold"})
+    if (detail == Detail::kWhole || !is_usual)
+      defaults[setting] = nullptr;
+    else
+      settings.erase(setting);
+}
+
 Words quantize_words(const Json& plan, const std::string& file, Detail detail) {
   const std::optional<std::string> source = source_run(plan);
   Words words = {"quantize"};
@@ -162,6 +176,7 @@ Words quantize_words(const Json& plan, const std::string& file, Detail detail) {
   const TrainSettings usual = usual_training(given, source);
   Json settings = settings_to_json(given), defaults = settings_to_json(usual);
   for (const std::string& setting : settings_of_float_run()) settings.erase(setting);
+  say_folding(given.rewrite, detail, settings, defaults);
   // Without the pictures and the network nobody knows whether these are the defaults.
   const bool is_whole = detail == Detail::kWhole;
   if (given.validation == 0 || (!is_whole && usual.validation == 0)) settings.erase("validation");

@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kReestimate = 50;
-
 bool is_there(const fs::path& file) {
   std::error_code failure;
   return fs::exists(file, failure);
@@ -50,6 +48,21 @@ const std::set<std::string>& settings_of_float_run() {
   return kNames;
 }
 
+bool has_few_bits(const RewriteSettings& settings) {
+  const auto few = [](int bits) { return bits <= quantize::kFewBits; };
+  return few(settings.weight_bits) || std::ranges::any_of(settings.layer_bits, [&](const quantize::LayerBits& layer) {
+           return layer.weight_bits && few(*layer.weight_bits);
+         });
+}
+
+void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given) {
+  if (!has_few_bits(settings) || !why_none_updates(run.training.graph, 0).empty()) return;
+  if (!given.contains("per_channel")) settings.per_channel = true;
+  if (given.contains("bn_fold")) return;
+  const bool can_be_late = settings.per_channel && settings.scales == quantize::ScaleChoice::kAny;
+  settings.bn_fold = can_be_late ? quantize::BnFold::kLate : quantize::BnFold::kSingle;
+}
+
 double default_rate(const TrainSettings& settings, const TrainSettings& in_float) {
   const double known = find_optimizer(settings.optimizer).default_learning_rate;
   const double rate = settings.optimizer == in_float.optimizer ? peak_rate(in_float) : known;
@@ -71,7 +84,7 @@ TrainSettings quantization_defaults(const TrainSettings& in_float) {
   settings.warmup_steps = usual.warmup_steps;
   settings.schedule_every = usual.schedule_every;
   settings.schedule_factor = usual.schedule_factor;
-  settings.reestimate = kReestimate;
+  settings.reestimate = kEstimateBatches;
   settings.threads = 0;
   return settings;
 }
@@ -99,7 +112,8 @@ void complete(TrainSettings& settings, const FloatRun& run) {
   if (run.is_run() && !has_seen_validation(run) && settings.validation != run.settings.validation)
     throw UsageError(concat("--validation ", settings.validation, ": the float run has a validation part of ",
                             run.settings.validation, " pictures, and has trained with the others; leave it out"));
-  if (const std::string why = why_none_updates(run.training.graph, 0); settings.reestimate > 0 && !why.empty())
+  if (const std::string why = why_none_updates(run.training.graph, 0);
+      settings.reestimate.value_or(0) > 0 && !why.empty())
     throw UsageError(concat("--reestimate: ", run.is_run() ? "the run in --run" : settings.model, " ", why));
   if (settings.validation == 0) settings.validation = default_validation(settings, run);
   if (!settings.learning_rate) settings.learning_rate = default_rate(settings, run.settings);

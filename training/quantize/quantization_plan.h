@@ -35,6 +35,14 @@ TrainSettings quantization_defaults(const TrainSettings& in_float);
 /// The same without batches for batch norms where there are none.
 TrainSettings quantization_defaults(const FloatRun& run);
 
+/// Weights of 4 bits and fewer, in some layer at least.
+bool has_few_bits(const RewriteSettings& settings);
+
+/// The folding of weights of few bits behind batch norms, unless the flags in `given` say otherwise: a range for each
+/// channel, and batch norms folded late or, where scales are powers of two, `single`. docs/low-bits.md has the
+/// measurements.
+void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given);
+
 /// The default learning rate is this share of the float run's one or, of another optimizer, of that one's default; all
 /// of it with weights or activations of 2 bits. docs/quantize.md has the measurements.
 inline constexpr double kRateShare = 0.2;

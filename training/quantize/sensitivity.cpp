@@ -12,8 +12,10 @@
 #include "datasets/loader.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/fake_quant.h"
+#include "quantize/range_kind.h"
 #include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/rewrite.h"
+#include "training/calibrate/batch_norm_statistics.h"
 #include "training/percent.h"
 #include "training/quantize/width_choice.h"
 #include "training/run/float_run.h"
@@ -178,6 +180,12 @@ class SensitivityMeasurement {
                          counted(result_.batches, "batch"), " of ", result_.batch_size,
                          " training pictures for calibration, ", counted(result_.pictures, "other"), " for evaluation",
                          result_.pictures < request_.settings.pictures ? " (all there are)" : ""));
+    if (!request_.rewrite.per_channel && result_.bits.back() <= quantize::kFewBits &&
+        why_none_updates(source_.training.graph, 0).empty())
+      observer_.warn(
+          "note: measured with one range of weights for all channels of a layer; quantize gives each channel its own "
+          "at "
+          "4 bits and fewer where there are batch norms: --per-channel measures that");
     if (!result_.others.empty())
       observer_.warn(concat("note: ", counted(result_.others.size(), "quantizer"), " between layers (",
                             result_.others.front(), result_.others.size() > 1 ? ", ..." : "",

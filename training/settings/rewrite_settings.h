@@ -32,6 +32,11 @@ void visit_widths(Visitor&& visitor) {
       "a JSON file of patterns on layer names with bits of their own");
 }
 
+inline constexpr const char* kFoldingHelp =
+    "batch norms while training: tf (corrections, a second convolution for the statistics); single (one convolution, "
+    "statistics of its quantized output); late (weights quantized without them, scaled when integers are made; needs "
+    "--per-channel)";
+
 /// The fields of RewriteSettings for flags and JSON; see training/settings/settings.h.
 template <class Visitor>
 void visit_rewrite_options(Visitor&& visitor) {
@@ -64,10 +69,7 @@ void visit_rewrite_options(Visitor&& visitor) {
       "freeze_bn_delay", [](auto& o) -> auto& { return o.freeze_bn_delay; },
       "step from which batch norms use their moving statistics and stop updating them; default: never");
   visitor(
-      "bn_fold", [](auto& o) -> auto& { return o.bn_fold; },
-      "batch norms while training: tf (corrections, a second convolution for the statistics); single (one convolution, "
-      "statistics of its quantized output); late (weights quantized without them, scaled when integers are made; needs "
-      "--per-channel)");
+      "bn_fold", [](auto& o) -> auto& { return o.bn_fold; }, kFoldingHelp);
   visitor(
       "quantize_input", [](auto& o) -> auto& { return o.quantize_input; }, "quantize the graph's input, too");
   visitor(

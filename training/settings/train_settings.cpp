@@ -181,7 +181,8 @@ void check(const TrainSettings& settings) {
   picture_options(settings);
   augmentation(settings);
   require(settings.validation >= 0, concat("--validation must not be negative, got ", settings.validation));
-  require(settings.reestimate >= 0, concat("--reestimate must not be negative, got ", settings.reestimate));
+  require(settings.reestimate.value_or(0) >= 0,
+          concat("--reestimate must not be negative, got ", settings.reestimate.value_or(0)));
   check_options<TrainSettings>([&] { settings.rewrite.check(); });
   constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
   require(settings.steps >= 0 && settings.steps <= kMostSteps,

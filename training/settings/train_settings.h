@@ -59,7 +59,8 @@ struct TrainSettings {
   std::int64_t warmup_steps = 0;
   std::int64_t schedule_every = 1000;
   double schedule_factor = 0.1;
-  std::int64_t reestimate = 0;
+  /// Batches. None: TrainingTask decides.
+  std::optional<std::int64_t> reestimate;
   std::string init_checkpoint;
   std::int64_t seed = 1;
   std::int64_t threads = 0;
@@ -178,7 +179,9 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "reestimate", [](auto& s) -> auto& { return s.reestimate; },
       "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
-      "pictures; 0: keep the moving averages");
+      "pictures; 0: keep the moving averages; default: 50 for weights of 4 bits and fewer with ranges per channel, "
+      "else "
+      "0");
   visitor(
       "init_checkpoint", [](auto& s) -> auto& { return s.init_checkpoint; },
       "start from the variables of this .safetensors file or run directory, by name");

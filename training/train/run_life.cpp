@@ -322,7 +322,7 @@ void RunLife::reestimate() {
   Safetensors content = task_.session.checkpoint();
   const TrainedNetwork network{
       .training = task_.training, .checkpoint = content, .quantization_step = task_.session.quantization_step()};
-  const EstimateOptions options{.batches = task_.settings.reestimate, .seed = task_.settings.seed};
+  const EstimateOptions options{.batches = task_.batches_to_estimate(), .seed = task_.settings.seed};
   for (const auto& [name, value] : estimate_statistics(network, task_.data.train, options, observer_)) {
     trained_.emplace(name, content.tensors.at(name));
     task_.session.set_variable(name, value);
@@ -354,7 +354,7 @@ bool RunLife::has_shared_statistics(distributed::RankExchange& ranks) {
 void RunLife::finish(Pace& pace) {
   pace.pause();
   bool complete = task_.session.step() >= task_.total_steps;
-  if (complete && task_.settings.reestimate > 0)
+  if (complete && task_.batches_to_estimate() > 0)
     complete = extras_.ranks == nullptr ? has_its_statistics() : has_shared_statistics(*extras_.ranks);
   if (saved_step_ != task_.session.step()) save();
   const Accuracies accuracies = final_accuracies(complete);

@@ -62,6 +62,8 @@ void require_rate_for(const std::string& former, const TrainSettings& settings, 
 
 TrainSettings begun_settings(const RunDirectory& run) {
   TrainSettings settings;
+  // Where the file is of the time before this setting.
+  settings.reestimate = 0;
   settings_from_json(read_json(run.config()), settings, run.config().string());
   if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
   load_layer_bits(settings.rewrite);

@@ -59,7 +59,7 @@ class Trainer {
     observer_.on_begin(task_, run_);
     warn_of_empty_class();
     say_what_keeps_it_from_integers();
-    advise_estimates();
+    advise_channels();
     if (life_.is_complete()) {
       observer_.say(concat("The run in ", printable(run_.path().string()), " is complete: ", task_.session.step(),
                            " of ", counted(task_.total_steps, "step"), " done."));
@@ -98,15 +98,12 @@ class Trainer {
     if (!why.empty()) observer_.say(concat("note: the network will not become integers: ", why));
   }
 
-  /// At few bits weights jump between integers until the end, and moving averages lag behind (docs/low-bits.md).
-  void advise_estimates() {
-    constexpr std::int64_t kFew = 4;
-    const std::set<std::int64_t>& bits = task_.quantization.weight_bits;
-    if (task_.settings.reestimate > 0 || extras_.resume || bits.empty() || *bits.begin() > kFew) return;
-    if (updating_batch_norms(task_.training.graph, task_.total_steps).empty()) return;
+  /// docs/low-bits.md has the measurements.
+  void advise_channels() {
+    if (task_.quantization.per_channel || extras_.resume || !task_.has_few_bits_behind_batch_norms()) return;
     observer_.say(
-        "note: batch norms at 4 bits and fewer: --reestimate 100 estimates their statistics again after the last step, "
-        "which often gains accuracy (miniqat reestimate does so later)");
+        "note: weights of 4 bits and fewer in a network with batch norms: --per-channel, a range for each channel, "
+        "often gains much accuracy");
   }
 
   /// Labels that begin with 1, say.

@@ -6,6 +6,7 @@
 #include "core/graph/graph_json.h"
 #include "core/text/counted.h"
 #include "quantize/dampening.h"
+#include "quantize/range_kind.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/wanted_data.h"
@@ -57,7 +58,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
         concat(settings.model, " has ", outputs, " outputs; only the first, ", training.logits.name(), ", is trained"));
   if (dampens())
     for (Graph* graph : {&training.graph, &evaluation.graph}) dampen_weights(*graph);
-  if (settings.reestimate > 0) require_updating_batch_norms();
+  if (settings.reestimate.value_or(0) > 0) require_updating_batch_norms();
 }
 
 quantize::RewriteReport TrainingTask::quantize_training() {
@@ -108,6 +109,16 @@ quantize::RewriteReport TrainingTask::float_report() const {
 void TrainingTask::require_updating_batch_norms() const {
   const std::string why = why_none_updates(training.graph, total_steps);
   if (!why.empty()) throw UsageError(concat("--reestimate: ", settings.model, " ", why));
+}
+
+bool TrainingTask::has_few_bits_behind_batch_norms() const {
+  const std::set<std::int64_t>& bits = quantization.weight_bits;
+  return !bits.empty() && *bits.begin() <= quantize::kFewBits && why_none_updates(training.graph, total_steps).empty();
+}
+
+std::int64_t TrainingTask::batches_to_estimate() const {
+  if (settings.reestimate) return *settings.reestimate;
+  return has_few_bits_behind_batch_norms() && quantization.per_channel ? kEstimateBatches : 0;
 }
 
 std::int64_t TrainingTask::length_of(const TrainSettings& wanted) const {

@@ -130,6 +130,27 @@ TEST_F(QuantizationRunTest, TheDefaultsFollowTheFloatRun) {
   EXPECT_EQ(quantization_defaults(float_run("norm", 0, "norm.json")).reestimate, 50);
 }
 
+TEST_F(QuantizationRunTest, FewBitsBehindBatchNormsAreFoldedLatePerChannel) {
+  using quantize::BnFold;
+  const FloatRun norm = float_run("norm", 0, "norm.json"), tiny = float_run("tiny");
+  const auto chosen = [&](RewriteSettings settings, const FloatRun& run, const std::set<std::string>& given = {}) {
+    choose_folding(settings, run, given);
+    return std::pair(settings.per_channel, settings.bn_fold);
+  };
+  RewriteSettings few, eight, mixed, power_of_two;
+  few.weight_bits = 4;
+  mixed.layer_bits = {{.pattern = "conv1", .weight_bits = 3}};
+  power_of_two.weight_bits = 2;
+  power_of_two.scales = quantize::ScaleChoice::kPowerOfTwo;
+  EXPECT_EQ(chosen(few, norm), std::pair(true, BnFold::kLate));
+  EXPECT_EQ(chosen(mixed, norm), std::pair(true, BnFold::kLate));
+  EXPECT_EQ(chosen(power_of_two, norm), std::pair(true, BnFold::kSingle));
+  EXPECT_EQ(chosen(few, norm, {"per_channel"}), std::pair(false, BnFold::kSingle));
+  EXPECT_EQ(chosen(few, norm, {"bn_fold"}), std::pair(true, BnFold::kTf));
+  EXPECT_EQ(chosen(eight, norm), std::pair(false, BnFold::kTf));
+  EXPECT_EQ(chosen(few, tiny), std::pair(false, BnFold::kTf));
+}
+
 TEST_F(QuantizationRunTest, RefusesWhatTheFloatRunDoesNotAllow) {
   const FloatRun run = float_run("float", 8);
   TrainSettings settings = quantization_defaults(run);

@@ -90,6 +90,27 @@ TEST_F(SensitivityTest, MeasuresEachQuantizerAtEachWidth) {
 }
 
 /// The float network with the layer's weights rounded here: q * scale of integers -3..3 around a zero point.
+TEST_F(SensitivityTest, SaysThatQuantizeGivesChannelsTheirOwnRanges) {
+  place_.write("norm.json", testing::tiny_classifier_with_batch_norm());
+  RunObserver silent;
+  TrainSettings in_float = settings();
+  in_float.model = path("norm.json").string();
+  in_float.float_only = true;
+  train_new("norm", in_float, silent);
+  const auto note = [&](const std::string& run, std::vector<std::int64_t> bits, bool per_channel) {
+    Listener listener;
+    request_.run = path(run).string();
+    request_.bits = std::move(bits);
+    request_.rewrite.per_channel = per_channel;
+    measure_sensitivity(request_, listener);
+    return listener.warnings;
+  };
+  EXPECT_TRUE(testing::mentions(note("norm", {4, 8}, false), {"--per-channel measures that"}));
+  EXPECT_EQ(note("norm", {4, 8}, true), "");
+  EXPECT_EQ(note("norm", {5, 8}, false), "");
+  EXPECT_EQ(note("float", {4, 8}, false), "");
+}
+
 TEST_F(SensitivityTest, OfWeightsAloneIsTheFloatNetworkWithRoundedWeights) {
   const Sensitivity result = measured();
   RunObserver silent;
