@@ -122,7 +122,7 @@ Words calibrate_words(const Json& calibration, const Json& config, Detail detail
   }
   if (const std::optional<TrainSettings> in_float = settings_of(source)) {
     Json usual = {{"dataset", in_float->dataset}};
-    if (const Json* folder = member(config, "data_dir"); folder && *folder != "")
+    if (const Json* folder = member(config, "data_dir"); folder && *folder != Json(""))
       usual["data_dir"] = in_float->data_dir;
     append(words, flags_of(config, usual, detail));
   }
