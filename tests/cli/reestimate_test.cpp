@@ -173,6 +173,19 @@ TEST_F(ReestimateTest, TrainDoesTheSameAfterItsLastStep) {
   expect_error(resume("run", {"--reestimate", "4"}), 2, {"--reestimate differs from the run's own (3)"});
 }
 
+TEST_F(ReestimateTest, PicturesAreVariedAsInTheTraining) {
+  train_norm("run", {"--augment", "shift", "--reestimate", "3"});
+  train_norm("plain", {"--augment", "shift"});
+  fs::copy(path("plain"), path("unvaried"));
+  expect_success(reestimate("plain", {"--batches", "3"}));
+  EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("plain"));
+  Json config = json_of(path("unvaried/config.json"));
+  config["augment"] = "none";
+  place_.write("unvaried/config.json", config.dump());
+  expect_success(reestimate("unvaried", {"--batches", "3"}));
+  EXPECT_NE(checkpoint_bytes("unvaried"), checkpoint_bytes("plain"));
+}
+
 TEST_F(ReestimateTest, ARunThatWasKilledComesToTheSameFiles) {
   // In this form another estimate would begin with weights of another scale, and come to something else.
   train_norm("whole", {"--reestimate", "3", "--bn-fold", "single"});

@@ -220,7 +220,9 @@ NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::
     for (const int statistic : {1, 2}) request.fetches.push_back(norm->output(statistic));
   }
   const Output images = network.training.images;
-  datasets::Loader loader(train, {.batch_size = images.shape()[0], .seed = static_cast<std::uint64_t>(options.seed)});
+  datasets::Loader loader(
+      train,
+      {.batch_size = images.shape()[0], .seed = static_cast<std::uint64_t>(options.seed), .augment = options.augment});
   Session session(network.training.graph, {.seed = static_cast<std::uint64_t>(options.seed)});
   const std::int64_t batches = batches_to_see(network, train, options);
   for (std::int64_t batch = 1; batch <= batches; ++batch) {

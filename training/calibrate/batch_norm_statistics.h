@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/safetensors.h"
+#include "datasets/augment.h"
 #include "datasets/dataset.h"
 #include "training/model_source.h"
 #include "training/run_observer.h"
@@ -54,13 +55,15 @@ struct EstimateOptions {
   std::int64_t batches = 50;
   /// Chooses the pictures, and what dropout drops.
   std::int64_t seed = 1;
+  /// That of the training: the network has adapted to pictures like these.
+  datasets::AugmentOptions augment = {};
 };
 
 /// The batches that estimate_statistics() looks at.
 std::int64_t batches_to_see(const TrainedNetwork& network, const datasets::Dataset& train,
                             const EstimateOptions& options);
 
-/// Runs the graph in training mode over shuffled batches of pictures, without augmentation, and returns the pooled
+/// Runs the graph in training mode over shuffled batches of pictures and returns the pooled
 /// statistics of what each updating batch norm sees, by the names of their moving mean and variance. Every batch meets
 /// the network of the checkpoint. A channel that is constant keeps its variance. Beside these the ranges of weights,
 /// whose scale changes with the statistics if they are folded: observed ranges are observed again. A learned range of

@@ -91,7 +91,9 @@ class Reestimation {
   NamedTensors estimated() {
     const TrainedNetwork network{
         .training = run_.training, .checkpoint = run_.checkpoint, .quantization_step = run_.quantization_step};
-    const EstimateOptions options{.batches = request_.reestimate.batches, .seed = request_.reestimate.seed};
+    const EstimateOptions options{.batches = request_.reestimate.batches,
+                                  .seed = request_.reestimate.seed,
+                                  .augment = augmentation(run_.source.settings)};
     batches_ = batches_to_see(network, data_.train, options);
     const std::size_t norms = updating_batch_norms(run_.training.graph, run_.quantization_step).size();
     observer_.say(concat(counted(norms, "batch norm"), ", ", counted(batches_, "batch"), " of ",

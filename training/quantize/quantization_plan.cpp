@@ -49,10 +49,10 @@ const std::set<std::string>& settings_of_float_run() {
 }
 
 bool has_few_bits(const RewriteSettings& settings) {
-  const auto few = [](int bits) { return bits <= quantize::kFewBits; };
-  return few(settings.weight_bits) || std::ranges::any_of(settings.layer_bits, [&](const quantize::LayerBits& layer) {
-           return layer.weight_bits && few(*layer.weight_bits);
-         });
+  std::int64_t fewest = settings.weight_bits;
+  for (const quantize::LayerBits& layer : settings.layer_bits)
+    fewest = std::min<std::int64_t>(fewest, layer.weight_bits.value_or(settings.weight_bits));
+  return fewest <= quantize::kFewBits;
 }
 
 void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given) {

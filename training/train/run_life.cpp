@@ -322,7 +322,8 @@ void RunLife::reestimate() {
   Safetensors content = task_.session.checkpoint();
   const TrainedNetwork network{
       .training = task_.training, .checkpoint = content, .quantization_step = task_.session.quantization_step()};
-  const EstimateOptions options{.batches = task_.batches_to_estimate(), .seed = task_.settings.seed};
+  const EstimateOptions options{
+      .batches = task_.batches_to_estimate(), .seed = task_.settings.seed, .augment = augmentation(task_.settings)};
   for (const auto& [name, value] : estimate_statistics(network, task_.data.train, options, observer_)) {
     trained_.emplace(name, content.tensors.at(name));
     task_.session.set_variable(name, value);

@@ -105,6 +105,24 @@ TEST(BatchNormStatistics, AreThoseOfThePicturesThatTheBatchesHold) {
 }
 
 // Of weights that all round to 0 another variance would make others that do not.
+TEST(BatchNormStatistics, AreThoseOfAugmentedPicturesIfAsked) {
+  Net net;
+  net.classifier.images = layers::placeholder(net.classifier.graph, "square", {2, 2, 2, 1});
+  net.norm("norm", net.classifier.images);
+  const Safetensors checkpoint = Session(net.classifier.graph).checkpoint();
+  const TrainedNetwork network{.training = net.classifier, .checkpoint = checkpoint, .quantization_step = 3};
+  datasets::Dataset train = pictures(std::vector<std::uint8_t>(128, 200));
+  train.images = train.images.reshaped({32, 2, 2, 1});
+  train.labels = Tensor(Shape{32}, DType::kInt32);
+  RunObserver silent;
+  const auto mean = [&](const datasets::AugmentOptions& augment) {
+    return value(estimate_statistics(network, train, {.batches = 16, .augment = augment}, silent), "mean");
+  };
+  EXPECT_EQ(mean({}), 200);
+  // A crop shows two thirds of the rows and of the columns, on average.
+  EXPECT_NEAR(mean({.pad = 1}), 200 * 4 / 9.0, 20);
+}
+
 TEST(BatchNormStatistics, OfAConstantChannelKeepTheirVariance) {
   Net net;
   net.norm("norm", net.classifier.images, {.epsilon = 300});
