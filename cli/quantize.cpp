@@ -50,11 +50,10 @@ FlagChanges training_changes() {
        "optimizer; all of it with 2 bits"},
       {"per_channel",
        "one weight range per output channel; default: yes for weights of 4 bits and fewer in a network with batch "
-       "norms "
-       "(--per-channel=false: one for all)"},
+       "norms (--per-channel=false: one for all)"},
       {"bn_fold", concat(kFoldingHelp,
-                         "; default: late for weights of 4 bits and fewer (single with one range, or with --scales "
-                         "power-of-two), else tf")},
+                         "; default: late for weights of 4 bits and fewer (single where a layer has one range, or with "
+                         "--scales power-of-two), else tf")},
       {"reestimate",
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
        "pictures; 0: no estimate; default: 50 if the network has batch norms"}};

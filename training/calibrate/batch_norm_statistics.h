@@ -52,7 +52,7 @@ struct TrainedNetwork {
 
 struct EstimateOptions {
   /// Of the size that the graph has; at most what one pass over the pictures gives.
-  std::int64_t batches = 50;
+  std::int64_t batches = kEstimateBatches;
   /// Chooses the pictures, and what dropout drops.
   std::int64_t seed = 1;
   /// That of the training: the network has adapted to pictures like these.
@@ -63,9 +63,9 @@ struct EstimateOptions {
 std::int64_t batches_to_see(const TrainedNetwork& network, const datasets::Dataset& train,
                             const EstimateOptions& options);
 
-/// Runs the graph in training mode over shuffled batches of pictures and returns the pooled
-/// statistics of what each updating batch norm sees, by the names of their moving mean and variance. Every batch meets
-/// the network of the checkpoint. A channel that is constant keeps its variance. Beside these the ranges of weights,
+/// Runs the graph in training mode over shuffled batches of pictures and returns the pooled statistics of what each
+/// updating batch norm sees, by the names of their moving mean and variance. Every batch meets the network of the
+/// checkpoint. A channel that is constant keeps its variance. Beside these the ranges of weights,
 /// whose scale changes with the statistics if they are folded: observed ranges are observed again. A learned range of
 /// folded weights is multiplied by the growth of their Euclidean norm (of those of its channel where each has a range),
 /// or by the power of two next to it where scales are such powers. Throws Error where no batch norm updates and for

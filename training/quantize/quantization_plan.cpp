@@ -59,7 +59,9 @@ void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::s
   if (!has_few_bits(settings) || !why_none_updates(run.training.graph, 0).empty()) return;
   if (!given.contains("per_channel")) settings.per_channel = true;
   if (given.contains("bn_fold")) return;
-  const bool can_be_late = settings.per_channel && settings.scales == quantize::ScaleChoice::kAny;
+  const auto has_own = [](const quantize::LayerBits& layer) { return layer.per_channel.value_or(true); };
+  const bool all_channels = settings.per_channel && std::ranges::all_of(settings.layer_bits, has_own);
+  const bool can_be_late = all_channels && settings.scales == quantize::ScaleChoice::kAny;
   settings.bn_fold = can_be_late ? quantize::BnFold::kLate : quantize::BnFold::kSingle;
 }
 

@@ -39,8 +39,8 @@ TrainSettings quantization_defaults(const FloatRun& run);
 bool has_few_bits(const RewriteSettings& settings);
 
 /// The folding of weights of few bits behind batch norms, unless the flags in `given` say otherwise: a range for each
-/// channel, and batch norms folded late or, where scales are powers of two, `single`. docs/low-bits.md has the
-/// measurements.
+/// channel, and batch norms folded late or, where a layer has one range for all or scales are powers of two, `single`.
+/// docs/low-bits.md has the measurements.
 void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given);
 
 /// The default learning rate is this share of the float run's one or, of another optimizer, of that one's default; all

@@ -146,6 +146,8 @@ TEST_F(QuantizationRunTest, FewBitsBehindBatchNormsAreFoldedLatePerChannel) {
   EXPECT_EQ(chosen(mixed, norm), std::pair(true, BnFold::kLate));
   EXPECT_EQ(chosen(power_of_two, norm), std::pair(true, BnFold::kSingle));
   EXPECT_EQ(chosen(few, norm, {"per_channel"}), std::pair(false, BnFold::kSingle));
+  mixed.layer_bits.push_back({.pattern = "fc", .per_channel = false});
+  EXPECT_EQ(chosen(mixed, norm), std::pair(true, BnFold::kSingle)) << "late folding would be an error";
   EXPECT_EQ(chosen(few, norm, {"bn_fold"}), std::pair(true, BnFold::kTf));
   EXPECT_EQ(chosen(eight, norm), std::pair(false, BnFold::kTf));
   EXPECT_EQ(chosen(few, tiny), std::pair(false, BnFold::kTf));
