@@ -15,12 +15,12 @@ constexpr double kEpsilon = 1e-12;
 /// No slope counts as steeper: float32 holds its square.
 constexpr double kSteepest = 1e18;
 
-/// `old` itself where its product is not a normal number, from which no factor would lead back.
+/// `old` itself where its product is too small or too large.
 float times(float old, double factor) {
-  const double product = old * factor;
-  const bool is_normal =
-      std::abs(product) >= std::numeric_limits<float>::min() && std::abs(product) <= std::numeric_limits<float>::max();
-  return is_normal ? static_cast<float>(product) : old;
+  const double product = old * factor, size = std::abs(product);
+  const bool shrinks = size < std::abs(double{old});
+  const bool fits = size <= std::numeric_limits<float>::max() && (!shrinks || size >= LogAdam::kLeast);
+  return fits ? static_cast<float>(product) : old;
 }
 
 }  // namespace

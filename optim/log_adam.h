@@ -18,15 +18,18 @@ struct LogAdamOptions {
 };
 
 /// Adam on the logarithms of a variable's absolute values, u = log |w|: for scales and ends of ranges. No step turns
-/// the sign of an element or makes it 0, and an element that is 0 stays 0: a step that would leave float32's normal
-/// numbers is not done. Neither the unit of w nor the size of its
-/// gradient matters, so one rate serves all bits, and all optimizers of the weights. (Jain et al. 2020, "Trained
-/// Quantization Thresholds", section 4.2, train thresholds so; with their base-2 logarithm the rate is 1.44 times
-/// ours.) In step t:
+/// the sign of an element or makes it 0, and an element that is 0 stays 0: a step that would shrink it below kLeast, or
+/// beyond float32, is not done. Neither the unit of w nor the size of its gradient matters, so one rate serves all
+/// bits, and all optimizers of the weights. (Jain et al. 2020, "Trained Quantization Thresholds", section 4.2, train
+/// thresholds so; with their base-2 logarithm the rate is 1.44 times ours.) In step t:
 ///   g' = g * w  (= dL/du),  m = beta1 * m + (1 - beta1) * g',  v = beta2 * v + (1 - beta2) * g'^2,
 ///   w *= exp(-rate * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon))
 class LogAdam final : public Optimizer {
  public:
+  /// 2^16 times float32's least normal number: a range as small as that has a normal number for a scale with up to 16
+  /// bits.
+  static constexpr float kLeast = 0x1p-110f;
+
   /// `schedule` multiplies the rate. Throws Error naming the option that is out of range.
   explicit LogAdam(const LogAdamOptions& options, const Schedule& schedule = {});
 

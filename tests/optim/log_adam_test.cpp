@@ -6,12 +6,14 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "quantize/affine.h"
 #include "tests/errors.h"
 
 namespace miniqat::optim::log_adam_test {
@@ -107,11 +109,21 @@ TEST(LogAdam, NoStepsMakeAnElementZeroOrInfiniteOrTurnItsSign) {
         const Floats after = trainee.after(optimizer, gradient);
         for (std::size_t i = 0; i < start.size(); ++i) {
           ASSERT_TRUE(std::isnormal(after[i])) << after[i] << " at " << i << ", step " << step;
+          ASSERT_GE(std::abs(after[i]), std::min(std::abs(start[i]), LogAdam::kLeast)) << i << ", step " << step;
           ASSERT_EQ(std::signbit(after[i]), std::signbit(start[i])) << i << ", step " << step;
           ASSERT_TRUE(std::isfinite(trainee.m.values<float>()[i]) && std::isfinite(trainee.v.values<float>()[i]));
         }
       }
     }
+}
+
+TEST(LogAdam, TheSmallestRangeHasAGridOfAnyBits) {
+  Trainee trainee({-1, 1});
+  const std::span<const float> ends = trainee.value.values<float>();
+  for (int step = 0; step < 300; ++step) trainee.after(LogAdam({.learning_rate = 0.5}), {1 / ends[0], 1 / ends[1]});
+  EXPECT_LT(ends[1], 2 * LogAdam::kLeast) << "as small as it may be";
+  for (const int bits : {2, 8, 16})
+    EXPECT_TRUE(std::isnormal(quantize::grid_of<float>({ends[0], ends[1]}, {.bits = bits}).scale)) << bits;
 }
 
 TEST(LogAdam, AStepBeyondFloat32IsNotDoneAndALaterOneIs) {

@@ -73,11 +73,31 @@ std::vector<const Node*> RangeStart::at_initial_values() const {
 
 void RangeStart::before_step() {
   if (quantizers_.empty() || !begins_now()) return;
+  start_quantizers();
+  widen_empty_ranges();
+}
+
+void RangeStart::start_quantizers() {
   const std::vector<const Node*> starting = delay_ <= 1 ? at_initial_values() : quantizers_;
   if (starting.empty()) return;
   calibrate(starting);
   observer_.say(concat(counted(static_cast<std::int64_t>(starting.size()), "learned range"), " start",
                        starting.size() == 1 ? "s" : "", " at least squares, after step ", task_.session.step()));
+}
+
+void RangeStart::widen_empty_ranges() {
+  for (const Node* quantizer : quantizers_) {
+    const Node &min = *quantizer->input(kMin).node, &max = *quantizer->input(kMax).node;
+    Tensor mins = task_.session.variable(min.name()).clone(), maxs = task_.session.variable(max.name()).clone();
+    const Tensor first_mins = initial_values(min), first_maxs = initial_values(max);
+    for (std::int64_t c = 0; c < mins.elements(); ++c)
+      if (mins.data<float>()[c] == maxs.data<float>()[c]) {
+        mins.data<float>()[c] = first_mins.data<float>()[c];
+        maxs.data<float>()[c] = first_maxs.data<float>()[c];
+      }
+    task_.session.set_variable(min.name(), mins);
+    task_.session.set_variable(max.name(), maxs);
+  }
 }
 
 void RangeStart::before_evaluation() {

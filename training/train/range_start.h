@@ -11,8 +11,8 @@ namespace miniqat::training {
 /// Where learned ranges start: at least squares (quantize::Calibrator), from a few batches, with the weights of that
 /// moment. Ranges from a checkpoint stay. The others start before the first step. With quant_delay they start when
 /// quantization begins, and before that at each evaluation of the run, so that its accuracy and its checkpoint have
-/// ranges. A range of zeros only starts at its initializer: no factor would lead it away from 0. Decides by the session
-/// alone: a resumed run does the same.
+/// ranges. A range of zeros only, of a checkpoint, too, starts at its initializer: no factor would lead it away from 0.
+/// Decides by the session alone: a resumed run does the same.
 class RangeStart {
  public:
   /// Both must stay.
@@ -26,6 +26,8 @@ class RangeStart {
   std::vector<const Node*> at_initial_values() const;
   /// The next step is the first that quantizes.
   bool begins_now() const;
+  void start_quantizers();
+  void widen_empty_ranges();
   void calibrate(const std::vector<const Node*>& quantizers);
 
   TrainingTask& task_;

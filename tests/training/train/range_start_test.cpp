@@ -146,6 +146,31 @@ TEST_F(RangeStartTest, OnlyRangesThatACheckpointDoesNotGiveStart) {
   EXPECT_EQ(ranges_of("one-range"), expected);
 }
 
+// A calibrated range of zeros, of a channel without weights, say. No step would widen it.
+TEST_F(RangeStartTest, EmptyRangesOfACheckpointBecomeWide) {
+  TrainSettings settings = learning();
+  settings.rewrite.per_channel = true;
+  train_quietly("first", settings);
+  Safetensors content = read_safetensors(path("first") / "checkpoint.safetensors");
+  Ranges expected = ranges_in(content.tensors);
+  const Ranges initial = ranges_in(TrainingTask(settings).session.variables());
+  const auto make_empty = [&](const std::string& quantizer, std::size_t channel) {
+    for (const std::string end : {"/min", "/max"}) {
+      content.tensors.at(quantizer + end).data<float>()[channel] = 0;
+      expected.at(quantizer + end)[channel] = initial.at(quantizer + end)[channel];
+    }
+  };
+  for (const char* activations : {"conv1/act_quant", "fc/act_quant"}) make_empty(activations, 0);
+  make_empty("fc/weights_quant", 3);
+  EXPECT_EQ(initial.at("fc/weights_quant/max")[3], 6);
+  write_safetensors(path("start.safetensors"), content);
+  settings.steps = 1;
+  settings.learning_rate = settings.range_learning_rate = 0;
+  settings.init_checkpoint = path("start.safetensors").string();
+  EXPECT_EQ(train_quietly("second", settings), Texts{});
+  EXPECT_EQ(ranges_of("second"), expected);
+}
+
 TEST_F(RangeStartTest, WithADelayTheyStartWhenQuantizationBegins) {
   EXPECT_EQ(train_quietly("run", learning(5)), Texts{"4 learned ranges start at least squares, after step 4"});
   EXPECT_EQ(train_quietly("late", learning(9)), Texts{"4 learned ranges start at least squares, after step 8"});
