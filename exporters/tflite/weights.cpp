@@ -34,9 +34,11 @@ bool is_int4(const Layer& layer, TfliteIntegers integers) {
        : integers == TfliteIntegers::kInt8AsAsked ? "--int8 asks for"
                                                   : "--int4 asks for",
        ", have zero point 0 and reach from -", largest, " to ", largest, "; ",
-       for_channels ? "train or calibrate with --symmetric-weights, or export as miniqat, onnx, c or json"
-       : integers == TfliteIntegers::kInt8AsAsked ? "leave out --int8, or train or calibrate with --symmetric-weights"
-                                                  : "leave out --int4, or train or calibrate with --symmetric-weights");
+       integers == TfliteIntegers::kInt8AsAsked ? "leave out --int8, or "
+       : for_channels                           ? ""
+                                                : "leave out --int4, or ",
+       "train or calibrate with --symmetric-weights and without --full-range-weights",
+       for_channels ? ", or export as miniqat, onnx, c or json" : "");
 }
 
 /// Less their zero points, a byte for each: in units (TfliteIntegers' int8) or in steps (INT4).
