@@ -7,8 +7,8 @@
 //   one thread         the same kernel on one thread
 //   1 element/ns       (vs_limit is then elements/ns)
 // The time of a small tensor is that of several calls, whose number the label has.
-// Results are compared with the reference bit for bit before anything is timed. Without --all, only the kernels with
-// a target; with it, every kernel at every width, number of channels, size and number of threads.
+// Results are compared with the reference bit for bit before anything is timed, sums within rounding. Without --all,
+// only the kernels with a target; with it, every kernel at every width, number of channels, size and number of threads.
 
 #include <benchmark/benchmark.h>
 
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "benchmarks/machine.h"
+#include "benchmarks/suite/check/range_sums.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 #include "core/random.h"
@@ -119,7 +120,7 @@ class Bench {
     });
   }
 
-  /// Whether the kernel makes what the reference makes, bit for bit.
+  /// Whether the kernel makes what the reference makes, bit for bit, and sums within rounding.
   bool verify() {
     if (kernel_.in_place)
       std::ranges::copy(tensors_.from.values<float>(), to());
@@ -127,11 +128,25 @@ class Bench {
       std::ranges::fill(tensors_.to.values<float>(), -9.0f);
     run();
     const std::vector<float> expected = reference();
-    return std::ranges::equal(tensors_.to.values<float>(), expected, {}, std::bit_cast<std::uint32_t, float>,
-                              std::bit_cast<std::uint32_t, float>);
+    const bool same = std::ranges::equal(tensors_.to.values<float>(), expected, {}, std::bit_cast<std::uint32_t, float>,
+                                         std::bit_cast<std::uint32_t, float>);
+    return same && (!sums_up(kernel_.work) || sums_agree());
   }
 
  private:
+  /// Those of x beside itself as dy.
+  bool sums_agree() const {
+    std::vector<RangeSums> with_inside(sums_.size());
+    fake_quant_backward(from(), from(), n_, row_, nullptr, with_inside, true);
+    std::vector<fake_quant_sums> got;
+    for (std::size_t c = 0; c < sums_.size(); ++c) {
+      const bool learned = kernel_.work == Work::kLearnedGradient;
+      got.push_back({sums_[c].below, sums_[c].above, learned ? sums_[c].inside : with_inside[c].inside});
+    }
+    return benchmarks::sums_difference(tensors_.from.values<float>(), tensors_.from.values<float>(), grids_, got)
+        .empty();
+  }
+
   void run(const float* x) {
     switch (kernel_.work) {
       case Work::kForward:
