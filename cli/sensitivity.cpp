@@ -26,8 +26,11 @@ using namespace training;
 
 namespace {
 
-/// How quantizers are, but for their widths, and without what serves training or the tensors between layers.
+/// How quantizers are, but for their widths, and without what serves training or the tensors between layers. Ranges are
+/// those of `quantize`.
 struct MeasuredRewrite : RewriteSettings {
+  MeasuredRewrite() { ranges = rewrite_of_trainings().ranges; }
+
   template <class Visitor>
   static void visit(Visitor&& visitor) {
     constexpr std::string_view kFields[] = {"per_channel",        "symmetric", "symmetric_weights",  "ranges",
@@ -66,16 +69,22 @@ class SensitivityDisplay : public RunObserver {
   ProgressLine line_{stdout};
 };
 
-/// `source` and `rewrite`: flags as `calibrate` and `quantize` take them.
-void print_choice(const Sensitivity& result, const SensitivityFiles& files, const std::string& source,
-                  const std::string& rewrite) {
+/// Flags as `calibrate` and `quantize` take them.
+struct FlagTexts {
+  std::string source;
+  std::string rewrite;
+  /// The ranges that were measured, where they are the default here and not in `calibrate`.
+  std::string ranges;
+};
+
+void print_choice(const Sensitivity& result, const SensitivityFiles& files, const FlagTexts& flags) {
   std::printf("%s", choice_text(result).c_str());
-  const std::string flags = printable(concat(source, " --bits-config ", files.bits().string(), rewrite));
-  std::printf("to use them: miniqat quantize%s --out RUN\n", flags.c_str());
-  std::printf("to use them without training: miniqat calibrate%s --out PTQ\n", flags.c_str());
+  const std::string same = printable(concat(flags.source, " --bits-config ", files.bits().string(), flags.rewrite));
+  std::printf("to use them: miniqat quantize%s --out RUN\n", same.c_str());
+  std::printf("to use them without training: miniqat calibrate%s%s --out PTQ\n", same.c_str(), flags.ranges.c_str());
 }
 
-void measure_network(const SensitivityArguments& arguments, const std::string& source, const std::string& rewrite) {
+void measure_network(const SensitivityArguments& arguments, const FlagTexts& flags) {
   const InterruptGuard interrupts;
   const BrokenPipeGuard broken_pipes;
   const SensitivityFiles files(arguments.out, arguments.overwrite);
@@ -86,7 +95,7 @@ void measure_network(const SensitivityArguments& arguments, const std::string& s
     constexpr std::size_t kRows = 20;
     std::printf("\n%s\n%s", sensitivity_table(result, arguments.verbose ? 0 : kRows).c_str(),
                 together_table(result).c_str());
-    if (result.choice) print_choice(result, files, source, rewrite);
+    if (result.choice) print_choice(result, files, flags);
     std::printf("done in %.1f s; %s has all figures\n", result.seconds, printable(files.table().string()).c_str());
   } catch (const training::Stopped&) {
     InterruptGuard::check();
@@ -164,10 +173,13 @@ void add_sensitivity(CommandLine& program) {
     flags->apply(request.settings);
     MeasuredRewrite rewrite;
     rewrite_flags->apply(rewrite);
+    request.check();
+    rewrite.weight_bits = std::ranges::min(request.bits);
     refuse_ignored_symmetry(*rewrite_flags, rewrite);
     request.rewrite = rewrite;
-    request.check();
-    measure_network(*arguments, source_text(request, *model_flags), text_of(*rewrite_flags, rewrite));
+    measure_network(*arguments, {.source = source_text(request, *model_flags),
+                                 .rewrite = text_of(*rewrite_flags, rewrite),
+                                 .ranges = rewrite_flags->was_given("ranges") ? "" : " --ranges auto"});
   });
 }
 

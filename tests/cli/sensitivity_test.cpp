@@ -112,9 +112,11 @@ TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
     for (const char* text :
          {"\nmeasured within the budget: bits by layer ", ", 3 bits for all ", ", 2 bits for all ", "; taken: "})
       EXPECT_TRUE(has(outcome, text)) << text << " in\n" << outcome.out;
-    const std::string flags = " --run float --bits-config " + out + "/bits.json --out ";
-    EXPECT_TRUE(has(outcome, "\nto use them: miniqat quantize" + flags + "RUN\n")) << outcome.out;
-    EXPECT_TRUE(has(outcome, "\nto use them without training: miniqat calibrate" + flags + "PTQ\n")) << outcome.out;
+    const std::string flags = " --run float --bits-config " + out + "/bits.json";
+    EXPECT_TRUE(has(outcome, "\nto use them: miniqat quantize" + flags + " --out RUN\n")) << outcome.out;
+    EXPECT_TRUE(
+        has(outcome, "\nto use them without training: miniqat calibrate" + flags + " --ranges auto --out PTQ\n"))
+        << outcome.out;
     const Json bits = json(out + "/bits.json"), report = json(out + "/sensitivity.json");
     EXPECT_EQ(bits, report["choice"]["bits_config"]);
     const Outcome rewrite = in_place({"rewrite", "--graph", "float/eval_graph.json", "--mode", "eval", "--bits-config",
@@ -137,8 +139,9 @@ TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
     EXPECT_EQ(report["choice"]["candidates"].size(), 3u);
     EXPECT_EQ(report["choice"]["candidates"][1]["uniform_bits"], 3);
     EXPECT_LE(weight_bytes, budget[0] == "--bytes" ? 300 : 676 * 3 / 8 + 1);
-    const Outcome calibrate = in_place({"calibrate", "--run", "float", "--threads", "1", "--batches", "8",
-                                        "--bits-config", out + "/bits.json", "--out", out + "-run"});
+    const Outcome calibrate =
+        in_place({"calibrate", "--run", "float", "--threads", "1", "--batches", "8", "--bits-config",
+                  out + "/bits.json", "--ranges", "auto", "--out", out + "-run"});
     expect_success(calibrate);
     const Outcome quantize = in_place({"quantize", "--run", "float", "--threads", "1", "--batches", "8", "--epochs",
                                        "1", "--bits-config", out + "/bits.json", "--out", out + "-trained"});
@@ -146,11 +149,29 @@ TEST_F(SensitivityProgramTest, RewriteTakesTheChosenBits) {
   }
 }
 
+/// Those of weights of few bits are symmetric, as `quantize` has them.
+TEST_F(SensitivityProgramTest, MeasuresTheRangesOfQuantizeUnlessToldOtherwise) {
+  const auto measured = [&](const std::string& out, const Arguments& more) {
+    Arguments line = {"--average-bits", "3"};
+    line.insert(line.end(), more.begin(), more.end());
+    const Outcome outcome = sensitivity(out, line);
+    expect_success(outcome);
+    EXPECT_EQ(has(outcome, "quantize --run float --bits-config " + out + "/bits.json --ranges observed --out RUN\n"),
+              std::ranges::count(more, "observed") > 0)
+        << outcome.out;
+    return json(out + "/sensitivity.json")["quantizers"];
+  };
+  const Json usual = measured("usual", {}), automatic = measured("auto", {"--ranges", "auto"});
+  EXPECT_EQ(usual, automatic);
+  EXPECT_NE(usual, measured("observed", {"--ranges", "observed"}));
+  EXPECT_NE(usual, measured("asymmetric", {"--asymmetric-weights"}));
+}
+
 TEST_F(SensitivityProgramTest, MeasuresScalesThatArePowersOfTwo) {
   const Outcome outcome = sensitivity("powers", {"--scales", "power-of-two", "--average-bits", "3"});
   expect_success(outcome);
   expect_success(sensitivity("any", {"--average-bits", "3"}));
-  EXPECT_TRUE(has(outcome, "/bits.json --scales power-of-two --out PTQ\n")) << outcome.out;
+  EXPECT_TRUE(has(outcome, "/bits.json --scales power-of-two --ranges auto --out PTQ\n")) << outcome.out;
   const Json powers = json("powers/sensitivity.json"), any = json("any/sensitivity.json");
   EXPECT_EQ(powers["scales"], "power-of-two");
   EXPECT_EQ(any["scales"], "any");
@@ -194,6 +215,7 @@ TEST_F(SensitivityProgramTest, SaysWhatIsWrong) {
   refuses({"--activation-bits", "8"}, {"--activation-bits goes with --bytes"});
   refuses({"--bytes", "500", "--activation-bits", "4"}, {"--activation-bits 4 is not among --bits"});
   refuses({"--symmetric", "--symmetric-weights"}, {"--symmetric-weights has no effect"});
+  refuses({"--bits", "5,8", "--asymmetric-weights"}, {"--asymmetric-weights has no effect", "--weight-bits 5"});
   refuses({"--scope", "conv"}, {"--scope \"conv\"", "did you mean \"conv1\"?"});
   refuses({"--dataset", "cifar"}, {"unknown data set \"cifar\""});
   for (const char* flag : {"--weight-bits", "--bits-config", "--ema-decay", "--quant-delay", "--method"})

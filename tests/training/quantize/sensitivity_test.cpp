@@ -89,7 +89,6 @@ TEST_F(SensitivityTest, MeasuresEachQuantizerAtEachWidth) {
   EXPECT_EQ(listener.evaluations, listener.last_total + 1);
 }
 
-/// The float network with the layer's weights rounded here: q * scale of integers -3..3 around a zero point.
 TEST_F(SensitivityTest, SaysThatQuantizeGivesChannelsTheirOwnRanges) {
   place_.write("norm.json", testing::tiny_classifier_with_batch_norm());
   RunObserver silent;
@@ -111,6 +110,7 @@ TEST_F(SensitivityTest, SaysThatQuantizeGivesChannelsTheirOwnRanges) {
   EXPECT_EQ(note("float", {4, 8}, false), "");
 }
 
+/// The float network with the layer's weights rounded here: q * scale of integers -3..3 around a zero point.
 TEST_F(SensitivityTest, OfWeightsAloneIsTheFloatNetworkWithRoundedWeights) {
   const Sensitivity result = measured();
   RunObserver silent;
