@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/display/batch_display.h"
@@ -54,6 +55,9 @@ FlagChanges training_changes() {
       {"bn_fold", concat(kFoldingHelp,
                          "; default: late for weights of 4 bits and fewer (single where a layer has one range, or with "
                          "--scales power-of-two), else tf")},
+      {"sums_bits",
+       "bits of residual sums and their operands; a second quantizer narrows them to --activation-bits for layers; "
+       "default: 8 with --activation-bits of 4 and fewer, else --activation-bits"},
       {"reestimate",
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
        "pictures; 0: no estimate; default: 50 if the network has batch norms"}};
@@ -61,7 +65,7 @@ FlagChanges training_changes() {
   for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay",
                               "label_smoothing", "seed", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;
-  for (const char* setting : {"validation", "bn_fold", "reestimate"}) changes.shown_defaults[setting] = "";
+  for (const char* setting : {"validation", "bn_fold", "sums_bits", "reestimate"}) changes.shown_defaults[setting] = "";
   return changes;
 }
 
@@ -116,8 +120,10 @@ QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFla
   if (flags.training.was_given("validation") && plan.training.validation < 1)
     throw UsageError(concat("--validation must be at least 1, got ", plan.training.validation));
   load_layer_bits(plan.training.rewrite);
-  const std::vector<std::string> given = flags.training.given();
-  choose_folding(plan.training.rewrite, source, {given.begin(), given.end()});
+  const std::vector<std::string> names = flags.training.given();
+  const std::set<std::string> given(names.begin(), names.end());
+  choose_folding(plan.training.rewrite, source, given);
+  choose_sums(plan.training.rewrite, source, given);
   check(plan.training);
   complete(plan.training, source);
   plan.calibrate.seed = plan.training.seed;

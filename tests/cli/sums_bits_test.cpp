@@ -1,4 +1,4 @@
-// --sums-bits as a user gives it: to `train`, to `calibrate`, to `rewrite`, and what a run makes of it.
+// --sums-bits as a user gives it: to `train`, to `calibrate`, to `quantize`, to `rewrite`, and what a run makes of it.
 
 #include <gtest/gtest.h>
 
@@ -86,6 +86,27 @@ TEST_F(SumsBitsTest, CalibrationSetsBothRanges) {
     EXPECT_NE(outcome.out.find("one/act_quant"), std::string::npos);
     EXPECT_NE(outcome.out.find("one/edge_quant"), std::string::npos);
   }
+}
+
+TEST_F(SumsBitsTest, QuantizeKeepsThemWideUnlessToldOtherwise) {
+  expect_success(train("float", {"--model", "residual.json", "--float"}));
+  const auto quantized = [&](const std::string& out, const std::string& bits, const Arguments& more = {}) {
+    expect_success(program(with(
+        {"quantize", "--run", "float", "--steps", "2", "--weight-bits", bits, "--activation-bits", bits, "--out", out},
+        more)));
+    return Json::parse(bytes_of(path(out) / "trained" / "config.json"))["sums_bits"];
+  };
+  EXPECT_EQ(quantized("four", "4"), 8);
+  expect_both("four/trained/eval_graph.json");
+  EXPECT_EQ(quantized("narrow", "4", {"--sums-bits", "4"}), 4);
+  EXPECT_EQ(read_graph(path("narrow/trained/eval_graph.json")).find("one/edge_quant"), nullptr);
+  EXPECT_TRUE(quantized("five", "5").is_null());
+  place_.write("bits.json", R"({"*": 4})");
+  EXPECT_TRUE(quantized("config", "8", {"--bits-config", "bits.json"}).is_null()) << "as many bits as the file says";
+  const std::string listed = program({"runs", ".", "--json"}).out;
+  const std::string command = "\"quantize float --weight-bits 4 --activation-bits 4 ";
+  for (const std::string flags : {"--steps 2\"", "--sums-bits 4 --steps 2\""})
+    EXPECT_NE(listed.find(command + flags), std::string::npos) << listed;
 }
 
 TEST_F(SumsBitsTest, WidthsThatCannotBeAreRefused) {

@@ -164,6 +164,12 @@ void say_folding(const RewriteSettings& given, Detail detail, Json& settings, Js
       settings.erase(setting);
 }
 
+/// The default with activations of few bits, where there are residual sums.
+void say_sums(const RewriteSettings& given, Detail detail, Json& settings) {
+  const bool is_usual = given.activation_bits <= quantize::kFewBits && given.sums_bits == kSumsBits;
+  if (detail == Detail::kBrief && is_usual) settings.erase("sums_bits");
+}
+
 Words quantize_words(const Json& plan, const std::string& file, Detail detail) {
   const std::optional<std::string> source = source_run(plan);
   Words words = {"quantize"};
@@ -177,6 +183,7 @@ Words quantize_words(const Json& plan, const std::string& file, Detail detail) {
   Json settings = settings_to_json(given), defaults = settings_to_json(usual);
   for (const std::string& setting : settings_of_float_run()) settings.erase(setting);
   say_folding(given.rewrite, detail, settings, defaults);
+  say_sums(given.rewrite, detail, settings);
   // Without the pictures and the network nobody knows whether these are the defaults.
   const bool is_whole = detail == Detail::kWhole;
   if (given.validation == 0 || (!is_whole && usual.validation == 0)) settings.erase("validation");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "quantize/rewrite/residual_sums.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/run/data_of_run.h"
 #include "training/run/variables_hash.h"
@@ -28,6 +29,17 @@ std::int64_t default_validation(const TrainSettings& settings, const FloatRun& r
   return std::max<std::int64_t>(pictures / kValidationShare, 1);
 }
 
+/// Of all layers with `all` bits but for those that have their own.
+std::int64_t fewest_bits(std::int64_t all, const std::vector<quantize::LayerBits>& layers,
+                         std::optional<int> quantize::LayerBits::*own) {
+  for (const quantize::LayerBits& layer : layers) all = std::min<std::int64_t>(all, (layer.*own).value_or(all));
+  return all;
+}
+
+std::int64_t fewest_weight_bits(const RewriteSettings& settings) {
+  return fewest_bits(settings.weight_bits, settings.layer_bits, &quantize::LayerBits::weight_bits);
+}
+
 const Json& part_of(const Json& json, const char* key, const std::string& source) {
   const auto found = json.is_object() ? json.find(key) : json.end();
   if (!json.is_object() || found == json.end()) fail(source, ": \"", key, "\" is missing");
@@ -48,12 +60,7 @@ const std::set<std::string>& settings_of_float_run() {
   return kNames;
 }
 
-bool has_few_bits(const RewriteSettings& settings) {
-  std::int64_t fewest = settings.weight_bits;
-  for (const quantize::LayerBits& layer : settings.layer_bits)
-    fewest = std::min<std::int64_t>(fewest, layer.weight_bits.value_or(settings.weight_bits));
-  return fewest <= quantize::kFewBits;
-}
+bool has_few_bits(const RewriteSettings& settings) { return fewest_weight_bits(settings) <= quantize::kFewBits; }
 
 void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given) {
   if (!has_few_bits(settings) || !why_none_updates(run.training.graph, 0).empty()) return;
@@ -65,10 +72,17 @@ void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::s
   settings.bn_fold = can_be_late ? quantize::BnFold::kLate : quantize::BnFold::kSingle;
 }
 
+void choose_sums(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given) {
+  if (given.contains("sums_bits") || settings.activation_bits > quantize::kFewBits) return;
+  if (!quantize::ResidualSums(run.evaluation.graph).empty()) settings.sums_bits = kSumsBits;
+}
+
 double default_rate(const TrainSettings& settings, const TrainSettings& in_float) {
   const double known = find_optimizer(settings.optimizer).default_learning_rate;
   const double rate = settings.optimizer == in_float.optimizer ? peak_rate(in_float) : known;
-  return std::min(settings.rewrite.weight_bits, settings.rewrite.activation_bits) <= 2 ? rate : kRateShare * rate;
+  const std::int64_t activation_bits =
+      fewest_bits(settings.rewrite.activation_bits, settings.rewrite.layer_bits, &quantize::LayerBits::activation_bits);
+  return std::min(fewest_weight_bits(settings.rewrite), activation_bits) <= 2 ? rate : kRateShare * rate;
 }
 
 TrainSettings quantization_defaults(const TrainSettings& in_float) {

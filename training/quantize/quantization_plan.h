@@ -43,8 +43,14 @@ bool has_few_bits(const RewriteSettings& settings);
 /// docs/low-bits.md has the measurements.
 void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given);
 
+/// Residual sums of a network whose activations have 4 bits and fewer keep kSumsBits, unless the flags in `given` say
+/// otherwise. The bits of single layers (--bits-config) do not count: they may come from a budget. docs/low-bits.md has
+/// the measurements.
+inline constexpr std::int64_t kSumsBits = 8;
+void choose_sums(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given);
+
 /// The default learning rate is this share of the float run's one or, of another optimizer, of that one's default; all
-/// of it with weights or activations of 2 bits. docs/quantize.md has the measurements.
+/// of it where some layer has weights or activations of 2 bits. docs/quantize.md has the measurements.
 inline constexpr double kRateShare = 0.2;
 double default_rate(const TrainSettings& settings, const TrainSettings& in_float);
 /// Of the training pictures, for a float run without a validation part: one in so many.

@@ -127,6 +127,15 @@ TEST_F(QuantizationRunTest, TheDefaultsFollowTheFloatRun) {
     complete(settings, run);
     EXPECT_DOUBLE_EQ(*settings.learning_rate, share * 0.5) << weights << " " << activations;
   }
+  const quantize::LayerBits few_weights{.pattern = "conv1", .weight_bits = 2};
+  const quantize::LayerBits few_activations{.pattern = "*", .activation_bits = 2},
+      three{.pattern = "*", .weight_bits = 3};
+  for (const auto& [layer, share] : {std::pair(few_weights, 1.0), {few_activations, 1.0}, {three, kRateShare}}) {
+    settings = quantization_defaults(run);
+    settings.rewrite.layer_bits = {layer};
+    complete(settings, run);
+    EXPECT_DOUBLE_EQ(*settings.learning_rate, share * 0.5) << quantize::layer_bits_to_json({{layer}}).dump();
+  }
   EXPECT_EQ(quantization_defaults(float_run("norm", 0, "norm.json")).reestimate, 50);
 }
 
