@@ -34,7 +34,7 @@ class FullRangeTest : public TinyTaskTest {
 
 TEST_F(FullRangeTest, AllIntegersGoIntoEveryExport) {
   for (const std::string channels : {"--per-channel", "--per-channel=false"}) {
-    const std::string run = channels;
+    const std::string& run = channels;
     expect_success(train(run, {"--weight-bits", "2", "--ranges", "auto", "--full-range-weights", channels}));
     const Json verified = Json::parse(program({"verify", "--run", run, "--json", "--no-runtimes"}).out);
     EXPECT_TRUE(verified["reference_equal"]) << verified;

@@ -60,7 +60,7 @@ class SumsBitsTest : public TinyTaskTest {
 
 TEST_F(SumsBitsTest, ARunKeepsIt) {
   for (const std::string ranges : {"observed", "learned"}) {
-    const std::string run = ranges, cut = ranges + "-cut";
+    const std::string &run = ranges, cut = ranges + "-cut";
     expect_success(train_residual(run, {"--ranges", ranges}));
     EXPECT_EQ(Json::parse(bytes_of(path(run) / "config.json"))["sums_bits"], 8);
     expect_both(run + "/eval_graph.json");
