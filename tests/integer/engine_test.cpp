@@ -69,7 +69,7 @@ Shape random_image(Random& random) {
 TEST(IntegerEngine, RandomConvolutions) {
   for (std::uint64_t seed = 0; seed < testing::fewer(300); ++seed) {
     Random random(seed);
-    RandomModel net(seed, random_image(random));
+    RandomModel net(seed, random_image(random), {.full_range_weights = seed % 2 == 0});
     net.conv2d(static_cast<std::int64_t>(1 + random.below(seed % 3 == 0 ? 70 : 20)));
     expect_same(net, 1 + static_cast<std::int64_t>(seed % 5), concat("seed ", seed));
     if (HasFatalFailure()) return;
@@ -79,7 +79,7 @@ TEST(IntegerEngine, RandomConvolutions) {
 TEST(IntegerEngine, RandomDepthwiseConvolutions) {
   for (std::uint64_t seed = 0; seed < testing::fewer(200); ++seed) {
     Random random(seed);
-    RandomModel net(seed, random_image(random));
+    RandomModel net(seed, random_image(random), {.full_range_weights = seed % 2 == 0});
     net.depthwise_conv2d(seed % 4 == 0 ? 3 : 1);
     expect_same(net, 1 + static_cast<std::int64_t>(seed % 5), concat("seed ", seed));
     if (HasFatalFailure()) return;
@@ -89,7 +89,7 @@ TEST(IntegerEngine, RandomDepthwiseConvolutions) {
 TEST(IntegerEngine, RandomFullyConnectedLayers) {
   for (std::uint64_t seed = 0; seed < testing::fewer(100); ++seed) {
     Random random(seed);
-    RandomModel net(seed, {static_cast<std::int64_t>(1 + random.below(300))});
+    RandomModel net(seed, {static_cast<std::int64_t>(1 + random.below(300))}, {.full_range_weights = seed % 2 == 0});
     net.fully_connected(static_cast<std::int64_t>(1 + random.below(150)));
     expect_same(net, 1 + static_cast<std::int64_t>(seed % 5), concat("seed ", seed));
     if (HasFatalFailure()) return;

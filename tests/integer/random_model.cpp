@@ -67,8 +67,7 @@ int RandomModel::append_layer(Layer layer, const Shape& shape) {
   const bool per_channel = random_.below(2) == 0;
   const bool symmetric = random_.below(2) == 0 || (per_channel && options_.symmetric_weights);
   layer.weights.resize(layer.filter.elements());
-  // The lowest integer is one of --full-range-weights.
-  const int lowest = !options_.symmetric_weights && random_.below(2) == 0 ? 0 : 1;
+  const int lowest = options_.full_range_weights ? 0 : 1;
   for (std::uint8_t& weight : layer.weights) weight = static_cast<std::uint8_t>(between(lowest, largest));
   const double taps = static_cast<double>(layer.filter.elements()) / static_cast<double>(out);
   const double spread = std::sqrt(taps) * x.grid.quant_max() * largest / 8 + 1;

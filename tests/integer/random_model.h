@@ -17,6 +17,8 @@ struct RandomModelOptions {
   int fewest_activation_bits = 2;
   /// Weights per channel only with the zero point in the middle (as int8 wants it).
   bool symmetric_weights = false;
+  /// Weights have the lowest integer, too (--full-range-weights).
+  bool full_range_weights = false;
   /// Every tensor on so many bits, weights as well; 0 for any.
   int only_bits = 0;
   /// Windows with SAME or VALID only.

@@ -67,7 +67,8 @@ TEST(OnnxRuntime, GivesTheReferencesIntegersForEveryKind) {
   std::vector<OnnxGroup> groups;
   for (const Kind& kind : kKinds)
     for (const int bits : {8, 2})
-      groups.push_back({some_models(6, kind.build, {.fewest_weight_bits = bits, .fewest_activation_bits = bits})});
+      groups.push_back({some_models(
+          6, kind.build, {.fewest_weight_bits = bits, .fewest_activation_bits = bits, .full_range_weights = true})});
   const std::vector<OnnxComparison> results = compare_in_onnx_runtime(groups, 6);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Kind& kind = kKinds[i / 2];
@@ -86,7 +87,7 @@ TEST(OnnxRuntime, RunsWeightsIn4And8BitsAlike) {
   MINIQAT_NEED_RUNTIMES();
   const std::vector<Model> models =
       some_models(6, [](RandomModel& net) { net.conv2d(7), net.depthwise_conv2d(), net.fully_connected(11); },
-                  {.fewest_weight_bits = 2, .fewest_activation_bits = 8});
+                  {.fewest_weight_bits = 2, .fewest_activation_bits = 8, .full_range_weights = true});
   for (const OnnxComparison& result :
        compare_in_onnx_runtime({{models, {.packed_4_bits = true}}, {models, {.packed_4_bits = false}}}, 20)) {
     print("2 to 8 bits", result.agreement);

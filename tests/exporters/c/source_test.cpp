@@ -61,6 +61,7 @@ Model random_chain(std::uint64_t seed) {
 std::map<std::string, Model> some_models() {
   std::map<std::string, Model> models;
   for (std::uint64_t seed = 0; seed < 3; ++seed) models["net" + std::to_string(seed)] = testing::random_network(seed);
+  models["full"] = testing::random_network(3, {.full_range_weights = true});
   for (std::uint64_t seed = 0; seed < 5; ++seed) models["chain" + std::to_string(seed)] = random_chain(seed);
   return models;
 }
