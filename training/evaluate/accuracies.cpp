@@ -1,5 +1,7 @@
 #include "training/evaluate/accuracies.h"
 
+#include <cmath>
+
 #include "core/error.h"
 #include "core/text/json.h"
 #include "training/percent.h"
@@ -9,6 +11,18 @@ namespace {
 
 std::string accuracy_text(const char* part, const Evaluation& result) {
   return concat(part, " accuracy ", percent(result.accuracy()), " (", result.correct, " of ", result.examples, ")");
+}
+
+std::optional<Evaluation> evaluation_in(const Json& summary, const std::string& part, std::int64_t examples) {
+  double accuracy = 0;
+  Evaluation result;
+  for (const auto& [key, value] : {std::pair(part + "_accuracy", &accuracy), {part + "_loss", &result.loss}}) {
+    const auto found = summary.find(key);
+    if (found == summary.end() || !field_from_json(*found, *value)) return {};
+  }
+  result.examples = examples;
+  result.correct = std::llround(accuracy * static_cast<double>(examples));
+  return result;
 }
 
 }  // namespace
@@ -30,6 +44,12 @@ void Accuracies::put_into(nlohmann::ordered_json& summary) const {
   if (!test) return;
   summary["test_accuracy"] = test->accuracy();
   summary["test_loss"] = test->loss;
+}
+
+std::optional<Accuracies> Accuracies::from(const Json& summary, std::int64_t validation, std::int64_t test) {
+  const Accuracies found{.validation = evaluation_in(summary, "validation", validation),
+                         .test = evaluation_in(summary, "test", test)};
+  return found.validation && found.test ? std::optional(found) : std::nullopt;
 }
 
 }  // namespace miniqat::training

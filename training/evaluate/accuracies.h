@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -19,6 +20,9 @@ struct Accuracies {
   std::string text() const;
   /// Sets "validation_accuracy" and "validation_loss" where there is one, "test_accuracy" and "test_loss".
   void put_into(nlohmann::ordered_json& summary) const;
+  /// What put_into() has set, of parts of so many pictures; none unless both are there.
+  static std::optional<Accuracies> from(const nlohmann::ordered_json& summary, std::int64_t validation,
+                                        std::int64_t test);
 };
 
 }  // namespace miniqat::training

@@ -180,11 +180,19 @@ class QuantizationRun {
             .test = evaluate(session, network, data_.test)};
   }
 
-  void add_candidate(const char* name, const RunDirectory& stage, const Safetensors& checkpoint) {
+  /// Those that the stage has measured at its end.
+  Accuracies accuracies_of(const RunDirectory& stage, Classifier& network, const Safetensors& checkpoint) {
+    const auto recorded = Accuracies::from(read_json(stage.summary()), data_.validation->size(), data_.test.size());
+    return recorded ? *recorded : measured(network, checkpoint, stage.checkpoint().string());
+  }
+
+  /// `is_last`: with the variables that the stage has ended with.
+  void add_candidate(const char* name, const RunDirectory& stage, const Safetensors& checkpoint, bool is_last = true) {
     Candidate candidate{.name = name, .stage = stage, .checkpoint = checkpoint};
     const std::string graph = stage.eval_graph().string();
     Classifier network = find_classifier(read_network(graph), graph);
-    candidate.accuracies = measured(network, checkpoint, stage.checkpoint().string());
+    candidate.accuracies = is_last ? accuracies_of(stage, network, checkpoint)
+                                   : measured(network, checkpoint, stage.checkpoint().string());
     candidate.cost = cost_of(network.graph, network.images.shape()[0]);
     result_.rows.push_back({.name = name, .accuracies = candidate.accuracies, .cost = candidate.cost});
     candidates_.push_back(std::move(candidate));
@@ -204,7 +212,7 @@ class QuantizationRun {
     Safetensors content = last;
     const NamedTensors averages = take_trained(content);
     put_back(content, averages);
-    add_candidate("trained", trained.directory, content);
+    add_candidate("trained", trained.directory, content, averages.empty());
     if (!averages.empty()) add_candidate("re-estimated", trained.directory, last);
   }
 

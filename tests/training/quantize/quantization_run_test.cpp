@@ -202,6 +202,28 @@ TEST_F(QuantizationRunTest, MakesTheBestNetworkTheRun) {
   EXPECT_EQ(written["training_failed"], nullptr);
 }
 
+// Those of the stages are not measured again.
+TEST_F(QuantizationRunTest, RowsHaveTheAccuraciesOfTheirNetworks) {
+  Listener silent;
+  QuantizationPlan plan = plan_for(float_run("float", 8, "norm.json"), "float");
+  plan.training.reestimate = 2;
+  const QuantizationResult result = quantized(plan, "run", silent);
+  for (const auto& [name, stage] : {std::pair("calibrated", "calibrated"), {"re-estimated", "trained"}}) {
+    const RunSource source = open_run((path("run") / stage).string(), "");
+    const datasets::Splits data = load_data(source, {}, plan.training.data_dir);
+    Classifier network = find_classifier(read_network(source.directory.eval_graph()), stage);
+    Session session(network.graph);
+    session.restore(read_safetensors(source.checkpoint), Session::Restore::kVariables, stage);
+    const Accuracies& reported = row(result, name).accuracies;
+    for (const auto& [part, seen] : {std::pair(*data.validation, *reported.validation), {data.test, *reported.test}}) {
+      const Evaluation measured = evaluate(session, network, part);
+      EXPECT_EQ(seen.correct, measured.correct) << name;
+      EXPECT_EQ(seen.examples, measured.examples) << name;
+      EXPECT_EQ(seen.loss, measured.loss) << name;
+    }
+  }
+}
+
 // A decay that leaves no weights.
 TEST_F(QuantizationRunTest, NeverHandsOutLessThanCalibrationGave) {
   Listener silent;
