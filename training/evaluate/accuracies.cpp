@@ -1,6 +1,7 @@
 #include "training/evaluate/accuracies.h"
 
 #include <cmath>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text/json.h"
@@ -13,12 +14,14 @@ std::string accuracy_text(const char* part, const Evaluation& result) {
   return concat(part, " accuracy ", percent(result.accuracy()), " (", result.correct, " of ", result.examples, ")");
 }
 
-std::optional<Evaluation> evaluation_in(const Json& summary, const std::string& part, std::int64_t examples) {
+std::optional<Evaluation> evaluation_in(const nlohmann::ordered_json& summary, const std::string& part,
+                                        std::int64_t examples) {
   double accuracy = 0;
   Evaluation result;
   for (const auto& [key, value] : {std::pair(part + "_accuracy", &accuracy), {part + "_loss", &result.loss}}) {
     const auto found = summary.find(key);
-    if (found == summary.end() || !field_from_json(*found, *value)) return {};
+    if (found == summary.end() || !found->is_number()) return {};
+    *value = *found;
   }
   result.examples = examples;
   result.correct = std::llround(accuracy * static_cast<double>(examples));
@@ -46,7 +49,8 @@ void Accuracies::put_into(nlohmann::ordered_json& summary) const {
   summary["test_loss"] = test->loss;
 }
 
-std::optional<Accuracies> Accuracies::from(const Json& summary, std::int64_t validation, std::int64_t test) {
+std::optional<Accuracies> Accuracies::from(const nlohmann::ordered_json& summary, std::int64_t validation,
+                                           std::int64_t test) {
   const Accuracies found{.validation = evaluation_in(summary, "validation", validation),
                          .test = evaluation_in(summary, "test", test)};
   return found.validation && found.test ? std::optional(found) : std::nullopt;
