@@ -48,7 +48,7 @@ FlagChanges training_changes() {
        "in twelve"},
       {"learning_rate",
        "the schedule's base rate; default: a fifth of the float run's, or of the default of another "
-       "optimizer; all of it with 2 bits"},
+       "optimizer; all of it where a layer has 2 bits"},
       {"per_channel",
        "one weight range per output channel; default: yes for weights of 4 bits and fewer in a network with batch "
        "norms (--per-channel=false: one for all)"},

@@ -34,9 +34,9 @@ bool is_int4(const Layer& layer, TfliteIntegers integers) {
        : integers == TfliteIntegers::kInt8AsAsked ? "--int8 asks for"
                                                   : "--int4 asks for",
        ", have zero point 0 and reach from -", largest, " to ", largest, "; ",
-       integers == TfliteIntegers::kInt8AsAsked ? "leave out --int8, or "
-       : for_channels                           ? ""
-                                                : "leave out --int4, or ",
+       for_channels                               ? ""
+       : integers == TfliteIntegers::kInt8AsAsked ? "leave out --int8, or "
+                                                  : "leave out --int4, or ",
        "train or calibrate with --symmetric-weights and without --full-range-weights",
        for_channels ? ", or export as miniqat, onnx, c or json" : "");
 }
