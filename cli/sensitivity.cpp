@@ -175,7 +175,7 @@ void add_sensitivity(CommandLine& program) {
     rewrite_flags->apply(rewrite);
     request.check();
     rewrite.weight_bits = std::ranges::min(request.bits);
-    refuse_ignored_symmetry(*rewrite_flags, rewrite);
+    refuse_ignored_symmetry(*rewrite_flags, rewrite, "--bits");
     request.rewrite = rewrite;
     measure_network(*arguments, {.source = source_text(request, *model_flags),
                                  .rewrite = text_of(*rewrite_flags, rewrite),

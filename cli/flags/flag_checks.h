@@ -17,9 +17,11 @@ namespace miniqat::cli {
 void require_ending(const std::string& flag, const std::filesystem::path& file,
                     const std::vector<std::string>& endings);
 
-/// Of a rewrite's flags, beside the options that they and a config.json gave.
+/// Of a rewrite's flags, beside the options that they and a config.json gave. `width_flag`: where the narrowest weights
+/// have their bits from.
 template <class Flags, class Options>
-void refuse_ignored_symmetry(const Flags& flags, const Options& options) {
+void refuse_ignored_symmetry(const Flags& flags, const Options& options,
+                             const std::string& width_flag = "--weight-bits") {
   if (options.symmetric && flags.was_given("symmetric_weights"))
     training::refuse_ignored("--symmetric-weights", "--symmetric, which includes the weights");
   if (!flags.was_given("asymmetric_weights") || !options.asymmetric_weights) return;
@@ -28,7 +30,7 @@ void refuse_ignored_symmetry(const Flags& flags, const Options& options) {
   if (traits_of(options.weight_range()).learned || !options.bits_config.empty()) return;
   const std::string ranges = concat("--ranges ", names_of(options.ranges)[static_cast<std::size_t>(options.ranges)]);
   training::refuse_ignored("--asymmetric-weights", options.ranges == quantize::RangeChoice::kAuto
-                                                       ? concat(ranges, " --weight-bits ", options.weight_bits,
+                                                       ? concat(ranges, " ", width_flag, " ", options.weight_bits,
                                                                 ", whose weights are observed and asymmetric")
                                                        : concat(ranges, ", whose weights are asymmetric"));
 }

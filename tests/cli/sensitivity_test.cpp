@@ -215,7 +215,7 @@ TEST_F(SensitivityProgramTest, SaysWhatIsWrong) {
   refuses({"--activation-bits", "8"}, {"--activation-bits goes with --bytes"});
   refuses({"--bytes", "500", "--activation-bits", "4"}, {"--activation-bits 4 is not among --bits"});
   refuses({"--symmetric", "--symmetric-weights"}, {"--symmetric-weights has no effect"});
-  refuses({"--bits", "5,8", "--asymmetric-weights"}, {"--asymmetric-weights has no effect", "--weight-bits 5"});
+  refuses({"--bits", "5,8", "--asymmetric-weights"}, {"--asymmetric-weights has no effect", "--bits 5"});
   refuses({"--scope", "conv"}, {"--scope \"conv\"", "did you mean \"conv1\"?"});
   refuses({"--dataset", "cifar"}, {"unknown data set \"cifar\""});
   for (const char* flag : {"--weight-bits", "--bits-config", "--ema-decay", "--quant-delay", "--method"})
