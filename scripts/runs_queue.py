@@ -35,7 +35,8 @@ class Ledger:
             if not self.path or name in self.records:
                 return
             record = {'run': name, 'command': self._portable(command), 'date': str(datetime.date.fromtimestamp(finished)),
-                      'machine': machine(), 'commit': results.get('machine', {}).get('commit') or commit(),
+                      'machine': machine(),
+                      'commit': results.get('reestimation', results).get('machine', {}).get('commit') or commit(),
                       **{k: results[k] for k in self.KEPT if k in results}}
             self.records[name] = record
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -75,7 +75,8 @@ TEST_F(ReestimateTest, ChangesTheStatisticsAndTheAccuraciesOfTheSummary) {
     Json expected = former;
     expected["test_accuracy"] = accuracy(fold);
     expected["test_loss"] = summary(fold)["test_loss"];
-    expected["reestimation"] = {{"batches", 3}, {"seed", 9}, {"run", fold}, {"threads", 1}};
+    expected["reestimation"] = {
+        {"batches", 3}, {"seed", 9}, {"run", fold}, {"threads", 1}, {"machine", former["machine"]}};
     EXPECT_EQ(summary(fold), expected);
     EXPECT_NE(summary(fold)["test_loss"], former["test_loss"]);
   }

@@ -8,6 +8,7 @@
 #include "core/text/quote.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/percent.h"
+#include "training/run/machine.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
 #include "training/settings/settings.h"
@@ -139,6 +140,7 @@ class Reestimation {
     made["batches"] = batches_;
     made["run"] = request_.run;
     made["threads"] = thread_count();
+    made["machine"] = machine_to_json();
     json["reestimation"] = made;
     return json;
   }

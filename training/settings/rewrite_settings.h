@@ -43,7 +43,7 @@ void visit_rewrite_options(Visitor&& visitor) {
   visit_widths(visitor);
   visitor(
       "quant_delay", [](auto& o) -> auto& { return o.quant_delay; },
-      "steps in float, observing ranges, before quantization begins");
+      "steps in float before quantization begins; observed ranges are observed meanwhile, learned ones start then");
   visitor(
       "ema_decay", [](auto& o) -> auto& { return o.ema_decay; }, "decay of the activation ranges' moving average");
   visitor(
