@@ -4,8 +4,7 @@
 
 namespace miniqat::benchmarks {
 
-/// `git describe --always --dirty` of the sources when CMake last looked, as it does after each commit:
-/// "907277a-dirty". Empty outside of git.
+/// `git describe --always --dirty` of the sources when they were built: "907277a-dirty". Empty outside of git.
 std::string_view commit_of_build();
 
 }  // namespace miniqat::benchmarks
