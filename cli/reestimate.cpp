@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "cli/commands.h"
@@ -9,6 +10,7 @@
 #include "core/text/quote.h"
 #include "training/calibrate/reestimation.h"
 #include "training/percent.h"
+#include "training/quantize/quantization_plan.h"
 #include "training/settings/data_dir_help.h"
 #include "training/settings/threads_help.h"
 
@@ -29,10 +31,21 @@ void check_reestimation(const ReestimateSettings& settings) {
   if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
 }
 
+/// The accuracies in quantize.json are those of this very network.
+void refuse_network_of_quantize(const RunDirectory& run) {
+  const bool is_whole = std::filesystem::exists(run.quantization());
+  if (!is_whole && !quantization_of_trained(run)) return;
+  throw UsageError(concat("--run: ", run.path().string(), " holds ", is_whole ? "a run" : "the training",
+                          " of quantize, ",
+                          "whose table in quantize.json would no longer fit; --out DIR makes another run from it"));
+}
+
 RunDirectory directory_for(const ReestimateArguments& arguments) {
   if (arguments.out.empty()) {
     if (arguments.overwrite) throw UsageError("--overwrite is for --out");
-    return RunDirectory::resume(arguments.request.run);
+    RunDirectory run = RunDirectory::resume(arguments.request.run);
+    refuse_network_of_quantize(run);
+    return run;
   }
   if (arguments.overwrite && is_or_lies_in(arguments.request.run, arguments.out))
     throw UsageError("--overwrite would delete the run in --run: give another --out, or none");

@@ -111,8 +111,7 @@ class Runs:
             command = ['train', '--resume', *self._machine_flags(command)]
         else:
             command = [*command, '--overwrite']
-        done = subprocess.run([self.program, *command, '--out', folder], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True)
+        done = self._finished([*command, '--out', folder])
         # A network that diverges has failed, and that is a result.
         if done.returncode not in (0, 1):
             sys.exit(f'{name}: {done.stderr}')
@@ -120,9 +119,15 @@ class Runs:
 
     def call(self, what, command):
         """miniqat's command, which must succeed; its output is dropped."""
-        done = subprocess.run([self.program, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        done = self._finished(command)
         if done.returncode != 0:
             sys.exit(f'{what}: {done.stderr}')
+
+    def _finished(self, command):
+        try:
+            return subprocess.run([self.program, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        except OSError as error:
+            sys.exit(f'{self.program}: {error.strerror}; --program names miniqat, which ./demo or ./test builds')
 
     @staticmethod
     def _machine_flags(command):

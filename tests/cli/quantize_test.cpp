@@ -84,6 +84,17 @@ TEST_F(QuantizeTest, PrintsATableAndMakesARunThatEveryCommandTakes) {
   if (chosen != "calibrated") expect_success(in_place({"reestimate", "--run", "run", "--out", "again"}));
 }
 
+TEST_F(QuantizeTest, ReestimateLeavesWhatTheTableIsOf) {
+  expect_success(quantize("table", {}, "norm"));
+  for (const std::string run : {"table", "table/trained", "table/trained/"}) {
+    const std::string checkpoint = bytes_of(path(run) / "checkpoint.safetensors");
+    expect_error(in_place({"reestimate", "--run", run}), 2, {"--run: " + run, "quantize.json", "--out DIR"});
+    EXPECT_TRUE(bytes_of(path(run) / "checkpoint.safetensors") == checkpoint) << run;
+  }
+  expect_success(in_place({"reestimate", "--run", "table/trained", "--out", "trained"}));
+  expect_success(in_place({"reestimate", "--run", "trained"}));
+}
+
 TEST_F(QuantizeTest, AfterASignalOrDeathTheSameCommandGoesOn) {
   const Arguments endless = {"--steps", "100000000", "--save-every", "4"};
   for (const int signal : {SIGINT, SIGKILL}) {
@@ -99,6 +110,8 @@ TEST_F(QuantizeTest, AfterASignalOrDeathTheSameCommandGoesOn) {
     EXPECT_EQ(stopped.out.find("go on with: miniqat quantize --resume --out " + run) != std::string::npos,
               signal == SIGINT);
     expect_error(quantize(run), 1, {run, "holds a run of quantize already", "--resume", "--overwrite"});
+    expect_error(in_place({"eval", "--run", run}), 1,
+                 {run + " holds a run of quantize that is not complete; miniqat quantize --resume --out " + run});
     const Arguments resume = {"quantize", "--resume", "--out", run};
     const auto with = [&](const Arguments& more) {
       Arguments words = resume;

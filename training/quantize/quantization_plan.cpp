@@ -139,6 +139,13 @@ void complete(TrainSettings& settings, const FloatRun& run) {
 fs::path calibrated_in(const RunDirectory& run) { return run.path() / "calibrated"; }
 fs::path trained_in(const RunDirectory& run) { return run.path() / "trained"; }
 
+std::optional<fs::path> quantization_of_trained(const RunDirectory& stage) {
+  const fs::path given = fs::absolute(stage.path()).lexically_normal();
+  const fs::path folder = given.has_filename() ? given : given.parent_path();
+  if (folder.filename() != "trained" || !is_there(folder.parent_path() / "quantize.json")) return std::nullopt;
+  return folder.parent_path();
+}
+
 RunDirectory new_quantization(const fs::path& path, RunDirectory::Existing existing) {
   const std::string advice = "give another --out, --resume to go on with that run, or --overwrite to delete it";
   if (existing == RunDirectory::Existing::kRefuse)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -76,6 +77,8 @@ RunDirectory resumed_quantization(const std::filesystem::path& path);
 /// The runs of the stages, in directories of their own within that of the whole.
 std::filesystem::path calibrated_in(const RunDirectory& run);
 std::filesystem::path trained_in(const RunDirectory& run);
+/// The directory of the whole whose training `stage` is; none where it is a run by itself.
+std::optional<std::filesystem::path> quantization_of_trained(const RunDirectory& stage);
 
 /// Removes what an earlier run has left, its stages included, then writes bits.json and quantize.json.
 void write_plan(const QuantizationPlan& plan, const RunDirectory& run);

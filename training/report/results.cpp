@@ -73,11 +73,9 @@ void add_stages(const RunDirectory& directory, Rows& rows) {
 
 /// Of the training of a `quantize` that has not come to its end: the calibration before it.
 void add_calibration_before(const RunDirectory& directory, const RunCosts& costs, Rows& rows) {
-  const std::filesystem::path folder = std::filesystem::absolute(directory.path()).lexically_normal();
-  const std::filesystem::path stage = folder.has_filename() ? folder : folder.parent_path();
-  const std::filesystem::path whole = stage.parent_path();
-  if (stage.filename() != "trained" || !json_if_there(whole / "quantize.json").is_object()) return;
-  const Json summary = json_if_there(whole / "calibrated/summary.json");
+  const std::optional<std::filesystem::path> whole = quantization_of_trained(directory);
+  if (!whole) return;
+  const Json summary = json_if_there(*whole / "calibrated/summary.json");
   if (!summary.is_object()) return;
   take_accuracies(summary, rows.at("float"), "float_");
   ResultRow& row = rows.at("calibrated");

@@ -99,8 +99,11 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   std::error_code failure;
   if (fs::is_regular_file(path, failure))
     fail(path.string(), " is a file, not the directory of a run", way_for_file(path));
-  if (!fs::exists(run.config(), failure)) fail(path.string(), " holds no run: there is no ", run.config().string());
-  return run;
+  if (fs::exists(run.config(), failure)) return run;
+  if (fs::exists(run.quantization(), failure))
+    fail(path.string(), " holds a run of quantize that is not complete; miniqat quantize --resume --out ",
+         path.string(), " goes on with it");
+  fail(path.string(), " holds no run: there is no ", run.config().string());
 }
 
 bool is_or_lies_in(const fs::path& path, const fs::path& directory) {
