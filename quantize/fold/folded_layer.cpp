@@ -109,12 +109,17 @@ bool quantizes_weights(const FoldedLayer& folded, std::int64_t quantization_step
   return false;
 }
 
-bool is_scaled_by_batch_norm(Output weights) {
-  if (!weights.node->as<layers::Mul>()) return false;
-  return std::ranges::any_of(weights.node->inputs(), [](const Output& factor) {
+Output scaling_variance(Output weights) {
+  if (!weights.node->as<layers::Mul>()) return {};
+  for (const Output& factor : weights.node->inputs()) {
     const Output source = source_through(factor, kReshape);
-    return source.index == 0 && (source.node->as<BatchNormFold>() || source.node->as<BatchNormScale>());
-  });
+    if (source.index != 0) continue;
+    if (source.node->as<BatchNormScale>()) return source.node->input(1);
+    if (!source.node->as<BatchNormFold>()) continue;
+    const Output variance = source.node->input(3);
+    return variance.node->as<layers::BatchNorm>() ? variance.node->input(4) : variance;
+  }
+  return {};
 }
 
 Node* find_weight_scale(const Node& batch_norm) {

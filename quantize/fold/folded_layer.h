@@ -38,8 +38,9 @@ std::optional<FoldedLayer> find_folded_layer(const Node& correction);
 /// Whether a quantizer of the folded weights quantizes at that value of the quantization step counter.
 bool quantizes_weights(const FoldedLayer& folded, std::int64_t quantization_step);
 
-/// Whether a tensor is the weights of a folded layer, times a factor of its batch norm for each channel: mul_fold.
-bool is_scaled_by_batch_norm(Output weights);
+/// The moving variance [c] by which the weights of a folded layer are scaled for each channel, if `weights` are the
+/// scaled ones: mul_fold. A null node for any other tensor.
+Output scaling_variance(Output weights);
 
 /// For folding with a single convolution (BnFold::kSingle): the BatchNormScale whose reciprocal the input of
 /// `batch_norm` is multiplied by, or null.

@@ -86,7 +86,7 @@ struct WeightRanges {
       if (quantizer == nullptr) continue;
       if (quantizer->observes_range() && quantize::traits_of(quantizer->range).follows_tensor())
         observed.push_back(node);
-      else if (quantize::has_learned_variables(*node) && quantize::is_scaled_by_batch_norm(node->input(0)))
+      else if (quantize::has_learned_variables(*node) && quantize::scaling_variance(node->input(0)).node != nullptr)
         learned.push_back(node);
     }
   }
@@ -126,11 +126,40 @@ Tensor scaled(const Tensor& end, const std::vector<double>& growth) {
   return result;
 }
 
+/// The variance with which the weights of each channel grow by just its factor of `growth`.
+Tensor variance_for(const std::vector<double>& growth, const Tensor& former, double epsilon) {
+  Tensor variance = former.clone();
+  for (std::size_t c = 0; c < variance.values<float>().size(); ++c)
+    if (const double factor = growth[growth.size() == 1 ? 0 : c]; factor != 1)
+      variance.data<float>()[c] =
+          static_cast<float>((variance.data<float>()[c] + epsilon) / (factor * factor) - epsilon);
+  return variance;
+}
+
+/// A scale that is a power of two cannot follow its weights, so their integers would change, and with these the
+/// statistics that were measured. So the weights follow the scale: the variance becomes the one with which they grow by
+/// just the powers of two in `growth`, which are made smaller where it would be negative.
+void keep_integers(const Node& quantizer, const std::vector<SeenStatistics>& statistics, const NamedTensors& former,
+                   std::vector<double>& growth, NamedTensors& estimated) {
+  const std::string& name = quantize::scaling_variance(quantizer.input(0)).node->name();
+  const auto seen = std::ranges::find(statistics, name, &SeenStatistics::variance_name);
+  if (seen == statistics.end()) return;
+  const Tensor& variance = former.at(name);
+  const double epsilon = seen->norm->as<layers::BatchNorm>()->epsilon;
+  for (std::int64_t c = 0; c < variance.elements(); ++c) {
+    double& factor = growth[growth.size() == 1 ? 0 : static_cast<std::size_t>(c)];
+    while (variance.data<float>()[c] + epsilon < factor * factor * epsilon) factor /= 2;
+  }
+  estimated.insert_or_assign(name, variance_for(growth, variance, epsilon));
+}
+
 /// Adds the ranges of folded weights: their scale has changed with the variance. In a range of the former scale,
 /// weights of the new one would lie between other integers than those that training found. Observed ranges are observed
-/// again. Learned ones grow as their weights do. With a range for each channel all integers stay, unless scales are
-/// powers of two. One range for all channels cannot do that: the weights of each channel grow by a factor of their own.
-void follow_weights(const TrainedNetwork& network, NamedTensors& estimated, Session& session, const Tensor& images) {
+/// again. Learned ones grow as their weights do, and with a range for each channel all integers stay. One range for all
+/// channels cannot do that: the weights of each channel grow by a factor of their own. Where scales are powers of two,
+/// weights grow by powers of two, and all integers stay with either.
+void follow_weights(const TrainedNetwork& network, const std::vector<SeenStatistics>& statistics,
+                    NamedTensors& estimated, Session& session, const Tensor& images) {
   const WeightRanges ranges(network.training.graph);
   if (ranges.observed.empty() && ranges.learned.empty()) return;
   RunRequest request{.training = true};
@@ -152,7 +181,9 @@ void follow_weights(const TrainedNetwork& network, NamedTensors& estimated, Sess
     }
   for (std::size_t i = 0; i < ranges.learned.size(); ++i) {
     const Node& quantizer = *ranges.learned[i];
-    const std::vector<double> growth = growth_of(quantizer, before[i], after[i]);
+    std::vector<double> growth = growth_of(quantizer, before[i], after[i]);
+    if (quantizer.as<quantize::FakeQuant>()->power_of_two)
+      keep_integers(quantizer, statistics, network.checkpoint.tensors, growth, estimated);
     for (const int end : {1, 2}) {
       const std::string& name = quantizer.input(end).node->name();
       estimated.emplace(name, scaled(network.checkpoint.tensors.at(name), growth));
@@ -236,7 +267,7 @@ NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::
     observer.on_batch(batch, batches);
   }
   NamedTensors estimated = finite_tensors(statistics, network.checkpoint.tensors);
-  follow_weights(network, estimated, session, loader.next().images);
+  follow_weights(network, statistics, estimated, session, loader.next().images);
   return estimated;
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "core/engine/plan/plan.h"
@@ -192,11 +193,13 @@ TEST(FoldedLayer, HasWeightsThatABatchNormScales) {
     for (const BnFold fold : {BnFold::kTf, BnFold::kSingle, BnFold::kLate}) {
       FoldingNet net({.layer = layer, .bypass = FoldingCase::Bypass::kAfterActivation});
       fold_batch_norms(net.graph, {.bn_fold = fold}, true);
-      std::vector<std::string> found;
+      using Found = std::map<std::string, const Node*>;
+      Found found;
       for (const Node* node : net.graph.nodes())
-        if (is_scaled_by_batch_norm(node->output())) found.push_back(node->name());
-      const std::vector<std::string> expected = {"net/block/mul_fold"};
-      EXPECT_EQ(found, fold == BnFold::kLate ? std::vector<std::string>{} : expected) << static_cast<int>(layer);
+        if (const Output variance = scaling_variance(node->output()); variance.node != nullptr)
+          found[node->name()] = variance.node;
+      const Found expected = {{"net/block/mul_fold", net.graph.at("net/block/BatchNorm").input(4).node}};
+      EXPECT_EQ(found, fold == BnFold::kLate ? Found{} : expected) << static_cast<int>(layer);
     }
 }
 
