@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-/// The statistics, and the ranges of weights, which have one for each channel.
+/// The statistics, and the ranges of the weights that they scale.
 const std::vector<std::string> kEstimated = {"conv1/moving_mean",       "conv1/moving_variance",
                                              "conv1/weights_quant/min", "conv1/weights_quant/max",
                                              "fc/weights_quant/min",    "fc/weights_quant/max"};
@@ -25,10 +25,7 @@ class ReestimateTest : public TinyTaskTest {
   /// A run with a batch norm; 12 steps, eight an epoch.
   void train_norm(const std::string& out, const Arguments& more = {}) const {
     Arguments all = {"--model", "norm.json", "--schedule", "constant"};
-    const auto has = [&](const char* flag) { return std::ranges::count(more, flag) > 0; };
-    if (!has("--float")) all.insert(all.end(), {"--ranges", "observed", "--per-channel"});
-    // With 4 bits it would estimate unasked.
-    if (!has("--float") && !has("--weight-bits")) all.insert(all.end(), {"--weight-bits", "5"});
+    if (std::ranges::count(more, "--float") == 0) all.insert(all.end(), {"--weight-bits", "4", "--ranges", "observed"});
     all.insert(all.end(), more.begin(), more.end());
     expect_success(train(out, all));
   }
@@ -257,19 +254,19 @@ TEST_F(ReestimateTest, TrainDoesItUnaskedAtFewBitsPerChannel) {
   EXPECT_FALSE(estimates({"--weight-bits", "4", "--per-channel", "--reestimate", "0"}));
   EXPECT_FALSE(estimates({"--weight-bits", "4", "--per-channel", "--freeze-bn-delay", "3"})) << "they keep theirs";
   const std::string advice = "--per-channel, a range for each channel";
-  EXPECT_FALSE(estimates({"--weight-bits", "4"})) << "with a range for all channels only when asked";
+  EXPECT_FALSE(estimates({"--weight-bits", "4"})) << "it may do harm with a range for all channels";
   EXPECT_NE(output("run", {"--weight-bits", "4"}).find(advice), std::string::npos);
   EXPECT_EQ(output("run", {"--weight-bits", "5"}).find(advice), std::string::npos);
   EXPECT_EQ(output("run", {"--weight-bits", "4", "--model", "tiny.json"}).find(advice), std::string::npos);
 }
 
 TEST_F(ReestimateTest, ARunOfTheTimeBeforeGoesOnWithoutIt) {
-  train_norm("run", {"--weight-bits", "4", "--stop-at", "8"});
+  train_norm("run", {"--per-channel", "--stop-at", "8"});
   Json config = json_of(path("run/config.json"));
   config.erase("reestimate");
   place_.write("run/config.json", config.dump());
   expect_success(resume("run"));
-  train_norm("plain", {"--weight-bits", "4", "--reestimate", "0"});
+  train_norm("plain", {"--per-channel", "--reestimate", "0"});
   EXPECT_EQ(checkpoint_bytes("run"), checkpoint_bytes("plain"));
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "core/eigen.h"
 #include "core/engine/session.h"
@@ -56,47 +55,11 @@ Tensor variance_of(const SeenStatistics& seen, const Tensor& moving) {
   return variance;
 }
 
-/// Just before the last step that the network was trained for.
-void set_to(const TrainedNetwork& network, const Safetensors& checkpoint, Session& session) {
-  session.restore(checkpoint, Session::Restore::kVariables, "the run");
-  session.set_quantization_step(std::max<std::int64_t>(network.quantization_step - 1, 0));
-}
-
-/// Quantizers of weights, by what their ranges do when the scale of their weights changes.
-struct WeightRanges {
-  /// Observed: a training step would observe them anew as well.
-  std::vector<const Node*> observed;
-  /// Learned for each channel, of weights that a batch norm scales.
-  std::vector<const Node*> learned;
-  /// Moving variances by which weights are scaled whose range cannot follow: one for all channels, or a fixed one.
-  std::set<std::string> kept_variances;
-
-  explicit WeightRanges(const TrainedNetwork& network) {
-    for (const Node* node : network.training.graph.nodes()) {
-      const auto* quantizer = node->as<quantize::FakeQuant>();
-      if (quantizer == nullptr) continue;
-      const bool is_observed = quantizer->observes_range() && quantize::traits_of(quantizer->range).follows_tensor();
-      const Output variance = quantize::scaling_variance(node->input(0));
-      const bool is_scaled = variance.node != nullptr;
-      const bool is_one_for_all = is_scaled && node->input(1).shape().elements() != variance.shape().elements();
-      if (is_scaled && quantizer->quantizes(network.quantization_step) &&
-          (is_one_for_all || !(is_observed || quantize::has_learned_variables(*node))))
-        kept_variances.insert(variance.node->name());
-      else if (is_observed)
-        observed.push_back(node);
-      else if (is_scaled && quantize::has_learned_variables(*node))
-        learned.push_back(node);
-    }
-  }
-};
-
-NamedTensors finite_tensors(const std::vector<SeenStatistics>& statistics, const NamedTensors& moving,
-                            const std::set<std::string>& kept_variances) {
+NamedTensors finite_tensors(const std::vector<SeenStatistics>& statistics, const NamedTensors& moving) {
   NamedTensors tensors;
   for (const SeenStatistics& seen : statistics) {
     tensors.emplace(seen.mean_name(), seen.pooled.mean());
-    if (!kept_variances.contains(seen.variance_name()))
-      tensors.emplace(seen.variance_name(), variance_of(seen, moving.at(seen.variance_name())));
+    tensors.emplace(seen.variance_name(), variance_of(seen, moving.at(seen.variance_name())));
   }
   for (const auto& [name, tensor] : tensors)
     if (!is_finite(tensor))
@@ -104,7 +67,33 @@ NamedTensors finite_tensors(const std::vector<SeenStatistics>& statistics, const
   return tensors;
 }
 
-/// The Euclidean norm of the weights of each channel (the last axis, or the last two of depthwise weights).
+/// Just before the last step that the network was trained for.
+void set_to(const TrainedNetwork& network, const Safetensors& checkpoint, Session& session) {
+  session.restore(checkpoint, Session::Restore::kVariables, "the run");
+  session.set_quantization_step(std::max<std::int64_t>(network.quantization_step - 1, 0));
+}
+
+/// Quantizers whose ranges go with the scale of their weights.
+struct WeightRanges {
+  /// Observed: a training step would observe them anew as well.
+  std::vector<const Node*> observed;
+  /// Learned, of weights that a batch norm scales.
+  std::vector<const Node*> learned;
+
+  explicit WeightRanges(const Graph& graph) {
+    for (const Node* node : graph.nodes()) {
+      const auto* quantizer = node->as<quantize::FakeQuant>();
+      if (quantizer == nullptr) continue;
+      if (quantizer->observes_range() && quantize::traits_of(quantizer->range).follows_tensor())
+        observed.push_back(node);
+      else if (quantize::has_learned_variables(*node) && quantize::scaling_variance(node->input(0)).node != nullptr)
+        learned.push_back(node);
+    }
+  }
+};
+
+/// The Euclidean norm of the weights of each channel (the last axis, or the last two of depthwise weights). With one
+/// channel that of the whole tensor.
 std::vector<double> lengths_of(const Tensor& weights, std::int64_t channels) {
   std::vector<double> lengths(static_cast<std::size_t>(channels));
   const std::span<const float> values = weights.values<float>();
@@ -157,18 +146,21 @@ void keep_integers(const Node& quantizer, const std::vector<SeenStatistics>& sta
   if (seen == statistics.end()) return;
   const Tensor& variance = former.at(name);
   const double epsilon = seen->norm->as<layers::BatchNorm>()->epsilon;
-  for (std::size_t c = 0; c < growth.size(); ++c)
-    while (variance.data<float>()[c] + epsilon < growth[c] * growth[c] * epsilon) growth[c] /= 2;
+  for (std::int64_t c = 0; c < variance.elements(); ++c) {
+    double& factor = growth[growth.size() == 1 ? 0 : static_cast<std::size_t>(c)];
+    while (variance.data<float>()[c] + epsilon < factor * factor * epsilon) factor /= 2;
+  }
   estimated.insert_or_assign(name, variance_for(growth, variance, epsilon));
 }
 
 /// Adds the ranges of folded weights: their scale has changed with the variance. In a range of the former scale,
 /// weights of the new one would lie between other integers than those that training found. Observed ranges are observed
-/// again. Learned ones grow as their weights do, so all integers stay. Where scales are powers of two, weights and
-/// ranges grow by powers of two.
-void follow_weights(const TrainedNetwork& network, const WeightRanges& ranges,
-                    const std::vector<SeenStatistics>& statistics, NamedTensors& estimated, Session& session,
-                    const Tensor& images) {
+/// again. Learned ones grow as their weights do, and with a range for each channel all integers stay. One range for all
+/// channels cannot do that: the weights of each channel grow by a factor of their own. Where scales are powers of two,
+/// weights grow by powers of two, and all integers stay with either.
+void follow_weights(const TrainedNetwork& network, const std::vector<SeenStatistics>& statistics,
+                    NamedTensors& estimated, Session& session, const Tensor& images) {
+  const WeightRanges ranges(network.training.graph);
   if (ranges.observed.empty() && ranges.learned.empty()) return;
   RunRequest request{.training = true};
   for (const Node* node : ranges.learned) request.fetches.push_back(node->input(0));
@@ -274,9 +266,8 @@ NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::
       statistics[i].pooled.add(statistics[i].rows(), seen[2 * i].values<float>(), seen[2 * i + 1].values<float>());
     observer.on_batch(batch, batches);
   }
-  const WeightRanges ranges(network);
-  NamedTensors estimated = finite_tensors(statistics, network.checkpoint.tensors, ranges.kept_variances);
-  follow_weights(network, ranges, statistics, estimated, session, loader.next().images);
+  NamedTensors estimated = finite_tensors(statistics, network.checkpoint.tensors);
+  follow_weights(network, statistics, estimated, session, loader.next().images);
   return estimated;
 }
 

@@ -65,12 +65,12 @@ std::int64_t batches_to_see(const TrainedNetwork& network, const datasets::Datas
 
 /// Runs the graph in training mode over shuffled batches of pictures and returns the pooled statistics of what each
 /// updating batch norm sees, by the names of their moving mean and variance. Every batch meets the network of the
-/// checkpoint. A channel that is constant keeps its variance. Beside these the ranges of weights, whose scale changes
-/// with the variance if they are folded: observed ranges are observed again, and a learned one is multiplied by the
-/// growth of its channel's weights in Euclidean norm. Where scales are powers of two it is the power of two next to
-/// that, and the variance is the one that makes the weights grow by it. Where one range is for all channels, or fixed,
-/// the variance is left out and the range stays. So learned weights keep their integers. Throws Error where no batch
-/// norm updates and for statistics that are not finite, and Stopped where the observer wants it.
+/// checkpoint. A channel that is constant keeps its variance. Beside these the ranges of weights,
+/// whose scale changes with the statistics if they are folded: observed ranges are observed again. A learned range of
+/// folded weights is multiplied by the growth of their Euclidean norm (of those of its channel where each has a range).
+/// Where scales are powers of two it is the power of two next to that, and the variance is the one that makes the
+/// weights grow by it, so that they keep their integers. Throws Error where no batch norm updates and for
+/// statistics that are not finite, and Stopped where the observer wants it.
 NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::Dataset& train,
                                  const EstimateOptions& options, RunObserver& observer);
 

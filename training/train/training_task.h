@@ -34,7 +34,8 @@ struct TrainingTask {
   bool has_few_bits_behind_batch_norms() const;
   /// After the last step, for the statistics of batch norms; 0: they keep their moving averages. Unless --reestimate
   /// says so, kEstimateBatches where weights of few bits have ranges per channel: such weights jump between integers
-  /// until the end, and moving averages lag behind (docs/low-bits.md).
+  /// until the end, and moving averages lag behind (docs/low-bits.md). With one range for all channels an estimate may
+  /// do harm (docs/reestimate.md).
   std::int64_t batches_to_estimate() const;
   bool dampens() const { return settings.dampening > 0 && !settings.float_only; }
   /// --dampening on the weights of `graph`, of this model, over the steps of this run that quantize. Throws UsageError

@@ -177,30 +177,53 @@ TEST(ReestimatedRanges, LearnedStayWhereNoWeightIsOtherThanZero) {
 
 // Neither end of a range nor the weights in it move otherwise than by powers of two: all integers stay.
 TEST(ReestimatedRanges, WhoseScalesArePowersOfTwoMoveByPowersOfTwo) {
+  for (const BnFold fold : {BnFold::kTf, BnFold::kSingle})
+    for (const bool per_channel : {false, true}) {
+      SCOPED_TRACE(static_cast<int>(fold) + 10 * per_channel);
+      quantize::RewriteOptions options = learned(fold, per_channel);
+      options.scales = quantize::ScaleChoice::kPowerOfTwo;
+      Net net(options);
+      const NamedTensors after = net.with(net.estimate());
+      std::set<double> moves;
+      for (const std::string& layer : kFolded) {
+        EXPECT_EQ(net.integers(layer, after, after), net.integers(layer, net.trained(), net.trained())) << layer;
+        const auto of = [&](const NamedTensors& tensors, const std::string& name) {
+          return tensors.at(layer + name).values<float>();
+        };
+        EXPECT_FALSE(std::ranges::equal(of(after, "/mean"), of(net.trained(), "/mean"))) << layer;
+        for (std::size_t c = 0; c < of(after, "/variance").size(); ++c) {
+          const std::size_t range = per_channel ? c : 0;
+          const double growth =
+              std::sqrt((of(net.trained(), "/variance")[c] + kEpsilon) / (of(after, "/variance")[c] + kEpsilon));
+          const double move = of(after, kEnds[1])[range] / of(net.trained(), kEnds[1])[range];
+          EXPECT_EQ(move, std::exp2(std::round(std::log2(move)))) << layer << c;
+          EXPECT_EQ(of(after, kEnds[0])[range], of(net.trained(), kEnds[0])[range] * move) << layer << c;
+          EXPECT_NEAR(growth, move, 1e-4 * move) << layer << c;
+          moves.insert(move);
+        }
+      }
+      EXPECT_GT(*moves.rbegin(), 1) << "the estimate is far below the moving variance";
+    }
+}
+
+TEST(ReestimatedRanges, OneThatIsLearnedForAllChannelsGrowsAsTheWeightsTogether) {
   for (const BnFold fold : {BnFold::kTf, BnFold::kSingle}) {
     SCOPED_TRACE(static_cast<int>(fold));
-    quantize::RewriteOptions options = learned(fold, true);
-    options.scales = quantize::ScaleChoice::kPowerOfTwo;
-    Net net(options);
+    Net net(learned(fold, false));
     const NamedTensors after = net.with(net.estimate());
-    std::set<double> moves;
     for (const std::string& layer : kFolded) {
-      EXPECT_EQ(net.integers(layer, after, after), net.integers(layer, net.trained(), net.trained())) << layer;
-      const auto of = [&](const NamedTensors& tensors, const std::string& name) {
-        return tensors.at(layer + name).values<float>();
+      const auto squares = [&](const NamedTensors& tensors) {
+        double sum = 0;
+        for (const double weight : net.folded_weights(layer, tensors)) sum += weight * weight;
+        return sum;
       };
-      EXPECT_FALSE(std::ranges::equal(of(after, "/mean"), of(net.trained(), "/mean"))) << layer;
-      for (std::size_t c = 0; c < of(after, "/variance").size(); ++c) {
-        const double growth =
-            std::sqrt((of(net.trained(), "/variance")[c] + kEpsilon) / (of(after, "/variance")[c] + kEpsilon));
-        const double move = of(after, kEnds[1])[c] / of(net.trained(), kEnds[1])[c];
-        EXPECT_EQ(move, std::exp2(std::round(std::log2(move)))) << layer << c;
-        EXPECT_EQ(of(after, kEnds[0])[c], of(net.trained(), kEnds[0])[c] * move) << layer << c;
-        EXPECT_NEAR(growth, move, 1e-4 * move) << layer << c;
-        moves.insert(move);
+      const double growth = std::sqrt(squares(after) / squares(net.trained()));
+      EXPECT_GT(std::abs(growth - 1), 0.05);
+      for (const std::string& end : kEnds) {
+        const float former = *net.trained().at(layer + end).data<float>();
+        EXPECT_NEAR(*after.at(layer + end).data<float>() / former, growth, 1e-5 * growth) << layer << end;
       }
     }
-    EXPECT_GT(*moves.rbegin(), 1) << "the estimate is far below the moving variance";
   }
 }
 
@@ -210,37 +233,17 @@ std::set<std::string> names_of(const NamedTensors& tensors) {
   return names;
 }
 
-// The weights of the dense layer have a learned range as well, activations observed ones (8 bits). Where one range is
-// for all channels, only the means are estimated.
+// The weights of the dense layer have a learned range as well, activations observed ones (8 bits).
 TEST(ReestimatedRanges, AreThoseOfFoldedWeightsOnly) {
-  std::set<std::string> means, statistics, ranges;
+  std::set<std::string> statistics, ranges;
   for (const std::string& layer : kFolded) {
-    means.insert(layer + "/mean");
     statistics.insert({layer + "/mean", layer + "/variance"});
     for (const std::string& end : kEnds) ranges.insert(layer + end);
   }
   ranges.insert(statistics.begin(), statistics.end());
   EXPECT_EQ(names_of(Net(learned(BnFold::kTf, true)).estimate()), ranges);
+  EXPECT_EQ(names_of(Net(learned(BnFold::kSingle, false)).estimate()), ranges);
   EXPECT_EQ(names_of(Net(learned(BnFold::kLate, true)).estimate()), statistics);
-  for (const BnFold fold : {BnFold::kTf, BnFold::kSingle}) {
-    EXPECT_EQ(names_of(Net(learned(fold, false)).estimate()), means);
-    quantize::RewriteOptions observed = learned(fold, true);
-    observed.ranges = RangeChoice::kObserved;
-    for (const bool per_channel : {true, false}) {
-      observed.per_channel = per_channel;
-      std::set<std::string> expected = per_channel ? ranges : means;
-      for (const std::string& end : kEnds) expected.insert("dense" + end);
-      EXPECT_EQ(names_of(Net(observed).estimate()), expected) << per_channel;
-    }
-  }
-}
-
-// Before quantization begins no integer can change.
-TEST(ReestimatedRanges, WithOneForAllChannelsWaitForTheDelay) {
-  quantize::RewriteOptions options = learned(BnFold::kTf, false);
-  options.quant_delay = 2;
-  const NamedTensors estimated = Net(options).estimate();
-  for (const std::string& layer : kFolded) EXPECT_TRUE(estimated.contains(layer + "/variance")) << layer;
 }
 
 }  // namespace
