@@ -129,8 +129,8 @@ Tensor scaled(const Tensor& end, const std::vector<double>& growth) {
 /// The variance with which the weights of each channel grow by just its factor of `growth`.
 Tensor variance_for(const std::vector<double>& growth, const Tensor& former, double epsilon) {
   Tensor variance = former.clone();
-  for (std::size_t c = 0; c < variance.values<float>().size(); ++c)
-    if (const double factor = growth[growth.size() == 1 ? 0 : c]; factor != 1)
+  for (std::size_t c = 0; c < growth.size(); ++c)
+    if (const double factor = growth[c]; factor != 1)
       variance.data<float>()[c] =
           static_cast<float>((variance.data<float>()[c] + epsilon) / (factor * factor) - epsilon);
   return variance;
@@ -138,26 +138,24 @@ Tensor variance_for(const std::vector<double>& growth, const Tensor& former, dou
 
 /// A scale that is a power of two cannot follow its weights, so their integers would change, and with these the
 /// statistics that were measured. So the weights follow the scale: the variance becomes the one with which they grow by
-/// just the powers of two in `growth`, which are made smaller where it would be negative.
+/// just the powers of two in `growth`, which are made smaller where it would be negative. For a range for each channel.
 void keep_integers(const Node& quantizer, const std::vector<SeenStatistics>& statistics, const NamedTensors& former,
                    std::vector<double>& growth, NamedTensors& estimated) {
   const std::string& name = quantize::scaling_variance(quantizer.input(0)).node->name();
   const auto seen = std::ranges::find(statistics, name, &SeenStatistics::variance_name);
-  if (seen == statistics.end()) return;
   const Tensor& variance = former.at(name);
+  if (seen == statistics.end() || std::ssize(growth) != variance.elements()) return;
   const double epsilon = seen->norm->as<layers::BatchNorm>()->epsilon;
-  for (std::int64_t c = 0; c < variance.elements(); ++c) {
-    double& factor = growth[growth.size() == 1 ? 0 : static_cast<std::size_t>(c)];
-    while (variance.data<float>()[c] + epsilon < factor * factor * epsilon) factor /= 2;
-  }
+  for (std::size_t c = 0; c < growth.size(); ++c)
+    while (variance.data<float>()[c] + epsilon < growth[c] * growth[c] * epsilon) growth[c] /= 2;
   estimated.insert_or_assign(name, variance_for(growth, variance, epsilon));
 }
 
 /// Adds the ranges of folded weights: their scale has changed with the variance. In a range of the former scale,
 /// weights of the new one would lie between other integers than those that training found. Observed ranges are observed
-/// again. Learned ones grow as their weights do, and with a range for each channel all integers stay. One range for all
-/// channels cannot do that: the weights of each channel grow by a factor of their own. Where scales are powers of two,
-/// weights grow by powers of two, and all integers stay with either.
+/// again. Learned ones grow as their weights do, and with a range for each channel all integers stay; where scales are
+/// powers of two, both grow by such. One range for all channels cannot do that: the weights of each channel grow by a
+/// factor of their own.
 void follow_weights(const TrainedNetwork& network, const std::vector<SeenStatistics>& statistics,
                     NamedTensors& estimated, Session& session, const Tensor& images) {
   const WeightRanges ranges(network.training.graph);

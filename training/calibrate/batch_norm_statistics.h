@@ -68,9 +68,9 @@ std::int64_t batches_to_see(const TrainedNetwork& network, const datasets::Datas
 /// checkpoint. A channel that is constant keeps its variance. Beside these the ranges of weights,
 /// whose scale changes with the statistics if they are folded: observed ranges are observed again. A learned range of
 /// folded weights is multiplied by the growth of their Euclidean norm (of those of its channel where each has a range).
-/// Where scales are powers of two it is the power of two next to that, and the variance is the one that makes the
-/// weights grow by it, so that they keep their integers. Throws Error where no batch norm updates and for
-/// statistics that are not finite, and Stopped where the observer wants it.
+/// Where scales are powers of two it is the power of two next to that, and with a range for each channel the variance
+/// is the one that makes the weights grow by it, so that they keep their integers. Throws Error where no batch norm
+/// updates and for statistics that are not finite, and Stopped where the observer wants it.
 NamedTensors estimate_statistics(const TrainedNetwork& network, const datasets::Dataset& train,
                                  const EstimateOptions& options, RunObserver& observer);
 
