@@ -57,10 +57,13 @@ CopySpeed copy_speed(const std::string& place, std::int64_t bytes) {
   return {place, 8 * n, static_cast<double>(8 * n * repeats) / seconds};
 }
 
-/// Half of each cache, and what none holds.
-std::vector<CopySpeed> copy_speeds(const Machine& machine) {
+/// Half of each cache up to that which holds `largest_bytes`, and what none holds.
+std::vector<CopySpeed> copy_speeds(const Machine& machine, std::int64_t largest_bytes) {
   std::vector<CopySpeed> speeds;
-  for (const Cache& cache : machine.caches) speeds.push_back(copy_speed(concat("L", cache.level), cache.bytes / 2));
+  for (const Cache& cache : machine.caches) {
+    speeds.push_back(copy_speed(concat("L", cache.level), cache.bytes / 2));
+    if (cache.bytes >= largest_bytes) return speeds;
+  }
   speeds.push_back(copy_speed("memory", memory_copy_bytes(machine)));
   return speeds;
 }
@@ -79,18 +82,19 @@ std::string cache_note(const Machine& machine, const std::string& what, std::int
                 "\n");
 }
 
-Roof measure_roof() {
+Roof measure_roof(std::int64_t largest_bytes) {
   const Machine machine = this_machine();
   const QuietWatch watch;
   Roof roof;
   roof.threads = thread_count();
   roof.all_threads = peak_rates(roof.threads);
-  roof.copies = copy_speeds(machine);
+  roof.copies = copy_speeds(machine, largest_bytes);
   roof.one_thread = roof.threads == 1 ? roof.all_threads : peak_rates(1);
   for (const Cache& cache : machine.caches)
     if (cache.level <= 2) roof.own_cache_bytes = std::max(roof.own_cache_bytes, cache.bytes);
   roof.disturbance = watch.since();
-  roof.note = cache_note(machine, "the tensors of the copy called memory", memory_copy_bytes(machine));
+  if (roof.copies.size() > machine.caches.size())
+    roof.note = cache_note(machine, "the tensors of the copy called memory", memory_copy_bytes(machine));
   return roof;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "benchmarks/suite/check/kernel_check.h"
 #include "benchmarks/suite/kernel_bench.h"
@@ -97,7 +98,10 @@ void say_what_is_left_out(const KernelChoice& chosen, const std::vector<std::str
 void measure_sizes(const BenchRun& run, const BenchPlan& plan, Columns columns, Json& result,
                    std::vector<KernelTime>& all) {
   run.tell("the limits of " + counted(thread_count(), "thread"));
-  const Roof roof = measure_roof();
+  const std::int64_t largest = std::ranges::max(sizes_of(run.arguments));
+  // The usual sizes stand for all places.
+  const Roof roof =
+      measure_roof(run.arguments.elements.empty() ? std::numeric_limits<std::int64_t>::max() : 8 * largest);
   result["roof"].push_back(roof.json());
   columns.is_roof_quiet = roof.is_quiet();
   run.note_disturbance(roof.disturbance, "the roof", {{"of", "roof"}}, result);

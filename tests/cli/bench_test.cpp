@@ -79,6 +79,7 @@ TEST_F(BenchTest, KernelsAreMeasuredAtEverySizeAndLayout) {
   EXPECT_NE(outcome.out.find("more than 1 is possible there."), std::string::npos) << outcome.out;
   EXPECT_EQ(result["roof"].size(), 1u);
   EXPECT_GT(result["roof"][0]["operations_per_second"], 0);
+  EXPECT_EQ(result["roof"][0]["copy"].size(), 1u) << "x and y fit into the first cache";
 }
 
 TEST_F(BenchTest, TheMachineIsNamed) {
