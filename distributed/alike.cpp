@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <dnnl.hpp>
 #include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "core/error.h"
@@ -27,11 +26,18 @@ struct Introduction {
   cpu_set_t cores{};
 };
 
+/// By words: with debug symbols it has hundreds of megabytes, and every rank reads its own.
 std::uint64_t hash_of_program() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return hash_text(bytes.str());
+  std::vector<std::uint64_t> words(std::size_t{1} << 13);
+  std::uint64_t hash = 0;
+  while (file) {
+    std::ranges::fill(words, 0);
+    file.read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(words.size() * sizeof words[0]));
+    hash = mix(hash, static_cast<std::uint64_t>(file.gcount()));
+    for (const std::uint64_t word : words) hash = mix(hash, word);
+  }
+  return hash;
 }
 
 std::uint64_t hash_of_onednn() {

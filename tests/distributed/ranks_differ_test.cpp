@@ -26,12 +26,12 @@ class RanksDifferTest : public RanksTest {
     for (const char* const name : {"digits", "tiny.json"})
       fs::copy(path(name), path("other") / name, fs::copy_options::recursive);
   }
-  void change_last_byte(const std::string& file) const {
-    const fs::path place = path("other") / "digits" / file;
-    std::string bytes = bytes_of(place);
+  static void change_last_byte(const fs::path& file) {
+    std::string bytes = bytes_of(file);
     bytes.back() = static_cast<char>(bytes.back() ^ 1);
-    std::ofstream(place, std::ios::binary) << bytes;
+    std::ofstream(file, std::ios::binary) << bytes;
   }
+  fs::path others_digits(const std::string& file) const { return path("other") / "digits" / file; }
   void expect_refusal(const Outcome& outcome, const std::string& text) const {
     EXPECT_NE(outcome.status, 0);
     EXPECT_NE(outcome.err.find(text), std::string::npos) << outcome.err;
@@ -45,15 +45,24 @@ TEST_F(RanksDifferTest, InstructionSets) {
   expect_refusal(train_with_other_rank("export MINIQAT_MAX_ISA=baseline"), "set MINIQAT_MAX_ISA=baseline for all");
 }
 
+TEST_F(RanksDifferTest, Builds) {
+  const fs::path copy = path("copy");
+  fs::copy(program_path(), copy);
+  // In a table that only debuggers read.
+  change_last_byte(copy);
+  const Outcome outcome = train_with_other_rank("shift; set -- '" + copy.string() + "' \"$@\"");
+  expect_refusal(outcome, "ranks 0 and 1 run different builds of this program");
+}
+
 TEST_F(RanksDifferTest, Pictures) {
   copy_task();
-  change_last_byte("train-images-idx3-ubyte");
+  change_last_byte(others_digits("train-images-idx3-ubyte"));
   expect_refusal(train_with_other_rank("cd other"), "ranks 0 and 1 have different training pictures of mnist");
 }
 
 TEST_F(RanksDifferTest, LabelsOfTheTest) {
   copy_task();
-  change_last_byte("t10k-labels-idx1-ubyte");
+  change_last_byte(others_digits("t10k-labels-idx1-ubyte"));
   expect_refusal(train_with_other_rank("cd other"), "ranks 0 and 1 have different test pictures of mnist");
 }
 
@@ -82,7 +91,7 @@ TEST_F(RanksDifferTest, NoRunIsLostToARefusal) {
   ASSERT_EQ(train_on(1, "run", {}).status, 0);
   const std::string before = checkpoint_bytes("run");
   copy_task();
-  change_last_byte("train-labels-idx1-ubyte");
+  change_last_byte(others_digits("train-labels-idx1-ubyte"));
   const Outcome outcome = train_with_other_rank("cd other", {"--overwrite"});
   EXPECT_NE(outcome.status, 0);
   EXPECT_TRUE(checkpoint_bytes("run") == before);
