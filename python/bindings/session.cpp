@@ -32,7 +32,7 @@ std::unique_ptr<SessionHandle> make_session(const std::shared_ptr<GraphHandle>& 
                                                         .precision = wide ? DType::kFloat64 : DType::kFloat32});
 }
 
-py::object run(SessionHandle& self, const OutputsLike& fetches, const py::dict& feeds, bool training) {
+py::object run_session(SessionHandle& self, const OutputsLike& fetches, const py::dict& feeds, bool training) {
   const std::vector<std::string> names = output_names(fetches, self.graph);
   const bool single = py::isinstance<py::str>(fetches) || py::isinstance<OutputHandle>(fetches);
   const NamedFeeds fed(feeds, self.graph);
@@ -114,7 +114,7 @@ void bind_runs(py::class_<SessionHandle>& session) {
            "backend: \"fast\" or \"reference\", the naive loops; precision \"float64\" needs the latter. Same seed,\n"
            "number of threads and machine: the same bits.")
       .def(
-          "run", &run, py::arg("fetches"), py::arg("feeds") = py::dict(), py::arg("training") = false,
+          "run", &run_session, py::arg("fetches"), py::arg("feeds") = py::dict(), py::arg("training") = false,
           "The values of an output, or a list of those of several. `feeds`: arrays by output or name. With `training`\n"
           "batch statistics, observers and dropout act as in a step, and updated variables are kept.")
       .def("gradients", &gradients, py::arg("of"), py::arg("targets"), py::arg("feeds") = py::dict(),
