@@ -57,7 +57,7 @@ CopySpeed copy_speed(const std::string& place, std::int64_t bytes) {
   return {place, 8 * n, static_cast<double>(8 * n * repeats) / seconds};
 }
 
-/// Half of each cache up to that which holds `largest_bytes`, and what none holds.
+/// In half of each cache, up to the one that holds `largest_bytes`; out of cache if none does.
 std::vector<CopySpeed> copy_speeds(const Machine& machine, std::int64_t largest_bytes) {
   std::vector<CopySpeed> speeds;
   for (const Cache& cache : machine.caches) {

@@ -35,6 +35,8 @@ std::vector<std::int64_t> sizes_of(const BenchArguments& arguments) {
   return {1'000, 4'000, 16'000, 64'000, 256'000, 1'000'000, 4'000'000, 16'000'000};
 }
 
+std::int64_t largest_of(const BenchArguments& arguments) { return std::ranges::max(sizes_of(arguments)); }
+
 std::string text_of(const char* format, double value) {
   char text[48];
   std::snprintf(text, sizeof text, format, value);
@@ -98,10 +100,9 @@ void say_what_is_left_out(const KernelChoice& chosen, const std::vector<std::str
 void measure_sizes(const BenchRun& run, const BenchPlan& plan, Columns columns, Json& result,
                    std::vector<KernelTime>& all) {
   run.tell("the limits of " + counted(thread_count(), "thread"));
-  const std::int64_t largest = std::ranges::max(sizes_of(run.arguments));
   // The usual sizes stand for all places.
-  const Roof roof =
-      measure_roof(run.arguments.elements.empty() ? std::numeric_limits<std::int64_t>::max() : 8 * largest);
+  const Roof roof = measure_roof(run.arguments.elements.empty() ? std::numeric_limits<std::int64_t>::max()
+                                                                : 8 * largest_of(run.arguments));
   result["roof"].push_back(roof.json());
   columns.is_roof_quiet = roof.is_quiet();
   run.note_disturbance(roof.disturbance, "the roof", {{"of", "roof"}}, result);
@@ -133,7 +134,7 @@ void measure_kernels(const BenchRun& run, const KernelChoice& chosen, Json& resu
   for (const std::int64_t bits : arguments.bits) plan.choice.bits.push_back(static_cast<int>(bits));
   const Columns columns = {.others = chosen.kernels.size() > 1, .counts = run.counters.fault().empty()};
   if (!columns.counts) run.print(concat("no instructions and cache misses: ", run.counters.fault(), "\n"));
-  const std::int64_t largest = std::ranges::max(sizes_of(arguments));
+  const std::int64_t largest = largest_of(arguments);
   if (arguments.elements.empty())
     run.print(cache_note(this_machine(), concat("x and y of ", largest, " elements"), 8 * largest));
   std::vector<KernelTime> rows;
