@@ -55,8 +55,8 @@ struct Roof {
   nlohmann::ordered_json json() const;
 };
 
-/// Takes some tenths of a second. Copies go up to the least cache that holds `largest_bytes`, or to memory if none does:
-/// that copy fills up to a gigabyte, which may take seconds.
+/// Takes some tenths of a second. Copies go up to the least cache that holds `largest_bytes`, or to memory if none
+/// does: that copy fills up to a gigabyte, which may take seconds.
 Roof measure_roof(std::int64_t largest_bytes);
 
 /// What a copy and a reading pass took on the same elements, and the threads that shared them.
