@@ -29,6 +29,15 @@ class Ledger:
     def get(self, name):
         return self.records.get(name)
 
+    def differences(self, name, command):
+        """Flags with their values: those that made the run of the ledger and are not of `command`, and the reverse. In
+        whatever order."""
+        record = self.records.get(name)
+        if record is None:
+            return [], []
+        then, now = (text.split(' --') for text in (record['command'], self._portable(command)))
+        return [f for f in then if f not in now], [f for f in now if f not in then]
+
     def add(self, name, command, results, finished):
         """`finished`: seconds since 1970."""
         with self.lock:
@@ -105,6 +114,13 @@ class Runs:
             finished = (self.out / name / 'summary.json').stat().st_mtime
             self.ledger.add(name, command, summary, finished)
 
+    def run_all(self, steps):
+        """Names and commands, each of which may start from the ones before: what has failed ends them."""
+        for name, command in steps:
+            self.run(name, command)
+            if self.own_summary(name) is None:
+                return
+
     def _make(self, name, command):
         folder = self.out / name
         if command[0] == 'train' and (folder / 'checkpoint.safetensors').exists():
@@ -116,6 +132,16 @@ class Runs:
         if done.returncode not in (0, 1):
             sys.exit(f'{name}: {done.stderr}')
         print(f'{name} {"done" if done.returncode == 0 else "failed: " + done.stderr.strip()}', file=sys.stderr)
+
+    def tell_of_others(self, steps, defaults=()):
+        """The ledger knows a run by its name. Warns where one of `steps`, names and commands, would have other flags today;
+        `defaults` were the program's before they were flags here."""
+        for name, command in dict(steps).items():
+            then, now = self.ledger.differences(name, command)
+            now = [flag for flag in now if flag not in defaults]
+            if then or now:
+                flags = ' and '.join([f'with --{flag}' for flag in then] + [f'without --{flag}' for flag in now])
+                print(f'{name}: the ledger has results of a run {flags}', file=sys.stderr)
 
     def call(self, what, command):
         """miniqat's command, which must succeed; its output is dropped."""

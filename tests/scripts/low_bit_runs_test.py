@@ -1,0 +1,148 @@
+"""scripts/low-bit-ablations, low-bit-control and low-bit-results with a program that trains nothing: they go on where they
+were killed, repeat nothing that a ledger has, and say which of its results were made by other flags.
+
+usage: low_bit_runs_test.py SCRIPTS
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPTS = pathlib.Path(sys.argv.pop(1)).resolve()
+
+# Writes its arguments into `calls`; a run that `killed`, `diverging` or `refused` names ends as these words say.
+PROGRAM = """#!/usr/bin/python3 -SE
+import json, os, pathlib, signal, sys
+here, command = pathlib.Path(__file__).parent, sys.argv[1:]
+with (here / 'calls').open('a') as calls:
+    calls.write(' '.join(command) + '\\n')
+if command[0] == 'eval':
+    print(json.dumps({'accuracy': 0.75}))
+    sys.exit()
+out = pathlib.Path(command[command.index('--out') + 1])
+out.mkdir(parents=True, exist_ok=True)
+def named(file):
+    file = here / file
+    return file.exists() and file.read_text() == out.name
+if named('killed'):
+    (here / 'killed').unlink()
+    (out / 'checkpoint.safetensors').touch()
+    os.kill(os.getppid(), signal.SIGTERM)
+    sys.exit(1)
+for file, status in (('diverging', 1), ('refused', 2)):
+    if named(file):
+        print('error: ' + file, file=sys.stderr)
+        sys.exit(status)
+if command[0] == 'sensitivity':
+    (out / 'bits.json').write_text('[]')
+    sys.exit()
+accuracy = {'calibrate': 0.5, 'train': 0.7, 'reestimate': 0.8}[command[0]] + ('late' in out.name) / 100 + (out.name[-1] == '2') / 50
+(out / 'summary.json').write_text(json.dumps({'complete': True, 'test_accuracy': accuracy, 'validation_accuracy': accuracy,
+                                              'machine': {'commit': 'abc'}}))
+"""
+
+
+class LowBitRunsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.here = pathlib.Path(folder.name)
+        self.program, self.ledger = self.here / "miniqat", self.here / "ledger.jsonl"
+        self.program.write_text(PROGRAM)
+        self.program.chmod(0o755)
+
+    def script(self, name, *arguments, out="runs"):
+        """The status, output and errors of a script, and the calls of the program that it made."""
+        calls = self.here / "calls"
+        calls.unlink(missing_ok=True)
+        done = subprocess.run([SCRIPTS / name, *arguments, "--program", self.program, "--out", self.here / out, "--jobs", "1",
+                               "--ledger", self.ledger], capture_output=True, text=True)
+        self.calls = calls.read_text().splitlines() if calls.exists() else []
+        return done
+
+    def ablations(self, *arguments, variants="base", **where):
+        return self.script("low-bit-ablations", "--networks", "resnet20", "--variants", variants, "--data-dir", "/data/cifar10",
+                           *arguments, **where)
+
+    def calls_of(self, run):
+        return [call for call in self.calls if call.endswith(f"/{run}")]
+
+    def end(self, how, run):
+        (self.here / how).write_text(run)
+
+    def test_goes_on_where_it_was_killed(self):
+        self.end("killed", "resnet20-base-w3-1")
+        self.assertEqual(self.ablations("--seeds", "1").returncode, -15)
+        self.assertEqual(len(self.calls), 4, "float, 4 bits, their estimates, 3 bits")
+        done = self.ablations("--seeds", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.calls_of("resnet20-float") + self.calls_of("resnet20-base-w4-1"), [])
+        self.assertEqual([call.split(" --out")[0] for call in self.calls_of("resnet20-base-w3-1")],
+                         ["train --resume --data-dir /data/cifar10 --threads 1"])
+        self.assertEqual(len(self.calls), 4, "3 bits, 2 bits, their estimates")
+        self.assertIn("| 80.00 | 80.00 | 80.00 |", done.stdout)
+
+    def test_tables_are_means_and_paired_differences(self):
+        done = self.ablations("--seeds", "2", variants="base,late")
+        self.assertIn("`resnet20`, float 70.00, as trained:", done.stdout)
+        self.assertIn("8 bits | 71.00 | 71.00 | 71.00 |", done.stdout)
+        self.assertIn("| `--bn-fold late` | 72.00 (+1.00 ± 0.00) |  | 72.00 (+1.00 ± 0.00) |", done.stdout)
+
+    def test_a_ledger_spares_the_runs(self):
+        made = self.ablations("--seeds", "1", variants="base,mixed,calibrated")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertEqual(len(self.calls), 1 + 3 * 2 + 2 * 3 + 2 * 3)
+        again = self.ablations("--seeds", "1", variants="base,mixed,calibrated", out="elsewhere")
+        self.assertEqual((again.stdout, again.stderr, self.calls), (made.stdout, "", []))
+        self.assertNotIn(str(self.here), self.ledger.read_text(), "a ledger has no folders of a machine")
+
+    def test_results_of_other_flags_are_told(self):
+        self.ablations("--seeds", "1")
+        lines = self.ledger.read_text().splitlines()
+        records = [json.loads(line) for line in lines]
+        for record in records:
+            if record["run"] == "resnet20-base-w2-1":
+                record["command"] = record["command"].replace("--epochs 5", "--epochs 6")
+        self.ledger.write_text("".join(json.dumps(record) + "\n" for record in records))
+        done = self.ablations("--tables", "--seeds", "1", out="elsewhere")
+        self.assertEqual(done.stderr, "resnet20-base-w2-1: the ledger has results of a run with --epochs 6 and without --epochs 5\n")
+
+    def test_what_diverges_ends_alone(self):
+        self.end("diverging", "resnet20-base-w3-1")
+        done = self.ablations("--seeds", "1")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("resnet20-base-w3-1 failed: error: diverging", done.stderr)
+        self.assertEqual(self.calls_of("resnet20-base-w3-1-estimated"), [])
+        self.assertIn("| 80.00 |  | 80.00 |", done.stdout)
+
+    def test_a_refused_command_ends_the_script(self):
+        self.end("refused", "resnet20-float")
+        done = self.ablations("--seeds", "1")
+        self.assertEqual((done.returncode, done.stderr), (1, "resnet20-float: error: refused\n\n"))
+
+    def test_results_have_calibrated_trained_and_integers(self):
+        flags = ["--networks", "mobilenet_v1", "--cifar10", "/data/cifar10", "--ends", "all"]
+        done = self.script("low-bit-results", *flags)
+        self.assertEqual([call.split()[0] for call in self.calls], ["train", "calibrate", "train", "eval"])
+        row = "| `mobilenet_v1` | W4A4 | 70.00 | 50.00 | 70.00 | +0.00 | 75.00 | 1 |"
+        self.assertIn(row, done.stdout)
+        again = self.script("low-bit-results", *flags, out="elsewhere")
+        self.assertEqual((self.calls, again.stderr), ([], ""))
+        self.assertIn(row, again.stdout)
+
+    def test_the_control_has_a_ledger_too(self):
+        flags = ["--data-dir", "/data/mnist", "--table", "recipes", "--seeds", "1"]
+        self.end("diverging", "adam8-1")
+        made = self.script("low-bit-control", *flags)
+        self.assertEqual(len(self.calls), 1 + 16, "the float run, and fifteen recipes of which one is calibrated first")
+        self.assertIn("| Adam, rate 0.008 | 10.00% (-60.00 ± 0.00) |", made.stdout)
+        again = self.script("low-bit-control", *flags)
+        self.assertEqual([call.split("/")[-1] for call in self.calls], ["adam8-1"], "a run that failed is tried again")
+        self.assertEqual(again.stdout, made.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
