@@ -22,7 +22,8 @@ struct FakeQuantAttributes {
   bool per_channel = false;
   RangeKind range = RangeKind::kMovingAverage;
   double ema_decay = 0.999;
-  /// Quantizes in training steps whose quantization step counter is >= delay; observes before that, too.
+  /// Quantizes in training steps whose quantization step counter is >= delay. Before that, too, an observed range is
+  /// observed; a learned one stays.
   std::int64_t delay = 0;
   /// Oscillation dampening (Nagel et al. 2022, "Overcoming Oscillations in Quantization-Aware Training", eq. 9): adds
   /// dampening * ||y - clip(x)||^2 to the loss, with y held, so that x is pulled towards the middle of its bin:

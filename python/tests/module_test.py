@@ -63,7 +63,8 @@ class Page(unittest.TestCase):
     def test_examples_of_the_page_run(self):
         page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text()
         blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-        self.assertEqual(len(blocks), 2)
+        self.assertEqual(len(blocks), 3)
+        *blocks, few_bits = blocks
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             said, names = io.StringIO(), {}
             with contextlib.redirect_stdout(said):
@@ -75,6 +76,12 @@ class Page(unittest.TestCase):
             self.assertGreater(float(accuracy), 0.95)
             self.assertIn("fc/act_quant", ranges)
             self.assertGreater(pathlib.Path("lenet5.tflite").stat().st_size, 60_000)
+        # The last one goes between a loop that trains in float and the same once more.
+        training, end = re.sub("miniqat.create_training_graph.*", "", blocks[0]).split("\nwith open")[0].split("\nevaluation")
+        loop = training[training.index("for _ in"):]
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as said:
+            exec("\n".join([training, few_bits, loop, "evaluation" + end]), {})
+        self.assertGreater(float(said.getvalue()), 0.95)
         # Names in the table of calls.
         for name in re.findall(r"`([A-Za-z_]+(?:\.[a-z_]+)?)[(`]", page.split("## What there is")[1].split("```")[0]):
             with self.subTest(name):

@@ -23,7 +23,9 @@ struct RewriteOptions {
   bool symmetric = false;
   bool symmetric_weights = false;
   /// Whether ranges are observed or trained. Learned ranges of weights are symmetric, unless asymmetric_weights says
-  /// otherwise: with few bits, a zero point would jump by a good part of the range.
+  /// otherwise: with few bits, a zero point would jump by a good part of the range. Learned ranges start at -6 and 6,
+  /// which is far too wide for weights of few bits. training::train sets them at least squares before its first step; a
+  /// loop of your own takes them from a graph of create_eval_graph, of the same options, that a Calibrator has seen.
   RangeChoice ranges = RangeChoice::kObserved;
   bool asymmetric_weights = false;
   /// Weights use all integers, with 2 bits four of them (-2..1 where symmetric) instead of three (-1, 0, 1).
@@ -34,15 +36,16 @@ struct RewriteOptions {
   /// ends_bits, or layer_bits, or 8 where ranges of activations are learned, since the logits are few and have no other
   /// chance, or activation_bits.
   std::optional<std::int64_t> logits_bits = {};
-  /// Of the weights of the first and last layers, and of the logits without logits_bits; comes before layer_bits. None:
-  /// layer_bits or weight_bits.
+  /// Of the weights of the first and last layers, and of the logits without logits_bits; comes before layer_bits. What
+  /// the last layer reads keeps activation_bits. None: layer_bits or weight_bits.
   std::optional<std::int64_t> ends_bits = {};
   /// Of what residual sums add and give (residual_sums.h), at least activation_bits. Where these are fewer, a layer
   /// reads such a tensor through a quantizer of its own, which has activation_bits. None: activation_bits.
   std::optional<std::int64_t> sums_bits = {};
   /// One range per output channel for weights; activations stay per tensor.
   bool per_channel = false;
-  /// Quantization steps before quantizers start to quantize; they observe from the first step.
+  /// Quantization steps before quantizers start to quantize; observed ranges are observed from the first step, learned
+  /// ones stay.
   std::int64_t quant_delay = 0;
   /// Steps after which batch norm uses its moving statistics; none means never.
   std::optional<std::int64_t> freeze_bn_delay = {};

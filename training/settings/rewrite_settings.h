@@ -21,8 +21,8 @@ void visit_widths(Visitor&& visitor) {
       "learned, else --activation-bits");
   visitor(
       "ends_bits", [](auto& o) -> auto& { return o.ends_bits; },
-      "bits of the weights of the first and last layers, and of the logits, before --bits-config; default: as all "
-      "others");
+      "bits of the weights of the first and last layers, and of the logits, before --bits-config (what the last layer "
+      "reads keeps --activation-bits); default: as all others");
   visitor(
       "sums_bits", [](auto& o) -> auto& { return o.sums_bits; },
       "bits of residual sums and their operands; a second quantizer narrows them to --activation-bits for layers; "
