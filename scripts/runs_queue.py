@@ -130,7 +130,7 @@ class Runs:
         done = self._finished([*command, '--out', folder])
         # A network that diverges has failed, and that is a result.
         if done.returncode not in (0, 1):
-            sys.exit(f'{name}: {done.stderr}')
+            sys.exit(f'{name}: {done.stderr.strip()}')
         print(f'{name} {"done" if done.returncode == 0 else "failed: " + done.stderr.strip()}', file=sys.stderr)
 
     def tell_of_others(self, steps, defaults=()):
@@ -147,7 +147,7 @@ class Runs:
         """miniqat's command, which must succeed; its output is dropped."""
         done = self._finished(command)
         if done.returncode != 0:
-            sys.exit(f'{what}: {done.stderr}')
+            sys.exit(f'{what}: {done.stderr.strip()}')
 
     def _finished(self, command):
         try:

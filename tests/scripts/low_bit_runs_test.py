@@ -50,7 +50,7 @@ class LowBitRunsTest(unittest.TestCase):
         self.program.chmod(0o755)
 
     def script(self, name, *arguments, out="runs"):
-        """The status, output and errors of a script, and the calls of the program that it made."""
+        """The status, output and errors of a script; `calls` are those of the program that it made."""
         calls = self.here / "calls"
         calls.unlink(missing_ok=True)
         done = subprocess.run([SCRIPTS / name, *arguments, "--program", self.program, "--out", self.here / out, "--jobs", "1",
@@ -96,8 +96,7 @@ class LowBitRunsTest(unittest.TestCase):
 
     def test_results_of_other_flags_are_told(self):
         self.ablations("--seeds", "1")
-        lines = self.ledger.read_text().splitlines()
-        records = [json.loads(line) for line in lines]
+        records = [json.loads(line) for line in self.ledger.read_text().splitlines()]
         for record in records:
             if record["run"] == "resnet20-base-w2-1":
                 record["command"] = record["command"].replace("--epochs 5", "--epochs 6")
@@ -116,7 +115,7 @@ class LowBitRunsTest(unittest.TestCase):
     def test_a_refused_command_ends_the_script(self):
         self.end("refused", "resnet20-float")
         done = self.ablations("--seeds", "1")
-        self.assertEqual((done.returncode, done.stderr), (1, "resnet20-float: error: refused\n\n"))
+        self.assertEqual((done.returncode, done.stderr), (1, "resnet20-float: error: refused\n"))
 
     def test_results_have_calibrated_trained_and_integers(self):
         flags = ["--networks", "mobilenet_v1", "--cifar10", "/data/cifar10", "--ends", "all"]
