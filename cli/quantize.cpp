@@ -57,7 +57,7 @@ FlagChanges training_changes() {
                          "--scales power-of-two), else tf")},
       {"sums_bits",
        "bits of residual sums and their operands; a second quantizer narrows them to --activation-bits for layers; "
-       "default: 8 with --activation-bits of 4 and fewer, else --activation-bits"},
+       "default: 8 with activations of 4 bits and fewer, else --activation-bits"},
       {"reestimate",
        "after the last step, estimate the batch norms' moving statistics again from this number of batches of training "
        "pictures; 0: no estimate; default: 50 if the network has batch norms"}};

@@ -52,8 +52,8 @@ Range<T> widen_symmetric(Range<T> range, const GridOptions& options);
 ///   nudged_min = (quant_min - zero_point) * scale, nudged_max = (quant_max - zero_point) * scale.
 /// The first two are computed in double or more for every T, and zero_point without the rounded scale: it is a tie for
 /// every range [-m, m], which then rounds up whatever m is: 4 bits give -8..7.
-/// A scale that is a power of two is the least one whose grid reaches over the range but for one step: with L the least
-/// power of two that is not below quant_max - quant_min,
+/// A scale that is a power of two is the least one whose grid reaches over the range but for one step (in narrow range
+/// of 3 bits and more, for one at each end): with L the least power of two that is not below quant_max - quant_min,
 ///   scale = 2^ceil(log2((max - min) / L))  (Jain et al. 2020, eq. 4)
 /// with the same zero point: what the grid has beyond the range, or lacks, is shared by both ends.
 /// For [0, 0], and for ranges whose scale would be denormal, the grid is empty(): scale 1, zero_point quant_min, both

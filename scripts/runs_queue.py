@@ -15,7 +15,7 @@ class Ledger:
     """A file with one JSON object a line: the results of a complete run, its command, date, machine and commit. Without a
     path nothing is kept."""
 
-    KEPT = ('test_accuracy', 'validation_accuracy', 'accuracy', 'seconds', 'threads', 'widths')
+    KEPT = ('test_accuracy', 'validation_accuracy', 'accuracy', 'threads', 'widths')
 
     def __init__(self, path=None):
         self.path = pathlib.Path(path) if path else None

@@ -102,7 +102,12 @@ TEST_F(SumsBitsTest, QuantizeKeepsThemWideUnlessToldOtherwise) {
   EXPECT_EQ(read_graph(path("narrow/trained/eval_graph.json")).find("one/edge_quant"), nullptr);
   EXPECT_TRUE(quantized("five", "5").is_null());
   place_.write("bits.json", R"({"*": 4})");
-  EXPECT_TRUE(quantized("config", "8", {"--bits-config", "bits.json"}).is_null()) << "as many bits as the file says";
+  EXPECT_EQ(quantized("config", "8", {"--bits-config", "bits.json"}), 8);
+  expect_both("config/trained/eval_graph.json");
+  EXPECT_TRUE(quantized("wide", "9", {"--bits-config", "bits.json"}).is_null()) << "fewer than 9 would be refused";
+  place_.write("own.json", R"({"*": {"activation_bits": 4, "sums_bits": 4}})");
+  quantized("own", "8", {"--bits-config", "own.json"});
+  EXPECT_EQ(read_graph(path("own/trained/eval_graph.json")).find("one/edge_quant"), nullptr);
   const std::string listed = program({"runs", ".", "--json"}).out;
   const std::string command = "\"quantize float --weight-bits 4 --activation-bits 4 ";
   for (const std::string flags : {"--steps 2\"", "--sums-bits 4 --steps 2\""})

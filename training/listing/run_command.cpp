@@ -166,8 +166,7 @@ void say_folding(const RewriteSettings& given, Detail detail, Json& settings, Js
 
 /// The default with activations of few bits, where there are residual sums.
 void say_sums(const RewriteSettings& given, Detail detail, Json& settings) {
-  const bool is_usual = given.activation_bits <= quantize::kFewBits && given.sums_bits == kSumsBits;
-  if (detail == Detail::kBrief && is_usual) settings.erase("sums_bits");
+  if (detail == Detail::kBrief && widens_sums(given) && given.sums_bits == kSumsBits) settings.erase("sums_bits");
 }
 
 Words quantize_words(const Json& plan, const std::string& file, Detail detail) {

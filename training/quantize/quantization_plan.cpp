@@ -40,6 +40,10 @@ std::int64_t fewest_weight_bits(const RewriteSettings& settings) {
   return fewest_bits(settings.weight_bits, settings.layer_bits, &quantize::LayerBits::weight_bits);
 }
 
+std::int64_t fewest_activation_bits(const RewriteSettings& settings) {
+  return fewest_bits(settings.activation_bits, settings.layer_bits, &quantize::LayerBits::activation_bits);
+}
+
 const Json& part_of(const Json& json, const char* key, const std::string& source) {
   const auto found = json.is_object() ? json.find(key) : json.end();
   if (!json.is_object() || found == json.end()) fail(source, ": \"", key, "\" is missing");
@@ -72,17 +76,20 @@ void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::s
   settings.bn_fold = can_be_late ? quantize::BnFold::kLate : quantize::BnFold::kSingle;
 }
 
+bool widens_sums(const RewriteSettings& settings) {
+  return settings.activation_bits <= kSumsBits && fewest_activation_bits(settings) <= quantize::kFewBits;
+}
+
 void choose_sums(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given) {
-  if (given.contains("sums_bits") || settings.activation_bits > quantize::kFewBits) return;
+  if (given.contains("sums_bits") || !widens_sums(settings)) return;
   if (!quantize::ResidualSums(run.evaluation.graph).empty()) settings.sums_bits = kSumsBits;
 }
 
 double default_rate(const TrainSettings& settings, const TrainSettings& in_float) {
   const double known = find_optimizer(settings.optimizer).default_learning_rate;
   const double rate = settings.optimizer == in_float.optimizer ? peak_rate(in_float) : known;
-  const std::int64_t activation_bits =
-      fewest_bits(settings.rewrite.activation_bits, settings.rewrite.layer_bits, &quantize::LayerBits::activation_bits);
-  return std::min(fewest_weight_bits(settings.rewrite), activation_bits) <= 2 ? rate : kRateShare * rate;
+  const std::int64_t bits = std::min(fewest_weight_bits(settings.rewrite), fewest_activation_bits(settings.rewrite));
+  return bits <= 2 ? rate : kRateShare * rate;
 }
 
 TrainSettings quantization_defaults(const TrainSettings& in_float) {

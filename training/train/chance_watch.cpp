@@ -20,12 +20,11 @@ std::string in_digits(double loss) {
   return text;
 }
 
-/// As the graph has it: a --bits-config has widths of its own.
-bool has_few_bits_untrained(const Graph& graph) {
-  constexpr std::int64_t kFewBits = 4;
+/// As the graph has it: a --bits-config has widths of its own, and known ranges (a Sigmoid's) neither move nor need to.
+bool observes_few_bits(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node* node) {
     const auto* quantizer = node->as<quantize::FakeQuant>();
-    return quantizer && quantizer->bits <= kFewBits && !traits_of(quantizer->range).learned;
+    return quantizer && quantizer->bits <= quantize::kFewBits && traits_of(quantizer->range).observes;
   });
 }
 
@@ -33,7 +32,7 @@ bool has_few_bits_untrained(const Graph& graph) {
 std::string advice(const TrainingTask& task) {
   const TrainSettings& settings = task.settings;
   if (task.quantization.is_float()) return "try a lower --learning-rate, or --warmup-steps";
-  if (has_few_bits_untrained(task.training.graph)) return "with so few bits try --ranges learned (docs/low-bits.md)";
+  if (observes_few_bits(task.training.graph)) return "with so few bits try --ranges learned (docs/low-bits.md)";
   if (settings.init_checkpoint.empty()) return "try a lower --learning-rate, or --init-checkpoint with a float run";
   return "try a lower --learning-rate";
 }

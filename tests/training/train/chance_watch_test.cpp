@@ -87,6 +87,19 @@ TEST_F(ChanceWatchTest, TheAdviceLooksAtTheBitsOfLayers) {
   EXPECT_EQ(advice().find("--ranges learned"), std::string::npos);
 }
 
+/// There is nothing to learn about the range of a Sigmoid.
+TEST_F(ChanceWatchTest, KnownRangesAreNoReasonToLearnRanges) {
+  std::string graph = testing::tiny_classifier();
+  const std::string relu = "\"op\": \"Relu\"";
+  graph.replace(graph.find(relu), relu.size(), "\"op\": \"Sigmoid\"");
+  place_.write("sigmoid.json", graph);
+  TrainSettings run = settings();
+  run.model = path("sigmoid.json").string();
+  run.rewrite.weight_bits = run.rewrite.activation_bits = 4;
+  run.rewrite.ranges = quantize::RangeChoice::kLearned;
+  EXPECT_NE(heard(run, {2.3026}).at(0).find("--init-checkpoint"), std::string::npos);
+}
+
 TEST_F(ChanceWatchTest, TheAdviceFitsTheRun) {
   TrainSettings run = settings();
   const auto advice = [&] { return heard(run, {2.3026}).at(0); };
