@@ -44,11 +44,12 @@ bool has_few_bits(const RewriteSettings& settings);
 /// docs/low-bits.md has the measurements.
 void choose_folding(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given);
 
-/// Residual sums of a network whose activations have 4 bits and fewer, in some layer at least, keep kSumsBits, unless
-/// the flags in `given` or a layer's own `sums_bits` say otherwise; not beside more activation_bits than kSumsBits,
-/// which a rewrite refuses. docs/low-bits.md has the measurements.
 inline constexpr std::int64_t kSumsBits = 8;
+/// Whether residual sums keep kSumsBits by default: activations of 4 bits and fewer, in some layer at least, and no
+/// more activation_bits than kSumsBits, beside which a rewrite refuses them. docs/low-bits.md has the measurements.
 bool widens_sums(const RewriteSettings& settings);
+/// Widens them so in a network that has some, unless the flags in `given` say otherwise. A layer's own `sums_bits`
+/// comes first.
 void choose_sums(RewriteSettings& settings, const FloatRun& run, const std::set<std::string>& given);
 
 /// The default learning rate is this share of the float run's one or, of another optimizer, of that one's default; all
