@@ -93,6 +93,12 @@ class BatchNormOp final : public OpOf<BatchNorm>,
  public:
   using OpOf::OpOf;
 
+  void take_defaults_of(int format_version) override {
+    if (format_version == 1) attributes_.decay = 0.999;
+  }
+  /// So that a reader need not know what a version means by silence.
+  bool writes_default(std::string_view attribute) const override { return attribute == "decay"; }
+
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override {
     require_inputs(inputs, 5);
     require_float(inputs);

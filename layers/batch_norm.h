@@ -16,7 +16,8 @@ namespace miniqat::layers {
 struct BatchNormAttributes {
   double epsilon = 0.001;
   /// Of the moving statistics: moving = decay * moving + (1 - decay) * value.
-  double decay = 0.999;
+  /// Files of graph JSON version 1 that do not mention it have 0.999, which networks of few steps do not survive.
+  double decay = 0.99;
   /// False in evaluation graphs: the moving statistics normalise, even in a training run.
   bool is_training = true;
   /// The quantization step from which on the moving statistics normalise in training, too, and stay as they are; -1 for

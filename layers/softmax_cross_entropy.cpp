@@ -1,11 +1,13 @@
 #include "layers/softmax_cross_entropy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "core/graph/node_check.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/scratch.h"
+#include "core/text/counted.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/softmax_cross_entropy.h"
 
@@ -17,6 +19,16 @@ void check_labels(const Tensor& labels, std::int64_t classes) {
   for (std::size_t row = 0; row < values.size(); ++row)
     if (values[row] < 0 || values[row] >= classes)
       fail("label ", values[row], " of row ", row, " is outside [0, ", classes, ")");
+}
+
+void check_weights(const std::vector<double>& weights, std::int64_t classes) {
+  if (weights.empty()) return;
+  if (std::ssize(weights) != classes)
+    fail("class_weights has ", weights.size(), " numbers for ", counted(classes, "class"));
+  for (const double weight : weights)
+    if (!(weight >= 0 && std::isfinite(static_cast<float>(weight))))
+      fail("class_weights must be finite and not negative, got ", weight);
+  if (*std::ranges::max_element(weights) == 0) fail("class_weights are all 0");
 }
 
 /// How far the logit of the label is above the mean of the row.
@@ -59,6 +71,7 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Sav
     if (labels[0] != logits[0])
       fail("logits have ", logits[0], " rows, labels ", labels[0], "; logits ", logits, ", labels ", labels);
     if (logits.elements() == 0) fail("logits need at least one row and one class; logits ", logits);
+    check_weights(attributes_.class_weights, logits[1]);
     return {{Shape{}, DType::kFloat32}};
   }
 
@@ -79,6 +92,7 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Sav
     const std::int32_t* labels = context.input(1).data<std::int32_t>();
     float* probabilities = context.saved.empty() ? nullptr : context.saved[0]->data<float>();
     const double smoothing = attributes_.label_smoothing;
+    const std::vector<double>& weights = attributes_.class_weights;
     ScratchScope scope;
     const std::span<double> losses = scope.take<double>(rows);
     parallel_for(rows, row_grain(classes), [&](std::int64_t begin, std::int64_t end) {
@@ -86,6 +100,7 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Sav
         const float* row = logits + r * classes;
         losses[r] = row_loss(row, classes, labels[r], probabilities ? probabilities + r * classes : nullptr);
         if (smoothing > 0) losses[r] += smoothing * lead(row, classes, labels[r]);
+        if (!weights.empty()) losses[r] *= weights[labels[r]];
       }
     });
     const double total = std::accumulate(losses.begin(), losses.end(), 0.0);
@@ -99,12 +114,14 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Sav
     const std::int64_t classes = saved.shape()[1];
     const float* probabilities = saved.data<float>();
     const std::int32_t* labels = context.forward->input(1).data<std::int32_t>();
-    const float scale = *context.d_outputs[0]->data<float>() / static_cast<float>(rows);
+    const float mean_scale = *context.d_outputs[0]->data<float>() / static_cast<float>(rows);
+    const std::vector<double>& weights = attributes_.class_weights;
     const auto kept = static_cast<float>(1 - attributes_.label_smoothing);
     const auto spread = static_cast<float>(attributes_.label_smoothing / static_cast<double>(classes));
     float* d_logits = context.d_inputs[0]->data<float>();
-    parallel_for(rows, row_grain(classes), [=](std::int64_t begin, std::int64_t end) {
+    parallel_for(rows, row_grain(classes), [=, &weights](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
+        const float scale = weights.empty() ? mean_scale : mean_scale * static_cast<float>(weights[labels[r]]);
         const float* p = probabilities + r * classes;
         float* d = d_logits + r * classes;
         for (std::int64_t c = 0; c < classes; ++c) d[c] = (p[c] - spread) * scale;
@@ -117,9 +134,9 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Sav
     const Tensor& logits = context.input(0);
     check_labels(context.input(1), logits.shape()[1]);
     with_float_type(logits, [&]<class T>(T) {
-      *context.output(0).data<T>() =
-          reference::softmax_cross_entropy(logits.shape()[0], logits.shape()[1], logits.data<T>(),
-                                           context.input(1).data<std::int32_t>(), attributes_.label_smoothing);
+      *context.output(0).data<T>() = reference::softmax_cross_entropy(
+          logits.shape()[0], logits.shape()[1], logits.data<T>(), context.input(1).data<std::int32_t>(),
+          attributes_.label_smoothing, attributes_.class_weights);
     });
   }
 
@@ -127,9 +144,10 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Sav
     const Tensor& logits = context.forward->input(0);
     if (Tensor* d_logits = context.d_inputs[0])
       with_float_type(logits, [&]<class T>(T) {
-        reference::softmax_cross_entropy_d_logits(
-            logits.shape()[0], logits.shape()[1], logits.data<T>(), context.forward->input(1).data<std::int32_t>(),
-            attributes_.label_smoothing, *context.d_outputs[0]->data<T>(), d_logits->data<T>());
+        reference::softmax_cross_entropy_d_logits(logits.shape()[0], logits.shape()[1], logits.data<T>(),
+                                                  context.forward->input(1).data<std::int32_t>(),
+                                                  attributes_.label_smoothing, attributes_.class_weights,
+                                                  *context.d_outputs[0]->data<T>(), d_logits->data<T>());
       });
   }
 };
@@ -138,6 +156,7 @@ class SoftmaxCrossEntropyOp final : public OpOf<SoftmaxCrossEntropy>, public Sav
 
 void SoftmaxCrossEntropyAttributes::visit(AttributeVisitor& visitor) {
   visitor.field("label_smoothing", label_smoothing);
+  visitor.field("class_weights", class_weights);
 }
 
 std::shared_ptr<Op> SoftmaxCrossEntropy::make(const Attributes& attributes) {

@@ -73,7 +73,7 @@ def avg_pool(attrs, x):
 def batch_norm(attrs, x, gamma, beta, moving_mean, moving_variance):
     """A training step: batch statistics, and the moving ones updated in place."""
     y = F.batch_norm(x.flatten(0, -2), moving_mean, moving_variance, gamma, beta, training=True,
-                     momentum=1 - attrs.get("decay", 0.999), eps=attrs.get("epsilon", 0.001))
+                     momentum=1 - attrs.get("decay", 0.99), eps=attrs.get("epsilon", 0.001))
     return y.reshape(x.shape)
 
 
@@ -169,9 +169,15 @@ OPS = {
     "AvgPool": avg_pool,
     "BatchNorm": batch_norm,
     "FakeQuant": fake_quant,
-    "SoftmaxCrossEntropy": lambda attrs, logits, labels: F.cross_entropy(
-        logits, labels.long(), label_smoothing=attrs.get("label_smoothing", 0.0)),
+    "SoftmaxCrossEntropy": lambda attrs, logits, labels: (row_weights(attrs, labels, logits.dtype) * F.cross_entropy(
+        logits, labels.long(), label_smoothing=attrs.get("label_smoothing", 0.0), reduction="none")).mean(),
 }
+
+
+def row_weights(attrs, labels, dtype):
+    """What each row counts in the loss: the weight of its label."""
+    weights = attrs.get("class_weights", [])
+    return torch.tensor(weights, dtype=dtype)[labels.long()] if weights else torch.ones(len(labels), dtype=dtype)
 
 
 def compute(graph, values):

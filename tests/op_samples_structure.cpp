@@ -137,6 +137,8 @@ void add_loss_samples(std::vector<OpSample>& samples) {
   add("smoothed", 5, 10, 3, R"({"label_smoothing": 0.1})");
   add("smoothed, one class", 3, 1, 3, R"({"label_smoothing": 0.5})");
   add("smoothed, large", 601, 31, 3, R"({"label_smoothing": 0.9})");
+  add("weighted", 7, 4, 3, R"({"class_weights": [0.5, 0, 3, 1]})");
+  add("weighted and smoothed", 9, 3, 3, R"({"label_smoothing": 0.2, "class_weights": [2, 0.25, 1]})");
 }
 
 void add_source_samples(std::vector<OpSample>& samples) {
@@ -265,6 +267,11 @@ std::vector<BadOpSample> bad_structure_samples() {
   add(loss, "one-hot labels", {floats({4, 3}), integers({4, 3})}, "{}", "labels must have rank 1");
   add(loss, "smoothed away", {floats({4, 3}), integers({4})}, R"({"label_smoothing": 1})",
       "label_smoothing must be in [0, 1), got 1");
+  add(loss, "a weight too few", {floats({4, 3}), integers({4})}, R"({"class_weights": [1, 2]})",
+      "class_weights has 2 numbers for 3 classes");
+  add(loss, "negative weight", {floats({4, 3}), integers({4})}, R"({"class_weights": [1, 2, -3]})",
+      "class_weights must be finite and not negative, got -3");
+  add(loss, "no weight", {floats({4, 2}), integers({4})}, R"({"class_weights": [0, 0]})", "class_weights are all 0");
   add(loss, "negative smoothing", {floats({4, 3}), integers({4})}, R"({"label_smoothing": -0.1})",
       "label_smoothing must be in [0, 1), got -0.1");
   add(loss, "no rows", {floats({0, 3}), integers({0})}, "{}", "at least one row");

@@ -55,7 +55,10 @@ std::vector<std::string> strings(const Json& list, const char* role) {
   return result;
 }
 
-FileNode read_node(const Json& json) {
+/// The newest version; docs/graph-json.md says how the others differ.
+constexpr int kVersion = 2;
+
+FileNode read_node(const Json& json, int version) {
   if (!json.is_object()) fail("a node must be an object, got ", shown(json));
   static const std::vector<std::string> kKnown = {"name", "op", "inputs", "attrs"};
   for (const auto& item : json.items())
@@ -64,6 +67,7 @@ FileNode read_node(const Json& json) {
   FileNode node;
   node.name = member(json, "name", is_string, "a string").get<std::string>();
   node.op = make_op(member(json, "op", is_string, "a string").get<std::string>());
+  node.op->take_defaults_of(version);
   if (json.contains("inputs")) node.inputs = strings(member(json, "inputs", is_array, "a list of names"), "inputs");
   if (json.contains("attrs")) {
     try {
@@ -75,11 +79,11 @@ FileNode read_node(const Json& json) {
   return node;
 }
 
-std::vector<FileNode> read_nodes(const Json& list) {
+std::vector<FileNode> read_nodes(const Json& list, int version) {
   std::vector<FileNode> nodes;
   for (std::size_t i = 0; i < list.size(); ++i) {
     try {
-      nodes.push_back(read_node(list[i]));
+      nodes.push_back(read_node(list[i], version));
     } catch (const Error& error) {
       const std::string text = error.what();
       const bool named = !text.empty() && text.front() == '[';
@@ -177,9 +181,10 @@ Graph build_graph(const Json& json) {
       fail("unknown key ", quote(item.key()), did_you_mean(item.key(), kKnown));
   if (member(json, "format", is_string, "a string") != "miniqat.graph")
     fail("\"format\" is ", shown(json["format"]), ", expected \"miniqat.graph\"");
-  if (!json.contains("version") || json["version"] != 1)
-    fail("\"version\" is ", shown(json.value("version", Json())), ", this program reads version 1");
-  Graph graph = Builder(read_nodes(member(json, "nodes", is_array, "a list of nodes"))).build();
+  const Json version = json.value("version", Json());
+  if (version != 1 && version != kVersion)
+    fail("\"version\" is ", shown(version), ", this program reads versions 1 and ", kVersion);
+  Graph graph = Builder(read_nodes(member(json, "nodes", is_array, "a list of nodes"), version.get<int>())).build();
   std::vector<Output> outputs;
   if (json.contains("outputs"))
     for (const std::string& name : strings(member(json, "outputs", is_array, "a list of names"), "outputs"))
@@ -191,7 +196,7 @@ Graph build_graph(const Json& json) {
 }  // namespace
 
 std::string graph_to_json(const Graph& graph) {
-  std::string text = "{\"format\": \"miniqat.graph\", \"version\": 1,\n \"nodes\": [";
+  std::string text = concat("{\"format\": \"miniqat.graph\", \"version\": ", kVersion, ",\n \"nodes\": [");
   const char* separator = "\n  ";
   for (const Node* node : graph.nodes()) {
     text += separator + dump_on_one_line(node_to_json(*node));

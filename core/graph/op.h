@@ -113,6 +113,9 @@ class Op {
   virtual void write_attributes(AttributeVisitor&) const {}
   /// Lets a visitor set the attributes of a freshly made op.
   virtual void read_attributes(AttributeVisitor&) {}
+  /// Sets the attributes of a freshly made op that have another default now than in an earlier version of graph JSON to
+  /// that of the version, before those of a file are read.
+  virtual void take_defaults_of(int /*format_version*/) {}
   /// Whether graph JSON shows the attribute when it is at its default: so that a reader of a file need not know that.
   virtual bool writes_default(std::string_view /*attribute*/) const { return false; }
 

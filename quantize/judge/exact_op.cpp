@@ -304,8 +304,11 @@ std::vector<Bounded> ExactOp::trial_backward(const std::vector<Bounded>& d_outpu
 void ExactOp::add_probability_rounding(Bounded& d_logits, double arriving) const {
   if (!d_logits.value.defined()) return;
   const Shape& shape = d_logits.value.shape();
-  const double rows = op_.as<layers::SoftmaxCrossEntropy>() ? static_cast<double>(shape[0]) : 1;
-  for (double& e : d_logits.error.values<double>()) e += 4 * kRounding * arriving / rows;
+  const auto* loss = op_.as<layers::SoftmaxCrossEntropy>();
+  const double rows = loss ? static_cast<double>(shape[0]) : 1;
+  const bool weighted = loss && !loss->class_weights.empty();
+  const double most = weighted ? std::ranges::max(loss->class_weights) : 1;
+  for (double& e : d_logits.error.values<double>()) e += 4 * kRounding * most * arriving / rows;
 }
 
 }  // namespace miniqat::quantize

@@ -77,8 +77,11 @@ Node& softmax_loss(Maker& make) {
   const std::int64_t rows = make.extent(67) * (large ? 7 : 1), classes = make.extent(67) + (large ? 40 : 0);
   const Output labels = layers::placeholder(make.graph(), "labels", {rows}, DType::kInt32);
   const Output logits = make.input({rows, classes}, -5, 5);
-  return make.op("SoftmaxCrossEntropy", {logits, labels},
-                 {{"label_smoothing", make.chance(3) ? std::array{0.05, 0.1, 0.5}[make.below(3)] : 0}});
+  Json attributes = {{"label_smoothing", make.chance(3) ? std::array{0.05, 0.1, 0.5}[make.below(3)] : 0}};
+  if (make.chance(3))
+    for (std::int64_t c = 0; c < classes; ++c)
+      attributes["class_weights"].push_back(c == 0 ? 1 : std::array{0.0, 0.5, 1.0, 4.0}[make.below(4)]);
+  return make.op("SoftmaxCrossEntropy", {logits, labels}, attributes);
 }
 
 Node& reshape(Maker& make) {

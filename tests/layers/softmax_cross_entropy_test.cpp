@@ -20,13 +20,14 @@ class SoftmaxCrossEntropyTest : public ::testing::TestWithParam<Backend> {
   };
 
   LossAndGradient run(const std::vector<float>& logits, const std::vector<std::int32_t>& labels,
-                      double label_smoothing = 0) {
+                      double label_smoothing = 0, const std::vector<double>& class_weights = {}) {
     const auto rows = static_cast<std::int64_t>(labels.size());
     const auto classes = static_cast<std::int64_t>(logits.size()) / rows;
     Graph graph;
     const Output x = layers::placeholder(graph, "logits", {rows, classes});
     const Output t = layers::placeholder(graph, "labels", {rows}, DType::kInt32);
-    const Output loss = layers::softmax_cross_entropy(graph, x, t, "loss", {.label_smoothing = label_smoothing});
+    const Output loss = layers::softmax_cross_entropy(
+        graph, x, t, "loss", {.label_smoothing = label_smoothing, .class_weights = class_weights});
     EXPECT_EQ(loss.node->name(), "loss");
     Session session(graph, {.backend = GetParam()});
     const RunResult result = session.run({.fetches = {loss}, .gradients_of = loss, .gradient_targets = {x}},
@@ -54,6 +55,18 @@ TEST_P(SoftmaxCrossEntropyTest, SmoothingSpreadsTheTarget) {
   ASSERT_EQ(result.d_logits.size(), 2u);
   EXPECT_FLOAT_EQ(result.d_logits[0], 0.2f - 0.875f);
   EXPECT_FLOAT_EQ(result.d_logits[1], 0.8f - 0.125f);
+}
+
+TEST_P(SoftmaxCrossEntropyTest, AWeightMultipliesTheLossAndTheGradientOfItsLabel) {
+  // Softmax 1/5, 4/5: (2 log 5 + 1/2 log(5/4)) / 2, divided by the rows and not by 2.5.
+  const float four = std::log(4.0f);
+  const auto result = run({0, four, 0, four}, {0, 1}, 0, {2, 0.5});
+  EXPECT_FLOAT_EQ(result.loss, std::log(5.0f) + (std::log(5.0f) - four) / 4);
+  ASSERT_EQ(result.d_logits.size(), 4u);
+  EXPECT_FLOAT_EQ(result.d_logits[0], -0.8f);
+  EXPECT_FLOAT_EQ(result.d_logits[1], 0.8f);
+  EXPECT_FLOAT_EQ(result.d_logits[2], 0.05f);
+  EXPECT_FLOAT_EQ(result.d_logits[3], -0.05f);
 }
 
 TEST_P(SoftmaxCrossEntropyTest, LogitsOfTenThousandStayFinite) {
