@@ -10,10 +10,13 @@
 #include "core/engine/profile_report.h"
 #include "core/parallel.h"
 #include "core/text/quote.h"
+#include "datasets/class_counts.h"
 #include "integer/format/model_file.h"
+#include "training/evaluate/accuracies.h"
 #include "training/evaluate/answers.h"
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/integer_evaluator.h"
+#include "training/evaluate/one_answer.h"
 #include "training/model_source.h"
 #include "training/run/data_split.h"
 #include "training/run/evaluation_session.h"
@@ -91,6 +94,7 @@ void print_evaluation_json(const EvalArguments& arguments, const Subject& subjec
                {"examples", evaluation.examples},
                {"correct", evaluation.correct},
                {"accuracy", evaluation.accuracy()},
+               {"balanced_accuracy", *evaluation.balanced_accuracy},
                {"loss", evaluation.loss}};
   if (arguments.by_class) {
     json["classes"] = result.answers.classes_json();
@@ -98,6 +102,12 @@ void print_evaluation_json(const EvalArguments& arguments, const Subject& subjec
   }
   if (arguments.wrong) json["wrong"] = result.answers.wrong_json();
   std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+/// Where one class has almost all answers. `dataset`: its name or path.
+void warn_of_one_answer(const EvalResult& result, const Subject& subject, const datasets::Dataset& pictures,
+                        const std::string& dataset) {
+  print_note(warning_of_one_answer(result.evaluation, pictures, printable(subject.model), dataset));
 }
 
 /// `split`: all its pictures, also where only the first were evaluated.
@@ -109,10 +119,10 @@ void print(const EvalArguments& arguments, const Subject& subject, const dataset
   }
   const Evaluation& evaluation = result.evaluation;
   const std::string part = evaluation.examples < split.size() ? concat("first ", evaluation.examples, " of ") : "";
-  std::printf("%s %s%s on %s (%s%s): accuracy %.2f%% (%ld of %ld), loss %.4f\n", printable(subject.model).c_str(),
+  std::printf("%s %s%s on %s (%s%s): accuracy %.2f%% (%ld of %ld)%s, loss %.4f\n", printable(subject.model).c_str(),
               subject.quantization.c_str(), subject.integer ? " integers" : "", split.name.c_str(), part.c_str(),
               arguments.split.c_str(), 100 * evaluation.accuracy(), static_cast<long>(evaluation.correct),
-              static_cast<long>(evaluation.examples), evaluation.loss);
+              static_cast<long>(evaluation.examples), balanced_text(evaluation).c_str(), evaluation.loss);
   if (arguments.by_class) std::printf("\n%s", class_table(result.answers).c_str());
   if (arguments.wrong) std::printf("\n%s", wrong_table(result.answers).c_str());
 }
@@ -141,7 +151,9 @@ void evaluate_run(const EvalArguments& arguments) {
   };
   const EvalResult result = evaluated();
   print_note(run.note);
+  print_note(datasets::note_on_first(pictures, split));
   print(arguments, subject, split, result);
+  warn_of_one_answer(result, subject, pictures, arguments.dataset.empty() ? run.settings.dataset : arguments.dataset);
   if (arguments.profile) std::printf("\n%s", profile_table(profile, benchmarks::measure_rates()).c_str());
 }
 
@@ -179,7 +191,11 @@ void evaluate_file(const EvalArguments& arguments) {
                         .quantization = bits.label(),
                         .bits = bits.json(),
                         .integer = true};
-  print(arguments, subject, split, evaluate_in_integers(model, arguments.model, chosen_pictures(arguments, split)));
+  const datasets::Dataset pictures = chosen_pictures(arguments, split);
+  const EvalResult result = evaluate_in_integers(model, arguments.model, pictures);
+  print_note(datasets::note_on_first(pictures, split));
+  print(arguments, subject, split, result);
+  warn_of_one_answer(result, subject, pictures, arguments.dataset);
 }
 
 void evaluate_what_was_given(const EvalArguments& arguments) {

@@ -38,7 +38,7 @@ struct PredictArguments {
 
 /// "7 99.81%".
 std::string with_score(const datasets::Dataset& data, const Prediction& prediction, std::int64_t number) {
-  return concat(name_cell(class_name(data, number)), " ", percent(prediction.scores[static_cast<std::size_t>(number)]));
+  return concat(name_cell(data.class_name(number)), " ", percent(prediction.scores[static_cast<std::size_t>(number)]));
 }
 
 void print_predictions(const PredictArguments& arguments, const AskedPictures& pictures,
@@ -49,7 +49,7 @@ void print_predictions(const PredictArguments& arguments, const AskedPictures& p
   for (std::size_t i = 0; i < predictions.size(); ++i) {
     const Prediction& prediction = predictions[i];
     const AskedPicture& asked = pictures.asked[i];
-    TableLine line = {printable(asked.word), asked.label ? name_cell(class_name(pictures.data, *asked.label)) : "-"};
+    TableLine line = {printable(asked.word), asked.label ? name_cell(pictures.data.class_name(*asked.label)) : "-"};
     if (prediction.predicted < 0) {
       line.insert(line.end(), {"none", "NaN", ""});
     } else {
@@ -57,7 +57,7 @@ void print_predictions(const PredictArguments& arguments, const AskedPictures& p
       std::vector<std::string> next;
       for (std::size_t k = 1; k < std::min(ranking.size(), static_cast<std::size_t>(arguments.top)); ++k)
         next.push_back(with_score(pictures.data, prediction, ranking[k]));
-      line.push_back(name_cell(class_name(pictures.data, ranking[0])));
+      line.push_back(name_cell(pictures.data.class_name(ranking[0])));
       line.push_back(percent(prediction.scores[static_cast<std::size_t>(ranking[0])]));
       line.push_back(joined(next));
     }
@@ -73,7 +73,7 @@ Json prediction_json(const datasets::Dataset& data, const AskedPicture& asked, c
   if (!asked.file.empty()) json["file"] = asked.file;
   const bool decided = prediction.predicted >= 0;
   json["predicted"] = decided ? Json(prediction.predicted) : Json(nullptr);
-  json["class"] = decided ? Json(class_name(data, prediction.predicted)) : Json(nullptr);
+  json["class"] = decided ? Json(data.class_name(prediction.predicted)) : Json(nullptr);
   json["score"] = decided ? Json(prediction.scores[static_cast<std::size_t>(prediction.predicted)]) : Json(nullptr);
   json["scores"] = decided ? Json(prediction.scores) : Json(nullptr);
   return json;

@@ -63,7 +63,7 @@ FlagChanges training_changes() {
        "pictures; 0: no estimate; default: 50 if the network has batch norms"}};
   for (const char* setting : {"model", "dataset"}) changes.shown_defaults[setting] = "";
   for (const char* setting : {"data_dir", "augment", "batch_size", "optimizer", "momentum", "weight_decay",
-                              "label_smoothing", "seed", "log_every", "save_every"})
+                              "label_smoothing", "class_weights", "seed", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;
   for (const char* setting : {"validation", "bn_fold", "sums_bits", "reestimate"}) changes.shown_defaults[setting] = "";
   return changes;

@@ -16,6 +16,7 @@
 #include "core/text/quote.h"
 #include "distributed/launch.h"
 #include "training/model_source.h"
+#include "training/run/validation_part.h"
 #include "training/settings/usage_error.h"
 #include "training/train/run_settings.h"
 #include "training/train/trainer.h"
@@ -102,11 +103,12 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   check(settings);
   const std::string note = batch_size_given ? "" : adopt_batch_size(settings);
   resolve(settings);
+  const std::string inherited = inherit_validation_part(settings, flags.was_given("validation"));
   set_thread_count(static_cast<int>(settings.threads));
   const RunDirectory run = new_directory(arguments, settings);
   TrainExtras extras = arguments.extras;
   extras.given = flags.given();
-  extras.note = note;
+  extras.notes = {note, inherited};
   train_and_show(settings, run, arguments, extras);
 }
 

@@ -11,6 +11,7 @@
 #include "core/files.h"
 #include "core/parallel.h"
 #include "core/text/quote.h"
+#include "datasets/class_counts.h"
 #include "exporters/c/source.h"
 #include "exporters/onnx/onnx.h"
 #include "exporters/tflite/tflite.h"
@@ -131,11 +132,12 @@ void verify_run(const VerifyArguments& arguments) {
   if (!arguments.out.empty()) require_writable(arguments.out);
   const RunSource run = open_run(arguments.run, arguments.checkpoint);
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
-  datasets::Dataset split = load_data(run, arguments.dataset, arguments.data_dir).test;
-  if (arguments.limit > 0) split = first_examples(split, arguments.limit);
+  const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
+  const datasets::Dataset split = arguments.limit > 0 ? first_examples(test, arguments.limit) : test;
   EvaluationSession simulation(run, split);
   const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
   print_note(run.note);
+  print_note(datasets::note_on_first(split, test));
 
   VerifyReport report;
   report.run = arguments.run;

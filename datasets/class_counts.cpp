@@ -1,11 +1,42 @@
 #include "datasets/class_counts.h"
 
+#include <algorithm>
+
+#include "core/text/counted.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
+
 namespace miniqat::datasets {
 
 std::vector<std::int64_t> class_counts(const Dataset& dataset) {
   std::vector<std::int64_t> counts(dataset.classes);
   for (const std::int32_t label : dataset.labels.values<std::int32_t>()) ++counts.at(label);
   return counts;
+}
+
+std::string class_counts_text(const Dataset& dataset) {
+  constexpr std::size_t kLongest = 100;
+  const std::vector<std::int64_t> counts = class_counts(dataset);
+  const auto [least, most] = std::ranges::minmax(counts);
+  const std::string of_each = concat(" of each of ", counted(counts.size(), "class"));
+  if (least == most) return concat(most, of_each);
+  std::vector<std::string> parts;
+  for (std::size_t label = 0; label < counts.size(); ++label)
+    parts.push_back(concat(counts[label], " of ", printable(dataset.class_name(static_cast<std::int64_t>(label)))));
+  const std::string all = joined(parts);
+  return most - least == 1 || all.size() > kLongest ? concat(least, " to ", most, of_each) : all;
+}
+
+std::string note_on_first(const Dataset& head, const Dataset& all) {
+  const auto classes = [](const Dataset& part) {
+    const std::vector<std::int64_t> counts = class_counts(part);
+    return std::ssize(counts) - std::ranges::count(counts, 0);
+  };
+  const std::int64_t some = classes(head), every = classes(all);
+  // So few pictures cannot have all classes.
+  if (some == every || head.size() < 2 * every) return "";
+  return concat("note: the first ", counted(head.size(), "picture"), " have ", some, " of ", counted(every, "class"),
+                ": the data are in an order of their classes");
 }
 
 }  // namespace miniqat::datasets

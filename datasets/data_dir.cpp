@@ -24,10 +24,14 @@ bool directory_exists(const std::filesystem::path& path) {
 
 }  // namespace
 
+std::filesystem::path given_data_dir(const std::filesystem::path& data_dir) {
+  const char* value = std::getenv(kVariable);
+  return data_dir.empty() && value != nullptr ? std::filesystem::path(value) : data_dir;
+}
+
 std::filesystem::path resolve_data_dir(const std::string& name, const std::filesystem::path& data_dir,
                                        std::string_view files) {
-  std::filesystem::path directory = data_dir;
-  if (const char* value = std::getenv(kVariable); directory.empty() && value != nullptr) directory = value;
+  const std::filesystem::path directory = given_data_dir(data_dir);
   if (directory.empty())
     fail("data set ", name, " is read from files (", files, "); ", kHowToGive, kVariable, how_to_get(name));
   if (!directory_exists(directory))

@@ -7,7 +7,10 @@
 
 namespace miniqat::datasets {
 
-/// The directory of a data set that lives in files: of `data_dir`, or when that is empty of $MINIQAT_DATA_DIR, the
+/// `data_dir`, or $MINIQAT_DATA_DIR when that is empty; empty without either.
+std::filesystem::path given_data_dir(const std::filesystem::path& data_dir);
+
+/// The directory of a data set that lives in files: of given_data_dir(), the
 /// subfolder `name` if there is one, else the directory itself. Throws Error when none is given or it is no directory;
 /// `files` says in the message what it should hold.
 std::filesystem::path resolve_data_dir(const std::string& name, const std::filesystem::path& data_dir,

@@ -1,8 +1,11 @@
 #include "datasets/dataset.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "core/error.h"
+#include "core/random.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/cifar10.h"
@@ -35,6 +38,11 @@ Dataset first_examples(const Dataset& dataset, std::int64_t n) {
   return head;
 }
 
+std::string Dataset::class_name(std::int64_t number) const {
+  const bool known = number >= 0 && number < std::ssize(class_names);
+  return known ? class_names[static_cast<std::size_t>(number)] : std::to_string(number);
+}
+
 std::string Dataset::file_of(std::int64_t example) const {
   return files ? files->at(static_cast<std::size_t>(example)) : "";
 }
@@ -59,6 +67,18 @@ Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indice
   }
   if (dataset.files) chosen.files = std::make_shared<std::vector<std::string>>(std::move(files));
   return chosen;
+}
+
+Dataset drawn_examples(const Dataset& dataset, std::int64_t n, std::uint64_t seed) {
+  if (n >= dataset.size()) return dataset;
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(dataset.size()));
+  std::iota(indices.begin(), indices.end(), std::int64_t{0});
+  Random random(mix(hash_text("datasets/drawn_examples"), seed));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i)
+    std::swap(indices[i], indices[i + random.below(indices.size() - i)]);
+  indices.resize(static_cast<std::size_t>(n));
+  std::ranges::sort(indices);
+  return examples_at(dataset, indices);
 }
 
 namespace {

@@ -36,6 +36,8 @@ struct Dataset {
   std::int64_t size() const { return images.shape()[0]; }
   /// [h, w, c] of one example.
   Shape example_shape() const;
+  /// What a class is called in tables, reports and JSON: its name, or its number, which is the label.
+  std::string class_name(std::int64_t number) const;
   /// The file of an example in 0 .. size() - 1; "" where examples are no files.
   std::string file_of(std::int64_t example) const;
   /// Throws Error unless the tensors have the ranks, types and equal counts given above and there is an example.
@@ -48,6 +50,9 @@ Dataset first_examples(const Dataset& dataset, std::int64_t n);
 
 /// Those with the given indices, copied, in the order given. Throws Error for an index out of range and for no index.
 Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indices);
+
+/// n of them (all, shared, when there are no more), drawn without repetition, in their order. n >= 1.
+Dataset drawn_examples(const Dataset& dataset, std::int64_t n, std::uint64_t seed);
 
 struct Splits {
   Dataset train;

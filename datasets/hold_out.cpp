@@ -1,23 +1,101 @@
 #include "datasets/hold_out.h"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/random.h"
 #include "core/text/counted.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
+#include "datasets/class_counts.h"
 
 namespace miniqat::datasets {
 
-Splits hold_out(const Splits& splits, std::int64_t n) {
+std::span<const std::string_view> names_of(HoldOut) {
+  static constexpr std::string_view kNames[] = {"class", "stride"};
+  return kNames;
+}
+
+namespace {
+
+/// How many of n examples fall to each class, in proportion to its examples: whole shares first, then one more for the
+/// greatest remainders, the lower class first. A class keeps an example for training as long as others have some to
+/// give.
+std::vector<std::int64_t> shares_of(const std::vector<std::int64_t>& counts, std::int64_t n) {
+  std::int64_t size = 0, given = 0;
+  for (const std::int64_t count : counts) size += count;
+  std::vector<std::int64_t> shares, order(counts.size());
+  for (const std::int64_t count : counts) {
+    shares.push_back(count * n / size);
+    given += shares.back();
+  }
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](std::int64_t label) { return counts[label] * n % size; });
+  for (const std::int64_t kept : {1, 0})
+    for (bool took = true; took && given < n;) {
+      took = false;
+      for (const std::int64_t label : order) {
+        if (given == n || shares[label] + kept >= counts[label]) continue;
+        ++shares[label];
+        ++given;
+        took = true;
+      }
+    }
+  return shares;
+}
+
+/// Whether each example is held out.
+std::vector<bool> drawn_by_class(const Dataset& all, std::int64_t n) {
+  const std::vector<std::int64_t> shares = shares_of(class_counts(all), n);
+  const std::uint64_t key = hash_text("datasets/hold_out");
+  const auto bytes = static_cast<std::size_t>(all.example_shape().elements());
+  const auto* pictures = reinterpret_cast<const char*>(all.images.data<std::uint8_t>());
+  std::vector<std::vector<std::pair<std::uint64_t, std::int64_t>>> by_class(shares.size());
+  for (std::int64_t example = 0; example < all.size(); ++example) {
+    const std::string_view picture(pictures + static_cast<std::size_t>(example) * bytes, bytes);
+    by_class[all.labels.values<std::int32_t>()[example]].emplace_back(mix(key, hash_text(picture)), example);
+  }
+  std::vector<bool> drawn(static_cast<std::size_t>(all.size()));
+  for (std::size_t label = 0; label < shares.size(); ++label) {
+    std::ranges::sort(by_class[label]);
+    for (std::int64_t i = 0; i < shares[label]; ++i) drawn[static_cast<std::size_t>(by_class[label][i].second)] = true;
+  }
+  return drawn;
+}
+
+std::vector<bool> drawn_by_stride(std::int64_t size, std::int64_t n) {
+  std::vector<bool> drawn(static_cast<std::size_t>(size));
+  for (std::int64_t i = 0; i < n; ++i) drawn[static_cast<std::size_t>(i * size / n)] = true;
+  return drawn;
+}
+
+}  // namespace
+
+Splits hold_out(const Splits& splits, std::int64_t n, HoldOut method) {
   const std::int64_t size = splits.train.size();
   if (n < 0 || n >= size)
     fail("cannot hold ", counted(n, "example"), " of ", size, " out of training: 0 to ", size - 1, " can be");
   if (n == 0) return splits;
+  const std::vector<bool> drawn =
+      method == HoldOut::kByClass ? drawn_by_class(splits.train, n) : drawn_by_stride(size, n);
   std::vector<std::int64_t> held, left;
-  for (std::int64_t example = 0; example < size; ++example) {
-    const bool is_next = std::ssize(held) < n && example == std::ssize(held) * size / n;
-    (is_next ? held : left).push_back(example);
-  }
+  for (std::int64_t example = 0; example < size; ++example)
+    (drawn[static_cast<std::size_t>(example)] ? held : left).push_back(example);
   return {.train = examples_at(splits.train, left), .test = splits.test, .validation = examples_at(splits.train, held)};
+}
+
+std::string classes_too_small(const Dataset& held, const Dataset& left) {
+  const std::vector<std::int64_t> in_part = class_counts(held), in_training = class_counts(left);
+  std::vector<std::string> missing;
+  for (std::size_t label = 0; label < in_part.size(); ++label)
+    if (in_part[label] == 0 && in_training[label] > 0)
+      missing.push_back(concat(printable(left.class_name(static_cast<std::int64_t>(label))), " (",
+                               counted(in_training[label], "training picture"), ")"));
+  return shortened(joined(missing));
 }
 
 Splits split_off_test(const Dataset& all) {

@@ -1,15 +1,35 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "datasets/dataset.h"
 
 namespace miniqat::datasets {
 
-/// The splits with n of their training examples as the validation part: example i * size / n for i in 0..n-1, so spread
-/// evenly and the same for every run. What is left for training, and the part, are copies in the data set's order; the
-/// test examples are shared. Without any (n = 0) the splits as they are. Throws Error unless 0 <= n < size.
-Splits hold_out(const Splits& splits, std::int64_t n);
+/// Which training examples become the validation part.
+enum class HoldOut {
+  /// As many of each class as its share of the training set; within a class those whose pictures have the lowest hash.
+  /// So the part depends on the pictures alone, neither on their order nor on a seed, and a smaller part of the same
+  /// data lies within a greater one, but for the rounding of shares.
+  kByClass,
+  /// Example i * size / n for i in 0..n-1, whatever its label: classes in turns may all but vanish from the part. Runs
+  /// of before November 2026 have it.
+  kStride,
+};
+/// "class", "stride".
+std::span<const std::string_view> names_of(HoldOut);
+
+/// The splits with n of their training examples as the validation part. What is left for training, and the part, are
+/// copies in the data set's order; the test examples are shared. Without any (n = 0) the splits as they are. Throws
+/// Error unless 0 <= n < size.
+Splits hold_out(const Splits& splits, std::int64_t n, HoldOut method = HoldOut::kByClass);
+
+/// "a (3 training pictures), b (1)": the classes of which `held` has no picture although `left`, the training part
+/// beside it, has some, the first few. "" without any.
+std::string classes_too_small(const Dataset& held, const Dataset& left);
 
 /// Parts a data set that has no test pictures: the last of every six examples of each class become these. Throws Error
 /// when no class has six.

@@ -174,12 +174,13 @@ Classifier evaluation_of(const Classifier& training) {
   return evaluation;
 }
 
-TrainingEnds add_loss(Classifier& classifier, double label_smoothing) {
+TrainingEnds add_loss(Classifier& classifier, double label_smoothing, std::vector<double> class_weights) {
   Graph& graph = classifier.graph;
   const Output labels =
       layers::placeholder(graph, graph.unique_name("labels"), {classifier.logits.shape()[0]}, DType::kInt32);
-  return {labels, layers::softmax_cross_entropy(graph, classifier.logits, labels, graph.unique_name("loss"),
-                                                {.label_smoothing = label_smoothing})};
+  return {labels, layers::softmax_cross_entropy(
+                      graph, classifier.logits, labels, graph.unique_name("loss"),
+                      {.label_smoothing = label_smoothing, .class_weights = std::move(class_weights)})};
 }
 
 }  // namespace miniqat::training

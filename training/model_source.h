@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/graph/graph.h"
 #include "datasets/dataset.h"
@@ -79,7 +80,8 @@ struct TrainingEnds {
   Output labels;
   Output loss;
 };
-TrainingEnds add_loss(Classifier& classifier, double label_smoothing = 0);
+/// `class_weights`: one number a class, or none (SoftmaxCrossEntropyAttributes).
+TrainingEnds add_loss(Classifier& classifier, double label_smoothing = 0, std::vector<double> class_weights = {});
 
 /// A copy of a classifier without the loss that add_loss() gave it.
 Classifier without_loss(const Classifier& training);

@@ -16,9 +16,9 @@ ClassifierHandle make_classifier(const std::string& model, const DatasetHandle& 
       training::make_classifier({.model = model, .width = width, .batch_size = batch_size}, dataset.dataset));
 }
 
-py::tuple add_loss(const ClassifierHandle& self, double label_smoothing) {
+py::tuple add_loss(const ClassifierHandle& self, double label_smoothing, const std::vector<double>& class_weights) {
   const training::TrainingEnds ends =
-      self.graph->locked([&](Graph&) { return training::add_loss(*self.whole, label_smoothing); });
+      self.graph->locked([&](Graph&) { return training::add_loss(*self.whole, label_smoothing, class_weights); });
   return py::make_tuple(OutputHandle{self.graph, ends.labels.name()}, OutputHandle{self.graph, ends.loss.name()});
 }
 
@@ -39,8 +39,10 @@ void bind_models(py::module_& module) {
             return OutputHandle{self.graph, self.whole->logits.name()};
           },
           "[n, classes], the graph's first output.")
-      .def("add_loss", &add_loss, py::arg("label_smoothing") = 0.0,
-           "Adds a placeholder for labels, [n] int32, and the mean cross entropy: (labels, loss).")
+      .def("add_loss", &add_loss, py::arg("label_smoothing") = 0.0, py::arg("class_weights") = std::vector<double>(),
+           "Adds a placeholder for labels, [n] int32, and the mean cross entropy, where a picture counts as much as "
+           "the\n"
+           "weight of its class says: (labels, loss).")
       .def(
           "evaluation",
           [](const ClassifierHandle& self) {

@@ -109,9 +109,10 @@ void train_new(const std::filesystem::path& out, bool overwrite, const nlohmann:
   training::TrainSettings settings = settings_from(json, {});
   training::check(settings);
   training::TrainExtras extras;
-  if (!json.contains("batch_size")) extras.note = training::adopt_batch_size(settings);
+  if (!json.contains("batch_size")) extras.notes.push_back(training::adopt_batch_size(settings));
   for (const auto& item : json.items()) extras.given.push_back(item.key());
   training::resolve(settings);
+  extras.notes.push_back(training::inherit_validation_part(settings, json.contains("validation")));
   set_thread_count(static_cast<int>(settings.threads));
   const auto run = training::RunDirectory::fresh(
       out, "give another folder, resume=True to go on with that run, or overwrite=True to delete it",

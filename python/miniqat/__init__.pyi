@@ -205,8 +205,9 @@ class Classifier:
     @property
     def logits(self) -> Output:
         """[n, classes], the graph's first output."""
-    def add_loss(self, label_smoothing: float = 0.0) -> tuple[Output, Output]:
-        """Adds a placeholder for labels, [n] int32, and the mean cross entropy: (labels, loss)."""
+    def add_loss(self, label_smoothing: float = 0.0, class_weights: Sequence[float] = []) -> tuple[Output, Output]:
+        """Adds a placeholder for labels, [n] int32, and the mean cross entropy, where a picture counts as much as the
+        weight of its class says: (labels, loss)."""
     def evaluation(self) -> Classifier:
         """A copy for evaluation, without loss, of a graph that create_training_graph() has rewritten."""
     def without_loss(self) -> Classifier:

@@ -15,8 +15,10 @@
 #include "datasets/user_files.h"
 #include "quantize/quantization.h"
 #include "quantize/rewrite/rewrite.h"
+#include "training/evaluate/one_answer.h"
 #include "training/memory.h"
 #include "training/percent.h"
+#include "training/run/class_weights.h"
 #include "training/run/data_of_run.h"
 #include "training/run/float_run.h"
 #include "training/run/integer_source.h"
@@ -36,7 +38,7 @@ class Calibration {
       : request_(request), calibrate_(request.calibrate), run_(out), observer_(observer) {
     source_ = request.model ? read_float_model(*request.model) : read_float_run(request.run);
     require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
-    if (request.validation) source_.settings.validation = *request.validation;
+    if (request.validation) set_validation_part(source_.settings, *request.validation);
     settings_ = request.dataset.empty()
                     ? source_.settings
                     : moved_to({.settings = source_.settings, .images = source_.evaluation.images.shape()},
@@ -45,6 +47,7 @@ class Calibration {
     settings_.rewrite = request.rewrite;
     if (!request.rewrite.bits_config.empty()) settings_.rewrite.bits_config = run_.bits().string();
     if (!request.data_dir.empty()) settings_.data_dir = request.data_dir;
+    settings_.data_dir = resolved_data_dir(settings_.dataset, settings_.data_dir);
     check_dataset(settings_.dataset, request.data_dir);
     settings_.threads = request.threads == 0 ? default_thread_count() : request.threads;
     set_thread_count(static_cast<int>(settings_.threads));
@@ -76,6 +79,8 @@ class Calibration {
       result.bias_correction = correct_biases(session, result.rounding ? result.rounding->before : NamedTensors());
     if (data_.validation) result.quantized.validation = evaluate(session, evaluation_, *data_.validation);
     result.quantized.test = evaluate(session, evaluation_, data_.test);
+    if (!one_answer(result.in_float))
+      warn_of_one_answer(result.quantized.validation.value_or(*result.quantized.test), "the calibrated network");
     write(session, result.in_float, result.quantized);
     result.seconds = seconds();
     return result;
@@ -93,8 +98,14 @@ class Calibration {
     const Evaluation result = evaluate(session, source_.evaluation, part.pictures);
     observer_.say(concat(printable(settings_.model), " on ", settings_.dataset, ": the float ",
                          request_.model ? "network" : concat("run ", printable(request_.run)), " has ", part.name,
-                         " accuracy ", percent(result.accuracy())));
+                         " accuracy ", percent(result.accuracy()), balanced_text(result)));
+    warn_of_one_answer(result, "the float network");
     return result;
+  }
+
+  void warn_of_one_answer(const Evaluation& evaluation, const char* network) {
+    const std::string warning = warning_of_one_answer(evaluation, data_.test, network, settings_.dataset);
+    if (!warning.empty()) observer_.warn(warning);
   }
 
   void rewrite_graphs() {
@@ -212,7 +223,10 @@ class Calibration {
     write_graph(run_.eval_graph(), evaluation_.graph);
     write_safetensors(run_.checkpoint(), checkpoint(session));
     write_json(run_.summary(), summary(before, after));
-    write_json(run_.config(), settings_to_json(settings_));
+    write_class_weights(settings_, data_.train, run_);
+    Json config = settings_to_json(settings_);
+    if (has_class_weights_file(settings_)) config["class_weights"] = run_.class_weights().string();
+    write_json(run_.config(), config);
   }
 
   /// That of the training graph, at the step that the float run had reached.

@@ -13,6 +13,7 @@
 #include "quantize/calibrate/equalize.h"
 #include "training/evaluate/accuracies.h"
 #include "training/run/run_directory.h"
+#include "training/run/validation_part.h"
 #include "training/run_observer.h"
 #include "training/settings/rewrite_settings.h"
 #include "training/settings/train_settings.h"
@@ -77,7 +78,7 @@ struct CalibrationRequest {
   /// 0: default_thread_count().
   int threads = 0;
   /// The run's own when none: for a float run without a validation part.
-  std::optional<std::int64_t> validation = {};
+  std::optional<ValidationPart> validation = {};
   /// Resolved settings of read_float_model(), which then is quantized instead of a run. `dataset` and `data_dir` are
   /// theirs.
   std::optional<TrainSettings> model = {};

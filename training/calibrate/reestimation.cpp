@@ -8,6 +8,7 @@
 #include "core/text/quote.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/percent.h"
+#include "training/run/class_weights.h"
 #include "training/run/machine.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
@@ -130,6 +131,7 @@ class Reestimation {
     write_json(out_.summary(), summary(after));
     Json config = read_json(from.config());
     if (!run_.source.settings.rewrite.bits_config.empty()) config["bits_config"] = out_.bits().string();
+    hand_on_class_weights(from, out_, config);
     write_json(out_.config(), config);
   }
 

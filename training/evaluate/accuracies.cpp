@@ -11,7 +11,14 @@ namespace miniqat::training {
 namespace {
 
 std::string accuracy_text(const char* part, const Evaluation& result) {
-  return concat(part, " accuracy ", percent(result.accuracy()), " (", result.correct, " of ", result.examples, ")");
+  return concat(part, " accuracy ", percent(result.accuracy()), " (", result.correct, " of ", result.examples, ")",
+                balanced_text(result));
+}
+
+void put(const std::string& part, const Evaluation& result, nlohmann::ordered_json& summary) {
+  summary[part + "_accuracy"] = result.accuracy();
+  if (result.balanced_accuracy) summary[part + "_balanced_accuracy"] = *result.balanced_accuracy;
+  summary[part + "_loss"] = result.loss;
 }
 
 std::optional<Evaluation> evaluation_in(const nlohmann::ordered_json& summary, const std::string& part,
@@ -23,12 +30,19 @@ std::optional<Evaluation> evaluation_in(const nlohmann::ordered_json& summary, c
     if (found == summary.end() || !found->is_number()) return {};
     *value = *found;
   }
+  const auto balanced = summary.find(part + "_balanced_accuracy");
+  if (balanced != summary.end() && balanced->is_number()) result.balanced_accuracy = *balanced;
   result.examples = examples;
   result.correct = std::llround(accuracy * static_cast<double>(examples));
   return result;
 }
 
 }  // namespace
+
+std::string balanced_text(const Evaluation& result) {
+  if (!result.has_uneven_classes() || !result.balanced_accuracy) return "";
+  return concat(", balanced ", percent(*result.balanced_accuracy));
+}
 
 std::string Accuracies::text() const {
   std::string text;
@@ -38,15 +52,11 @@ std::string Accuracies::text() const {
 }
 
 void Accuracies::put_into(nlohmann::ordered_json& summary) const {
-  if (validation) {
-    summary["validation_accuracy"] = validation->accuracy();
-    summary["validation_loss"] = validation->loss;
-  }
+  if (validation) put("validation", *validation, summary);
   summary["test_accuracy"] = nullptr;
   summary["test_loss"] = nullptr;
-  if (!test) return;
-  summary["test_accuracy"] = test->accuracy();
-  summary["test_loss"] = test->loss;
+  summary.erase("test_balanced_accuracy");
+  if (test) put("test", *test, summary);
 }
 
 std::optional<Accuracies> Accuracies::from(const nlohmann::ordered_json& summary, std::int64_t validation,

@@ -9,6 +9,9 @@
 
 namespace miniqat::training {
 
+/// ", balanced 71.20%" where the classes are uneven, else "".
+std::string balanced_text(const Evaluation& result);
+
 /// What is measured of a run, for its summary.json.
 struct Accuracies {
   /// None without a validation part.
@@ -18,7 +21,8 @@ struct Accuracies {
 
   /// "validation accuracy 98.00% (98 of 100), test accuracy ...": those there are.
   std::string text() const;
-  /// Sets "validation_accuracy" and "validation_loss" where there is one, "test_accuracy" and "test_loss".
+  /// Sets "validation_accuracy", "validation_balanced_accuracy" and "validation_loss" where there is such a part, and
+  /// the same of "test"; without its evaluation accuracy and loss are null.
   void put_into(nlohmann::ordered_json& summary) const;
   /// What put_into() has set, of parts of so many pictures; none unless both are there.
   static std::optional<Accuracies> from(const nlohmann::ordered_json& summary, std::int64_t validation,

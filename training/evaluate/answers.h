@@ -36,7 +36,7 @@ class Answers {
   void add(std::int64_t index, std::span<const float> logits);
 
   std::int64_t classes() const { return static_cast<std::int64_t>(names_.size()); }
-  /// What the class is called (class_name()).
+  /// What the class is called (Dataset::class_name()).
   const std::string& name(std::int64_t number) const { return names_[static_cast<std::size_t>(number)]; }
   /// How many pictures of class `label` were taken for `predicted`; -1: for none, because of a NaN.
   std::int64_t count(std::int64_t label, std::int64_t predicted) const;

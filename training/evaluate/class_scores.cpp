@@ -26,9 +26,4 @@ double cross_entropy(std::span<const float> logits, std::int64_t label) {
   return m + std::log((z - m).exp().sum()) - z[label];
 }
 
-std::string class_name(const datasets::Dataset& dataset, std::int64_t number) {
-  const bool known = number >= 0 && number < std::ssize(dataset.class_names);
-  return known ? dataset.class_names[static_cast<std::size_t>(number)] : std::to_string(number);
-}
-
 }  // namespace miniqat::training

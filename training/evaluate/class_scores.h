@@ -2,10 +2,7 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
-
-#include "datasets/dataset.h"
 
 namespace miniqat::training {
 
@@ -14,8 +11,5 @@ std::vector<double> class_scores(std::span<const float> logits);
 
 /// -log of the label's score, in double and without overflow. NaN if a logit is.
 double cross_entropy(std::span<const float> logits, std::int64_t label);
-
-/// What a class is called in tables, reports and JSON: its name, or its number, which is the label.
-std::string class_name(const datasets::Dataset& dataset, std::int64_t number);
 
 }  // namespace miniqat::training

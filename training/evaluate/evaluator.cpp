@@ -10,11 +10,35 @@
 namespace miniqat::training {
 
 void Evaluation::count(std::span<const float> logits, std::int32_t label) {
-  Hits::count(argmax(logits), label);
+  const std::int64_t answer = argmax(logits);
+  Hits::count(answer, label);
   loss += cross_entropy(logits, label);
+  if (by_class.size() < logits.size()) by_class.resize(logits.size());
+  ++by_class[static_cast<std::size_t>(label)].labels;
+  if (answer >= 0) ++by_class[static_cast<std::size_t>(answer)].answers;
+  if (answer == label) ++by_class[static_cast<std::size_t>(label)].correct;
 }
 
-void Evaluation::finish() { loss /= static_cast<double>(std::max<std::int64_t>(examples, 1)); }
+void Evaluation::finish() {
+  loss /= static_cast<double>(std::max<std::int64_t>(examples, 1));
+  double shares = 0;
+  std::int64_t classes = 0;
+  for (const ClassHits& one : by_class) {
+    if (one.labels == 0) continue;
+    shares += static_cast<double>(one.correct) / static_cast<double>(one.labels);
+    ++classes;
+  }
+  if (classes > 0) balanced_accuracy = shares / static_cast<double>(classes);
+}
+
+bool Evaluation::has_uneven_classes() const {
+  std::int64_t least = 0, most = 0;
+  for (const ClassHits& one : by_class) {
+    if (one.labels > 0 && (least == 0 || one.labels < least)) least = one.labels;
+    most = std::max(most, one.labels);
+  }
+  return most > 2 * least;
+}
 
 Evaluation evaluate(Session& session, const Classifier& classifier, const datasets::Dataset& dataset,
                     const OnLogits& on_logits, Profile* profile) {

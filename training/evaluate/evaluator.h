@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "core/engine/session.h"
 #include "datasets/dataset.h"
@@ -11,13 +13,29 @@
 
 namespace miniqat::training {
 
+/// How often a class was the label, the answer, and both.
+struct ClassHits {
+  std::int64_t labels = 0;
+  std::int64_t answers = 0;
+  std::int64_t correct = 0;
+};
+
 struct Evaluation : Hits {
   /// Mean cross entropy.
   double loss = 0;
+  /// For each class; empty where only a summary of an evaluation is known.
+  std::vector<ClassHits> by_class = {};
+  /// The mean over the classes that have examples of the share that was answered rightly (Brodersen et al. 2010). None
+  /// where it is not known, in summaries of before November 2026.
+  std::optional<double> balanced_accuracy = {};
+
   /// One more example with its logits. Ties go to the lower class; a NaN among them counts as wrong. Until finish(),
-  /// `loss` is the sum.
+  /// `loss` is the sum, and there is no balanced accuracy.
   void count(std::span<const float> logits, std::int32_t label);
   void finish();
+  /// Whether the most frequent class has more than twice the examples of the rarest that has any, so that accuracy says
+  /// little of the rare ones.
+  bool has_uneven_classes() const;
 };
 
 /// Given each picture of a data set, in order, with its logits.

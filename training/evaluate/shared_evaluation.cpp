@@ -18,6 +18,16 @@ struct BatchCounts {
   std::int64_t loss = 0;
 };
 static_assert(sizeof(BatchCounts) == 2 * sizeof(std::int64_t));
+static_assert(sizeof(ClassHits) == 3 * sizeof(std::int64_t));
+
+/// Empty `more` adds nothing.
+void add_up(std::vector<ClassHits>& sums, const std::vector<ClassHits>& more) {
+  for (std::size_t k = 0; k < more.size(); ++k) {
+    sums[k].labels += more[k].labels;
+    sums[k].answers += more[k].answers;
+    sums[k].correct += more[k].correct;
+  }
+}
 
 }  // namespace
 
@@ -38,25 +48,31 @@ Evaluation SharedEvaluation::evaluate(const Safetensors& checkpoint, const datas
   const std::int64_t first = batches * shards.first / shards.total;
   const std::int64_t last = batches * (shards.first + shards.count) / shards.total;
   std::vector<BatchCounts> counts(static_cast<std::size_t>(batches));
+  const auto classes = static_cast<std::size_t>(copies_.front()->logits.shape()[1]);
+  std::vector<std::vector<ClassHits>> of_lanes(copies_.size(), std::vector<ClassHits>(classes));
   lanes_.run([&](int lane) {
     Copy& copy = *copies_[static_cast<std::size_t>(lane)];
     copy.session.restore(checkpoint, Session::Restore::kVariables, "the training graph");
     const RunRequest request{.fetches = {copy.logits}};
-    const auto classes = static_cast<std::size_t>(copy.logits.shape()[1]);
     const auto evaluate_batch = [&](const datasets::EvaluationBatch& batch) {
       const Tensor logits = copy.session.run(request, {{copy.images, batch.images}}).fetched.front();
       Evaluation result;
       for (std::int64_t i = 0; i < batch.valid; ++i)
         result.count(logits.values<float>().subspan(static_cast<std::size_t>(i) * classes, classes),
                      batch.labels.values<std::int32_t>()[static_cast<std::size_t>(i)]);
+      add_up(of_lanes[static_cast<std::size_t>(lane)], result.by_class);
       counts[static_cast<std::size_t>(batch.first / size)] = {result.correct, std::bit_cast<std::int64_t>(result.loss)};
     };
     datasets::for_each_batch(dataset, size, evaluate_batch,
                              {.first = first + lane, .last = last, .stride = lanes_.count()});
   });
-  if (options_.exchange != nullptr)
-    options_.exchange->add_up({reinterpret_cast<std::int64_t*>(counts.data()), 2 * counts.size()});
   Evaluation whole;
+  whole.by_class.resize(classes);
+  for (const std::vector<ClassHits>& of_lane : of_lanes) add_up(whole.by_class, of_lane);
+  if (options_.exchange != nullptr) {
+    options_.exchange->add_up({reinterpret_cast<std::int64_t*>(counts.data()), 2 * counts.size()});
+    options_.exchange->add_up({reinterpret_cast<std::int64_t*>(whole.by_class.data()), 3 * classes});
+  }
   whole.examples = dataset.size();
   for (const BatchCounts& batch : counts) {
     whole.correct += batch.correct;

@@ -63,6 +63,7 @@ Json usual_settings(const Json& config, const std::string& source) {
   usual.dataset = given.dataset;
   usual.optimizer = given.optimizer;
   resolve(usual);
+  usual.data_dir.clear();
   // The default does something for few bits only; earlier runs have 0 for it.
   if (given.reestimate == 0 && (given.float_only || !has_few_bits(given.rewrite))) usual.reestimate = 0;
   const TrainSettings untouched;
@@ -90,9 +91,7 @@ std::optional<TrainSettings> settings_of(const std::optional<std::string>& run) 
   std::error_code failure;
   if (!std::filesystem::exists(file, failure)) return {};
   try {
-    TrainSettings settings;
-    settings_from_json(read_json(file), settings, file.string());
-    return settings;
+    return recorded_settings(read_json(file), file.string());
   } catch (const Error&) {
     return {};
   }
@@ -140,6 +139,7 @@ TrainSettings usual_before(const TrainSettings& given) {
   before.dataset = given.dataset;
   before.optimizer = given.optimizer;
   resolve(before);
+  before.data_dir.clear();
   return before;
 }
 
@@ -261,7 +261,9 @@ using Commands = std::vector<Words>;
 
 /// A run that became longer takes a command for each of its lengths, all with `out`.
 Commands train_commands(const RunDirectory& run, Json config, const std::string& out) {
-  const Json usual = usual_settings(config, run.config().string());
+  const std::string source = run.config().string();
+  const Json usual = usual_settings(config, source);
+  config["validation_method"] = field_to_json(recorded_settings(config, source).validation_method);
   const std::vector<Lengthening> changes = lengthenings(run);
   Commands commands;
   Words words = {"train"};

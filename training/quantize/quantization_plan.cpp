@@ -59,8 +59,9 @@ TrainSettings usual_quantization() {
 }
 
 const std::set<std::string>& settings_of_float_run() {
-  static const std::set<std::string> kNames = {"model", "width", "dataset",     "image_size",      "colour",    "mean",
-                                               "std",   "float", "quant_delay", "init_checkpoint", "no_shuffle"};
+  static const std::set<std::string> kNames = {
+      "model", "width", "dataset",     "image_size",      "colour",     "mean",
+      "std",   "float", "quant_delay", "init_checkpoint", "no_shuffle", "validation_method"};
   return kNames;
 }
 
@@ -199,7 +200,7 @@ QuantizationPlan read_plan(const RunDirectory& run) {
   if (!field_from_json(part_of(json, key, source), has_model ? plan.model_hash : plan.run))
     fail(source, ": \"", key, "\" is not a text");
   settings_from_json(part_of(json, "calibration", source), plan.calibrate, source);
-  settings_from_json(part_of(json, "training", source), plan.training, source);
+  plan.training = recorded_settings(part_of(json, "training", source), source);
   RewriteSettings& rewrite = plan.training.rewrite;
   if (!rewrite.bits_config.empty()) rewrite.bits_config = run.bits().string();
   load_layer_bits(rewrite);

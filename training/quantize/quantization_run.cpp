@@ -7,14 +7,18 @@
 #include "core/text/counted.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "datasets/class_counts.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/evaluate/integer_evaluator.h"
+#include "training/evaluate/one_answer.h"
 #include "training/model_source.h"
 #include "training/percent.h"
+#include "training/run/class_weights.h"
 #include "training/run/data_of_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/machine.h"
 #include "training/run/run_source.h"
+#include "training/run/validation_part.h"
 #include "training/settings/settings.h"
 #include "training/train/trainer.h"
 #include "training/train/training_task.h"
@@ -34,7 +38,8 @@ struct Candidate {
   NetworkCost cost = {};
 };
 
-bool is_better(const Evaluation& a, const Evaluation& b) {
+bool is_better(const Evaluation& a, const Evaluation& b, bool balanced) {
+  if (balanced) return std::tuple(a.balanced_accuracy, -a.loss) > std::tuple(b.balanced_accuracy, -b.loss);
   return std::tuple(a.correct, -a.loss) > std::tuple(b.correct, -b.loss);
 }
 
@@ -105,15 +110,22 @@ class QuantizationRun {
     return static_cast<int>(training.has_shards() ? training.threads_per_shard : training.threads);
   }
 
-  void announce() {
+  /// `classes`: ", 60 of each of 10 classes," or "".
+  void announce(const std::string& classes = "") {
     const std::int64_t pictures = plan_.training.validation;
     if (pictures == 0) {
-      observer_.say("the validation pictures of the data decide between the calibrated and the trained network");
+      observer_.say(concat("the validation pictures of the data", classes, " decide ", by_what(),
+                           "between the calibrated and the trained network"));
       return;
     }
-    observer_.say(concat(counted(pictures, "training picture"), " decide", pictures == 1 ? "s" : "",
-                         " between the calibrated and the trained network, and no stage trains with them",
+    observer_.say(concat(counted(pictures, "training picture"), classes, " decide", pictures == 1 ? "s" : "", " ",
+                         by_what(), "between the calibrated and the trained network, and no stage trains with them",
                          has_seen_validation(source_) ? "; the float run was trained with them" : ""));
+  }
+
+  void announce(const datasets::Splits& data) {
+    announce(concat(", ", datasets::class_counts_text(*data.validation), ","));
+    if (const std::string note = note_on_small_classes(data); !note.empty()) observer_.warn(note);
   }
 
   /// The run of a stage is complete once it has its config.json.
@@ -131,11 +143,13 @@ class QuantizationRun {
     request.rewrite.freeze_bn_delay = {};
     request.data_dir = plan_.training.data_dir;
     request.threads = threads_outside_steps();
-    request.validation = plan_.training.validation;
+    request.validation = validation_part_of(plan_.training);
     try {
       // What is wrong with the settings of the training is found before the calibration.
-      { const TrainingTask task(plan_.training); }
-      announce();
+      {
+        const TrainingTask task(plan_.training);
+        announce(task.data);
+      }
       calibrate(request, RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite), observer_);
     } catch (const Stopped&) {
       throw;
@@ -155,8 +169,8 @@ class QuantizationRun {
     }
     const RunDirectory run =
         begun ? RunDirectory::resume(stage) : RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite);
-    TrainExtras extras{.resume = begun, .way_on = quantization_way_on(out_), .integers_known = true};
-    if (begun) settings_from_json(read_json(run.config()), extras.begun, run.config().string());
+    TrainExtras extras{.resume = begun, .way_on = quantization_way_on(out_), .is_stage = true};
+    if (begun) extras.begun = recorded_settings(read_json(run.config()), run.config().string());
     TrainSettings settings = plan_.training;
     settings.init_checkpoint = calibrated_in(out_).string();
     if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
@@ -172,18 +186,29 @@ class QuantizationRun {
     if (!unfinished_note(run).empty()) throw Stopped();
   }
 
-  Accuracies measured(Classifier& network, const Safetensors& checkpoint, const std::string& source) {
+  /// The stages have said it of what they measured themselves.
+  Accuracies warned(const Accuracies& accuracies, const std::string& name) {
+    const std::string warning = warning_of_one_answer(*accuracies.validation, *data_.validation,
+                                                      concat("the network of the row ", name), plan_.training.dataset);
+    if (!warning.empty()) observer_.warn(warning);
+    return accuracies;
+  }
+
+  Accuracies measured(Classifier& network, const Safetensors& checkpoint, const std::string& source,
+                      const std::string& name) {
     require_no_stop();
     Session session(network.graph);
     session.restore(checkpoint, Session::Restore::kVariables, source);
-    return {.validation = evaluate(session, network, *data_.validation),
-            .test = evaluate(session, network, data_.test)};
+    return warned(
+        {.validation = evaluate(session, network, *data_.validation), .test = evaluate(session, network, data_.test)},
+        name);
   }
 
   /// Those that the stage has measured at its end.
-  Accuracies accuracies_of(const RunDirectory& stage, Classifier& network, const Safetensors& checkpoint) {
+  Accuracies accuracies_of(const RunDirectory& stage, Classifier& network, const Safetensors& checkpoint,
+                           const char* name) {
     const auto recorded = Accuracies::from(read_json(stage.summary()), data_.validation->size(), data_.test.size());
-    return recorded ? *recorded : measured(network, checkpoint, stage.checkpoint().string());
+    return recorded ? *recorded : measured(network, checkpoint, stage.checkpoint().string(), name);
   }
 
   /// `is_last`: with the variables that the stage has ended with.
@@ -191,8 +216,8 @@ class QuantizationRun {
     Candidate candidate{.name = name, .stage = stage, .checkpoint = checkpoint};
     const std::string graph = stage.eval_graph().string();
     Classifier network = find_classifier(read_network(graph), graph);
-    candidate.accuracies = is_last ? accuracies_of(stage, network, checkpoint)
-                                   : measured(network, checkpoint, stage.checkpoint().string());
+    candidate.accuracies = is_last ? accuracies_of(stage, network, checkpoint, name)
+                                   : measured(network, checkpoint, stage.checkpoint().string(), name);
     candidate.cost = cost_of(network.graph, network.images.shape()[0]);
     result_.rows.push_back({.name = name, .accuracies = candidate.accuracies, .cost = candidate.cost});
     candidates_.push_back(std::move(candidate));
@@ -203,7 +228,7 @@ class QuantizationRun {
     data_ = load_data(open_run(calibrated.path().string(), ""), {}, plan_.training.data_dir);
     Classifier& in_float = source_.evaluation;
     result_.rows.push_back({.name = "float",
-                            .accuracies = measured(in_float, source_.checkpoint, source_.checkpoint_name),
+                            .accuracies = measured(in_float, source_.checkpoint, source_.checkpoint_name, "float"),
                             .cost = cost_of(in_float.graph, in_float.images.shape()[0])});
     add_candidate("calibrated", calibrated, read_safetensors(calibrated.checkpoint()));
     if (!result_.training_failed.empty()) return;
@@ -216,11 +241,17 @@ class QuantizationRun {
     if (!averages.empty()) add_candidate("re-estimated", trained.directory, last);
   }
 
+  /// Who gave classes weights does not want the frequent ones to decide.
+  bool by_balanced_accuracy() const { return !plan_.training.class_weights.empty(); }
+  std::string by_what() const { return by_balanced_accuracy() ? "by balanced accuracy " : ""; }
+
   Candidate& choose() {
     Candidate* best = &candidates_.front();
     for (Candidate& candidate : candidates_)
-      if (is_better(*candidate.accuracies.validation, *best->accuracies.validation)) best = &candidate;
+      if (is_better(*candidate.accuracies.validation, *best->accuracies.validation, by_balanced_accuracy()))
+        best = &candidate;
     result_.chosen = best->name;
+    result_.by_balanced_accuracy = by_balanced_accuracy();
     return *best;
   }
 
@@ -238,6 +269,7 @@ class QuantizationRun {
     write_json(out_.summary(), summary);
     Json config = read_json(stage.config());
     if (!plan_.training.rewrite.bits_config.empty()) config["bits_config"] = out_.bits().string();
+    hand_on_class_weights(stage, out_, config);
     write_json(out_.config(), config);
   }
 
@@ -245,8 +277,9 @@ class QuantizationRun {
     require_no_stop();
     try {
       const integer::Model model = convert_run(out_, out_.checkpoint(), grid_of(data_.test));
-      const Accuracies accuracies{.validation = evaluate_integers(model, *data_.validation),
-                                  .test = evaluate_integers(model, data_.test)};
+      const Accuracies accuracies = warned(
+          {.validation = evaluate_integers(model, *data_.validation), .test = evaluate_integers(model, data_.test)},
+          "integers");
       result_.rows.push_back({.name = "integers", .accuracies = accuracies, .cost = best.cost});
     } catch (const Error& error) {
       result_.no_integers = error.what();
@@ -259,6 +292,7 @@ class QuantizationRun {
     if (source_.is_run())
       json["float_has_seen_validation"] = plan_.training.validation > 0 && has_seen_validation(source_);
     json["chosen"] = result_.chosen;
+    json["chosen_by"] = by_balanced_accuracy() ? "balanced accuracy" : "accuracy";
     json["training_failed"] = result_.training_failed.empty() ? Json(nullptr) : Json(result_.training_failed);
     json["rows"] = Json::array();
     for (const QuantizedRow& row : result_.rows) json["rows"].push_back(row_to_json(row));

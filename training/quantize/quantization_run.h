@@ -25,8 +25,10 @@ struct QuantizationResult {
   /// estimated, "integers" where there are some.
   std::vector<QuantizedRow> rows;
   /// The name of the row that became the run: the best of all between the first and the integers on the validation
-  /// part, by accuracy, then by loss. Among equals it is the earliest.
+  /// part, by accuracy (or the balanced one), then by loss. Among equals it is the earliest.
   std::string chosen;
+  /// Whether the balanced accuracy decided, as in runs that train with class weights.
+  bool by_balanced_accuracy = false;
   /// Why there is no trained network: its loss became NaN or infinite. "" where there is one.
   std::string training_failed;
   /// Why there is no row of integers; "" where there is one.

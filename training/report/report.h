@@ -35,6 +35,8 @@ struct ResultRow {
   std::string name;
   std::optional<double> validation_accuracy = {}, validation_loss = {};
   std::optional<double> test_accuracy = {}, test_loss = {};
+  /// The means over classes; of the part that the page evaluates known for every row.
+  std::optional<double> validation_balanced_accuracy = {}, test_balanced_accuracy = {};
   std::optional<NetworkCost> cost = {};
   /// That its training or calibration took.
   std::optional<double> seconds = {};

@@ -17,6 +17,8 @@ Json to_json(const ResultRow& row) {
   json["validation_loss"] = field_to_json(row.validation_loss);
   json["test_accuracy"] = field_to_json(row.test_accuracy);
   json["test_loss"] = field_to_json(row.test_loss);
+  json["validation_balanced_accuracy"] = field_to_json(row.validation_balanced_accuracy);
+  json["test_balanced_accuracy"] = field_to_json(row.test_balanced_accuracy);
   json["parameter_bytes"] = row.cost ? Json(row.cost->parameter_bytes) : Json(nullptr);
   json["bit_operations"] = row.cost ? Json(row.cost->bit_operations) : Json(nullptr);
   json["seconds"] = field_to_json(row.seconds);
@@ -74,6 +76,7 @@ Json to_json(const AnswersOf& one) {
                {"examples", evaluation.examples},
                {"correct", evaluation.correct},
                {"accuracy", evaluation.accuracy()},
+               {"has_uneven_classes", evaluation.has_uneven_classes()},
                {"loss", evaluation.loss}};
   const bool has_matrix = answers.classes() <= kMostForMatrix;
   json["classes"] = has_matrix ? answers.classes_json() : Json(nullptr);

@@ -38,6 +38,8 @@ void take_accuracies(const Json& json, ResultRow& row, const std::string& before
   take("validation_loss", row.validation_loss);
   take("test_accuracy", row.test_accuracy);
   take("test_loss", row.test_loss);
+  take("validation_balanced_accuracy", row.validation_balanced_accuracy);
+  take("test_balanced_accuracy", row.test_balanced_accuracy);
 }
 
 class Rows {
@@ -112,6 +114,8 @@ std::vector<ResultRow> result_rows(const RunDirectory& directory, const RunRepor
     ResultRow& row = rows.at(one.name);
     (run.part == "validation" ? row.validation_accuracy : row.test_accuracy) = one.answers.evaluation.accuracy();
     (run.part == "validation" ? row.validation_loss : row.test_loss) = one.answers.evaluation.loss;
+    (run.part == "validation" ? row.validation_balanced_accuracy : row.test_balanced_accuracy) =
+        one.answers.evaluation.balanced_accuracy;
     if (one.name == "integers") row.cost = costs.own;
     if (one.name == "float" && !row.cost) row.cost = costs.in_float;
     if (one.name == "float" && !run.float_run.empty())

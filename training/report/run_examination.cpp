@@ -63,7 +63,7 @@ class RunExamination {
   RunReport run() {
     progress_("files");
     report_.config = read_json(directory_.config());
-    settings_from_json(report_.config, settings_, directory_.config().string());
+    settings_ = recorded_settings(report_.config, directory_.config().string());
     const std::vector<ListedRun> listed = list_runs(directory_.path());
     if (listed.size() != 1) fail(directory_.config().string(), " is not that of a run");
     report_.listed = listed.front().json();
@@ -154,7 +154,7 @@ class RunExamination {
     progress_("data");
     data_ = std::make_unique<datasets::Splits>(load_data(*source_, request_.dataset, request_.data_dir));
     report_.part = source_->note.empty() || !data_->validation ? "test" : "validation";
-    for (int i = 0; i < pictures().classes; ++i) report_.class_names.push_back(class_name(pictures(), i));
+    for (int i = 0; i < pictures().classes; ++i) report_.class_names.push_back(pictures().class_name(i));
   }
 
   const datasets::Dataset& pictures() const { return report_.part == "validation" ? *data_->validation : data_->test; }

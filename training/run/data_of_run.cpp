@@ -93,6 +93,16 @@ Json picture_counts(const datasets::Splits& data) {
 
 Json recorded_picture_counts(const RunDirectory& run) { return recorded_of_data(run, "pictures"); }
 
+void require_same_pictures(const RunDirectory& run, const std::string& dataset, const datasets::Splits& data) {
+  const Json former = recorded_picture_counts(run), now = picture_counts(data);
+  const auto text = [](const Json& counts) {
+    return concat(counts.value("training", 0), " training, ", counts.value("validation", 0), " validation and ",
+                  counts.value("test", 0), " test pictures");
+  };
+  if (former.is_object() && former != now)
+    fail(dataset, " has changed since the run began: it has ", text(now), " now, not ", text(former), "; train anew");
+}
+
 std::optional<datasets::Splits> moved_data(const RunDirectory& run, const TrainSettings& settings,
                                            const datasets::Splits& data) {
   const Json recorded = recorded_picture_counts(run);

@@ -2,6 +2,7 @@
 
 #include "quantize/fake_quant.h"
 #include "quantize/quantization.h"
+#include "training/run/class_weights.h"
 #include "training/run/data_of_run.h"
 #include "training/run/init_checkpoint.h"
 #include "training/run/run_directory.h"
@@ -15,7 +16,8 @@ namespace miniqat::training {
 FloatRun read_float_run(const std::string& path) {
   const RunDirectory run = RunDirectory::open(path);
   FloatRun result{.path = path};
-  settings_from_json(read_json(run.config()), result.settings, run.config().string());
+  result.settings = recorded_settings(read_json(run.config()), run.config().string());
+  use_own_class_weights(result.settings, run);
   result.class_names = recorded_class_names(run);
   result.graph_name = run.eval_graph().string();
   result.evaluation = find_classifier(read_network(result.graph_name), result.graph_name);
@@ -40,7 +42,7 @@ FloatRun read_float_model(const TrainSettings& settings) {
   Session session(result.training.graph);
   start_from(settings.model, session);
   result.checkpoint = session.checkpoint();
-  add_loss(result.training, settings.label_smoothing);
+  add_loss(result.training, settings.label_smoothing, class_weights_of(settings, data.train));
   result.evaluation = without_loss(result.training);
   return result;
 }

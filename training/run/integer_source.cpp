@@ -28,8 +28,7 @@ std::string plain_name(const std::filesystem::path& path) {
 
 /// The run's own settings that may have left a tensor in float.
 std::string advice_for(const RunDirectory& run) {
-  TrainSettings settings;
-  settings_from_json(read_json(run.config()), settings, run.config().string());
+  const TrainSettings settings = recorded_settings(read_json(run.config()), run.config().string());
   std::string flags;
   if (!settings.rewrite.scope.empty()) flags = concat("--scope ", settings.rewrite.scope);
   if (settings.rewrite.float_pools) flags += flags.empty() ? "--float-pools" : " and --float-pools";

@@ -12,7 +12,8 @@
 namespace miniqat::training {
 
 /// A run on disk: config.json, metrics.jsonl, checkpoint.safetensors, train_graph.json, eval_graph.json, summary.json.
-/// Some runs have more: bits.json for layers with bits of their own, trace.json of a profile, init_checkpoint.json
+/// Some runs have more: bits.json for layers with bits of their own, class_weights.json for what classes weigh in the
+/// loss, trace.json of a profile, init_checkpoint.json
 /// after a start from another run's variables, model_graph.json for the network of a model file, dataset.json for what
 /// `train` knows of its data at the beginning, quantize.json of the command of that name, verify.json of the last
 /// `verify`. docs/runs.md describes the files and their order.
@@ -40,6 +41,7 @@ class RunDirectory {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.json"; }
+  std::filesystem::path class_weights() const { return path_ / "class_weights.json"; }
   std::filesystem::path bits() const { return path_ / "bits.json"; }
   std::filesystem::path checkpoint() const { return path_ / "checkpoint.safetensors"; }
   std::filesystem::path model_graph() const { return path_ / "model_graph.json"; }

@@ -117,7 +117,7 @@ RunSource open_run(const std::string& run, const std::string& checkpoint) {
   source.checkpoint = variables.file.string();
   source.note = std::move(variables.note);
   const std::filesystem::path config = source.directory.config();
-  settings_from_json(read_json(config), source.settings, config.string());
+  source.settings = recorded_settings(read_json(config), config.string());
   return source;
 }
 

@@ -11,6 +11,7 @@
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "datasets/data_dir.h"
 #include "datasets/dataset.h"
 #include "datasets/user_files.h"
 #include "quantize/quantization.h"
@@ -66,6 +67,12 @@ std::string resolved_dataset(const std::string& name) {
   std::filesystem::path path = std::filesystem::absolute(name).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   return path.string();
+}
+
+std::string resolved_data_dir(const std::string& dataset, const std::string& data_dir) {
+  if (datasets::is_path(dataset) || !datasets::find_dataset(dataset).has_files) return data_dir;
+  const std::filesystem::path given = datasets::given_data_dir(data_dir);
+  return given.empty() ? "" : std::filesystem::absolute(given).lexically_normal().string();
 }
 
 std::string resolved_augment(const TrainSettings& settings) {
@@ -125,8 +132,22 @@ datasets::PictureOptions picture_options(const TrainSettings& settings) {
   return options;
 }
 
+TrainSettings recorded_settings(const Json& config, const std::string& source) {
+  TrainSettings settings;
+  settings.reestimate = 0;
+  settings_from_json(config, settings, source);
+  if (settings.validation > 0 && !config.contains("validation_method"))
+    settings.validation_method = datasets::HoldOut::kStride;
+  std::error_code failure;
+  if (!settings.data_dir.empty() && !std::filesystem::is_directory(settings.data_dir, failure) &&
+      !datasets::given_data_dir({}).empty())
+    settings.data_dir.clear();
+  return settings;
+}
+
 void resolve(TrainSettings& settings) {
   settings.dataset = resolved_dataset(settings.dataset);
+  settings.data_dir = resolved_data_dir(settings.dataset, settings.data_dir);
   if (settings.threads == 0) settings.threads = default_thread_count();
   settings.augment = resolved_augment(settings);
   if (!settings.learning_rate) settings.learning_rate = find_optimizer(settings.optimizer).default_learning_rate;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "datasets/augment.h"
+#include "datasets/hold_out.h"
 #include "datasets/picture_options.h"
 #include "training/settings/data_dir_help.h"
 #include "training/settings/rewrite_settings.h"
@@ -33,6 +34,7 @@ struct TrainSettings {
   double deviation = 1;
   std::string augment = "auto";
   std::int64_t validation = 0;
+  datasets::HoldOut validation_method = datasets::HoldOut::kByClass;
 
   bool float_only = false;
   RewriteSettings rewrite = rewrite_of_trainings();
@@ -54,6 +56,8 @@ struct TrainSettings {
   bool decay_all = false;
   double range_learning_rate = 0.003;
   double label_smoothing = 0;
+  /// "balanced", a JSON file (class_weights.h), or "" for none.
+  std::string class_weights;
   double dampening = 0;
   std::string schedule = "cosine";
   std::int64_t warmup_steps = 0;
@@ -116,6 +120,10 @@ void TrainSettings::visit(Visitor&& visitor) {
       "training pictures held out as a validation part; the accuracy after each epoch is then measured on it; 0: on "
       "the test pictures");
   visitor(
+      "validation_method", [](auto& s) -> auto& { return s.validation_method; },
+      "which pictures --validation holds out: class: of each class its share, by a draw that depends on the pictures "
+      "alone; stride: every so many, whatever their class, as runs of before November 2026 did");
+  visitor(
       "float", [](auto& s) -> auto& { return s.float_only; }, "no quantization");
   visit_rewrite_options([&](const char* name, auto access, const char* help) {
     visitor(
@@ -162,6 +170,11 @@ void TrainSettings::visit(Visitor&& visitor) {
       "label_smoothing", [](auto& s) -> auto& { return s.label_smoothing; },
       "share of each label that is spread evenly over all classes, in [0, 1); affects the training loss only");
   visitor(
+      "class_weights", [](auto& s) -> auto& { return s.class_weights; },
+      "balanced: the training loss of a picture is multiplied so that each class counts alike, however many pictures "
+      "it "
+      "has; or a JSON file, {\"class\": weight, ...}. Choices then follow the balanced accuracy");
+  visitor(
       "dampening", [](auto& s) -> auto& { return s.dampening; },
       "pulls quantized weights towards the integers that they are rounded to, against oscillation: the coefficient at "
       "the end of the run, to which it grows on a cosine; 0: off");
@@ -197,6 +210,10 @@ void TrainSettings::visit(Visitor&& visitor) {
       "this much");
 }
 
+/// The settings in the config.json of a run. A setting that is younger than the run has the value that did the same
+/// before, and a data_dir that is gone gives way to $MINIQAT_DATA_DIR. Throws what settings_from_json() throws.
+TrainSettings recorded_settings(const nlohmann::ordered_json& config, const std::string& source);
+
 /// Throws UsageError naming the first setting that is out of range, unknown models and data sets included.
 void check(const TrainSettings& settings);
 
@@ -206,6 +223,10 @@ void check_dataset(const std::string& name, const std::string& data_dir);
 
 /// A path made absolute, so that it means the same from any folder; a name as it is.
 std::string resolved_dataset(const std::string& name);
+
+/// The folder that the files of a data set with a name are read from, as an absolute path: `data_dir` or, if that is
+/// empty, $MINIQAT_DATA_DIR. "" where neither is given, and for data sets without files and a user's own.
+std::string resolved_data_dir(const std::string& dataset, const std::string& data_dir);
 
 /// "28x32", or "28" for both: {height, width}. Throws UsageError that names --image-size.
 std::pair<std::int64_t, std::int64_t> image_size_from(const std::string& text);
@@ -217,8 +238,8 @@ std::string resolved_augment(const TrainSettings& settings);
 /// setting other than the default beside a data set that has a name.
 datasets::PictureOptions picture_options(const TrainSettings& settings);
 
-/// Settles what is left open: the number of threads, the augmentation, the learning rate. A run's config.json tells
-/// what it did, not what it was asked.
+/// Settles what is left open: the folder of the data, the number of threads, the augmentation, the learning rate. A
+/// run's config.json tells what it did, not what it was asked.
 void resolve(TrainSettings& settings);
 
 /// Takes the batch size from a graph file, which fixes it, or from an ONNX model that does; one that takes a

@@ -13,6 +13,7 @@
 #include "training/memory.h"
 #include "training/model_source.h"
 #include "training/percent.h"
+#include "training/run/class_weights.h"
 #include "training/run/data_of_run.h"
 #include "training/run/machine.h"
 #include "training/run/range_log.h"
@@ -35,7 +36,12 @@ std::string unreached(const std::vector<std::int64_t>& delays, std::int64_t pass
 }  // namespace
 
 RunLife::RunLife(TrainingTask& task, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer)
-    : task_(task), run_(run), extras_(extras), observer_(observer), save_interval_(task.settings.save_every) {}
+    : task_(task),
+      run_(run),
+      extras_(extras),
+      observer_(observer),
+      save_interval_(task.settings.save_every),
+      watch_(task, run.path().string(), observer) {}
 
 /// A run that has metrics has had a checkpoint as well: one that is missing then was lost otherwise, and is missed.
 bool RunLife::killed_before_its_first_checkpoint() const {
@@ -64,29 +70,12 @@ bool RunLife::is_complete() const {
 /// A model file may have been edited since the run began, a named model be another in another version of the program.
 /// Of a longer run only the steps over which a dampening grows are others.
 void RunLife::require_same_graph() const {
-  std::string recorded = read_large_file(run_.train_graph());
+  Graph recorded = read_network(run_.train_graph());
   const std::string now = graph_to_json(task_.training.graph);
-  if (recorded != now && task_.dampens()) {
-    Graph graph = read_network(run_.train_graph());
-    task_.dampen_weights(graph);
-    recorded = graph_to_json(graph);
-  }
-  if (recorded != now)
+  if (graph_to_json(recorded) != now && task_.dampens()) task_.dampen_weights(recorded);
+  if (graph_to_json(recorded) != now)
     fail(run_.train_graph().string(), " is not what ", task_.settings.model,
          " gives now: the model has changed since the run began");
-}
-
-/// Files may have been added or taken away. Runs of earlier versions have no dataset.json, and recorded them at their
-/// end.
-void RunLife::require_same_pictures() const {
-  const Json former = recorded_picture_counts(run_), now = picture_counts(task_.data);
-  const auto text = [](const Json& counts) {
-    return concat(counts.value("training", 0), " training, ", counts.value("validation", 0), " validation and ",
-                  counts.value("test", 0), " test pictures");
-  };
-  if (former.is_object() && former != now)
-    fail(task_.settings.dataset, " has changed since the run began: it has ", text(now), " now, not ", text(former),
-         "; train anew");
 }
 
 void RunLife::begin() {
@@ -102,7 +91,7 @@ void RunLife::begin() {
 
 void RunLife::go_on() {
   require_same_graph();
-  require_same_pictures();
+  require_same_pictures(run_, task_.settings.dataset, task_.data);
   restore();
   const std::int64_t step = task_.session.step();
   if (extras_.stop_at && *extras_.stop_at <= step)
@@ -142,6 +131,7 @@ void RunLife::write_config() const {
   Json config = settings_to_json(task_.settings);
   // The run's own copy, which a config.json taken back by --config finds when the original is gone.
   if (!task_.settings.rewrite.bits_config.empty()) config["bits_config"] = run_.bits().string();
+  if (has_class_weights_file(task_.settings)) config["class_weights"] = run_.class_weights().string();
   for (const quantize::SettingConflict& conflict : task_.report.conflicts) config.erase(conflict.setting);
   write_json(run_.config(), config);
 }
@@ -177,13 +167,15 @@ void RunLife::begin_anew() {
     if (!extras_.resume) run_.clear();
     throw;
   }
-  if (!extras_.note.empty()) observer_.warn(extras_.note);
+  for (const std::string& note : extras_.notes)
+    if (!note.empty()) observer_.warn(note);
 }
 
 /// The files that config.json needs come before it; a run that is killed after it can be resumed.
 void RunLife::write_first_files(const std::optional<InitCheckpoint>& start) {
   if (!task_.settings.rewrite.layer_bits.empty())
     write_json(run_.bits(), quantize::layer_bits_to_json(task_.settings.rewrite.layer_bits));
+  write_class_weights(task_.settings, task_.data.train, run_);
   if (!task_.model_graph.empty()) write_file_atomically(run_.model_graph(), task_.model_graph);
   write_json(run_.dataset(), data_to_json(task_.data, task_.settings.dataset));
   write_config();
@@ -225,6 +217,7 @@ void RunLife::log_step(const Pace& pace) const {
 void RunLife::after_step(Pace& pace, double loss, bool to_come) {
   const std::int64_t step = task_.session.step();
   last_loss_ = loss;
+  watch_.after_step(loss);
   // The line first: a checkpoint knows no step that the metrics do not.
   if (step % task_.settings.log_every == 0 || step == task_.total_steps) log_step(pace);
   if (!to_come) return;
@@ -263,17 +256,19 @@ Evaluation RunLife::judge() { return task_.evaluate_now(judging_part(task_.data)
 
 void RunLife::report_accuracy(const Evaluation& judged) {
   const std::string part = judging_part(task_.data).name;
-  char text[96];
-  std::snprintf(text, sizeof text, "epoch %5.2f  %s accuracy %s  %s loss %.4f", task_.epochs_done(), part.c_str(),
-                percent(judged.accuracy()).c_str(), part.c_str(), judged.loss);
+  char text[128];
+  std::snprintf(text, sizeof text, "epoch %5.2f  %s accuracy %s%s  %s loss %.4f", task_.epochs_done(), part.c_str(),
+                percent(judged.accuracy()).c_str(), balanced_text(judged).c_str(), part.c_str(), judged.loss);
   char train[32] = "";
   if (last_loss_) std::snprintf(train, sizeof train, "  train loss %.4f", *last_loss_);
   observer_.say(concat(text, train));
+  watch_.after_evaluation(judged);
   if (reported_step_ == task_.session.step()) return;
   Json line = {{"step", task_.session.step()},
                {"epoch", task_.epochs_done()},
                {part + "_accuracy", judged.accuracy()},
                {part + "_loss", judged.loss}};
+  if (judged.has_uneven_classes()) line[part + "_balanced_accuracy"] = *judged.balanced_accuracy;
   if (!task_.quantization.is_float()) line["ranges"] = ranges_json(task_.training.graph, task_.session.variables());
   run_.metrics().append(line);
   reported_step_ = task_.session.step();

@@ -8,6 +8,7 @@
 #include "training/run/init_checkpoint.h"
 #include "training/run/run_directory.h"
 #include "training/settings/save_interval.h"
+#include "training/train/evaluation_watch.h"
 #include "training/train/pace.h"
 #include "training/train/trainer.h"
 #include "training/train/training_task.h"
@@ -46,7 +47,6 @@ class RunLife {
  private:
   bool killed_before_its_first_checkpoint() const;
   void require_same_graph() const;
-  void require_same_pictures() const;
   void go_on();
   void restore();
   bool has_its_statistics();
@@ -72,6 +72,7 @@ class RunLife {
   const TrainExtras& extras_;
   RunObserver& observer_;
   const SaveInterval save_interval_;
+  EvaluationWatch watch_;
   /// Of the last step; none before the first, unless metrics.jsonl has it.
   std::optional<double> last_loss_;
   /// After the last step: what estimates have replaced, for a longer run.

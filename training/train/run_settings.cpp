@@ -11,6 +11,7 @@
 #include "datasets/user_files.h"
 #include "quantize/quantization.h"
 #include "training/model_source.h"
+#include "training/run/class_weights.h"
 #include "training/run/run_source.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
@@ -62,12 +63,10 @@ void require_rate_for(const std::string& former, const TrainSettings& settings, 
 }
 
 TrainSettings begun_settings(const RunDirectory& run) {
-  TrainSettings settings;
-  // Where the file is of the time before this setting.
-  settings.reestimate = 0;
-  settings_from_json(read_json(run.config()), settings, run.config().string());
+  TrainSettings settings = recorded_settings(read_json(run.config()), run.config().string());
   if (!settings.rewrite.bits_config.empty()) settings.rewrite.bits_config = run.bits().string();
   load_layer_bits(settings.rewrite);
+  use_own_class_weights(settings, run);
   use_model_copy(settings, run);
   return settings;
 }

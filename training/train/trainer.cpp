@@ -14,9 +14,13 @@
 #include "datasets/loader.h"
 #include "datasets/user_files.h"
 #include "training/calibrate/batch_norm_statistics.h"
+#include "training/evaluate/one_answer.h"
 #include "training/run/data_of_run.h"
+#include "training/run/init_checkpoint.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
+#include "training/run/validation_part.h"
+#include "training/run/wanted_data.h"
 #include "training/settings/earlier_rewrite.h"
 #include "training/train/chance_watch.h"
 #include "training/train/core_watch.h"
@@ -57,6 +61,8 @@ class Trainer {
     life_.begin();
     if (extras_.ranks != nullptr) life_.share(*extras_.ranks);
     observer_.on_begin(task_, run_);
+    say_what_decides();
+    judge_imported_weights();
     warn_of_empty_class();
     say_what_keeps_it_from_integers();
     advise_channels();
@@ -90,9 +96,30 @@ class Trainer {
     return settings;
   }
 
+  void say_what_decides() {
+    if (!task_.data.validation || extras_.is_stage || extras_.resume) return;
+    observer_.say(validation_counts(task_.data));
+    if (const std::string note = note_on_small_classes(task_.data); !note.empty()) observer_.warn(note);
+  }
+
+  /// Pixels other than those of its first training make a trained network a bad start.
+  void judge_imported_weights() {
+    const TrainSettings& settings = task_.settings;
+    if (extras_.is_stage || extras_.resume || !is_onnx_file(settings.model) || !settings.init_checkpoint.empty())
+      return;
+    constexpr std::int64_t kPictures = 512;
+    Classifier network = make_classifier(classifier_options(settings), task_.data.train);
+    Session session(network.graph);
+    start_from(settings.model, session);
+    const datasets::Dataset some = datasets::drawn_examples(task_.data.train, kPictures, 1);
+    const std::string warning =
+        warning_before_training(evaluate(session, network, some), some, printable(settings.model), settings.dataset);
+    if (!warning.empty()) observer_.warn(warning);
+  }
+
   /// Before the steps that would be in vain.
   void say_what_keeps_it_from_integers() {
-    if (task_.quantization.is_float() || extras_.integers_known || extras_.resume) return;
+    if (task_.quantization.is_float() || extras_.is_stage || extras_.resume) return;
     const std::string why =
         why_never_integers(task_.evaluation.graph, task_.session.variables(), grid_of(task_.data.test));
     if (!why.empty()) observer_.say(concat("note: the network will not become integers: ", why));

@@ -30,9 +30,10 @@ struct TrainExtras {
   /// The command that continues the run after a stop or failure, for its messages; by default `miniqat train`.
   std::string way_on = {};
   /// What the observer hears when a new run begins; "" for nothing.
-  std::string note = {};
-  /// Somebody has been told already whether the network can become integers.
-  bool integers_known = false;
+  std::vector<std::string> notes = {};
+  /// A stage of `quantize`, which has said already what can be known before the first step: whether the network can
+  /// become integers, which pictures decide.
+  bool is_stage = false;
   /// Takes the times of the steps; null: nothing is timed.
   Profile* profile = nullptr;
   /// To the processes that compute the other shards of each batch; null: there are none. All make the same calls, but

@@ -9,6 +9,7 @@
 #include "quantize/range_kind.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/calibrate/batch_norm_statistics.h"
+#include "training/run/class_weights.h"
 #include "training/run/wanted_data.h"
 #include "training/settings/optimizers.h"
 #include "training/settings/scope_check.h"
@@ -42,7 +43,7 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
       data(load_wanted_data(settings)),
       training(make_classifier(classifier_options(settings), data.train)),
       model_graph(is_graph_file(settings.model) ? graph_to_json(training.graph) : ""),
-      ends(add_loss(training, settings.label_smoothing)),
+      ends(add_loss(training, settings.label_smoothing, class_weights_of(settings, data.train))),
       report(quantize_training()),
       evaluation(settings.float_only ? without_loss(training) : evaluation_of(training)),
       quantization(quantize::quantization_of(training.graph)),

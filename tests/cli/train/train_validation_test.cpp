@@ -96,6 +96,68 @@ TEST_F(TrainValidationTest, EvalNeedsARunThatHasOne) {
                {"--validation 8 leaves 0 training pictures"});
 }
 
+TEST_F(TrainValidationTest, SaysOnceHowManyPicturesOfEachClassDecide) {
+  const Outcome outcome = train("run", {"--validation", "10", "--stop-at", "3"});
+  expect_success(outcome);
+  const std::string line = "10 validation pictures, 1 of each of 10 classes\n";
+  EXPECT_NE(outcome.out.find(line), std::string::npos) << outcome.out;
+  const Outcome resumed = resume("run");
+  expect_success(resumed);
+  EXPECT_EQ(resumed.out.find(line), std::string::npos) << resumed.out;
+  // Classes 0 and 1 have four pictures, the others three: too few for a part of four.
+  const Outcome few = train("few", {"--validation", "4"});
+  EXPECT_EQ(few.status, 0);
+  EXPECT_NE(few.err.find("note: too small for the validation part, which has none of them: "), std::string::npos)
+      << few.err;
+  EXPECT_NE(few.err.find("9 (3 training pictures)"), std::string::npos) << few.err;
+}
+
+TEST_F(TrainValidationTest, ARunFromAnotherInheritsItsPart) {
+  expect_success(train("float", {"--validation", "10", "--float"}));
+  for (const std::string& start : {std::string("float"), std::string("float/checkpoint.safetensors")}) {
+    const Outcome outcome = train("qat", {"--init-checkpoint", start, "--overwrite"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("the validation part is that of the run in " + start + ", 10 training pictures"),
+              std::string::npos)
+        << outcome.err;
+    EXPECT_EQ(json_of(path("qat/config.json"))["validation"], 10);
+  }
+  expect_success(train("same", {"--init-checkpoint", "float", "--validation", "10"}));
+  EXPECT_EQ(files_of(path("same")).checkpoint, files_of(path("qat")).checkpoint);
+  expect_error(train("other", {"--init-checkpoint", "float", "--validation", "12"}), 2,
+               {"--validation 12: the run in float has a validation part of 10 pictures"});
+  EXPECT_FALSE(std::filesystem::exists(path("other")));
+  expect_success(train("all", {"--init-checkpoint", "float", "--validation", "0"}));
+  EXPECT_EQ(json_of(path("all/config.json"))["validation"], 0);
+  // The other way round: nobody held these out.
+  expect_success(train("none", {"--float"}));
+  const Outcome seen = train("seen", {"--init-checkpoint", "none", "--validation", "10"});
+  EXPECT_EQ(seen.status, 0);
+  EXPECT_NE(seen.err.find("note: the run in none was trained with the validation pictures"), std::string::npos);
+}
+
+/// A run of before: its config.json has no method.
+TEST_F(TrainValidationTest, ARunOfBeforeKeepsItsPart) {
+  const Arguments held = {"--validation", "8", "--validation-method", "stride"};
+  expect_success(train("whole", held));
+  Arguments half = held;
+  half.insert(half.end(), {"--stop-at", "5"});
+  expect_success(train("run", half));
+  Json config = json_of(path("run/config.json"));
+  EXPECT_EQ(config["validation_method"], "stride");
+  config.erase("validation_method");
+  place_.write("run/config.json", config.dump());
+  expect_success(resume("run"));
+  EXPECT_EQ(files_of(path("run")).checkpoint, files_of(path("whole")).checkpoint);
+  EXPECT_EQ(summary("run")["validation_accuracy"], evaluated("whole", "validation")["accuracy"]);
+  // Of each class its share and every so many are other pictures.
+  expect_success(train("by-class", {"--validation", "8"}));
+  EXPECT_NE(files_of(path("by-class")).checkpoint, files_of(path("whole")).checkpoint);
+  // What begins from it has the part of before, too.
+  expect_success(train("next", {"--init-checkpoint", "run", "--validation", "8", "--validation-method", "stride"}));
+  EXPECT_EQ(json_of(path("next/config.json"))["validation_method"], "stride");
+}
+
 TEST_F(TrainValidationTest, CalibrationTakesNoPictureOfIt) {
   expect_success(train("float", {"--validation", "8", "--float"}));
   const Outcome outcome = program({"calibrate", "--run", "float", "--out", "ptq", "--batches", "100"});

@@ -47,11 +47,33 @@ TEST(Evaluation, TheLossIsTheMeanCrossEntropyWithoutOverflow) {
   EXPECT_NEAR(evaluation.loss, (std::log(4.0) + std::log(2.0) - std::log(0.75)) / 4, 1e-7);
 }
 
+TEST(Evaluation, BalancedAccuracyIsTheMeanOfTheClassesThatHaveExamples) {
+  Evaluation evaluation;
+  const std::vector<float> zero = {1, 0, 0, 0}, one = {0, 1, 0, 0};
+  for (int i = 0; i < 8; ++i) evaluation.count(zero, 0);
+  evaluation.count(one, 1);
+  evaluation.count(zero, 1);
+  for (int i = 0; i < 4; ++i) evaluation.count(zero, 2);
+  evaluation.finish();
+  EXPECT_DOUBLE_EQ(*evaluation.balanced_accuracy, (1 + 0.5 + 0) / 3);
+  EXPECT_DOUBLE_EQ(evaluation.accuracy(), 9.0 / 14);
+  EXPECT_TRUE(evaluation.has_uneven_classes());
+  EXPECT_EQ(evaluation.by_class[0].answers, 13);
+  EXPECT_EQ(evaluation.by_class[1].labels, 2);
+  EXPECT_EQ(evaluation.by_class[1].correct, 1);
+  Evaluation even;
+  for (const int label : {0, 0, 1, 1, 1, 1, 2, 2}) even.count(zero, label);
+  even.finish();
+  EXPECT_FALSE(even.has_uneven_classes()) << "a factor of two, not more";
+  EXPECT_FALSE(Evaluation().has_uneven_classes());
+}
+
 TEST(Evaluation, NothingHasNoAccuracy) {
   Evaluation evaluation;
   evaluation.finish();
   EXPECT_EQ(evaluation.accuracy(), 0);
   EXPECT_EQ(evaluation.loss, 0);
+  EXPECT_FALSE(evaluation.balanced_accuracy);
 }
 
 /// Seven pictures of one pixel, whose byte k says the class: of the logits 255 x k - k^2 / 2, with x = byte / 255, that

@@ -181,7 +181,8 @@ TEST_F(QuantizationRunTest, MakesTheBestNetworkTheRun) {
   const QuantizationResult result = quantized(plan, "run", silent);
   EXPECT_EQ(names(result), (std::vector<std::string>{"float", "calibrated", "trained", "integers"}));
   EXPECT_EQ(result.no_integers, "");
-  EXPECT_TRUE(silent.said("8 training pictures decide")) << silent.lines.front();
+  EXPECT_TRUE(silent.said("8 training pictures, 0 to 1 of each of 10 classes, decide")) << silent.lines.front();
+  EXPECT_EQ(json("run/quantize.json")["chosen_by"], "accuracy");
   EXPECT_FALSE(silent.said("the float run was trained with them"));
   for (const QuantizedRow& one : result.rows) {
     EXPECT_EQ(one.accuracies.validation->examples, 8);
@@ -200,6 +201,21 @@ TEST_F(QuantizationRunTest, MakesTheBestNetworkTheRun) {
   EXPECT_EQ(written["rows"][1]["parameter_bytes"], 36 / 2 + 640 / 2 + 4 * 14);
   EXPECT_EQ(written["no_integers"], nullptr);
   EXPECT_EQ(written["training_failed"], nullptr);
+}
+
+TEST_F(QuantizationRunTest, ARunWithClassWeightsIsChosenByBalancedAccuracy) {
+  Listener listener;
+  QuantizationPlan plan = plan_for(float_run("float", 8), "float");
+  plan.training.class_weights = "balanced";
+  const QuantizationResult result = quantized(plan, "run", listener);
+  EXPECT_TRUE(result.by_balanced_accuracy);
+  EXPECT_TRUE(listener.said("decide by balanced accuracy")) << listener.lines.front();
+  EXPECT_EQ(json("run/quantize.json")["chosen_by"], "balanced accuracy");
+  const double chosen = *row(result, result.chosen).accuracies.validation->balanced_accuracy;
+  for (const char* name : {"calibrated", "trained"})
+    EXPECT_GE(chosen, *row(result, name).accuracies.validation->balanced_accuracy) << name;
+  EXPECT_EQ(json("run/summary.json")["validation_balanced_accuracy"], chosen);
+  EXPECT_TRUE(fs::exists(path("run/trained/class_weights.json")));
 }
 
 // Those of the stages are not measured again.

@@ -34,6 +34,9 @@
       expectNumber(`${what}: test`, row.test, times100(result.test_accuracy), 2);
       expectNumber(`${what}: loss`, row.loss, result.test_loss, 4);
       if (row.validation !== undefined) expectNumber(`${what}: validation`, row.validation, times100(result.validation_accuracy), 2);
+      const isUneven = run.answers.some((one) => one.has_uneven_classes);
+      expect(`${what}: has balanced`, row.balanced !== undefined, isUneven);
+      if (isUneven) expectNumber(`${what}: balanced`, row.balanced, times100(result[`${run.part}_balanced_accuracy`]), 2);
       expectNumber(`${what}: bytes`, row.bytes, result.parameter_bytes, 0);
       expect(`${what}: right`, row.right.replaceAll(',', ''), answers ? `${answers.correct} of ${answers.examples}` : '–');
     });
@@ -84,6 +87,9 @@
       expectNumber(`${what}: SNR`, row['SNR, equal inputs'], layer.snr_alone_db, 1);
       expectNumber(`${what}: SNR from the picture`, row['SNR, from the picture'], layer.snr_from_picture_db, 1);
       expectNumber(`${what}: SNR of weights`, row['SNR, weights'], layer.weights?.snr_db, 1);
+      const isUneven = run.answers.some((one) => one.has_uneven_classes);
+      expect(`${what}: has balanced`, row.balanced !== undefined, isUneven);
+      if (isUneven) expectNumber(`${what}: balanced`, row.balanced, times100(result[`${run.part}_balanced_accuracy`]), 2);
       expectNumber(`${what}: bytes`, row.bytes, layer.cost?.parameter_bytes, 0);
       checkSensitivity(what, layer, row, cards.find((card) => card.querySelector('h4').firstChild.textContent === layer.name));
     }

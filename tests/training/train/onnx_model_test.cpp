@@ -72,7 +72,7 @@ TEST_F(OnnxModel, ANoteSaysThatTheFileFixesTheBatch) {
   EXPECT_EQ(note, "note: batches of 2, as " + fixed.model + " fixes: --batch-size changes it");
   EXPECT_EQ(fixed.batch_size, 2);
   Listener listener;
-  train(fixed, RunDirectory::fresh(path("run"), "none"), {.note = note}, listener);
+  train(fixed, RunDirectory::fresh(path("run"), "none"), {.notes = {note}}, listener);
   EXPECT_EQ(std::ranges::count(listener.texts, note), 1);
   // A constant may be an input, too, and come first.
   NodeChain old({7, 1}, 7);

@@ -37,16 +37,19 @@ function resultTable(run) {
     const answers = answersOf(run, row.name);
     return answers ? `${whole(answers.correct)} of ${whole(answers.examples)}` : MISSING;
   };
+  const hint = 'mean over the classes of their accuracies: here some classes have more than twice the pictures of others';
   const columns = [
     {title: 'network', left: true, value: (row) => row.name + (row.is_run ? ' *' : '')},
     {title: 'test', value: (row) => percent(row.test_accuracy)},
+    {title: 'balanced', value: (row) => percent(run.part === 'validation' ? row.validation_balanced_accuracy : row.test_balanced_accuracy), hint},
     {title: 'loss', value: (row) => fixed(row.test_loss), hint: 'mean cross entropy of the test pictures'},
     {title: 'validation', value: (row) => percent(row.validation_accuracy)},
     {title: 'right', value: count, hint: `counted for this page on the ${run.part} pictures`},
     {title: 'bytes', value: (row) => whole(row.parameter_bytes), hint: 'weights packed to their bits, and 32 bits for each bias'},
     {title: 'MACs × bits', value: (row) => short(row.bit_operations), hint: 'of one picture: multiply-adds × bits of the weight × bits of the input'},
     {title: 'time', value: (row) => duration(row.seconds), hint: 'of its calibration or training'},
-  ].filter(({title}) => title !== 'validation' || has('validation_accuracy'));
+  ].filter(({title}) => title !== 'validation' || has('validation_accuracy'))
+    .filter(({title}) => title !== 'balanced' || run.answers.some((answers) => answers.has_uneven_classes));
   return [table(columns, run.results, (row) => row.is_run ? 'own' : null),
     html('p', {class: 'hint'}, `* the network in the run. bytes: weights packed to their bits, 32 bits a bias. MACs × bits: of one picture.`,
       run.results.some(({name}) => name === 'float') && run.answers.length > 1 ? ` float: ${run.float_run ? `the run ${run.float_run}` : 'the same variables, no quantizer at work'}.` : '')];
