@@ -144,6 +144,7 @@ QuantizationPlan plan_of(const RunDirectory& out, const QuantizeArguments& argum
   QuantizationPlan plan = read_plan(out);
   const std::int64_t threads = plan.training.threads;
   flags.training.apply(plan.training);
+  plan.training.data_dir = resolved_data_dir(plan.training.dataset, plan.training.data_dir);
   if (!flags.training.was_given("threads")) return plan;
   check(plan.training);
   if (plan.training.threads != threads && !plan.training.has_shards())

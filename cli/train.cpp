@@ -70,9 +70,13 @@ void report_profile(const Profile& profile, const std::filesystem::path& path) {
               counted(profile.kept().size(), "step").c_str(), printable(path.string()).c_str());
 }
 
-void train_and_show(const TrainSettings& settings, const RunDirectory& run, const TrainArguments& arguments,
-                    TrainExtras extras) {
-  const std::unique_ptr<RankSide> ranks = lead_ranks(arguments.ranks.get(), settings, extras);
+/// `asked`: the folder of the data as it was given, which other ranks look up for themselves: relative to where they
+/// are, or in their own $MINIQAT_DATA_DIR.
+void train_and_show(const TrainSettings& settings, const std::string& asked, const RunDirectory& run,
+                    const TrainArguments& arguments, TrainExtras extras) {
+  TrainSettings of_ranks = settings;
+  of_ranks.data_dir = asked;
+  const std::unique_ptr<RankSide> ranks = lead_ranks(arguments.ranks.get(), of_ranks, extras);
   Profile profile;
   if (arguments.profile) extras.profile = &profile;
   extras.all_names = arguments.verbose;
@@ -101,6 +105,7 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   require_rate_for(former, settings, flags.was_given("learning_rate"));
   load_layer_bits(settings.rewrite);
   check(settings);
+  const std::string asked_data_dir = settings.data_dir;
   const std::string note = batch_size_given ? "" : adopt_batch_size(settings);
   resolve(settings);
   const std::string inherited = inherit_validation_part(settings, flags.was_given("validation"));
@@ -109,7 +114,7 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   TrainExtras extras = arguments.extras;
   extras.given = flags.given();
   extras.notes = {note, inherited};
-  train_and_show(settings, run, arguments, extras);
+  train_and_show(settings, asked_data_dir, run, arguments, extras);
 }
 
 /// Its table is of the networks that were compared for it, and would not fit a longer training.
@@ -142,10 +147,12 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   TrainSettings wanted = extras.begun;
   apply_flags(flags, wanted);
   wanted.dataset = resolved_dataset(wanted.dataset);
+  const std::string asked_data_dir = wanted.data_dir;
+  wanted.data_dir = resolved_data_dir(wanted.dataset, wanted.data_dir);
   require_same_run(wanted, extras.begun);
   check(wanted);
   set_thread_count(static_cast<int>(wanted.threads));
-  train_and_show(wanted, run, arguments, extras);
+  train_and_show(wanted, asked_data_dir, run, arguments, extras);
 }
 
 void train_as_asked(TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {

@@ -106,8 +106,7 @@ std::unique_ptr<RankSide> lead_ranks(distributed::Communicator* ranks, const Tra
 
 void follow_ranks(distributed::Communicator& ranks) {
   const Json word = Json::parse(distributed::broadcast_text(ranks, ""));
-  TrainSettings settings;
-  settings_from_json(word["settings"], settings, "rank 0");
+  TrainSettings settings = recorded_settings(word["settings"], "rank 0");
   if (const Json& bits = word["layer_bits"]; !bits.empty())
     settings.rewrite.layer_bits = quantize::layer_bits_from_json(bits.dump(), "the bits of rank 0");
   // Slices side by side, on the cores of this rank.

@@ -7,7 +7,6 @@
 #include "core/graph/node_check.h"
 #include "core/graph/op_interfaces.h"
 #include "core/kernels/scratch.h"
-#include "core/text/counted.h"
 #include "layers/kernels/pointwise.h"
 #include "layers/reference/softmax_cross_entropy.h"
 
@@ -23,8 +22,7 @@ void check_labels(const Tensor& labels, std::int64_t classes) {
 
 void check_weights(const std::vector<double>& weights, std::int64_t classes) {
   if (weights.empty()) return;
-  if (std::ssize(weights) != classes)
-    fail("class_weights has ", weights.size(), " numbers for ", counted(classes, "class"));
+  if (std::ssize(weights) != classes) fail("class_weights has ", weights.size(), " numbers for ", classes, " classes");
   for (const double weight : weights)
     if (!(weight >= 0 && std::isfinite(static_cast<float>(weight))))
       fail("class_weights must be finite and not negative, got ", weight);

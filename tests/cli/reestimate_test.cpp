@@ -74,6 +74,7 @@ TEST_F(ReestimateTest, ChangesTheStatisticsAndTheAccuraciesOfTheSummary) {
     }
     Json expected = former;
     expected["test_accuracy"] = accuracy(fold);
+    expected["test_balanced_accuracy"] = summary(fold)["test_balanced_accuracy"];
     expected["test_loss"] = summary(fold)["test_loss"];
     expected["reestimation"] = {
         {"batches", 3}, {"seed", 9}, {"run", fold}, {"threads", 1}, {"machine", former["machine"]}};

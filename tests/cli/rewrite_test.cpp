@@ -214,7 +214,7 @@ TEST_F(RewriteTest, FilesThatAreNoGraphsAreNamedInOneLine) {
   refuses("{\"format\": \"miniqat.graph\",", {"bad.json: "});
   refuses("[]", {"bad.json: ", "object"});
   refuses(R"({"format": "other", "version": 1, "nodes": []})", {"bad.json: ", "other"});
-  refuses(R"({"format": "miniqat.graph", "version": 2, "nodes": []})", {"bad.json: ", "version"});
+  refuses(R"({"format": "miniqat.graph", "version": 3, "nodes": []})", {"bad.json: ", "version"});
   refuses(R"({"format": "miniqat.graph", "version": 1, "nodes": [], "outputs": ["y"]})", {"bad.json: ", "\"y\""});
   expect_error(program({"inspect", "nowhere.json"}), 1, {"nowhere.json"});
   expect_error(program({"inspect", place_.path().string()}), 1, {"holds no run"});

@@ -47,8 +47,8 @@ class Calibration {
     settings_.rewrite = request.rewrite;
     if (!request.rewrite.bits_config.empty()) settings_.rewrite.bits_config = run_.bits().string();
     if (!request.data_dir.empty()) settings_.data_dir = request.data_dir;
-    settings_.data_dir = resolved_data_dir(settings_.dataset, settings_.data_dir);
     check_dataset(settings_.dataset, request.data_dir);
+    settings_.data_dir = resolved_data_dir(settings_.dataset, settings_.data_dir);
     settings_.threads = request.threads == 0 ? default_thread_count() : request.threads;
     set_thread_count(static_cast<int>(settings_.threads));
     FloatRunData data = load_data(source_, settings_.dataset, settings_.data_dir);

@@ -125,7 +125,7 @@ class QuantizationRun {
 
   void announce(const datasets::Splits& data) {
     announce(concat(", ", datasets::class_counts_text(*data.validation), ","));
-    if (const std::string note = note_on_small_classes(data); !note.empty()) observer_.warn(note);
+    if (const std::string note = note_on_small_classes(data); !note.empty()) observer_.say(note);
   }
 
   /// The run of a stage is complete once it has its config.json.

@@ -17,8 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kBalanced = "balanced";
-
 std::vector<double> balanced_weights(const datasets::Dataset& train) {
   const std::vector<std::int64_t> counts = datasets::class_counts(train);
   const auto classes = static_cast<double>(counts.size() - std::ranges::count(counts, 0));
@@ -36,6 +34,9 @@ double weight_from(const Json& json, const std::string& name, const std::string&
 }
 
 std::vector<double> weights_in_file(const std::string& file, const datasets::Dataset& train) {
+  std::error_code failure;
+  if (!std::filesystem::exists(file, failure))
+    throw UsageError(concat("--class-weights is balanced or a JSON file, and there is no ", file));
   const Json json = as_usage([&] { return read_json(file); });
   std::vector<std::string> names;
   for (int label = 0; label < train.classes; ++label) names.push_back(train.class_name(label));
@@ -72,10 +73,6 @@ std::vector<double> class_weights_of(const TrainSettings& settings, const datase
   return has_class_weights_file(settings) ? weights_in_file(settings.class_weights, train) : balanced_weights(train);
 }
 
-bool has_class_weights_file(const TrainSettings& settings) {
-  return !settings.class_weights.empty() && settings.class_weights != kBalanced;
-}
-
 void write_class_weights(const TrainSettings& settings, const datasets::Dataset& train, const RunDirectory& run) {
   if (settings.class_weights.empty()) return;
   const std::vector<double> weights = class_weights_of(settings, train);
@@ -94,7 +91,7 @@ void use_own_class_weights(TrainSettings& settings, const RunDirectory& run) {
 void hand_on_class_weights(const RunDirectory& from, const RunDirectory& to, Json& config) {
   copy_if_there(from.class_weights(), to.class_weights());
   const auto setting = config.find("class_weights");
-  if (setting != config.end() && *setting != "" && *setting != kBalanced) *setting = to.class_weights().string();
+  if (setting != config.end() && *setting != "" && *setting != "balanced") *setting = to.class_weights().string();
 }
 
 }  // namespace miniqat::training

@@ -16,9 +16,6 @@ namespace miniqat::training {
 /// that is not a finite number from 0 on.
 std::vector<double> class_weights_of(const TrainSettings& settings, const datasets::Dataset& train);
 
-/// Whether the setting names a file.
-bool has_class_weights_file(const TrainSettings& settings);
-
 /// Writes the weights that the settings give to the run's own class_weights.json, by the names of classes; nothing
 /// without weights.
 void write_class_weights(const TrainSettings& settings, const datasets::Dataset& train, const RunDirectory& run);

@@ -132,6 +132,10 @@ datasets::PictureOptions picture_options(const TrainSettings& settings) {
   return options;
 }
 
+bool has_class_weights_file(const TrainSettings& settings) {
+  return !settings.class_weights.empty() && settings.class_weights != "balanced";
+}
+
 TrainSettings recorded_settings(const Json& config, const std::string& source) {
   TrainSettings settings;
   settings.reestimate = 0;
@@ -148,6 +152,8 @@ TrainSettings recorded_settings(const Json& config, const std::string& source) {
 void resolve(TrainSettings& settings) {
   settings.dataset = resolved_dataset(settings.dataset);
   settings.data_dir = resolved_data_dir(settings.dataset, settings.data_dir);
+  if (has_class_weights_file(settings))
+    settings.class_weights = std::filesystem::absolute(settings.class_weights).lexically_normal().string();
   if (settings.threads == 0) settings.threads = default_thread_count();
   settings.augment = resolved_augment(settings);
   if (!settings.learning_rate) settings.learning_rate = find_optimizer(settings.optimizer).default_learning_rate;

@@ -224,6 +224,9 @@ void check_dataset(const std::string& name, const std::string& data_dir);
 /// A path made absolute, so that it means the same from any folder; a name as it is.
 std::string resolved_dataset(const std::string& name);
 
+/// Whether TrainSettings::class_weights names a file.
+bool has_class_weights_file(const TrainSettings& settings);
+
 /// The folder that the files of a data set with a name are read from, as an absolute path: `data_dir` or, if that is
 /// empty, $MINIQAT_DATA_DIR. "" where neither is given, and for data sets without files and a user's own.
 std::string resolved_data_dir(const std::string& dataset, const std::string& data_dir);

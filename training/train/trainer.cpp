@@ -99,7 +99,7 @@ class Trainer {
   void say_what_decides() {
     if (!task_.data.validation || extras_.is_stage || extras_.resume) return;
     observer_.say(validation_counts(task_.data));
-    if (const std::string note = note_on_small_classes(task_.data); !note.empty()) observer_.warn(note);
+    if (const std::string note = note_on_small_classes(task_.data); !note.empty()) observer_.say(note);
   }
 
   /// Pixels other than those of its first training make a trained network a bad start.
