@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 
 #include "core/error.h"
 #include "integer/transpose.h"
@@ -21,6 +22,17 @@ constexpr double kStepsBeyondGrid = 512;
 constexpr double kFreeUnits = 1 << 24;
 constexpr double kMostUnits = 1 << 30;
 constexpr double kLargestMultiplier = (1 << 20) - 1;
+/// In steps of the output: how far the rounding of a bias may move a result.
+constexpr double kBiasError = 0.25;
+/// The steps from end to end of a grid of 8 bits.
+constexpr double kSteps = 255;
+/// A unit of so many steps takes all results beyond the grid but those of one sum, as one of more does.
+constexpr double kLargestUnit = 2048;
+
+/// The real number of 1 in a channel's sum.
+double unit_of(const Layer& layer, std::int64_t channel, float input_scale) {
+  return double{input_scale} * layer.unit_scale(channel);
+}
 
 /// The channels o that share weight scale i.
 bool shares(const Layer& layer, std::int64_t o, std::size_t i) {
@@ -58,7 +70,7 @@ void fit_scale(Layer& layer, std::size_t group, std::span<const double> bias, st
       largest_bias = std::max(largest_bias, std::abs(bias[o]));
       largest_sum = std::max(largest_sum, sums[o]);
     }
-  const double unit = double{input_scale} * layer.unit_scale(static_cast<std::int64_t>(group));
+  const double unit = unit_of(layer, static_cast<std::int64_t>(group), input_scale);
   const bool free = largest_sum == 0 && largest_bias > 0;
   if (!free && largest_sum + largest_bias / unit < INT32_MAX) return;
   const double coarser = largest_bias / (double{input_scale} * (free ? kFreeUnits : kMostUnits));
@@ -70,7 +82,80 @@ void fit_scale(Layer& layer, std::size_t group, std::span<const double> bias, st
     coarsen(layer, group, scale);
 }
 
+void fit_scales(Layer& layer, std::span<const double> bias, std::span<const double> sums, float input_scale) {
+  for (std::size_t i = 0; i < layer.weight_scales.size(); ++i) fit_scale(layer, i, bias, sums, input_scale);
+}
+
+/// In steps of the output: the largest distance of a bias from whole units.
+double bias_error(const Layer& layer, std::span<const double> bias, float input_scale, float output_scale) {
+  double largest = 0;
+  for (std::int64_t o = 0; o < layer.output_channels(); ++o) {
+    const double unit = unit_of(layer, o, input_scale);
+    largest = std::max(largest, std::abs(bias[o] - std::round(bias[o] / unit) * unit) / output_scale);
+  }
+  return largest;
+}
+
+std::int32_t in_32_bits(double units) {
+  return static_cast<std::int32_t>(std::clamp<double>(units, -INT32_MAX, INT32_MAX));
+}
+
+/// A channel's sums and bias on the way through units_grid(): n units become n * `steps` of its steps, and from there
+/// y = factor * steps * n + rest steps of the output.
+struct Channel {
+  double steps, factor;
+  double whole;
+  double rest;
+};
+
+/// A unit is `unit` steps of the output, the bias `bias` steps. Sums of many units leave units_grid(), whose ends lie
+/// `below` and `above` its zero point, and are clamped there. The results must be beyond the output's ends as well:
+///
+///     factor * above + rest >= above,    -factor * below + rest <= -below
+///
+/// The bias may be divided into units and rest in any way, so that the rest may be any within a range of one unit. Both
+/// hold if (factor - 1) (below + above) >= unit, that is steps <= 255 unit / (255 + unit).
+std::optional<Channel> in_units(double unit, double bias, double below, double above) {
+  double whole = std::round(bias / unit), rest = bias - whole * unit;
+  if (unit > kLargestUnit) {
+    unit = kLargestUnit;
+    rest = std::clamp(rest, -kStepsBeyondGrid, kStepsBeyondGrid);
+  }
+  const double steps = std::floor(kSteps * unit / (kSteps + unit));
+  if (steps < 1) return std::nullopt;
+  const double factor = unit / steps, least = -(factor - 1) * above, most = (factor - 1) * below;
+  double moved = 0;
+  if (rest > most) moved = std::ceil((rest - most) / unit);
+  if (rest < least) moved = -std::ceil((least - rest) / unit);
+  return Channel{.steps = steps, .factor = factor, .whole = whole + moved, .rest = rest - moved * unit};
+}
+
+/// Gives the layer the whole units of its biases; the line has the rest. Channels of fine units keep all of theirs.
+Line split_biases(Layer& layer, std::span<const double> bias, float input_scale, const integer::Grid& output) {
+  const double below = output.zero_point, above = kSteps - below;
+  Line line;
+  std::vector<float> scales = layer.weight_scales;
+  bool splits = false;
+  for (std::int64_t o = 0; o < layer.output_channels(); ++o) {
+    const double unit = unit_of(layer, o, input_scale);
+    const std::optional<Channel> channel = in_units(unit / output.scale, bias[o] / output.scale, below, above);
+    splits = splits || channel;
+    layer.bias.push_back(in_32_bits(channel ? channel->whole : std::round(bias[o] / unit)));
+    line.factors.push_back(channel ? channel->factor : 1);
+    line.offsets.push_back(channel ? channel->rest * output.scale : 0);
+    if (channel)
+      scales[layer.per_channel() ? static_cast<std::size_t>(o) : 0] = static_cast<float>(
+          std::ldexp(channel->steps * double{output.scale} / double{input_scale}, layer.weight_shift()));
+  }
+  layer.weight_scales = scales;
+  return splits ? line : Line{};
+}
+
 }  // namespace
+
+integer::Grid units_grid(const integer::Grid& output) {
+  return {.scale = output.scale, .zero_point = output.zero_point};
+}
 
 void quantize_weights(Layer& layer, const Node& quantizer, const Tensor& x, const Tensor& min, const Tensor& max,
                       bool transposed) {
@@ -95,22 +180,31 @@ void quantize_weights(Layer& layer, const Node& quantizer, const Tensor& x, cons
   }
 }
 
-void finish_layer(Layer& layer, std::span<const double> bias, float input_scale, float output_scale,
-                  bool input_is_zero) {
+BiasHelp finish_layer(Layer& layer, std::span<const double> bias, const integer::Grid& input,
+                      const integer::Grid& output, bool input_is_zero) {
   std::vector<double> sums = largest_sums(layer);
   if (input_is_zero) std::ranges::fill(sums, 0);
   std::vector<double> reachable(bias.begin(), bias.end());
   for (std::int64_t o = 0; o < layer.output_channels(); ++o) {
-    const double most = sums[o] * input_scale * layer.unit_scale(o) + kStepsBeyondGrid * output_scale;
+    const double most = sums[o] * unit_of(layer, o, input.scale) + kStepsBeyondGrid * output.scale;
     reachable[o] = std::clamp(reachable[o], -most, most);
   }
-  for (std::size_t i = 0; i < layer.weight_scales.size(); ++i) fit_scale(layer, i, reachable, sums, input_scale);
-  for (std::int64_t o = 0; o < layer.output_channels(); ++o) {
-    const double units = std::round(reachable[o] / (double{input_scale} * layer.unit_scale(o)));
-    layer.bias.push_back(static_cast<std::int32_t>(std::clamp<double>(units, -INT32_MAX, INT32_MAX)));
+  BiasHelp help;
+  float input_scale = input.scale;
+  fit_scales(layer, reachable, sums, input_scale);
+  const auto error = [&] { return bias_error(layer, reachable, input_scale, output.scale); };
+  if (error() > kBiasError && input.bits < 8 && !input_is_zero) {
+    help.input_shift = 8 - input.bits;
+    input_scale = std::ldexp(input_scale, -help.input_shift);
+    fit_scales(layer, reachable, sums, input_scale);
   }
+  if (error() > kBiasError) help.line = split_biases(layer, reachable, input_scale, output);
+  if (layer.bias.empty())
+    for (std::int64_t o = 0; o < layer.output_channels(); ++o)
+      layer.bias.push_back(in_32_bits(std::round(reachable[o] / unit_of(layer, o, input_scale))));
   for (const float scale : layer.unit_scales())
-    layer.multipliers.push_back(integer::multiplier_for(multiplier_in_range(input_scale * scale / output_scale)));
+    layer.multipliers.push_back(integer::multiplier_for(multiplier_in_range(input_scale * scale / output.scale)));
+  return help;
 }
 
 double multiplier_in_range(double real) { return std::min(real, kLargestMultiplier); }

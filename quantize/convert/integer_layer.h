@@ -6,6 +6,7 @@
 #include "core/graph/graph.h"
 #include "core/tensor.h"
 #include "integer/model.h"
+#include "quantize/convert/integer_line.h"
 
 namespace miniqat::quantize {
 
@@ -16,7 +17,18 @@ namespace miniqat::quantize {
 void quantize_weights(integer::Layer& layer, const Node& quantizer, const Tensor& x, const Tensor& min,
                       const Tensor& max, bool transposed = false);
 
-/// Fills in biases and multipliers of a layer whose weights are there, for an input and an output on these scales.
+/// What other operations must do for a layer's biases, because a unit of its sums is too coarse for them.
+struct BiasHelp {
+  /// Before it: the input on a grid finer by this power of two, which 8 bits hold.
+  int input_shift = 0;
+  /// Behind it, unless it is empty: what makes the results of the layer's. The layer writes units_grid() then.
+  Line line = {};
+};
+
+/// The grid between a layer and the line behind it: the output's steps and zero point, in 8 bits.
+integer::Grid units_grid(const integer::Grid& output);
+
+/// Fills in biases and multipliers of a layer whose weights are there, for an input and an output on these grids.
 /// `bias` holds a real number for each output channel.
 ///
 /// A bias is an integer at scale (input's) * (weights' unit), which takes weights of a reasonable scale. If all weights
@@ -26,8 +38,14 @@ void quantize_weights(integer::Layer& layer, const Node& quantizer, const Tensor
 ///
 /// `input_is_zero`: the input has an empty grid and is 0 whatever the picture. Its scale says nothing then, nor does
 /// that of the weights, which becomes one that suits the biases; the integers of the weights stay.
-void finish_layer(integer::Layer& layer, std::span<const double> bias, float input_scale, float output_scale,
-                  bool input_is_zero = false);
+///
+/// Where rounding to whole units would move a bias by more than a quarter of the output's step, it first asks for a
+/// finer input, if its grid has fewer than 8 bits. Where that is not enough, the layer adds whole units only, which are
+/// whole steps of its output, and a line behind it makes the output's steps of them and adds the rest of the bias. Both
+/// together round once. (A unit of up to 1.004 steps has no such form on an output of 8 bits; its rounding moves a
+/// result by half a step at most.)
+BiasHelp finish_layer(integer::Layer& layer, std::span<const double> bias, const integer::Grid& input,
+                      const integer::Grid& output, bool input_is_zero = false);
 
 /// `real`, or a number that both kinds of multipliers can be: with that, a step of the input is already far more than
 /// the output's grid holds.

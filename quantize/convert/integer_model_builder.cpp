@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "core/error.h"
@@ -16,6 +17,9 @@ namespace {
 constexpr const char* kAhead = ":ahead";
 constexpr const char* kAsImage = ":image";
 constexpr const char* kBack = ":back";
+constexpr const char* kFiner = ":finer";
+constexpr const char* kUnits = ":units";
+constexpr const char* kBias = ":bias";
 
 std::string unique(std::set<std::string>& taken, const std::string& name) {
   std::string candidate = name;
@@ -72,18 +76,53 @@ int IntegerModelBuilder::append(const std::string& operation, integer::Action ac
 
 int IntegerModelBuilder::add(const Pending& pending, const Target& target, const std::string& name) {
   if (!pending.line.empty()) return add_line(pending, target, name);
+  if (pending.is_layer()) return add_layer(pending, target, name);
   integer::Action action = pending.action;
   const Target within = narrowed(target, pending.range);
   set_scales(action, pending, within);
+  return append(pending, std::move(action), within, name);
+}
+
+int IntegerModelBuilder::append(const Pending& pending, integer::Action action, const Target& within,
+                                const std::string& name) {
   const bool last = pending.rearrangements.empty();
   int made = append(pending.operation, std::move(action), pending.inputs,
-                    {.name = last ? name : pending.tensor, .shape = pending.shape, .grid = target.grid}, within.clamp);
+                    {.name = last ? name : pending.tensor, .shape = pending.shape, .grid = within.grid}, within.clamp);
   for (std::size_t i = 0; i < pending.rearrangements.size(); ++i) {
     Rearrangement rearrangement = pending.rearrangements[i];
     if (i + 1 == pending.rearrangements.size()) rearrangement.tensor = name;
     made = add(rearrangement, made);
   }
   return made;
+}
+
+int IntegerModelBuilder::add_layer(Pending pending, const Target& target, const std::string& name) {
+  auto layer = std::get<integer::Layer>(pending.action);
+  int& input = pending.inputs.front();
+  const BiasHelp help = finish_layer(layer, pending.bias, tensor(input).grid, target.grid, zero_[input]);
+  if (help.input_shift > 0) input = finer(input, help.input_shift);
+  if (help.line.empty()) return append(pending, std::move(layer), narrowed(target, pending.range), name);
+  const integer::Grid units = units_grid(target.grid);
+  Pending rest = pending;
+  rest.operation += kBias;
+  rest.line = help.line;
+  rest.inputs = {append(pending.operation, std::move(layer), pending.inputs,
+                        {.name = pending.tensor + kUnits, .shape = pending.shape, .grid = units}, whole(units).clamp)};
+  return add_line(rest, target, name);
+}
+
+/// The same numbers in 8 bits, each of its steps 2^shift.
+int IntegerModelBuilder::finer(int input, int shift) {
+  const auto [found, is_new] = finer_.try_emplace(input, 0);
+  if (!is_new) return found->second;
+  const integer::TensorInfo& from = tensor(input);
+  integer::TensorInfo to = {
+      .name = from.name + kFiner,
+      .shape = from.shape,
+      .grid = {.scale = std::ldexp(from.grid.scale, -shift), .zero_point = from.grid.zero_point << shift}};
+  found->second = append(to.name, integer::Rescale{.multiplier = multiplier(std::ldexp(1.0, shift))}, {input}, to,
+                         whole(to.grid).clamp);
+  return found->second;
 }
 
 int IntegerModelBuilder::add_line(Pending pending, const Target& target, const std::string& name) {
@@ -126,9 +165,7 @@ int IntegerModelBuilder::add(const Rearrangement& rearrangement, int input) {
 void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pending, const Target& target) const {
   const int input = pending.inputs.front();
   const float output_scale = target.grid.scale;
-  if (auto* layer = std::get_if<integer::Layer>(&action)) {
-    finish_layer(*layer, pending.bias, scale(input), output_scale, zero_[input]);
-  } else if (auto* sum = std::get_if<integer::Add>(&action)) {
+  if (auto* sum = std::get_if<integer::Add>(&action)) {
     // They share a shift: a ratio that means nothing would cost the other its precision.
     sum->multipliers = integer::shared_multipliers_for(std::array{
         multiplier_in_range(ratio(input, output_scale)), multiplier_in_range(ratio(pending.inputs[1], output_scale))});

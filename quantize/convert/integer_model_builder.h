@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -74,6 +75,10 @@ class IntegerModelBuilder {
 
  private:
   int add_line(Pending pending, const Target& target, const std::string& name);
+  int add_layer(Pending pending, const Target& target, const std::string& name);
+  int finer(int input, int shift);
+  /// The finished action with the rearrangements behind it.
+  int append(const Pending& pending, integer::Action action, const Target& within, const std::string& name);
   bool gives_zero(const integer::Action& action, const std::vector<int>& inputs) const;
   int append(const std::string& operation, integer::Action action, std::vector<int> inputs, integer::TensorInfo output,
              const integer::Clamp& clamp);
@@ -85,6 +90,8 @@ class IntegerModelBuilder {
   integer::Model model_;
   /// For each tensor: nothing but its zero point is ever in it, so that its scale says nothing.
   std::vector<bool> zero_;
+  /// By a tensor of fewer than 8 bits: the same numbers in 8.
+  std::map<int, int> finer_;
   std::set<std::string> tensor_names_;
   std::set<std::string> operation_names_;
 };

@@ -116,6 +116,8 @@ TEST(ResidualSumsConvert, Resnet20HasARescaleForEachSumThatALayerReads) {
       }
       sums += is_sum ? 1 : 0;
       if (!std::holds_alternative<integer::Rescale>(operation.action)) continue;
+      // For a layer whose biases need finer units: exact, and no narrowing.
+      if (operation.name.ends_with(":finer")) continue;
       ++rescales;
       EXPECT_EQ(model.input_of(operation).grid.bits, 8) << operation.name;
       EXPECT_EQ(model.output_of(operation).grid.bits, bits) << operation.name;

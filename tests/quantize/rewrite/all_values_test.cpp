@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/graph/graph_json.h"
+#include "core/text/json.h"
 #include "quantize/inspect/quantizer_text.h"
 #include "tests/quantize/toy_graph.h"
 
