@@ -23,6 +23,7 @@
 #include "exporters/c/source.h"
 #include "exporters/json.h"
 #include "exporters/onnx/onnx.h"
+#include "exporters/onnx/opset.h"
 #include "exporters/tflite/tflite.h"
 #include "integer/batch_shape.h"
 #include "integer/format/model_file.h"
@@ -57,6 +58,7 @@ struct ExportArguments {
   bool int8 = false;
   bool int4 = false;
   bool unpacked = false;
+  std::optional<std::int64_t> opset;
   std::optional<std::int64_t> test_vectors;
   std::vector<std::string> compare;
 };
@@ -146,7 +148,8 @@ OutFiles tflite_file(const ExportedRun& exported) {
 
 OutFiles onnx_file(const ExportedRun& exported) {
   const ExportArguments& arguments = exported.arguments;
-  return {.files = {{arguments.out, exporters::onnx(exported.model, {.packed_4_bits = !arguments.unpacked})}}};
+  return {.files = {{arguments.out, exporters::onnx(exported.model, {.packed_4_bits = !arguments.unpacked,
+                                                                     .opset = arguments.opset})}}};
 }
 
 OutFiles json_file(const ExportedRun& exported) {
@@ -193,8 +196,8 @@ const std::vector<Format>& formats() {
        tflite_file,
        {"--float-io", "--int8", "--int4"},
        false},
-      {"onnx", ".onnx", "ONNX Runtime, QDQ", onnx_file, {"--8-bit-weights"}, false},
-      {"onnx-float", ".onnx", "the float network", nullptr, {"--graph", "--image-size"}, false},
+      {"onnx", ".onnx", "ONNX Runtime, QDQ", onnx_file, {"--8-bit-weights", "--opset"}, false},
+      {"onnx-float", ".onnx", "the float network", nullptr, {"--graph", "--image-size", "--opset"}, false},
       {"c", ".c", "C99 source and header", c_files, {"--prefix", "--test-vectors", "--dataset", "--data-dir"}, true},
       {"json", ".json", "plain integers", json_file, {}, true},
       {"html",
@@ -278,7 +281,8 @@ void export_float(const ExportArguments& arguments) {
   const FloatNetwork network = float_network({.run = arguments.run,
                                               .graph = arguments.graph,
                                               .image_size = arguments.image_size,
-                                              .checkpoint = arguments.checkpoint});
+                                              .checkpoint = arguments.checkpoint,
+                                              .opset = arguments.opset});
   make_folder_of(arguments.out);
   write_file_atomically(arguments.out, network.bytes);
   print_note(network.note);
@@ -349,6 +353,11 @@ void add_export(CommandLine& program) {
       "tflite: weights of at most 4 bits as INT4, two in a byte, beside int8; they need --symmetric-weights of "
       "train or calibrate");
   command.flag("--8-bit-weights", arguments->unpacked, "onnx: weights of 4 bits in 8-bit tensors");
+  command
+      .option("--opset", arguments->opset,
+              "onnx, onnx-float: the version of ONNX's operators, with the IR version of its time; default: the lowest "
+              "that holds the network")
+      .in_range(exporters::kOldestOpset, exporters::kNewestOpset);
   command.option("--prefix,--name", arguments->prefix, "c: the beginning of every name; default: the file's name");
   command
       .option("--test-vectors", arguments->test_vectors,

@@ -48,7 +48,8 @@ FloatNetwork float_network(const FloatRequest& request) {
     } else {
       throw UsageError("--graph needs --checkpoint: a graph JSON has no weights");
     }
-    return {.bytes = onnx_file(graph, session.variables(), {.name = std::filesystem::path(request.graph).stem()}),
+    return {.bytes = onnx_file(graph, session.variables(),
+                               {.name = std::filesystem::path(request.graph).stem(), .opset = request.opset}),
             .name = request.graph,
             .note = variables.note};
   }
@@ -56,8 +57,10 @@ FloatNetwork float_network(const FloatRequest& request) {
   Graph graph = read_network(run.directory.eval_graph());
   Session session(graph);
   session.restore(read_safetensors(run.checkpoint), Session::Restore::kVariables, run.checkpoint);
-  const exporters::OnnxFloatOptions options{
-      .name = run.settings.model, .pictures = recorded_input(run), .class_names = recorded_class_names(run.directory)};
+  const exporters::OnnxFloatOptions options{.name = run.settings.model,
+                                            .pictures = recorded_input(run),
+                                            .class_names = recorded_class_names(run.directory),
+                                            .opset = request.opset};
   return {.bytes = onnx_file(graph, session.variables(), options), .name = run.settings.model, .note = run.note};
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace miniqat::cli {
@@ -12,6 +14,8 @@ struct FloatRequest {
   const std::string& image_size;
   /// "" for the run's, or the model's weights.
   const std::string& checkpoint;
+  /// Of the file; the lowest that holds it without one.
+  std::optional<std::int64_t> opset;
 };
 
 struct FloatNetwork {

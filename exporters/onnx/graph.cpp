@@ -1,10 +1,12 @@
 #include "exporters/onnx/graph.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 
 #include "core/error.h"
 #include "core/text/suggest.h"
+#include "exporters/onnx/opset.h"
 
 namespace miniqat::exporters {
 namespace {
@@ -21,11 +23,23 @@ void describe(pb::Value& value, const std::string& name, pb::ElementType type, s
 
 }  // namespace
 
-OnnxGraph::OnnxGraph(const std::string& name, std::int64_t ir_version, std::int64_t opset) {
-  model_.set_ir_version(ir_version);
+OnnxGraph::OnnxGraph(const std::string& name, std::optional<std::int64_t> opset) : asked_(opset) {
+  if (opset && (*opset < kOldestOpset || *opset > kNewestOpset))
+    fail("opset ", *opset, " cannot be written; ", kOldestOpset, " to ", kNewestOpset, " can");
+  model_.add_opset_import();
+  set_opset(opset.value_or(kOldestOpset));
   model_.set_producer_name("miniqat");
-  model_.add_opset_import()->set_version(opset);
   model_.mutable_graph()->set_name(name);
+}
+
+void OnnxGraph::set_opset(std::int64_t opset) {
+  model_.set_ir_version(ir_version_of(opset));
+  model_.mutable_opset_import(0)->set_version(opset);
+}
+
+void OnnxGraph::require(std::int64_t opset, const std::string& what) {
+  if (!may_hold(opset)) fail(what, " takes opset ", opset, ", and opset ", *asked_, " is asked for");
+  set_opset(std::max(opset, this->opset()));
 }
 
 std::string OnnxGraph::unique(const std::string& wish) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -21,7 +22,16 @@ using OnnxAttribute = std::pair<std::string, std::variant<std::int64_t, std::vec
 /// An ONNX model while it is written. Tensors are known by their names, each of which is given once.
 class OnnxGraph {
  public:
-  OnnxGraph(const std::string& name, std::int64_t ir_version, std::int64_t opset);
+  /// Of the opset asked for; without one, of the lowest that holds what is written, and of the IR version that goes
+  /// with it. Throws Error for an opset that cannot be written.
+  OnnxGraph(const std::string& name, std::optional<std::int64_t> opset);
+
+  /// The file's opset so far.
+  std::int64_t opset() const { return model_.opset_import(0).version(); }
+  /// Whether what came with this opset may be written.
+  bool may_hold(std::int64_t opset) const { return !asked_ || *asked_ >= opset; }
+  /// What comes next takes this opset. Throws Error, which begins with `what`, where a lower one is asked for.
+  void require(std::int64_t opset, const std::string& what);
 
   /// A tensor's name: `wish`, with a number behind it if that is taken.
   std::string unique(const std::string& wish);
@@ -63,6 +73,9 @@ class OnnxGraph {
   }
 
  private:
+  void set_opset(std::int64_t opset);
+
+  std::optional<std::int64_t> asked_;
   pb::Model model_;
   std::set<std::string> names_;
 };

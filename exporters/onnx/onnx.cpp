@@ -30,12 +30,15 @@ using integer::Reshape;
 using integer::Slice;
 using integer::TensorInfo;
 
-// INT4 came with opset 21. (Opset 22 has another MaxPool, which ONNX Runtime 1.30 does not run on integers.)
-constexpr std::int64_t kOpset = 21;
-constexpr std::int64_t kIrVersion = 10;
+/// With which the types INT4 and UINT4 came.
+constexpr std::int64_t kOpsetOf4Bits = 21;
 
-/// Functions that are operators of ONNX by the same names.
-constexpr auto kOnnxFunctions = std::to_array<std::string_view>({"Sigmoid", "HardSwish"});
+struct OnnxFunction {
+  std::string_view name;
+  std::int64_t opset;
+};
+/// Functions that are operators of ONNX by the same names, and since when.
+constexpr auto kOnnxFunctions = std::to_array<OnnxFunction>({{"Sigmoid", 13}, {"HardSwish", 14}});
 
 /// With the batch it has four axes.
 bool is_image(const Shape& example) { return example.rank() == 3; }
@@ -47,7 +50,7 @@ std::int64_t axis_of_example(const Shape& example, int axis) { return onnx_axis(
 class Translator {
  public:
   Translator(const Model& model, const OnnxOptions& options)
-      : model_(model), options_(options), graph_(model.name, kIrVersion, kOpset), tensors_(model.tensors.size()) {}
+      : model_(model), options_(options), graph_(model.name, options.opset), tensors_(model.tensors.size()) {}
 
   std::string run() {
     add_input();
@@ -131,7 +134,10 @@ class Translator {
 
   template <class... Parts>
   [[noreturn]] void refuse(const Operation& operation, const Parts&... parts) const {
-    fail("onnx: [", type_name(operation.action), " \"", operation.name, "\"] ", parts...);
+    fail(named(operation), " ", parts...);
+  }
+  static std::string named(const Operation& operation) {
+    return concat("onnx: [", type_name(operation.action), " \"", operation.name, "\"]");
   }
 
   void require_read(const Operation& operation, const Window2d& window) const {
@@ -176,6 +182,10 @@ class Translator {
 
   std::string real_weights(const Operation& operation, const Layer& layer) {
     const OnnxWeights weights = onnx_weights(layer, options_.packed_4_bits);
+    if (weights.packed())
+      graph_.require(kOpsetOf4Bits, concat(named(operation), " has weights of ", layer.weight_bits,
+                                           " bits, which 8-bit tensors hold in any opset (--8-bit-weights, "
+                                           "packed_4_bits = False); a tensor of 4 bits"));
     const std::string name = operation.name + "/weights";
     std::vector<std::int64_t> grids;
     std::vector<OnnxAttribute> attributes;
@@ -289,10 +299,14 @@ class Translator {
                                              to.name);
   }
 
-  /// A function by its operator, for which runtimes have tables of their own; any other picks the table's integers.
+  /// A function by its operator, for which runtimes have tables of their own; any other, and one that the opset asked
+  /// for does not have, picks the table's integers.
   void translate(const Operation& operation, const Lookup& lookup) {
-    if (std::ranges::find(kOnnxFunctions, lookup.function) != kOnnxFunctions.end())
+    const auto function = std::ranges::find(kOnnxFunctions, lookup.function, &OnnxFunction::name);
+    if (function != kOnnxFunctions.end() && graph_.may_hold(function->opset)) {
+      graph_.require(function->opset, named(operation));
       return finish(operation, graph_.node(lookup.function, real_inputs(operation), operation.name));
+    }
     const std::string wide =
         graph_.node("Cast", {tensors_[operation.inputs[0]]}, operation.name + "/indices", {{"to", pb::INT32}});
     const std::string table = graph_.list<std::uint8_t>(operation.name + "/table", pb::UINT8, std::span(lookup.table));

@@ -16,15 +16,16 @@
 namespace miniqat::exporters {
 namespace {
 
-// HardSwish came with opset 14.
-constexpr std::int64_t kFloatOpset = 14;
-constexpr std::int64_t kFloatIrVersion = 7;
+constexpr std::int64_t kOpsetOfHardSwish = 14;
+/// Since this opset ReduceMean takes its axes as an input. Nothing that is written here needs as much, so that a file
+/// has the attribute unless a later opset is asked for.
+constexpr std::int64_t kOpsetOfAxesAsInput = 18;
 
 /// Translates node by node. A tensor of the graph is a tensor of the file: under its node's name, images [n, c, h, w].
 class FloatTranslator {
  public:
   FloatTranslator(const Graph& graph, const NamedTensors& variables, const OnnxFloatOptions& options)
-      : network_(graph), graph_(options.name, kFloatIrVersion, kFloatOpset), parameters_(graph_, variables) {
+      : network_(graph), graph_(options.name, options.opset), parameters_(graph_, variables) {
     if (options.pictures) graph_.grid("input", *options.pictures);
     graph_.class_names(options.class_names);
   }
@@ -179,6 +180,10 @@ class FloatTranslator {
   // --- Functions.
 
   void add_same(const Node& node) { add(node, std::string(node.type()), {activation(node)}); }
+  void add_hard_swish(const Node& node) {
+    graph_.require(kOpsetOfHardSwish, concat("onnx-float: ", describe(node)));
+    add_same(node);
+  }
   void add_leaky_relu(const Node& node) {
     add(node, "LeakyRelu", {activation(node)}, {{"alpha", static_cast<float>(node.as<layers::LeakyRelu>()->alpha)}});
   }
@@ -240,7 +245,11 @@ class FloatTranslator {
     if (rank != 4 || ours != std::set<std::int64_t>{1, 2})
       refuse(node, "averages over other axes than height and width of images, which this format does not write");
     if (keeps) return add(node, "GlobalAveragePool", {activation(node)});
-    add(node, "ReduceMean", {activation(node)}, {{"axes", std::vector<std::int64_t>{2, 3}}, {"keepdims", 0}});
+    const std::vector<std::int64_t> pixels = {2, 3};
+    if (graph_.opset() < kOpsetOfAxesAsInput)
+      return add(node, "ReduceMean", {activation(node)}, {{"axes", pixels}, {"keepdims", 0}});
+    const std::string in_file = graph_.list<std::int64_t>(node.name() + "/axes", pb::INT64, pixels);
+    add(node, "ReduceMean", {activation(node), in_file}, {{"keepdims", 0}});
   }
 
   /// miniqat's numbers of an image lie channels last.
@@ -321,7 +330,7 @@ const std::map<std::string_view, FloatTranslator::Translate>& FloatTranslator::t
       {layers::BatchNorm::kType, &T::add_batch_norm},
       {layers::Relu::kType, &T::add_same},
       {layers::Sigmoid::kType, &T::add_same},
-      {layers::HardSwish::kType, &T::add_same},
+      {layers::HardSwish::kType, &T::add_hard_swish},
       {layers::Identity::kType, &T::add_same},
       {layers::LeakyRelu::kType, &T::add_leaky_relu},
       {layers::Relu6::kType, &T::add_relu6},

@@ -96,10 +96,12 @@ void bind_exports(py::class_<Model>& model) {
           "The bytes of a TensorFlow Lite file (docs/exports-tflite.md).")
       .def(
           "to_onnx",
-          [](const Model& self, bool packed_4_bits) {
-            return bytes_of([&] { return exporters::onnx(self, {.packed_4_bits = packed_4_bits}); });
+          [](const Model& self, bool packed_4_bits, std::optional<std::int64_t> opset) {
+            return bytes_of([&] { return exporters::onnx(self, {.packed_4_bits = packed_4_bits, .opset = opset}); });
           },
-          py::arg("packed_4_bits") = true, "The bytes of an ONNX file in QDQ form (docs/exports-onnx.md).")
+          py::arg("packed_4_bits") = true, py::arg("opset") = py::none(),
+          "The bytes of an ONNX file in QDQ form (docs/exports-onnx.md). Without an opset, of the lowest that holds "
+          "it.")
       .def(
           "to_json",
           [](const Model& self, const std::optional<std::pair<float, std::int32_t>>& picture_grid) {
@@ -167,9 +169,10 @@ py::dict run_all(EngineHandle& self, const ArrayLike& images) {
   return arrays;
 }
 
-py::bytes onnx_float(GraphHandle& graph, const py::dict& variables, const std::string& name) {
+py::bytes onnx_float(GraphHandle& graph, const py::dict& variables, const std::string& name,
+                     std::optional<std::int64_t> opset) {
   const NamedTensors values = copy_of(variables);
-  return graph.locked([&](Graph& of) { return exporters::onnx_float(of, values, {.name = name}); });
+  return graph.locked([&](Graph& of) { return exporters::onnx_float(of, values, {.name = name, .opset = opset}); });
 }
 
 }  // namespace
@@ -181,7 +184,8 @@ void bind_integers(py::module_& module) {
       .def("run", &run, py::arg("images"), "Pictures [n, h, w, c] uint8 to the output [n, ...] uint8.")
       .def("run_all", &run_all, py::arg("images"), "Every tensor of the model by name.");
   module.def("onnx_float", &onnx_float, py::arg("graph"), py::arg("variables"), py::arg("name") = "network",
-             "The bytes of an ONNX file of a float network.");
+             py::arg("opset") = py::none(),
+             "The bytes of an ONNX file of a float network. Without an opset, of the lowest that holds it.");
 }
 
 }  // namespace miniqat::python

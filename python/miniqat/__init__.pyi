@@ -244,8 +244,8 @@ class IntegerModel:
         """The bytes of a .miniqat file, for the engine here."""
     def to_tflite(self, float_io: bool = False, int8: bool = False, int4: bool = False) -> bytes:
         """The bytes of a TensorFlow Lite file (docs/exports-tflite.md)."""
-    def to_onnx(self, packed_4_bits: bool = True) -> bytes:
-        """The bytes of an ONNX file in QDQ form (docs/exports-onnx.md)."""
+    def to_onnx(self, packed_4_bits: bool = True, opset: int | None = None) -> bytes:
+        """The bytes of an ONNX file in QDQ form (docs/exports-onnx.md). Without an opset, of the lowest that holds it."""
     def to_json(self, picture_grid: tuple[float, int] | None = None) -> bytes:
         """All numbers as JSON text, in bytes."""
     def to_c(self, prefix: str, images: ArrayLike, header_name: str = "",
@@ -342,8 +342,8 @@ def find_classifier(graph: Graph) -> Classifier:
     """A copy of a graph as a classifier: its only float placeholder of rank 4, its first output."""
 def model_names() -> list[str]:
     """The models that have a name."""
-def onnx_float(graph: Graph, variables: _Arrays, name: str = "network") -> bytes:
-    """The bytes of an ONNX file of a float network."""
+def onnx_float(graph: Graph, variables: _Arrays, name: str = "network", opset: int | None = None) -> bytes:
+    """The bytes of an ONNX file of a float network. Without an opset, of the lowest that holds it."""
 def create_training_graph(graph: Graph, **kwargs: Any) -> RewriteReport:
     """Rewrites the graph in place for training with simulated quantization: folds batch norms and inserts
     quantizers (docs/rewrite.md)."""

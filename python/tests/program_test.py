@@ -101,6 +101,16 @@ class AgainstTheProgram(unittest.TestCase):
             results.append(session.run(net.outputs[0], {feed: pictures}))
         np.testing.assert_allclose(results[0], results[1], rtol=1e-5, atol=1e-5)
 
+    def test_onnx_has_the_opset_asked_for(self):
+        # The file begins with its IR version.
+        for opset, ir_version in ((None, 7), (17, 8), (20, 9), (21, 10)):
+            self.assertEqual(self.model.to_onnx(opset=opset)[:2], bytes([8, ir_version]))
+        graph = miniqat.read_graph(self.place / "float/eval_graph.json")
+        variables = miniqat.read_safetensors(self.place / "float/checkpoint.safetensors")
+        self.assertEqual(miniqat.onnx_float(graph, variables, opset=19)[:2], bytes([8, 9]))
+        with self.assertRaisesRegex(miniqat.Error, "opset 22 cannot be written; 13 to 21 can"):
+            self.model.to_onnx(opset=22)
+
     def test_calibration_finds_ranges(self):
         net = miniqat.make_classifier("lenet5", self.train, batch_size=128)
         miniqat.create_eval_graph(net.graph, weight_bits=4)

@@ -271,6 +271,20 @@ TEST_F(ImportProgramTest, AnOpenSizeIsGiven) {
                {"--image-size", "a run, which has its sizes"});
 }
 
+TEST_F(ImportProgramTest, AnOnnxFileIsOfTheLowestOpsetOrTheOneAskedFor) {
+  run({"train", "--model", "lenet5", "--dataset", "synthetic", "--steps", "3", "--out", "integers"});
+  const auto opset = [&](const Arguments& flags) {
+    run({"export", "--out", "some.onnx"}, flags);
+    pb::Model model;
+    EXPECT_TRUE(model.ParseFromString(bytes("some.onnx")));
+    return model.opset_import(0).version();
+  };
+  EXPECT_EQ(opset({"integers"}), 13);
+  EXPECT_EQ(opset({"integers", "--opset", "17"}), 17);
+  EXPECT_EQ(opset({"--format", "onnx-float", "--graph", "net.onnx"}), 13);
+  EXPECT_EQ(opset({"--format", "onnx-float", "--graph", "net.onnx", "--opset", "21"}), 21);
+}
+
 TEST_F(ImportProgramTest, TheFloatNetworkGoesBackToOnnx) {
   run({"import", "net.onnx", "--out", "imported", "--batch-size", "8"});
   const Arguments export_float = {"export", "--format", "onnx-float"};
@@ -304,6 +318,8 @@ TEST_F(ImportProgramTest, TheFloatNetworkGoesBackToOnnx) {
   };
   refused({"quantized", "--format", "onnx-float"}, 1, {"FakeQuant", "is a quantizer"});
   refused({"--graph", "net.onnx"}, 2, {"--graph is for --format onnx-float"});
+  for (const char* opset : {"12", "22", "latest"})
+    refused({"float", "--format", "onnx-float", "--opset", opset}, 2, {"--opset", opset});
   refused({"--format", "onnx-float"}, 2, {"give a run, or --graph"});
   refused({"float", "--format", "onnx-float", "--graph", "net.onnx"}, 2, {"not both"});
   refused({"float", "--format", "onnx-float", "--input-scale", "1"}, 2, {"--input-scale is for formats of integers"});

@@ -276,6 +276,7 @@ TEST_F(IntegersOutTest, FlagsOfAnotherFormatAreUsageErrors) {
   for (const Arguments& flag : flags)
     expect_error(export_as("onnx", "m.onnx", flag), 2, {flag[0] + " is for --format "});
   expect_error(export_as("c", "m.c", {"--8-bit-weights"}), 2, {"--8-bit-weights is for --format onnx"});
+  expect_error(export_as("c", "m.c", {"--opset", "13"}), 2, {"--opset is for --format onnx or onnx-float"});
   EXPECT_FALSE(fs::exists(path("m.onnx")));
   expect_success(export_as("c", "m.c", {"--dataset", "mnist", "--data-dir", "digits", "--test-vectors", "3"}));
   expect_error(export_as("c", "other.c", {"--dataset", "synthetic"}), 1,

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text/json.h"
+#include "exporters/onnx/opset.h"
 #include "tests/runtimes/comparison.h"
 
 namespace miniqat::exporters::onnxruntime_test {
@@ -94,6 +95,27 @@ TEST(OnnxRuntime, RunsWeightsIn4And8BitsAlike) {
     EXPECT_GE(result.agreement.share(), 0.999);
     EXPECT_LE(result.agreement.largest, 1);
     EXPECT_FALSE(result.kernels.contains("Conv") || result.kernels.contains("Gemm"));
+  }
+}
+
+TEST(OnnxRuntime, RunsEveryOpsetOnIntegers) {
+  MINIQAT_NEED_RUNTIMES();
+  const std::vector<Model> models = some_models(3, [](RandomModel& net) {
+    net.conv2d(7), net.depthwise_conv2d();
+    const int pooled = net.max_pool();
+    net.add(net.rescale(), pooled), net.pad(), net.slice(), net.lookup(), net.mean(), net.fully_connected(11);
+  });
+  std::vector<OnnxGroup> groups;
+  for (std::int64_t opset = kOldestOpset; opset <= kNewestOpset; ++opset)
+    groups.push_back({models, {.packed_4_bits = false, .opset = opset}});
+  std::set<std::string> first;
+  for (const OnnxComparison& result : compare_in_onnx_runtime(groups, 10)) {
+    print("an opset", result.agreement);
+    EXPECT_GE(result.agreement.share(), 0.97);
+    EXPECT_LE(result.agreement.largest, 1);
+    for (const char* real : {"Conv", "Gemm", "Add"}) EXPECT_FALSE(result.kernels.contains(real)) << real;
+    if (first.empty()) first = result.kernels;
+    EXPECT_EQ(result.kernels, first);
   }
 }
 
