@@ -292,8 +292,19 @@ class FloatTranslator {
       pads[place] = paddings[axis][0];
       pads[paddings.size() + place] = paddings[axis][1];
     }
-    const std::string& x = activation(node);
-    add(node, "Pad", {x, graph_.list<std::int64_t>(node.name() + "/paddings", pb::INT64, pads)});
+    std::vector<std::string> inputs = {activation(node),
+                                       graph_.list<std::int64_t>(node.name() + "/paddings", pb::INT64, pads)};
+    // ONNX Runtime makes a Pad of zeros a part of the MaxPool behind it, as pads, which count as minus infinity there
+    // (PadFusion, from 1.17 on). It looks for a value of all zero bits: -0 has the same effect and stays a Pad.
+    if (!only_convolutions_read(node)) inputs.push_back(graph_.scalar(node.name() + "/zero", pb::FLOAT, -0.0f));
+    add(node, "Pad", inputs);
+  }
+  /// For them the padding is theirs, too.
+  bool only_convolutions_read(const Node& node) const {
+    const auto convolves = [](const Use& use) {
+      return use.node->as<layers::Conv2d>() != nullptr || use.node->as<layers::DepthwiseConv2d>() != nullptr;
+    };
+    return !is_output(node) && std::ranges::all_of(node.uses(), convolves);
   }
 
   void add_slice(const Node& node) {

@@ -11,6 +11,7 @@
 #include "core/random.h"
 #include "layers/layers.h"
 #include "models/models.h"
+#include "tests/quantize/net_parts.h"
 #include "tests/quantize/random_net.h"
 
 namespace miniqat::testing {
@@ -79,6 +80,12 @@ std::vector<Build> functions_of_images() {
   };
 }
 
+/// Numbers below 0, and zeros around them.
+Output padded(Graph& g, Output x) {
+  const Output below = layers::sub(g, "below", x, constant(g, "two", {}, {2}));
+  return layers::pad(g, "pad", below, {.paddings = {{0, 0}, {1, 2}, {2, 1}, {0, 0}}});
+}
+
 std::vector<Build> shapes_of_images() {
   return {
       [](Graph& g, Output x) {
@@ -95,6 +102,19 @@ std::vector<Build> shapes_of_images() {
       },
       [](Graph& g, Output x) {
         return layers::pad(g, "p", x, {.paddings = {{0, 0}, {0, 1}, {0, 0}, {2, 1}}});
+      },
+      [](Graph& g, Output x) {
+        return layers::max_pool(g, "p", padded(g, x), {.window = {2, 2}, .strides = {2, 2}});
+      },
+      [](Graph& g, Output x) {
+        return layers::max_pool(g, "p", padded(g, x), {.window = {3, 2}, .strides = {1, 2}, .padding = Padding::kSame});
+      },
+      [](Graph& g, Output x) {
+        const Output same = layers::dropout(g, "d", layers::identity(g, "i", padded(g, x)), {.rate = 0.25});
+        return layers::max_pool(g, "p", same, {.window = {2, 2}});
+      },
+      [](Graph& g, Output x) {
+        return layers::avg_pool(g, "p", padded(g, x), {.window = {3, 3}, .padding = Padding::kSame});
       },
       [](Graph& g, Output x) {
         return layers::concat(g, "c", {x, layers::relu(g, "r", x)}, {.axis = 2});
@@ -148,7 +168,7 @@ FloatNetwork with_random_variables(Graph graph, std::uint64_t seed) {
   for (const auto& [name, value] : session.variables()) {
     Tensor own = value.clone();
     const bool is_weight = value.shape().rank() > 1;
-    if (name.ends_with("variance"))
+    if (name.find("variance") != std::string::npos)
       fill(own, ++seed, 0.5, 2);
     else if (!is_weight)
       fill(own, ++seed, -0.5, 0.5);
@@ -189,6 +209,50 @@ std::vector<FloatNetwork> random_float_networks(int count) {
     if (!std::ranges::all_of(graph.nodes(), has_counterpart)) continue;
     networks.push_back(with_random_variables(std::move(graph), seed));
     networks.back().name = concat("random net ", seed);
+  }
+  return networks;
+}
+
+/// What a link of a chain may be, for images of a few pixels at least.
+Output link(NetParts& parts, Output x) {
+  Graph& graph = parts.graph;
+  const bool small = x.shape()[1] * x.shape()[2] <= 100;
+  switch (parts.below(12)) {
+    case 0:
+    case 1:
+    case 2:
+      return small ? parts.pad(x) : x;
+    case 3:
+    case 4:
+      return parts.max_pool(x);
+    case 5:
+      return parts.avg_pool(x);
+    case 6:
+      return parts.bias_or_batch_norm(parts.chance(2) ? parts.conv(x) : parts.depthwise(x));
+    case 7:
+      return layers::sub(graph, parts.name("below"), x, constant(graph, parts.name("three"), {}, {3}));
+    case 8:
+      return layers::dropout(graph, parts.name("Dropout"), layers::identity(graph, parts.name("Identity"), x), {});
+    case 9:
+      return layers::concat(graph, parts.name("Concat"), {x, parts.activation(x)});
+    case 10:
+      return parts.chance(2) ? parts.slice(x) : parts.lines(x);
+    default:
+      return parts.activation(x);
+  }
+}
+
+std::vector<FloatNetwork> random_float_chains(int count) {
+  std::vector<FloatNetwork> networks;
+  for (std::uint64_t seed = 1; std::ssize(networks) < count; ++seed) {
+    NetParts parts(seed);
+    Output x = placeholder(parts.graph, "images", {2, 6, 7, 3});
+    for (int links = 4 + parts.below(6); links > 0; --links) x = link(parts, x);
+    if (x.node->as<Placeholder>() != nullptr || x.shape().channels() > 20) continue;
+    parts.graph.set_outputs({parts.chance(2) ? x : layers::mean(parts.graph, "mean", x, {.axes = {1, 2}})});
+    if (!std::ranges::all_of(parts.graph.nodes(), has_counterpart)) continue;
+    networks.push_back(with_random_variables(std::move(parts.graph), seed));
+    networks.back().name = concat("random chain ", seed);
   }
   return networks;
 }

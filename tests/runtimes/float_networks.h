@@ -36,6 +36,10 @@ std::vector<FloatNetwork> single_ops();
 /// So many networks of random layers.
 std::vector<FloatNetwork> random_float_networks(int count);
 
+/// So many chains of ops of all kinds in any order, among them those that optimizers of graphs merge: a Pad before a
+/// pool or a convolution, with ops that do nothing between, of numbers below 0.
+std::vector<FloatNetwork> random_float_chains(int count);
+
 /// The largest difference of two tensors of one shape, in parts of the largest number of the first.
 double relative_difference(const Tensor& expected, const Tensor& found);
 

@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 
+#include "core/concat.h"
+#include "exporters/onnx/opset.h"
+#include "tests/fewer_cases.h"
 #include "tests/runtimes/float_networks.h"
 #include "tests/runtimes/judge.h"
 
@@ -27,15 +31,12 @@ Tensor channels_first(const Tensor& tensor) {
   return turned;
 }
 
-TEST(OnnxFloatRuntime, ComputesWhatTheNetworkComputes) {
-  MINIQAT_NEED_RUNTIMES();
-  std::vector<FloatNetwork> networks = testing::single_ops();
-  for (const char* name : {"lenet5", "lenet_bn", "resnet20", "mobilenet_v2"})
-    networks.push_back(testing::float_model(name));
-  for (FloatNetwork& network : testing::random_float_networks(20)) networks.push_back(std::move(network));
+/// Expects the runtime to compute what miniqat computes, with the optimizations that it makes unless it is told not to.
+void expect_same(std::vector<FloatNetwork> networks, std::optional<std::int64_t> opset = {}) {
   std::vector<testing::Case> cases;
   for (const FloatNetwork& network : networks)
-    cases.push_back({onnx_float(network.graph, network.variables), channels_first(network.random_input())});
+    cases.push_back(
+        {onnx_float(network.graph, network.variables, {.opset = opset}), channels_first(network.random_input())});
   const testing::Verdict verdict = testing::judge(testing::kOnnxRuntime, cases);
   ASSERT_EQ(verdict.status, 0) << verdict.err;
   for (std::size_t i = 0; i < networks.size(); ++i) {
@@ -44,6 +45,29 @@ TEST(OnnxFloatRuntime, ComputesWhatTheNetworkComputes) {
     ASSERT_EQ(verdict.outputs[i].size(), expected.bytes()) << i;
     std::memcpy(found.raw(), verdict.outputs[i].data(), expected.bytes());
     EXPECT_LE(testing::relative_difference(expected, found), 1e-5) << networks[i].name;
+  }
+}
+
+TEST(OnnxFloatRuntime, ComputesWhatTheNetworkComputes) {
+  MINIQAT_NEED_RUNTIMES();
+  std::vector<FloatNetwork> networks = testing::single_ops();
+  for (const char* name : {"lenet5", "lenet_bn", "resnet20", "mobilenet_v2"})
+    networks.push_back(testing::float_model(name));
+  expect_same(std::move(networks));
+}
+
+TEST(OnnxFloatRuntime, ComputesWhatRandomNetworksCompute) {
+  MINIQAT_NEED_RUNTIMES();
+  expect_same(testing::random_float_networks(20));
+  expect_same(testing::random_float_chains(static_cast<int>(testing::fewer(200))));
+}
+
+/// What an optimization needs may depend on the versions of operators.
+TEST(OnnxFloatRuntime, ComputesTheSameInEveryOpset) {
+  MINIQAT_NEED_RUNTIMES();
+  for (std::int64_t opset = 14; opset <= kNewestOpset; ++opset) {
+    SCOPED_TRACE(concat("opset ", opset));
+    expect_same(testing::single_ops(), opset);
   }
 }
 

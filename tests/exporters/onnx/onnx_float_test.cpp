@@ -49,7 +49,9 @@ TEST(OnnxFloat, NetworksComeBackAsTheyWere) {
 }
 
 TEST(OnnxFloat, RandomNetworksComputeTheSame) {
-  for (FloatNetwork& network : testing::random_float_networks(60)) {
+  std::vector<FloatNetwork> networks = testing::random_float_networks(60);
+  for (FloatNetwork& chain : testing::random_float_chains(60)) networks.push_back(std::move(chain));
+  for (FloatNetwork& network : networks) {
     importers::ImportedModel back = round_trip(network);
     FloatNetwork read{std::move(back.graph), std::move(back.variables)};
     // The importer leaves a final Softmax out.
