@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "datasets/pictures/png.h"
+#include "datasets/pictures/webp.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -94,6 +95,26 @@ int orientation_in_png(std::string_view png) {
   return kAsItIs;
 }
 
+/// In the chunk EXIF, which stands behind the pixels.
+int orientation_in_webp(std::string_view webp) {
+  constexpr std::size_t kFrame = 8;
+  const Bytes bytes(webp, false);
+  // Behind "RIFF", the size and "WEBP".
+  std::size_t place = 12;
+  while (place + kFrame <= webp.size()) {
+    const std::size_t length = bytes.number(place + 4, 4);
+    if (length > webp.size() - place - kFrame) return kAsItIs;
+    if (webp.substr(place, 4) == "EXIF") {
+      // Some programs begin it as that of a JPEG.
+      const std::string_view part = webp.substr(place + kFrame, length);
+      return orientation_in_tiff(part.starts_with(kExif) ? part.substr(kExif.size()) : part);
+    }
+    // A chunk has an even number of bytes.
+    place += kFrame + length + length % 2;
+  }
+  return kAsItIs;
+}
+
 /// The place in the stored picture, of h x w pixels, of the pixel (y, x) of the upright one.
 std::pair<std::int64_t, std::int64_t> stored_place(int orientation, std::int64_t h, std::int64_t w, std::int64_t y,
                                                    std::int64_t x) {
@@ -120,6 +141,7 @@ std::pair<std::int64_t, std::int64_t> stored_place(int orientation, std::int64_t
 }  // namespace
 
 int noted_orientation(std::string_view bytes) {
+  if (is_webp(bytes)) return orientation_in_webp(bytes);
   return is_png(bytes) ? orientation_in_png(bytes) : orientation_in_jpeg(bytes);
 }
 

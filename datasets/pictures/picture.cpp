@@ -1,24 +1,55 @@
 #include "datasets/pictures/picture.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "core/error.h"
+#include "core/text/suggest.h"
+#include "datasets/pictures/bmp.h"
 #include "datasets/pictures/jpeg.h"
 #include "datasets/pictures/png.h"
+#include "datasets/pictures/webp.h"
 
 namespace miniqat::datasets {
 namespace {
 
 struct Format {
+  const char* name;
   bool (*is)(std::string_view bytes);
   PictureHeader (*header)(std::string_view bytes, const std::filesystem::path& path);
   Picture (*decode)(std::string_view bytes, const std::filesystem::path& path);
 };
 
+constexpr Format kFormats[] = {{"JPEG", is_jpeg, jpeg_header, decode_jpeg},
+                               {"PNG", is_png, png_header, decode_png},
+                               {"BMP", is_bmp, bmp_header, decode_bmp},
+                               {"WebP", is_webp, webp_header, decode_webp}};
+
+/// Pictures of other programs, by bytes at a place of the file.
+struct UnreadFormat {
+  const char* name;
+  std::size_t place;
+  std::string_view bytes;
+};
+constexpr UnreadFormat kUnreadFormats[] = {{"a GIF", 0, "GIF8"},         {"a TIFF", 0, {"II*\0", 4}},
+                                           {"a TIFF", 0, {"MM\0*", 4}},  {"an AVIF", 4, "ftypavif"},
+                                           {"a HEIC", 4, "ftyphei"},     {"a HEIC", 4, "ftypmif1"},
+                                           {"a JPEG 2000", 4, "jP  \r"}, {"a JPEG XL", 4, {"JXL \r", 5}}};
+
+std::string names_of_formats() {
+  std::vector<std::string> names;
+  for (const Format& format : kFormats) names.emplace_back(format.name);
+  return joined(names);
+}
+
 const Format& format_of(std::string_view bytes, const std::filesystem::path& path) {
-  static constexpr Format kFormats[] = {{is_jpeg, jpeg_header, decode_jpeg}, {is_png, png_header, decode_png}};
   for (const Format& format : kFormats)
     if (format.is(bytes)) return format;
-  if (bytes.empty()) fail(path, " is empty; a JPEG or PNG picture was expected");
-  fail(path, " is neither a JPEG nor a PNG picture");
+  if (bytes.empty()) fail(path, " is empty; a picture was expected");
+  for (const UnreadFormat& format : kUnreadFormats)
+    if (bytes.size() >= format.place && bytes.substr(format.place).starts_with(format.bytes))
+      fail(path, " is ", format.name, " picture, which cannot be read; convert it to PNG");
+  fail(path, " is no picture that can be read: ", names_of_formats(), " can");
 }
 
 void check_size(const PictureHeader& header, const std::filesystem::path& path) {
@@ -47,6 +78,22 @@ void to_rgb(Picture& picture) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& picture_endings() {
+  static const std::vector<std::string> kEndings = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".dib", ".webp"};
+  return kEndings;
+}
+
+std::string lower_ending(const std::filesystem::path& path) {
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  return ending;
+}
+
+bool has_picture_ending(const std::filesystem::path& path) {
+  const std::vector<std::string>& endings = picture_endings();
+  return std::ranges::find(endings, lower_ending(path)) != endings.end();
+}
 
 PictureHeader picture_header(std::string_view bytes, const std::filesystem::path& path) {
   const PictureHeader header = format_of(bytes, path).header(bytes, path);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -38,8 +39,18 @@ struct PictureHeader {
 inline constexpr std::int64_t kLongestSide = 32768;
 inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
 
-/// JPEG and PNG, told by their first bytes, whatever the file is called. `path` stands in errors. Throws Error in one
-/// line for any other format, a picture that is too large, and CMYK (which needs a colour profile to become RGB).
+/// Of files that are read as pictures, in lower case and with their dots.
+const std::vector<std::string>& picture_endings();
+
+/// The ending of a name in lower case, with its dot; "" without one.
+std::string lower_ending(const std::filesystem::path& path);
+
+/// Whether a name ends in one of them, in any case.
+bool has_picture_ending(const std::filesystem::path& path);
+
+/// JPEG, PNG, BMP and WebP, told by their first bytes, whatever the file is called. `path` stands in errors. Throws
+/// Error in one line for any other format, a picture that is too large, an animation, and CMYK (which needs a colour
+/// profile to become RGB).
 PictureHeader picture_header(std::string_view bytes, const std::filesystem::path& path);
 
 /// Decodes to grey or RGB (kAuto: as the file has it). Transparent pixels lie on black, 16 bits become the upper 8, and

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "datasets/pictures/alpha.h"
 #include "datasets/pictures/orientation.h"
 
 namespace miniqat::datasets {
@@ -115,20 +116,6 @@ class PngReader {
   png_infop info_ = nullptr;
 };
 
-/// Puts a picture with alpha, its last channel, on black.
-void put_on_black(Picture& picture) {
-  const int channels = picture.channels, colours = channels - 1;
-  const std::int64_t count = picture.height * picture.width;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const int alpha = picture.pixels[i * channels + colours];
-    for (int c = 0; c < colours; ++c)
-      picture.pixels[i * colours + c] =
-          static_cast<std::uint8_t>((picture.pixels[i * channels + c] * alpha + 127) / 255);
-  }
-  picture.channels = colours;
-  picture.pixels.resize(count * colours);
-}
-
 }  // namespace
 
 bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n\x1a\n"); }
@@ -141,7 +128,7 @@ PictureHeader png_header(std::string_view bytes, const std::filesystem::path& pa
 
 Picture decode_png(std::string_view bytes, const std::filesystem::path& path) {
   Picture picture = PngReader(bytes, path).decode();
-  if (picture.channels == 2 || picture.channels == 4) put_on_black(picture);
+  put_on_black(picture);
   return upright(std::move(picture), noted_orientation(bytes));
 }
 

@@ -2,7 +2,9 @@
 
 #include <png.h>
 #include <turbojpeg.h>
+#include <webp/encode.h>
 
+#include <array>
 #include <stdexcept>
 
 namespace miniqat::testing {
@@ -28,6 +30,43 @@ std::string encode(std::int64_t height, std::int64_t width, int bits, int colour
   png_write_end(png, info);
   png_destroy_write_struct(&png, &info);
   return bytes;
+}
+
+/// Little-endian.
+std::string number_bytes(std::uint32_t value, int size) {
+  std::string bytes;
+  for (int i = 0; i < size; ++i) bytes += static_cast<char>(value >> 8 * i & 255);
+  return bytes;
+}
+
+std::string riff_chunk(const std::string& name, const std::string& content) {
+  return name + number_bytes(static_cast<std::uint32_t>(content.size()), 4) + content +
+         std::string(content.size() % 2, '\0');
+}
+
+/// The rows of a BMP, filled up to words.
+std::string bmp_rows(const datasets::Picture& picture, const BmpOptions& options) {
+  std::string rows;
+  for (std::int64_t i = 0; i < picture.height; ++i) {
+    const std::int64_t y = options.top_down ? i : picture.height - 1 - i;
+    std::string row(static_cast<std::size_t>((picture.width * options.bits + 31) / 32 * 4), '\0');
+    for (std::int64_t x = 0; x < picture.width; ++x) {
+      const std::uint8_t* pixel = picture.pixels.data() + (y * picture.width + x) * picture.channels;
+      const std::size_t place = static_cast<std::size_t>(x * options.bits / 8);
+      if (options.bits <= 8) {
+        const int value = pixel[0] % (1 << options.bits);
+        row[place] = static_cast<char>(row[place] | value << (8 - options.bits - x * options.bits % 8));
+      } else if (options.bits == 16) {
+        row.replace(place, 2, number_bytes((pixel[0] >> 3) << 10 | (pixel[1] >> 3) << 5 | pixel[2] >> 3, 2));
+      } else {
+        const unsigned fourth = options.masks && picture.channels == 4 ? pixel[3] : 99;
+        row.replace(place, static_cast<std::size_t>(options.bits / 8),
+                    number_bytes(fourth << 24 | pixel[0] << 16 | pixel[1] << 8 | pixel[2], options.bits / 8));
+      }
+    }
+    rows += row;
+  }
+  return rows;
 }
 
 }  // namespace
@@ -78,6 +117,55 @@ std::string jpeg_bytes(const datasets::Picture& picture) {
   tjDestroy(encoder);
   if (failed != 0) throw std::runtime_error(text);
   return result;
+}
+
+std::string webp_bytes(const datasets::Picture& picture) {
+  std::uint8_t* bytes = nullptr;
+  const auto width = static_cast<int>(picture.width), height = static_cast<int>(picture.height);
+  const std::size_t size = picture.channels == 4
+                               ? WebPEncodeLosslessRGBA(picture.pixels.data(), width, height, 4 * width, &bytes)
+                               : WebPEncodeLosslessRGB(picture.pixels.data(), width, height, 3 * width, &bytes);
+  std::string result(reinterpret_cast<const char*>(bytes), size);
+  WebPFree(bytes);
+  if (size == 0) throw std::runtime_error("cannot write a WebP");
+  return result;
+}
+
+std::string turned_webp_bytes(const datasets::Picture& picture, int orientation) {
+  // Behind "RIFF", the size and "WEBP" comes the chunk of the pixels.
+  const std::string pixels = webp_bytes(picture).substr(12);
+  constexpr std::uint32_t kHasExif = 8;
+  const std::string head =
+      riff_chunk("VP8X", number_bytes(kHasExif, 4) + number_bytes(static_cast<std::uint32_t>(picture.width - 1), 3) +
+                             number_bytes(static_cast<std::uint32_t>(picture.height - 1), 3));
+  // TIFF: a directory at 8 with one entry, the tag 0x0112, a short.
+  const std::string exif = std::string("II*\0", 4) + number_bytes(8, 4) + number_bytes(1, 2) + number_bytes(0x0112, 2) +
+                           number_bytes(3, 2) + number_bytes(1, 4) +
+                           number_bytes(static_cast<std::uint32_t>(orientation), 4) + number_bytes(0, 4);
+  return riff_chunk("RIFF", "WEBP" + head + pixels + riff_chunk("EXIF", exif));
+}
+
+std::string bmp_bytes(const datasets::Picture& picture, const BmpOptions& options) {
+  std::string extra;
+  if (options.masks)
+    for (const std::uint32_t mask : std::array<std::uint32_t, 4>{0xff0000, 0xff00, 0xff, 0xff000000})
+      if (picture.channels == 4 || mask != 0xff000000) extra += number_bytes(mask, 4);
+  if (options.bits <= 8)
+    for (int i = 0; i < 1 << options.bits; ++i) {
+      const auto grey = static_cast<std::uint32_t>(i * 255 / ((1 << options.bits) - 1));
+      extra += number_bytes(options.blue ? grey : grey * 0x010101, 4);
+    }
+  constexpr std::uint32_t kHead = 14 + 40, kMasks = 3, kAlphaMasks = 6;
+  const std::uint32_t kind = !options.masks ? 0 : picture.channels == 4 ? kAlphaMasks : kMasks;
+  const auto height = static_cast<std::int32_t>(options.top_down ? -picture.height : picture.height);
+  const std::string rows = bmp_rows(picture, options);
+  const auto begin = static_cast<std::uint32_t>(kHead + extra.size());
+  return "BM" + number_bytes(static_cast<std::uint32_t>(begin + rows.size()), 4) + number_bytes(0, 4) +
+         number_bytes(begin, 4) + number_bytes(40, 4) + number_bytes(static_cast<std::uint32_t>(picture.width), 4) +
+         number_bytes(static_cast<std::uint32_t>(height), 4) + number_bytes(1, 2) +
+         number_bytes(static_cast<std::uint32_t>(options.bits), 2) + number_bytes(kind, 4) +
+         number_bytes(static_cast<std::uint32_t>(rows.size()), 4) + number_bytes(0, 8) + number_bytes(0, 8) + extra +
+         rows;
 }
 
 }  // namespace miniqat::testing

@@ -23,4 +23,25 @@ std::string png_bytes_of_bits(const datasets::Picture& picture, int bits);
 /// A JPEG of quality 95; 1 channel is grey, 3 are RGB, 4 are CMYK.
 std::string jpeg_bytes(const datasets::Picture& picture);
 
+/// A WebP without loss; 3 channels are RGB, 4 RGBA.
+std::string webp_bytes(const datasets::Picture& picture);
+
+/// An extended WebP of the same picture with an Exif part that notes the orientation.
+std::string turned_webp_bytes(const datasets::Picture& picture, int orientation);
+
+/// How a BMP has its pixels; without a compression.
+struct BmpOptions {
+  /// 24 and 32 hold RGB (32 with a fourth byte: the mask's alpha if `masks`, 99 otherwise), 16 five bits of each
+  /// channel. 1, 4 and 8 have a palette in which number i is grey: i * 255 / (2^bits - 1).
+  int bits = 24;
+  /// BI_BITFIELDS; with alpha where the picture has 4 channels.
+  bool masks = false;
+  bool top_down = false;
+  /// The palette's colours are blue instead.
+  bool blue = false;
+};
+
+/// A BMP of a picture with 1 channel (palettes: its bytes modulo 2^bits are the numbers), 3 or 4.
+std::string bmp_bytes(const datasets::Picture& picture, const BmpOptions& options = {});
+
 }  // namespace miniqat::testing

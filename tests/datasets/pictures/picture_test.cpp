@@ -100,7 +100,11 @@ TEST(PictureTest, EveryDamagedByteIsAnErrorOrAPicture) {
 
 TEST(PictureTest, OtherFilesAreNamed) {
   EXPECT_TRUE(testing::mentions(testing::error_of([] { decode(""); }), {"p", "is empty"}));
-  EXPECT_TRUE(testing::mentions(testing::error_of([] { decode("GIF89a"); }), {"neither a JPEG nor a PNG"}));
+  EXPECT_TRUE(
+      testing::mentions(testing::error_of([] { decode("GIF89a"); }), {"is a GIF picture", "convert it to PNG"}));
+  EXPECT_TRUE(testing::mentions(testing::error_of([] { decode(std::string("II*\0", 4)); }), {"is a TIFF picture"}));
+  EXPECT_TRUE(testing::mentions(testing::error_of([] { decode("label,pixel"); }),
+                                {"no picture that can be read", "JPEG, PNG, BMP, WebP"}));
   EXPECT_TRUE(testing::mentions(testing::error_of([] { decode(jpeg_bytes(make_picture(8, 8, 4))); }), {"CMYK", "RGB"}));
 }
 

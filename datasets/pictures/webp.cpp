@@ -1,0 +1,85 @@
+#include "datasets/pictures/webp.h"
+
+#include <webp/decode.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "datasets/pictures/alpha.h"
+#include "datasets/pictures/orientation.h"
+
+namespace miniqat::datasets {
+namespace {
+
+const std::uint8_t* webp_data(std::string_view bytes) { return reinterpret_cast<const std::uint8_t*>(bytes.data()); }
+
+const char* webp_trouble(VP8StatusCode status) {
+  switch (status) {
+    case VP8_STATUS_NOT_ENOUGH_DATA:
+    case VP8_STATUS_SUSPENDED:
+      return "it is cut short";
+    case VP8_STATUS_OUT_OF_MEMORY:
+      return "there is no memory for it";
+    case VP8_STATUS_UNSUPPORTED_FEATURE:
+      return "it has a feature that libwebp does not know";
+    default:
+      return "its data are no picture";
+  }
+}
+
+void check_status(VP8StatusCode status, const std::filesystem::path& path) {
+  if (status != VP8_STATUS_OK) fail(path, " is a damaged WebP: ", webp_trouble(status));
+}
+
+/// By the size behind "RIFF", which counts neither of them.
+bool is_whole(std::string_view bytes) {
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < 4; ++i) size |= std::size_t{static_cast<unsigned char>(bytes[4 + i])} << 8 * i;
+  return size <= bytes.size() - 8;
+}
+
+/// By the flag in the head of an extended file.
+bool has_exif(std::string_view bytes) {
+  constexpr unsigned kExif = 8;
+  return bytes.size() > 20 && bytes.substr(12, 4) == "VP8X" && (static_cast<unsigned char>(bytes[20]) & kExif) != 0;
+}
+
+WebPBitstreamFeatures webp_features(std::string_view bytes, const std::filesystem::path& path) {
+  WebPBitstreamFeatures features;
+  check_status(WebPGetFeatures(webp_data(bytes), bytes.size(), &features), path);
+  if (features.has_animation != 0) fail(path, " is an animated WebP; save the frame that counts as a picture");
+  return features;
+}
+
+}  // namespace
+
+bool is_webp(std::string_view bytes) { return bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP"; }
+
+PictureHeader webp_header(std::string_view bytes, const std::filesystem::path& path) {
+  const WebPBitstreamFeatures features = webp_features(bytes, path);
+  if (has_exif(bytes) && !is_whole(bytes)) check_status(VP8_STATUS_NOT_ENOUGH_DATA, path);
+  PictureHeader header{.height = features.height, .width = features.width, .grey = false};
+  if (swaps_sides(noted_orientation(bytes))) std::swap(header.height, header.width);
+  return header;
+}
+
+Picture decode_webp(std::string_view bytes, const std::filesystem::path& path) {
+  const WebPBitstreamFeatures features = webp_features(bytes, path);
+  Picture picture{
+      .height = features.height, .width = features.width, .channels = features.has_alpha != 0 ? 4 : 3, .pixels = {}};
+  picture.pixels.resize(picture.shape().elements());
+  WebPDecoderConfig config;
+  if (WebPInitDecoderConfig(&config) == 0) fail("this libwebp is of another version than its header");
+  config.output.colorspace = picture.channels == 4 ? MODE_RGBA : MODE_RGB;
+  config.output.is_external_memory = 1;
+  config.output.u.RGBA = {.rgba = picture.pixels.data(),
+                          .stride = static_cast<int>(picture.width * picture.channels),
+                          .size = picture.pixels.size()};
+  // What the decoder does not need may be missing all the same.
+  if (!is_whole(bytes)) check_status(VP8_STATUS_NOT_ENOUGH_DATA, path);
+  check_status(WebPDecode(webp_data(bytes), bytes.size(), &config), path);
+  put_on_black(picture);
+  return upright(std::move(picture), noted_orientation(bytes));
+}
+
+}  // namespace miniqat::datasets
