@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/text/exact.h"
 
 namespace miniqat::optim {
 
@@ -20,7 +21,7 @@ inline void require_rate(double value, std::string_view option) {
 /// Throws Error unless 0 <= value < 1, as averages over past gradients need to forget.
 inline void require_memory(double value, std::string_view option) {
   // Also as a float32: 1 - 1e-12 would be rounded to 1 and never forget.
-  if (!(value >= 0 && static_cast<float>(value) < 1)) fail(option, " must be in [0, 1), is ", value);
+  if (!(value >= 0 && static_cast<float>(value) < 1)) fail(option, " must be in [0, 1), is ", exact(value));
 }
 
 }  // namespace miniqat::optim

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/text/exact.h"
 #include "core/text/suggest.h"
 
 namespace miniqat::optim {
@@ -20,19 +21,19 @@ constexpr std::array<std::string_view, 4> kNames = {"constant", "step", "exponen
 Schedule::Schedule(ScheduleKind kind, const ScheduleOptions& options) : kind_(kind), options_(options) {
   if (options.warmup_steps < 0) fail("warmup_steps must not be negative, is ", options.warmup_steps);
   if (!(options.warmup_start >= 0 && options.warmup_start < 1))
-    fail("warmup_start must be in [0, 1), is ", options.warmup_start);
+    fail("warmup_start must be in [0, 1), is ", exact(options.warmup_start));
   const std::string_view name = kNames[static_cast<std::size_t>(kind)];
   if (kind == ScheduleKind::kStep || kind == ScheduleKind::kExponential) {
     if (options.every < 1) fail("schedule ", name, ": every must be at least 1 step, is ", options.every);
     if (!(options.factor > 0 && options.factor <= 1))
-      fail("schedule ", name, ": factor must be in (0, 1], is ", options.factor);
+      fail("schedule ", name, ": factor must be in (0, 1], is ", exact(options.factor));
   }
   if (kind == ScheduleKind::kCosine) {
     if (options.total_steps <= options.warmup_steps)
       fail("schedule cosine: total_steps must exceed warmup_steps ", options.warmup_steps, ", is ",
            options.total_steps);
     if (!(options.floor >= 0 && options.floor <= 1))
-      fail("schedule cosine: floor must be in [0, 1], is ", options.floor);
+      fail("schedule cosine: floor must be in [0, 1], is ", exact(options.floor));
   }
 }
 

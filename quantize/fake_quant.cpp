@@ -11,6 +11,7 @@
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
 #include "core/kernels/scratch.h"
+#include "core/text/exact.h"
 #include "layers/chain/chain_fusion.h"
 #include "quantize/kernels/fake_quant_kernels.h"
 #include "quantize/range_gradient.h"
@@ -192,7 +193,7 @@ std::shared_ptr<Op> FakeQuant::make(const Attributes& attributes) { return std::
 std::vector<TensorSpec> FakeQuantOp::infer(std::span<const TensorSpec> inputs) const {
   if (attributes_.bits < 2 || attributes_.bits > 16) fail("bits must be 2..16, is ", attributes_.bits);
   if (!(attributes_.ema_decay >= 0 && attributes_.ema_decay < 1))
-    fail("ema_decay must be in [0, 1), is ", attributes_.ema_decay);
+    fail("ema_decay must be in [0, 1), is ", exact(attributes_.ema_decay));
   if (attributes_.delay < 0) fail("delay must not be negative, is ", attributes_.delay);
   if (!(attributes_.dampening >= 0 && std::isfinite(attributes_.dampening)))
     fail("dampening must be at least 0 and finite, is ", attributes_.dampening);

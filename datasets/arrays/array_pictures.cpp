@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <span>
 
 #include "core/error.h"
+#include "core/text/exact.h"
 #include "core/text/suggest.h"
 #include "datasets/dataset.h"
+#include "datasets/levels.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -30,19 +34,58 @@ double real(const NumpyArray& array, std::int64_t i, const std::string& source) 
   }
 }
 
-void copy_reals(const NumpyArray& array, const std::string& source, std::uint8_t* pixels) {
-  bool units = true, bytes = true;
+/// As the file has it.
+std::string exact_real(const NumpyArray& array, double value) {
+  return array.item == 4 ? exact(static_cast<float>(value)) : exact(value);
+}
+
+struct RealRange {
+  double least = 0, greatest = 0;
+  /// All in [0, 1]; otherwise they are whole numbers in [0, 255].
+  bool units = true;
+};
+
+RealRange range_of_reals(const NumpyArray& array, const std::string& source) {
+  RealRange range{.least = INFINITY, .greatest = -INFINITY};
+  bool bytes = true;
   const std::int64_t count = array.elements();
   for (std::int64_t i = 0; i < count; ++i) {
     const double value = real(array, i, source);
-    units = units && value >= 0 && value <= 1;
+    range.units = range.units && value >= 0 && value <= 1;
     bytes = bytes && value >= 0 && value <= 255 && value == std::floor(value);
-    if (!units && !bytes)
-      fail(source, " holds ", value, " at element ", i,
+    if (!range.units && !bytes)
+      fail(source, " holds ", exact_real(array, value), " at element ", i,
            "; floats must all be in [0, 1], or all whole numbers in [0, 255]");
+    range.least = std::min(range.least, value);
+    range.greatest = std::max(range.greatest, value);
   }
-  for (std::int64_t i = 0; i < count; ++i)
-    pixels[i] = static_cast<std::uint8_t>(std::lround(real(array, i, source) * (units ? 255 : 1)));
+  return range;
+}
+
+/// `moved`: the mean distance of a pixel to its byte, in [0, 0.5] bytes.
+std::string note_on_rounding(const std::string& source, const RealRange& range, double moved, const Levels& levels) {
+  char cost[200];
+  std::snprintf(cost, sizeof cost,
+                "floats from %.3g to %.3g become bytes (1 becomes 255): rounding moves a pixel by %.2g on average, "
+                "%.2g%% of that range",
+                range.least, range.greatest, moved / 255, 100 * moved / (255 * (range.greatest - range.least)));
+  return concat("note: ", source, ": ", cost, "; ", levels.count, " of 256 levels are in use");
+}
+
+void copy_reals(const NumpyArray& array, const std::string& source, std::span<std::uint8_t> pixels,
+                std::vector<std::string>* notes) {
+  // What floats of 32 bits lose when they are divided by 255 and multiplied again is far below.
+  constexpr double kFree = 0.01;
+  const RealRange range = range_of_reals(array, source);
+  double moved = 0;
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    const double byte = real(array, static_cast<std::int64_t>(i), source) * (range.units ? 255 : 1);
+    pixels[i] = static_cast<std::uint8_t>(std::lround(byte));
+    moved += std::abs(byte - pixels[i]);
+  }
+  moved /= static_cast<double>(pixels.size());
+  if (notes != nullptr && moved > kFree && range.greatest > range.least)
+    notes->push_back(note_on_rounding(source, range, moved, Levels(pixels)));
 }
 
 void copy_integers(const NumpyArray& array, const std::string& source, std::uint8_t* pixels) {
@@ -58,7 +101,7 @@ void copy_integers(const NumpyArray& array, const std::string& source, std::uint
 
 }  // namespace
 
-Tensor pictures_of(const NumpyArray& array, const std::string& source) {
+Tensor pictures_of(const NumpyArray& array, const std::string& source, std::vector<std::string>* notes) {
   const std::size_t rank = array.shape.size();
   const std::int64_t channels = rank == 4 ? array.shape[3] : 1;
   if (rank < 3 || rank > 4 || (channels != 1 && channels != 3))
@@ -68,11 +111,10 @@ Tensor pictures_of(const NumpyArray& array, const std::string& source) {
              : "");
   if (array.elements() == 0) fail(source, " has the shape ", shape_text(array), ": there is no picture");
   Tensor images(Shape{array.shape[0], array.shape[1], array.shape[2], channels}, DType::kUInt8);
-  auto* pixels = images.data<std::uint8_t>();
   if (array.kind == 'f')
-    copy_reals(array, source, pixels);
+    copy_reals(array, source, images.values<std::uint8_t>(), notes);
   else
-    copy_integers(array, source, pixels);
+    copy_integers(array, source, images.data<std::uint8_t>());
   return images;
 }
 

@@ -6,6 +6,7 @@
 #include "core/engine/delays.h"
 #include "core/error.h"
 #include "core/graph/op_queries.h"
+#include "core/text/exact.h"
 #include "quantize/calibrate/histogram.h"
 #include "quantize/calibrate/squared_error.h"
 #include "quantize/quantization.h"
@@ -47,7 +48,8 @@ std::span<const std::string_view> names_of(CalibrationMethod) {
 }
 
 void CalibrationOptions::check() const {
-  if (!(percentile > 50 && percentile <= 100)) fail("percentile must be above 50 and at most 100, is ", percentile);
+  if (!(percentile > 50 && percentile <= 100))
+    fail("percentile must be above 50 and at most 100, is ", exact(percentile));
 }
 
 /// A quantizer and what was seen of the values that it will quantize, by channel.

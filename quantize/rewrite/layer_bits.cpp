@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/graph/graph.h"
+#include "core/text/exact.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "core/text/quote.h"
@@ -125,7 +126,7 @@ void check_values(const LayerBits& bits, std::string_view source) {
   check_bits("activation_bits", bits.activation_bits);
   check_bits("sums_bits", bits.sums_bits);
   if (bits.ema_decay && !is_decay(*bits.ema_decay))
-    refuse(source, bits.pattern, "ema_decay must be in [0, 1), not ", *bits.ema_decay);
+    refuse(source, bits.pattern, "ema_decay must be in [0, 1), not ", exact(*bits.ema_decay));
 }
 
 bool matches_everything(const std::string& pattern) { return pattern.find_first_not_of('*') == std::string::npos; }

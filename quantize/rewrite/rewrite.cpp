@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/graph/graph_rollback.h"
 #include "core/graph/op_queries.h"
+#include "core/text/exact.h"
 #include "core/text/quote.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
@@ -165,7 +166,8 @@ void RewriteOptions::check() const {
     fail("sums_bits must be ", activation_bits, " or more, the bits of activations, not ", *sums_bits);
   check_steps("quant_delay", quant_delay);
   if (freeze_bn_delay) check_steps("freeze_bn_delay", *freeze_bn_delay);
-  if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1) fail("ema_decay must be in [0, 1), is ", ema_decay);
+  if (!std::isfinite(ema_decay) || ema_decay < 0 || ema_decay >= 1)
+    fail("ema_decay must be in [0, 1), is ", exact(ema_decay));
   if (bn_fold == BnFold::kLate && !per_channel)
     fail("`bn_fold` late needs `per_channel`: gamma / sigma becomes part of the scale of each channel's weights");
   if (bn_fold == BnFold::kLate && scales == ScaleChoice::kPowerOfTwo)
