@@ -112,6 +112,7 @@ void add_calibrate(CommandLine& program) {
   command.action([arguments, flags, model_flags, rewrite_flags] {
     CalibrationRequest& request = arguments->request;
     request.model = model_instead_of_run(*model_flags, request.run, request.dataset, request.data_dir);
+    request.skip_broken = asks_to_skip_broken(*model_flags);
     CalibrateSettings& settings = request.calibrate;
     flags->apply(settings);
     check_calibration(*flags, settings);

@@ -7,6 +7,7 @@
 #include "cli/display/print_note.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
+#include "cli/flags/skip_broken.h"
 #include "core/engine/profile_report.h"
 #include "core/parallel.h"
 #include "core/text/quote.h"
@@ -43,6 +44,7 @@ struct EvalArguments {
   std::string split = "test";
   std::int64_t limit = 0;
   int threads = 0;
+  bool skip_broken = false;
   bool integer = false;
   bool by_class = false;
   bool wrong = false;
@@ -132,7 +134,8 @@ datasets::Dataset chosen_pictures(const EvalArguments& arguments, const datasets
 }
 
 void evaluate_run(const EvalArguments& arguments) {
-  const RunSource run = open_run(arguments.run, arguments.checkpoint);
+  const RunSource run =
+      with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
   require_split(run, arguments.split, arguments.dataset);
   const datasets::Splits data = load_data(run, arguments.dataset, arguments.data_dir);
   const datasets::Dataset& split = split_of(data, arguments.split);
@@ -152,6 +155,7 @@ void evaluate_run(const EvalArguments& arguments) {
   const EvalResult result = evaluated();
   print_note(run.note);
   print_note(datasets::note_on_first(pictures, split));
+  print_file_notes(data.remarks());
   print(arguments, subject, split, result);
   warn_of_one_answer(result, subject, pictures, arguments.dataset.empty() ? run.settings.dataset : arguments.dataset);
   if (arguments.profile) std::printf("\n%s", profile_table(profile, benchmarks::measure_rates()).c_str());
@@ -181,6 +185,7 @@ void evaluate_file(const EvalArguments& arguments) {
   check_dataset(arguments.dataset, arguments.data_dir);
   const integer::Model model = integer::read_model(arguments.model);
   datasets::LoadOptions options = load_options(model);
+  options.skip_broken = arguments.skip_broken;
   options.accept = [&](const Shape& example) {
     require_pictures_fit(model, example, arguments.dataset, arguments.model);
   };
@@ -193,6 +198,7 @@ void evaluate_file(const EvalArguments& arguments) {
                         .integer = true};
   const datasets::Dataset pictures = chosen_pictures(arguments, split);
   const EvalResult result = evaluate_in_integers(model, arguments.model, pictures);
+  print_file_notes(data.remarks());
   print_note(datasets::note_on_first(pictures, split));
   print(arguments, subject, split, result);
   warn_of_one_answer(result, subject, pictures, arguments.dataset);
@@ -219,6 +225,7 @@ void add_eval(CommandLine& program) {
   command.option("--model", arguments->model, "a file that `export --format miniqat` wrote, instead of a run");
   command.option("--dataset", arguments->dataset, "a data set; default: the run's own; --model needs it");
   command.option("--data-dir", arguments->data_dir, kDataDirHelp);
+  add_skip_broken(command, arguments->skip_broken);
   command.option("--checkpoint", arguments->checkpoint,
                  "use the variables of this .safetensors file or run directory instead of the run's own");
   command

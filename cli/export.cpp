@@ -13,6 +13,7 @@
 #include "cli/export_float.h"
 #include "cli/export_html.h"
 #include "cli/flags/command_line.h"
+#include "cli/flags/skip_broken.h"
 #include "cli/graph_file.h"
 #include "core/files.h"
 #include "core/random.h"
@@ -51,6 +52,7 @@ struct ExportArguments {
   std::string checkpoint;
   std::string dataset;
   std::string data_dir;
+  bool skip_broken = false;
   std::string prefix;
   std::optional<float> input_scale;
   std::int32_t input_zero_point = 0;
@@ -72,6 +74,7 @@ Tensor test_images(const ExportArguments& arguments, const RunSource& run, const
   try {
     const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
     require_pictures_fit(model, test, run.directory.eval_graph().string());
+    if (test.remarks) print_file_notes(*test.remarks);
     return input_batch(test, input.grid, 0, std::min(count, test.size()));
   } catch (const Error& error) {
     if (!arguments.dataset.empty() || !arguments.data_dir.empty()) throw;
@@ -198,13 +201,18 @@ const std::vector<Format>& formats() {
        false},
       {"onnx", ".onnx", "ONNX Runtime, QDQ", onnx_file, {"--8-bit-weights", "--opset"}, false},
       {"onnx-float", ".onnx", "the float network", nullptr, {"--graph", "--image-size", "--opset"}, false},
-      {"c", ".c", "C99 source and header", c_files, {"--prefix", "--test-vectors", "--dataset", "--data-dir"}, true},
+      {"c",
+       ".c",
+       "C99 source and header",
+       c_files,
+       {"--prefix", "--test-vectors", "--dataset", "--data-dir", "--skip-broken"},
+       true},
       {"json", ".json", "plain integers", json_file, {}, true},
       {"html",
        ".html",
        "a page that runs the integers in a browser",
        html_file,
-       {"--compare", "--test-vectors", "--dataset", "--data-dir"},
+       {"--compare", "--test-vectors", "--dataset", "--data-dir", "--skip-broken"},
        true}};
   return kFormats;
 }
@@ -291,7 +299,8 @@ void export_float(const ExportArguments& arguments) {
 }
 
 void export_run(const ExportArguments& arguments) {
-  const RunSource run = open_run(arguments.run, arguments.checkpoint);
+  const RunSource run =
+      with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
   const integer::Grid bytes =
       arguments.input_scale
           ? integer::Grid{.scale = *arguments.input_scale, .zero_point = arguments.input_zero_point, .bits = 8}
@@ -366,6 +375,7 @@ void add_export(CommandLine& program) {
       .in_range(1, 1000);
   command.option("--dataset", arguments->dataset, "c, html: the data set of the test pictures; default: the run's own");
   command.option("--data-dir", arguments->data_dir, concat("c, html: ", kDataDirHelp));
+  add_skip_broken(command, arguments->skip_broken);
   command
       .option("--compare", arguments->compare,
               "html: other runs on the same pictures, separated by commas; a slider on the page changes between them")

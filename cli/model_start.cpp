@@ -14,7 +14,7 @@ std::shared_ptr<ModelFlags> make_model_flags(Command& command) {
 
 std::optional<TrainSettings> model_instead_of_run(const ModelFlags& flags, const std::string& run,
                                                   const std::string& dataset, const std::string& data_dir) {
-  require_run_or_model(run, flags);
+  require_run_or_model(run, flags, dataset);
   if (!flags.was_given("model")) {
     if (flags.was_given("batch_size")) throw UsageError("--batch-size goes with --model: a float run has its own");
     return {};
@@ -25,6 +25,12 @@ std::optional<TrainSettings> model_instead_of_run(const ModelFlags& flags, const
   settings.data_dir = data_dir;
   settle_model(settings, !dataset.empty(), flags.was_given("batch_size"));
   return settings;
+}
+
+bool asks_to_skip_broken(const ModelFlags& flags) {
+  ModelSettings settings;
+  flags.apply(settings);
+  return settings.skip_broken;
 }
 
 void settle_model(TrainSettings& settings, bool dataset_given, bool batch_given) {

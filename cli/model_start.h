@@ -17,12 +17,12 @@
 namespace miniqat::cli {
 
 /// Settings that a float run has already: their flags go with --model.
-inline constexpr std::array<const char*, 4> kPictureSettings = {"image_size", "colour", "mean", "std"};
+inline constexpr std::array<const char*, 5> kPictureSettings = {"image_size", "colour", "mean", "std", "skip_broken"};
 
 /// Throws UsageError unless there is a run or a --model, and not both, and for flags that need --model. `flags`:
-/// SettingFlags with "model" and kPictureSettings.
+/// SettingFlags with "model" and kPictureSettings. `dataset`: that of --dataset, which a run may be given, too.
 template <class Flags>
-void require_run_or_model(const std::string& run, const Flags& flags) {
+void require_run_or_model(const std::string& run, const Flags& flags, const std::string& dataset = {}) {
   using training::MissingArgument, training::UsageError;
   const bool has_model = flags.was_given("model");
   if (run.empty() && !has_model)
@@ -30,7 +30,8 @@ void require_run_or_model(const std::string& run, const Flags& flags) {
         "--run is required: RUN or --run RUN, the directory of a float run; or --model MODEL.onnx with --dataset");
   if (!run.empty() && has_model) throw UsageError("give a float run or --model, not both");
   for (const char* setting : kPictureSettings)
-    if (!has_model && flags.was_given(setting))
+    if (const bool is_for_dataset = !dataset.empty() && setting == std::string_view("skip_broken");
+        !has_model && !is_for_dataset && flags.was_given(setting))
       throw UsageError(concat(training::flag_of(setting), " goes with --model: a float run has its own"));
 }
 
@@ -55,6 +56,9 @@ std::shared_ptr<ModelFlags> make_model_flags(Command& command);
 /// require_run_or_model() and settle_model() do, and for --batch-size of a run.
 std::optional<training::TrainSettings> model_instead_of_run(const ModelFlags& flags, const std::string& run,
                                                             const std::string& dataset, const std::string& data_dir);
+
+/// Whether --skip-broken is given, with a run or a model.
+bool asks_to_skip_broken(const ModelFlags& flags);
 
 /// Settles the settings of an ONNX model that is quantized as it is: `settings` have what the flags say. Prints a note
 /// on a batch size that the model fixes, unless `batch_given`. Throws UsageError for a model without weights, for a

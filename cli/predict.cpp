@@ -6,6 +6,7 @@
 #include "cli/display/print_note.h"
 #include "cli/display/text_table.h"
 #include "cli/flags/command_line.h"
+#include "cli/flags/skip_broken.h"
 #include "core/parallel.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
@@ -30,6 +31,7 @@ struct PredictArguments {
   std::vector<std::string> pictures;
   PictureSource source;
   std::string checkpoint;
+  bool skip_broken = false;
   int top = 3;
   int threads = 0;
   bool integer = false;
@@ -95,10 +97,12 @@ void print_predictions_json(const PredictArguments& arguments, const RunSource& 
 
 void predict_pictures(const PredictArguments& arguments) {
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
-  const RunSource run = open_run(arguments.run, arguments.checkpoint);
+  const RunSource run =
+      with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.source.dataset);
   const AskedPictures pictures = find_pictures(run, arguments.pictures, arguments.source);
   const std::vector<Prediction> predictions = predict(run, pictures.data, arguments.integer);
   print_note(run.note);
+  if (pictures.data.remarks) print_file_notes(*pictures.data.remarks);
   if (arguments.json)
     print_predictions_json(arguments, run, pictures, predictions);
   else
@@ -113,7 +117,7 @@ void add_predict(CommandLine& program) {
   command.run(arguments->run, "a run directory", Command::Run::kRequired, &arguments->pictures);
   command
       .option("PICTURE", arguments->pictures,
-              "pictures by their numbers in the data set, from 0, or JPEG and PNG files: `miniqat predict RUN 0 7 42`")
+              "pictures by their numbers in the data set, from 0, or files of pictures: `miniqat predict RUN 0 7 42`")
       .value_name("...")
       .shown_default("");
   command.option("--dataset", arguments->source.dataset, "a data set; default: the run's own");
@@ -122,6 +126,7 @@ void add_predict(CommandLine& program) {
       .option("--split", arguments->source.split,
               "test, train, or validation: the training pictures that `train --validation` held out")
       .one_of({split_names().begin(), split_names().end()});
+  add_skip_broken(command, arguments->skip_broken);
   command.option("--checkpoint", arguments->checkpoint,
                  "use the variables of this .safetensors file or run directory instead of the run's own");
   command.flag("--integer", arguments->integer, "ask the integer-only model instead of the simulation");

@@ -6,6 +6,7 @@
 #include "cli/display/progress_line.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
+#include "cli/flags/skip_broken.h"
 #include "cli/interrupt.h"
 #include "core/files.h"
 #include "core/text/counted.h"
@@ -37,6 +38,7 @@ Report gather(const ReportRequest& request) {
 void write_report(const ReportArguments& arguments) {
   require_ending("--out", arguments.out, {".html", ".htm"});
   require_writable(arguments.out);
+  require_dataset_for(arguments.request.skip_broken, arguments.request.dataset);
   const Report report = gather(arguments.request);
   const std::string page = report_page(report);
   write_file_atomically(arguments.out, page);
@@ -61,6 +63,7 @@ void add_report(CommandLine& program) {
   command.option("--out", arguments->out, "the HTML file to write").required();
   command.option("--dataset", request.dataset, "a data set; default: the runs' own");
   command.option("--data-dir", request.data_dir, kDataDirHelp);
+  add_skip_broken(command, request.skip_broken);
   command.option("--sensitivity", request.sensitivity,
                  "the folder that `miniqat sensitivity` wrote, or its sensitivity.json, to show beside each layer");
   command

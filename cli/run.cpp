@@ -14,6 +14,7 @@
 #include "cli/display/print_note.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
+#include "cli/flags/skip_broken.h"
 #include "cli/graph_file.h"
 #include "core/engine/session.h"
 #include "core/graph/graph_json.h"
@@ -58,6 +59,7 @@ struct RunArguments {
   int threads = 0;
   std::string backend = "fast";
   std::string precision = "float32";
+  bool skip_broken = false;
   bool train = false;
   bool random_feeds = false;
   bool by_name = false;
@@ -156,7 +158,8 @@ RunSubject subject_of(const RunArguments& arguments) {
     const TrainedVariables variables = trained_variables(arguments.checkpoint);
     return {.graph = arguments.graph, .checkpoint = variables.file.string(), .note = variables.note};
   }
-  RunSource run = open_run(arguments.run, arguments.checkpoint);
+  RunSource run =
+      with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
   const RunDirectory& directory = run.directory;
   return {.graph = (arguments.train ? directory.train_graph() : directory.eval_graph()).string(),
           .checkpoint = run.checkpoint,
@@ -165,7 +168,7 @@ RunSubject subject_of(const RunArguments& arguments) {
 }
 
 void check_pictures(const RunArguments& arguments, const Command& command) {
-  for (const char* flag : {"--dataset", "--data-dir", "--split"})
+  for (const char* flag : {"--dataset", "--data-dir", "--skip-broken", "--split"})
     if (command.was_given(flag) && !arguments.index) throw UsageError(concat(flag, " goes with --index"));
   if (arguments.index && arguments.run.empty() && arguments.dataset.empty())
     throw UsageError("--index needs a run or --dataset");
@@ -180,7 +183,7 @@ datasets::Splits read_data(const RunArguments& arguments, const RunSubject& subj
   }
   check_dataset(arguments.dataset, arguments.data_dir);
   const Output images = find_images(graph, subject.graph);
-  datasets::LoadOptions options;
+  datasets::LoadOptions options{.skip_broken = arguments.skip_broken};
   if (const Shape shape = images.shape(); shape.rank() == 4)
     datasets::set_shape(options.pictures, {shape[1], shape[2], shape[3]});
   options.accept = [&](const Shape& example) {
@@ -205,6 +208,7 @@ Feeds all_feeds(const RunArguments& arguments, const RunSubject& subject, const 
     // A picture that is not there is a mistake of the command line.
     as_usage([&] { return datasets::examples_at(split, std::vector{*arguments.index}); });
     std::ranges::move(picture_feeds(graph, feeds, split, *arguments.index, subject.graph), std::back_inserter(feeds));
+    print_file_notes(data.remarks());
     note_repeated(split.size() - *arguments.index, find_images(graph, subject.graph).shape()[0]);
   }
   if (arguments.random_feeds) std::ranges::move(random_feeds(graph, feeds, arguments.seed), std::back_inserter(feeds));
@@ -289,6 +293,7 @@ void add_run(CommandLine& program) {
       .in_range(std::int64_t{0}, std::int64_t{1} << 31);
   command.option("--dataset", arguments->dataset, "with --index: a data set; default: the run's own");
   command.option("--data-dir", arguments->data_dir, kDataDirHelp);
+  add_skip_broken(command, arguments->skip_broken);
   command
       .option("--split", arguments->split,
               "with --index: test, train, or validation: the training pictures that `train --validation` held out")

@@ -170,6 +170,7 @@ void add_sensitivity(CommandLine& program) {
   command.action([arguments, flags, model_flags, rewrite_flags] {
     SensitivityRequest& request = arguments->request;
     request.model = model_instead_of_run(*model_flags, request.run, request.dataset, request.data_dir);
+    request.skip_broken = asks_to_skip_broken(*model_flags);
     flags->apply(request.settings);
     MeasuredRewrite rewrite;
     rewrite_flags->apply(rewrite);

@@ -7,6 +7,7 @@
 #include "cli/display/progress_line.h"
 #include "cli/display/verify_report.h"
 #include "cli/flags/command_line.h"
+#include "cli/flags/skip_broken.h"
 #include "cli/interrupt.h"
 #include "core/files.h"
 #include "core/parallel.h"
@@ -40,6 +41,7 @@ struct VerifyArguments {
   std::string checkpoint;
   std::string runtimes;
   std::string out;
+  bool skip_broken = false;
   bool no_runtimes = false;
   bool int4 = false;
   bool c = false;
@@ -130,7 +132,8 @@ void keep(const VerifyReport& report, const RunSource& run) {
 void verify_run(const VerifyArguments& arguments) {
   check(arguments.bounds);
   if (!arguments.out.empty()) require_writable(arguments.out);
-  const RunSource run = open_run(arguments.run, arguments.checkpoint);
+  const RunSource run =
+      with_skip_broken(open_run(arguments.run, arguments.checkpoint), arguments.skip_broken, arguments.dataset);
   set_thread_count(arguments.threads == 0 ? default_thread_count() : arguments.threads);
   const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
   const datasets::Dataset split = arguments.limit > 0 ? first_examples(test, arguments.limit) : test;
@@ -138,6 +141,7 @@ void verify_run(const VerifyArguments& arguments) {
   const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
   print_note(run.note);
   print_note(datasets::note_on_first(split, test));
+  if (split.remarks) print_file_notes(*split.remarks);
 
   VerifyReport report;
   report.run = arguments.run;
@@ -170,6 +174,7 @@ void add_verify(CommandLine& program) {
   command.run(arguments->run, "a run directory");
   command.option("--dataset", arguments->dataset, "a data set; default: the run's own");
   command.option("--data-dir", arguments->data_dir, kDataDirHelp);
+  add_skip_broken(command, arguments->skip_broken);
   command.option("--checkpoint", arguments->checkpoint,
                  "use the variables of this .safetensors file or run directory instead of the run's own");
   command.option("--examples", arguments->limit, "number of test pictures, from the first on; 0: all")

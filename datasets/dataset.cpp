@@ -81,6 +81,11 @@ Dataset drawn_examples(const Dataset& dataset, std::int64_t n, std::uint64_t see
   return examples_at(dataset, indices);
 }
 
+FileRemarks Splits::remarks() const {
+  const std::shared_ptr<const FileRemarks>& found = test.remarks ? test.remarks : train.remarks;
+  return found ? *found : FileRemarks();
+}
+
 namespace {
 
 using Path = std::filesystem::path;

@@ -17,6 +17,22 @@ namespace miniqat::datasets {
 /// More classes than that are taken for a mistake in a file.
 inline constexpr std::int64_t kMostClasses = 65536;
 
+/// A file that was to be a picture, cannot be read, and was left out.
+struct SkippedFile {
+  /// Inside the data set's folder.
+  std::string file;
+  /// In one line, for people.
+  std::string why;
+};
+
+/// What a reader has to say about the files of a data set.
+struct FileRemarks {
+  /// For people: lines that begin with "note: ".
+  std::vector<std::string> notes = {};
+  /// All of them, by parts and then in the order of files; only with LoadOptions::skip_broken.
+  std::vector<SkippedFile> skipped = {};
+};
+
 /// Examples with their labels, bytes as the files have them. The byte itself is the quantized input of a network:
 /// pixel = (byte - zero_point) * scale. Copies share the elements.
 struct Dataset {
@@ -32,6 +48,8 @@ struct Dataset {
   std::vector<std::string> class_names{};
   /// Where each example is a file: their paths inside the data set's folder, one for each. Null otherwise.
   std::shared_ptr<const std::vector<std::string>> files{};
+  /// On all the files that were read together with these. Null: there is nothing to say.
+  std::shared_ptr<const FileRemarks> remarks{};
 
   std::int64_t size() const { return images.shape()[0]; }
   /// [h, w, c] of one example.
@@ -59,6 +77,9 @@ struct Splits {
   Dataset test;
   /// Held out of `train` for choosing things (hold_out.h); readers give none.
   std::optional<Dataset> validation = {};
+
+  /// On the files of all parts, as each part has them; empty where there is nothing to say.
+  FileRemarks remarks() const;
 };
 
 struct LoadOptions {
@@ -87,6 +108,9 @@ struct LoadOptions {
   bool train_optional = false;
   /// Files without parts are test pictures as a whole, instead of one in six.
   bool whole_as_test = false;
+  /// Files in folders of pictures that are broken (which includes links to nothing, FIFOs and devices) are left out and
+  /// remarked on; otherwise they are an error. The split and the order of the others do not depend on it.
+  bool skip_broken = false;
 };
 
 /// A data set that has a name.

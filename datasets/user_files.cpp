@@ -6,22 +6,23 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/random.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/arrays/array_files.h"
 #include "datasets/arrays/array_pictures.h"
 #include "datasets/arrays/csv.h"
+#include "datasets/dead_links.h"
 #include "datasets/hold_out.h"
 #include "datasets/idx.h"
+#include "datasets/levels.h"
 #include "datasets/pictures/class_folders.h"
 #include "datasets/pictures/fit_images.h"
-#include "datasets/pictures/picture_cache.h"
-#include "datasets/pictures/read_pictures.h"
+#include "datasets/pictures/part_folders.h"
 #include "datasets/pictures/resize.h"
 #include "datasets/shared_decoding.h"
 
@@ -40,18 +41,14 @@ const std::vector<std::string>& names_of(Part part) {
   return kNames[static_cast<int>(part)];
 }
 
-/// A part's pictures and labels, and the files of pictures if each has one.
-struct PartData {
-  Tensor images;
-  Tensor labels;
-  std::shared_ptr<const std::vector<std::string>> files = {};
-};
-
 /// The parts that there are.
 struct Parts {
-  std::map<Part, PartData> found;
+  std::map<Part, PartPictures> found;
   std::vector<std::string> class_names = {};
   bool are_pictures = false;
+  FileRemarks remarks = {};
+  /// Those on whose levels the remarks have a note.
+  std::set<Part> levels_said = {};
 };
 
 std::string lower(std::string text) {
@@ -75,32 +72,17 @@ std::map<Part, fs::path> existing(const fs::path& folder, bool directories, cons
   return paths;
 }
 
-/// "0", "1", ...: the names of classes that have none.
-std::vector<std::string> numbers_below(int count) {
-  std::vector<std::string> names;
-  for (int number = 0; number < count; ++number) names.push_back(std::to_string(number));
-  return names;
-}
-
-/// Of the files of all parts, so that processes can ask whether they read the same.
-std::uint64_t hash_of_names(const std::map<Part, ClassFolders>& lists) {
-  std::uint64_t hash = 0;
-  for (const auto& [part, list] : lists) {
-    hash = mix(hash, static_cast<std::uint64_t>(part));
-    for (const PictureFile& file : list.files)
-      hash = mix(hash, hash_text(file.path.lexically_relative(list.folder).string()));
-  }
-  return hash;
-}
-
 class UserFiles {
  public:
   UserFiles(const fs::path& path, const LoadOptions& options) : path_(path), options_(options) {}
 
   Splits load() const {
     std::error_code failure;
-    if (!fs::exists(path_, failure)) fail("there is no ", path_);
-    const Parts parts = fs::is_directory(path_, failure) ? from_folder() : from_file();
+    if (!fs::exists(path_, failure)) {
+      if (fs::is_symlink(path_, failure)) fail(path_, " ", dead_link_text(path_));
+      fail("there is no ", path_);
+    }
+    Parts parts = fs::is_directory(path_, failure) ? from_folder() : from_file();
     // Another process may have found pictures there, and asks.
     if (SharedDecoding* const with = shared_decoding(); with != nullptr && !parts.are_pictures) with->same(0);
     return splits(parts);
@@ -116,12 +98,14 @@ class UserFiles {
   }
 
   Parts from_folder() const {
+    require_no_dead_links(path_);
     const std::map<Part, fs::path> folders = existing(path_, true, {""});
     if (folders.contains(Part::kTrain)) return from_parts(folders);
     if (Parts parts = from_idx(); !parts.found.empty()) return parts;
     if (const std::vector<std::string> names = npy_names(path_); are_enough(find_arrays(names)))
       return from_arrays(names, [&](const std::string& array) {
         const fs::path file = path_ / (array + ".npy");
+        require_data_file(file);
         return parse_npy(read_large_file(file), file.string());
       });
     if (const auto files = existing(path_, false, {".csv", ".csv.gz"}); are_enough(files)) return from_csv(files);
@@ -163,51 +147,17 @@ class UserFiles {
     return part == Part::kTrain ? "training" : part == Part::kTest ? "test" : "validation";
   }
 
-  /// The classes by number that the network knows, if there is a network.
-  std::vector<std::string> known_classes() const {
-    return options_.class_names.empty() ? numbers_below(options_.least_classes) : options_.class_names;
-  }
-
   Parts from_pictures(const std::map<Part, fs::path>& folders) const {
-    std::map<Part, ClassFolders> lists;
-    std::vector<std::string> known = known_classes();
-    std::string unknown_to = "which the network does not know";
-    for (const auto& [part, folder] : folders) {
-      lists.emplace(part, known.empty() ? list_class_folders(folder) : list_class_folders(folder, known, unknown_to));
-      if (known.empty()) unknown_to = concat("which ", folder.filename().string(), "/ has not");
-      known = lists.at(part).classes;
-    }
-    SharedDecoding* with = shared_decoding();
-    if (with != nullptr && !with->same(hash_of_names(lists))) with = nullptr;
-    Parts parts{.found = {}, .class_names = known, .are_pictures = true};
-    PictureOptions options = options_.pictures;
-    for (const auto& [part, list] : lists) {
-      const Tensor images = decoded(list, options, with);
-      parts.found[part] = {images, labels_of(list), files_of(list)};
-      // What the files leave open is settled by the training pictures, which come first.
-      options.colour = images.shape()[3] == 1 ? Colour::kGrey : Colour::kRgb;
-    }
+    std::vector<fs::path> paths;
+    for (const auto& [part, folder] : folders) paths.push_back(folder);
+    PartsOfFolders read = read_part_folders(path_, paths, options_);
+    Parts parts{.found = {},
+                .class_names = std::move(read.class_names),
+                .are_pictures = true,
+                .remarks = std::move(read.remarks)};
+    std::size_t i = 0;
+    for (const auto& [part, folder] : folders) parts.found[part] = std::move(read.parts[i++]);
     return parts;
-  }
-
-  std::shared_ptr<const std::vector<std::string>> files_of(const ClassFolders& list) const {
-    std::vector<std::string> files;
-    for (const PictureFile& file : list.files) files.push_back(file.path.lexically_relative(path_).string());
-    return std::make_shared<std::vector<std::string>>(std::move(files));
-  }
-
-  /// `with`: null, or the processes that read this folder, too.
-  Tensor decoded(const ClassFolders& list, const PictureOptions& options, SharedDecoding* with) const {
-    const PictureCache cache(list, options);
-    const std::optional<Tensor> kept = cache.images();
-    if (with != nullptr && !with->same(kept.has_value() ? 1 : 0)) with = nullptr;
-    if (kept) return *kept;
-    const Shape shape = shape_of_pictures(list, options);
-    if (options_.accept) options_.accept(shape);
-    if (with != nullptr && !with->same(hash_text(concat(shape)))) with = nullptr;
-    Tensor images = with != nullptr ? read_pictures(list, shape, options, *with) : read_pictures(list, shape, options);
-    cache.keep(images);
-    return images;
   }
 
   Parts from_arrays(const std::vector<std::string>& names,
@@ -222,8 +172,11 @@ class UserFiles {
     const auto take = [&](Part part, const std::optional<ArrayPair>& pair) {
       if (!pair) return;
       const auto source = [&](const std::string& array) { return concat(path_, " (", array, ")"); };
-      parts.found[part] = {pictures_of(read(pair->images), source(pair->images)),
-                           labels_of(read(pair->labels), source(pair->labels))};
+      std::vector<std::string>& notes = parts.remarks.notes;
+      const std::size_t before = notes.size();
+      Tensor images = pictures_of(read(pair->images), source(pair->images), &notes);
+      if (notes.size() > before) parts.levels_said.insert(part);
+      parts.found[part] = {std::move(images), labels_of(read(pair->labels), source(pair->labels))};
     };
     take(Part::kTrain, arrays.train);
     take(Part::kValidation, arrays.validation);
@@ -234,6 +187,7 @@ class UserFiles {
   Parts from_csv(const std::map<Part, fs::path>& files) const {
     Parts parts;
     for (const auto& [part, file] : files) {
+      require_data_file(file);
       CsvPictures pictures = read_csv_pictures(file, {options_.pictures.height, options_.pictures.width});
       parts.found[part] = {pictures.images, pictures.labels};
     }
@@ -244,6 +198,9 @@ class UserFiles {
   Parts from_idx() const {
     std::map<Part, std::map<IdxKind, fs::path>> files;
     for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
+      // A FIFO or a device of that name would be missed.
+      const bool is_named_so = entry.path().filename().string().find("idx") != std::string::npos;
+      if (is_named_so && !entry.is_directory()) require_data_file(entry.path());
       const IdxKind kind = entry.is_regular_file() ? idx_kind(entry.path()) : IdxKind::kNone;
       if (kind == IdxKind::kNone) continue;
       fs::path& place = files[part_of(entry.path())][kind];
@@ -278,7 +235,7 @@ class UserFiles {
     return Part::kTrain;
   }
 
-  Splits splits(const Parts& parts) const {
+  Splits splits(Parts& parts) const {
     std::map<Part, Dataset> sets;
     const Part first = parts.found.begin()->first;
     int classes = std::max(static_cast<int>(parts.class_names.size()), options_.least_classes);
@@ -296,9 +253,32 @@ class UserFiles {
       if (set.example_shape() != sets.at(first).example_shape())
         fail(path_, ": the ", title_of(first), " pictures are ", sets.at(first).example_shape(), ", others ",
              set.example_shape(), "; --image-size HxW brings all pictures to one size");
+      if (std::string note = note_on_levels(set, title_of(part)); !note.empty() && !parts.levels_said.contains(part))
+        parts.remarks.notes.push_back(std::move(note));
     }
     if (options_.accept) options_.accept(sets.at(first).example_shape());
-    return parted(std::move(sets));
+    const auto remarks = std::make_shared<const FileRemarks>(std::move(parts.remarks));
+    for (auto& [part, set] : sets) set.remarks = remarks;
+    return without_skipped(parted(std::move(sets)), *remarks);
+  }
+
+  /// Only now, so that a file that breaks moves no other from part to part.
+  Splits without_skipped(Splits splits, const FileRemarks& remarks) const {
+    if (remarks.skipped.empty()) return splits;
+    std::set<std::string> skipped;
+    for (const SkippedFile& file : remarks.skipped) skipped.insert(file.file);
+    const auto drop = [&](Dataset& set, const char* title) {
+      if (!set.images.defined()) return;
+      std::vector<std::int64_t> kept;
+      for (std::int64_t i = 0; i < set.size(); ++i)
+        if (!skipped.contains(set.file_of(i))) kept.push_back(i);
+      if (kept.empty()) fail(path_, ": none of the ", title, " pictures can be read");
+      if (std::ssize(kept) < set.size()) set = examples_at(set, kept);
+    };
+    drop(splits.train, "training");
+    drop(splits.test, "test");
+    if (splits.validation) drop(*splits.validation, "validation");
+    return splits;
   }
 
   Splits parted(std::map<Part, Dataset> sets) const {
@@ -316,7 +296,7 @@ class UserFiles {
     return splits;
   }
 
-  Dataset dataset(const PartData& data) const {
+  Dataset dataset(const PartPictures& data) const {
     const PictureOptions& options = options_.pictures;
     return {.name = path_.string(),
             .images = fit_images(data.images, options),

@@ -15,18 +15,24 @@ bool is_path(const std::string& name);
 std::string short_name(const std::string& name);
 
 /// Pictures from a user's files. `path` is one of
-///   a folder with a folder of JPEG and PNG files for each class, or with such folders in train/ and in test/ or val/,
-///   in any case a folder of IDX files: "train" in the names of some, "test", "t10k" or "val" in those of the others a
-///   folder of x_train.npy, y_train.npy, x_test.npy, y_test.npy, or a .npz file of these arrays; other names are in
+///
+///   a folder with a folder of pictures (JPEG, PNG, BMP, WebP) for each class, or with such folders in train/ and in
+///   test/ or val/, in any case
+///
+///   a folder of IDX files: "train" in the names of some, "test", "t10k" or "val" in those of the others
+///
+///   a folder of x_train.npy, y_train.npy, x_test.npy, y_test.npy, or a .npz file of these arrays; other names are in
 ///   array_files.cpp
+///
 ///   a folder of train.csv and test.csv (or val.csv), each perhaps with .gz behind it, or one such file.
+///
 /// With both test and val, val becomes the validation part. Without either, the last of every six pictures of each
 /// class becomes a test picture; LoadOptions::whole_as_test makes all of them test pictures. The number of classes
-/// comes from the data; folders give them names. Throws Error in one line for a path where there is nothing of this
-/// kind, and what the readers throw.
+/// comes from the data; folders give them names. What was left out, and what rounding costs, is in Dataset::remarks.
+/// Throws Error in one line for a path where there is nothing of this kind, and what the readers throw.
 Splits load_user_files(const std::filesystem::path& path, const LoadOptions& options);
 
-/// One JPEG or PNG file as an example [h, w, c] uint8 of the size and the colour that the options ask for. Throws
+/// One file of these formats as an example [h, w, c] uint8 of the size and the colour that the options ask for. Throws
 /// Error.
 Tensor read_picture(const std::filesystem::path& path, const PictureOptions& options);
 

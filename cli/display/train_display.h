@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "cli/display/progress_line.h"
@@ -36,6 +37,7 @@ class TrainDisplay : public training::RunObserver {
   const training::TrainingTask* task_ = nullptr;
   ProgressLine bar_{stdout};
   StepLines lines_;
+  std::set<std::string> noted_;
   Clock::time_point drawn_{};
   /// Of the plan that was described last.
   std::optional<quantize::PassedDelays> described_;

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "datasets/dead_links.h"
+#include "datasets/pictures/picture.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -13,12 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
-
-bool is_picture_name(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::ranges::transform(ending, ending.begin(), [](unsigned char letter) { return std::tolower(letter); });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
-}
 
 bool is_class_number(const std::string& text) {
   return !text.empty() && text.size() <= 9 &&
@@ -38,28 +36,65 @@ std::vector<std::string> class_names(const fs::path& folder) {
   return names;
 }
 
-std::vector<fs::path> pictures_in(const fs::path& folder) {
-  std::vector<fs::path> files;
-  constexpr auto kLinks = fs::directory_options::follow_directory_symlink;
-  for (auto entry = fs::recursive_directory_iterator(folder, kLinks); entry != fs::end(entry); ++entry)
-    if (is_hidden(entry->path()))
-      entry.disable_recursion_pending();
-    else if (entry->is_regular_file() && is_picture_name(entry->path()))
-      files.push_back(entry->path());
-  if (files.empty())
-    fail("class ", quote(folder.filename().string()), ": ", folder,
-         " holds no .jpg, .jpeg or .png file; put pictures in it or remove it");
-  return files;
-}
+/// The files of a class folder.
+class ClassFiles {
+ public:
+  explicit ClassFiles(const fs::path& folder) {
+    constexpr auto kLinks = fs::directory_options::follow_directory_symlink;
+    for (auto entry = fs::recursive_directory_iterator(folder, kLinks); entry != fs::end(entry); ++entry)
+      if (is_hidden(entry->path()))
+        entry.disable_recursion_pending();
+      else if (std::error_code failure; !entry->is_directory(failure))
+        add(*entry);
+    if (pictures.empty())
+      fail("class ", quote(folder.filename().string()), ": ", folder, " holds no picture (", joined(picture_endings()),
+           ")", left_out.empty() ? "" : concat(", only ", text_of(left_out)), "; put pictures in it or remove it");
+  }
+
+  /// Without labels.
+  std::vector<PictureFile> pictures;
+  EndingCounts left_out;
+
+ private:
+  void add(const fs::directory_entry& entry) {
+    std::error_code failure;
+    const bool leads_nowhere = entry.status(failure).type() == fs::file_type::not_found;
+    if (!has_picture_ending(entry.path()) && !(leads_nowhere && !entry.path().has_extension()))
+      ++left_out[lower_ending(entry.path())];
+    else
+      pictures.push_back({.path = entry.path(), .trouble = trouble_of(entry)});
+  }
+
+  static std::string trouble_of(const fs::directory_entry& entry) {
+    std::error_code failure;
+    switch (entry.status(failure).type()) {
+      case fs::file_type::regular:
+        return "";
+      case fs::file_type::none:
+        return concat("cannot be found: ", failure.message());
+      case fs::file_type::not_found:
+        return dead_link_text(entry.path());
+      case fs::file_type::fifo:
+        return "is a FIFO, no file";
+      case fs::file_type::socket:
+        return "is a socket, no file";
+      default:
+        return "is a device, no file";
+    }
+  }
+};
 
 ClassFolders listed(const fs::path& folder, std::vector<std::string> classes, const std::vector<std::string>& found) {
   ClassFolders list{.folder = folder, .classes = std::move(classes), .files = {}};
   // The path inside of the class folder decides the order.
   std::vector<std::pair<std::string, PictureFile>> files;
   for (const std::string& name : found) {
-    const auto label = static_cast<int>(std::ranges::find(list.classes, name) - list.classes.begin());
-    for (const fs::path& path : pictures_in(folder / name))
-      files.emplace_back(path.lexically_relative(folder / name).string(), PictureFile{path, label});
+    ClassFiles in_class(folder / name);
+    for (PictureFile& file : in_class.pictures) {
+      file.label = static_cast<int>(std::ranges::find(list.classes, name) - list.classes.begin());
+      files.emplace_back(file.path.lexically_relative(folder / name).string(), std::move(file));
+    }
+    for (const auto& [ending, count] : in_class.left_out) list.left_out[ending] += count;
   }
   std::ranges::sort(files, {}, [](const auto& file) { return std::pair(file.first, file.second.label); });
   for (auto& [name, file] : files) list.files.push_back(std::move(file));
@@ -77,6 +112,32 @@ auto reading(const fs::path& folder, const Work& work) {
 }
 
 }  // namespace
+
+std::string text_of(const EndingCounts& counts) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::pair<std::int64_t, std::string>> by_count;
+  std::int64_t without = 0, others = 0;
+  for (const auto& [ending, count] : counts)
+    if (ending.empty())
+      without = count;
+    else
+      by_count.emplace_back(-count, ending);
+  std::ranges::sort(by_count);
+  std::string text;
+  for (std::size_t i = 0; i < by_count.size(); ++i) {
+    if (i >= kMost)
+      others -= by_count[i].first;
+    else
+      text += concat(text.empty() ? "" : ", ", -by_count[i].first, " ", printable(by_count[i].second));
+  }
+  const auto add = [&](std::int64_t count, const std::string& words) {
+    if (count > 0) text += concat(text.empty() ? "" : " and ", words);
+  };
+  if (!by_count.empty()) text += by_count.size() == 1 && by_count[0].first == -1 ? " file" : " files";
+  add(others, concat(others, " with other endings"));
+  add(without, concat(counted(without, "file"), " without an ending"));
+  return text;
+}
 
 std::vector<std::string> folders_in(const fs::path& folder) {
   return reading(folder, [&] { return class_names(folder); });

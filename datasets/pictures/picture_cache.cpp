@@ -2,10 +2,12 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -21,6 +23,8 @@ constexpr int kVersion = 3;
 constexpr const char* kImages = "images";
 constexpr const char* kManifest = "manifest";
 constexpr const char* kChecksum = "checksum";
+/// Places of broken files, int64; left out where there are none.
+constexpr const char* kBroken = "broken";
 
 /// The value of an environment variable, or "".
 std::string environment(const char* name) {
@@ -60,6 +64,10 @@ std::string manifest_of(const ClassFolders& folders, const PictureOptions& optio
   std::string text = concat("miniqat pictures ", kVersion, ", ", options.height, " x ", options.width, ", colour ",
                             static_cast<int>(options.colour), "\n");
   for (const PictureFile& file : folders.files) {
+    if (!file.trouble.empty()) {
+      text += concat(file.path.lexically_relative(folders.folder).string(), '\0', file.trouble, '\n');
+      continue;
+    }
     std::error_code failure;
     const std::uintmax_t bytes = fs::file_size(file.path, failure);
     const fs::file_time_type time = fs::last_write_time(file.path, failure);
@@ -85,7 +93,7 @@ PictureCache::PictureCache(const ClassFolders& folders, const PictureOptions& op
   file_ = folder / concat("pictures-", absolute.filename().string(), "-", name);
 }
 
-std::optional<Tensor> PictureCache::images() const {
+std::optional<PictureCache::Kept> PictureCache::kept() const {
   std::error_code failure;
   if (file_.empty() || !fs::exists(file_, failure)) return {};
   try {
@@ -96,7 +104,12 @@ std::optional<Tensor> PictureCache::images() const {
     if (checksum.dtype() != DType::kInt64 || checksum.elements() != 1 ||
         *checksum.data<std::int64_t>() != checksum_of(images))
       return {};
-    return images;
+    const auto broken = kept.tensors.find(kBroken);
+    if (broken == kept.tensors.end()) return Kept{.images = images};
+    if (broken->second.dtype() != DType::kInt64 || broken->second.shape().rank() != 1) return {};
+    const auto places = broken->second.values<std::int64_t>();
+    if (std::ranges::any_of(places, [&](std::int64_t place) { return place < 0 || place >= count_; })) return {};
+    return Kept{.images = images, .broken = {places.begin(), places.end()}};
   } catch (const Error&) {
     return {};
   } catch (const std::out_of_range&) {
@@ -104,17 +117,19 @@ std::optional<Tensor> PictureCache::images() const {
   }
 }
 
-void PictureCache::keep(const Tensor& images) const {
+void PictureCache::keep(const Kept& pictures) const {
   if (file_.empty()) return;
   try {
     std::error_code failure;
     fs::create_directories(file_.parent_path(), failure);
     // Whoever writes the same file now keeps his pictures without it.
     remove_dead_temporaries(file_);
-    write_safetensors(file_, {.tensors = {{kImages, images},
-                                          {kManifest, bytes_of(manifest_)},
-                                          {kChecksum, Tensor::scalar(checksum_of(images))}},
-                              .metadata = {}});
+    NamedTensors tensors = {{kImages, pictures.images},
+                            {kManifest, bytes_of(manifest_)},
+                            {kChecksum, Tensor::scalar(checksum_of(pictures.images))}};
+    if (!pictures.broken.empty())
+      tensors.emplace(kBroken, Tensor::from<std::int64_t>({std::ssize(pictures.broken)}, pictures.broken));
+    write_safetensors(file_, {.tensors = std::move(tensors), .metadata = {}});
   } catch (const Error&) {
     // A full disk, or no right to write.
   } catch (const std::bad_alloc&) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
+#include "core/text/quote.h"
 #include "datasets/decode_progress.h"
 #include "datasets/pictures/resize.h"
 
@@ -28,15 +30,45 @@ class BlockSize {
   std::int64_t files_ = fewest_;
 };
 
-PictureHeader header_of(const PictureFile& file) {
+PictureHeader header_of(const PictureFile& file, const std::string& name) {
   constexpr std::size_t kUsualHead = 1 << 14;
   try {
-    return picture_header(read_part(file.path, 0, kUsualHead), file.path);
+    return picture_header(read_part(file.path, 0, kUsualHead), name);
   } catch (const Error&) {
     // Texts and profiles may come before the size.
-    return picture_header(read_file(file.path), file.path);
+    return picture_header(read_file(file.path), name);
   }
 }
+
+/// Keeps the errors of files that are read on several threads.
+class BrokenList {
+ public:
+  explicit BrokenList(BrokenFiles& broken) : broken_(broken) {}
+
+  /// Calls read(file, name) for a file that is not in the list. What it throws takes the file there.
+  template <class Read>
+  void attempt(const ClassFolders& folders, std::int64_t i, const Read& read) {
+    if (has(i)) return;
+    const PictureFile& file = folders.files[static_cast<std::size_t>(i)];
+    const std::string name = folders.name_of(file);
+    try {
+      if (!file.trouble.empty()) fail(quote(name), " ", file.trouble);
+      read(file, name);
+    } catch (const Error& error) {
+      const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+      broken_.emplace(i, error.what());
+    }
+  }
+
+ private:
+  bool has(std::int64_t i) {
+    const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+    return broken_.contains(i);
+  }
+
+  BrokenFiles& broken_;
+  std::mutex mutex_;
+};
 
 [[noreturn]] void refuse_sizes(const PictureFile& one, const Shape& size, const PictureFile& other, const Shape& its) {
   fail(one.path, " has ", size[1], " x ", size[0], " pixels, but ", other.path, " has ", its[1], " x ", its[0],
@@ -68,19 +100,38 @@ void for_files(const FileRange& files, bool decoded, const Body& body) {
   }
 }
 
-/// Into `images` [n, h, w, c], n the number of all files.
-void decode(const ClassFolders& folders, const FileRange& files, const PictureOptions& options, Tensor& images) {
+/// Decodes a picture into its place of `images` [n, h, w, c].
+void decode(const ClassFolders& folders, std::int64_t i, const PictureOptions& options, Tensor& images,
+            BrokenList& broken) {
   const std::int64_t height = images.shape()[1], width = images.shape()[2], channels = images.shape()[3];
   const Colour colour = channels == 1 ? Colour::kGrey : Colour::kRgb;
-  for_files(files, true, [&](std::int64_t i) {
-    const PictureFile& file = folders.files[static_cast<std::size_t>(i)];
-    const Picture decoded = decode_picture(read_file(file.path), colour, file.path);
+  broken.attempt(folders, i, [&](const PictureFile& file, const std::string& name) {
+    const Picture decoded = decode_picture(read_file(file.path), colour, name);
     if (!options.has_size() && (decoded.height != height || decoded.width != width))
-      fail(file.path, " has ", decoded.width, " x ", decoded.height, " pixels, the other pictures ", width, " x ",
+      fail(quote(name), " has ", decoded.width, " x ", decoded.height, " pixels, the other pictures ", width, " x ",
            height, "; --image-size HxW brings all pictures to one size");
     const Picture fitted = fit_picture(decoded, height, width);
     std::ranges::copy(fitted.pixels, images.data<std::uint8_t>() + i * height * width * channels);
   });
+}
+
+void decode(const ClassFolders& folders, const FileRange& files, const PictureOptions& options, Tensor& images,
+            BrokenFiles& broken) {
+  BrokenList list(broken);
+  for_files(files, true, [&](std::int64_t i) { decode(folders, i, options, images, list); });
+}
+
+/// The broken files of all processes, each of which knows those of its own part.
+void share_broken(const ClassFolders& folders, const PictureOptions& options, Tensor& images, BrokenFiles& broken,
+                  SharedDecoding& with) {
+  Tensor is_broken(Shape{all_files(folders).end}, DType::kUInt8);
+  for (const auto& [i, why] : broken) is_broken.data<std::uint8_t>()[i] = 1;
+  put_together(with, is_broken);
+  // The words for the others' come from their files.
+  std::vector<std::int64_t> news;
+  for (std::int64_t i = 0; i < is_broken.elements(); ++i)
+    if (is_broken.data<std::uint8_t>()[i] != 0 && !broken.contains(i)) news.push_back(i);
+  broken.merge(read_again(folders, news, options, images));
 }
 
 Tensor room_for(const ClassFolders& folders, const Shape& shape) {
@@ -89,36 +140,58 @@ Tensor room_for(const ClassFolders& folders, const Shape& shape) {
 
 }  // namespace
 
-Shape shape_of_pictures(const ClassFolders& folders, const PictureOptions& options) {
+std::optional<Shape> shape_of_pictures(const ClassFolders& folders, const PictureOptions& options,
+                                       BrokenFiles& broken) {
   if (options.has_size() && options.colour != Colour::kAuto)
-    return {options.height, options.width, options.colour == Colour::kGrey ? 1 : 3};
+    return Shape{options.height, options.width, options.colour == Colour::kGrey ? 1 : 3};
   std::vector<PictureHeader> headers(folders.files.size());
-  for_files(all_files(folders), false, [&](std::int64_t i) { headers[i] = header_of(folders.files[i]); });
-  const bool grey = options.colour == Colour::kGrey ||
-                    (options.colour == Colour::kAuto && std::ranges::all_of(headers, &PictureHeader::grey));
-  if (options.has_size()) return {options.height, options.width, grey ? 1 : 3};
-  const PictureHeader& first = headers.front();
-  for (std::size_t i = 1; i < headers.size(); ++i)
-    if (headers[i].height != first.height || headers[i].width != first.width)
-      refuse_sizes(folders.files[0], {first.height, first.width}, folders.files[i],
-                   {headers[i].height, headers[i].width});
-  return {first.height, first.width, grey ? 1 : 3};
+  BrokenList list(broken);
+  for_files(all_files(folders), false, [&](std::int64_t i) {
+    list.attempt(folders, i,
+                 [&](const PictureFile& file, const std::string& name) { headers[i] = header_of(file, name); });
+  });
+  std::optional<std::size_t> first;
+  bool grey = options.colour != Colour::kRgb;
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    if (broken.contains(static_cast<std::int64_t>(i))) continue;
+    const PictureHeader& header = headers[i];
+    if (!first) first = i;
+    grey = grey && (header.grey || options.colour == Colour::kGrey);
+    if (!options.has_size() && (header.height != headers[*first].height || header.width != headers[*first].width))
+      refuse_sizes(folders.files[*first], {headers[*first].height, headers[*first].width}, folders.files[i],
+                   {header.height, header.width});
+  }
+  if (!first) return {};
+  if (options.has_size()) return Shape{options.height, options.width, grey ? 1 : 3};
+  return Shape{headers[*first].height, headers[*first].width, grey ? 1 : 3};
 }
 
-Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const PictureOptions& options) {
+Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const PictureOptions& options,
+                     BrokenFiles& broken) {
   Tensor images = room_for(folders, shape);
-  decode(folders, all_files(folders), options, images);
+  decode(folders, all_files(folders), options, images, broken);
   return images;
 }
 
 Tensor read_pictures(const ClassFolders& folders, const Shape& shape, const PictureOptions& options,
-                     SharedDecoding& with) {
+                     BrokenFiles& broken, SharedDecoding& with) {
   Tensor images = room_for(folders, shape);
   const std::int64_t count = images.shape()[0];
   decode(folders, {first_of_part(with, with.part(), count), first_of_part(with, with.part() + 1, count)}, options,
-         images);
+         images, broken);
   put_together(with, images);
+  share_broken(folders, options, images, broken, with);
   return images;
+}
+
+BrokenFiles read_again(const ClassFolders& folders, const std::vector<std::int64_t>& places,
+                       const PictureOptions& options, Tensor& images) {
+  BrokenFiles broken;
+  BrokenList list(broken);
+  parallel_for(std::ssize(places), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) decode(folders, places[k], options, images, list);
+  });
+  return broken;
 }
 
 Tensor labels_of(const ClassFolders& folders) {

@@ -4,6 +4,7 @@
 #include <pybind11/stl/filesystem.h>
 
 #include "core/error.h"
+#include "core/text/quote.h"
 #include "datasets/loader.h"
 #include "python/bindings/handles.h"
 
@@ -35,11 +36,16 @@ DatasetHandle from_arrays(const ArrayLike& images, const ArrayLike& labels, std:
 }
 
 py::tuple load(const std::string& name, const std::filesystem::path& data_dir, std::int64_t train_size,
-               std::int64_t test_size, std::uint64_t seed) {
+               std::int64_t test_size, std::uint64_t seed, bool skip_broken) {
   const datasets::Splits splits = [&] {
     const py::gil_scoped_release open;
-    return datasets::load(name, data_dir, {.seed = seed, .train_size = train_size, .test_size = test_size});
+    return datasets::load(name, data_dir,
+                          {.seed = seed, .train_size = train_size, .test_size = test_size, .skip_broken = skip_broken});
   }();
+  for (const std::string& note : splits.remarks().notes)
+    if (const std::string text = printable(note.substr(std::string_view("note: ").size()));
+        PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0)
+      throw py::error_already_set();
   return py::make_tuple(DatasetHandle{splits.train}, DatasetHandle{splits.test});
 }
 
@@ -86,10 +92,12 @@ void bind_dataset(py::module_& module) {
 
 void bind_data(py::module_& module) {
   bind_dataset(module);
-  module.def("load", &load, py::arg("name"), py::arg("data_dir") = "", py::arg("train_size") = 12000,
-             py::arg("test_size") = 10000, py::arg("seed") = 1,
-             "(train, test) of a data set by name, or of your own files by their path (docs/data.md). Sizes and seed\n"
-             "are those of the digits that miniqat draws, \"synthetic\".");
+  module.def(
+      "load", &load, py::arg("name"), py::arg("data_dir") = "", py::arg("train_size") = 12000,
+      py::arg("test_size") = 10000, py::arg("seed") = 1, py::arg("skip_broken") = false,
+      "(train, test) of a data set by name, or of your own files by their path (docs/data.md). Sizes and seed\n"
+      "are those of the digits that miniqat draws, \"synthetic\". skip_broken leaves out pictures that cannot be\n"
+      "read. What is left out is a warning.");
   py::class_<Loader>(
       module, "Loader",
       "Endless shuffled batches, prepared ahead by a thread: an iterator over (images, labels), float32\n"

@@ -333,9 +333,9 @@ def fake_quant_gradient(d_y: ArrayLike, x: ArrayLike, min: ArrayLike, max: Array
                         range: Literal["fixed", "learned"] = "fixed") -> tuple[NDArray[np.float32], NDArray[np.float32],
                         NDArray[np.float32]]:
     """(d_x, d_min, d_max) of fake_quant(), by the straight-through estimator."""
-def load(name: str, data_dir: _Path = "", train_size: int = 12000, test_size: int = 10000, seed: int = 1) -> tuple[Dataset,
-         Dataset]:
-    """(train, test) of a data set by name, or of your own files by their path (docs/data.md)."""
+def load(name: str, data_dir: _Path = "", train_size: int = 12000, test_size: int = 10000, seed: int = 1,
+         skip_broken: bool = False) -> tuple[Dataset, Dataset]:
+    """(train, test) of a data set by name, or of your own files by their path (docs/data.md); what is left out is a warning."""
 def make_classifier(model: str, dataset: Dataset, batch_size: int = 128, width: float = 1.0) -> Classifier:
     """A model by name, or from a .json or .onnx file, for the pictures and classes of a data set."""
 def find_classifier(graph: Graph) -> Classifier:

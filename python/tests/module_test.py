@@ -4,10 +4,12 @@ import contextlib
 import io
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 
 import numpy as np
 
@@ -40,6 +42,30 @@ class FakeQuant(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"range of channel 1 is \[1, 0\]"):
             miniqat.fake_quant(x, np.array([-1, 1, -1]), np.array([1, 0, 1]))
         np.testing.assert_array_equal(miniqat.fake_quant(x, 0, 0), np.zeros((2, 3)))
+
+
+class Data(unittest.TestCase):
+    def test_what_is_left_out_is_a_warning(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for i in range(24):
+                file = folder / ("cat" if i % 2 else "dog") / f"{i}.bmp"
+                file.parent.mkdir(exist_ok=True)
+                head = struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 102, 0, 0, 54, 40, 4, 4, 1, 24, 0, 48, 0, 0, 0, 0)
+                file.write_bytes(head + bytes(5 * k + i for k in range(48)))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                train, test = miniqat.load(name)
+            self.assertEqual((len(train), len(test)), (20, 4))
+            (folder / "cat/a.gif").write_bytes(b"GIF89a")
+            with self.assertWarnsRegex(UserWarning, "left out 1 .gif file"):
+                miniqat.load(name)
+            (folder / "cat/1.bmp").write_bytes(head)
+            with self.assertRaisesRegex(miniqat.Error, '1 of 24 files cannot be read: "cat/1.bmp" is a damaged BMP'):
+                miniqat.load(name)
+            with self.assertWarnsRegex(UserWarning, "skipped 1 of 24 files"):
+                train, _ = miniqat.load(name, skip_broken=True)
+            self.assertEqual(len(train), 19)
 
 
 class Rewrite(unittest.TestCase):

@@ -20,6 +20,7 @@
 #include "training/percent.h"
 #include "training/run/class_weights.h"
 #include "training/run/data_of_run.h"
+#include "training/run/file_notes.h"
 #include "training/run/float_run.h"
 #include "training/run/integer_source.h"
 #include "training/run/machine.h"
@@ -38,6 +39,7 @@ class Calibration {
       : request_(request), calibrate_(request.calibrate), run_(out), observer_(observer) {
     source_ = request.model ? read_float_model(*request.model) : read_float_run(request.run);
     require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
+    if (request.skip_broken) source_.settings.skip_broken = true;
     if (request.validation) set_validation_part(source_.settings, *request.validation);
     settings_ = request.dataset.empty()
                     ? source_.settings
@@ -68,6 +70,7 @@ class Calibration {
     Session session(evaluation_.graph);
     take_over(session, source_);
     if (!source_.note.empty()) observer_.warn(source_.note);
+    warn_of_files(data_, observer_);
     if (is_gone(source_.settings.dataset) && settings_.validation < source_.settings.validation)
       observer_.warn(concat("note: the numbers of pictures in ", settings_.dataset,
                             " are not those of the run's data, so its validation part of ", source_.settings.validation,
@@ -222,6 +225,7 @@ class Calibration {
     write_graph(run_.train_graph(), training_.graph);
     write_graph(run_.eval_graph(), evaluation_.graph);
     write_safetensors(run_.checkpoint(), checkpoint(session));
+    write_skipped_files(data_, run_);
     write_json(run_.summary(), summary(before, after));
     write_class_weights(settings_, data_.train, run_);
     Json config = settings_to_json(settings_);

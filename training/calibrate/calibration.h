@@ -75,6 +75,8 @@ struct CalibrationRequest {
   /// The run's own when "".
   std::string dataset = {};
   std::string data_dir = {};
+  /// Of `dataset`, if the run did not ask for it.
+  bool skip_broken = false;
   /// 0: default_thread_count().
   int threads = 0;
   /// The run's own when none: for a float run without a validation part.

@@ -9,6 +9,7 @@
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/percent.h"
 #include "training/run/class_weights.h"
+#include "training/run/file_notes.h"
 #include "training/run/machine.h"
 #include "training/run/run_source.h"
 #include "training/run/validation_part.h"
@@ -65,6 +66,7 @@ class Reestimation {
   Reestimated run() {
     Reestimated result;
     require_no_stop();
+    warn_of_files(data_, observer_);
     const JudgingPart part = judging_part(data_);
     result.before = evaluate_on(part.pictures);
     observer_.say(concat(printable(run_.source.settings.model), " on ", run_.source.settings.dataset, ": the run ",
@@ -125,6 +127,7 @@ class Reestimation {
     copy_if_there(from.bits(), out_.bits());
     copy_if_there(from.init_checkpoint(), out_.init_checkpoint());
     copy_if_there(from.model_graph(), out_.model_graph());
+    write_skipped_files(data_, out_);
     copy_if_there(from.train_graph(), out_.train_graph());
     copy_if_there(from.eval_graph(), out_.eval_graph());
     write_safetensors(out_.checkpoint(), run_.checkpoint);

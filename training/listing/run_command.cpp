@@ -102,7 +102,8 @@ Words model_words(const Json& settings) {
   Json usual;
   const Json untouched = settings_to_json(TrainSettings{});
   for (const char* setting : {"model", "dataset"}) usual[setting] = "";
-  for (const char* setting : {"image_size", "colour", "mean", "std"}) usual[setting] = untouched[setting];
+  for (const char* setting : {"image_size", "colour", "mean", "std", "skip_broken"})
+    usual[setting] = untouched[setting];
   return flags_of(settings, usual);
 }
 
@@ -123,6 +124,7 @@ Words calibrate_words(const Json& calibration, const Json& config, Detail detail
     Json usual = {{"dataset", in_float->dataset}};
     if (const Json* folder = member(config, "data_dir"); folder && *folder != Json(""))
       usual["data_dir"] = in_float->data_dir;
+    if (member(config, "skip_broken") != nullptr) usual["skip_broken"] = in_float->skip_broken;
     append(words, flags_of(config, usual, detail));
   }
   append(words, flags_of(config, settings_to_json(RewriteSettings{})));

@@ -261,6 +261,7 @@ class QuantizationRun {
     copy_if_there(stage.init_checkpoint(), out_.init_checkpoint());
     copy_if_there(stage.metrics().path(), out_.metrics().path());
     copy_if_there(stage.model_graph(), out_.model_graph());
+    copy_if_there(stage.skipped_files(), out_.skipped_files());
     copy_if_there(stage.train_graph(), out_.train_graph());
     copy_if_there(stage.eval_graph(), out_.eval_graph());
     write_safetensors(out_.checkpoint(), best.checkpoint);

@@ -18,6 +18,7 @@
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/percent.h"
 #include "training/quantize/width_choice.h"
+#include "training/run/file_notes.h"
 #include "training/run/float_run.h"
 #include "training/settings/scope_check.h"
 #include "training/settings/usage_error.h"
@@ -52,12 +53,16 @@ std::optional<double> signal_to_noise(std::span<const float> reference, std::spa
   return std::isfinite(decibels) ? std::optional(decibels) : std::nullopt;
 }
 
+FloatRun source_of(const SensitivityRequest& request) {
+  FloatRun source = request.model ? read_float_model(*request.model) : read_float_run(request.run);
+  source.settings.skip_broken = source.settings.skip_broken || request.skip_broken;
+  return source;
+}
+
 class SensitivityMeasurement {
  public:
   SensitivityMeasurement(const SensitivityRequest& request, RunObserver& observer)
-      : request_(request),
-        observer_(observer),
-        source_(request.model ? read_float_model(*request.model) : read_float_run(request.run)) {
+      : request_(request), observer_(observer), source_(source_of(request)) {
     require_scope(source_.training.graph, request.rewrite.scope, source_.settings.model);
     result_.model = source_.settings.model;
     result_.dataset = request.dataset.empty() ? source_.settings.dataset : resolved_dataset(request.dataset);
@@ -69,6 +74,7 @@ class SensitivityMeasurement {
     check_bytes();
     data_ = load_data(source_, result_.dataset, request.data_dir.empty() ? source_.settings.data_dir : request.data_dir)
                 .splits;
+    warn_of_files(data_, observer);
     share_pictures();
   }
 

@@ -57,6 +57,8 @@ struct SensitivityRequest {
   /// The run's own when "".
   std::string dataset = {};
   std::string data_dir = {};
+  /// Of `dataset`, if the run did not ask for it.
+  bool skip_broken = false;
   /// 0: default_thread_count().
   int threads = 0;
 

@@ -19,6 +19,8 @@ struct ReportRequest {
   /// The runs' own when "".
   std::string dataset = {};
   std::string data_dir = {};
+  /// Of `dataset`, if a run did not ask for it.
+  bool skip_broken = false;
   /// A sensitivity.json or its folder; "" without one.
   std::string sensitivity = {};
   /// Lost pictures to show, of each run.
@@ -64,6 +66,8 @@ struct RunReport {
   /// machine_to_json() of the program that trained last.
   nlohmann::ordered_json machine = {};
   std::vector<std::string> notes = {};
+  /// skipped_files.json, null without one.
+  nlohmann::ordered_json skipped_files = {};
   std::vector<ResultRow> results = {};
   Curves curves = {};
   std::vector<LayerFigures> layers = {};

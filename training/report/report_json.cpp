@@ -110,6 +110,7 @@ Json to_json(const Comparison& comparison) {
 Json to_json(const RunReport& run) {
   Json json = {{"name", run.name},     {"path", run.path},       {"listed", run.listed}, {"command", run.command},
                {"config", run.config}, {"summary", run.summary}, {"notes", run.notes},   {"results", Json::array()}};
+  json["skipped_files"] = run.skipped_files;
   json["machine"] = run.machine;
   for (const ResultRow& row : run.results) json["results"].push_back(to_json(row));
   json["curves"] = to_json(run.curves);

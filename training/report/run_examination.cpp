@@ -68,6 +68,9 @@ class RunExamination {
     if (listed.size() != 1) fail(directory_.config().string(), " is not that of a run");
     report_.listed = listed.front().json();
     if (has_file(directory_.summary())) report_.summary = read_json(directory_.summary());
+    attempt("no list of skipped files: ", [&] {
+      if (has_file(directory_.skipped_files())) report_.skipped_files = read_json(directory_.skipped_files());
+    });
     attempt("no machine: ", [&] { read_machine(); });
     attempt("no command: ", [&] {
       report_.command = repeating_command(directory_, report_.config, report_.summary, concat(plain_path(), "-again"));
@@ -134,11 +137,15 @@ class RunExamination {
 
   void open_variables() {
     source_ = std::make_unique<RunSource>(open_run(report_.path, ""));
-    constexpr std::string_view kNote = "note: ";
-    std::string note = source_->note;
-    if (note.starts_with(kNote)) note.erase(0, kNote.size());
-    if (!note.empty()) report_.notes.push_back(note);
+    source_->settings.skip_broken = source_->settings.skip_broken || request_.skip_broken;
+    add_note(source_->note);
     variables_ = read_safetensors(source_->checkpoint);
+  }
+
+  void add_note(std::string note) {
+    constexpr std::string_view kNote = "note: ";
+    if (note.starts_with(kNote)) note.erase(0, kNote.size());
+    if (!note.empty()) report_.notes.push_back(std::move(note));
   }
 
   void read_verification() {
@@ -153,6 +160,7 @@ class RunExamination {
   void read_data() {
     progress_("data");
     data_ = std::make_unique<datasets::Splits>(load_data(*source_, request_.dataset, request_.data_dir));
+    for (const std::string& note : data_->remarks().notes) add_note(note);
     report_.part = source_->note.empty() || !data_->validation ? "test" : "validation";
     for (int i = 0; i < pictures().classes; ++i) report_.class_names.push_back(pictures().class_name(i));
   }

@@ -26,6 +26,7 @@ datasets::LoadOptions load_options(const TrainedOn& network, const std::string& 
   datasets::LoadOptions options{.least_classes = network.classes, .class_names = network.class_names};
   if (!datasets::is_path(dataset)) return options;
   options.pictures = picture_grid(network.settings);
+  options.skip_broken = network.settings.skip_broken;
   if (dataset != network.settings.dataset)
     datasets::set_shape(options.pictures, {network.images[1], network.images[2], network.images[3]});
   return options;
@@ -49,6 +50,7 @@ TrainSettings moved_to(const TrainedOn& network, const std::string& dataset) {
 Json data_to_json(const datasets::Splits& data, const std::string& dataset) {
   Json json = {{"input_scale", data.train.scale}, {"input_zero_point", data.train.zero_point}};
   if (datasets::is_path(dataset)) json["pictures"] = picture_counts(data);
+  if (const std::size_t skipped = data.remarks().skipped.size(); skipped > 0) json["skipped_files"] = skipped;
   if (!data.train.class_names.empty()) json["class_names"] = data.train.class_names;
   return json;
 }

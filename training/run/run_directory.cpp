@@ -75,9 +75,10 @@ void RunDirectory::lock(RunLock::Directory wanted) {
 
 std::vector<fs::path> RunDirectory::files() const {
   std::vector<fs::path> files;
-  for (const char* name : {"config.json", "checkpoint.safetensors", "summary.json", "metrics.jsonl", "train_graph.json",
-                           "eval_graph.json", "model_graph.json", "dataset.json", "bits.json", "class_weights.json",
-                           "init_checkpoint.json", "quantize.json", "verify.json", "machine.json"})
+  for (const char* name :
+       {"config.json", "checkpoint.safetensors", "summary.json", "metrics.jsonl", "train_graph.json", "eval_graph.json",
+        "model_graph.json", "dataset.json", "skipped_files.json", "bits.json", "class_weights.json",
+        "init_checkpoint.json", "quantize.json", "verify.json", "machine.json"})
     files.push_back(path_ / name);
   return files;
 }

@@ -14,7 +14,7 @@ ClassifierOptions classifier_options(const TrainSettings& settings) {
 }
 
 datasets::Splits load_wanted_data(const TrainSettings& settings) {
-  datasets::LoadOptions options{.pictures = picture_options(settings)};
+  datasets::LoadOptions options{.pictures = picture_options(settings), .skip_broken = settings.skip_broken};
   // The models that have a name are made to the pictures' measure.
   if (is_graph_file(settings.model))
     options.accept = [&](const Shape& example) {

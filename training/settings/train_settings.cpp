@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/parallel.h"
+#include "core/text/exact.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
@@ -32,10 +33,10 @@ void require(bool right, const std::string& text) {
 }  // namespace
 
 const char* help_of_dataset() {
-  static const std::string kHelp = concat(
-      alternatives(datasets::dataset_names()),
-      "; or your own files: a folder with a folder of JPEG and PNG pictures for each class, or with such folders "
-      "in train/ and test/; a folder of IDX or .npy files; a .npz or .csv file");
+  static const std::string kHelp = concat(alternatives(datasets::dataset_names()),
+                                          "; or your own files: a folder with a folder of pictures (JPEG, PNG, BMP, "
+                                          "WebP) for each class, or with such folders "
+                                          "in train/ and test/; a folder of IDX or .npy files; a .npz or .csv file");
   return kHelp.c_str();
 }
 
@@ -106,13 +107,14 @@ datasets::Colour colour_from(const std::string& name) {
   throw UsageError(wrong_choice("--colour", name, {"auto", "grey", "rgb"}));
 }
 
-/// The first flag that shapes own pictures and was given; "" without any.
+/// The first flag for own pictures that was given; "" without any.
 std::string given_picture_flag(const TrainSettings& settings) {
   const TrainSettings untouched;
   if (settings.image_size != untouched.image_size) return "--image-size";
   if (settings.colour != untouched.colour) return "--colour";
   if (settings.mean != untouched.mean) return "--mean";
-  return settings.deviation != untouched.deviation ? "--std" : "";
+  if (settings.deviation != untouched.deviation) return "--std";
+  return settings.skip_broken ? "--skip-broken" : "";
 }
 
 }  // namespace
@@ -124,9 +126,9 @@ datasets::PictureOptions picture_options(const TrainSettings& settings) {
   datasets::PictureOptions options;
   if (!settings.image_size.empty()) std::tie(options.height, options.width) = image_size_from(settings.image_size);
   options.colour = colour_from(settings.colour);
-  require(settings.mean >= 0 && settings.mean <= 1, concat("--mean must be in [0, 1], got ", settings.mean));
+  require(settings.mean >= 0 && settings.mean <= 1, concat("--mean must be in [0, 1], got ", exact(settings.mean)));
   require(settings.deviation >= 1e-3 && settings.deviation <= 1e3,
-          concat("--std must be in [0.001, 1000], got ", settings.deviation));
+          concat("--std must be in [0.001, 1000], got ", exact(settings.deviation)));
   options.mean = settings.mean;
   options.deviation = settings.deviation;
   return options;
@@ -188,7 +190,7 @@ void check_schedule(const TrainSettings& settings) {
   require(settings.schedule_every >= 1,
           concat("--schedule-every must be at least 1 step, is ", settings.schedule_every));
   require(settings.schedule_factor > 0 && settings.schedule_factor <= 1,
-          concat("--schedule-factor must be in (0, 1], is ", settings.schedule_factor));
+          concat("--schedule-factor must be in (0, 1], is ", exact(settings.schedule_factor)));
 }
 
 void check_shards(const TrainSettings& settings) {
@@ -226,18 +228,18 @@ void check(const TrainSettings& settings) {
   require(settings.seed >= 0 && settings.seed <= kMostSteps,
           concat("--seed must be in 0..", kMostSteps, ", got ", settings.seed));
   require(std::isfinite(settings.width) && settings.width > 0 && settings.width <= 16,
-          concat("--width must be in (0, 16], got ", settings.width));
+          concat("--width must be in (0, 16], got ", exact(settings.width)));
   require(settings.dampening >= 0 && std::isfinite(settings.dampening),
-          concat("--dampening must be at least 0, got ", settings.dampening));
+          concat("--dampening must be at least 0, got ", exact(settings.dampening)));
   require(settings.label_smoothing >= 0 && settings.label_smoothing < 1,
-          concat("--label-smoothing must be in [0, 1), got ", settings.label_smoothing));
+          concat("--label-smoothing must be in [0, 1), got ", exact(settings.label_smoothing)));
   require(settings.log_every >= 1, concat("--log-every must be at least 1, got ", settings.log_every));
   SaveInterval{settings.save_every};
   check_schedule(settings);
   check_scaled_rate(settings);
   check_options<TrainSettings>([&] { make_optimizer(settings, {.steps = warmup_steps(settings, 1) + 1, .epoch = 1}); });
   require(settings.range_learning_rate <= 1,
-          concat("--range-learning-rate must be at most 1, got ", settings.range_learning_rate,
+          concat("--range-learning-rate must be at most 1, got ", exact(settings.range_learning_rate),
                  ": it is the share of itself by which a learned range changes in a step (0.003 is 0.3%)"));
 }
 

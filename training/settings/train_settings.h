@@ -32,6 +32,7 @@ struct TrainSettings {
   std::string colour = "auto";
   double mean = 0;
   double deviation = 1;
+  bool skip_broken = false;
   std::string augment = "auto";
   std::int64_t validation = 0;
   datasets::HoldOut validation_method = datasets::HoldOut::kByClass;
@@ -113,6 +114,10 @@ void TrainSettings::visit(Visitor&& visitor) {
       "own files: a pixel is (byte / 255 - mean) / std; rounded to a whole byte");
   visitor(
       "std", [](auto& s) -> auto& { return s.deviation; }, "own files: see --mean");
+  visitor(
+      "skip_broken", [](auto& s) -> auto& { return s.skip_broken; },
+      "own files: leave out pictures that cannot be read, instead of ending with an error that names them; "
+      "skipped_files.json in the run directory lists them");
   visitor(
       "augment", [](auto& s) -> auto& { return s.augment; }, help_of_augment());
   visitor(

@@ -15,6 +15,7 @@
 #include "training/percent.h"
 #include "training/run/class_weights.h"
 #include "training/run/data_of_run.h"
+#include "training/run/file_notes.h"
 #include "training/run/machine.h"
 #include "training/run/range_log.h"
 #include "training/run/validation_part.h"
@@ -107,6 +108,7 @@ void RunLife::go_on() {
   if (const Json line = metrics.find(step, "loss"); !line.is_null()) last_loss_ = line["loss"].get<double>();
   if (!metrics.find(step, concat(judging_part(task_.data).name, "_accuracy")).is_null()) reported_step_ = step;
   if (task_.total_steps > former) note_longer(former);
+  write_skipped_files(task_.data, run_);
   if (settings_to_json(task_.settings) != settings_to_json(extras_.begun)) write_config();
   // They have the length of the run. Even if config.json has it already: the run may have died in between.
   if (task_.dampens()) write_graphs();
@@ -178,6 +180,7 @@ void RunLife::write_first_files(const std::optional<InitCheckpoint>& start) {
   write_class_weights(task_.settings, task_.data.train, run_);
   if (!task_.model_graph.empty()) write_file_atomically(run_.model_graph(), task_.model_graph);
   write_json(run_.dataset(), data_to_json(task_.data, task_.settings.dataset));
+  write_skipped_files(task_.data, run_);
   write_config();
   write_json(run_.machine(), machine_to_json());
   if (start) {

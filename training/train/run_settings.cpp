@@ -40,7 +40,9 @@ void adopt_same_bits(TrainSettings& wanted, const TrainSettings& begun) {
 /// Settings that may change in the middle of a run: no step is computed otherwise for them. With shards the number of
 /// threads is one of them.
 bool may_differ(std::string_view setting, const TrainSettings& begun) {
-  constexpr std::array<std::string_view, 5> kNames = {"data_dir", "log_every", "save_every", "epochs", "steps"};
+  // The pictures must stay as many, whether broken files come or go.
+  constexpr std::array<std::string_view, 6> kNames = {"data_dir",   "skip_broken", "log_every",
+                                                      "save_every", "epochs",      "steps"};
   return std::ranges::find(kNames, setting) != kNames.end() || (setting == "threads" && begun.has_shards());
 }
 

@@ -16,6 +16,7 @@
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/evaluate/one_answer.h"
 #include "training/run/data_of_run.h"
+#include "training/run/file_notes.h"
 #include "training/run/init_checkpoint.h"
 #include "training/run/integer_source.h"
 #include "training/run/run_source.h"
@@ -63,6 +64,7 @@ class Trainer {
     observer_.on_begin(task_, run_);
     say_what_decides();
     judge_imported_weights();
+    warn_of_files(task_.data, observer_);
     warn_of_empty_class();
     say_what_keeps_it_from_integers();
     advise_channels();

@@ -68,11 +68,16 @@ function factsOf(run, made) {
     ['steps', `${whole(summary?.steps ?? run.curves.last_step)}, batches of ${config.batch_size}, ${config.optimizer}`],
     ['made with', [known(summary?.threads) ? counted(summary.threads, 'thread') : null, known(summary?.images_per_second) ? `${whole(summary.images_per_second)} pictures/s` : null,
       known(summary?.peak_memory_mb) ? `${whole(summary.peak_memory_mb)} MB at most` : null].filter(known).join(', ') || MISSING],
+    ...(run.skipped_files ? [['skipped files', skippedFiles(run.skipped_files)]] : []),
     ['made on', run.machine ? machineText(run.machine) : 'not recorded'],
     ['this page', `${machineText(made)}; ${made.time}`],
   ];
   return html('dl', {class: 'facts'}, facts.map(([name, value]) => [html('dt', {}, name), html('dd', {}, value)]));
 }
+
+/** Broken pictures that --skip-broken left out. */
+const skippedFiles = (files) => html('details', {}, html('summary', {}, `${counted(files.length, 'file')} of the data, which could not be read`),
+  html('ul', {}, files.map(({why}) => html('li', {}, why))));
 
 const machineText = ({program, cpu, cores, threads, instruction_set: set, onednn, compiler}) =>
   [program, cpu, known(cores) ? counted(cores, 'core') : null, known(threads) ? counted(threads, 'thread') : null, set, `oneDNN ${onednn}`, compiler].filter(known).join(', ');

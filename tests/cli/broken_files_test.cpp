@@ -1,0 +1,168 @@
+// Folders of pictures with files that cannot be read, through the program: what it says, skips and keeps a list of.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/text/json.h"
+#include "tests/cli/program.h"
+#include "tests/datasets/picture_files.h"
+#include "tests/temp_dir.h"
+
+namespace miniqat::cli::broken_files_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Arguments;
+using testing::expect_error;
+using testing::Outcome;
+
+class BrokenFilesTest : public ::testing::Test {
+ protected:
+  BrokenFilesTest() { setenv("MINIQAT_CACHE_DIR", (place_.path() / "cache").c_str(), 1); }
+  ~BrokenFilesTest() override { unsetenv("MINIQAT_CACHE_DIR"); }
+
+  /// Two classes of twelve pictures in `folder`.
+  void put_pictures(const std::string& folder) const {
+    for (int i = 0; i < 24; ++i)
+      put(concat(folder, i % 2 == 0 ? "/cat/" : "/dog/", 10 + i, ".png"),
+          testing::png_bytes(testing::make_picture(12, 12, 1, i)));
+  }
+  void put(const std::string& name, const std::string& bytes) const {
+    fs::create_directories((place_.path() / name).parent_path());
+    place_.write(name, bytes);
+  }
+  Outcome run(const Arguments& line) const { return testing::miniqat(line, place_.path()); }
+  Outcome train(const std::string& out, const Arguments& more = {}) const {
+    Arguments line = {"train",   "--model", "lenet",        "--width", "0.25",      "--float", "--dataset", "pets",
+                      "--steps", "2",       "--batch-size", "4",       "--threads", "1",       "--out",     out};
+    line.insert(line.end(), more.begin(), more.end());
+    return run(line);
+  }
+  nlohmann::json json(const std::string& name) const {
+    return nlohmann::json::parse(testing::bytes_of(place_.path() / name));
+  }
+
+  testing::TempDir place_;
+};
+
+void expect_success_with_notes(const Outcome& outcome) { EXPECT_EQ(outcome.status, 0) << outcome.err; }
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t place = text.find(part); place != std::string::npos; place = text.find(part, place + 1)) ++count;
+  return count;
+}
+
+TEST_F(BrokenFilesTest, FilesThatAreLeftOutAreSaidByEveryCommandThatReads) {
+  put_pictures("pets");
+  put("pets/cat/a.gif", "?");
+  const std::string note = "pets: left out 1 .gif file; pictures are .jpg, ";
+  const auto says_once = [&](const Outcome& outcome) {
+    expect_success_with_notes(outcome);
+    EXPECT_EQ(count_of(outcome.err, note), 1) << outcome.err;
+  };
+  says_once(train("run"));
+  EXPECT_FALSE(fs::exists(place_.path() / "run/skipped_files.json"));
+  says_once(run({"eval", "--run", "run"}));
+  says_once(run({"calibrate", "--run", "run", "--batches", "1", "--out", "calibrated"}));
+  says_once(run({"predict", "--run", "run", "0"}));
+  says_once(run({"verify", "--run", "calibrated", "--no-runtimes"}));
+  says_once(run({"sensitivity", "--run", "run", "--bits", "8", "--out", "table"}));
+  says_once(run({"quantize", "--run", "run", "--steps", "1", "--batches", "1", "--validation", "4", "--out", "q"}));
+  says_once(run({"report", "run", "--out", "r.html"}));
+}
+
+TEST_F(BrokenFilesTest, SkippedFilesAreListedInTheRunAndInTheReport) {
+  put_pictures("pets");
+  put("pets/cat/10.png", "");
+  fs::create_symlink("/mnt/gone.png", place_.path() / "pets/dog/90.png");
+  expect_error(train("run"), 1, {"2 of 25 files cannot be read", "\"cat/10.png\" is empty", "--skip-broken"});
+  EXPECT_FALSE(fs::exists(place_.path() / "run"));
+
+  const Outcome skipping = train("run", {"--skip-broken"});
+  expect_success_with_notes(skipping);
+  EXPECT_EQ(count_of(skipping.err, "skipped 2 of 25 files"), 1) << skipping.err;
+  EXPECT_EQ(json("run/config.json")["skip_broken"], true);
+  EXPECT_EQ(json("run/summary.json")["skipped_files"], 2);
+  const nlohmann::json list = json("run/skipped_files.json");
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0]["file"], "cat/10.png");
+  EXPECT_EQ(list[0]["why"], "\"cat/10.png\" is empty; a picture was expected");
+  EXPECT_EQ(list[1]["file"], "dog/90.png");
+
+  const Outcome listed = run({"runs", "."});
+  EXPECT_NE(listed.out.find(" --skip-broken"), std::string::npos) << listed.out;
+
+  // The run's own data are read as it read them.
+  const Outcome evaluated = run({"eval", "--run", "run"});
+  expect_success_with_notes(evaluated);
+  EXPECT_NE(evaluated.err.find("skipped 2 of 25 files"), std::string::npos);
+  expect_success_with_notes(run({"calibrate", "--run", "run", "--batches", "1", "--out", "calibrated"}));
+  EXPECT_EQ(json("calibrated/skipped_files.json"), list);
+  expect_success_with_notes(
+      run({"quantize", "--run", "run", "--steps", "1", "--batches", "1", "--validation", "4", "--out", "q"}));
+  EXPECT_EQ(json("q/skipped_files.json"), list);
+  expect_success_with_notes(run({"report", "run", "--out", "r.html"}));
+  const std::string page = testing::bytes_of(place_.path() / "r.html");
+  EXPECT_NE(page.find("\"skipped_files\":[{\"file\":\"cat/10.png\""), std::string::npos);
+
+  // A new run in its place has no list of files that it did not skip.
+  put_pictures("pets");
+  fs::remove(place_.path() / "pets/dog/90.png");
+  expect_success_with_notes(train("run", {"--overwrite"}));
+  EXPECT_FALSE(fs::exists(place_.path() / "run/skipped_files.json"));
+}
+
+TEST_F(BrokenFilesTest, AResumedRunSkipsTheSameFiles) {
+  put_pictures("pets");
+  put("pets/cat/10.png", "");
+  expect_success_with_notes(train("run", {"--skip-broken"}));
+  expect_success_with_notes(train("halves", {"--skip-broken", "--stop-at", "1"}));
+  const nlohmann::json list = json("halves/skipped_files.json");
+  expect_success_with_notes(run({"train", "--resume", "--out", "halves"}));
+  EXPECT_EQ(json("halves/skipped_files.json"), list);
+  EXPECT_TRUE(testing::bytes_of(place_.path() / "run/checkpoint.safetensors") ==
+              testing::bytes_of(place_.path() / "halves/checkpoint.safetensors"));
+  // Another file that breaks leaves another run.
+  put("pets/cat/12.png", "");
+  expect_error(run({"train", "--resume", "--steps", "3", "--out", "halves"}), 1, {"has changed since the run began"});
+}
+
+TEST_F(BrokenFilesTest, OtherDataAreSkippedWhereACommandIsAskedTo) {
+  put_pictures("pets");
+  put_pictures("others");
+  put("others/cat/10.png", "");
+  expect_success_with_notes(train("run"));
+  for (const Arguments& command : std::vector<Arguments>{{"eval", "--run", "run"}, {"predict", "--run", "run", "0"}}) {
+    Arguments line = command;
+    line.insert(line.end(), {"--dataset", "others"});
+    expect_error(run(line), 1, {"1 of 24 files cannot be read"});
+    line.emplace_back("--skip-broken");
+    expect_success_with_notes(run(line));
+    line = command;
+    line.emplace_back("--skip-broken");
+    expect_error(run(line), 2, {"--skip-broken goes with --dataset"});
+  }
+  expect_success_with_notes(
+      run({"calibrate", "--run", "run", "--dataset", "others", "--skip-broken", "--batches", "1", "--out", "c"}));
+  EXPECT_EQ(json("c/config.json")["skip_broken"], true);
+  expect_error(run({"calibrate", "--run", "run", "--skip-broken", "--out", "d"}), 2,
+               {"--skip-broken goes with --model"});
+  expect_error(run({"train", "--skip-broken", "--out", "e"}), 2,
+               {"--skip-broken has no effect with --dataset synthetic"});
+}
+
+TEST_F(BrokenFilesTest, NumbersThatAreRefusedHaveAllTheirDigits) {
+  put_pictures("pets");
+  const std::pair<Arguments, const char*> cases[] = {
+      {{"--mean", "1.0000001"}, "--mean must be in [0, 1], got 1.0000001"},
+      {{"--std", "1000.00001"}, "got 1000.00001"},
+      {{"--label-smoothing", "1.0000001"}, "got 1.0000001"},
+      {{"--momentum", "0.999999999"}, "is 0.999999999"}};
+  for (const auto& [flags, text] : cases) expect_error(train("run", flags), 2, {text});
+}
+
+}  // namespace
+}  // namespace miniqat::cli::broken_files_test
