@@ -34,9 +34,9 @@ class NotQuantized : public Error {
 /// of its input times that of its weights. At few bits that scale may be coarse beside the output's: an error of half
 /// of Layer::multipliers in steps.
 ///
-/// Throws NotQuantized that names the edge for a tensor without range, or the batch norm that is not folded. Throws
-/// Error for ops that have no integer counterpart, more than one input or output, variables that are missing or not
-/// finite, and quantizers of more than 8 bits.
+/// Throws NotQuantized that names the edge for a tensor without range. Throws Error for ops that have no integer
+/// counterpart, more than one input or output, variables that are missing or not finite, and quantizers of more than 8
+/// bits.
 integer::Model convert(const Graph& graph, const NamedTensors& variables, const ConvertOptions& options = {});
 
 }  // namespace miniqat::quantize

@@ -30,6 +30,12 @@ integer::Model GraphWalk::convert() {
   return builder_.finish(tensor(output_, "the output"));
 }
 
+GraphWalk::Value& GraphWalk::at(Output tensor) {
+  const auto made = made_.find({tensor.node, tensor.index});
+  if (made == made_.end()) fail(describe(*tensor.node), " gives ", tensor.name(), ", which no integer model has");
+  return made->second;
+}
+
 void GraphWalk::visit(Node& node) { made_.emplace(std::pair(&node, 0), value_of(node)); }
 
 GraphWalk::Value GraphWalk::value_of(Node& node) {
@@ -175,11 +181,15 @@ GraphWalk::Value GraphWalk::two_operands(const Node& node) {
 }
 
 GraphWalk::Value GraphWalk::line(const Node& node, int x) {
-  Value value = at(node.input(x));
-  auto* pending = std::get_if<Pending>(&value);
+  const auto* pending = std::get_if<Pending>(&at(node.input(x)));
   if (pending && pending->is_layer() && (node.as<layers::Add>() || node.as<layers::BiasAdd>()))
     return biased(node, node.input(x), node.input(1 - x));
-  const Line own = line_of(node, x, values_.value(node.input(1 - x)));
+  return line(node, x, line_of(node, x, values_.value(node.input(1 - x))));
+}
+
+GraphWalk::Value GraphWalk::line(const Node& node, int x, const Line& own) {
+  Value value = at(node.input(x));
+  auto* pending = std::get_if<Pending>(&value);
   if (pending && !pending->line.empty() && !pending->is_clamped() && pending->rearrangements.empty()) {
     pending->line = both_lines(pending->line, own);
     pending->absorb(node.name());

@@ -44,8 +44,10 @@ class GraphWalk {
   /// The sum of a layer, to whose channels something happens in `node`. Throws Error naming the edge for anything else.
   const Pending& layer_sum(const Node& node, Output sum);
   Value two_operands(const Node& node);
-  /// A node whose input `x` moves and whose other one does not (Line).
+  /// A node whose input `x` moves and whose other one does not.
   Value line(const Node& node, int x);
+  /// The same, with what it does to x.
+  Value line(const Node& node, int x, const Line& own);
   Value clamped(const Node& node);
   Value joined(const Node& node);
   Value average(const Node& node, const Window2d& window);
@@ -60,7 +62,8 @@ class GraphWalk {
   Value to_space(const Node& node);
 
   Target target_of(const Node& quantizer) const;
-  Value& at(Output tensor) { return made_.at({tensor.node, tensor.index}); }
+  /// Throws Error naming the tensor if no integer model has it: statistics of a batch norm, say.
+  Value& at(Output tensor);
   /// The model's tensor that a consumer reads. An op that only rearranges or clamps integers of one grid stays on it.
   /// Throws Error naming the edge where there is no grid.
   int tensor(Output read, const std::string& reader);

@@ -23,6 +23,11 @@ void mirror(Layer& layer, std::int64_t channel) {
   layer.weight_zero_points[channel] = ends - zero_point;
 }
 
+/// Input 1 gamma, 2 beta, 3 mean, 4 variance.
+std::span<const float> parameter(const Node& batch_norm, const StaticValues& values, int input) {
+  return values.value(batch_norm.input(input)).values<float>();
+}
+
 void make_zero(Layer& layer, std::int64_t channel) {
   const std::int64_t channels = layer.output_channels();
   for (auto i = static_cast<std::size_t>(channel); i < layer.weights.size(); i += static_cast<std::size_t>(channels))
@@ -50,20 +55,26 @@ void scale_channels(Layer& layer, std::span<const double> factors) {
   }
 }
 
-void fold_into_layer(Pending& layer, const Node& batch_norm, const StaticValues& values) {
+Line line_of_batch_norm(const Node& batch_norm, const StaticValues& values) {
   const layers::BatchNormAttributes& attributes = *batch_norm.as<layers::BatchNorm>();
   if (attributes.is_training) fail(describe(batch_norm), " is one for training: convert the evaluation graph");
-  const auto value = [&](int input, std::size_t channel) {
-    return double{values.value(batch_norm.input(input)).data<float>()[channel]};
-  };
-  std::vector<double> factors;
-  for (std::size_t o = 0; o < layer.bias.size(); ++o) {
-    const double squared_sigma = value(4, o) + attributes.epsilon;
-    factors.push_back(value(1, o) / std::sqrt(squared_sigma));
-    if (!std::isfinite(factors[o]))
-      fail(describe(batch_norm), " divides channel ", o, " by the root of ", squared_sigma);
-    layer.bias[o] = factors[o] * (layer.bias[o] - value(3, o)) + value(2, o);
+  Line line;
+  for (std::size_t c = 0; c < parameter(batch_norm, values, 1).size(); ++c) {
+    const double squared_sigma = parameter(batch_norm, values, 4)[c] + attributes.epsilon;
+    line.factors.push_back(parameter(batch_norm, values, 1)[c] / std::sqrt(squared_sigma));
+    if (!std::isfinite(line.factors[c]))
+      fail(describe(batch_norm), " divides channel ", c, " by the root of ", squared_sigma);
+    const double mean = parameter(batch_norm, values, 3)[c];
+    line.offsets.push_back(parameter(batch_norm, values, 2)[c] - mean * line.factors[c]);
   }
+  return line;
+}
+
+void fold_into_layer(Pending& layer, const Node& batch_norm, const StaticValues& values) {
+  const std::vector<double> factors = line_of_batch_norm(batch_norm, values).factors;
+  for (std::size_t o = 0; o < layer.bias.size(); ++o)
+    layer.bias[o] =
+        factors[o] * (layer.bias[o] - parameter(batch_norm, values, 3)[o]) + parameter(batch_norm, values, 2)[o];
   try {
     scale_channels(std::get<integer::Layer>(layer.action), factors);
   } catch (const Error& error) {

@@ -11,8 +11,6 @@ void fail_without_range(Output tensor, const std::string& reader) {
 }
 
 void fail_unsupported(const Node& node) {
-  if (node.as<layers::BatchNorm>())
-    throw NotQuantized(concat(describe(node), " was not folded into a layer: integer models have no batch norm"));
   if (node.as<layers::Softmax>()) fail(describe(node), " can only be left out at the end of an integer model");
   fail(describe(node), " cannot be part of an integer model");
 }

@@ -150,8 +150,9 @@ FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::str
   return {.foldable = Foldable{&batch_norm, above.layer, std::move(above.between)}, .already = false, .text = {}};
 }
 
-std::string why_not_foldable(const Graph& graph, const UnfusedBatchNorm& batch_norm, std::string_view scope) {
+std::string why_not_fused(const Graph& graph, const UnfusedBatchNorm& batch_norm, std::string_view scope) {
   if (!is_read(graph, batch_norm.result->output())) return kUnread;
+  if (in_scope(batch_norm.result->name(), scope)) return "";
   const std::vector<Node*> gone = erased_by_fusing(graph, batch_norm);
   std::string why = why_not_layer(look_above(graph, batch_norm.x, {gone.begin(), gone.end()}), scope);
   if (why.empty()) why = why_not_statistic(batch_norm.mean, nullptr);

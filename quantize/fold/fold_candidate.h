@@ -33,7 +33,8 @@ struct FoldingVerdict {
 /// output has no reader, or that shares its moving statistics. The verdict is the same for training and evaluation.
 FoldingVerdict examine_batch_norm(const Graph& graph, Node& batch_norm, std::string_view scope);
 
-/// Why the BatchNorm that fuse_batch_norm would make could not be folded; empty when it could.
-std::string why_not_foldable(const Graph& graph, const UnfusedBatchNorm& batch_norm, std::string_view scope);
+/// Why the BatchNorm that fuse_batch_norm would make could neither be folded nor stand by itself, in scope; empty when
+/// it could.
+std::string why_not_fused(const Graph& graph, const UnfusedBatchNorm& batch_norm, std::string_view scope);
 
 }  // namespace miniqat::quantize

@@ -175,13 +175,14 @@ class Folder {
   std::vector<Node*> added_;
 };
 
-/// `fresh` gets those whose moving statistics are new. A batch norm that cannot be folded stays spelled out.
-std::vector<BatchNormReport> fuse_foldable(Graph& graph, const FoldOptions& options,
-                                           std::unordered_set<const Node*>& fresh) {
+/// `fresh` gets those whose moving statistics are new. A batch norm that nobody reads, or out of scope, stays spelled
+/// out.
+std::vector<BatchNormReport> fuse_spelled_out(Graph& graph, const FoldOptions& options,
+                                              std::unordered_set<const Node*>& fresh) {
   std::vector<BatchNormReport> skipped;
   std::vector<UnfusedBatchNorm> found = find_unfused_batch_norms(graph);
   for (const UnfusedBatchNorm& norm : found) {
-    if (const std::string why = why_not_foldable(graph, norm, options.scope); !why.empty()) {
+    if (const std::string why = why_not_fused(graph, norm, options.scope); !why.empty()) {
       skipped.push_back({norm.result->name(), false, "a batch norm in primitive ops: " + why});
       continue;
     }
@@ -205,6 +206,13 @@ void freeze_unfolded(Graph& graph, const FoldOptions& options) {
     attributes.freeze_delay = *options.freeze_bn_delay;
     graph.replace_op(*node, layers::BatchNorm::make(attributes));
   }
+}
+
+/// In a graph for evaluation, of one that was spelled out and stands by itself.
+void keep_statistics(Graph& graph, Node& fused) {
+  layers::BatchNormAttributes attributes = *fused.as<layers::BatchNorm>();
+  attributes.is_training = false;
+  graph.replace_op(fused, layers::BatchNorm::make(attributes));
 }
 
 /// What is to be said of a batch norm after folding.
@@ -294,21 +302,22 @@ std::span<const std::string_view> names_of(BnFold) {
 
 std::vector<BatchNormReport> fold_batch_norms(Graph& graph, const FoldOptions& options, bool is_training) {
   std::unordered_set<const Node*> fresh;
-  std::vector<BatchNormReport> lines = fuse_foldable(graph, options, fresh);
+  std::vector<BatchNormReport> lines = fuse_spelled_out(graph, options, fresh);
   AddedNodes added(graph);
   for (Node* node : graph.topological_order()) {
     if (!node->as<layers::BatchNorm>()) continue;
     const std::string name = node->name();
+    const bool is_fresh = fresh.contains(node);
+    const char* const anew = is_fresh ? "; its moving statistics start anew, at 0 and 1" : "";
     const FoldingVerdict verdict = examine_batch_norm(graph, *node, options.scope);
     if (!verdict.foldable) {
-      lines.push_back({name, verdict.already, verdict.text});
+      if (is_fresh && !is_training) keep_statistics(graph, *node);
+      lines.push_back({name, verdict.already, concat(verdict.text, anew), is_fresh});
       continue;
     }
     Folder folder(graph, *verdict.foldable);
     const std::string text = "into " + fold(folder, *verdict.foldable, options, is_training);
-    const bool is_fresh = fresh.contains(node);
-    lines.push_back(
-        {name, true, concat(text, is_fresh ? "; its moving statistics start anew, at 0 and 1" : ""), is_fresh});
+    lines.push_back({name, true, concat(text, anew), is_fresh});
     added.add(node, folder.added());
   }
   added.put_in_place(graph);

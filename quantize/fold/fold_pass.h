@@ -53,8 +53,8 @@ struct BatchNormReport {
 /// Folds batch norms, also those spelled out in primitive ops (spelled_out_batch_norm.h), into the Conv2D,
 /// DepthwiseConv2d or MatMul before them, in place. Identity may lie in between and is removed. BatchToSpaceND or a
 /// Reshape that keeps the channels may lie in between, but only one of these. A batch norm that cannot be folded stays
-/// as it is, but gets options.freeze_bn_delay, as all do without a freeze_delay of their own. Folding twice changes
-/// nothing.
+/// a BatchNorm, in evaluation a product and a sum for each channel, and gets options.freeze_bn_delay, as all do without
+/// a freeze_delay of their own. Folding twice changes nothing.
 ///
 /// With ctx the layer's scope, and sigma_b and sigma_m from the batch's and the moving variance:
 /// - for training, BnFold::kTf: see FoldedLayer (folded_layer.h). Nodes ctx/BatchNorm_Fold, ctx/batch_norm_correction,

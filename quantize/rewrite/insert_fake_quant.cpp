@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "core/graph/source_ops.h"
-#include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/depthwise_conv2d.h"
 #include "layers/identity.h"
@@ -17,6 +16,7 @@
 #include "layers/reshape.h"
 #include "quantize/clamp_bounds.h"
 #include "quantize/fake_quant.h"
+#include "quantize/fold/folded_layer.h"
 #include "quantize/fold/spelled_out_batch_norm.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/line.h"
@@ -95,6 +95,10 @@ class Inserter {
   Verdicts verdicts();
 
  private:
+  bool is_fetched(Output tensor) const { return std::ranges::count(graph_.outputs(), tensor) > 0; }
+  bool is_unread_batch_norm(const Node& node) const {
+    return is_unfolded_batch_norm(node) && node.uses().empty() && !is_fetched(node.output());
+  }
   const Node* next_that_takes_over(const Node& node) const;
   /// Of a post-activation Add: a reader that is quantized instead; null for none.
   const Node* takes_over_sum(const Node& add) const;
@@ -222,6 +226,10 @@ void Inserter::requantize_between_layers() {
       ++verdicts_.float_pools;
       continue;
     }
+    if (is_unread_batch_norm(*node)) {
+      verdicts_.left_float[node] = "nobody reads it";
+      continue;
+    }
     // A table, or a line, works on the integers of the data set.
     const bool reads_integers = std::ranges::any_of(node->inputs(), carries_quantized) ||
                                 (is_function(*node) && std::ranges::any_of(node->inputs(), carries_input));
@@ -253,10 +261,10 @@ void Inserter::requantize_between_layers() {
 
 /// The only reader of the node, if that is a clamp or, behind a line, another line; null for none.
 const Node* Inserter::next_that_takes_over(const Node& node) const {
-  if (node.uses().size() != 1 || std::ranges::count(graph_.outputs(), node.output()) > 0) return nullptr;
+  if (node.uses().size() != 1 || is_fetched(node.output())) return nullptr;
   const Use& use = node.uses().front();
   const bool joins_line = line_input(node) && line_input(*use.node) == use.input;
-  return is_clamp(*use.node) || joins_line ? use.node : nullptr;
+  return is_clamp(*use.node) || (joins_line && !is_unread_batch_norm(*use.node)) ? use.node : nullptr;
 }
 
 const Node* Inserter::takes_over_sum(const Node& add) const {
@@ -272,8 +280,8 @@ TensorVerdict Inserter::asked_of(const Node& producer, const LayerSettings& sett
 TensorVerdict Inserter::quantize_activation(Node& producer, const std::string& name, const LayerSettings& settings,
                                             InitialRange initial) {
   TensorVerdict verdict = asked_of(producer, settings);
-  // A BatchNorm is folded into its layer and belongs to the layer's scope, wherever its name is.
-  if (!producer.as<layers::BatchNorm>() && !in_scope(producer.name(), options_.scope)) {
+  // A BatchNorm that is folded into its layer belongs to the layer's scope, wherever its name is.
+  if (!folding_of(producer) && !in_scope(producer.name(), options_.scope)) {
     verdict.why = "outside the scope";
     return verdict;
   }

@@ -17,10 +17,12 @@ namespace miniqat::quantize {
 /// activation follows. After a post-activation bypass, in the scope of that Add, `post_activation_bypass_quant` unless
 /// a Relu, Relu6 or Clip follows. A name that is taken gets a number.
 ///
-/// Requantized ops (op_roles.h) outside these that are fed by a quantized tensor (also through each other and through
-/// ops that keep the range) get `<op name>/activation_<Type>_quant`, unless their only reader is a Relu, Relu6 or Clip,
-/// which is then quantized instead. An op with an output_range() has that as its fixed range. With quantize_input,
-/// float placeholders that feed a layer in scope get `<placeholder>/input_quant`.
+/// Requantized ops (op_roles.h), sums and products with parameters and batch norms that are part of no layer (line.h),
+/// outside of layers and fed by a quantized tensor (also through each other and through ops that keep the range), get
+/// `<op name>/activation_<Type>_quant`, unless their only reader is a Relu, Relu6 or Clip or, of two of line.h in a
+/// row, the second, which is then quantized instead. A batch norm that nobody reads gets none. An op with an
+/// output_range() has that as its fixed range. With quantize_input, float placeholders that feed a layer in scope get
+/// `<placeholder>/input_quant`.
 ///
 /// Of what RewriteOptions::sums_bits keeps wide (residual_sums.h), layers read `edge_quant` in the quantizer's scope,
 /// which reads the wide one.

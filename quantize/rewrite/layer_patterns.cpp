@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -20,17 +19,13 @@
 #include "layers/reshape.h"
 #include "layers/space_to_batch.h"
 #include "quantize/fold/batch_norm_fold.h"
-#include "quantize/fold/fold_candidate.h"
 #include "quantize/fold/folded_layer.h"
-#include "quantize/fold/spelled_out_batch_norm.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
+#include "quantize/rewrite/integer_readers.h"
 
 namespace miniqat::quantize {
 namespace {
-
-/// The ops that may lie between a layer and its batch norm once the layer is quantized.
-constexpr OpRole kBeforeBatchNorm = OpRole::kQuantizer | OpRole::kBeforeBatchNorm;
 
 /// The ops that make weights out of Variables and factors (a factor may be reshaped to fit the weights).
 constexpr std::array<std::string_view, 4> kBeforeWeights = {layers::Identity::kType, layers::Concat::kType,
@@ -148,74 +143,17 @@ bool is_part_of_layer(const Node* bias) {
   return !bias || !bias->as<layers::BatchNorm>() || is_folded_late(*bias) || find_weight_scale(*bias);
 }
 
-bool is_read(const Graph& graph, const Node& node) {
-  const auto fetched = [&](const Output& output) { return output.node == &node; };
-  bool read = std::ranges::any_of(graph.outputs(), fetched);
-  for (std::size_t k = 0; k < node.output_specs().size(); ++k) read = read || !node.uses(static_cast<int>(k)).empty();
-  return read;
-}
-
-/// Whether a batch norm was folded into the layer. Another one may follow: it normalises what the folded layer gives,
-/// as it would that of a layer without one, and does not keep it from being quantized.
-bool is_folded(const LayerMatch& match) {
-  if (!match.bias) return false;
-  const auto is_fold = [](const Output& operand) { return operand.node->as<BatchNormFold>(); };
-  return match.bias->as<layers::BatchNorm>() || std::ranges::any_of(match.bias->inputs(), is_fold);
-}
-
-/// Where a batch norm would have the layer stay as it is.
-std::vector<Node*> parts_to_normalise(const LayerMatch& match) {
-  std::vector<Node*> parts;
-  for (Node* node : {match.layer, match.rearrangement, is_folded(match) ? nullptr : match.bias})
-    if (node) parts.push_back(node);
-  return parts;
-}
-
-/// From the layer to the BatchNorm that normalises its result and is no part of the match, or empty.
-std::vector<Node*> way_to_batch_norm(const Graph& graph, const LayerMatch& match) {
-  std::vector<Node*> parts;
-  for (Node* part : parts_to_normalise(match)) {
-    parts.push_back(part);
-    for (const Use& use : uses_through(part->output(), kBeforeBatchNorm)) {
-      if (!use.node->as<layers::BatchNorm>() || use.input != 0 || use.node == match.bias || !is_read(graph, *use.node))
-        continue;
-      std::vector<Node*> between;
-      for (Node* node = use.node; node != part; node = node->input(0).node) between.push_back(node);
-      parts.insert(parts.end(), between.rbegin(), between.rend());
-      return parts;
-    }
+/// From the layer to the BatchNorm that normalises its result only for the statistics of a folded twin, or empty.
+std::vector<const Node*> way_to_statistics(const Node& layer) {
+  for (const Use& use : uses_through(layer.output(), OpRole::kQuantizer | OpRole::kBeforeBatchNorm)) {
+    if (use.input != 0 || !gives_statistics_only(*use.node)) continue;
+    std::vector<const Node*> way = {&layer};
+    std::vector<const Node*> between;
+    for (const Node* node = use.node; node != &layer; node = node->input(0).node) between.push_back(node);
+    way.insert(way.end(), between.rbegin(), between.rend());
+    return way;
   }
   return {};
-}
-
-/// The last op of the batch norm in primitive ops that normalises a tensor; the first of several.
-using UnfusedNorms = std::map<std::pair<const Node*, int>, const Node*>;
-
-UnfusedNorms unfused_norms(const Graph& graph) {
-  UnfusedNorms norms;
-  for (const UnfusedBatchNorm& norm : find_unfused_batch_norms(graph)) {
-    const Output normalised = source_through(norm.x, kBeforeBatchNorm);
-    norms.try_emplace({normalised.node, normalised.index}, norm.result);
-  }
-  return norms;
-}
-
-/// The same for batch norms in primitive ops: the last of these, or null.
-const Node* unfused_batch_norm_after(const UnfusedNorms& unfused, const LayerMatch& match) {
-  for (const Node* node : parts_to_normalise(match)) {
-    if (const auto found = unfused.find({node, 0}); found != unfused.end()) return found->second;
-  }
-  return nullptr;
-}
-
-/// For a way from a layer to a batch norm.
-LayerSkip skip_before(const Graph& graph, const std::vector<Node*>& way, std::string_view scope) {
-  Node* layer = way.front();
-  Node& batch_norm = *way.back();
-  if (gives_statistics_only(batch_norm))
-    return {layer, concat("kept for the statistics of ", describe(batch_norm)), {way.begin(), way.end()}};
-  const std::string why = examine_batch_norm(graph, batch_norm, scope).text;
-  return {layer, concat(describe(batch_norm), " follows, which is not folded", why.empty() ? "" : ": ", why)};
 }
 
 std::string why_no_match(const Node& layer) {
@@ -224,20 +162,44 @@ std::string why_no_match(const Node& layer) {
   return concat("its weights come from ", describe(producer), ", not from a Variable");
 }
 
-std::unordered_map<const Node*, LayerMatch> largest_matches(const Graph& graph) {
+/// Whether a part of the match before its end has readers who need its integers, which a fused result does not have.
+/// What the bypass adds to gets a quantizer anyway; blocks of pixels (SpaceToBatchND) have no place for one.
+bool is_read_inside(const IntegerReaders& readers, const LayerMatch& match) {
+  const std::vector<Node*> chain = match.chain();
+  for (std::size_t i = 1; i < chain.size(); ++i) {
+    const bool is_quantized = match.bypass && chain[i - 1] == match.before_bypass();
+    if (is_quantized || chain[i]->as<layers::BatchToSpaceNd>()) continue;
+    if (readers.needed_beside(*chain[i - 1], *chain[i])) return true;
+  }
+  return false;
+}
+
+/// A match and whether it is read inside, which is worse than to be small.
+struct Candidate {
+  LayerMatch match;
+  bool is_read_inside = false;
+
+  bool is_better_than(const Candidate& other) const {
+    return is_read_inside == other.is_read_inside ? size_of(match) > size_of(other.match) : other.is_read_inside;
+  }
+};
+
+std::unordered_map<const Node*, Candidate> best_matches(const Graph& graph, std::string_view scope) {
   const LayerPatterns patterns;
   const GraphMatcher matcher(graph, types_with(OpRole::kQuantizer));
-  std::unordered_map<const Node*, LayerMatch> largest;
+  const IntegerReaders readers(graph, scope);
+  std::unordered_map<const Node*, Candidate> best;
   for (const PatternRef& root : patterns.whole->alternatives)
     for (const Match& found : matcher.find(root)) {
       const LayerMatch match = patterns.layer_match(found);
       if (!is_only_reader(graph, match.activation) || !is_only_reader(graph, match.copy) ||
           !is_part_of_layer(match.bias))
         continue;
-      const auto [place, fresh] = largest.try_emplace(match.layer, match);
-      if (!fresh && size_of(match) > size_of(place->second)) place->second = match;
+      const Candidate candidate = {match, is_read_inside(readers, match)};
+      const auto [place, fresh] = best.try_emplace(match.layer, candidate);
+      if (!fresh && candidate.is_better_than(place->second)) place->second = candidate;
     }
-  return largest;
+  return best;
 }
 
 }  // namespace
@@ -268,23 +230,19 @@ std::string LayerMatch::text() const {
 }
 
 LayerSearch find_layers(const Graph& graph, std::string_view scope) {
-  const std::unordered_map<const Node*, LayerMatch> largest = largest_matches(graph);
-  const UnfusedNorms unfused = unfused_norms(graph);
+  const std::unordered_map<const Node*, Candidate> best = best_matches(graph, scope);
   LayerSearch search;
   for (Node* node : graph.topological_order()) {
     if (!is_layer(*node)) continue;
-    const auto found = largest.find(node);
+    const auto found = best.find(node);
     if (!in_scope(node->name(), scope))
       search.skips.push_back({node, concat("outside scope ", quote(scope))});
-    else if (found == largest.end())
+    else if (found == best.end())
       search.skips.push_back({node, why_no_match(*node)});
-    else if (const std::vector<Node*> way = way_to_batch_norm(graph, found->second); !way.empty())
-      search.skips.push_back(skip_before(graph, way, scope));
-    else if (const Node* last = unfused_batch_norm_after(unfused, found->second))
-      search.skips.push_back(
-          {node, concat("a batch norm in primitive ops follows, up to ", describe(*last), ", which is not folded")});
+    else if (const std::vector<const Node*> way = way_to_statistics(*node); !way.empty())
+      search.skips.push_back({node, concat("kept for the statistics of ", describe(*way.back())), way});
     else
-      search.matches.push_back(found->second);
+      search.matches.push_back(found->second.match);
   }
   for (LayerMatch& match : search.matches) add_fused_edges(match);
   return search;

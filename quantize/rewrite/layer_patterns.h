@@ -70,10 +70,11 @@ struct LayerSearch {
 
 /// Finds the layers under `scope` ("" for all) whose weights come from a Variable: directly, through Identity, through
 /// Concat of Variables, or as their product with one or two things (a folded weight). A layer with several matches
-/// takes the largest; among equals the one with a post-activation bypass, then the one with an activation. Two layers
-/// may share what follows (both operands of a residual Add, say). Quantizers are looked through. Skipped: layers
-/// without such weights, outside the scope, or whose result goes (through Identity) into a BatchNorm, folded or not; a
-/// second one behind a folded one does not count.
+/// takes the largest of which no part before the end has other readers who need its integers (integer_readers.h); among
+/// equals the one with a post-activation bypass, then the one with an activation. If there is none, the largest of all.
+/// Two layers may share what follows (both operands of a residual Add, say). Quantizers are looked through. Skipped:
+/// layers without such weights, outside the scope, or kept for the statistics of a batch norm that was folded into
+/// another one like them.
 LayerSearch find_layers(const Graph& graph, std::string_view scope);
 
 }  // namespace miniqat::quantize

@@ -144,6 +144,7 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   RewriteReport report = report_rewrite(graph, layers, verdicts, options);
   report.conflicts = before.conflicts(graph, verdicts, options, is_training);
   report.warnings = warnings_about(options, batch_norms, is_training);
+  describe_unfolded(graph, verdicts, batch_norms);
   report.batch_norms = std::move(batch_norms);
   if (std::string note = note_on_float_edges(graph, report); !note.empty()) report.remarks.push_back(std::move(note));
   if (!still.empty()) report.remarks.push_back(still);

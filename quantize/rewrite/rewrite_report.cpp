@@ -24,6 +24,11 @@ namespace {
 constexpr std::array<std::string_view, 6> kStatusNames = {"quantized", "fused",      "passed through",
                                                           "input",     "statistics", "left float"};
 
+/// Whether an op outside of layers that gets a range has one: its own, or that of the op that follows.
+bool is_in_integers(const Node& node, const Verdicts& verdicts) {
+  return quantizer_after(node.output()) || verdicts.left_to_next.contains(&node);
+}
+
 /// Says of every edge what became of it.
 class EdgeClassifier {
  public:
@@ -82,6 +87,8 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
   if (is_quantizer(*taken.node)) return report(EdgeStatus::kQuantized, taken.node->name());
   if (const auto fused = fused_.find({tensor.node, &consumer}); fused != fused_.end())
     return report(EdgeStatus::kFused, fused->second);
+  if (input > 0 && is_unfolded_batch_norm(consumer) && is_in_integers(consumer, verdicts_))
+    return report(EdgeStatus::kFused, "the batch norm's product and sum");
   if (is_fold(consumer) || is_fold(*tensor.node)) return report(EdgeStatus::kFused, "folded batch norm");
   if (const auto left = verdicts_.left_to_next.find(tensor.node); left != verdicts_.left_to_next.end())
     return report(EdgeStatus::kFused, "quantized after " + left->second->name());
@@ -104,8 +111,8 @@ EdgeReport EdgeClassifier::classify(const Node& consumer, int input) const {
 std::string EdgeClassifier::why_float(Output tensor, const Node& consumer) const {
   const Node& origin = *origin_of(tensor).node;
   if (consumer.as<layers::SoftmaxCrossEntropy>()) return "the loss is computed in float";
-  if (consumer.as<layers::BatchNorm>())
-    return is_parameter(origin) ? "a parameter of a batch norm that is not folded" : "the batch norm is not folded";
+  if (origin.as<layers::BatchNorm>() && origin_of(tensor).index > 0) return "a statistic of a batch norm";
+  if (consumer.as<layers::BatchNorm>() && is_parameter(origin)) return "a parameter of a batch norm that stays float";
   const std::string through = &origin == tensor.node ? "" : concat("passes on ", origin.name(), ": ");
   return through + why_float_origin(origin);
 }
@@ -113,7 +120,6 @@ std::string EdgeClassifier::why_float(Output tensor, const Node& consumer) const
 std::string EdgeClassifier::why_float_origin(const Node& origin) const {
   if (is_parameter(origin)) return "a parameter, but no layer's weights";
   if (origin.as<layers::SoftmaxCrossEntropy>()) return "the loss is computed in float";
-  if (origin.as<layers::BatchNorm>()) return "the batch norm is not folded";
   if (const auto skipped = skipped_.find(&origin); skipped != skipped_.end()) return skipped->second;
   if (!in_scope(origin.name(), options_.scope)) return concat("outside scope ", quote(options_.scope));
   if (const Node* quantizer = quantizer_after(origin.output()))
@@ -212,6 +218,20 @@ RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, cons
       report.edges.push_back(classifier.classify(*node, static_cast<int>(i)));
   }
   return report;
+}
+
+void describe_unfolded(const Graph& graph, const Verdicts& verdicts, std::vector<BatchNormReport>& batch_norms) {
+  constexpr const char* kLine = "; in evaluation a product and a sum for each channel, ";
+  for (BatchNormReport& line : batch_norms) {
+    const Node* node = graph.find(line.batch_norm);
+    if (!node || !is_unfolded_batch_norm(*node)) continue;
+    if (const Node* quantizer = quantizer_after(node->output()))
+      line.text += concat(kLine, "quantized by ", quantizer->name());
+    else if (const auto next = verdicts.left_to_next.find(node); next != verdicts.left_to_next.end())
+      line.text += concat(kLine, "quantized after ", next->second->name());
+    else if (const auto left = verdicts.left_float.find(node); left != verdicts.left_float.end())
+      line.text += concat("; left float: ", left->second);
+  }
 }
 
 std::vector<std::string> unquantized_edges(const Graph& graph, const std::vector<LayerSkip>& skips,

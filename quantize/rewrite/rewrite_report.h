@@ -20,6 +20,9 @@ std::string_view name_of(EdgeStatus status);
 RewriteReport report_rewrite(const Graph& graph, const LayerSearch& layers, const Verdicts& verdicts,
                              const RewriteOptions& options);
 
+/// Adds to the lines about batch norms that were not folded where each is quantized, or why it is left float.
+void describe_unfolded(const Graph& graph, const Verdicts& verdicts, std::vector<BatchNormReport>& batch_norms);
+
 /// A sentence on the edges into layers that are left float; "" when there is none.
 std::string note_on_float_edges(const Graph& graph, const RewriteReport& report);
 

@@ -54,11 +54,6 @@ TEST(ConvertErrors, OpsThatHaveNoIntegerCounterpart) {
   EXPECT_TRUE(mentions(refused(layers::square(net.graph, "square", q)),
                        {"[Square \"square\"]", "cannot be part of an integer model"}));
   EXPECT_TRUE(mentions(refused(layers::softmax(net.graph, "softmax", q)), {"softmax", "only be left out at the end"}));
-  const auto vector = [&](const std::string& name) { return net.variable(name, {3}); };
-  const Output norm = layers::batch_norm(net.graph, "norm", q, vector("gamma"), vector("beta"), vector("mean"),
-                                         net.variable("variance", {3}, {1, 1, 1}), {.is_training = false});
-  EXPECT_TRUE(mentions(refused(norm),
-                       {"[BatchNorm \"norm\"]", "was not folded into a layer: integer models have no batch norm"}));
   const Output pixels =
       net.quantizer("pixels/q", layers::mean(net.graph, "pixels", q, {.axes = {1, 2}, .keep_dims = true}), {-1, 1});
   const Output stretched = layers::add(net.graph, "stretched", q, pixels);

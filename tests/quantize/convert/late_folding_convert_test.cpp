@@ -192,7 +192,8 @@ TEST(LateFoldingConvert, RefusesByName) {
   EXPECT_TRUE(mentions(huge.net.refusal(huge.conv()), {"[BatchNorm \"layer/BatchNorm\"]", "channel 3"}));
   LateNet apart;
   apart.attributes.folds_late = false;
-  EXPECT_TRUE(mentions(apart.net.refusal(apart.conv()), {"[BatchNorm \"layer/BatchNorm\"]", "was not folded"}));
+  EXPECT_TRUE(
+      mentions(apart.net.refusal(apart.conv()), {"[BatchNorm \"layer/BatchNorm\"] reads layer/Conv2D", "no range"}));
   LateNet clamped;
   const Output sum =
       layers::conv2d(clamped.net.graph, "layer/Conv2D", clamped.net.images(), clamped.weights({3, 3, 3, 6}, 1));

@@ -40,26 +40,36 @@ PrimitiveOps unfoldable(Statistics statistics) {
   return ops;
 }
 
+constexpr Statistics kAllStatistics[] = {Statistics::kStored,   Statistics::kSquare,    Statistics::kProduct,
+                                         Statistics::kBackward, Statistics::kOfSquares, Statistics::kOfProducts,
+                                         Statistics::kKeptDims};
+
 TEST(RewriteEdges, StatisticsInPrimitiveOpsAreNeverQuantized) {
-  for (const Statistics statistics :
-       {Statistics::kStored, Statistics::kSquare, Statistics::kProduct, Statistics::kBackward, Statistics::kOfSquares,
-        Statistics::kOfProducts, Statistics::kKeptDims}) {
+  for (const Statistics statistics : kAllStatistics) {
     PrimitiveOps ops = unfoldable(statistics);
-    EXPECT_TRUE(contains(refusal(ops.graph), "a batch norm in primitive ops follows")) << refusal(ops.graph);
+    EXPECT_EQ(refusal(ops.graph), "");
     const RewriteReport report = create_training_graph(ops.graph);
-    EXPECT_TRUE(report.inserted.empty()) << report.inserted.front();
+    EXPECT_EQ(report.inserted, (Names{"conv/weights_quant", "conv/act_quant", "Relu/activation_Relu_quant"}));
     ASSERT_EQ(report.batch_norms.size(), 1u);
     EXPECT_FALSE(report.batch_norms[0].folded);
+    EXPECT_EQ(report.batch_norms[0].fresh_statistics, statistics != Statistics::kStored);
+    EXPECT_EQ(ops.graph.at("bn/BatchNorm").input(0).name(), "conv/act_quant");
   }
 }
 
-/// The same after a quantized activation, which the ops inside would otherwise pass on.
+/// The same after a quantized activation, which the ops inside would otherwise pass on. Out of scope they stay ops.
 TEST(RewriteEdges, StatisticsInPrimitiveOpsBehindAQuantizerAreNeverQuantized) {
-  PrimitiveOps ops;
-  const Output filter = layers::variable(ops.graph, "conv/weights", {1, 1, testing::kChannels, testing::kChannels});
-  const Output conv = layers::conv2d(ops.graph, "conv/Conv2D", ops.images(), filter);
-  ops.graph.set_outputs({ops.batch_norm(layers::relu(ops.graph, "conv/Relu", conv))});
-  EXPECT_EQ(create_training_graph(ops.graph).inserted, (Names{"conv/weights_quant", "conv/act_quant"}));
+  for (const Statistics statistics : kAllStatistics)
+    for (const bool in_scope : {true, false}) {
+      PrimitiveOps ops{.form = {.statistics = statistics}};
+      const Output filter = layers::variable(ops.graph, "conv/weights", {1, 1, testing::kChannels, testing::kChannels});
+      const Output conv = layers::conv2d(ops.graph, "conv/Conv2D", ops.images(), filter);
+      ops.graph.set_outputs({ops.batch_norm(layers::relu(ops.graph, "conv/Relu", conv))});
+      Names expected = {"conv/weights_quant", "conv/act_quant"};
+      if (in_scope) expected.emplace_back("bn/BatchNorm/activation_BatchNorm_quant");
+      EXPECT_EQ(create_training_graph(ops.graph, {.scope = in_scope ? "" : "conv"}).inserted, expected);
+      EXPECT_EQ(ops.graph.find("bn/BatchNorm") != nullptr, in_scope);
+    }
 }
 
 TEST(RewriteEdges, FreshMovingStatisticsAreAWarning) {
@@ -78,8 +88,8 @@ TEST(RewriteEdges, FreshMovingStatisticsAreAWarning) {
 TEST(RewriteEdges, StrictRefusesAFloatOperandOfABypass) {
   ToyGraph toy;
   const Output a = toy.conv_bias("a", toy.images());
-  layers::add(toy.graph, "Add", layers::relu(toy.graph, "a/Relu", a), a);
-  EXPECT_TRUE(contains(refusal(toy.graph), "a/BiasAdd -> Add")) << refusal(toy.graph);
+  layers::add(toy.graph, "Add", layers::relu(toy.graph, "a/Relu", a), layers::square(toy.graph, "square", a));
+  EXPECT_TRUE(contains(refusal(toy.graph), "square -> Add")) << refusal(toy.graph);
 }
 
 TEST(RewriteEdges, StrictRefusesAFloatOperandOfWhatIsRequantized) {

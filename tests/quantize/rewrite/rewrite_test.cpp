@@ -298,14 +298,13 @@ TEST(RewriteStrict, AcceptsAFullyQuantizedGraph) {
 TEST(RewriteStrict, NamesEveryFloatEdgeIntoALayerAndChangesNothing) {
   register_all();
   ToyGraph toy;
-  const Output normed = toy.batch_norm("a", toy.conv_bias("a", toy.images()));
-  const Output soft = layers::softmax(toy.graph, "softmax", toy.conv("b", layers::relu(toy.graph, "relu", normed)));
+  const Output x = toy.conv("a", toy.images(), layers::constant(toy.graph, "a/fixed", {1, 1, 2, 2}, {1}));
+  const Output soft = layers::softmax(toy.graph, "softmax", toy.conv("b", layers::relu(toy.graph, "relu", x)));
   toy.conv("c", soft, layers::constant(toy.graph, "c/fixed", {1, 1, 2, 2}, {1}));
   const std::string before = graph_to_json(toy.graph);
   const std::uint64_t revision = toy.graph.revision();
   const std::string message = message_of([&] { create_training_graph(toy.graph, {.strict = true}); });
-  EXPECT_TRUE(contains(message, "a/weights -> a/Conv2D ([BatchNorm \"a/BatchNorm\"] follows, which is not folded"))
-      << message;
+  EXPECT_TRUE(contains(message, "a/fixed -> a/Conv2D (its weights come from [Constant \"a/fixed\"]")) << message;
   EXPECT_TRUE(contains(message, "relu -> b/Conv2D (none of its inputs is quantized)")) << message;
   EXPECT_TRUE(contains(message, "softmax -> c/Conv2D (Softmax")) << message;
   EXPECT_TRUE(contains(message, "c/fixed -> c/Conv2D (its weights come from [Constant \"c/fixed\"]")) << message;
@@ -363,8 +362,9 @@ TEST(Rewrite, OddGraphsAreRewrittenOrLeftButNeverBreak) {
     const Output x = toy.conv_bias("a", toy.images());
     layers::relu(toy.graph, "one", x);
     layers::relu6(toy.graph, "two", x);
-    EXPECT_EQ(create_training_graph(toy.graph).inserted, (Names{"a/weights_quant", "a/act_quant"}));
-    EXPECT_EQ(toy.input("a/act_quant"), "one");
+    EXPECT_EQ(create_training_graph(toy.graph).inserted,
+              (Names{"a/weights_quant", "a/act_quant", "one/activation_Relu_quant", "two/activation_Relu6_quant"}));
+    EXPECT_EQ(toy.input("a/act_quant"), "a/BiasAdd");
   }
   {
     ToyGraph toy;
