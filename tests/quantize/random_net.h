@@ -13,7 +13,8 @@ namespace miniqat::testing {
 Graph random_net(std::uint64_t seed);
 
 /// Blocks of a layer, a bias or batch norm, and an activation, as people build them, with bypasses, branches, pools and
-/// dense layers at the end, all in the scope "net": nothing that the rewrite could not quantize.
+/// dense layers at the end, batch norms that are part of no layer, and layers read before their activation, all in the
+/// scope "net": nothing that the rewrite could not quantize.
 Graph well_formed_net(std::uint64_t seed);
 
 constexpr std::int64_t kNever = std::int64_t{1} << 30;
