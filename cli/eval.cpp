@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/display/class_table.h"
 #include "cli/display/print_note.h"
+#include "cli/file_notes.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/skip_broken.h"

@@ -12,6 +12,7 @@
 #include "cli/display/print_note.h"
 #include "cli/export_float.h"
 #include "cli/export_html.h"
+#include "cli/file_notes.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/skip_broken.h"
 #include "cli/graph_file.h"
@@ -74,7 +75,7 @@ Tensor test_images(const ExportArguments& arguments, const RunSource& run, const
   try {
     const datasets::Dataset test = load_data(run, arguments.dataset, arguments.data_dir).test;
     require_pictures_fit(model, test, run.directory.eval_graph().string());
-    if (test.remarks) print_file_notes(*test.remarks);
+    print_file_notes(test);
     return input_batch(test, input.grid, 0, std::min(count, test.size()));
   } catch (const Error& error) {
     if (!arguments.dataset.empty() || !arguments.data_dir.empty()) throw;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/display/print_note.h"
+#include "cli/file_notes.h"
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
@@ -59,7 +60,7 @@ void add_pictures(const HtmlRequest& request, exporters::HtmlPage& page) {
   try {
     const datasets::Dataset test = load_data(request.run, request.dataset, request.data_dir).test;
     require_pictures_fit(request.model, test, request.run.directory.eval_graph().string());
-    if (test.remarks) print_file_notes(*test.remarks);
+    print_file_notes(test);
     std::vector<std::int64_t> chosen = by_turns(test);
     chosen.resize(std::min<std::size_t>(chosen.size(), request.pictures));
     page.pictures = datasets::examples_at(test, chosen).images;

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/display/print_note.h"
 #include "cli/display/text_table.h"
+#include "cli/file_notes.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/skip_broken.h"
 #include "core/parallel.h"
@@ -102,7 +103,7 @@ void predict_pictures(const PredictArguments& arguments) {
   const AskedPictures pictures = find_pictures(run, arguments.pictures, arguments.source);
   const std::vector<Prediction> predictions = predict(run, pictures.data, arguments.integer);
   print_note(run.note);
-  if (pictures.data.remarks) print_file_notes(*pictures.data.remarks);
+  print_file_notes(pictures.data);
   if (arguments.json)
     print_predictions_json(arguments, run, pictures, predictions);
   else

@@ -6,6 +6,7 @@
 #include "cli/display/print_note.h"
 #include "cli/display/progress_line.h"
 #include "cli/display/verify_report.h"
+#include "cli/file_notes.h"
 #include "cli/flags/command_line.h"
 #include "cli/flags/skip_broken.h"
 #include "cli/interrupt.h"
@@ -141,7 +142,7 @@ void verify_run(const VerifyArguments& arguments) {
   const integer::Model model = convert_run(run.directory, run.checkpoint, grid_of(split));
   print_note(run.note);
   print_note(datasets::note_on_first(split, test));
-  if (split.remarks) print_file_notes(*split.remarks);
+  print_file_notes(split);
 
   VerifyReport report;
   report.run = arguments.run;

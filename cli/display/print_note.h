@@ -5,7 +5,6 @@
 
 #include "cli/with_flags.h"
 #include "core/text/quote.h"
-#include "datasets/dataset.h"
 
 namespace miniqat::cli {
 
@@ -13,11 +12,6 @@ namespace miniqat::cli {
 /// that may fail.
 inline void print_note(const std::string& note) {
   if (!note.empty()) std::fprintf(stderr, "%s\n", printable(with_flags(note)).c_str());
-}
-
-/// The same for what the readers of the data left out or changed.
-inline void print_file_notes(const datasets::FileRemarks& remarks) {
-  for (const std::string& note : remarks.notes) print_note(note);
 }
 
 }  // namespace miniqat::cli

@@ -53,7 +53,9 @@ WebPBitstreamFeatures webp_features(std::string_view bytes, const std::filesyste
 
 }  // namespace
 
-bool is_webp(std::string_view bytes) { return bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP"; }
+bool is_webp(std::string_view bytes) {
+  return bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP";
+}
 
 PictureHeader webp_header(std::string_view bytes, const std::filesystem::path& path) {
   const WebPBitstreamFeatures features = webp_features(bytes, path);

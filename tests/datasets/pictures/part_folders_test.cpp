@@ -298,6 +298,27 @@ class ThreadDecoding : public SharedDecoding {
   int part_;
 };
 
+/// Nobody answers: what this process did not decode stays zero.
+class LonelyDecoding : public SharedDecoding {
+ public:
+  int parts() const override { return 3; }
+  int part() const override { return 1; }
+  bool same(std::uint64_t) override { return true; }
+  void spread(int, std::span<std::byte>) override {}
+};
+
+TEST_F(PartFoldersTest, AProcessDecodesItsPart) {
+  put_pets();
+  LonelyDecoding with;
+  BrokenFiles broken;
+  const Tensor images = read_pictures(list_class_folders(place_.path() / "pets"), {4, 3, 1}, {}, broken, with);
+  for (std::int64_t i = 0; i < 24; ++i) {
+    const auto pixels = images.values<std::uint8_t>().subspan(i * 12, 12);
+    const bool decoded = std::ranges::any_of(pixels, [](std::uint8_t pixel) { return pixel != 0; });
+    EXPECT_EQ(decoded, i >= 8 && i < 16) << i;
+  }
+}
+
 TEST_F(PartFoldersTest, ProcessesSkipTheSameFiles) {
   put_pets();
   damage("cat/10.png");
