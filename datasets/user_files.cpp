@@ -6,11 +6,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/text/counted.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
 #include "datasets/arrays/array_files.h"
@@ -108,7 +110,11 @@ class UserFiles {
         require_data_file(file);
         return parse_npy(read_large_file(file), file.string());
       });
-    if (const auto files = existing(path_, false, {".csv", ".csv.gz"}); are_enough(files)) return from_csv(files);
+    if (const auto files = existing(path_, false, {".csv", ".csv.gz"}); are_enough(files)) {
+      Parts parts = from_csv(files);
+      note_other_tables(files, parts);
+      return parts;
+    }
     if (!folders.empty()) return from_parts(folders);
     if (!folders_in(path_).empty()) return from_pictures({{Part::kTrain, path_}});
     fail(path_,
@@ -181,7 +187,29 @@ class UserFiles {
     take(Part::kTrain, arrays.train);
     take(Part::kValidation, arrays.validation);
     take(Part::kTest, arrays.test);
+    std::set<std::string> others(names.begin(), names.end());
+    for (const std::optional<ArrayPair>& pair : {arrays.train, arrays.validation, arrays.test})
+      if (pair)
+        for (const std::string& used : {pair->images, pair->labels}) others.erase(used);
+    note_left_out(others, "array", parts);
     return parts;
+  }
+
+  void note_left_out(const std::set<std::string>& names, const char* thing, Parts& parts) const {
+    if (names.empty()) return;
+    parts.remarks.notes.push_back(
+        concat("note: ", path_.string(), ": left out ", counted(names.size(), thing), ": ", shortened(joined(names))));
+  }
+
+  /// A folder's tables of other names than those of parts.
+  void note_other_tables(const std::map<Part, fs::path>& files, Parts& parts) const {
+    std::set<std::string> others;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with('.') && (name.ends_with(".csv") || name.ends_with(".csv.gz"))) others.insert(name);
+    }
+    for (const auto& [part, file] : files) others.erase(file.filename().string());
+    note_left_out(others, "table", parts);
   }
 
   Parts from_csv(const std::map<Part, fs::path>& files) const {
