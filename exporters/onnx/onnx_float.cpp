@@ -295,7 +295,7 @@ class FloatTranslator {
     std::vector<std::string> inputs = {activation(node),
                                        graph_.list<std::int64_t>(node.name() + "/paddings", pb::INT64, pads)};
     // ONNX Runtime makes a Pad of zeros a part of the MaxPool behind it, as pads, which count as minus infinity there
-    // (PadFusion, from 1.17 on). It looks for a value of all zero bits: -0 has the same effect and stays a Pad.
+    // (PadFusion, 1.17 to 1.30). It looks for a value of all zero bits: -0 has the same effect and stays a Pad.
     if (!only_convolutions_read(node)) inputs.push_back(graph_.scalar(node.name() + "/zero", pb::FLOAT, -0.0f));
     add(node, "Pad", inputs);
   }
