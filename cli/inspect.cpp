@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "cli/commands.h"
@@ -14,6 +15,7 @@
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/op_queries.h"
+#include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
 #include "core/safetensors.h"
 #include "core/text/counted.h"
@@ -63,8 +65,13 @@ void print_table(const Graph& graph) {
   row("node", "op", "output", "parameters", "multiply-adds", "");
   std::int64_t parameters = 0;
   std::int64_t multiply_adds = 0;
+  const std::unordered_set<const Node*> unused = unused_nodes(graph);
   for (const Node* node : graph.topological_order()) {
     const auto* variable = node->as<Variable>();
+    if (unused.contains(node)) {
+      row(node->name(), std::string(node->type()), node->output_specs()[0].shape.str(), "", "", "reaches no output");
+      continue;
+    }
     const bool trainable = variable != nullptr && variable->trainable;
     const std::int64_t own = trainable ? node->output_specs()[0].shape.elements() : 0;
     const std::int64_t work = multiply_adds_of(node->op(), node->input_specs());
@@ -73,6 +80,7 @@ void print_table(const Graph& graph) {
     row(node->name(), std::string(node->type()), node->output_specs()[0].shape.str(), count_text(own), count_text(work),
         note_of(*node));
   }
+  if (const std::string note = note_on_unused_layers(graph); !note.empty()) print_note("note: " + note);
   const quantize::Quantization quantization = quantize::quantization_of(graph);
   const std::string label = quantization.is_float() ? "" : concat(" (", quantization.label(), ")");
   std::printf("%s, %s%s, %s, %s a run\n", counted(graph.size(), "node").c_str(),

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/graph/op_queries.h"
+#include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
 #include "core/text/suggest.h"
 #include "models/lenet.h"
@@ -40,7 +42,9 @@ const Model& find_model(std::string_view name) {
 
 ModelSize size_of(const Graph& graph, std::int64_t batch) {
   ModelSize size;
+  const std::unordered_set<const Node*> unused = unused_nodes(graph);
   for (const Node* node : graph.nodes()) {
+    if (unused.contains(node)) continue;
     if (const auto* variable = node->as<Variable>(); variable != nullptr && variable->trainable)
       size.parameters += node->output_specs()[0].shape.elements();
     size.multiply_adds += multiply_adds_of(node->op(), node->input_specs());

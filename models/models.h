@@ -45,7 +45,7 @@ struct ModelSize {
   std::int64_t multiply_adds = 0;
 };
 
-/// Trainable parameters and multiply-adds of one image (the graph's total over its batch).
+/// Trainable parameters and multiply-adds of one image (the graph's total over its batch), of what reaches an output.
 ModelSize size_of(const Graph& graph, std::int64_t batch);
 
 }  // namespace miniqat::models

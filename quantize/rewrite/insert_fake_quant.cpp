@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
 #include "layers/conv2d.h"
 #include "layers/depthwise_conv2d.h"
@@ -82,6 +83,7 @@ class Inserter {
         options_(options),
         settings_(graph, matches, options),
         channel_axes_(matches),
+        unused_(unused_nodes(graph)),
         is_training_(is_training),
         verdicts_{.others = LayerSettings(options),
                   .before_layers = settings_before_layers(options),
@@ -126,6 +128,7 @@ class Inserter {
   const RewriteOptions& options_;
   const LayerSettingsIndex settings_;
   const WeightChannelAxes channel_axes_;
+  const std::unordered_set<const Node*> unused_;
   const bool is_training_;
   Verdicts verdicts_;
   /// For names that are numbered: no smaller number is free.
@@ -135,7 +138,7 @@ class Inserter {
 void Inserter::quantize_inputs() {
   std::vector<Output> pending;
   for (const Node* layer : graph_.topological_order())
-    if (is_layer(*layer) && in_scope(layer->name(), options_.scope))
+    if (is_layer(*layer) && in_scope(layer->name(), options_.scope) && !unused_.contains(layer))
       pending.insert(pending.end(), layer->inputs().begin(), layer->inputs().end());
   std::unordered_set<const Node*> seen;
   for (std::size_t i = 0; i < pending.size(); ++i) {
@@ -166,7 +169,7 @@ void Inserter::quantize_layer(const LayerMatch& match) {
   } else {
     verdict.output = quantize_activation(*match.last(), join_scope(scope, "act_quant"), settings, kNotNegative);
   }
-  if (Node* add = match.post_activation_bypass) {
+  if (Node* add = match.post_activation_bypass; add && !unused_.contains(add)) {
     const std::string name = join_scope(scope_of(add->name()), "post_activation_bypass_quant");
     verdict.after_bypass = takes_over_sum(*add) ? asked_of(*add, settings) : quantize_activation(*add, name, settings);
   }
@@ -221,6 +224,10 @@ void Inserter::requantize_between_layers() {
     const bool is_left = normalising.contains(node);
     if (!is_left && keeps_range(*node) && carries_quantized(node->input(0))) quantized.insert(node);
     if (!gets_range(*node)) continue;
+    if (unused_.contains(node)) {
+      verdicts_.left_float[node] = "reaches no output";
+      continue;
+    }
     if (options_.float_pools && is_pool(*node)) {
       verdicts_.left_float[node] = "left without a quantizer, as asked (`float_pools`)";
       ++verdicts_.float_pools;

@@ -58,6 +58,8 @@ struct LayerSkip {
   std::string reason;
   /// From the layer to the BatchNorm, where it only feeds the batch statistics of its folded twin: nothing to quantize.
   std::vector<const Node*> for_statistics = {};
+  /// It is no part of the network (unused_nodes): nothing of it is quantized, and nobody misses that.
+  bool is_unused = false;
 
   bool is_for_statistics() const { return !for_statistics.empty(); }
 };

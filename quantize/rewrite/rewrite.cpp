@@ -4,10 +4,12 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/graph/graph_rollback.h"
 #include "core/graph/op_queries.h"
+#include "core/graph/reach.h"
 #include "core/text/exact.h"
 #include "core/text/quote.h"
 #include "layers/batch_norm.h"
@@ -46,6 +48,16 @@ void turn_node_to_evaluation(Graph& graph, Node& node) {
     attributes.freeze_delay = -1;
     graph.replace_op(node, layers::BatchNorm::make(attributes));
   }
+}
+
+/// Layers that reach no output are not quantized.
+void skip_unused(const Graph& graph, LayerSearch& layers) {
+  const std::unordered_set<const Node*> unused = unused_nodes(graph);
+  std::erase_if(layers.matches, [&](const LayerMatch& match) {
+    if (!unused.contains(match.layer)) return false;
+    layers.skips.push_back({.layer = match.layer, .reason = "reaches no output", .is_unused = true});
+    return true;
+  });
 }
 
 bool no_layer_is_in(std::string_view scope, const std::vector<LayerSkip>& skips, const Verdicts& verdicts) {
@@ -136,7 +148,8 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   const DoneBefore before(graph);
   if (!is_training) turn_to_evaluation(graph);
   std::vector<BatchNormReport> batch_norms = fold_batch_norms(graph, options.folding(), is_training);
-  const LayerSearch layers = find_layers(graph, options.scope);
+  LayerSearch layers = find_layers(graph, options.scope);
+  skip_unused(graph, layers);
   const Verdicts verdicts = insert_fake_quants(graph, layers.matches, options, is_training);
   require_channel_scales(verdicts, options);
   graph.verify();
@@ -147,6 +160,7 @@ RewriteReport rewrite(Graph& graph, const RewriteOptions& options, bool is_train
   describe_unfolded(graph, verdicts, batch_norms);
   report.batch_norms = std::move(batch_norms);
   if (std::string note = note_on_float_edges(graph, report); !note.empty()) report.remarks.push_back(std::move(note));
+  if (std::string note = note_on_unused_layers(graph); !note.empty()) report.remarks.push_back(std::move(note));
   if (!still.empty()) report.remarks.push_back(still);
   for (std::string& remark : remarks_on(report.batch_norms, layers.skips, verdicts, options, is_training))
     report.remarks.push_back(std::move(remark));

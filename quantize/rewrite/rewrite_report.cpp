@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
@@ -244,15 +245,17 @@ std::vector<std::string> unquantized_edges(const Graph& graph, const std::vector
   const auto computes_in_integers = [&](const Node& node) {
     return is_layer(node) || bypasses.contains(&node) || (gets_range(node) && quantizer_after(node.output()));
   };
+  const std::unordered_set<const Node*> unused = unused_nodes(graph);
   for (const EdgeReport& edge : report.edges)
     if (edge.status == EdgeStatus::kLeftFloat && in_scope(edge.consumer, options.scope) &&
-        computes_in_integers(graph.at(edge.consumer)) && !is_parameter_operand(graph, edge))
+        !unused.contains(&graph.at(edge.consumer)) && computes_in_integers(graph.at(edge.consumer)) &&
+        !is_parameter_operand(graph, edge))
       texts.push_back(concat(edge.tensor, " -> ", edge.consumer, " (", edge.reason, ")"));
   std::unordered_set<std::string_view> listed;
   for (const EdgeReport& edge : report.edges)
     if (edge.status == EdgeStatus::kLeftFloat) listed.insert(edge.consumer);
   for (const LayerSkip& skip : skips) {
-    if (!listed.contains(skip.layer->name()) && !skip.is_for_statistics() &&
+    if (!listed.contains(skip.layer->name()) && !skip.is_unused && !skip.is_for_statistics() &&
         in_scope(skip.layer->name(), options.scope))
       texts.push_back(concat(skip.layer->name(), " (", skip.reason, ")"));
   }
@@ -266,8 +269,10 @@ std::vector<std::string> unquantized_edges(const Graph& graph, const std::vector
 std::string note_on_float_edges(const Graph& graph, const RewriteReport& report) {
   const EdgeReport* first = nullptr;
   std::size_t edges = 0;
+  const std::unordered_set<const Node*> unused = unused_nodes(graph);
   for (const EdgeReport& edge : report.edges) {
-    if (edge.status != EdgeStatus::kLeftFloat || !is_layer(graph.at(edge.consumer))) continue;
+    const Node& consumer = graph.at(edge.consumer);
+    if (edge.status != EdgeStatus::kLeftFloat || !is_layer(consumer) || unused.contains(&consumer)) continue;
     if (edges++ == 0) first = &edge;
   }
   if (edges == 0) return "";

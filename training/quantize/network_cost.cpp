@@ -1,6 +1,7 @@
 #include "training/quantize/network_cost.h"
 
 #include "core/graph/op_queries.h"
+#include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
 #include "quantize/fake_quant.h"
 #include "quantize/op_roles.h"
@@ -34,9 +35,10 @@ std::int64_t bits_of_tensor(Output tensor) {
 
 std::vector<LayerCost> layer_costs(const Graph& evaluation, std::int64_t batch) {
   std::vector<LayerCost> costs;
+  const std::unordered_set<const Node*> unused = unused_nodes(evaluation);
   for (const Node* node : evaluation.nodes()) {
     const Node& layer = *node;
-    if (!quantize::is_layer(layer)) continue;
+    if (!quantize::is_layer(layer) || unused.contains(node)) continue;
     // Weights are the right operand.
     const Output input = layer.input(0), weights = layer.input(1);
     LayerCost& one = costs.emplace_back(LayerCost{.layer = node});

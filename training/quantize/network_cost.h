@@ -27,7 +27,7 @@ struct LayerCost {
   NetworkCost cost = {};
 };
 
-/// Those of the graph's layers, in the order of its nodes; cost_of() is their sum.
+/// Those of the graph's layers that reach an output, in the order of its nodes; cost_of() is their sum.
 std::vector<LayerCost> layer_costs(const Graph& evaluation, std::int64_t batch);
 
 /// The bits of a tensor in an evaluation graph: those of the quantizer whose integers it holds, otherwise 32.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/graph/reach.h"
 #include "quantize/op_roles.h"
 #include "quantize/quantization.h"
 #include "quantize/rewrite/layer_bits.h"
@@ -34,8 +35,9 @@ std::vector<Place> find_places(const Graph& evaluation) {
   std::vector<Place> places;
   std::set<const Node*> taken;
   const std::vector<Node*> order = evaluation.topological_order();
+  const std::unordered_set<const Node*> unused = unused_nodes(evaluation);
   for (const Node* node : order) {
-    if (!quantize::is_layer(*node)) continue;
+    if (!quantize::is_layer(*node) || unused.contains(node)) continue;
     const Place place{.name = quantize::unfolded_name(node->name()),
                       .layer = node,
                       .weights = weight_quantizer(*node),
@@ -44,7 +46,8 @@ std::vector<Place> find_places(const Graph& evaluation) {
     places.push_back(place);
   }
   for (const Node* node : order)
-    if (quantize::is_quantizer(*node) && !taken.contains(node) && !quantize::quantizes_weights(*node))
+    if (quantize::is_quantizer(*node) && !unused.contains(node) && !taken.contains(node) &&
+        !quantize::quantizes_weights(*node))
       places.push_back({.name = node->name(), .output = node});
   std::ranges::sort(places, {}, [&](const Place& place) {
     return std::ranges::find(order, place.layer != nullptr ? place.layer : place.output);

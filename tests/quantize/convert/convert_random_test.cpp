@@ -154,7 +154,8 @@ TEST_F(ConvertRandom, AnyNetAgreesOrIsRefused) {
     const std::string refusal = convert_and_check(net);
     if (refusal.empty()) {
       ++converted;
-    } else {
+    } else if (!refusal.starts_with("this is a float network")) {
+      // (All of its layers reach other outputs.)
       EXPECT_TRUE(testing::mentions(refusal, {"["})) << "no node is named";
     }
   }
