@@ -89,6 +89,8 @@ class BatchNormOp final : public OpOf<BatchNorm>,
                           public ChangesLater,
                           public ObservesBatch,
                           public TakesShortcuts,
+                          public RefusesRuns,
+                          public TakesVariances,
                           public ChainMember {
  public:
   using OpOf::OpOf;
@@ -156,6 +158,15 @@ class BatchNormOp final : public OpOf<BatchNorm>,
     for (const int i : {1, 2})
       for (const Use& use : self.uses(i)) shortcuts.push_back({use, self.input(i + 2)});
     return shortcuts;
+  }
+
+  std::vector<int> variance_inputs() const override { return {4}; }
+
+  void check_run(std::span<const TensorSpec> inputs, const Phase& phase) const override {
+    const Shape& x = inputs[0].shape;
+    if (attributes_.uses_batch(phase) && Extents(x).rows == 1)
+      fail("sees one number a channel in a training step: input ", x, x.rank() > 1 ? concat(", a batch of ", x[0]) : "",
+           "; less its own mean that is 0, so every output would be beta; train with a larger batch");
   }
 
   std::optional<ChainRole> chain_role() const override { return chain_role::Normalization{attributes_}; }

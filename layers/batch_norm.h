@@ -38,6 +38,8 @@ struct BatchNormAttributes {
 /// where the op trains. Outputs 0 y like x, 1 mean [c], 2 variance [c]. In a training step mean and variance are those
 /// of the batch (the variance biased, divided by n). They also go into the moving statistics (the variance unbiased,
 /// divided by n - 1). Otherwise (evaluation, or frozen) they are the moving ones. All three outputs have gradients.
+/// A session refuses training steps in which the batch has one number a channel: less its own mean that is 0, and y
+/// would be beta, whatever x is.
 struct BatchNorm {
   static constexpr std::string_view kType = "BatchNorm";
   using Attributes = BatchNormAttributes;

@@ -63,6 +63,26 @@ class ChangesLater {
   ~ChangesLater() = default;
 };
 
+/// In some runs its work makes no sense.
+class RefusesRuns {
+ public:
+  /// Throws Error that states the reason, if a run in this phase with inputs of these shapes makes none. The plan puts
+  /// type and node name before it.
+  virtual void check_run(std::span<const TensorSpec> inputs, const Phase& phase) const = 0;
+
+ protected:
+  ~RefusesRuns() = default;
+};
+
+/// Some of its inputs take no numbers below 0: variances.
+class TakesVariances {
+ public:
+  virtual std::vector<int> variance_inputs() const = 0;
+
+ protected:
+  ~TakesVariances() = default;
+};
+
 /// Output 0 has a smaller form (numbers on a grid as bytes, say) that gives the same bits again: a plan may use a large
 /// output's memory for other things until backward reads it.
 class PacksOutput {

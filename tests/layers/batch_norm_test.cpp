@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "core/engine/session.h"
 #include "core/error.h"
+#include "core/graph/graph.h"
+#include "core/graph/source_ops.h"
+#include "layers/mean.h"
+#include "tests/errors.h"
 #include "tests/layers/op_runner.h"
 
 namespace miniqat::layers::batch_norm_test {
@@ -147,6 +152,56 @@ TEST(BatchNorm, RefusesBadUses) {
             std::string::npos);
   EXPECT_NE(inference_error(BatchNorm::make(), {{0, 8}, {8}, {8}, {8}, {8}}).find("empty"), std::string::npos);
   EXPECT_NE(inference_error(BatchNorm::make(), {{2, 8}, {8}}).find("5 inputs"), std::string::npos);
+}
+
+/// A BatchNorm of random parameters behind a placeholder.
+struct Normalised {
+  Graph graph;
+  Output x, y;
+
+  explicit Normalised(const Shape& shape, const BatchNormAttributes& attributes = {}) {
+    x = placeholder(graph, "x", shape);
+    const auto vector = [&](const std::string& name, double value, bool trainable) {
+      return variable(graph, name, {shape.channels()}, Initializer::constant(value), trainable);
+    };
+    y = batch_norm(graph, "bn", x, vector("gamma", 2, true), vector("beta", 1, true), vector("moving_mean", 0, false),
+                   vector("moving_variance", 1, false), attributes);
+  }
+  std::string refusal(bool training = true, Backend backend = Backend::kFast) {
+    Session session(graph, {.backend = backend});
+    return testing::error_of([&] {
+      session.run({.fetches = {y}, .training = training}, {{x, random_tensor(x.shape(), 1)}});
+    });
+  }
+};
+
+/// The output would be beta whatever x is: a network of such batch norms learns nothing.
+TEST(BatchNorm, ASessionRefusesToTrainOnOneNumberAChannel) {
+  for (const Backend backend : {Backend::kFast, Backend::kReference}) {
+    for (const Shape& one : {Shape{1, 3}, Shape{1, 1, 1, 3}})
+      EXPECT_TRUE(testing::mentions(Normalised(one).refusal(true, backend),
+                                    {"[BatchNorm \"bn\"] sees one number a channel", one.str(), "a batch of 1"}));
+    EXPECT_TRUE(testing::mentions(Normalised({3}).refusal(true, backend), {"[BatchNorm \"bn\"]", "input [3]"}));
+    for (const Shape& more : {Shape{2, 3}, Shape{1, 1, 2, 3}, Shape{1, 2, 1, 3}})
+      EXPECT_EQ(Normalised(more).refusal(true, backend), "") << more;
+    EXPECT_EQ(Normalised({1, 3}).refusal(false, backend), "") << "in evaluation";
+    EXPECT_EQ(Normalised({1, 3}, {.is_training = false}).refusal(true, backend), "");
+    EXPECT_EQ(Normalised({1, 3}, {.freeze_delay = 1}).refusal(true, backend), "") << "frozen in the first step";
+    EXPECT_NE(Normalised({1, 3}, {.freeze_delay = 2}).refusal(true, backend), "");
+  }
+}
+
+TEST(BatchNorm, ASliceOfOneIsOneNumber) {
+  Normalised net({1, 3});
+  const Output loss = mean(net.graph, "loss", net.y, {.axes = {0, 1}});
+  Session session(net.graph);
+  session.set_shards({.range = {.total = 2, .first = 0, .count = 2}});
+  const RunRequest request{
+      .fetches = {loss}, .gradients_of = loss, .gradient_targets = {net.graph.output_at("gamma")}, .training = true};
+  EXPECT_TRUE(testing::mentions(testing::error_of([&] {
+                                  session.run(request, {{net.x, random_tensor({2, 3}, 1)}});
+                                }),
+                                {"[BatchNorm \"bn\"]", "a batch of 1"}));
 }
 
 }  // namespace

@@ -35,8 +35,11 @@ class Selector {
     }
     const std::unordered_set<const Node*> needed = above(roots);
     std::vector<SelectedNode> nodes;
-    for (const Node* node : order_)
-      if (needed.contains(node)) nodes.push_back(selected(*node));
+    for (const Node* node : order_) {
+      if (!needed.contains(node)) continue;
+      check_run(*node);
+      nodes.push_back(selected(*node));
+    }
     if (request_.backend == Backend::kFast) nodes = fuse_nodes(std::move(nodes), request_);
     return nodes;
   }
@@ -82,6 +85,16 @@ class Selector {
     for (std::size_t k = 0; k < node.output_specs().size(); ++k)
       selected.outputs.push_back(node.output(static_cast<int>(k)));
     return selected;
+  }
+
+  void check_run(const Node& node) const {
+    const auto* refuses = as<RefusesRuns>(node.op());
+    if (refuses == nullptr) return;
+    try {
+      refuses->check_run(node.input_specs(), phase_);
+    } catch (const Error& error) {
+      fail(describe(node), " ", error.what());
+    }
   }
 
   bool changes_variables(const SelectedNode& selected) const {
