@@ -53,7 +53,7 @@ struct Chain {
     text = graph_to_json(training);
     session = std::make_unique<Session>(evaluation);
     checkpoint = session->checkpoint();
-    model = quantize::convert(evaluation, session->variables());
+    model = quantize::convert(evaluation, session->variables(), {.ranges_to_come = true});
   }
 
   int size;
@@ -149,7 +149,9 @@ const std::vector<Work>& graph_work() {
       {"restore", [](const Chain& c) { return restore_seconds(c, scratch.path); }},
       {"convert",
        [](const Chain& c) {
-         return seconds_of([&] { benchmark::DoNotOptimize(quantize::convert(c.evaluation, c.checkpoint.tensors)); });
+         return seconds_of([&] {
+           benchmark::DoNotOptimize(quantize::convert(c.evaluation, c.checkpoint.tensors, {.ranges_to_come = true}));
+         });
        }},
       {"export_miniqat",
        [](const Chain& c) { return seconds_of([&] { benchmark::DoNotOptimize(integer::to_bytes(c.model)); }); }},

@@ -1,6 +1,7 @@
 #include "quantize/quantizer_ranges.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/graph/source_ops.h"
 #include "quantize/quantization.h"
@@ -49,6 +50,17 @@ std::vector<QuantizerRange> quantizer_ranges(const Graph& graph, const NamedTens
     found.push_back(std::move(range));
   }
   return found;
+}
+
+bool has_initial_range(const Node& quantizer, const NamedTensors& variables) {
+  return std::ranges::all_of(std::array{1, 2}, [&](int end) {
+    const Output tensor = quantizer.input(end);
+    const auto* variable = tensor.node->as<Variable>();
+    if (variable == nullptr) return false;
+    Tensor initial(tensor.shape());
+    variable->initializer.fill(initial, 0);
+    return std::ranges::equal(end_values(tensor, variables), initial.values<float>());
+  });
 }
 
 }  // namespace miniqat::quantize

@@ -29,4 +29,8 @@ struct QuantizerRange {
 /// there nor Constants.
 std::vector<QuantizerRange> quantizer_ranges(const Graph& graph, const NamedTensors& variables);
 
+/// Whether both ends of a quantizer's range are Variables with the values that their initializers give. False where a
+/// value is missing.
+bool has_initial_range(const Node& quantizer, const NamedTensors& variables);
+
 }  // namespace miniqat::quantize

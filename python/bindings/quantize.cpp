@@ -129,7 +129,8 @@ void bind_quantize(py::module_& module) {
   module.def("convert", &convert, py::arg("graph"), py::arg("variables"), py::arg("input_scale") = 1.0F / 255,
              py::arg("input_zero_point") = 0, py::arg("name") = "model",
              "The integer-only model of an evaluation graph with these variables. The input's grid is that of the\n"
-             "pictures' bytes. Raises NotQuantized, naming the tensor, if one lacks a range.");
+             "pictures' bytes. Raises NotQuantized, naming the tensor, if one lacks a range, and Error, naming the\n"
+             "quantizer, if a range never saw a number.");
 }
 
 }  // namespace miniqat::python

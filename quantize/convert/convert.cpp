@@ -9,6 +9,7 @@
 #include "layers/identity.h"
 #include "layers/softmax.h"
 #include "quantize/convert/graph_walk.h"
+#include "quantize/convert/seen_ranges.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 
@@ -54,6 +55,7 @@ integer::Model convert(const Graph& graph, const NamedTensors& variables, const 
   require_quantizers(own);
   const StaticValues values(own, output, variables);
   require_one_input(values.moving(), output);
+  if (!options.ranges_to_come) require_seen_ranges(own, output, variables, values);
   return GraphWalk(values, output, options).convert();
 }
 

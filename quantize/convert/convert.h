@@ -14,6 +14,8 @@ struct ConvertOptions {
   integer::Grid input = {.scale = 1.0f / 255, .zero_point = 0, .bits = 8};
   /// The model's name.
   std::string name = "model";
+  /// Takes ranges that never saw a number: whether a graph can become integers does not depend on them.
+  bool ranges_to_come = false;
 };
 
 /// A tensor lacks what a rewrite would have given it; the cure is another rewrite, not another network.
@@ -35,8 +37,8 @@ class NotQuantized : public Error {
 /// of Layer::multipliers in steps.
 ///
 /// Throws NotQuantized that names the edge for a tensor without range. Throws Error for ops that have no integer
-/// counterpart, more than one input or output, variables that are missing or not finite, and quantizers of more than 8
-/// bits.
+/// counterpart, more than one input or output, variables that are missing or not finite, quantizers of more than 8 bits,
+/// and quantizers whose range never saw a number (seen_ranges.h).
 integer::Model convert(const Graph& graph, const NamedTensors& variables, const ConvertOptions& options = {});
 
 }  // namespace miniqat::quantize

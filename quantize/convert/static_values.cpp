@@ -1,38 +1,24 @@
 #include "quantize/convert/static_values.h"
 
 #include <algorithm>
+#include <span>
 
 #include "core/engine/session.h"
 #include "core/error.h"
+#include "core/graph/reach.h"
 #include "core/graph/source_ops.h"
 #include "core/text/suggest.h"
 #include "quantize/graph_matcher.h"
 #include "quantize/op_roles.h"
 
 namespace miniqat::quantize {
-namespace {
-
-std::unordered_set<const Node*> all_above(Output output) {
-  std::unordered_set<const Node*> found = {output.node};
-  std::vector<const Node*> pending = {output.node};
-  while (!pending.empty()) {
-    const Node* node = pending.back();
-    pending.pop_back();
-    for (const Output& input : node->inputs())
-      if (found.insert(input.node).second) pending.push_back(input.node);
-  }
-  return found;
-}
-
-}  // namespace
-
 StaticValues::StaticValues(Graph& graph, Output output, const NamedTensors& variables) {
   part(graph, output);
   evaluate(graph, variables);
 }
 
 void StaticValues::part(const Graph& graph, Output output) {
-  const std::unordered_set<const Node*> needed = all_above(output);
+  const std::unordered_set<const Node*> needed = nodes_behind(std::span(&output, 1));
   for (Node* node : graph.topological_order()) {
     if (!needed.contains(node)) continue;
     const bool moves = node->as<Placeholder>() || std::ranges::any_of(node->inputs(), [&](const Output& input) {
@@ -74,9 +60,14 @@ void StaticValues::evaluate(Graph& graph, const NamedTensors& variables) {
 }
 
 const Tensor& StaticValues::value(Output tensor) const {
+  const Tensor* found = find(tensor);
+  if (found == nullptr) fail(describe(*tensor.node), " depends on the network's input; a range must not");
+  return *found;
+}
+
+const Tensor* StaticValues::find(Output tensor) const {
   const auto found = values_.find({tensor.node, tensor.index});
-  if (found == values_.end()) fail(describe(*tensor.node), " depends on the network's input; a range must not");
-  return found->second;
+  return found == values_.end() ? nullptr : &found->second;
 }
 
 }  // namespace miniqat::quantize

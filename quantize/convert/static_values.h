@@ -25,6 +25,8 @@ class StaticValues {
   /// The value of a tensor that does not depend on a feed and that is read by a node that does; or, where that one
   /// comes from a quantizer (also through Identity), of the quantizer's inputs. Throws Error naming any other tensor.
   const Tensor& value(Output tensor) const;
+  /// The same, but null for any other tensor.
+  const Tensor* find(Output tensor) const;
 
  private:
   void part(const Graph& graph, Output output);

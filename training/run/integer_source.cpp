@@ -26,6 +26,12 @@ std::string plain_name(const std::filesystem::path& path) {
   return Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
 }
 
+/// Runs of earlier versions keep all outputs of their model; the first was trained.
+Graph logits_only(Graph graph) {
+  if (graph.outputs().size() > 1) graph.set_outputs({graph.outputs().front()});
+  return graph;
+}
+
 /// The run's own settings that may have left a tensor in float.
 std::string advice_for(const RunDirectory& run) {
   const TrainSettings settings = recorded_settings(read_json(run.config()), run.config().string());
@@ -45,7 +51,7 @@ integer::Grid grid_of(const datasets::Dataset& dataset) {
 integer::Model convert_run(const RunDirectory& run, const std::filesystem::path& checkpoint,
                            const integer::Grid& input) {
   const std::string source = run.eval_graph().string();
-  Graph graph = read_network(source);
+  Graph graph = logits_only(read_network(source));
   // A tensor of another network is refused in the same words as by `eval`.
   Session session(graph);
   session.restore(read_safetensors(checkpoint), Session::Restore::kVariables, checkpoint.string());
@@ -62,13 +68,21 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
   }
 }
 
-std::string why_no_integers(const Graph& graph, const NamedTensors& variables, const integer::Grid& input) {
+namespace {
+
+std::string why_refused(const Graph& graph, const NamedTensors& variables, const quantize::ConvertOptions& options) {
   try {
-    quantize::convert(graph, variables, {.input = input});
+    quantize::convert(logits_only(graph.clone()), variables, options);
     return "";
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+}  // namespace
+
+std::string why_no_integers(const Graph& graph, const NamedTensors& variables, const integer::Grid& input) {
+  return why_refused(graph, variables, {.input = input});
 }
 
 std::string why_never_integers(const Graph& graph, const NamedTensors& variables, const integer::Grid& input) {
@@ -82,7 +96,7 @@ std::string why_never_integers(const Graph& graph, const NamedTensors& variables
       std::ranges::fill(found->second.values<float>(), value);
     }
   }
-  return why_no_integers(graph, ranged, input);
+  return why_refused(graph, ranged, {.input = input, .ranges_to_come = true});
 }
 
 void require_pictures_fit(const integer::Model& model, const datasets::Dataset& dataset, const std::string& source) {
