@@ -8,11 +8,13 @@
 #include "cli/commands.h"
 #include "cli/display/text_table.h"
 #include "cli/flags/command_line.h"
+#include "core/error.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/text/counted.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "training/model_source.h"
 #include "training/settings/train_settings.h"
 #include "training/settings/usage_error.h"
 
@@ -27,6 +29,7 @@ struct ImportArguments {
   std::string out;
   std::int64_t batch_size = 0;
   std::string image_size;
+  std::string output;
 };
 
 void print_report(const importers::ImportReport& report) {
@@ -37,6 +40,15 @@ void print_report(const importers::ImportReport& report) {
   for (const std::string& note : report.notes) std::printf("note: %s\n", note.c_str());
 }
 
+void keep_output(importers::ImportedModel& model, const ImportArguments& arguments) {
+  try {
+    choose_output(model.graph, model.output_names, arguments.output);
+  } catch (const Error& error) {
+    fail(printable(arguments.model), ": ", error.what());
+  }
+  std::erase_if(model.variables, [&](const auto& named) { return model.graph.find(named.first) == nullptr; });
+}
+
 void import(const ImportArguments& arguments) {
   const std::filesystem::path out = arguments.out;
   std::error_code failure;
@@ -44,7 +56,8 @@ void import(const ImportArguments& arguments) {
     fail(printable(out.string()), " holds a config.json, as a run does: give another --out");
   importers::ImportOptions options{.batch_size = arguments.batch_size};
   if (!arguments.image_size.empty()) std::tie(options.height, options.width) = image_size_from(arguments.image_size);
-  const importers::ImportedModel model = importers::import_onnx(arguments.model, options);
+  importers::ImportedModel model = importers::import_onnx(arguments.model, options);
+  if (!arguments.output.empty()) keep_output(model, arguments);
   std::filesystem::create_directories(out, failure);
   if (failure) fail(printable(out.string()), ": ", failure.message());
   // What cannot be written as text must not leave half a network behind.
@@ -76,6 +89,8 @@ void add_import(CommandLine& program) {
       .shown_default("");
   command.option("--image-size", arguments->image_size,
                  "height and width of images where the file leaves them open: HxW, or one number for both");
+  command.option("--output", arguments->output,
+                 "of several outputs the only one to keep, by its name in the file or in the graph; default: all");
   command.action([arguments] { import(*arguments); });
 }
 

@@ -17,10 +17,11 @@
 namespace miniqat::cli {
 
 /// Settings that a float run has already: their flags go with --model.
-inline constexpr std::array<const char*, 5> kPictureSettings = {"image_size", "colour", "mean", "std", "skip_broken"};
+inline constexpr std::array<const char*, 6> kSettingsOfModel = {"output", "image_size", "colour",
+                                                                "mean",   "std",        "skip_broken"};
 
 /// Throws UsageError unless there is a run or a --model, and not both, and for flags that need --model. `flags`:
-/// SettingFlags with "model" and kPictureSettings. `dataset`: that of --dataset, which a run may be given, too.
+/// SettingFlags with "model" and kSettingsOfModel. `dataset`: that of --dataset, which a run may be given, too.
 template <class Flags>
 void require_run_or_model(const std::string& run, const Flags& flags, const std::string& dataset = {}) {
   using training::MissingArgument, training::UsageError;
@@ -29,7 +30,7 @@ void require_run_or_model(const std::string& run, const Flags& flags, const std:
     throw MissingArgument(
         "--run is required: RUN or --run RUN, the directory of a float run; or --model MODEL.onnx with --dataset");
   if (!run.empty() && has_model) throw UsageError("give a float run or --model, not both");
-  for (const char* setting : kPictureSettings)
+  for (const char* setting : kSettingsOfModel)
     if (const bool is_for_dataset = !dataset.empty() && setting == std::string_view("skip_broken");
         !has_model && !is_for_dataset && flags.was_given(setting))
       throw UsageError(concat(training::flag_of(setting), " goes with --model: a float run has its own"));
@@ -42,7 +43,7 @@ struct ModelSettings : training::TrainSettings {
     training::TrainSettings::visit([&](const char* name, auto access, const char* help) {
       if (name == std::string_view("model"))
         visitor(name, access, "an ONNX model with its weights, instead of a float run; needs --dataset");
-      else if (name == std::string_view("batch_size") || std::ranges::count(kPictureSettings, std::string_view(name)))
+      else if (name == std::string_view("batch_size") || std::ranges::count(kSettingsOfModel, std::string_view(name)))
         visitor(name, access, help);
     });
   }

@@ -39,7 +39,7 @@ FlagChanges training_changes() {
   const std::string inherited = "the float run's";
   FlagChanges changes{.omitted = settings_of_float_run()};
   for (const char* setting : {"model", "dataset"}) changes.omitted.erase(setting);
-  for (const char* setting : kPictureSettings) changes.omitted.erase(setting);
+  for (const char* setting : kSettingsOfModel) changes.omitted.erase(setting);
   changes.help = {
       {"model", "an ONNX model with its weights, instead of a float run; needs --dataset"},
       {"dataset", concat("with --model: ", help_of_dataset())},

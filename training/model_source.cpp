@@ -1,11 +1,17 @@
 #include "training/model_source.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "core/graph/graph_json.h"
+#include "core/graph/reach.h"
+#include "core/text/counted.h"
+#include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "datasets/user_files.h"
 #include "importers/onnx/import.h"
 #include "layers/layers.h"
@@ -18,15 +24,62 @@ bool is_graph_file(const std::string& model) { return model.ends_with(".json") |
 
 bool is_onnx_file(const std::string& model) { return model.ends_with(".onnx"); }
 
-Graph read_network(const std::filesystem::path& path, std::int64_t batch_size, const std::optional<Shape>& pictures) {
+namespace {
+
+/// A network and what its file calls the outputs.
+struct NamedNetwork {
+  Graph graph;
+  std::vector<std::string> outputs;
+};
+
+NamedNetwork read_named_network(const std::filesystem::path& path, std::int64_t batch_size,
+                                const std::optional<Shape>& pictures) {
   if (is_onnx_file(path.string())) {
     importers::ImportOptions options{.batch_size = batch_size};
     if (pictures) options = {batch_size, (*pictures)[0], (*pictures)[1], true};
-    return importers::import_onnx(path, options).graph;
+    importers::ImportedModel model = importers::import_onnx(path, options);
+    return {.graph = std::move(model.graph), .outputs = std::move(model.output_names)};
   }
   layers::register_ops();
   quantize::register_ops();
-  return read_graph(path);
+  NamedNetwork network{.graph = read_graph(path), .outputs = {}};
+  for (const Output& output : network.graph.outputs()) network.outputs.push_back(output.name());
+  return network;
+}
+
+/// The nodes that only these need, and all that is computed from them.
+void erase_behind(Graph& graph, const std::vector<Output>& others) {
+  const std::unordered_set<const Node*> kept = nodes_behind(graph.outputs());
+  std::unordered_set<const Node*> gone = nodes_behind(others);
+  std::erase_if(gone, [&](const Node* node) { return kept.contains(node); });
+  std::vector<Node*> order = graph.topological_order();
+  for (const Node* node : order)
+    if (std::ranges::any_of(node->inputs(), [&](const Output& input) { return gone.contains(input.node); }))
+      gone.insert(node);
+  std::ranges::reverse(order);
+  for (Node* node : order)
+    if (gone.contains(node)) graph.erase(*node);
+}
+
+}  // namespace
+
+Graph read_network(const std::filesystem::path& path, std::int64_t batch_size, const std::optional<Shape>& pictures) {
+  return read_named_network(path, batch_size, pictures).graph;
+}
+
+std::vector<std::string> choose_output(Graph& graph, const std::vector<std::string>& names, const std::string& wanted) {
+  const std::vector<Output> outputs = graph.outputs();
+  std::size_t chosen = 0;
+  while (!wanted.empty() && chosen < outputs.size() && names[chosen] != wanted && outputs[chosen].name() != wanted)
+    ++chosen;
+  if (chosen == outputs.size() && !wanted.empty())
+    fail("there is no output ", quote(wanted), " (`output`); the outputs are: ", joined(names));
+  if (outputs.size() < 2) return {};
+  graph.set_outputs({outputs[chosen]});
+  erase_behind(graph, outputs);
+  std::vector<std::string> others = names;
+  others.erase(others.begin() + static_cast<std::ptrdiff_t>(chosen));
+  return others;
 }
 
 std::int64_t fixed_batch(const std::string& file) {
@@ -43,12 +96,55 @@ Classifier read_classifier(const ClassifierOptions& options, const Shape& exampl
     Classifier copy = find_classifier(read_network(options.model_graph), options.model_graph);
     if (copy.images.shape()[0] == options.batch_size || !is_onnx_file(options.model)) return copy;
   }
-  return find_classifier(read_network(options.model, options.batch_size, example), options.model);
+  NamedNetwork network = read_named_network(options.model, options.batch_size, example);
+  std::vector<std::string> left_out;
+  try {
+    left_out = choose_output(network.graph, network.outputs, options.output);
+  } catch (const Error& error) {
+    fail(options.model, ": ", error.what());
+  }
+  Classifier classifier;
+  try {
+    classifier = find_classifier(std::move(network.graph), options.model);
+  } catch (const Error& error) {
+    fail(error.what(), left_out.empty() ? "" : concat("; `output` chooses another output: ", joined(left_out)));
+  }
+  classifier.left_out = std::move(left_out);
+  return classifier;
 }
+
+namespace {
+
+constexpr const char* kWhatIsTrained =
+    "miniqat trains classifiers of pictures, which have a logit for each class (softmax)";
+
+std::string other_outputs(const Classifier& classifier) {
+  return classifier.left_out.empty() ? "" : concat("; `output` chooses another output: ", joined(classifier.left_out));
+}
+
+/// A network for something else. Known before any picture is.
+void refuse_one_logit(const Classifier& classifier, const std::string& source) {
+  const Shape& logits = classifier.logits.shape();
+  if (logits[1] == 1)
+    fail(source, ": the logits are ", logits, ": ", classifier.logits.name(),
+         " gives one number for a picture, a regression or the logit of a sigmoid, and ", kWhatIsTrained,
+         other_outputs(classifier));
+}
+
+void require_logits(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {
+  const Shape& logits = classifier.logits.shape();
+  if (logits[1] == dataset.classes) return;
+  refuse_one_logit(classifier, source);
+  fail(source, ": the logits are ", logits, ", ", dataset.name, " needs ", Shape{logits[0], dataset.classes}, "; ",
+       kWhatIsTrained, other_outputs(classifier));
+}
+
+}  // namespace
 
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset) {
   if (is_graph_file(options.model)) {
     Classifier classifier = read_classifier(options, dataset.example_shape());
+    require_logits(classifier, dataset, options.model);
     require_fit(classifier, dataset, options.model);
     if (classifier.images.shape()[0] != options.batch_size)
       fail(options.model, ": the input ", classifier.images.shape(), " is for batches of ",
@@ -77,23 +173,26 @@ Output find_images(const Graph& graph, const std::string& source) {
       fail(source, ": both ", describe(*found), " and ", describe(*node), " could take the pictures");
     found = node;
   }
-  if (found == nullptr) fail(source, ": no float32 Placeholder [n, h, w, c] takes the pictures");
+  if (found == nullptr) {
+    const auto nodes = graph.nodes();
+    const auto other = std::ranges::find_if(nodes, [](const Node* node) {
+      return node->as<Placeholder>() != nullptr && node->output_specs()[0].dtype == DType::kFloat32;
+    });
+    fail(source, ": no float32 Placeholder [n, h, w, c] takes the pictures",
+         other == nodes.end() ? ""
+                              : concat("; ", describe(**other), " takes ", (*other)->output_specs()[0].shape,
+                                       ", and miniqat trains classifiers of pictures"));
+  }
   return found->output();
 }
 
 namespace {
 
 /// The first Placeholder but `images` on which the tensor depends; null without.
-const Node* find_other_input(const Output& tensor, const Output& images) {
-  std::unordered_set<const Node*> seen = {tensor.node};
-  std::vector<const Node*> open = {tensor.node};
-  while (!open.empty()) {
-    const Node* node = open.back();
-    open.pop_back();
-    if (node->as<Placeholder>() != nullptr && node != images.node) return node;
-    for (const Output& input : node->inputs())
-      if (seen.insert(input.node).second) open.push_back(input.node);
-  }
+const Node* find_other_input(const Graph& graph, const Output& tensor, const Output& images) {
+  const std::unordered_set<const Node*> behind = nodes_behind(std::span(&tensor, 1));
+  for (const Node* node : graph.nodes())
+    if (node->as<Placeholder>() != nullptr && node != images.node && behind.contains(node)) return node;
   return nullptr;
 }
 
@@ -119,8 +218,8 @@ Classifier find_classifier(Graph graph, const std::string& source) {
   classifier.logits = classifier.graph.outputs().front();
   if (classifier.logits.shape().rank() != 2)
     fail(source, ": the first output, ", classifier.logits.name(), " ", classifier.logits.shape(),
-         ", must be logits [n, classes]");
-  if (const Node* other = find_other_input(classifier.logits, classifier.images))
+         ", must be logits [n, classes]: miniqat trains classifiers of pictures");
+  if (const Node* other = find_other_input(classifier.graph, classifier.logits, classifier.images))
     fail(source, ": ", classifier.logits.name(), " depends on ", describe(*other), " as well as on the pictures of ",
          describe(*classifier.images.node), "; nothing else can be fed in training");
   return classifier;
@@ -141,6 +240,7 @@ void require_pictures_fit(const ClassifierOptions& options, const Shape& example
   } catch (const Error& error) {
     fail(error.what(), settings_that_fit(input, example, dataset));
   }
+  refuse_one_logit(classifier, options.model);
 }
 
 void require_fit(const Classifier& classifier, const datasets::Dataset& dataset, const std::string& source) {

@@ -18,6 +18,8 @@ struct Classifier {
   Output images;
   /// [n, classes]; the graph's first output.
   Output logits;
+  /// Of a model file with several outputs: those that were left out, by name.
+  std::vector<std::string> left_out = {};
 };
 
 /// Whether --model names a file rather than a model from `miniqat models`.
@@ -35,6 +37,11 @@ void check_model_name(const std::string& model);
 Graph read_network(const std::filesystem::path& path, std::int64_t batch_size = 0,
                    const std::optional<Shape>& pictures = {});
 
+/// Of a network with these outputs, which `names` may call otherwise: keeps the one of that name ("" for the first) as
+/// its only output, and takes away what nothing but the others needs. Returns the names of the others. Throws Error
+/// that lists the outputs if there is no such one.
+std::vector<std::string> choose_output(Graph& graph, const std::vector<std::string>& names, const std::string& wanted);
+
 /// The batch of a classifier in a graph JSON file, or the one that an ONNX model fixes; 0 where that leaves it open.
 /// Throws what read_network(), find_classifier() and importers::fixed_batch() throw.
 std::int64_t fixed_batch(const std::string& file);
@@ -45,15 +52,19 @@ struct ClassifierOptions {
   std::string model_graph = {};
   double width = 1.0;
   std::int64_t batch_size = 128;
+  /// The output of a model file that has the logits, by its name there or in the graph; "" is the first.
+  std::string output = {};
   /// For errors: so many such batches are one of --batch-size.
   std::int64_t shards = 1;
 };
 
 /// Builds a model for a data set's pictures, or reads it from a file and checks that its input and its first
-/// output fit the data set and the batch size. Throws Error that says what does not fit.
+/// output fit the data set and the batch size. Of a file with several outputs one is kept (choose_output()); a run's
+/// copy has the network as it was trained. Throws Error that says what does not fit.
 Classifier make_classifier(const ClassifierOptions& options, const datasets::Dataset& dataset);
 
-/// The graph's only float placeholder of rank 4, which takes the pictures. Throws Error for none and for several.
+/// The graph's only float placeholder of rank 4, which takes the pictures. Throws Error for none and for several, which
+/// says what miniqat trains.
 /// `source` names the graph in errors.
 Output find_images(const Graph& graph, const std::string& source);
 

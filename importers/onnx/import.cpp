@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/graph/reach.h"
 #include "core/text/quote.h"
 #include "importers/onnx/literal.h"
 #include "importers/onnx/ops.h"
@@ -60,6 +61,8 @@ ImportedModel import_onnx(const std::filesystem::path& path, const ImportOptions
     translation.run();
     ImportedModel imported = translation.finish();
     imported.report.source = path.string();
+    if (std::string note = note_on_unused_layers(imported.graph); !note.empty())
+      imported.report.notes.push_back(std::move(note));
     return imported;
   });
 }

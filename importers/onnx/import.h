@@ -27,6 +27,8 @@ struct ImportedModel {
   /// The value of every variable of the graph, by name.
   NamedTensors variables;
   ImportReport report;
+  /// What the file calls the graph's outputs, in their order.
+  std::vector<std::string> output_names = {};
 };
 
 /// Reads an ONNX model, opset 7 to 21, of the ops that docs/import.md lists. Throws Error naming the file, and the node

@@ -360,7 +360,12 @@ ImportedModel Translation::finish() {
                       .opset = opset_,
                       .nodes = std::move(nodes_),
                       .notes = std::move(notes_)};
-  return {.graph = std::move(graph_), .variables = std::move(variables_), .report = std::move(report)};
+  std::vector<std::string> names;
+  for (const pb::Value& output : model_.graph().output()) names.push_back(output.name());
+  return {.graph = std::move(graph_),
+          .variables = std::move(variables_),
+          .report = std::move(report),
+          .output_names = std::move(names)};
 }
 
 }  // namespace miniqat::importers

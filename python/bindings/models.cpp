@@ -10,10 +10,10 @@ namespace miniqat::python {
 namespace {
 
 ClassifierHandle make_classifier(const std::string& model, const DatasetHandle& dataset, std::int64_t batch_size,
-                                 double width) {
+                                 double width, const std::string& output) {
   const py::gil_scoped_release open;
-  return ClassifierHandle(
-      training::make_classifier({.model = model, .width = width, .batch_size = batch_size}, dataset.dataset));
+  return ClassifierHandle(training::make_classifier(
+      {.model = model, .width = width, .batch_size = batch_size, .output = output}, dataset.dataset));
 }
 
 py::tuple add_loss(const ClassifierHandle& self, double label_smoothing, const std::vector<double>& class_weights) {
@@ -56,9 +56,11 @@ void bind_models(py::module_& module) {
             return ClassifierHandle(self.graph->locked([&](Graph&) { return training::without_loss(*self.whole); }));
           },
           "A copy without the loss.");
-  module.def("make_classifier", &make_classifier, py::arg("model"), py::arg("dataset"), py::arg("batch_size") = 128,
-             py::arg("width") = 1.0,
-             "A model by name, or from a .json or .onnx file, for the pictures and classes of a data set.");
+  module.def(
+      "make_classifier", &make_classifier, py::arg("model"), py::arg("dataset"), py::arg("batch_size") = 128,
+      py::arg("width") = 1.0, py::arg("output") = "",
+      "A model by name, or from a .json or .onnx file, for the pictures and classes of a data set. output: of a\n"
+      "file with several outputs the one that has the logits; default: the first.");
   module.def(
       "find_classifier",
       [](const std::shared_ptr<GraphHandle>& graph) {

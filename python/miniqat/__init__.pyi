@@ -336,8 +336,11 @@ def fake_quant_gradient(d_y: ArrayLike, x: ArrayLike, min: ArrayLike, max: Array
 def load(name: str, data_dir: _Path = "", train_size: int = 12000, test_size: int = 10000, seed: int = 1,
          skip_broken: bool = False) -> tuple[Dataset, Dataset]:
     """(train, test) of a data set by name, or of your own files by their path (docs/data.md); what is left out is a warning."""
-def make_classifier(model: str, dataset: Dataset, batch_size: int = 128, width: float = 1.0) -> Classifier:
-    """A model by name, or from a .json or .onnx file, for the pictures and classes of a data set."""
+def make_classifier(
+    model: str, dataset: Dataset, batch_size: int = 128, width: float = 1.0, output: str = ""
+) -> Classifier:
+    """A model by name, or from a .json or .onnx file, for the pictures and classes of a data set. output: of a file
+    with several outputs the one that has the logits; default: the first."""
 def find_classifier(graph: Graph) -> Classifier:
     """A copy of a graph as a classifier: its only float placeholder of rank 4, its first output."""
 def model_names() -> list[str]:

@@ -102,7 +102,7 @@ Words model_words(const Json& settings) {
   Json usual;
   const Json untouched = settings_to_json(TrainSettings{});
   for (const char* setting : {"model", "dataset"}) usual[setting] = "";
-  for (const char* setting : {"image_size", "colour", "mean", "std", "skip_broken"})
+  for (const char* setting : {"output", "image_size", "colour", "mean", "std", "skip_broken"})
     usual[setting] = untouched[setting];
   return flags_of(settings, usual);
 }

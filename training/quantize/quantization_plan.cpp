@@ -60,8 +60,8 @@ TrainSettings usual_quantization() {
 
 const std::set<std::string>& settings_of_float_run() {
   static const std::set<std::string> kNames = {
-      "model", "width",       "dataset",         "image_size", "colour",           "mean", "std", "skip_broken",
-      "float", "quant_delay", "init_checkpoint", "no_shuffle", "validation_method"};
+      "model", "width",       "output", "dataset",     "image_size",      "colour",     "mean",
+      "std",   "skip_broken", "float",  "quant_delay", "init_checkpoint", "no_shuffle", "validation_method"};
   return kNames;
 }
 

@@ -10,6 +10,7 @@ ClassifierOptions classifier_options(const TrainSettings& settings) {
           .model_graph = settings.model_graph,
           .width = settings.width,
           .batch_size = settings.slice_size(),
+          .output = settings.output,
           .shards = settings.shards};
 }
 

@@ -206,6 +206,8 @@ void check_shards(const TrainSettings& settings) {
 
 void check(const TrainSettings& settings) {
   as_usage([&] { check_model_name(settings.model); });
+  if (!settings.output.empty() && !is_graph_file(settings.model))
+    refuse_ignored("--output", concat("--model ", settings.model, ", which has one output"));
   check_dataset(settings.dataset, "");
   picture_options(settings);
   augmentation(settings);

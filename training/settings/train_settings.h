@@ -26,6 +26,7 @@ inline RewriteSettings rewrite_of_trainings() {
 struct TrainSettings {
   std::string model = "lenet";
   double width = 1.0;
+  std::string output;
   std::string dataset = "synthetic";
   std::string data_dir;
   std::string image_size;
@@ -99,6 +100,9 @@ void TrainSettings::visit(Visitor&& visitor) {
       "a name from `miniqat models`, a graph JSON file, or an ONNX model with its weights");
   visitor(
       "width", [](auto& s) -> auto& { return s.width; }, "multiplies the model's channels");
+  visitor(
+      "output", [](auto& s) -> auto& { return s.output; },
+      "of a model file with several outputs, the name of the one that has the logits; default: the first");
   visitor(
       "dataset", [](auto& s) -> auto& { return s.dataset; }, help_of_dataset());
   visitor(

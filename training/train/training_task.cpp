@@ -4,11 +4,14 @@
 
 #include "core/error.h"
 #include "core/graph/graph_json.h"
+#include "core/graph/reach.h"
 #include "core/text/counted.h"
+#include "core/text/suggest.h"
 #include "quantize/dampening.h"
 #include "quantize/range_kind.h"
 #include "quantize/rewrite/rewrite_report.h"
 #include "training/calibrate/batch_norm_statistics.h"
+#include "training/calibrate/one_number.h"
 #include "training/run/class_weights.h"
 #include "training/run/wanted_data.h"
 #include "training/settings/optimizers.h"
@@ -53,10 +56,9 @@ TrainingTask::TrainingTask(const TrainSettings& wanted, ShardExchange* others)
       steps_per_epoch(whole_batches(data, settings)),
       total_steps(length_of(settings)),
       optimizer(make_optimizer(settings, {.steps = total_steps, .epoch = steps_per_epoch})) {
+  require_numbers_to_normalise(training, settings);
   if (shards.total > 1) compute_in_shards();
-  if (const std::size_t outputs = training.graph.outputs().size(); outputs > 1)
-    report.remarks.push_back(
-        concat(settings.model, " has ", outputs, " outputs; only the first, ", training.logits.name(), ", is trained"));
+  if (std::string note = note_on_outputs(); !note.empty()) report.remarks.push_back(std::move(note));
   if (dampens())
     for (Graph* graph : {&training.graph, &evaluation.graph}) dampen_weights(*graph);
   if (settings.reestimate.value_or(0) > 0) require_updating_batch_norms();
@@ -84,6 +86,18 @@ void TrainingTask::compute_in_shards() {
       std::make_unique<SharedEvaluation>(evaluation, static_cast<std::uint64_t>(settings.seed), options);
 }
 
+std::string TrainingTask::note_on_outputs() const {
+  // Runs of earlier versions keep them all.
+  const std::size_t outputs = training.graph.outputs().size() + training.left_out.size();
+  if (outputs < 2) return "";
+  const std::string which = settings.output.empty() ? concat("the first, ", training.logits.name(), ",")
+                                                    : concat(training.logits.name(), ", as asked,");
+  return concat(settings.model, " has ", outputs, " outputs; only ", which, " is trained",
+                training.left_out.empty() || !settings.output.empty()
+                    ? ""
+                    : concat("; `output` chooses another: ", joined(training.left_out)));
+}
+
 /// Of a graph file.
 void TrainingTask::require_float() const {
   const quantize::Quantization found = quantize::quantization_of(training.graph);
@@ -102,6 +116,8 @@ void TrainingTask::dampen_weights(Graph& graph) const {
 quantize::RewriteReport TrainingTask::float_report() const {
   quantize::RewriteReport report;
   if (std::string note = quantize::note_on_still_batch_norms(training.graph); !note.empty())
+    report.remarks.push_back(std::move(note));
+  if (std::string note = note_on_unused_layers(training.graph); !note.empty())
     report.remarks.push_back(std::move(note));
   return report;
 }

@@ -22,7 +22,8 @@ namespace miniqat::training {
 struct TrainingTask {
   /// `settings` must stay. Throws the errors of reading data and building graphs. Throws UsageError for a scope without
   /// a node, for --float of a graph that is quantized, and for impossible --validation and --reestimate. Throws Error
-  /// if nothing was quantized, or the data set is smaller than a batch.
+  /// if nothing was quantized, if the data set is smaller than a batch, and for a batch norm that would get one number
+  /// a channel.
   /// `exchange`, which must stay, leads to the processes that compute the other shards; null: there are none.
   explicit TrainingTask(const TrainSettings& settings, ShardExchange* exchange = nullptr);
   TrainingTask(const TrainingTask&) = delete;
@@ -68,6 +69,7 @@ struct TrainingTask {
  private:
   void compute_in_shards();
   quantize::RewriteReport quantize_training();
+  std::string note_on_outputs() const;
   void require_float() const;
   quantize::RewriteReport float_report() const;
   void require_updating_batch_norms() const;
