@@ -57,7 +57,8 @@ Range<T> widen_symmetric(Range<T> range, const GridOptions& options);
 ///   scale = 2^ceil(log2((max - min) / L))  (Jain et al. 2020, eq. 4)
 /// with the same zero point: what the grid has beyond the range, or lacks, is shared by both ends.
 /// For [0, 0], and for ranges whose scale would be denormal, the grid is empty(): scale 1, zero_point quant_min, both
-/// ends 0, so that the functions below give 0 without ever dividing by 0.
+/// ends 0, so that the functions below give 0 without ever dividing by 0. A range that is too wide for float32 (its
+/// grid's ends lie further apart than the largest number) gives NaN throughout, which whoever takes a grid refuses.
 template <class T>
 Affine<T> nudge(Range<T> range, const GridOptions& options);
 

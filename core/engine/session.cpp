@@ -8,6 +8,7 @@
 #include "core/engine/sharded_steps.h"
 #include "core/engine/sweep.h"
 #include "core/engine/training_plan.h"
+#include "core/engine/variances.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
 #include "core/guarded_memory.h"
@@ -344,6 +345,7 @@ void Session::set_variable(const std::string& name, const Tensor& value) {
     fail("variable \"", name, "\" has shape ", current.shape(), ", not ", value.shape());
   const Tensor converted = value.to(current.dtype());
   if (!is_finite(converted)) fail("the new value of variable \"", name, "\" is not finite");
+  require_variance(graph_, name, converted, "");
   current.assign(converted);
 }
 

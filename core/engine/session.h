@@ -102,7 +102,7 @@ class Session {
   /// The current value of a Variable (or op state "<node>/<state>"), shared, not copied. Throws Error when there is
   /// none.
   Tensor variable(const std::string& name);
-  /// Throws Error for an unknown name, another shape, or values that are not finite.
+  /// Throws Error for an unknown name, another shape, values that are not finite, and negative variances.
   void set_variable(const std::string& name, const Tensor& value);
   /// All variables and op states of the graph by name, shared.
   NamedTensors variables();
@@ -130,7 +130,7 @@ class Session {
     kByName,
   };
   /// Throws Error, having changed nothing, for names that are missing or left over (as the mode has it), another shape
-  /// or dtype, and values that are not finite. `source` names the file in errors.
+  /// or dtype, values that are not finite, and negative variances. `source` names the file in errors.
   RestoreReport restore(const Safetensors& content, Restore mode, const std::string& source);
 
   /// The memory of the plan used last; zeros before the first run.

@@ -3,6 +3,7 @@
 
 #include "core/engine/session.h"
 #include "core/engine/training_plan.h"
+#include "core/engine/variances.h"
 #include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/graph/source_ops.h"
@@ -161,6 +162,8 @@ Session::RestoreReport Session::restore(const Safetensors& content, Restore mode
   sorting.find_missing(content.tensors);
   sorting.require_no_surplus();
   require_finite(content.tensors, source);
+  for (const std::string& name : sorting.report.restored)
+    require_variance(graph_, name, content.tensors.at(name), source);
   if (mode == Restore::kExact) {
     const std::int64_t step = counter(content, kTrainingStep, source);
     quantization_step_ = counter(content, kQuantizationStep, source);

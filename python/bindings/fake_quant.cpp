@@ -27,12 +27,20 @@ struct GridKeywords {
   bool power_of_two = false;
 };
 
-/// Throws ValueError, which names the channel if there are several, for a range that is none.
-void require_range(std::span<const float> low, std::span<const float> high) {
+quantize::GridOptions grid_options(const GridKeywords& keywords) {
+  return {static_cast<int>(keywords.bits), keywords.narrow_range, keywords.symmetric, keywords.power_of_two};
+}
+
+/// Throws ValueError, which names the channel if there are several, for a range that is none, or that no grid fits.
+void require_range(std::span<const float> low, std::span<const float> high, const GridKeywords& keywords) {
+  if (keywords.bits < 2 || keywords.bits > 16) fail("bits must be 2 to 16, is ", keywords.bits);
   for (std::size_t i = 0; i < std::min(low.size(), high.size()); ++i) {
-    if (std::isfinite(low[i]) && std::isfinite(high[i]) && low[i] <= high[i]) continue;
+    const bool is_range = std::isfinite(low[i]) && std::isfinite(high[i]) && low[i] <= high[i];
+    if (is_range && std::isfinite(quantize::grid_of<float>({low[i], high[i]}, grid_options(keywords)).scale)) continue;
     const std::string where = low.size() > 1 ? concat(" of channel ", i) : "";
-    const char* const what = low[i] > high[i] ? "min is greater than max" : "min and max must be finite numbers";
+    const char* const what = is_range           ? "too wide: no grid of float32 numbers reaches over it"
+                             : low[i] > high[i] ? "min is greater than max"
+                                                : "min and max must be finite numbers";
     throw py::value_error(concat("the range", where, " is [", low[i], ", ", high[i], "]: ", what));
   }
 }
@@ -43,7 +51,7 @@ class Quantizer {
   Quantizer(const ArrayLike& x, const ArrayLike& min, const ArrayLike& max, const GridKeywords& keywords,
             const std::string& range)
       : arrays_{borrow(x, DType::kFloat32), borrow(min, DType::kFloat32), borrow(max, DType::kFloat32)} {
-    require_range(arrays_[1].tensor.values<float>(), arrays_[2].tensor.values<float>());
+    require_range(arrays_[1].tensor.values<float>(), arrays_[2].tensor.values<float>(), keywords);
     if (range != "fixed" && range != "learned") fail(wrong_choice("range", range, {"fixed", "learned"}));
     op_ = quantize::FakeQuant::make(
         {.bits = keywords.bits,
@@ -116,9 +124,9 @@ py::tuple fake_quant_gradient(const ArrayLike& d_y, const ArrayLike& x, const Ar
 }
 
 Grid grid(float min, float max, int bits, bool narrow_range, bool symmetric, bool power_of_two) {
-  if (bits < 2 || bits > 16) fail("bits must be 2 to 16, is ", bits);
-  require_range({&min, 1}, {&max, 1});
-  return quantize::grid_of<float>({min, max}, {bits, narrow_range, symmetric, power_of_two});
+  const GridKeywords keywords{bits, narrow_range, symmetric, power_of_two};
+  require_range({&min, 1}, {&max, 1}, keywords);
+  return quantize::grid_of<float>({min, max}, grid_options(keywords));
 }
 
 }  // namespace
@@ -141,7 +149,8 @@ void bind_fake_quant(py::module_& module) {
       "fake_quant", &fake_quant, py::arg("x"), py::arg("min"), py::arg("max"), py::arg("bits") = 8,
       py::arg("narrow_range") = false, py::arg("symmetric") = false, py::arg("power_of_two") = false,
       "x rounded to the grid of a range, float32. One range for all if min and max are numbers, one per channel\n"
-      "if they have the shape of x's last axis (or last two). Raises ValueError if min > max or one is not finite.");
+      "if they have the shape of x's last axis (or last two). Raises ValueError if min > max, if one is not\n"
+      "finite, and for a range too wide for float32.");
   module.def(
       "fake_quant_gradient", &fake_quant_gradient, py::arg("d_y"), py::arg("x"), py::arg("min"), py::arg("max"),
       py::arg("bits") = 8, py::arg("narrow_range") = false, py::arg("symmetric") = false,

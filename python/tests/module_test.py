@@ -36,7 +36,8 @@ class FakeQuant(unittest.TestCase):
         uses = {"grid": miniqat.grid, "fake_quant": lambda *ends: miniqat.fake_quant(x, *ends),
                 "fake_quant_gradient": lambda *ends: miniqat.fake_quant_gradient(x, x, *ends)}
         for name, use in uses.items():
-            for ends, said in (((2, -1), r"\[2, -1\]: min is greater"), ((np.nan, 1), "finite"), ((-1, np.inf), "finite")):
+            for ends, said in (((2, -1), r"\[2, -1\]: min is greater"), ((np.nan, 1), "finite"), ((-1, np.inf), "finite"),
+                               ((-3.4e38, 3.4e38), r"\[-3.4e\+38, 3.4e\+38\]: too wide")):
                 with self.subTest(name, ends=ends), self.assertRaisesRegex(ValueError, said):
                     use(*ends)
         with self.assertRaisesRegex(ValueError, r"range of channel 1 is \[1, 0\]"):
@@ -69,6 +70,39 @@ class Data(unittest.TestCase):
 
 
 class Rewrite(unittest.TestCase):
+    def test_ranges_that_saw_nothing_are_not_converted(self):
+        for ranges in "observed", "all-values", "learned":
+            graph = miniqat.Graph()
+            x = graph.add("Placeholder", "x", shape=[2, 4])
+            weights = graph.add("Variable", "w", shape=[4, 3], initializer={"type": "he_normal"})
+            graph.outputs = graph.add("Relu", "y", graph.add("MatMul", "xw", [x, weights]))
+            miniqat.create_eval_graph(graph, ranges=ranges)
+            session = miniqat.Session(graph)
+            with self.subTest(ranges), self.assertRaisesRegex(miniqat.Error, r"weights_quant.*never seen.*miniqat.calibrate\(\)"):
+                miniqat.convert(graph, session.variables())
+            miniqat.calibrate(session, [{"x": np.eye(2, 4, dtype=np.float32)}])
+            miniqat.convert(graph, session.variables())
+
+    def test_a_negative_variance_is_refused(self):
+        graph = miniqat.Graph()
+        x = graph.add("Placeholder", "x", shape=[2, 1])
+        vectors = [graph.add("Variable", name, shape=[1]) for name in ("gamma", "beta", "mean", "variance")]
+        graph.add("BatchNorm", "bn", [x, *vectors])
+        with self.assertRaisesRegex(miniqat.Error, r"variance.*-1.*cannot be negative"):
+            miniqat.Session(graph).set_variable("variance", np.array([-1], np.float32))
+
+    def test_one_number_a_channel_is_no_batch(self):
+        graph = miniqat.Graph()
+        x = graph.add("Placeholder", "x", shape=[1, 1])
+        vectors = [graph.add("Variable", name, shape=[1], trainable=name in ("gamma", "beta"))
+                   for name in ("gamma", "beta", "mean", "variance")]
+        graph.add("BatchNorm", "bn", [x, *vectors])
+        session = miniqat.Session(graph)
+        fed = {"x": np.ones((1, 1), np.float32)}
+        session.run("bn", fed)
+        with self.assertRaisesRegex(miniqat.Error, r'BatchNorm "bn".*one number a channel.*batch of 1'):
+            session.run("bn", fed, training=True)
+
     def test_session_follows_the_graph(self):
         graph = miniqat.Graph()
         x = graph.add("Placeholder", "x", shape=[1, 4])

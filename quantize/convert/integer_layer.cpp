@@ -203,8 +203,14 @@ BiasHelp finish_layer(Layer& layer, std::span<const double> bias, const integer:
     for (std::int64_t o = 0; o < layer.output_channels(); ++o)
       layer.bias.push_back(in_32_bits(std::round(reachable[o] / unit_of(layer, o, input_scale))));
   for (const float scale : layer.unit_scales())
-    layer.multipliers.push_back(integer::multiplier_for(multiplier_in_range(input_scale * scale / output.scale)));
+    layer.multipliers.push_back(
+        integer::multiplier_for(multiplier_in_range(scale_ratio(input_scale, scale, output.scale))));
   return help;
+}
+
+double scale_ratio(float a, float b, float output) {
+  const float product = a * b;
+  return std::isnormal(product) ? product / output : double{a} * b / output;
 }
 
 double multiplier_in_range(double real) { return std::min(real, kLargestMultiplier); }

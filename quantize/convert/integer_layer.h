@@ -47,6 +47,10 @@ integer::Grid units_grid(const integer::Grid& output);
 BiasHelp finish_layer(integer::Layer& layer, std::span<const double> bias, const integer::Grid& input,
                       const integer::Grid& output, bool input_is_zero = false);
 
+/// a * b / output for scales: in float32, that is the number by which other runtimes multiply, unless the product is
+/// too small or too large for float32.
+double scale_ratio(float a, float b, float output);
+
 /// `real`, or a number that both kinds of multipliers can be: with that, a step of the input is already far more than
 /// the output's grid holds.
 double multiplier_in_range(double real);

@@ -171,7 +171,7 @@ void IntegerModelBuilder::set_scales(integer::Action& action, const Pending& pen
         multiplier_in_range(ratio(input, output_scale)), multiplier_in_range(ratio(pending.inputs[1], output_scale))});
   } else if (auto* product = std::get_if<integer::Mul>(&action)) {
     const bool zero = zero_[input] || zero_[pending.inputs[1]];
-    product->multiplier = multiplier(zero ? 0 : scale(input) * scale(pending.inputs[1]) / output_scale);
+    product->multiplier = multiplier(zero ? 0 : scale_ratio(scale(input), scale(pending.inputs[1]), output_scale));
   } else if (auto* rescale = std::get_if<integer::Rescale>(&action)) {
     rescale->multiplier = multiplier(ratio(input, output_scale));
   } else if (auto* joined = std::get_if<integer::Concat>(&action)) {

@@ -14,9 +14,10 @@
 
 namespace miniqat::quantize {
 
-class BatchNormFoldOp final : public OpOf<BatchNormFold> {
+class BatchNormFoldOp final : public OpOf<BatchNormFold>, public TakesVariances {
  public:
   using OpOf::OpOf;
+  std::vector<int> variance_inputs() const override { return {3}; }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   void forward(const ForwardContext& context) const override;
@@ -25,9 +26,13 @@ class BatchNormFoldOp final : public OpOf<BatchNormFold> {
   void reference_backward(const BackwardContext& context) const override;
 };
 
-class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>, public ChangesLater, public TakesShortcuts {
+class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>,
+                                    public ChangesLater,
+                                    public TakesShortcuts,
+                                    public TakesVariances {
  public:
   using OpOf::OpOf;
+  std::vector<int> variance_inputs() const override { return {2, 4}; }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   std::vector<std::int64_t> delays() const override;
@@ -43,9 +48,10 @@ class BatchNormCorrectionOp final : public OpOf<BatchNormCorrection>, public Cha
   void reference_backward(const BackwardContext& context) const override;
 };
 
-class BatchNormScaleOp final : public OpOf<BatchNormScale> {
+class BatchNormScaleOp final : public OpOf<BatchNormScale>, public TakesVariances {
  public:
   using OpOf::OpOf;
+  std::vector<int> variance_inputs() const override { return {1}; }
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const override;
   OpTraits traits() const override;
   void forward(const ForwardContext& context) const override;

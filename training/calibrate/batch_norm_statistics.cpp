@@ -132,7 +132,7 @@ Tensor variance_for(const std::vector<double>& growth, const Tensor& former, dou
   for (std::size_t c = 0; c < growth.size(); ++c)
     if (const double factor = growth[c]; factor != 1)
       variance.data<float>()[c] =
-          static_cast<float>((variance.data<float>()[c] + epsilon) / (factor * factor) - epsilon);
+          static_cast<float>(std::max((variance.data<float>()[c] + epsilon) / (factor * factor) - epsilon, 0.0));
   return variance;
 }
 

@@ -1,21 +1,25 @@
 #include "training/train/range_start.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <iterator>
 
 #include "core/graph/source_ops.h"
 #include "core/text/counted.h"
 #include "datasets/loader.h"
+#include "layers/batch_norm.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/fake_quant.h"
 #include "quantize/quantization.h"
+#include "quantize/quantizer_ranges.h"
+#include "training/calibrate/batch_norm_statistics.h"
 
 namespace miniqat::training {
 namespace {
 
 constexpr std::int64_t kBatches = 16;
+/// A learned range that starts at four times its width, or a fourth of it, still finds its way.
+constexpr double kFarOff = 4.0 * 4.0;
 /// The inputs of a quantizer that are its range.
 constexpr int kMin = 1, kMax = 2;
 
@@ -44,6 +48,49 @@ std::vector<Tensor> slices(const Tensor& pictures, const TensorSpec& slice) {
   return parts;
 }
 
+/// The same network without its quantizers.
+Classifier in_float(const Classifier& training) {
+  Classifier network{.graph = training.graph.clone(), .images = {}, .logits = {}};
+  for (const Node* node : network.graph.topological_order())
+    if (node->as<quantize::FakeQuant>() != nullptr) network.graph.reroute(node->output(), node->input(0));
+  network.images = network.graph.output_at(training.images.name());
+  network.logits = network.graph.outputs().front();
+  return network;
+}
+
+/// The mean square of what the moving statistics would make of the numbers that have the statistics `of_batch`, before
+/// gamma and beta. 1 where both are the same.
+double mean_square(const Node& norm, const NamedTensors& moving, const NamedTensors& of_batch) {
+  const std::string &mean = norm.input(3).node->name(), &variance = norm.input(4).node->name();
+  const double epsilon = norm.as<layers::BatchNorm>()->epsilon;
+  const std::int64_t channels = norm.input(3).shape().elements();
+  double sum = 0;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const auto at = [&](const NamedTensors& values, const std::string& name) {
+      return double{values.at(name).data<float>()[c]};
+    };
+    const double distance = at(of_batch, mean) - at(moving, mean);
+    sum += (at(of_batch, variance) + distance * distance + epsilon) / (at(moving, variance) + epsilon);
+  }
+  return sum / static_cast<double>(channels);
+}
+
+/// Moving statistics with which some batch norm gives numbers of another magnitude than it will in training.
+bool are_far_off(const TrainedNetwork& network, const NamedTensors& of_batch) {
+  return std::ranges::any_of(updating_batch_norms(network.training.graph, network.quantization_step),
+                             [&](const Node* norm) {
+                               const double square = mean_square(*norm, network.checkpoint.tensors, of_batch);
+                               return !(square >= 1 / kFarOff && square <= kFarOff);
+                             });
+}
+
+std::vector<const Node*> activations_among(const std::vector<const Node*>& quantizers) {
+  std::vector<const Node*> found;
+  std::ranges::copy_if(quantizers, std::back_inserter(found),
+                       [](const Node* node) { return !quantize::quantizes_weights(*node); });
+  return found;
+}
+
 }  // namespace
 
 RangeStart::RangeStart(TrainingTask& task, RunObserver& observer) : task_(task), observer_(observer) {
@@ -60,14 +107,10 @@ bool RangeStart::begins_now() const {
 }
 
 std::vector<const Node*> RangeStart::at_initial_values() const {
+  const NamedTensors variables = task_.session.variables();
   std::vector<const Node*> found;
-  std::ranges::copy_if(quantizers_, std::back_inserter(found), [&](const Node* quantizer) {
-    return std::ranges::all_of(std::array{kMin, kMax}, [&](int end) {
-      const Node& variable = *quantizer->input(end).node;
-      return std::ranges::equal(task_.session.variable(variable.name()).values<float>(),
-                                initial_values(variable).values<float>());
-    });
-  });
+  std::ranges::copy_if(quantizers_, std::back_inserter(found),
+                       [&](const Node* quantizer) { return quantize::has_initial_range(*quantizer, variables); });
   return found;
 }
 
@@ -81,8 +124,13 @@ void RangeStart::start_quantizers() {
   const std::vector<const Node*> starting = delay_ <= 1 ? at_initial_values() : quantizers_;
   if (starting.empty()) return;
   calibrate(starting);
+  const NamedTensors statistics = batch_statistics();
+  if (!statistics.empty()) calibrate(activations_among(starting), statistics);
   observer_.say(concat(counted(static_cast<std::int64_t>(starting.size()), "learned range"), " start",
-                       starting.size() == 1 ? "s" : "", " at least squares, after step ", task_.session.step()));
+                       starting.size() == 1 ? "s" : "", " at least squares, after step ", task_.session.step(),
+                       statistics.empty() ? ""
+                                          : "; those of activations with the batches' own statistics, as the moving "
+                                            "ones of batch norms are far off"));
 }
 
 void RangeStart::widen_empty_ranges() {
@@ -104,8 +152,25 @@ void RangeStart::before_evaluation() {
   if (task_.session.quantization_step() < delay_) calibrate(quantizers_);
 }
 
-void RangeStart::calibrate(const std::vector<const Node*>& quantizers) {
-  task_.test_session.restore(task_.session.checkpoint(), Session::Restore::kVariables, "the training graph");
+NamedTensors RangeStart::batch_statistics() {
+  const std::int64_t step = task_.session.quantization_step();
+  if (updating_batch_norms(task_.training.graph, step + 1).empty()) return {};
+  Classifier network = in_float(task_.training);
+  const Safetensors checkpoint = task_.session.checkpoint();
+  const TrainedNetwork trained{.training = network, .checkpoint = checkpoint, .quantization_step = step + 1};
+  // Nobody may stop the run in here.
+  RunObserver silent;
+  EstimateOptions options{.batches = 1, .seed = task_.settings.seed};
+  const auto estimate = [&] { return estimate_statistics(trained, task_.data.train, options, silent); };
+  if (!are_far_off(trained, estimate())) return {};
+  options.batches = kBatches * task_.settings.batch_size / network.images.shape()[0];
+  return estimate();
+}
+
+void RangeStart::calibrate(const std::vector<const Node*>& quantizers, const NamedTensors& statistics) {
+  Safetensors checkpoint = task_.session.checkpoint();
+  put_back(checkpoint, statistics);
+  task_.test_session.restore(checkpoint, Session::Restore::kVariables, "the training graph");
   datasets::Loader loader(task_.data.train, {.batch_size = task_.settings.batch_size,
                                              .seed = static_cast<std::uint64_t>(task_.settings.seed)});
   quantize::Calibrator calibrator(task_.test_session, {quantize::CalibrationMethod::kMse});

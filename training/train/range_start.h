@@ -11,8 +11,10 @@ namespace miniqat::training {
 /// Where learned ranges start: at least squares (quantize::Calibrator), from a few batches, with the weights of that
 /// moment. Ranges from a checkpoint stay. The others start before the first step. With quant_delay they start when
 /// quantization begins, and before that at each evaluation of the run, so that its accuracy and its checkpoint have
-/// ranges. A range of zeros only, of a checkpoint, too, starts at its initializer: no factor would lead it away from 0.
-/// Decides by the session alone: a resumed run does the same.
+/// ranges. Where the moving statistics of batch norms are far off (they lag behind, or come from other data), ranges of
+/// activations start with statistics of the batches, which normalise in training; those of weights follow the moving
+/// ones, as the weights do. A range of zeros only, of a checkpoint, too, starts at its initializer: no factor would
+/// lead it away from 0. Decides by the session alone: a resumed run does the same.
 class RangeStart {
  public:
   /// Both must stay.
@@ -28,7 +30,10 @@ class RangeStart {
   bool begins_now() const;
   void start_quantizers();
   void widen_empty_ranges();
-  void calibrate(const std::vector<const Node*>& quantizers);
+  /// What the pictures make of the batch norms' statistics, by name, where the moving ones are far off; else nothing.
+  NamedTensors batch_statistics();
+  /// With these statistics in the place of the moving ones.
+  void calibrate(const std::vector<const Node*>& quantizers, const NamedTensors& statistics = {});
 
   TrainingTask& task_;
   RunObserver& observer_;

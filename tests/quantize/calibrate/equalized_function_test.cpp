@@ -190,7 +190,8 @@ TEST(EqualizedFunction, NeedsFoldedWeightsThatAreNumbers) {
   Session session(net.graph);
   Equalizer equalizer(session);
   equalizer.observe({{net.images, random_tensor(net.images.shape(), 1, -1, 1)}});
-  session.set_variable("conv/moving_variance", Tensor::from({3}, std::vector<float>{1, -1, 1}));
+  session.set_variable("conv/gamma", Tensor::from({3}, std::vector<float>{1, 3e38f, 1}));
+  session.set_variable("conv/moving_variance", Tensor::from({3}, std::vector<float>{1, 0, 1}));
   const std::string text = testing::error_of([&] { equalizer.finish(); });
   EXPECT_TRUE(mentions(text, {"[Conv2D \"conv\"]", "not finite"})) << text;
 }

@@ -259,5 +259,61 @@ TEST_F(RangeStartTest, ARangeOfZerosStartsAtItsInitializer) {
   EXPECT_LT(ranges.at("fc/weights_quant/max")[0], 1);
 }
 
+/// The moving statistics of conv1's batch norm become `variance` before the ranges start; the texts and the ranges.
+struct Started {
+  Texts texts;
+  Ranges ranges;
+};
+
+class StatisticsTest : public RangeStartTest {
+ protected:
+  StatisticsTest() { place_.write("norm.json", testing::tiny_classifier_with_batch_norm()); }
+
+  TrainSettings with_batch_norm() const {
+    TrainSettings settings = learning();
+    settings.model = path("norm.json").string();
+    return settings;
+  }
+  static Started start(const TrainSettings& settings, float variance) {
+    TrainingTask task(settings);
+    Tensor moving(Shape{4});
+    std::ranges::fill(moving.values<float>(), variance);
+    task.session.set_variable("conv1/moving_variance", moving);
+    Listener listener;
+    RangeStart(task, listener).before_step();
+    return {.texts = listener.starts, .ranges = ranges_in(task.session.variables())};
+  }
+};
+
+/// In training the batch's own statistics normalise: its numbers are of the magnitude of 1, whatever the moving ones
+/// would make of them.
+TEST_F(StatisticsTest, MovingStatisticsThatAreFarOffAreNotWhatRangesStartFrom) {
+  for (const quantize::BnFold fold : {quantize::BnFold::kTf, quantize::BnFold::kSingle}) {
+    TrainSettings settings = with_batch_norm();
+    settings.rewrite.bn_fold = fold;
+    for (const float variance : {1e-8f, 1e6f}) {
+      const Started started = start(settings, variance);
+      ASSERT_EQ(started.texts.size(), 1u);
+      EXPECT_NE(started.texts[0].find("the batches' own statistics"), std::string::npos) << started.texts[0];
+      const float largest = started.ranges.at("conv1/act_quant/max")[0];
+      EXPECT_GT(largest, 0.5f) << variance;
+      EXPECT_LT(largest, 8.0f) << variance;
+    }
+    // The weights that are quantized have the scale of the moving ones.
+    EXPECT_GT(start(settings, 1e-8f).ranges.at("conv1/weights_quant/max")[0],
+              100 * start(settings, 1e6f).ranges.at("conv1/weights_quant/max")[0]);
+  }
+}
+
+TEST_F(StatisticsTest, MovingStatisticsThatFitStay) {
+  TrainSettings settings = with_batch_norm();
+  settings.rewrite.bn_fold = quantize::BnFold::kTf;
+  const Started started = start(settings, 0.5f);
+  EXPECT_EQ(started.texts, Texts{"4 learned ranges start at least squares, after step 0"});
+  settings.rewrite.freeze_bn_delay = 0;
+  EXPECT_EQ(start(settings, 1e-8f).texts, Texts{"4 learned ranges start at least squares, after step 0"})
+      << "frozen ones normalise";
+}
+
 }  // namespace
 }  // namespace miniqat::training::range_start_test
