@@ -148,7 +148,9 @@ void bind_results(py::module_& module) {
       .def_readonly("correct", &Evaluation::correct, "Pictures whose class was chosen.")
       .def_readonly("examples", &Evaluation::examples, "Pictures.")
       .def_readonly("loss", &Evaluation::loss, "Mean cross entropy.")
-      .def_property_readonly("accuracy", &Evaluation::accuracy, "correct / examples.");
+      .def_property_readonly("accuracy", &Evaluation::accuracy, "correct / examples.")
+      .def_readonly("balanced_accuracy", &Evaluation::balanced_accuracy,
+                    "Mean over the classes that have pictures of their own accuracies.");
   py::class_<Verification>(module, "Verification", "The simulation and the integers side by side.")
       .def_property_readonly(
           "simulated", [](const Verification& self) { return self.simulated.accuracy(); }, "Accuracy.")

@@ -295,6 +295,9 @@ class Evaluation:
     @property
     def accuracy(self) -> float:
         """correct / examples."""
+    @property
+    def balanced_accuracy(self) -> float | None:
+        """Mean over the classes that have pictures of their own accuracies."""
 
 class Verification:
     """The simulation and the integers side by side."""
