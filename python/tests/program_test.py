@@ -80,6 +80,7 @@ class AgainstTheProgram(unittest.TestCase):
     def test_engine_and_evaluation_are_the_programs(self):
         told = json.loads(miniqat_program("eval", self.place / "run", "--integer", "--json"))
         self.assertEqual(miniqat.evaluate_integers(self.model, self.test).accuracy, told["accuracy"])
+        self.assertEqual(miniqat.evaluate_integers(self.model, self.test).balanced_accuracy, told["balanced_accuracy"])
         answers = miniqat.Engine(self.model).run(self.test.images).argmax(axis=-1)
         self.assertEqual(np.mean(answers == self.test.labels), told["accuracy"])
         again = miniqat.IntegerModel.from_bytes(self.model.to_miniqat())
