@@ -12,6 +12,7 @@
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/integer_evaluator.h"
 #include "training/run/run_source.h"
+#include "training/run/validation_part.h"
 #include "training/settings/settings.h"
 #include "training/train/run_settings.h"
 #include "training/train/trainer.h"
