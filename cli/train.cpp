@@ -95,10 +95,19 @@ void train_and_show(const TrainSettings& settings, const std::string& asked, con
 void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings>& flags) {
   TrainSettings settings;
   bool batch_size_given = flags.was_given("batch_size");
+  AskedValidation asked{.size = flags.was_given("validation"), .method = flags.was_given("validation_method")};
+  std::vector<std::string> notes;
   if (!arguments.config.empty()) {
     const Json config = read_json(arguments.config);
     settings_from_json(config, settings, arguments.config);
     batch_size_given = batch_size_given || config.contains("batch_size");
+    if (settings.validation > 0 && !config.contains("validation_method") && !asked.size && !asked.method) {
+      settings.validation_method = datasets::HoldOut::kStride;
+      notes.push_back(concat("note: ", arguments.config, " is of an earlier version: --validation-method stride"));
+    }
+    // The whole of a run's settings, repeated.
+    asked.size = asked.size || (config.contains("validation") && !settings.init_checkpoint.empty() &&
+                                !flags.was_given("init_checkpoint"));
   }
   const std::string former = settings.optimizer;
   apply_flags(flags, settings);
@@ -108,12 +117,13 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   const std::string asked_data_dir = settings.data_dir;
   const std::string note = batch_size_given ? "" : adopt_batch_size(settings);
   resolve(settings);
-  const std::string inherited = inherit_validation_part(settings, flags.was_given("validation"));
+  const std::string inherited = inherit_validation_part(settings, asked);
   set_thread_count(static_cast<int>(settings.threads));
   const RunDirectory run = new_directory(arguments, settings);
   TrainExtras extras = arguments.extras;
   extras.given = flags.given();
-  extras.notes = {note, inherited};
+  extras.notes = notes;
+  extras.notes.insert(extras.notes.end(), {note, inherited});
   train_and_show(settings, asked_data_dir, run, arguments, extras);
 }
 

@@ -15,8 +15,8 @@ std::vector<std::int64_t> class_counts(const Dataset& dataset);
 /// many classes, "2 to 9 of each of 100 classes". A class without a picture counts as 0.
 std::string class_counts_text(const Dataset& dataset);
 
-/// "note: the first 100 pictures have 1 of 10 classes: ..." where the first examples of a data set, `head`, lack classes
-/// that it has, as they do where it is in the order of its classes; "" otherwise.
+/// "note: the first 100 pictures have 1 of 10 classes: ..." where the first examples of a data set, `head`, lack
+/// classes that it has, as they do where it is in the order of its classes; "" otherwise.
 std::string note_on_first(const Dataset& head, const Dataset& all);
 
 }  // namespace miniqat::datasets

@@ -16,7 +16,7 @@ enum class HoldOut {
   /// data lies within a greater one, but for the rounding of shares.
   kByClass,
   /// Example i * size / n for i in 0..n-1, whatever its label: classes in turns may all but vanish from the part. Runs
-  /// of before November 2026 have it.
+  /// of versions without this choice have it.
   kStride,
 };
 /// "class", "stride".

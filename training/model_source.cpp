@@ -82,9 +82,23 @@ std::vector<std::string> choose_output(Graph& graph, const std::vector<std::stri
   return others;
 }
 
-std::int64_t fixed_batch(const std::string& file) {
+namespace {
+
+std::vector<std::string> choose_output_of(NamedNetwork& network, const std::string& file, const std::string& wanted) {
+  try {
+    return choose_output(network.graph, network.outputs, wanted);
+  } catch (const Error& error) {
+    fail(file, ": ", error.what());
+  }
+}
+
+}  // namespace
+
+std::int64_t fixed_batch(const std::string& file, const std::string& output) {
   if (is_onnx_file(file)) return importers::fixed_batch(file);
-  return find_classifier(read_network(file), file).images.shape()[0];
+  NamedNetwork network = read_named_network(file, 0, {});
+  if (!output.empty()) choose_output_of(network, file, output);
+  return find_classifier(std::move(network.graph), file).images.shape()[0];
 }
 
 void check_model_name(const std::string& model) {
@@ -97,12 +111,7 @@ Classifier read_classifier(const ClassifierOptions& options, const Shape& exampl
     if (copy.images.shape()[0] == options.batch_size || !is_onnx_file(options.model)) return copy;
   }
   NamedNetwork network = read_named_network(options.model, options.batch_size, example);
-  std::vector<std::string> left_out;
-  try {
-    left_out = choose_output(network.graph, network.outputs, options.output);
-  } catch (const Error& error) {
-    fail(options.model, ": ", error.what());
-  }
+  std::vector<std::string> left_out = choose_output_of(network, options.model, options.output);
   Classifier classifier;
   try {
     classifier = find_classifier(std::move(network.graph), options.model);

@@ -43,8 +43,9 @@ Graph read_network(const std::filesystem::path& path, std::int64_t batch_size = 
 std::vector<std::string> choose_output(Graph& graph, const std::vector<std::string>& names, const std::string& wanted);
 
 /// The batch of a classifier in a graph JSON file, or the one that an ONNX model fixes; 0 where that leaves it open.
-/// Throws what read_network(), find_classifier() and importers::fixed_batch() throw.
-std::int64_t fixed_batch(const std::string& file);
+/// `output`: as in ClassifierOptions. Throws what read_network(), choose_output(), find_classifier() and
+/// importers::fixed_batch() throw.
+std::int64_t fixed_batch(const std::string& file, const std::string& output = {});
 
 struct ClassifierOptions {
   std::string model;

@@ -42,6 +42,7 @@ void apply_flags(const SettingFlags<TrainSettings>& flags, TrainSettings& settin
   refuse("schedule_every", steady, "--schedule " + settings.schedule);
   refuse("schedule_factor", steady, "--schedule " + settings.schedule);
   refuse("threads_per_shard", settings.shards == 1, "--shards 1");
+  refuse("validation_method", settings.validation == 0 && settings.init_checkpoint.empty(), "--validation 0");
   refuse("decay_all", settings.weight_decay == 0, "--weight-decay 0");
   refuse("width", is_graph_file(settings.model), concat("--model ", settings.model, ", a graph that has its widths"));
   check_dataset(settings.dataset, flags.was_given("data_dir") ? settings.data_dir : "");

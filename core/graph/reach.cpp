@@ -55,7 +55,7 @@ std::unordered_set<const Node*> unused_nodes(const Graph& graph) {
       unused.insert(node);
   for (const Node* node : std::views::reverse(order)) {
     const std::vector<Use> readers = readers_of(*node);
-    if (!readers.empty() && std::ranges::all_of(readers, is_unused)) unused.insert(node);
+    if (!used.contains(node) && !readers.empty() && std::ranges::all_of(readers, is_unused)) unused.insert(node);
   }
   return unused;
 }

@@ -113,7 +113,8 @@ void train_new(const std::filesystem::path& out, bool overwrite, const nlohmann:
   if (!json.contains("batch_size")) extras.notes.push_back(training::adopt_batch_size(settings));
   for (const auto& item : json.items()) extras.given.push_back(item.key());
   training::resolve(settings);
-  extras.notes.push_back(training::inherit_validation_part(settings, json.contains("validation")));
+  extras.notes.push_back(training::inherit_validation_part(
+      settings, {.size = json.contains("validation"), .method = json.contains("validation_method")}));
   set_thread_count(static_cast<int>(settings.threads));
   const auto run = training::RunDirectory::fresh(
       out, "give another folder, resume=True to go on with that run, or overwrite=True to delete it",
@@ -126,6 +127,7 @@ void train_on(const std::filesystem::path& out, const nlohmann::ordered_json& js
   training::TrainExtras extras{.resume = true, .begun = training::begun_settings(run)};
   training::TrainSettings wanted = settings_from(json, extras.begun);
   wanted.dataset = training::resolved_dataset(wanted.dataset);
+  wanted.data_dir = training::resolved_data_dir(wanted.dataset, wanted.data_dir);
   training::require_same_run(wanted, extras.begun);
   training::check(wanted);
   set_thread_count(static_cast<int>(wanted.threads));
@@ -150,8 +152,9 @@ void bind_results(py::module_& module) {
       .def_readonly("examples", &Evaluation::examples, "Pictures.")
       .def_readonly("loss", &Evaluation::loss, "Mean cross entropy.")
       .def_property_readonly("accuracy", &Evaluation::accuracy, "correct / examples.")
-      .def_readonly("balanced_accuracy", &Evaluation::balanced_accuracy,
-                    "Mean over the classes that have pictures of their own accuracies.");
+      .def_property_readonly(
+          "balanced_accuracy", [](const Evaluation& self) { return self.balanced_accuracy.value_or(0); },
+          "Mean over the classes that have pictures of their own accuracies.");
   py::class_<Verification>(module, "Verification", "The simulation and the integers side by side.")
       .def_property_readonly(
           "simulated", [](const Verification& self) { return self.simulated.accuracy(); }, "Accuracy.")

@@ -296,7 +296,7 @@ class Evaluation:
     def accuracy(self) -> float:
         """correct / examples."""
     @property
-    def balanced_accuracy(self) -> float | None:
+    def balanced_accuracy(self) -> float:
         """Mean over the classes that have pictures of their own accuracies."""
 
 class Verification:
@@ -338,7 +338,7 @@ def fake_quant_gradient(d_y: ArrayLike, x: ArrayLike, min: ArrayLike, max: Array
     """(d_x, d_min, d_max) of fake_quant(), by the straight-through estimator."""
 def load(name: str, data_dir: _Path = "", train_size: int = 12000, test_size: int = 10000, seed: int = 1,
          skip_broken: bool = False) -> tuple[Dataset, Dataset]:
-    """(train, test) of a data set by name, or of your own files by their path (docs/data.md); what is left out is a warning."""
+    """(train, test) of a data set by name, or of your own files by their path (docs/data.md)."""
 def make_classifier(
     model: str, dataset: Dataset, batch_size: int = 128, width: float = 1.0, output: str = ""
 ) -> Classifier:

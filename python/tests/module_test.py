@@ -53,7 +53,7 @@ class Data(unittest.TestCase):
                 file = folder / ("cat" if i % 2 else "dog") / f"{i}.bmp"
                 file.parent.mkdir(exist_ok=True)
                 head = struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 102, 0, 0, 54, 40, 4, 4, 1, 24, 0, 48, 0, 0, 0, 0)
-                file.write_bytes(head + bytes(5 * k + i for k in range(48)))
+                file.write_bytes(head + bytes((5 * k + i) % 256 for k in range(48)))
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 train, test = miniqat.load(name)

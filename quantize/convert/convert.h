@@ -37,8 +37,8 @@ class NotQuantized : public Error {
 /// of Layer::multipliers in steps.
 ///
 /// Throws NotQuantized that names the edge for a tensor without range. Throws Error for ops that have no integer
-/// counterpart, more than one input or output, variables that are missing or not finite, quantizers of more than 8 bits,
-/// and quantizers whose range never saw a number (seen_ranges.h).
+/// counterpart, more than one input or output, variables that are missing or not finite, quantizers of more than 8
+/// bits, and quantizers whose range never saw a number (seen_ranges.h).
 integer::Model convert(const Graph& graph, const NamedTensors& variables, const ConvertOptions& options = {});
 
 }  // namespace miniqat::quantize

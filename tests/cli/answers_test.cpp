@@ -29,8 +29,9 @@ class AnswersTest : public ::testing::Test {
     write_tiny_digits(*place_, "digits", 64, kPictures);
     place_->write("tiny.json", tiny_classifier());
     const auto train = [](const Arguments& more) {
-      Arguments line = {"train",   "--model", "tiny.json", "--dataset", "mnist",        "--data-dir", "digits",
-                        "--steps", "60",      "--threads", "1",         "--validation", "8"};
+      Arguments line = {
+          "train", "--model",   "tiny.json", "--dataset",    "mnist", "--data-dir",          "digits", "--steps",
+          "60",    "--threads", "1",         "--validation", "8",     "--validation-method", "stride"};
       line.insert(line.end(), more.begin(), more.end());
       expect_success(program(line));
     };

@@ -118,6 +118,10 @@ TEST_F(Outputs, TheChosenOneIsTrainedAndExported) {
   EXPECT_EQ(said.find("reaches no output"), std::string::npos) << said;
   run(train_command("plain"));
   EXPECT_TRUE(checkpoint_bytes("chosen") == checkpoint_bytes("plain"));
+  // Whatever the first one is.
+  place_.write("map.json", replaced(tiny_classifier(), R"("outputs": [)", R"("outputs": ["pool1", )"));
+  run(train_command("map", {"--model", "map.json", "--output", "fc/BiasAdd"}));
+  EXPECT_TRUE(checkpoint_bytes("map") == checkpoint_bytes("plain"));
   EXPECT_EQ(bytes_of(path("chosen") / "eval_graph.json"), bytes_of(path("plain") / "eval_graph.json"));
   EXPECT_EQ(nlohmann::json::parse(bytes_of(path("chosen") / "config.json"))["output"], "fc/BiasAdd");
   for (const char* name : {"chosen", "plain"})

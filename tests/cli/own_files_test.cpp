@@ -330,7 +330,9 @@ TEST_F(OwnFilesTest, AValidationFolderDecides) {
   expect_error(run(twice), 2, {"--validation 10", "validation part of its own"});
   const Outcome quantized = elsewhere({"quantize", "--run", "../run", "--epochs", "1", "--out", "q", "--threads", "1"});
   expect_success(quantized);
-  EXPECT_NE(quantized.out.find("the validation pictures of the data, 8 of each of 3 classes, decide"), std::string::npos) << quantized.out;
+  EXPECT_NE(quantized.out.find("the validation pictures of the data, 8 of each of 3 classes, decide"),
+            std::string::npos)
+      << quantized.out;
 }
 
 TEST_F(OwnFilesTest, SettingsOfPicturesAreChecked) {

@@ -57,7 +57,8 @@ bool has_line(const std::string& text, const std::string& start, const std::stri
 TEST_F(QuantizeTest, PrintsATableAndMakesARunThatEveryCommandTakes) {
   const Outcome outcome = quantize("run", {}, "norm");
   expect_success(outcome);
-  EXPECT_TRUE(has_line(outcome.out, "8 training pictures, 0 to 1 of each of 10 classes, decide", "; the float run was trained with them"))
+  EXPECT_TRUE(has_line(outcome.out, "8 training pictures, 0 to 1 of each of 10 classes, decide",
+                       "; the float run was trained with them"))
       << outcome.out;
   EXPECT_TRUE(has_line(outcome.out, "network", "bit operations")) << outcome.out;
   EXPECT_TRUE(has_line(outcome.out, "float ", "2,760")) << outcome.out;

@@ -129,7 +129,7 @@ TEST(NoteOnFirst, TellsOfDataInTheOrderOfTheirClasses) {
   EXPECT_EQ(note_on_first(in_order, in_order), "");
 }
 
-/// What runs of before November 2026 resume with.
+/// What runs of earlier versions resume with.
 TEST(HoldOut, AStrideSpreadsItsExamplesOverTheTrainingSet) {
   const Splits all{.train = numbered(7), .test = numbered(2)};
   const Splits splits = hold_out(all, 3, HoldOut::kStride);

@@ -114,7 +114,9 @@ class TrainedNetworks : public ::testing::Test {
   void train(int steps, const Arguments& more) const {
     Arguments line = {"train", "--out", "run", "--threads", "1", "--steps", steps_of(steps)};
     line.insert(line.end(), more.begin(), more.end());
-    expect_success(miniqat(line, place_.path()));
+    // After its first epoch a network may have learned too little, and a warning says so.
+    const Outcome outcome = miniqat(line, place_.path());
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
   }
 
   void train_on_stripes(const std::string& model, std::int64_t batch, const Arguments& more) const {

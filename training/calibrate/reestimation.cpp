@@ -7,6 +7,7 @@
 #include "core/text/counted.h"
 #include "core/text/quote.h"
 #include "training/calibrate/batch_norm_statistics.h"
+#include "training/evaluate/one_answer.h"
 #include "training/percent.h"
 #include "training/run/class_weights.h"
 #include "training/run/file_notes.h"
@@ -72,6 +73,10 @@ class Reestimation {
     observer_.say(concat(printable(run_.source.settings.model), " on ", run_.source.settings.dataset, ": the run ",
                          printable(request_.run), " has ", part.name, " accuracy ", percent(result.before.accuracy()),
                          " with its moving averages"));
+    if (const std::string warning =
+            warning_of_one_answer(result.before, part.pictures, "the network", run_.source.settings.dataset);
+        !warning.empty())
+      observer_.warn(warning);
     put_estimated(run_.checkpoint, estimated());
     if (data_.validation) result.after.validation = evaluate_on(*data_.validation);
     result.after.test = evaluate_on(data_.test);

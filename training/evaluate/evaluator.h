@@ -26,7 +26,7 @@ struct Evaluation : Hits {
   /// For each class; empty where only a summary of an evaluation is known.
   std::vector<ClassHits> by_class = {};
   /// The mean over the classes that have examples of the share that was answered rightly (Brodersen et al. 2010). None
-  /// where it is not known, in summaries of before November 2026.
+  /// where it is not known, in summaries of earlier versions.
   std::optional<double> balanced_accuracy = {};
 
   /// One more example with its logits. Ties go to the lower class; a NaN among them counts as wrong. Until finish(),

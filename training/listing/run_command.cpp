@@ -16,6 +16,7 @@
 #include "training/calibrate/reestimation.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/run/run_source.h"
+#include "training/run/validation_part.h"
 #include "training/settings/settings.h"
 #include "training/settings/train_settings.h"
 
@@ -56,7 +57,17 @@ Words flags_of(const Json& json, const Json& defaults, Detail detail = Detail::k
   return words;
 }
 
-/// What a run with the same data set and optimizer has if nothing else is asked for.
+/// Whether a run without a validation part has none because somebody said so: what it began from has one.
+bool would_inherit_validation(TrainSettings given) {
+  if (given.validation > 0) return false;
+  try {
+    inherit_validation_part(given, {});
+  } catch (const Error&) {
+  }
+  return given.validation > 0;
+}
+
+/// What a run with the same data set, optimizer and beginning has if nothing else is asked for.
 Json usual_settings(const Json& config, const std::string& source) {
   TrainSettings given, usual;
   settings_from_json(config, given, source);
@@ -66,6 +77,7 @@ Json usual_settings(const Json& config, const std::string& source) {
   usual.data_dir.clear();
   // The default does something for few bits only; earlier runs have 0 for it.
   if (given.reestimate == 0 && (given.float_only || !has_few_bits(given.rewrite))) usual.reestimate = 0;
+  if (would_inherit_validation(given)) usual.validation = -1;
   const TrainSettings untouched;
   usual.dataset = untouched.dataset;
   usual.optimizer = untouched.optimizer;
@@ -265,7 +277,8 @@ using Commands = std::vector<Words>;
 Commands train_commands(const RunDirectory& run, Json config, const std::string& out) {
   const std::string source = run.config().string();
   const Json usual = usual_settings(config, source);
-  config["validation_method"] = field_to_json(recorded_settings(config, source).validation_method);
+  if (const TrainSettings settings = recorded_settings(config, source); settings.validation > 0)
+    config["validation_method"] = field_to_json(settings.validation_method);
   const std::vector<Lengthening> changes = lengthenings(run);
   Commands commands;
   Words words = {"train"};

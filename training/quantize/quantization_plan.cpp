@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "quantize/rewrite/residual_sums.h"
 #include "training/calibrate/batch_norm_statistics.h"
+#include "training/run/class_weights.h"
 #include "training/run/data_of_run.h"
 #include "training/run/variables_hash.h"
 #include "training/settings/optimizers.h"
@@ -174,6 +175,7 @@ void write_plan(const QuantizationPlan& plan, const RunDirectory& run) {
     if (is_there(stage / "config.json")) RunDirectory::fresh(stage, "", RunDirectory::Existing::kOverwrite).clear();
   if (!plan.training.rewrite.layer_bits.empty())
     write_json(run.bits(), quantize::layer_bits_to_json(plan.training.rewrite.layer_bits));
+  if (has_class_weights_file(plan.training)) copy_if_there(plan.training.class_weights, run.class_weights());
   write_json(run.quantization(), plan_to_json(plan));
 }
 
@@ -204,6 +206,7 @@ QuantizationPlan read_plan(const RunDirectory& run) {
   RewriteSettings& rewrite = plan.training.rewrite;
   if (!rewrite.bits_config.empty()) rewrite.bits_config = run.bits().string();
   load_layer_bits(rewrite);
+  use_own_class_weights(plan.training, run);
   return plan;
 }
 

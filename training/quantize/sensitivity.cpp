@@ -16,6 +16,7 @@
 #include "quantize/rewrite/layer_bits.h"
 #include "quantize/rewrite/rewrite.h"
 #include "training/calibrate/batch_norm_statistics.h"
+#include "training/evaluate/one_answer.h"
 #include "training/percent.h"
 #include "training/quantize/width_choice.h"
 #include "training/run/file_notes.h"
@@ -88,6 +89,10 @@ class SensitivityMeasurement {
     begin("float");
     in_float_ = ask(widths_.front(), {});
     result_.in_float = in_float_.evaluation;
+    if (const std::string warning =
+            warning_of_one_answer(result_.in_float, data_.train, "the float network", result_.dataset);
+        !warning.empty())
+      observer_.warn(warning);
     if (!std::isfinite(result_.in_float.loss)) fail("the loss of the float network is NaN or infinite");
     for (std::size_t i = 0; i < result_.bits.size(); ++i) measure_at(i);
     result_.weight_front = greedy_front(costs_of(result_.quantizers, true), result_.bits);

@@ -115,4 +115,14 @@ InitCheckpoint start_from(const std::filesystem::path& path, Session& session) {
   return start;
 }
 
+std::optional<RunDirectory> run_of_variables(const std::filesystem::path& path) {
+  std::error_code failure;
+  const bool is_folder = std::filesystem::is_directory(path, failure);
+  const std::filesystem::path folder = is_folder ? path : path.parent_path();
+  if (path.empty() || !std::filesystem::exists(folder / "config.json", failure)) return {};
+  const RunDirectory run = RunDirectory::open(folder.empty() ? "." : folder);
+  if (!is_folder && path.filename() != run.checkpoint().filename()) return {};
+  return run;
+}
+
 }  // namespace miniqat::training

@@ -2,10 +2,12 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/engine/session.h"
+#include "training/run/run_directory.h"
 
 namespace miniqat::training {
 
@@ -31,5 +33,9 @@ struct InitCheckpoint {
 /// From a run that folds batch norms late where this one does not, or the reverse, no range of weights is taken. Throws
 /// Error where there is none, unless it is an ONNX model and neither has variables, and what Session::restore throws.
 InitCheckpoint start_from(const std::filesystem::path& path, Session& session);
+
+/// The run that variables are of: the directory that `path` is, or that of the checkpoint.safetensors that it is. None
+/// where there is no config.json.
+std::optional<RunDirectory> run_of_variables(const std::filesystem::path& path);
 
 }  // namespace miniqat::training

@@ -1,13 +1,13 @@
 #include "training/run/validation_part.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/json.h"
 #include "datasets/class_counts.h"
+#include "training/run/init_checkpoint.h"
 #include "training/run/run_directory.h"
 #include "training/settings/settings.h"
 #include "training/settings/usage_error.h"
@@ -33,24 +33,7 @@ void set_validation_part(TrainSettings& settings, const ValidationPart& part) {
   settings.validation_method = part.method;
 }
 
-namespace {
-
-/// The run that the variables of --init-checkpoint are of: its directory, or a file in it.
-std::optional<RunDirectory> run_of_variables(const std::string& place) {
-  if (place.empty()) return {};
-  std::error_code failure;
-  const std::filesystem::path path = place;
-  const bool is_folder = std::filesystem::is_directory(path, failure);
-  const std::filesystem::path folder = is_folder ? path : path.parent_path();
-  if (!std::filesystem::exists(folder / "config.json", failure)) return {};
-  const RunDirectory run = RunDirectory::open(folder.empty() ? "." : folder);
-  if (!is_folder && path.filename() != run.checkpoint().filename()) return {};
-  return run;
-}
-
-}  // namespace
-
-std::string inherit_validation_part(TrainSettings& settings, bool was_asked) {
+std::string inherit_validation_part(TrainSettings& settings, const AskedValidation& asked) {
   const std::optional<RunDirectory> run = run_of_variables(settings.init_checkpoint);
   if (!run) return "";
   const TrainSettings former = recorded_settings(read_json(run->config()), run->config().string());
@@ -59,15 +42,19 @@ std::string inherit_validation_part(TrainSettings& settings, bool was_asked) {
   if (former.validation == 0)
     return settings.validation == 0 ? ""
                                     : concat("note: the run in ", name, " was trained with the validation pictures");
-  if (was_asked && settings.validation == 0) return "";
-  if (was_asked && validation_part_of(settings) != validation_part_of(former))
-    throw UsageError(concat("--validation ", settings.validation, ": the run in ", name, " has a validation part of ",
-                            counted(former.validation, "picture"),
-                            ", and has trained with the others; leave it out, or give 0 to train with all pictures"));
+  if (asked.size && settings.validation == 0) return "";
+  const bool other_size = asked.size && settings.validation != former.validation;
+  const bool other_method = asked.method && settings.validation_method != former.validation_method;
+  if (other_size || other_method)
+    throw UsageError(concat("--validation ", asked.size ? settings.validation : former.validation, ": the run in ",
+                            name, " has a validation part of ", counted(former.validation, "picture"),
+                            " (--validation-method ",
+                            names_of(former.validation_method)[static_cast<std::size_t>(former.validation_method)],
+                            "), and has trained with the others; leave it out, or give 0 to train with all pictures"));
   set_validation_part(settings, validation_part_of(former));
-  return was_asked ? ""
-                   : concat("the validation part is that of the run in ", name, ", ",
-                            counted(former.validation, "training picture"));
+  return asked.size ? ""
+                    : concat("the validation part is that of the run in ", name, ", ",
+                             counted(former.validation, "training picture"));
 }
 
 std::string validation_counts(const datasets::Splits& data) {

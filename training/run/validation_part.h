@@ -26,8 +26,12 @@ void set_validation_part(TrainSettings& settings, const ValidationPart& part);
 
 /// Gives settings of a new run that begins from another run on the same data (--init-checkpoint) the validation part of
 /// that one, so that no picture judges that has trained. Returns what there is to say about it, "" for nothing.
-/// `was_asked`: somebody gave --validation; 0 then is obeyed. Throws UsageError for another part than that run's.
-std::string inherit_validation_part(TrainSettings& settings, bool was_asked);
+/// `asked`: what somebody gave; a size of 0 then is obeyed. Throws UsageError for another part than that run's.
+struct AskedValidation {
+  bool size = false;
+  bool method = false;
+};
+std::string inherit_validation_part(TrainSettings& settings, const AskedValidation& asked);
 
 /// "600 validation pictures, 60 of each of 10 classes", of data that have such a part.
 std::string validation_counts(const datasets::Splits& data);

@@ -163,7 +163,7 @@ void resolve(TrainSettings& settings) {
 
 std::string adopt_batch_size(TrainSettings& settings) {
   if (!is_graph_file(settings.model)) return "";
-  const std::int64_t batch = fixed_batch(settings.model);
+  const std::int64_t batch = fixed_batch(settings.model, settings.output);
   if (batch == 0) return "";
   // What exporters write when nobody asks: of no meaning for training.
   if (batch == 1 && is_onnx_file(settings.model))

@@ -131,7 +131,7 @@ void TrainSettings::visit(Visitor&& visitor) {
   visitor(
       "validation_method", [](auto& s) -> auto& { return s.validation_method; },
       "which pictures --validation holds out: class: of each class its share, by a draw that depends on the pictures "
-      "alone; stride: every so many, whatever their class, as runs of before November 2026 did");
+      "alone; stride: every so many, whatever their class, as runs of versions without this flag have it");
   visitor(
       "float", [](auto& s) -> auto& { return s.float_only; }, "no quantization");
   visit_rewrite_options([&](const char* name, auto access, const char* help) {

@@ -50,6 +50,8 @@ void EvaluationWatch::after_evaluation(const Evaluation& judged) {
 bool EvaluationWatch::may_lag() const {
   const std::int64_t steps = task_.session.quantization_step();
   const auto delays = static_cast<std::int64_t>(task_.delays.quantization.size());
+  // With weights of classes the losses are not comparable.
+  if (!task_.settings.class_weights.empty()) return false;
   // Before a delay has passed training computes another network than evaluation.
   return !warned_of_statistics_ && losses_.size() >= kFewestLosses && task_.batches_to_estimate() == 0 &&
          task_.delays.passed(steps).quantization == delays && why_none_updates(task_.training.graph, steps).empty();

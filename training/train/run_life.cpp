@@ -75,8 +75,9 @@ void RunLife::require_same_graph() const {
   const std::string now = graph_to_json(task_.training.graph);
   if (graph_to_json(recorded) != now && task_.dampens()) task_.dampen_weights(recorded);
   if (graph_to_json(recorded) != now)
-    fail(run_.train_graph().string(), " is not what ", task_.settings.model,
-         " gives now: the model has changed since the run began");
+    fail(
+        run_.train_graph().string(), " is not what ", task_.settings.model,
+        " gives now: the model has changed since the run began, or an earlier version of miniqat rewrote it otherwise");
 }
 
 void RunLife::begin() {

@@ -37,6 +37,14 @@ void adopt_same_bits(TrainSettings& wanted, const TrainSettings& begun) {
   wanted.rewrite.bits_config = begun.rewrite.bits_config;
 }
 
+/// The file that the run copied, given once more.
+void adopt_same_class_weights(TrainSettings& wanted, const TrainSettings& begun) {
+  if (wanted.class_weights == begun.class_weights || !has_class_weights_file(wanted) || !has_class_weights_file(begun))
+    return;
+  const auto weights = [](const std::string& file) { return nlohmann::json(read_json(file)); };
+  if (weights(wanted.class_weights) == weights(begun.class_weights)) wanted.class_weights = begun.class_weights;
+}
+
 /// Settings that may change in the middle of a run: no step is computed otherwise for them. With shards the number of
 /// threads is one of them.
 bool may_differ(std::string_view setting, const TrainSettings& begun) {
@@ -75,6 +83,7 @@ TrainSettings begun_settings(const RunDirectory& run) {
 
 void require_same_run(TrainSettings& wanted, const TrainSettings& begun) {
   adopt_same_bits(wanted, begun);
+  adopt_same_class_weights(wanted, begun);
   TrainSettings::visit([&](const char* name, auto access, const char*) {
     if (access(wanted) != access(begun) && !may_differ(name, begun))
       throw UsageError(concat(flag_of(name), " differs from the run's own (", shown(field_to_json(access(begun))),

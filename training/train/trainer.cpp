@@ -104,15 +104,18 @@ class Trainer {
     if (const std::string note = note_on_small_classes(task_.data); !note.empty()) observer_.say(note);
   }
 
-  /// Pixels other than those of its first training make a trained network a bad start.
+  /// Of a network that some other program has trained. Pixels other than those of that training make it a bad start.
   void judge_imported_weights() {
     const TrainSettings& settings = task_.settings;
-    if (extras_.is_stage || extras_.resume || !is_onnx_file(settings.model) || !settings.init_checkpoint.empty())
-      return;
+    const bool has_weights = is_onnx_file(settings.model) && settings.init_checkpoint.empty();
+    const std::string& from = has_weights ? settings.model : settings.init_checkpoint;
+    if (extras_.is_stage || extras_.resume || from.empty() || run_of_variables(from)) return;
     constexpr std::int64_t kPictures = 512;
     Classifier network = make_classifier(classifier_options(settings), task_.data.train);
+    // Its ranges come with the first batches.
+    if (!quantize::quantization_of(network.graph).is_float()) return;
     Session session(network.graph);
-    start_from(settings.model, session);
+    start_from(from, session);
     const datasets::Dataset some = datasets::drawn_examples(task_.data.train, kPictures, 1);
     const std::string warning =
         warning_before_training(evaluate(session, network, some), some, printable(settings.model), settings.dataset);

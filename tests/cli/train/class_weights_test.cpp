@@ -65,6 +65,12 @@ TEST_F(TrainClassWeightsTest, AFileIsCopiedIntoTheRunWhichGoesOnWithoutIt) {
   const Outcome whole = trained("whole", {"--class-weights", "weights.json"});
   ASSERT_EQ(whole.status, 0) << whole.err;
   ASSERT_EQ(trained("run", {"--class-weights", "weights.json", "--stop-at", "100"}).status, 0);
+  place_.write("others.json", R"({"0": 1, "1": 9})");
+  expect_error(program({"train", "--resume", "--out", "run", "--class-weights", "others.json"}), 2,
+               {"--class-weights differs"});
+  const Outcome same =
+      program({"train", "--resume", "--out", "run", "--class-weights", "weights.json", "--stop-at", "150"});
+  EXPECT_EQ(same.status, 0) << same.err;
   std::filesystem::remove(path("weights.json"));
   EXPECT_EQ(program({"train", "--resume", "--out", "run"}).status, 0);
   EXPECT_EQ(files_of(path("run")).checkpoint, files_of(path("whole")).checkpoint);
@@ -73,6 +79,7 @@ TEST_F(TrainClassWeightsTest, AFileIsCopiedIntoTheRunWhichGoesOnWithoutIt) {
   EXPECT_EQ(quantized.status, 0) << quantized.err;
   EXPECT_NE(quantized.out.find("by balanced accuracy"), std::string::npos) << quantized.out;
   EXPECT_EQ(json_of(path("q/class_weights.json")), (Json{{"0", 1}, {"1", 8}}));
+  EXPECT_TRUE(std::filesystem::exists(path("q/trained/class_weights.json")));
   expect_error(trained("no", {"--class-weights", "weights.json"}), 2, {"weights.json"});
 }
 

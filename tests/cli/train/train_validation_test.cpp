@@ -129,11 +129,21 @@ TEST_F(TrainValidationTest, ARunFromAnotherInheritsItsPart) {
   EXPECT_FALSE(std::filesystem::exists(path("other")));
   expect_success(train("all", {"--init-checkpoint", "float", "--validation", "0"}));
   EXPECT_EQ(json_of(path("all/config.json"))["validation"], 0);
+  // That is no default there: whoever repeats the run must say it.
+  expect_success(program({"train", "--config", "all/config.json", "--out", "repeated"}));
+  EXPECT_EQ(files_of(path("repeated")).checkpoint, files_of(path("all")).checkpoint);
+  EXPECT_NE(program({"runs", "."}).out.find("--validation 0 --steps 12 --batch-size 4 --init-checkpoint float\n"),
+            std::string::npos)
+      << program({"runs", "."}).out;
   // The other way round: nobody held these out.
   expect_success(train("none", {"--float"}));
   const Outcome seen = train("seen", {"--init-checkpoint", "none", "--validation", "10"});
   EXPECT_EQ(seen.status, 0);
   EXPECT_NE(seen.err.find("note: the run in none was trained with the validation pictures"), std::string::npos);
+}
+
+TEST_F(TrainValidationTest, AMethodWithoutAPartIsRefused) {
+  expect_error(train("no", {"--validation-method", "stride"}), 2, {"--validation-method", "--validation 0"});
 }
 
 /// A run of before: its config.json has no method.
@@ -154,8 +164,14 @@ TEST_F(TrainValidationTest, ARunOfBeforeKeepsItsPart) {
   expect_success(train("by-class", {"--validation", "8"}));
   EXPECT_NE(files_of(path("by-class")).checkpoint, files_of(path("whole")).checkpoint);
   // What begins from it has the part of before, too.
-  expect_success(train("next", {"--init-checkpoint", "run", "--validation", "8", "--validation-method", "stride"}));
+  expect_success(train("next", {"--init-checkpoint", "run", "--validation", "8"}));
   EXPECT_EQ(json_of(path("next/config.json"))["validation_method"], "stride");
+  expect_error(train("no", {"--init-checkpoint", "run", "--validation-method", "class"}), 2,
+               {"the run in run has a validation part of 8 pictures (--validation-method stride)"});
+  // Its settings once more are the same run.
+  const Outcome again = program({"train", "--config", "run/config.json", "--out", "again"});
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_NE(again.err.find("--validation-method stride"), std::string::npos) << again.err;
 }
 
 TEST_F(TrainValidationTest, CalibrationTakesNoPictureOfIt) {

@@ -56,6 +56,9 @@ TEST_F(EvaluationWatchTest, OtherLossesAreNot) {
   TrainSettings estimates = with_batch_norm();
   estimates.reestimate = 4;
   EXPECT_TRUE(heard(estimates, 0.2).empty()) << "the end will have others";
+  TrainSettings weighted = with_batch_norm();
+  weighted.class_weights = "balanced";
+  EXPECT_TRUE(heard(weighted, 0.2).empty()) << "the loss of training is another";
   TrainSettings waits = with_batch_norm();
   waits.float_only = false;
   waits.rewrite.quant_delay = 10;
