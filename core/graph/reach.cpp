@@ -1,7 +1,6 @@
 #include "core/graph/reach.h"
 
 #include <algorithm>
-#include <ranges>
 #include <vector>
 
 #include "core/error.h"
@@ -53,7 +52,8 @@ std::unordered_set<const Node*> unused_nodes(const Graph& graph) {
   for (const Node* node : order)
     if (!used.contains(node) && (is_layer(*node) || std::ranges::any_of(node->inputs(), is_unused)))
       unused.insert(node);
-  for (const Node* node : std::views::reverse(order)) {
+  for (auto place = order.rbegin(); place != order.rend(); ++place) {
+    const Node* node = *place;
     const std::vector<Use> readers = readers_of(*node);
     if (!used.contains(node) && !readers.empty() && std::ranges::all_of(readers, is_unused)) unused.insert(node);
   }
