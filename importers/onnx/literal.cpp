@@ -136,13 +136,7 @@ Literal read_checked(const pb::Constant& constant, const fs::path& folder) {
     default:
       fail("has elements of ONNX's type ", constant.data_type(), ", which miniqat does not read");
   }
-  if (literal.is_real()) {
-    for (const float value : literal.reals())
-      if (std::isnan(value) || (std::isinf(value) && elements > 1))
-        fail("holds a number that is ", std::isnan(value) ? "NaN" : "infinite");
-  } else if (std::ranges::find(literal.integers(), kOpenBatch) != literal.integers().end()) {
-    fail("holds -2^63, which is no size");
-  }
+  if (const std::string flaw = flaw_of(literal); !flaw.empty()) fail(flaw);
   return literal;
 }
 
@@ -167,6 +161,17 @@ std::int64_t count_elements(const std::vector<std::int64_t>& extents) {
     elements *= extent;
   }
   return elements;
+}
+
+std::string flaw_of(const Literal& literal) {
+  if (!literal.is_real())
+    return std::ranges::find(literal.integers(), kOpenBatch) == literal.integers().end()
+               ? ""
+               : "holds -2^63, which is no size";
+  for (const float value : literal.reals())
+    if (std::isnan(value) || (std::isinf(value) && literal.elements() > 1))
+      return concat("holds a number that is ", std::isnan(value) ? "NaN" : "infinite");
+  return "";
 }
 
 bool is_external(const pb::Constant& constant) {

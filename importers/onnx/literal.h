@@ -57,6 +57,10 @@ std::int64_t count_elements(const std::vector<std::int64_t>& extents);
 /// folder, or a number is NaN, infinite (one number alone may be: the bound of a Clip) or kOpenBatch.
 Literal read_literal(const pb::Constant& constant, const std::filesystem::path& folder);
 
+/// What is wrong with the numbers that a file gives: "holds a number that is NaN", one that is infinite (one number
+/// alone may be), kOpenBatch. Empty if nothing is.
+std::string flaw_of(const Literal& literal);
+
 /// Whether the constant's numbers lie in another file.
 bool is_external(const pb::Constant& constant);
 

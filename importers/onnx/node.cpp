@@ -41,6 +41,12 @@ std::string OnnxNode::text(const std::string& name, const std::string& otherwise
   return attribute == nullptr ? otherwise : attribute->s();
 }
 
+std::vector<float> OnnxNode::numbers(const std::string& name) const {
+  const pb::Attribute* attribute = typed(name, pb::Attribute::FLOATS);
+  if (attribute == nullptr) return {};
+  return {attribute->floats().begin(), attribute->floats().end()};
+}
+
 std::vector<std::int64_t> OnnxNode::integers(const std::string& name, std::vector<std::int64_t> otherwise) const {
   const pb::Attribute* attribute = typed(name, pb::Attribute::INTS);
   if (attribute == nullptr) return otherwise;

@@ -33,6 +33,7 @@ class OnnxNode {
   std::int64_t integer(const std::string& name, std::int64_t otherwise) const;
   double number(const std::string& name, double otherwise) const;
   std::string text(const std::string& name, const std::string& otherwise) const;
+  std::vector<float> numbers(const std::string& name) const;
   std::vector<std::int64_t> integers(const std::string& name, std::vector<std::int64_t> otherwise = {}) const;
   /// The same, left out or as many as `count`.
   std::vector<std::int64_t> integers(const std::string& name, std::size_t count,

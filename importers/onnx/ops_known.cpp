@@ -6,17 +6,14 @@
 namespace miniqat::importers {
 namespace {
 
-Literal list_of(std::vector<std::int64_t> values) {
+template <class T>
+Literal list_of(std::vector<T> values) {
   const auto extent = static_cast<std::int64_t>(values.size());
   return {.extents = {extent}, .values = std::move(values)};
 }
 
 /// What a node makes anew of sizes is short; a file cannot ask for much memory with it.
 constexpr std::int64_t kMostMade = 65536;
-
-void require_no_open_batch(const OnnxNode& node, const std::vector<std::int64_t>& integers) {
-  if (std::ranges::find(integers, kOpenBatch) != integers.end()) node.refuse("holds -2^63, which is no size");
-}
 
 /// Floats that are whole numbers as integers, and the reverse.
 Literal cast(const OnnxNode& node, const Literal& known, bool to_real) {
@@ -39,17 +36,20 @@ Literal cast(const OnnxNode& node, const Literal& known, bool to_real) {
 void import_constant(Translation& t, const OnnxNode& node) {
   t.becomes("known while reading");
   if (const pb::Constant* constant = node.constant("value")) return t.define(node, read_literal(*constant, t.folder()));
-  if (node.has("value_int") || node.has("value_ints")) {
-    const bool one = node.has("value_int");
-    const std::vector<std::int64_t> values =
-        one ? std::vector{node.integer("value_int", 0)} : node.integers("value_ints");
-    require_no_open_batch(node, values);
-    return t.define(node, one ? Literal{.extents = {}, .values = values} : list_of(values));
-  }
   if (node.has("value_float"))
     return t.define(node,
                     Literal{.extents = {}, .values = std::vector{static_cast<float>(node.number("value_float", 0))}});
-  node.refuse("has neither a tensor nor numbers as its value");
+  Literal known;
+  if (node.has("value_floats"))
+    known = list_of(node.numbers("value_floats"));
+  else if (node.has("value_ints"))
+    known = list_of(node.integers("value_ints"));
+  else if (node.has("value_int"))
+    known = {.extents = {}, .values = std::vector{node.integer("value_int", 0)}};
+  else
+    node.refuse("has neither a tensor nor numbers as its value");
+  if (const std::string flaw = flaw_of(known); !flaw.empty()) node.refuse(flaw);
+  t.define(node, std::move(known));
 }
 
 void import_constant_of_shape(Translation& t, const OnnxNode& node) {

@@ -239,6 +239,69 @@ TEST(ImportConstants, ABiasOfSeveralRowsHasEqualOnes) {
   EXPECT_TRUE(mentions(wide.refusal(), {"needs 2 floats as \"b\", which is [3]"}));
 }
 
+/// Every form in which a Constant has floats or integers, as the bias and the shape of one network.
+TEST(ImportConstants, AConstantOfNumbers) {
+  struct Case {
+    std::vector<float> bias;
+    bool alone;
+    float first, second;
+  };
+  // w is [-3, -2], x is 2.
+  for (const Case& c : {Case{{7, 0.5F}, false, 1, -3.5F}, Case{{7}, false, 1, 3}, Case{{7}, true, 1, 3}}) {
+    NodeChain net({1, 1, 1, 1});
+    net.constant("w", {1, 2});
+    pb::Node& bias = add_known(net, "Constant", {}, "bias");
+    c.alone ? set_number(bias, "value_float", c.bias[0]) : set_floats(bias, "value_floats", c.bias);
+    set_ints(add_known(net, "Constant", {}, "sizes"), "value_ints", {0, 1, 9});
+    set_int(add_known(net, "Constant", {}, "second"), "value_int", 1);
+    set_ints(add_known(net, "Constant", {}, "rest"), "value_ints", {-1});
+    add_known(net, "Gather", {"sizes", "second"}, "one");
+    set_ints(add_known(net, "Unsqueeze", {"one"}, "ones"), "axes", {0});
+    net.model.mutable_opset_import(0)->set_version(12);
+    set_int(add_known(net, "Concat", {"ones", "rest"}, "shape"), "axis", 0);
+    net.add("Reshape", {"shape"});
+    net.add("Gemm", {"w", "bias"});
+    ImportedModel model = net.import();
+    EXPECT_EQ(values_of(result_of(model, Tensor::from<float>({1, 1, 1, 1}, std::vector{2.0F}))),
+              (std::vector<float>{c.first, c.second}));
+  }
+}
+
+TEST(ImportConstants, ConstantsOfOtherThingsAreRefused) {
+  const auto refusal = [](const std::function<void(pb::Node&)>& fill) {
+    NodeChain net({1, 2});
+    fill(add_known(net, "Constant", {}, "c"));
+    net.add("Add", {"c"});
+    return net.refusal();
+  };
+  EXPECT_EQ(refusal([](pb::Node& n) { set_floats(n, "value_floats", {1, 2}); }), "");
+  for (const auto& [number, word] : {std::pair{NAN, "NaN"}, {kInfinity, "infinite"}})
+    EXPECT_TRUE(mentions(refusal([number = number](pb::Node& n) {
+                           set_floats(n, "value_floats", {1, number});
+                         }),
+                         {"[Constant \"c\"]", word}));
+  EXPECT_TRUE(
+      mentions(refusal([](pb::Node& n) { set_ints(n, "value_ints", {INT64_MIN}); }), {"[Constant \"c\"]", "-2^63"}));
+  EXPECT_TRUE(mentions(refusal([](pb::Node& n) {
+                         set_ints(n, "value_floats", {1, 2});
+                       }),
+                       {"[Constant \"c\"]", "value_floats", "another type"}));
+  EXPECT_TRUE(mentions(refusal([](pb::Node& n) {
+                         set_number(n, "value_float", 1);
+                         set_floats(n, "value_floats", {1, 2});
+                       }),
+                       {"[Constant \"c\"]", "\"value_floats\"", "does not know"}));
+  EXPECT_TRUE(mentions(refusal([](pb::Node& n) { set_int(n, "value_string", 1); }), {"[Constant \"c\"]", "neither"}));
+  EXPECT_TRUE(
+      mentions(refusal([](pb::Node& n) { set_floats(n, "value_floats", {}); }), {"[Add \"the_Add\"]", "[1,0]"}));
+  // The bound of a Clip.
+  NodeChain clip({1, 2});
+  set_floats(add_known(clip, "Constant", {}, "low"), "value_floats", {0});
+  set_floats(add_known(clip, "Constant", {}, "high"), "value_floats", {kInfinity});
+  clip.add("Clip", {"low", "high"});
+  EXPECT_EQ(clip.import().graph.outputs()[0].node->type(), "Relu");
+}
+
 /// A picture's preprocessing, a scale layer and a Clip, from ONNX to integers.
 TEST(ImportConstants, ConstantsBecomeIntegers) {
   NodeChain net({4, 3, 8, 8});

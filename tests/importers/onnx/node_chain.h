@@ -98,6 +98,13 @@ inline void set_number(pb::Node& node, const std::string& name, float value) {
   attribute.set_f(value);
 }
 
+inline void set_floats(pb::Node& node, const std::string& name, const std::vector<float>& values) {
+  pb::Attribute& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(pb::Attribute::FLOATS);
+  for (const float value : values) attribute.add_floats(value);
+}
+
 /// 0, 1, 2, ... as our images.
 inline Tensor counted_images(const Shape& shape) {
   std::vector<float> numbers(static_cast<std::size_t>(shape.elements()));
