@@ -69,11 +69,12 @@ void import_average_pool(Translation& t, const OnnxNode& node) {
   Activation x = t.images(node, 0);
   OnnxWindow window = pool_window(node, x);
   const std::string scope = t.scope_of(node);
-  if (node.integer("count_include_pad", 0) != 0 && window.is_padded()) {
-    // Zeros that count are pixels of an image with a border. Those that ceil_mode adds do not count.
-    if (node.integer("ceil_mode", 0) != 0) node.refuse("has both ceil_mode and count_include_pad");
-    x.output = padded(t.graph(), t.name(scope, "Pad"), x.output, window.pads);
-    window.pads = {0, 0, 0, 0};
+  if (node.integer("count_include_pad", 0) != 0) {
+    // Zeros that count are pixels of an image with a border. Those that ceil_mode adds never count.
+    Pads counted = window.pads;
+    for (std::size_t side = 0; side < counted.size(); ++side) counted[side] -= window.beyond[side];
+    if (counted != Pads{0, 0, 0, 0}) x.output = padded(t.graph(), t.name(scope, "Pad"), x.output, counted);
+    window.pads = window.beyond;
   }
   const Output y = layers::avg_pool(t.graph(), t.name(scope, "AvgPool"), x.output, window.pool());
   t.define(node, images_like(x, y));

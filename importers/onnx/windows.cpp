@@ -90,7 +90,11 @@ OnnxWindow read_window(const OnnxNode& node, const Activation& x, const std::vec
       node.refuse("has pads out of 0..", kMostPixels);
     if (automatic == "VALID") around = {0, 0};
     if (same) around = same_padding(geometry, automatic == "SAME_LOWER");
-    if (ceils) around[1] = ceil_padding(geometry, around[0], around[1]);
+    if (ceils) {
+      const std::int64_t all = ceil_padding(geometry, around[0], around[1]);
+      result.beyond[axis + 2] = all - around[1];
+      around[1] = all;
+    }
     result.pads[axis] = around[0];
     result.pads[axis + 2] = around[1];
   }

@@ -14,6 +14,8 @@ struct OnnxWindow {
   std::array<std::int64_t, 2> strides;
   std::array<std::int64_t, 2> dilations;
   Pads pads;
+  /// Of the padding, what only ceil_mode adds, so that the last window is whole.
+  Pads beyond = {0, 0, 0, 0};
 
   /// Whether every window meets the image: no side has as many zeros as the window spans.
   bool meets_image() const;
