@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "importers/onnx/channel_shuffle.h"
 #include "importers/onnx/ops.h"
 #include "importers/onnx/reshaping.h"
 #include "layers/concat.h"
@@ -38,7 +39,9 @@ void with_extents(Translation& t, const OnnxNode& node, const std::vector<std::i
     return t.define(node, Literal{.extents = extents, .values = known->values});
   }
   product_of(node, extents, 1);
-  t.define(node, reshaped(t, node, t.activation(node, 0), extents));
+  if (joins_channels(t, node, extents)) return;
+  const Activation x = t.activation(node, 0);
+  if (!splits_channels(t, node, x, extents)) t.define(node, reshaped(t, node, x, extents));
 }
 
 const std::vector<std::int64_t>& extents_of(const Translation& t, const OnnxNode& node, int input) {
@@ -146,6 +149,7 @@ void import_transpose(Translation& t, const OnnxNode& node) {
     t.becomes("known while reading");
     return t.define(node, transposed(*known, axes));
   }
+  if (turns_channels(t, node, axes)) return;
   const Activation x = t.activation(node, 0);
   if (axes[0] != 0 || !x.columns.empty()) node.refuse("moves the batch axis, or columns of a flattened image");
   // Our numbers stay where they are: only the names of the axes change.
@@ -171,18 +175,18 @@ void import_concat(Translation& t, const OnnxNode& node) {
   Activation all = t.activation(node, 0);
   const std::int64_t axis = axis_in(node, wished, all.extents.size());
   if (axis == 0) node.refuse("joins along the batch axis");
-  std::vector<Output> parts = {all.output};
+  std::vector<Activation> parts = {all};
+  std::vector<Output> outputs = {all.output};
   const auto place = static_cast<std::size_t>(axis);
   for (int i = 1; i < node.inputs(); ++i) {
-    const Activation part = t.activation(node, i);
+    const Activation& part = parts.emplace_back(t.activation(node, i));
     if (part.order != all.order) node.refuse("joins tensors whose axes lie in another order here");
-    if (!part.columns.empty() || !all.columns.empty())
-      node.refuse("joins flattened images, whose columns lie in another order here");
     all.extents[place] += part.extents[place];
-    parts.push_back(part.output);
+    outputs.push_back(part.output);
   }
   all.output =
-      layers::concat(t.graph(), t.name(t.scope_of(node), "Concat"), std::move(parts), {.axis = all.order[place]});
+      layers::concat(t.graph(), t.name(t.scope_of(node), "Concat"), std::move(outputs), {.axis = all.order[place]});
+  if (all.extents.size() == 2) all.columns = columns_side_by_side(node, parts);
   t.define(node, std::move(all));
 }
 

@@ -1,5 +1,6 @@
 #include "importers/onnx/reshaping.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "layers/reshape.h"
@@ -9,6 +10,10 @@ namespace {
 
 /// A list of columns takes memory for each of them.
 constexpr std::int64_t kMostColumns = std::int64_t{1} << 24;
+
+void require_few(const OnnxNode& node, std::int64_t columns) {
+  if (columns > kMostColumns) node.refuse("flattens ", columns, " numbers, more than ", kMostColumns);
+}
 
 std::vector<std::int64_t> usual_order(std::size_t rank) {
   if (rank == 4) return kImageOrder;
@@ -29,7 +34,7 @@ std::vector<std::int64_t> places(const OnnxNode& node, const std::vector<std::in
                                  const std::vector<std::int64_t>& order) {
   const std::int64_t count = features(extents);
   if (count == 0 || is_in_order(extents, order)) return {};
-  if (count > kMostColumns) node.refuse("flattens ", count, " numbers, more than ", kMostColumns);
+  require_few(node, count);
   std::vector<std::int64_t> strides(extents.size(), 1);
   for (std::size_t axis = 1; axis < extents.size(); ++axis)
     for (std::size_t inner = 1; inner < extents.size(); ++inner)
@@ -45,6 +50,28 @@ std::vector<std::int64_t> places(const OnnxNode& node, const std::vector<std::in
 
 }  // namespace
 
+std::string mixing_text(const OnnxNode& node, const std::vector<std::int64_t>& from,
+                        const std::vector<std::int64_t>& to) {
+  return concat(node.who(), " makes ", extents_text(to), " of ", extents_text(from),
+                ", and so mixes channels and space; images are [n, h, w, c] here, and no numbers are moved but by a "
+                "shuffle of channels (Reshape, Transpose [0, 2, 1, 3, 4], Reshape back)");
+}
+
+Columns columns_side_by_side(const OnnxNode& node, const std::vector<Activation>& matrices) {
+  if (std::ranges::all_of(matrices, [](const Activation& x) { return x.columns.empty(); })) return {};
+  std::int64_t count = 0;
+  for (const Activation& x : matrices) count += x.extents[1];
+  require_few(node, count);
+  std::vector<std::int64_t> list;
+  list.reserve(static_cast<std::size_t>(count));
+  for (const Activation& x : matrices) {
+    const auto first = static_cast<std::int64_t>(list.size());
+    for (std::int64_t i = 0; i < x.extents[1]; ++i)
+      list.push_back(first + (x.columns.empty() ? i : x.columns.list()[static_cast<std::size_t>(i)]));
+  }
+  return {std::move(list)};
+}
+
 Activation reshaped(Translation& t, const OnnxNode& node, const Activation& x,
                     const std::vector<std::int64_t>& extents) {
   if (extents == x.extents) return x;
@@ -58,8 +85,7 @@ Activation reshaped(Translation& t, const OnnxNode& node, const Activation& x,
   if (extents.size() == 2)
     y.columns = from;
   else if (from.list() != places(node, extents, y.order))
-    node.refuse("makes ", extents_text(extents), " of ", extents_text(x.extents),
-                ", and so mixes channels and space; images are [n, h, w, c] here, and no numbers are moved");
+    fail(mixing_text(node, x.extents, extents));
   y.output = layers::reshape(t.graph(), t.name(t.scope_of(node), "Reshape"), x.output,
                              {.shape = t.shape_of(y.extents, y.order).to_vector()});
   return y;

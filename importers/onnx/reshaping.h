@@ -9,6 +9,14 @@ namespace miniqat::importers {
 
 // Not for users of the library.
 
+/// Why a Reshape to these extents is refused that would have to move numbers.
+std::string mixing_text(const OnnxNode& node, const std::vector<std::int64_t>& from,
+                        const std::vector<std::int64_t>& to);
+
+/// The columns of matrices [batch, features] that stand side by side, in that order. Empty where every column is where
+/// ONNX has it. Throws Error naming the node for more than 2^24 columns of another order.
+Columns columns_side_by_side(const OnnxNode& node, const std::vector<Activation>& matrices);
+
 /// x under the extents of an ONNX Reshape, Flatten, Squeeze or Unsqueeze, without moving a number: [n, c, h, w] to
 /// [n, c * h * w] becomes [n, h, w, c] to [n, h * w * c], and Activation::columns says where each column of ONNX's
 /// went. The product of either extents, without the batch, is a tensor's at most. Throws Error naming the node when the

@@ -110,7 +110,9 @@ std::vector<std::int64_t> Translation::integers(const OnnxNode& node, int input)
 
 Activation* Translation::computed(const std::string& tensor, const std::string& who) {
   named(tensor, who);
-  return std::get_if<Activation>(&values_.at(tensor));
+  auto* x = std::get_if<Activation>(&values_.at(tensor));
+  if (x != nullptr && x->split) fail(who, " takes ", quote(tensor), ", but ", x->split->refusal);
+  return x;
 }
 
 /// Once for all readers.

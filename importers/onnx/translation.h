@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -35,6 +36,15 @@ class Columns {
   std::shared_ptr<const std::vector<std::int64_t>> list_;
 };
 
+/// An image [n, c, h, w] whose channels a Reshape has made [groups, c / groups], and then a Transpose [c / groups,
+/// groups]: the first steps of a channel shuffle, which is imported as a whole.
+struct SplitChannels {
+  std::int64_t groups = 0;
+  bool turned = false;
+  /// Why the Reshape is refused where anything else follows.
+  std::string refusal = {};
+};
+
 /// A tensor that the network computes.
 struct Activation {
   Output output = {};
@@ -49,6 +59,8 @@ struct Activation {
   std::vector<float> bias = {};
   /// Groups of an image's channels that are still to be joined; `output` is then not yet there. Else empty.
   std::vector<Output> parts = {};
+  /// Inside a channel shuffle; `output` is then still the image. Nothing but the shuffle's next step may take it.
+  std::optional<SplitChannels> split = {};
 
   /// Calls body(part, group, first) for each part, whose names begin with `group` ("group0/") and whose first channel
   /// is `first`; once for a tensor without parts, with "" and 0.
@@ -145,7 +157,7 @@ class Translation {
   Activation output_of(const std::string& tensor, const std::string& who);
   Activation without_border(Activation x, const std::string& scope);
   const Value& named(const std::string& tensor, const std::string& who) const;
-  /// Null for what is known.
+  /// Null for what is known. Throws Error for what is inside a channel shuffle.
   Activation* computed(const std::string& tensor, const std::string& who);
   void join(Activation& x);
 
