@@ -55,10 +55,12 @@ Tensor LayerComparer::run_alone(std::size_t i, const std::vector<Tensor>& simula
   return integer::reference::run_operation(model_, operation, inputs);
 }
 
-void LayerComparer::add(const std::vector<Tensor>& simulated, const std::vector<Tensor>& integers, std::int64_t valid) {
+void LayerComparer::add(std::vector<Tensor> simulated, const std::vector<Tensor>& integers, std::int64_t valid) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const int output = model_.operations[i].output;
-    layers_[i].alone.add(run_alone(i, simulated), simulated[output], valid);
+    const Tensor made = run_alone(i, simulated);
+    if (!simulated[output].defined()) simulated[output] = made;
+    layers_[i].alone.add(made, simulated[output], valid);
     layers_[i].end_to_end.add(integers[output], simulated[output], valid);
   }
 }

@@ -41,8 +41,10 @@ class LayerComparer {
   ~LayerComparer();
 
   /// `simulated` and `integers` hold every tensor of the model, in its order, each [n, ...] uint8: what the evaluation
-  /// graph has, as integers, and what the engine made of the same pictures. The first `valid` examples count.
-  void add(const std::vector<Tensor>& simulated, const std::vector<Tensor>& integers, std::int64_t valid);
+  /// graph has, as integers, and what the engine made of the same pictures. The first `valid` examples count. A
+  /// simulated one that the graph does not have (conversion made it, docs/integer-arithmetic.md#coarse-units) is
+  /// undefined; what its operation makes of simulated inputs takes its place.
+  void add(std::vector<Tensor> simulated, const std::vector<Tensor>& integers, std::int64_t valid);
   const std::vector<LayerComparison>& layers() const { return layers_; }
 
  private:

@@ -1,6 +1,7 @@
 #include "training/verify/verifier.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 
 #include "core/argmax.h"
@@ -26,6 +27,12 @@ Tensor head(const Tensor& batch, std::int64_t n) {
   return batch.slice(0, integer::batch_shape(n, example));
 }
 
+/// Names of a graph hold no colons but before the number of an output; conversion gives its own tensors a word there.
+bool is_of_graph(const std::string& tensor) {
+  const std::size_t colon = tensor.find(':');
+  return colon == std::string::npos || std::isdigit(static_cast<unsigned char>(tensor[colon + 1]));
+}
+
 bool equal(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
 
 /// Goes over the data set batch by batch.
@@ -33,8 +40,11 @@ class Sweep {
  public:
   Sweep(Session& session, const Classifier& classifier, const integer::Model& model, const datasets::Dataset& dataset)
       : session_(session), classifier_(classifier), dataset_(dataset), model_(model), engine_(model), comparer_(model) {
-    for (const integer::TensorInfo& tensor : model.tensors)
-      request_.fetches.push_back(session.graph().output_at(tensor.name));
+    for (std::size_t i = 0; i < model.tensors.size(); ++i)
+      if (is_of_graph(model.tensors[i].name)) {
+        request_.fetches.push_back(session.graph().output_at(model.tensors[i].name));
+        fetched_.push_back(i);
+      }
     result_.images = room(model.tensor(model.input), dataset.size());
     result_.output = room(model.tensor(model.output), dataset.size());
   }
@@ -70,10 +80,12 @@ class Sweep {
     return Tensor(integer::batch_shape(n, info.shape), DType::kUInt8);
   }
 
-  /// Every tensor of the model as the evaluation graph computes it, as integers.
+  /// Every tensor of the model as the evaluation graph computes it, as integers; undefined where it has no such tensor.
   std::vector<Tensor> simulate(const datasets::EvaluationBatch& batch) {
-    std::vector<Tensor> tensors = session_.run(request_, {{classifier_.images, batch.images}}).fetched;
-    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = integers_of(tensors[i], model_.tensors[i].grid);
+    const std::vector<Tensor> found = session_.run(request_, {{classifier_.images, batch.images}}).fetched;
+    std::vector<Tensor> tensors(model_.tensors.size());
+    for (std::size_t k = 0; k < found.size(); ++k)
+      tensors[fetched_[k]] = integers_of(found[k], model_.tensors[fetched_[k]].grid);
     return tensors;
   }
 
@@ -97,6 +109,8 @@ class Sweep {
   integer::Engine engine_;
   LayerComparer comparer_;
   RunRequest request_;
+  /// The tensors of the model that `request_` fetches, by their numbers.
+  std::vector<std::size_t> fetched_;
   Verification result_;
 };
 

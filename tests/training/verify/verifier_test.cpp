@@ -73,6 +73,18 @@ TEST_F(Verifier, FindsTheOperationThatIsWrong) {
     EXPECT_EQ(result.layers[i].alone.largest > 1, i == wrong) << result.layers[i].operation;
 }
 
+/// The graph does not have it, as it does not have the sums of layers with coarse units.
+TEST_F(Verifier, ATensorThatConversionMadeTakesWhatItsOperationMakes) {
+  const auto& operations = model_.operations;
+  const auto inner = std::ranges::find_if(operations, [&](const auto& one) { return one.output != model_.output; });
+  ASSERT_NE(inner, operations.end());
+  model_.tensors[inner->output].name += ":units";
+  const Verification result = verified();
+  ASSERT_EQ(result.layers.size(), operations.size());
+  EXPECT_EQ(result.layers[inner - operations.begin()].alone.largest, 0);
+  for (const LayerComparison& layer : result.layers) EXPECT_LE(layer.alone.largest, 1) << layer.operation;
+}
+
 /// score_of() compares other outputs with the integer engine's: one of the twenty pictures has another class.
 TEST_F(Verifier, ScoresOutputsOfOthers) {
   const Verification result = verified();
