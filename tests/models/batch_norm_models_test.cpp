@@ -140,7 +140,7 @@ TEST(BatchNormModels, LossFallsOnAFixedBatch) {
     Session session(net.graph, {.seed = 1});
     const float first = session.train_step(loss, optimizer, feeds);
     float last = first;
-    const int steps = testing::is_sanitized() ? 6 : 30;
+    const int steps = testing::is_sanitized() ? 12 : 30;
     for (int step = 1; step < steps; ++step) last = session.train_step(loss, optimizer, feeds);
     EXPECT_LT(last, (steps == 30 ? 0.5f : 1) * first) << model;
   }
