@@ -20,8 +20,7 @@ constexpr double kFarAbove = 2;
 /// What makes the pixels what they were in another program's training.
 std::string how_to_give_values(const std::string& dataset) {
   if (datasets::is_path(dataset)) return "--mean and --std make pixels (byte / 255 - mean) / std";
-  return concat("the pixels of ", dataset, " are what docs/train.md says; another mean and deviation belong into the ",
-                "network, or to your own files (--mean, --std)");
+  return "another mean and deviation belong into the network, or to your own files (--mean, --std)";
 }
 
 std::string two_digits(double number) {
@@ -53,9 +52,8 @@ std::string warning_of_one_answer(const Evaluation& evaluation, const datasets::
                                   const std::string& subject, const std::string& dataset) {
   const std::optional<OneAnswer> one = one_answer(evaluation);
   if (!one) return "";
-  return concat(
-      shares(*one, pictures, subject),
-      "; it has learned nothing yet, or saw other pixel values in its training: ", how_to_give_values(dataset));
+  return concat(shares(*one, pictures, subject), ": it tells nothing apart yet, or was trained on other pixel values",
+                datasets::is_path(dataset) ? " (--mean, --std)" : "");
 }
 
 std::string warning_before_training(const Evaluation& evaluation, const datasets::Dataset& pictures,

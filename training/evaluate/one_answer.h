@@ -21,7 +21,8 @@ struct OneAnswer {
 std::optional<OneAnswer> one_answer(const Evaluation& evaluation);
 
 /// "warning: `subject` answers cat for 97.50% of the pictures, of which 68.18% are that: ..." with advice, where there
-/// is such a class; "" where not. `dataset`: the name or path of the data set, whose own files have --mean and --std.
+/// is such a class; "" where not. `dataset`: the name or path of the data set, whose own files have --mean and --std;
+/// these flags are refused beside a data set with a name.
 std::string warning_of_one_answer(const Evaluation& evaluation, const datasets::Dataset& pictures,
                                   const std::string& subject, const std::string& dataset);
 

@@ -53,7 +53,7 @@ std::string inherit_validation_part(TrainSettings& settings, const AskedValidati
                             "), and has trained with the others; leave it out, or give 0 to train with all pictures"));
   set_validation_part(settings, validation_part_of(former));
   return asked.size ? ""
-                    : concat("the validation part is that of the run in ", name, ", ",
+                    : concat("note: the validation part is that of the run in ", name, ", ",
                              counted(former.validation, "training picture"));
 }
 
