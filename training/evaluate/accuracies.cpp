@@ -1,6 +1,7 @@
 #include "training/evaluate/accuracies.h"
 
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "core/error.h"
@@ -42,6 +43,11 @@ std::optional<Evaluation> evaluation_in(const nlohmann::ordered_json& summary, c
 std::string balanced_text(const Evaluation& result) {
   if (!result.has_uneven_classes() || !result.balanced_accuracy) return "";
   return concat(", balanced ", percent(*result.balanced_accuracy));
+}
+
+bool is_better(const Evaluation& a, const Evaluation& b, bool balanced) {
+  if (balanced) return std::tuple(a.balanced_accuracy, -a.loss) > std::tuple(b.balanced_accuracy, -b.loss);
+  return std::tuple(a.correct, -a.loss) > std::tuple(b.correct, -b.loss);
 }
 
 std::string Accuracies::text() const {

@@ -12,6 +12,10 @@ namespace miniqat::training {
 /// ", balanced 71.20%" where the classes are uneven, else "".
 std::string balanced_text(const Evaluation& result);
 
+/// Whether `a` is the better network: by right answers or, with `balanced`, by the balanced accuracy; among equals by
+/// the loss. Both of the same pictures.
+bool is_better(const Evaluation& a, const Evaluation& b, bool balanced);
+
 /// What is measured of a run, for its summary.json.
 struct Accuracies {
   /// None without a validation part.

@@ -1,7 +1,6 @@
 #include "training/quantize/quantization_run.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "core/parallel.h"
 #include "core/text/counted.h"
@@ -37,11 +36,6 @@ struct Candidate {
   Accuracies accuracies = {};
   NetworkCost cost = {};
 };
-
-bool is_better(const Evaluation& a, const Evaluation& b, bool balanced) {
-  if (balanced) return std::tuple(a.balanced_accuracy, -a.loss) > std::tuple(b.balanced_accuracy, -b.loss);
-  return std::tuple(a.correct, -a.loss) > std::tuple(b.correct, -b.loss);
-}
 
 bool has_config(const fs::path& stage) {
   std::error_code failure;

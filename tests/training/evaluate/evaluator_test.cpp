@@ -8,6 +8,7 @@
 
 #include "layers/layers.h"
 #include "models/blocks.h"
+#include "training/evaluate/accuracies.h"
 #include "training/model_source.h"
 
 namespace miniqat::training::evaluator_test {
@@ -66,6 +67,28 @@ TEST(Evaluation, BalancedAccuracyIsTheMeanOfTheClassesThatHaveExamples) {
   even.finish();
   EXPECT_FALSE(even.has_uneven_classes()) << "a factor of two, not more";
   EXPECT_FALSE(Evaluation().has_uneven_classes());
+}
+
+/// Nine pictures of one class, one of another: the first network answers the frequent class always.
+TEST(Evaluation, TheBetterOneDependsOnWhatCounts) {
+  const std::vector<float> zero = {1, 0}, one = {0, 1};
+  Evaluation frequent, fair;
+  for (int i = 0; i < 10; ++i) {
+    frequent.count(zero, i == 0);
+    fair.count(i < 3 ? one : zero, i == 0);
+  }
+  frequent.finish();
+  fair.finish();
+  EXPECT_EQ(frequent.correct, 9);
+  EXPECT_EQ(fair.correct, 8);
+  EXPECT_TRUE(is_better(frequent, fair, false));
+  EXPECT_FALSE(is_better(fair, frequent, false));
+  EXPECT_TRUE(is_better(fair, frequent, true));
+  EXPECT_FALSE(is_better(frequent, fair, true));
+  Evaluation surer = fair;
+  surer.loss -= 0.1;
+  for (const bool balanced : {false, true}) EXPECT_TRUE(is_better(surer, fair, balanced)) << "among equals";
+  EXPECT_FALSE(is_better(fair, fair, true));
 }
 
 TEST(Evaluation, NothingHasNoAccuracy) {
