@@ -20,11 +20,14 @@ std::string class_counts_text(const Dataset& dataset) {
   const auto [least, most] = std::ranges::minmax(counts);
   const std::string of_each = concat(" of each of ", counted(counts.size(), "class"));
   if (least == most) return concat(most, of_each);
+  // Which class has a few more nobody wants to read.
+  const std::string of_any = concat(least, " to ", most, of_each);
+  if (most - least == 1 || (least > 0 && most <= 2 * least)) return of_any;
   std::vector<std::string> parts;
   for (std::size_t label = 0; label < counts.size(); ++label)
     parts.push_back(concat(counts[label], " of ", printable(dataset.class_name(static_cast<std::int64_t>(label)))));
   const std::string all = joined(parts);
-  return most - least == 1 || all.size() > kLongest ? concat(least, " to ", most, of_each) : all;
+  return all.size() > kLongest ? of_any : all;
 }
 
 std::string note_on_first(const Dataset& head, const Dataset& all) {

@@ -11,8 +11,8 @@ namespace miniqat::datasets {
 /// The number of examples of each class.
 std::vector<std::int64_t> class_counts(const Dataset& dataset);
 
-/// How many pictures of each class there are, in one line: "60 of each of 10 classes", "4 of cat, 12 of dog" or, of
-/// many classes, "2 to 9 of each of 100 classes". A class without a picture counts as 0.
+/// How many pictures of each class there are, in one line: "60 of each of 10 classes", "452 to 562 of each of 10
+/// classes" or, of uneven classes that fit on the line, "4 of cat, 12 of dog". A class without a picture counts as 0.
 std::string class_counts_text(const Dataset& dataset);
 
 /// "note: the first 100 pictures have 1 of 10 classes: ..." where the first examples of a data set, `head`, lack

@@ -109,6 +109,7 @@ TEST(HoldOut, ClassesKeepAPictureForTrainingWhereTheyCan) {
 TEST(ClassCountsText, IsOneShortLine) {
   EXPECT_EQ(class_counts_text(labelled(in_turns(30, 3), 3)), "10 of each of 3 classes");
   EXPECT_EQ(class_counts_text(labelled(in_turns(31, 3), 3)), "10 to 11 of each of 3 classes");
+  EXPECT_EQ(class_counts_text(labelled({0, 0, 1, 1, 1, 1, 2, 2, 2}, 3)), "2 to 4 of each of 3 classes");
   Dataset named = labelled({0, 0, 0, 1}, 3);
   named.class_names = {"cat", "dog", "owl"};
   EXPECT_EQ(class_counts_text(named), "3 of cat, 1 of dog, 0 of owl");
