@@ -21,7 +21,7 @@ std::string class_counts_text(const Dataset& dataset) {
   const std::string of_each = concat(" of each of ", counted(counts.size(), "class"));
   if (least == most) return concat(most, of_each);
   // Which class has a few more nobody wants to read.
-  const std::string of_any = concat(least, " to ", most, of_each);
+  std::string of_any = concat(least, " to ", most, of_each);
   if (most - least == 1 || (least > 0 && most <= 2 * least)) return of_any;
   std::vector<std::string> parts;
   for (std::size_t label = 0; label < counts.size(); ++label)
