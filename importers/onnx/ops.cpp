@@ -33,6 +33,7 @@ constexpr ImportedOp kOps[] = {
     {"MatMul", import_matmul},
     {"MaxPool", import_max_pool},
     {"Mul", import_arithmetic},
+    {"PRelu", import_prelu},
     {"Pad", import_pad},
     {"ReduceMax", import_reduce},
     {"ReduceMean", import_reduce},

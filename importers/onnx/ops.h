@@ -47,6 +47,7 @@ void import_function(Translation& t, const OnnxNode& node);
 void import_hard_sigmoid(Translation& t, const OnnxNode& node);
 void import_identity(Translation& t, const OnnxNode& node);
 void import_leaky_relu(Translation& t, const OnnxNode& node);
+void import_prelu(Translation& t, const OnnxNode& node);
 void import_softmax(Translation& t, const OnnxNode& node);
 // ops_shape.cpp
 void import_concat(Translation& t, const OnnxNode& node);

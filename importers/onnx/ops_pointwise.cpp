@@ -39,8 +39,11 @@ Binary builder_of(const std::string& type) {
   return type == "Mul" ? layers::mul : layers::div;
 }
 
-/// A literal brought to x's axes: the extents that broadcast, in our order.
+/// A literal of finite floats brought to x's axes: the extents that broadcast, in our order.
 Literal aligned(const OnnxNode& node, Literal literal, const Activation& x) {
+  if (!literal.is_real()) node.refuse("combines floats with integers");
+  if (!std::ranges::all_of(literal.reals(), [](float number) { return std::isfinite(number); }))
+    node.refuse("combines with a constant that is infinite or NaN");
   const std::size_t rank = x.extents.size();
   if (literal.extents.size() > rank)
     node.refuse("combines ", extents_text(x.extents), " with a constant ", extents_text(literal.extents));
@@ -62,25 +65,32 @@ Literal aligned(const OnnxNode& node, Literal literal, const Activation& x) {
   return transposed(literal, axes);
 }
 
+Shape shape_of(const Literal& literal) { return Shape{std::span<const std::int64_t>(literal.extents)}; }
+
+/// Of a literal that is aligned.
+bool is_by_channel(const Literal& literal) {
+  return literal.elements() > 1 && literal.elements() == shape_of(literal).channels();
+}
+
+/// Input `known` of the node, aligned, as an operand: one number is a constant, several are a variable.
+Output operand_of(Translation& t, const OnnxNode& node, int known, const Literal& literal) {
+  const std::string scope = t.scope_of(node, known);
+  return literal.elements() == 1
+             ? constant(t.graph(), t.name(scope, "constant"), {}, {static_cast<double>(literal.reals()[0])})
+             : t.variable(scope, "factors", node.input(known), shape_of(literal), literal.reals());
+}
+
 /// x with a constant or a parameter.
 void combine_with_literal(Translation& t, const OnnxNode& node, int known) {
   Activation x = t.activation(node, 1 - known);
-  if (!t.literal(node, known).is_real()) node.refuse("combines floats with integers");
   const Literal literal = aligned(node, t.literal(node, known), x);
-  const Shape shape{std::span<const std::int64_t>(literal.extents)};
-  if (!std::ranges::all_of(literal.reals(), [](float number) { return std::isfinite(number); }))
-    node.refuse("combines with a constant that is infinite or NaN");
-  const bool by_channel = shape.elements() > 1 && shape.elements() == shape.channels();
   const std::string scope = t.scope_of(node, known);
-  const std::string& source = node.input(known);
-  if (by_channel && node.type() == "Add") {
-    const Output biases = t.variable(scope, "biases", source, {shape.channels()}, literal.reals());
+  if (is_by_channel(literal) && node.type() == "Add") {
+    const Output biases = t.variable(scope, "biases", node.input(known), {literal.elements()}, literal.reals());
     x.output = layers::bias_add(t.graph(), t.name(scope, "BiasAdd"), x.output, biases);
     return t.define(node, std::move(x));
   }
-  const Output operand = shape.elements() == 1 ? constant(t.graph(), t.name(scope, "constant"), {},
-                                                          {static_cast<double>(literal.reals()[0])})
-                                               : t.variable(scope, "factors", source, shape, literal.reals());
+  const Output operand = operand_of(t, node, known, literal);
   const std::string name = t.name(scope, node.type());
   x.output = known == 0 ? builder_of(node.type())(t.graph(), name, operand, x.output)
                         : builder_of(node.type())(t.graph(), name, x.output, operand);
@@ -95,6 +105,13 @@ bool comes_from_relu(Translation& t, const OnnxNode& node) {
   bool all = true;
   x.for_each_part([&](const Output& part, const std::string&, std::int64_t) { all &= part.node->type() == "Relu"; });
   return all;
+}
+
+void apply_leaky(Translation& t, const OnnxNode& node, double slope) {
+  if (slope == 0) return apply(t, node, "Relu", layers::relu);
+  apply(t, node, "LeakyRelu", [slope](Graph& graph, const std::string& name, Output x) {
+    return layers::leaky_relu(graph, name, x, {.alpha = slope});
+  });
 }
 
 void import_relu(Translation& t, const OnnxNode& node) {
@@ -199,12 +216,26 @@ void import_identity(Translation& t, const OnnxNode& node) {
   t.define(node, t.value(node, 0));
 }
 
-void import_leaky_relu(Translation& t, const OnnxNode& node) {
-  const double alpha = node.number("alpha", 0.01F);
-  if (alpha == 0) return apply(t, node, "Relu", layers::relu);
-  apply(t, node, "LeakyRelu", [alpha](Graph& graph, const std::string& name, Output x) {
-    return layers::leaky_relu(graph, name, x, {.alpha = alpha});
-  });
+void import_leaky_relu(Translation& t, const OnnxNode& node) { apply_leaky(t, node, node.number("alpha", 0.01F)); }
+
+/// Of several slopes, or one below 0: Relu(x) + slope min(x, 0), exact in floats, as one of the two is 0.
+void import_prelu(Translation& t, const OnnxNode& node) {
+  const Literal& given = t.literal(node, 1);
+  if (given.is_real() && given.elements() == 1 && given.reals()[0] >= 0)
+    return apply_leaky(t, node, static_cast<double>(given.reals()[0]));
+  Activation x = t.activation(node, 0);
+  const Literal slope = aligned(node, given, x);
+  if (slope.elements() != 1 && !is_by_channel(slope))
+    node.refuse("has slopes ", extents_text(given.extents), " for ", extents_text(x.extents),
+                "; one number is imported, or one for each channel");
+  const std::string scope = t.scope_of(node, 1);
+  Graph& graph = t.graph();
+  const Output above = layers::relu(graph, t.name(scope, "Relu"), x.output);
+  const Output below =
+      layers::clip(graph, t.name(scope, "Clip"), x.output, {.low = -layers::ClipAttributes::kMost, .high = 0});
+  const Output scaled = layers::mul(graph, t.name(scope, "Mul"), below, operand_of(t, node, 1, slope));
+  x.output = layers::add(graph, t.name(scope, "Add"), above, scaled);
+  t.define(node, std::move(x));
 }
 
 void import_softmax(Translation& t, const OnnxNode& node) {

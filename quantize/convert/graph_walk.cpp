@@ -163,7 +163,7 @@ GraphWalk::Value GraphWalk::two_operands(const Node& node) {
   if (node.as<layers::BiasAdd>() && second)
     fail(describe(node), " must add the same numbers for every input, adds ", node.input(1).name());
   if (first != second && (first || !node.as<layers::Div>())) return line(node, first ? 0 : 1);
-  if (!node.as<layers::Add>() && !node.as<layers::Mul>()) fail_unsupported(node);
+  if (node.as<layers::Div>()) fail_unsupported(node);
   Pending pending = {
       .operation = node.name(), .action = integer::Add{}, .inputs = {}, .shape = {}, .tensor = node.name()};
   if (node.as<layers::Mul>()) pending.action = integer::Mul{};
@@ -176,6 +176,7 @@ GraphWalk::Value GraphWalk::two_operands(const Node& node) {
            "stretched");
     pending.inputs.push_back(input_tensor(node, i));
   }
+  if (node.as<layers::Sub>()) pending.inputs[1] = builder_.negated(pending.inputs[1]);
   pending.shape = example_of(node.output().shape());
   return pending;
 }

@@ -18,6 +18,7 @@ constexpr const char* kAhead = ":ahead";
 constexpr const char* kAsImage = ":image";
 constexpr const char* kBack = ":back";
 constexpr const char* kFiner = ":finer";
+constexpr const char* kNegated = ":negated";
 constexpr const char* kUnits = ":units";
 constexpr const char* kBias = ":bias";
 
@@ -122,6 +123,22 @@ int IntegerModelBuilder::finer(int input, int shift) {
       .grid = {.scale = std::ldexp(from.grid.scale, -shift), .zero_point = from.grid.zero_point << shift}};
   found->second = append(to.name, integer::Rescale{.multiplier = multiplier(std::ldexp(1.0, shift))}, {input}, to,
                          whole(to.grid).clamp);
+  return found->second;
+}
+
+int IntegerModelBuilder::negated(int input) {
+  const auto [found, is_new] = negated_.try_emplace(input, 0);
+  if (!is_new) return found->second;
+  const integer::TensorInfo& from = tensor(input);
+  const std::int32_t last = from.grid.quant_max();
+  integer::TensorInfo to = {
+      .name = from.name + kNegated,
+      .shape = from.shape,
+      .grid = {.scale = from.grid.scale, .zero_point = last - from.grid.zero_point, .bits = from.grid.bits}};
+  integer::Lookup mirror = {.function = "Line"};
+  for (std::int32_t q = 0; q <= last; ++q) mirror.table.push_back(static_cast<std::uint8_t>(last - q));
+  found->second = append(to.name, std::move(mirror), {input}, to, whole(to.grid).clamp);
+  zero_[found->second] = zero_[input];
   return found->second;
 }
 

@@ -68,6 +68,10 @@ class IntegerModelBuilder {
   int add(const Pending& pending, const Target& target, const std::string& name);
   /// An operation that keeps its input's grid.
   int add(const Rearrangement& rearrangement, int input);
+  /// The tensor's numbers with the other sign, exactly: its integers from the grid's last one downwards, on the
+  /// mirrored grid. Multipliers are not negative, so a Sub is an Add of this. Returns its index, the same one for each
+  /// reader.
+  int negated(int input);
 
   const integer::TensorInfo& tensor(int i) const { return model_.tensor(i); }
   /// Checked.
@@ -92,6 +96,8 @@ class IntegerModelBuilder {
   std::vector<bool> zero_;
   /// By a tensor of fewer than 8 bits: the same numbers in 8.
   std::map<int, int> finer_;
+  /// By a tensor: negated().
+  std::map<int, int> negated_;
   std::set<std::string> tensor_names_;
   std::set<std::string> operation_names_;
 };

@@ -50,7 +50,7 @@ TEST(ConvertErrors, OpsThatHaveNoIntegerCounterpart) {
   const Output q = net.quantizer("q", net.conv("a", x, 3), {-1, 1});
   const auto refused = [&](Output y) { return net.refusal(net.quantizer(net.graph.unique_name("out"), y, {-1, 1})); };
   EXPECT_TRUE(
-      mentions(refused(layers::sub(net.graph, "sub", q, x)), {"[Sub \"sub\"]", "cannot be part of an integer model"}));
+      mentions(refused(layers::div(net.graph, "div", q, x)), {"[Div \"div\"]", "cannot be part of an integer model"}));
   EXPECT_TRUE(mentions(refused(layers::square(net.graph, "square", q)),
                        {"[Square \"square\"]", "cannot be part of an integer model"}));
   EXPECT_TRUE(mentions(refused(layers::softmax(net.graph, "softmax", q)), {"softmax", "only be left out at the end"}));
