@@ -104,7 +104,8 @@ TEST(ImportPRelu, OtherSlopesAreRefused) {
   EXPECT_TRUE(mentions(refusal({4, 5}), {"[PRelu \"the_PRelu\"]", "[4,5] for [2,3,4,5]", "one for each channel"}));
   EXPECT_TRUE(mentions(refusal({3, 4, 5}), {"[PRelu \"the_PRelu\"]", "[3,4,5]", "one for each channel"}));
   EXPECT_TRUE(mentions(refusal({5}), {"[PRelu \"the_PRelu\"]", "[5] for", "one for each channel"}));
-  EXPECT_TRUE(mentions(refusal({3}), {"[PRelu \"the_PRelu\"]", "[3]"})) << "lies along the width, which is 5";
+  EXPECT_TRUE(mentions(refusal({3}), {"[PRelu \"the_PRelu\"]", "[2,3,4,5] with a constant [1,1,1,3]"}))
+      << "lies along the width, which is 5";
   EXPECT_TRUE(mentions(refusal({2, 1, 1, 1}), {"[PRelu \"the_PRelu\"]", "[2,1,1,1]"}));
   NodeChain computed({2, 3, 4, 5});
   computed.add("GlobalAveragePool");
