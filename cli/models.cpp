@@ -45,6 +45,12 @@ void list() {
                 static_cast<long>(model.classes), static_cast<long>(size.parameters),
                 static_cast<long>(size.multiply_adds), std::string(model.summary).c_str());
   }
+  std::printf(
+      "\nTo begin a network of your own with one of these, write it as graph JSON and\n"
+      "change its layers (docs/own-network.md):\n"
+      "  miniqat models --model lenet5 --out mine.json\n"
+      "  miniqat inspect mine.json\n"
+      "  miniqat train --model mine.json\n");
 }
 
 void write_graphs(const ModelsArguments& arguments) {

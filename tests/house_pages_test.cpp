@@ -11,33 +11,58 @@
 #include <vector>
 
 #include "core/concat.h"
+#include "tests/cli/program.h"
 #include "tests/house_files.h"
+#include "tests/temp_dir.h"
 
 namespace miniqat::house_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// What the README shows of C++ is what is built and run.
-TEST(HousePages, TheReadmesProgramIsTheExample) {
+/// What a page shows of C++ is what is built and run.
+void expect_shows(const std::string& page, const std::string& file) {
   const fs::path root = MINIQAT_SOURCE_DIR;
   std::vector<std::string> example;
-  for (const std::string& line : lines_of(root / "examples/train_lenet.cpp")) example.push_back(without_indent(line));
+  for (const std::string& line : lines_of(root / file)) example.push_back(without_indent(line));
   std::size_t shown = 0;
   auto place = example.begin();
   bool inside = false;
-  for (const std::string& line : lines_of(root / "README.md")) {
+  for (const std::string& line : lines_of(root / page)) {
     if (line.starts_with("```")) {
       inside = line == "```cpp";
       continue;
     }
     if (!inside || line.empty()) continue;
     const auto found = std::find(place, example.end(), without_indent(line));
-    ASSERT_TRUE(found != example.end()) << "not in the example, or in another place: " << line;
+    ASSERT_TRUE(found != example.end()) << "not in " << file << ", or in another place: " << line;
     place = found + 1;
     ++shown;
   }
   EXPECT_GT(shown, 10u);
+}
+
+TEST(HousePages, TheReadmesProgramIsTheExample) { expect_shows("README.md", "examples/train_lenet.cpp"); }
+
+TEST(HousePages, TheOwnNetworkIsTheExample) { expect_shows("docs/own-network.md", "examples/own_network.cpp"); }
+
+/// The line that gives the program its short name works in every folder, and for a clone in any.
+TEST(HousePages, TheAliasHoldsInAnyFolder) {
+  for (const std::string page : {"README.md", "docs/train.md"}) {
+    std::string alias;
+    for (const std::string& line : lines_of(fs::path(MINIQAT_SOURCE_DIR) / page))
+      if (line.starts_with("alias ")) alias = line;
+    ASSERT_FALSE(alias.empty()) << page;
+    const testing::TempDir place;
+    const fs::path folder = place.path() / "my clone/build/release/cli";
+    fs::create_directories(folder);
+    fs::create_symlink(testing::program_path(), folder / "miniqat");
+    place.write("lines.sh", concat("shopt -s expand_aliases\ncd 'my clone'\n", alias, "\ncd /\nminiqat --version\n"));
+    const testing::Outcome outcome =
+        testing::Program(testing::Program::Line{{"/bin/bash", "lines.sh"}}, place.path()).wait();
+    EXPECT_EQ(outcome.status, 0) << page << ": " << outcome.err;
+    EXPECT_TRUE(outcome.out.starts_with("miniqat ")) << outcome.out;
+  }
 }
 
 /// What the first group of the pattern matches, wherever the pattern matches a line of the page.

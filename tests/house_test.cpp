@@ -107,7 +107,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"core/", "layers", "quantize/", "optim", "models", "benchmarks", "benchmarks/suite/measure",
       "benchmarks/suite/steps"}},
     {"examples",
-     {"core/", "quantize/convert", "quantize/rewrite", "exporters/tflite", "optim", "datasets", "training",
+     {"core/", "layers", "quantize/convert", "quantize/rewrite", "exporters/tflite", "optim", "datasets", "training",
       "training/run", "training/verify"}},
     {"labs", {"labs"}},
     {"labs/*", {"core", "layers/reference", "quantize", "quantize/reference", "integer", "benchmarks/kernels", "labs"}},

@@ -149,6 +149,25 @@ class Page(unittest.TestCase):
                 self.assertTrue(hasattr(miniqat, owner) and (not member or hasattr(getattr(miniqat, owner), member)))
 
 
+    def test_a_network_of_your_own_is_the_file(self):
+        root = pathlib.Path(__file__).parents[2]
+        in_python, in_pytorch = re.findall(r"```python\n(.*?)```", (root / "docs/own-network.md").read_text(), re.DOTALL)
+        self.assertIn("import torch", in_pytorch)  # scripts/import-against-pytorch runs that one
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            exec(in_python, {})
+            self.assertEqual(pathlib.Path("residual.json").read_text(), (root / "examples/residual.json").read_text())
+
+    def test_the_regression_of_the_limits_becomes_integers(self):
+        page = (pathlib.Path(__file__).parents[2] / "docs/limits.md").read_text()
+        (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+        names = {}
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            exec(block, names)
+        # Products of such numbers differ from their mean by 0.18 on average.
+        self.assertLess(float(said.getvalue()), 0.07)
+        self.assertTrue(names["model"].to_tflite() and names["model"].to_onnx() and names["model"].to_c("product", names["rows"]))
+
+
 class Memory(unittest.TestCase):
     def test_dataset_uses_the_array(self):
         images, labels = np.zeros((4, 8, 8, 1), np.uint8), np.arange(4, dtype=np.int32)
