@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/text/base64.h"
 #include "tests/temp_dir.h"
 
 namespace miniqat::testing {
@@ -73,6 +74,16 @@ nlohmann::json found_in(const Visit& visit) {
   const std::size_t start = from + begin.size();
   return nlohmann::json::parse(visit.document.substr(start, visit.document.find("</pre>", start) - start), nullptr,
                                false);
+}
+
+nlohmann::json look_at_layout(std::string html, const std::string& steps) {
+  html.insert(html.rfind("</body>"), concat("<script>", steps, "</script>\n"));
+  const std::string script = read_file(fs::path(MINIQAT_SOURCE_DIR) / "tests/layout.js");
+  const Visit seen = visit(concat("<!DOCTYPE html><html><body><script type=\"text/plain\" id=\"page\">", base64(html),
+                                  "</script><pre id=\"found\"></pre><script>", script, "</script></body></html>"));
+  EXPECT_EQ(seen.status, 0) << seen.console;
+  EXPECT_EQ(seen.console, "");
+  return found_in(seen);
 }
 
 }  // namespace miniqat::testing

@@ -32,6 +32,11 @@ bool policy_refused(const Visit& visit);
 /// The JSON that a script has left in the element <pre id="found">; null where there is none.
 nlohmann::json found_in(const Visit& visit);
 
+/// Opens a page in frames of 360, 800 and 1,600 pixels (tests/layout.js). `steps` is a script for the page that uses it
+/// between looks. Returns `complaints` about all that is cut off, sticks out of its place, or goes on beyond an edge
+/// without a shade; `looks`; and `shades`, the number of edges that needed one.
+nlohmann::json look_at_layout(std::string html, const std::string& steps);
+
 }  // namespace miniqat::testing
 
 /// Skips a test where there is no browser; fails it where the environment variable CI is set, which promises Chromium.

@@ -106,6 +106,9 @@ function drawIntegers(canvas, tensor, values, chosen, areSums, colours) {
   context.lineWidth = 3;
   context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue('--mark');
   context.strokeRect(frame.x + 1.5, frame.y + 1.5, cellWidth - 3, cellHeight - 3);
+  // Where the map is wider than its place, the frame stays in sight.
+  const scroll = canvas.parentElement, latest = frame.x, earliest = frame.x + cellWidth - scroll.clientWidth;
+  scroll.scrollLeft = Math.max(earliest, Math.min(latest, scroll.scrollLeft));
   return (x, y) => elementAt(layout, rows.start + Math.min(down - 1, Math.floor(y / cellHeight)),
                              columns.start + Math.min(across - 1, Math.floor(x / cellWidth)), channel);
 }

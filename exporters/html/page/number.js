@@ -14,6 +14,20 @@ function brokenName(name) {
   return name.split(/(?<=[/_])/).flatMap((part) => [part, document.createElement('wbr')]);
 }
 
+/** In `box` is what scrolls, with one child: keeps the shades of the edges beyond which that goes on (page.css). */
+function keepShades(box) {
+  const scroll = box.firstElementChild;
+  const update = () => {
+    const {scrollLeft: left, scrollTop: top, scrollWidth, scrollHeight, clientWidth, clientHeight} = scroll;
+    const beyond = {left, right: scrollWidth - clientWidth - left, top, bottom: scrollHeight - clientHeight - top};
+    for (const [edge, pixels] of Object.entries(beyond)) box.style.setProperty(`--${edge}`, pixels > 1 ? '16px' : '0px');
+  };
+  scroll.addEventListener('scroll', update);
+  const observer = new ResizeObserver(update);
+  observer.observe(scroll);
+  observer.observe(scroll.firstElementChild);
+}
+
 function cell(text, className = '') {
   return made('td', className, String(text));
 }
@@ -70,9 +84,11 @@ function showNumber(box, operation, inputs, index) {
   const where = indicesOf(index, operation.output.shape).join(', ');
   const parts = [made('h2', '', `${operation.name} [${where}] = ${integer}`), stepsTable(story),
                  realLine(operation.output, integer)];
-  if (story.terms.length > 0)
-    parts.push(made('h2', '', `${story.terms.length} ${story.terms[0].right === undefined ? 'inputs' : 'products'}`),
-               made('div', 'scroll terms', termsTable(operation, story)));
+  if (story.terms.length > 0) {
+    const table = made('div', 'shades', made('div', 'scroll terms', termsTable(operation, story)));
+    parts.push(made('h2', '', `${story.terms.length} ${story.terms[0].right === undefined ? 'inputs' : 'products'}`), table);
+    keepShades(table);
+  }
   box.replaceChildren(...parts);
 }
 

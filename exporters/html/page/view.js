@@ -250,6 +250,7 @@ function start() {
   byId('slider-box').hidden = models.length < 2;
   byId('slider').max = models.length - 1;
   state.bytes = sources.bytes;
+  document.querySelectorAll('.shades').forEach(keepShades);
   run();
   chooseModel(0);
   listen();

@@ -76,5 +76,32 @@ TEST(Browser, ComputesTheIntegersOfTheReferenceAndLoadsNothing) {
   EXPECT_TRUE(testing::policy_refused(testing::visit(curious)));
 }
 
+TEST(Browser, NothingIsCutOffOnAPhoneATabletOrAScreen) {
+  MINIQAT_NEED_BROWSER();
+  Random random(9);
+  HtmlPage page = two_models(random);
+  page.title = "A network with a title that takes more than one line of a phone";
+  page.models[1].label = "mobilenet_v2 W4A4-8";
+  page.models[1].accuracy = 0.9638;
+  integer::Model& model = page.models[0].model;
+  model.operations[0].name = "features/denseblock1/denselayer2/conv1/Conv2D";
+  model.class_names = {"a class whose name has several words",
+                       "Donaudampfschifffahrtskapitaen",
+                       "cat",
+                       "dog",
+                       "frog",
+                       "horse",
+                       "ship",
+                       "truck",
+                       "airplane",
+                       "automobile"};
+  const std::string steps = read_file(fs::path(MINIQAT_SOURCE_DIR) / "tests/exporters/html/layout_steps.js");
+  const nlohmann::json found = testing::look_at_layout(exporters::html(page), steps);
+  EXPECT_EQ(found.value("complaints", nlohmann::json()), nlohmann::json::array());
+  // Three widths: as it opens, four steps for each of seven cards, the other model, the list of keys.
+  EXPECT_EQ(found.value("looks", 0), 3 * (1 + 4 * 7 + 2));
+  EXPECT_GT(found.value("shades", 0), 10) << "the grid of a phone, the products";
+}
+
 }  // namespace
 }  // namespace miniqat::exporters::browser_test

@@ -15,16 +15,23 @@ namespace {
 
 class ReportBrowserTest : public testing::TinyTaskTest {
  protected:
-  /// A report with the script that looks at it.
-  std::string judged_page(const testing::Arguments& words) const {
+  /// A script of this folder.
+  static std::string script(const std::string& name) {
+    return read_file(std::filesystem::path(MINIQAT_SOURCE_DIR) / "tests/training/report" / name);
+  }
+
+  std::string report_on(const testing::Arguments& words) const {
     testing::Arguments line = {"report", "--threads", "1", "--out", "report.html"};
     line.insert(line.end(), words.begin(), words.end());
     const testing::Outcome outcome = program(line);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    std::string html = testing::bytes_of(path("report.html"));
-    const std::filesystem::path folder = std::filesystem::path(MINIQAT_SOURCE_DIR) / "tests/training/report";
-    html.insert(html.rfind("</body>"),
-                concat("<pre id=\"found\"></pre><script>", read_file(folder / "page.js"), "</script>\n"));
+    return testing::bytes_of(path("report.html"));
+  }
+
+  /// A report with the script that looks at it.
+  std::string judged_page(const testing::Arguments& words) const {
+    std::string html = report_on(words);
+    html.insert(html.rfind("</body>"), concat("<pre id=\"found\"></pre><script>", script("page.js"), "</script>\n"));
     return html;
   }
 
@@ -62,6 +69,24 @@ TEST_F(ReportBrowserTest, DrawsRunsInAnyState) {
   // The policy refuses a request, and the console shows it.
   page.insert(page.rfind("</body>"), "<img src=\"http://127.0.0.1:9/picture.png\">");
   EXPECT_TRUE(testing::policy_refused(testing::visit(page)));
+}
+
+TEST_F(ReportBrowserTest, AccuraciesFitAPhoneAndNothingIsCutOff) {
+  MINIQAT_NEED_BROWSER();
+  testing::expect_success(train("float", {"--float"}));
+  const std::string long_name = "tiny_network_4_bits_weights_seed_1";
+  testing::expect_success(train(long_name, {"--weight-bits", "4", "--activation-bits", "4", "--ranges", "learned",
+                                            "--ends-bits", "8", "--validation", "8", "--stop-at", "3"}));
+  testing::expect_success(
+      train("four", {"--weight-bits", "4", "--activation-bits", "4", "--ranges", "learned", "--ends-bits", "8"}));
+  testing::expect_success(program({"verify", "four", "--no-runtimes", "--threads", "1"}));
+  testing::expect_success(program({"sensitivity", "float", "--bits", "2,4", "--pictures", "8", "--batches", "2",
+                                   "--threads", "1", "--out", "sens"}));
+  const std::string page = report_on({"float", long_name, "four", "--sensitivity", "sens"});
+  const nlohmann::json found = testing::look_at_layout(page, script("layout_steps.js"));
+  EXPECT_EQ(found.value("complaints", nlohmann::json()), nlohmann::json::array());
+  EXPECT_EQ(found.value("looks", 0), 9) << "three widths: as it opens, unfolded, scrolled";
+  EXPECT_GT(found.value("shades", 0), 10) << "tables and graphs of a phone";
 }
 
 }  // namespace

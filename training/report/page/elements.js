@@ -56,9 +56,9 @@ function duration(seconds) {
 /** A float32 in few digits. */
 const real = (value, digits = 5) => known(value) ? String(Number(value.toPrecision(digits))) : MISSING;
 
-/** `columns`: {title, value(row), text, left, hint}; a number column stands right. */
+/** `columns`: {title, value(row), left, look, hint}; a number column stands right, `look` is a further class of its cells. */
 function table(columns, rows, classOf = () => null) {
-  const cell = (tag, {left}, content, hint) => html(tag, {class: left ? 'left' : null, title: hint}, content);
+  const cell = (tag, {left, look}, content, hint) => html(tag, {class: [left ? 'left' : null, look].filter(known).join(' ') || null, title: hint}, content);
   return html('div', {class: 'scroll'}, html('table', {},
     html('thead', {}, html('tr', {}, columns.map((column) => cell('th', column, column.title, column.hint)))),
     html('tbody', {}, rows.map((row) => html('tr', {class: classOf(row)},

@@ -91,18 +91,18 @@ function floatBeside(run) {
   return answers ? comparable(answers.accuracy, run.part) : comparableRow(rowOf(run, 'float'));
 }
 
-/** Runs in rows. */
+/** Runs in rows: accuracies before the long texts, so that a phone shows them. */
 function comparisonTable(runs) {
   const rows = table([
-    {title: 'run', left: true, value: ({name, number}) => [html('i', {class: 'swatch', style: `--ink: ${colour(number)}`}), name]},
-    {title: 'model', left: true, value: ({listed}) => lastPart(listed.model)},
-    {title: 'bits', left: true, value: ({listed}) => listed.quantization},
-    {title: 'float', value: floatBeside},
-    {title: 'simulated', value: (run) => run.listed.bits ? comparableRow(ownRow(run)) : MISSING},
-    {title: 'integers', value: (run) => comparableRow(rowOf(run, 'integers'))},
+    {title: 'run', left: true, look: 'name', value: ({name, number}) => [html('i', {class: 'swatch', style: `--ink: ${colour(number)}`}), name]},
+    {title: 'float', look: 'accuracy', value: floatBeside},
+    {title: 'simulated', look: 'accuracy', value: (run) => run.listed.bits ? comparableRow(ownRow(run)) : MISSING},
+    {title: 'integers', look: 'accuracy', value: (run) => comparableRow(rowOf(run, 'integers'))},
+    {title: 'bits', left: true, look: 'long', value: ({listed}) => listed.quantization},
     {title: 'bytes', value: (run) => whole(ownRow(run)?.parameter_bytes)},
     {title: 'MACs × bits', value: (run) => short(ownRow(run)?.bit_operations)},
     {title: 'time', value: ({listed}) => duration(listed.seconds)},
+    {title: 'model', left: true, value: ({listed}) => lastPart(listed.model)},
     {title: 'state', left: true, value: ({listed}) => listed.state},
   ], runs);
   const hint = rows.textContent.includes('(val.)') ? html('p', {class: 'hint'}, '(val.): of the validation part. The other accuracies are those of the test pictures.') : null;
