@@ -26,11 +26,18 @@ struct Question {
 const Question kQuestions[] = {{-1, 2, 4},    {-1, 2, 3},       {0, 6, 8}, {-0.7F, 0.3F, 2},
                                {-0.2F, 5, 8}, {-1.3F, 1.1F, 5}, {-3, 0, 4}};
 
-/// 2 ^ bits - 1 is 2 xor (bits - 1) in C++.
-lab::Numbers xor_grid(const Question& q) {
-  const float scale = (q.max - q.min) / static_cast<float>(2 ^ (q.bits - 1));
+/// With a wrong number of steps. 0 steps have an infinite scale, and 0 as zero point.
+lab::Numbers grid_of_steps(const Question& q, int steps) {
+  const float scale = (q.max - q.min) / static_cast<float>(steps);
   return grid_with(scale, nearest(-q.min / scale));
 }
+
+/// Powers of two as C++ does not write them: ^ is xor, and both ^ and << wait for the subtraction.
+constexpr const char* kXor =
+    "You write 2 ^ bits. In C++ ^ is no power but bitwise xor: 2 to the power of bits is 1 << bits, and there are "
+    "(1 << bits) - 1 steps.";
+constexpr const char* kPrecedence =
+    "You divide by 2^(bits - 1), perhaps as 1 << bits - 1: C++ subtracts before it shifts. Write (1 << bits) - 1.";
 
 lab::Case case_for(const Question& q, Grid (*answer)(float, float, int)) {
   const auto right = right_grid(q.min, q.max, q.bits);
@@ -44,7 +51,9 @@ lab::Case case_for(const Question& q, Grid (*answer)(float, float, int)) {
                        grid_with(scale, static_cast<int>(-q.min / scale)),
                        grid_with(one_sided, one_sided > 0 ? nearest(-q.min / one_sided) : 0), grid_with(scale, 0),
                        grid_with(scale, nearest(-q.min * scale)),
-                       grid_with(scale, nearest(-q.min / scale) - (1 << (q.bits - 1))), xor_grid(q)}};
+                       grid_with(scale, nearest(-q.min / scale) - (1 << (q.bits - 1))),
+                       grid_of_steps(q, 2 ^ (q.bits - 1)), grid_of_steps(q, (2 ^ q.bits) - 1),
+                       grid_of_steps(q, 2 ^ q.bits), grid_of_steps(q, 1 << (q.bits - 1))}};
 }
 
 }  // namespace
@@ -61,8 +70,8 @@ void check(lab::Report& report, Grid (*answer)(float min, float max, int bits)) 
                 "The scale is right, but your zero point is always 0. It is round(-min / scale): the number of steps "
                 "from min up to 0.",
                 "You multiply by the scale. The zero point is a number of steps: -min / scale.",
-                "Your zero point is that of signed integers, which begin at -2^(bits - 1). Here they begin at 0.",
-                "You write 2 ^ bits. In C++ ^ is no power but bitwise xor: 2 to the power of bits is 1 << bits."});
+                "Your zero point is that of signed integers, which begin at -2^(bits - 1). Here they begin at 0.", kXor,
+                kXor, kXor, kPrecedence});
 }
 
 void show(std::ostream& out) {

@@ -41,6 +41,19 @@ double on_grid(const Grid& grid, const Question& q, double (*round)(double), boo
   return grid.scale * (integer - grid.zero_point);
 }
 
+/// What is right but for the largest integer, which is `top`: below 0 std::clamp gives top, other functions 0.
+double cut_to(const Grid& grid, const Question& q, int top, bool is_clamp) {
+  const double integer = rounded(q.x / grid.scale + grid.zero_point), below = std::min<double>(integer, top);
+  return grid.scale *
+         ((is_clamp ? std::min<double>(std::max(integer, 0.0), top) : std::max(below, 0.0)) - grid.zero_point);
+}
+
+constexpr const char* kXor =
+    "You write 2 ^ bits. In C++ ^ is no power but bitwise xor: 2 to the power of bits is 1 << bits, and the largest "
+    "integer is (1 << bits) - 1.";
+constexpr const char* kPrecedence =
+    "You cut q to 2^(bits - 1), perhaps as 1 << bits - 1: C++ subtracts before it shifts. Write (1 << bits) - 1.";
+
 double ties_away(const Grid& grid, const Question& q) {
   const double integer = std::round(q.x / grid.scale) + grid.zero_point;
   return grid.scale * (std::clamp(integer, 0.0, std::exp2(q.bits) - 1) - grid.zero_point);
@@ -60,7 +73,12 @@ lab::Case case_for(const Question& q, float (*answer)(float, float, int, float))
                        {ties_away(grid, q)},
                        {on_grid(grid, q, std::nearbyint, true)},
                        {std::clamp(rounded(q.x / grid.scale + grid.zero_point), 0.0, std::exp2(q.bits) - 1)},
-                       {grid.scale * (std::clamp(rounded(q.x / grid.scale), 0.0, std::exp2(q.bits) - 1))}}};
+                       {grid.scale * (std::clamp(rounded(q.x / grid.scale), 0.0, std::exp2(q.bits) - 1))},
+                       {cut_to(grid, q, 2 ^ (q.bits - 1), true)},
+                       {cut_to(grid, q, (2 ^ q.bits) - 1, true)},
+                       {cut_to(grid, q, (2 ^ q.bits) - 1, false)},
+                       {cut_to(grid, q, 2 ^ q.bits, true)},
+                       {cut_to(grid, q, 1 << (q.bits - 1), true)}}};
 }
 
 }  // namespace
@@ -87,7 +105,8 @@ void check(lab::Report& report, float (*answer)(float min, float max, int bits, 
                 "std::floor(v + 0.5F).",
                 "You return the integer q. Fake quantization goes back to the number that it stands for: scale * (q - "
                 "zero_point).",
-                "You leave out the zero point. q = round(x / scale + zero_point), and back scale * (q - zero_point)."});
+                "You leave out the zero point. q = round(x / scale + zero_point), and back scale * (q - zero_point).",
+                kXor, kXor, kXor, kXor, kPrecedence});
 }
 
 void show(std::ostream& out) {

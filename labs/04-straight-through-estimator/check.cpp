@@ -26,10 +26,21 @@ bool inside(const Grid& grid, float v) { return v >= grid.nudged_min && v <= gri
 bool between(const Grid& grid, float v) { return v > grid.nudged_min && v < grid.nudged_max; }
 
 constexpr const char* kEnds =
-    "Your gradient stops at the ends of the grid. A number that is an end was not cut: d_y passes there, too (>= and "
-    "<=).";
+    "Your gradient stops at the ends of the grid. A number that is an end was not cut: d_y passes there, too. Inside "
+    "is x >= nudged_min and x <= nudged_max; outside is x < nudged_min or x > nudged_max.";
+constexpr const char* kMinEnd =
+    "Your gradient stops at nudged_min. A number that is this end was not cut: d_y passes there, too, as it does at "
+    "your nudged_max. Inside is x >= nudged_min; outside is x < nudged_min.";
+constexpr const char* kMaxEnd =
+    "Your gradient stops at nudged_max. A number that is this end was not cut: d_y passes there, too, as it does at "
+    "your nudged_min. Inside is x <= nudged_max; outside is x > nudged_max.";
 constexpr const char* kOneEnd =
     "You look at one end only. x can be cut at both: below nudged_min and above nudged_max d_x is 0.";
+constexpr const char* kResult =
+    "You look at y instead of x. A number in the outermost half step rounds to an end without being cut: compare x "
+    "itself with nudged_min and nudged_max.";
+constexpr const char* kInverted =
+    "You have it the wrong way round: inside of the range d_y passes, outside it does not. The ends are inside.";
 constexpr const char* kScale =
     "You multiply by the scale, or divide by it. y is a real number like x, not an integer: dy/dx is 1 inside.";
 
@@ -40,17 +51,19 @@ const Mistake kMistakes[] = {
     {[](const Grid&, float, float d_y) { return d_y; },
      "Your gradient passes everywhere. Where x was cut to an end of the grid, y does not follow x: d_x is 0."},
     {[](const Grid& grid, float x, float d_y) { return between(grid, x) ? d_y : 0; }, kEnds},
-    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) && x < grid.nudged_max ? d_y : 0; }, kEnds},
-    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) && x > grid.nudged_min ? d_y : 0; }, kEnds},
+    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) && x < grid.nudged_max ? d_y : 0; }, kMaxEnd},
+    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) && x > grid.nudged_min ? d_y : 0; }, kMinEnd},
     {[](const Grid& grid, float x, float d_y) { return inside(grid, x) ? d_y * grid.scale : 0; }, kScale},
     {[](const Grid& grid, float x, float d_y) { return inside(grid, x) ? d_y / grid.scale : 0; }, kScale},
-    {[](const Grid& grid, float x, float d_y) { return between(grid, fake_quantize(grid, x)) ? d_y : 0; },
-     "You look at y instead of x. A number in the outermost half step rounds to an end without being cut: compare x "
-     "itself with nudged_min and nudged_max."},
+    {[](const Grid& grid, float x, float d_y) { return between(grid, fake_quantize(grid, x)) ? d_y : 0; }, kResult},
+    {[](const Grid& grid, float x, float d_y) { return fake_quantize(grid, x) > grid.nudged_min ? d_y : 0; }, kResult},
+    {[](const Grid& grid, float x, float d_y) { return fake_quantize(grid, x) < grid.nudged_max ? d_y : 0; }, kResult},
     {[](const Grid& grid, float x, float d_y) { return x <= grid.nudged_max ? d_y : 0; }, kOneEnd},
     {[](const Grid& grid, float x, float d_y) { return x >= grid.nudged_min ? d_y : 0; }, kOneEnd},
-    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) ? 0 : d_y; },
-     "You have it the wrong way round: inside of the range d_y passes, outside it does not."},
+    {[](const Grid& grid, float x, float d_y) { return x < grid.nudged_max ? d_y : 0; }, kOneEnd},
+    {[](const Grid& grid, float x, float d_y) { return x > grid.nudged_min ? d_y : 0; }, kOneEnd},
+    {[](const Grid& grid, float x, float d_y) { return inside(grid, x) ? 0 : d_y; }, kInverted},
+    {[](const Grid& grid, float x, float d_y) { return between(grid, x) ? 0 : d_y; }, kInverted},
     {[](const Grid& grid, float x, float) { return inside(grid, x) ? 1.0F : 0; },
      "You return dy/dx. The chain rule multiplies it by the gradient that arrives: d_x = d_y where it is 1."},
     {[](const Grid& grid, float x, float) { return fake_quantize(grid, x); },

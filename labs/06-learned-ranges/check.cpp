@@ -43,6 +43,11 @@ Ends above(const Element& e) { return {0, e.d_y}; }
 Ends inside(const Element& e) { return {-e.d_y * e.share(), e.d_y * e.share()}; }
 Ends none(const Element&) { return {}; }
 
+Ends one_below(const Element&) { return {1, 0}; }
+Ends one_above(const Element&) { return {0, 1}; }
+/// The derivatives of y, without the d_y by which the chain rule multiplies them.
+Ends share_alone(const Element& e) { return {-e.share(), e.share()}; }
+
 /// How an answer treats numbers below the grid, inside of it, and above it.
 struct Rule {
   Ends (*below)(const Element&) = lab06::below;
@@ -68,6 +73,9 @@ Ends closed(const Element& e, double place) {
   return place <= e.min ? below(e) : place >= e.max ? above(e) : inside(e);
 }
 
+constexpr const char* kOneBeyond =
+    "Beyond the range you add 1. That is dy/dmin or dy/dmax; the chain rule multiplies it by d_y.";
+
 const Mistake kMistakes[] = {
     {{.inside = none},
      "You have only the numbers beyond the range. Those inside count, too: with the range the step grows, and with it "
@@ -92,8 +100,7 @@ const Mistake kMistakes[] = {
     {{.below = [](const Element& e) { return sum(below(e), inside(e)); },
       .above = [](const Element& e) { return sum(above(e), inside(e)); }},
      "Numbers beyond the range have no rounding error: y is an end of the grid and follows it. Give them d_y alone, "
-     "and "
-     "the rounding term to the numbers inside."},
+     "and the rounding term to the numbers inside."},
     {{.below = above, .above = below},
      "You mix up the ends. What lies below was cut to min, so it counts for d_min; what lies above counts for d_max."},
     {{.inside = [](const Element& e) { return scaled(inside(e), e.max - e.min); }},
@@ -102,36 +109,25 @@ const Mistake kMistakes[] = {
     {{.inside = [](const Element& e) { return scaled(inside(e), (e.max - e.min) / e.scale); }},
      "You divide by the scale. (y - x) / s is the derivative with respect to the scale; that with respect to max is "
      "smaller by the number of steps: (y - x) / (max - min)."},
-    {{.below =
-          [](const Element&) {
-            return Ends{1, 0};
-          },
-      .above =
-          [](const Element&) {
-            return Ends{0, 1};
-          }},
-     "Beyond the range you add 1. That is dy/dmin or dy/dmax; the chain rule multiplies it by d_y."},
-    {{.below =
-          [](const Element&) {
-            return Ends{1, 0};
-          },
-      .inside =
-          [](const Element& e) {
-            return Ends{-e.share(), e.share()};
-          },
-      .above =
-          [](const Element&) {
-            return Ends{0, 1};
-          }},
+    {{.below = one_below, .above = one_above}, kOneBeyond},
+    {{.below = one_below}, kOneBeyond},
+    {{.above = one_above}, kOneBeyond},
+    {{.below = one_below, .inside = share_alone, .above = one_above},
      "You leave out d_y. The chain rule multiplies each derivative of y by it."},
+    {{.inside = share_alone},
+     "Inside of the range you leave out d_y. (y - x) / (max - min) is dy/dmax; the chain rule multiplies it by d_y, as "
+     "you do beyond the range."},
     {{.inside = [](const Element& e) { return closed(e, e.x); }},
      "You count numbers that lie exactly on an end of the grid as cut. They were not (lab 4): y = x there. Behind a "
-     "Relu "
-     "half of all numbers are 0, which is min: compare with < and >."},
+     "Relu half of all numbers are 0, which is min: compare with < and >."},
+    {{.inside = [](const Element& e) { return e.x <= e.min ? below(e) : inside(e); }},
+     "You count numbers that are exactly min as cut. They were not (lab 4): y = x there. Behind a Relu half of all "
+     "numbers are 0, which is min: compare with <."},
+    {{.inside = [](const Element& e) { return e.x >= e.max ? above(e) : inside(e); }},
+     "You count numbers that are exactly max as cut. They were not (lab 4): y = x there. Compare with >."},
     {{.inside = [](const Element& e) { return closed(e, e.y); }},
      "You look at y instead of x. A number in the outermost half step rounds to an end, but lies inside: compare x "
-     "with "
-     "min and max."}};
+     "with min and max."}};
 
 constexpr const char* kMean = "You take the mean. An end moves all numbers of the tensor, so its gradient is the sum.";
 constexpr const char* kLast = "You keep the last number alone. Sum over all of them: +=.";
@@ -175,6 +171,13 @@ lab::Case case_for(const std::string& numbers, const Grid& grid, int bits, const
   return result;
 }
 
+/// The page's example. With d_y = 1 a forgotten d_y changes nothing; with others it does.
+const Values kPageX = {-1.4F, -0.7F, 0.2F, 1.4F, 2.5F}, kPageOnes(kPageX.size(), 1), kPageD = {2, -1, 3, 0.5F, -4};
+
+lab::Case page_case(const Values& d_y, const std::string& d_y_text, Answer answer) {
+  return case_for("the page's five numbers, " + d_y_text, grid_for(-1, 2, 2), 2, kPageX, d_y, answer);
+}
+
 /// 40 numbers like those of a tensor.
 lab::Case bell_case(float min, float max, int bits, unsigned seed, Answer answer) {
   return case_for("40 numbers", grid_for(min, max, bits), bits, lab::bell(40, seed), lab::bell(40, seed + 100), answer);
@@ -209,6 +212,18 @@ Balance balance_at(double max) {
   return balance;
 }
 
+void show_example(std::ostream& out, const Values& d_y) {
+  const Grid grid = grid_for(-1, 2, 2);
+  out << "     x     y   d_y    in d_min    in d_max\n";
+  for (std::size_t i = 0; i < kPageX.size(); ++i) {
+    const Ends one = right_gradient(grid, 2, {kPageX[i]}, {d_y[i]});
+    out << lab::text(kPageX[i], "%6.1f") << lab::text(fake_quantize(grid, kPageX[i]), "%6.1f")
+        << lab::text(d_y[i], "%6.1f") << lab::text(one.d_min, "%12.3f") << lab::text(one.d_max, "%12.3f") << "\n";
+  }
+  const Ends sum = right_gradient(grid, 2, kPageX, d_y);
+  out << " sum            " << lab::text(sum.d_min, "%14.3f") << lab::text(sum.d_max, "%12.3f") << "\n";
+}
+
 /// Where descent comes to rest.
 double learned_max() {
   double max = 4;
@@ -234,26 +249,18 @@ float fake_quantize(const Grid& grid, float x) {
 void check(lab::Report& report, Ends (*answer)(const Grid& grid, const Values& x, const Values& d_y)) {
   std::vector<std::string> hints = lab::hints_of(kMistakes);
   hints.insert(hints.end(), {kMean, kLast});
-  const Values page = {-1.4F, -0.7F, 0.2F, 1.4F, 2.5F};
-  report.judge(
-      "d_min and d_max",
-      {case_for("the page's five numbers, each with d_y = 1", grid_for(-1, 2, 2), 2, page, Values(5, 1), answer),
-       ends_case(answer), bell_case(-1, 1.5F, 2, 11, answer), bell_case(-0.5F, 1, 4, 12, answer),
-       bell_case(-3, 3, 3, 13, answer), bell_case(0, 1, 8, 14, answer)},
-      hints);
+  report.judge("d_min and d_max",
+               {page_case(kPageOnes, "each with d_y = 1", answer),
+                page_case(kPageD, "with d_y = " + lab::text(lab::numbers(kPageD)), answer), ends_case(answer),
+                bell_case(-1, 1.5F, 2, 11, answer), bell_case(-0.5F, 1, 4, 12, answer), bell_case(-3, 3, 3, 13, answer),
+                bell_case(0, 1, 8, 14, answer)},
+               hints);
 }
 
 void show(std::ostream& out) {
-  const Grid grid = grid_for(-1, 2, 2);
-  const Values x = {-1.4F, -0.7F, 0.2F, 1.4F, 2.5F}, d_y = {1, 1, 1, 1, 1};
-  out << "range [-1, 2] at 2 bits\n     x     y    in d_min    in d_max\n";
-  for (const float value : x) {
-    const Ends one = right_gradient(grid, 2, {value}, {1});
-    out << lab::text(value, "%6.1f") << lab::text(fake_quantize(grid, value), "%6.1f") << lab::text(one.d_min, "%12.3f")
-        << lab::text(one.d_max, "%12.3f") << "\n";
-  }
-  const Ends sum = right_gradient(grid, 2, x, d_y);
-  out << " sum      " << lab::text(sum.d_min, "%14.3f") << lab::text(sum.d_max, "%12.3f") << "\n";
+  out << "range [-1, 2] at 2 bits\n";
+  show_example(out, kPageOnes);
+  show_example(out, kPageD);
   out << "  max    error    from rounding    from clipping    d_max\n";
   for (const double max : {4.0, 3.0, 2.5, 2.0, 1.5, 1.0}) {
     const Balance balance = balance_at(max);

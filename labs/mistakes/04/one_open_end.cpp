@@ -1,0 +1,12 @@
+// The hint must say: x can be cut at both
+#include "labs/04-straight-through-estimator/lab.h"
+
+namespace lab04 {
+
+std::vector<float> straight_through(const Grid& grid, const std::vector<float>& x, const std::vector<float>& d_y) {
+  std::vector<float> d_x;
+  for (std::size_t i = 0; i < x.size(); ++i) d_x.push_back(x[i] > grid.nudged_min ? d_y[i] : 0);
+  return d_x;
+}
+
+}  // namespace lab04
