@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "benchmarks/suite/measure/this_machine.h"
+#include "benchmarks/suite/results/bench_csv.h"
 #include "cli/bench/bench_modes.h"
 #include "cli/commands.h"
 #include "cli/flags/command_line.h"
@@ -94,6 +95,12 @@ Json unfinished(Json result) {
   return result;
 }
 
+/// Where the tables were not printed.
+void print_result(const BenchArguments& arguments, const Json& result) {
+  if (arguments.json) print_json(result);
+  if (arguments.csv) std::fputs(benchmarks::bench_csv(result).c_str(), stdout);
+}
+
 void bench(const BenchArguments& arguments) {
   if (!arguments.compare.empty()) return print_comparison(arguments);
   const benchmarks::PerfCounters counters;
@@ -115,11 +122,11 @@ void bench(const BenchArguments& arguments) {
   try {
     for (const BenchMeasurement& measure : measurements) measure(result);
   } catch (...) {
-    if (arguments.json) print_json(unfinished(result));
+    print_result(arguments, unfinished(result));
     throw;
   }
   if (!arguments.out.empty()) write_json(arguments.out, result);
-  if (arguments.json) print_json(result);
+  print_result(arguments, result);
 }
 
 /// The flags that choose kernels, and with one of which no steps are measured.
@@ -144,6 +151,9 @@ std::vector<Flag> add_kernel_flags(Command& command, BenchArguments& arguments) 
                                "kernels per channel, none per tensor but backward, which knows no channels"));
   flags.push_back(command.option("--channels", arguments.channels, "one number: the channels of kernels per channel")
                       .in_range(2, 1 << 20));
+  Flag per_tensor = command.flag("--per-tensor", arguments.per_tensor, "kernels per tensor, none per channel");
+  for (const Flag& flag : {flags[flags.size() - 2], flags.back()}) per_tensor.excludes(flag);
+  flags.push_back(per_tensor);
   flags.push_back(command
                       .option("--plot", arguments.plot,
                               "draw speed against size, with memcpy and the sizes of caches, into this SVG file")
@@ -163,14 +173,15 @@ void add_common_flags(Command& command, BenchArguments& arguments, std::vector<F
       command.flag("--quick", arguments.quick, "a rough picture in seconds, without mobilenet_v1 unless it is named"));
   flags.push_back(
       command.option("--out", arguments.out, "write machine and figures to this file as JSON, too").value_name("FILE"));
-  // The only one that --compare takes, too.
-  command.flag("--json", arguments.json, "print the JSON instead of the tables");
+  // The only ones that --compare takes, too.
+  const Flag json = command.flag("--json", arguments.json, "print the JSON instead of the tables");
+  command.flag("--csv", arguments.csv, "print the rows as CSV instead of the tables").excludes(json);
 }
 
 }  // namespace
 
 void BenchRun::print(const std::string& text) const {
-  if (arguments.json) return;
+  if (arguments.json || arguments.csv) return;
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }
@@ -235,8 +246,9 @@ void add_bench(CommandLine& program) {
     steps.excludes(flag), models.excludes(flag), batch.excludes(flag), loaded.excludes(flag);
   loaded.excludes(batch).excludes(elements);
   Flag compare = command.option("--compare", arguments->compare,
-                                "two files of --out: which cases differ beyond noise (docs/performance.md)");
-  compare.takes(2, 2).value_name("A.json B.json").shown_default("");
+                                "two files of --out: which cases differ beyond noise; one: its kernels beside one "
+                                "another; more, written in turns: all of A, then as many of B (docs/performance.md)");
+  compare.takes(1, 1000).value_name("A.json B.json").shown_default("");
   command
       .flag("--fail-if-slower", arguments->fail_if_slower,
             "with --compare: exit status 1 if B is slower in a case; without it, 0")

@@ -54,7 +54,9 @@ void compare_with_ours(std::vector<KernelTime>& rows) {
     if (row.by == kOurName || is_limit(row.what.operation)) continue;
     const auto ours = std::ranges::find_if(
         rows, [&](const KernelTime& other) { return other.by == kOurName && same_case(other.what, row.what); });
-    if (ours != rows.end()) row.of_ours = ratio_of(ours->rounds, row.rounds);
+    if (ours == rows.end()) continue;
+    row.of_ours = ratio_of(ours->rounds, row.rounds);
+    row.of_ours_interval = median_interval(paired_speeds(ours->rounds, row.rounds), kConfidence);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "benchmarks/suite/bench_case.h"
+#include "benchmarks/suite/measure/paired.h"
 #include "benchmarks/suite/measure/perf_counters.h"
 #include "benchmarks/suite/measure/quietness.h"
 #include "benchmarks/suite/measure/rounds.h"
@@ -30,6 +31,8 @@ struct KernelTime {
   /// The speed as a multiple of our own kernel's in the same case; none for it and the limits, and if it is not
   /// measured.
   std::optional<Spread> of_ours;
+  /// In which the median of these lies, with a confidence of 95%; none of too few rounds.
+  std::optional<Interval> of_ours_interval;
   /// least_seconds() over the median. In place a kernel can be faster than memcpy, from which that time is.
   double of_roof = 0;
   /// Whether the rounds are steady and nothing disturbed them.
@@ -40,6 +43,7 @@ struct KernelTime {
   double seconds() const { return spread_of(rounds).median; }
   double bytes() const { return static_cast<double>(what.elements) * traits_of(what.operation).cost.bytes(); }
   double elements_per_nanosecond() const { return static_cast<double>(what.elements) / seconds() / 1e9; }
+  double nanoseconds_an_element() const { return 1e9 * seconds() / static_cast<double>(what.elements); }
 };
 
 /// All cases of one size, which took turns, and what disturbed them.

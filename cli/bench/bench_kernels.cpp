@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <map>
 
 #include "benchmarks/suite/check/kernel_check.h"
 #include "benchmarks/suite/kernel_bench.h"
 #include "benchmarks/suite/results/bench_json.h"
+#include "benchmarks/suite/results/comparison.h"
 #include "benchmarks/suite/results/throughput_plot.h"
 #include "cli/bench/bench_kernel_choice.h"
 #include "cli/bench/bench_modes.h"
@@ -53,18 +55,19 @@ struct Columns {
 
   std::string head() const {
     char text[200];
-    std::snprintf(text, sizeof text, "\n%-16s %-11s %4s %7s %10s %8s %12s   %-24s %7s", "kernel", "layout", "bits",
-                  "threads", "elements", "GB/s", "elements/ns", "of memcpy   quartiles", "of roof");
-    return concat(text, counts ? "  instr/el  misses/el" : "", others ? "  of miniqat quartiles     by" : "", "\n");
+    std::snprintf(text, sizeof text, "\n%-16s %-11s %4s %7s %10s %8s %12s %10s   %-24s %7s", "kernel", "layout", "bits",
+                  "threads", "elements", "GB/s", "elements/ns", "ns/element", "of memcpy   quartiles", "of roof");
+    return concat(text, counts ? "  instr/el  misses/el" : "",
+                  others ? "  of miniqat quartiles     95% of median by" : "", "\n");
   }
   std::string line(const KernelTime& row) const {
     char text[240];
     const std::string bits = row.what.has_grid() ? concat(row.what.bits) : "";
     const Spread& ratio = row.of_memcpy;
-    std::snprintf(text, sizeof text, "%-16s %-11s %4s %7d %10ld %8.2f %12.3f %s %-24s %7s",
+    std::snprintf(text, sizeof text, "%-16s %-11s %4s %7d %10ld %8.2f %12.3f %10.4f %s %-24s %7s",
                   std::string(traits_of(row.what.operation).name).c_str(), row.what.layout().c_str(), bits.c_str(),
                   row.threads, static_cast<long>(row.what.elements), row.bytes() / row.seconds() / 1e9,
-                  row.elements_per_nanosecond(), is_steady(row.rounds) ? " " : "~",
+                  row.elements_per_nanosecond(), row.nanoseconds_an_element(), is_steady(row.rounds) ? " " : "~",
                   ratio_text(ratio.median, ratio.low, ratio.high, ratio.is_wide()).c_str(),
                   text_of(is_roof_quiet ? "%.2f" : "~%.2f", row.of_roof).c_str());
     std::string line = text;
@@ -73,7 +76,10 @@ struct Columns {
     if (!others) return line + "\n";
     const std::string ours =
         row.of_ours ? ratio_text(row.of_ours->median, row.of_ours->low, row.of_ours->high, row.of_ours->is_wide()) : "";
-    std::snprintf(text, sizeof text, "  %-24s %s\n", ours.c_str(), row.by.c_str());
+    std::string median;
+    if (row.of_ours_interval)
+      median = text_of("%.3f", row.of_ours_interval->low) + text_of("-%.3f", row.of_ours_interval->high);
+    std::snprintf(text, sizeof text, "  %-24s %-13s %s\n", ours.c_str(), median.c_str(), row.by.c_str());
     return line + text;
   }
 };
@@ -94,6 +100,22 @@ void say_what_is_left_out(const KernelChoice& chosen, const std::vector<std::str
       std::fprintf(stderr,
                    "miniqat bench: the mask of forward_mask by %s is not checked: the kernel has no backward_mask\n",
                    kernel.name.c_str());
+}
+
+/// What the intervals say of each kernel beside ours; "" without one.
+std::string words_on_others(const std::vector<KernelTime>& rows) {
+  std::map<std::string, std::map<Verdict, std::int64_t>> counts;
+  for (const KernelTime& row : rows)
+    if (row.of_ours) ++counts[row.by][verdict_of_ratio(row.of_ours_interval)];
+  if (counts.empty()) return "";
+  std::string text =
+      "\n95% of median: in this interval lies the median of the rounds' ratios, with a confidence of 95%. Kernels take "
+      "turns,\nso it is of use on a busy machine, too.\n";
+  for (auto& [name, of] : counts)
+    text += concat(name, " beside ", kOurName, ": faster in ", counted(of[Verdict::kFaster], "case"), ", slower in ",
+                   of[Verdict::kSlower], ", less than ", 100 * kRepeatTolerance, "% apart in ", of[Verdict::kNoise],
+                   ", undecided in ", of[Verdict::kOpen] + of[Verdict::kTooFewRounds], "\n");
+  return text;
 }
 
 /// Measures all sizes on thread_count() threads.
@@ -131,6 +153,7 @@ void measure_kernels(const BenchRun& run, const KernelChoice& chosen, Json& resu
                  .kernels = chosen.kernels,
                  .seconds_a_row = arguments.quick ? kQuickRow : kThoroughRow};
   if (arguments.per_channel) plan.choice.channels = {arguments.channels};
+  if (arguments.per_tensor) plan.choice.channels = {1};
   for (const std::int64_t bits : arguments.bits) plan.choice.bits.push_back(static_cast<int>(bits));
   const Columns columns = {.others = chosen.kernels.size() > 1, .counts = run.counters.fault().empty()};
   if (!columns.counts) run.print(concat("no instructions and cache misses: ", run.counters.fault(), "\n"));
@@ -150,6 +173,7 @@ void measure_kernels(const BenchRun& run, const KernelChoice& chosen, Json& resu
       "longer, over the measured time, for the threads that share the tensor (up to 32,768 elements, one). In place no "
       "line\n"
       "is fetched twice: more than 1 is possible there.\n");
+  run.print(words_on_others(rows));
   if (arguments.plot.empty()) return;
   const Machine machine = this_machine();
   const Json build = build_json();

@@ -24,12 +24,14 @@ struct BenchArguments {
   std::vector<std::string> plugins;
   std::vector<std::int64_t> bits = {8};
   bool per_channel = false;
+  bool per_tensor = false;
   std::int64_t channels = 64;
   std::vector<std::int64_t> elements;
   std::vector<std::string> models;
   std::int64_t batch_size = 0;
   std::string out;
   bool json = false;
+  bool csv = false;
   std::string plot;
   std::vector<std::string> compare;
   bool fail_if_slower = false;
@@ -43,7 +45,7 @@ struct BenchRun {
   /// Made before any thread, so that it counts for all.
   const benchmarks::PerfCounters& counters;
 
-  /// To stdout, unless that is for JSON.
+  /// To stdout, unless that is for JSON or CSV.
   void print(const std::string& text) const;
   /// Writes to --out what is there so far, marked as "unfinished": a crash would lose it.
   void save(const nlohmann::ordered_json& result) const;

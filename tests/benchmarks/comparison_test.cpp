@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "benchmarks/suite/measure/paired.h"
 #include "benchmarks/suite/results/rank_test.h"
 
 namespace miniqat::benchmarks::comparison_test {
@@ -84,6 +85,94 @@ TEST(Comparison, AChangeOfMemorysSpeedIsNotTheKernels) {
   EXPECT_EQ(verdict(base, file("m", 0.5, 0.8)), Verdict::kFaster);
   EXPECT_EQ(verdict(base, file("other", 1.2, 1.2)), Verdict::kSlower) << "another machine is slower";
   EXPECT_EQ(compare(base, file("m", 1.2, 1.2)).cases[1].verdict, Verdict::kSlower) << "memcpy itself";
+}
+
+// Probabilities of a sign test by hand: of 6 values all are on one side of the median in 2 of 64 cases, of 9 all or all
+// but one in 20 of 512.
+TEST(MedianInterval, HasTheOrderThatASignTestAllows) {
+  EXPECT_FALSE(median_interval({}, 0.95));
+  EXPECT_FALSE(median_interval({1, 2, 3, 4, 5}, 0.95)) << "2 of 32 are too many";
+  const auto interval = [](const std::vector<double>& values, double confidence) {
+    const auto found = median_interval(values, confidence);
+    return found ? std::vector<double>{found->low, found->high} : std::vector<double>{};
+  };
+  EXPECT_EQ(interval({1, 2, 3, 4, 5}, 0.93), (std::vector<double>{1, 5}));
+  EXPECT_EQ(interval({6, 2, 4, 3, 5, 1}, 0.95), (std::vector<double>{1, 6}));
+  EXPECT_EQ(interval({9, 8, 7, 6, 5, 4, 3, 2, 1}, 0.95), (std::vector<double>{2, 8}));
+  // Places 86 and 115 of 200, by the normal approximation 100.5 -+ 0.98 * sqrt(200) rounded outwards.
+  std::vector<double> many;
+  for (int i = 1; i <= 200; ++i) many.push_back(i);
+  EXPECT_EQ(interval(many, 0.95), (std::vector<double>{86, 115}));
+}
+
+TEST(Comparison, AnIntervalIsFasterSlowerNoiseOrOpen) {
+  EXPECT_EQ(verdict_of_ratio(Interval{1.06, 1.2}), Verdict::kFaster);
+  EXPECT_EQ(verdict_of_ratio(Interval{0.8, 0.95}), Verdict::kSlower);
+  EXPECT_EQ(verdict_of_ratio(Interval{0.96, 1.04}), Verdict::kNoise);
+  EXPECT_EQ(verdict_of_ratio(Interval{1.04, 1.2}), Verdict::kOpen);
+  EXPECT_EQ(verdict_of_ratio(Interval{0.9, 1.1}), Verdict::kOpen);
+  EXPECT_EQ(verdict_of_ratio({}), Verdict::kTooFewRounds);
+}
+
+/// A machine whose speed wanders: times of what would take `seconds`.
+std::vector<double> on_a_busy_machine(double seconds, int rounds = 21) {
+  std::vector<double> times;
+  for (int i = 0; i < rounds; ++i) times.push_back(seconds * (1 + (i * 7 % 11) / 4.0) * (i % 5 == 0 ? 3 : 1));
+  return times;
+}
+
+TEST(Comparison, KernelsThatTookTurnsAreComparedByTheirRatios) {
+  const std::vector<double> ours = on_a_busy_machine(1), faster = on_a_busy_machine(0.8);
+  std::vector<double> same = ours;
+  for (std::size_t i = 0; i < same.size(); ++i) same[i] *= 1 + 0.01 * static_cast<double>(i % 3);
+  EXPECT_EQ(compare({"", "", {record("x", ours, false)}}, {"", "", {record("x", faster, false)}}).cases[0].verdict,
+            Verdict::kNotQuiet);
+  const BenchFile file{"",
+                       "",
+                       {record("miniqat", ours, false),
+                        {"memcpy", "libc", ours, false, "", true},
+                        record("new", faster, false),
+                        record("same", same, false)}};
+  const BenchComparison found = compare_kernels(file);
+  ASSERT_EQ(found.cases.size(), 3u);
+  EXPECT_EQ(found.cases[0].by_b, "new");
+  EXPECT_EQ(found.cases[0].verdict, Verdict::kFaster);
+  EXPECT_NEAR(found.cases[0].speed, 1.25, 1e-9);
+  EXPECT_EQ(found.cases[0].turns, 21u);
+  EXPECT_NEAR(found.cases[0].interval->low, 1.25, 1e-9);
+  EXPECT_EQ(found.cases[1].verdict, Verdict::kNoise) << "miniqat -> same";
+  EXPECT_EQ(found.cases[2].by_a, "new");
+  EXPECT_EQ(found.cases[2].verdict, Verdict::kSlower);
+  EXPECT_EQ(compare_kernels({"", "", {record("a", ours), record("b", {1, 2})}}).cases.size(), 0u) << "not in turns";
+  const BenchComparison few = compare_kernels({"", "", {record("a", {1, 1, 1}), record("b", {3, 3, 3})}});
+  EXPECT_EQ(few.cases[0].verdict, Verdict::kTooFewRounds);
+}
+
+TEST(Comparison, FilesInTurnsAreComparedByTheRatiosOfTheirMedians) {
+  const auto files = [](double speed, int count) {
+    std::vector<BenchFile> all;
+    // Each file finds another machine.
+    for (int i = 0; i < count; ++i)
+      all.push_back({"", "", {record("x", on_a_busy_machine((1 + i * 5 % 7) / speed), false)}});
+    return all;
+  };
+  const auto verdict = [&](double speed, int count) {
+    const BenchComparison found = compare_turns(files(1, count), files(speed, count));
+    EXPECT_EQ(found.cases.size(), 1u);
+    EXPECT_EQ(found.cases[0].turns, static_cast<std::size_t>(count));
+    return found.cases[0].verdict;
+  };
+  EXPECT_EQ(verdict(1.2, 6), Verdict::kFaster);
+  EXPECT_EQ(verdict(0.8, 6), Verdict::kSlower);
+  EXPECT_EQ(verdict(1.02, 6), Verdict::kNoise);
+  EXPECT_EQ(verdict(1.2, 5), Verdict::kTooFewRounds);
+  // The machines of a pair differ, too.
+  std::vector<BenchFile> a = files(1, 7), b = files(1.2, 7);
+  for (std::size_t i = 0; i < b.size(); i += 2)
+    for (double& seconds : b[i].records[0].rounds) seconds *= 2;
+  EXPECT_EQ(compare_turns(a, b).cases[0].verdict, Verdict::kOpen);
+  b[3].records.clear();
+  EXPECT_EQ(compare_turns(a, b).cases[0].turns, 6u) << "a pair that lacks the case";
 }
 
 TEST(Rounds, SteadyOnesRepeat) {

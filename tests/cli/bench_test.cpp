@@ -208,7 +208,12 @@ TEST_F(BenchTest, WrongFlagsAreUsageErrors) {
   refuses({"--plot", "p.svg", "--out", "./p.svg"}, {"--plot and --out", "p.svg"});
   expect_error(miniqat({"bench", "--plot", "none/p.svg"}, place_.path()), 1, {"none/p.svg"});
   expect_error(miniqat({"bench", "--out", "none/b.json"}, place_.path()), 1, {"none/b.json"});
-  refuses({"--compare", "a.json"}, {"--compare"});
+  refuses({"--compare", "a.json", "b.json", "c.json"},
+          {"--compare takes one file, or as many of A as of B; there are 3"});
+  refuses({"--csv", "--json"}, {"--csv", "--json"});
+  refuses({"--per-tensor", "--per-channel"}, {"--per-tensor", "--per-channel"});
+  refuses({"--per-tensor", "--channels", "3"}, {"--per-tensor", "--channels"});
+  refuses({"--per-tensor", "--steps-only"}, {"--per-tensor", "--steps-only"});
   refuses({"--compare", "a.json", "b.json", "--out", "c.json"}, {"--compare", "--out"});
   refuses({"--fail-if-slower"}, {"--fail-if-slower", "--compare"});
   refuses({"--compare", "a.json", "b.json", "--quick"}, {"--compare", "--quick"});

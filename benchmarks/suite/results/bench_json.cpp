@@ -27,6 +27,7 @@ nlohmann::ordered_json kernel_json(const KernelTime& row) {
                                  {"quiet", row.quiet},
                                  {"gigabytes_per_second", row.bytes() / seconds.median / 1e9},
                                  {"elements_per_nanosecond", row.elements_per_nanosecond()},
+                                 {"nanoseconds_an_element", row.nanoseconds_an_element()},
                                  {"of_memcpy", row.of_memcpy.median},
                                  {"of_memcpy_quartiles", quartiles_json(row.of_memcpy)},
                                  {"bytes_an_element", traits.cost.bytes()},
@@ -37,6 +38,7 @@ nlohmann::ordered_json kernel_json(const KernelTime& row) {
   if (row.of_ours) {
     json["of_miniqat"] = row.of_ours->median;
     json["of_miniqat_quartiles"] = quartiles_json(*row.of_ours);
+    if (row.of_ours_interval) json["of_miniqat_interval"] = {row.of_ours_interval->low, row.of_ours_interval->high};
   }
   if (row.counts) {
     json["instructions_an_element"] = row.counts->instructions;

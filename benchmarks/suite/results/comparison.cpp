@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "benchmarks/suite/results/rank_test.h"
 #include "core/error.h"
@@ -12,13 +13,26 @@ namespace {
 
 using RecordPointers = std::vector<const BenchRecord*>;
 
-ComparedCase compared(const BenchRecord& a, const BenchRecord& b) {
+ComparedCase sides(const BenchRecord& a, const BenchRecord& b) {
   ComparedCase result{.what = a.what, .by_a = a.by, .by_b = b.by, .a = spread_of(a.rounds), .b = spread_of(b.rounds)};
+  result.keys = a.keys;
+  return result;
+}
+
+ComparedCase compared(const BenchRecord& a, const BenchRecord& b) {
+  ComparedCase result = sides(a, b);
   result.speed = result.a.median / result.b.median;
   result.probability = rank_test(a.rounds, b.rounds);
   result.verdict = verdict_of(a, b);
-  result.keys = a.keys;
   return result;
+}
+
+/// The word on sides that took turns, from the ratio of each turn.
+void judge_turns(const std::vector<double>& speeds, ComparedCase& both) {
+  both.speed = spread_of(speeds).median;
+  both.turns = speeds.size();
+  both.interval = median_interval(speeds, kConfidence);
+  both.verdict = verdict_of_ratio(both.interval);
 }
 
 /// The first record of the list that fits, taken out of it; null if none does.
@@ -76,6 +90,8 @@ std::string_view name_of(Verdict verdict) {
       return "not quiet";
     case Verdict::kTooFewRounds:
       return "too few rounds";
+    case Verdict::kOpen:
+      return "open";
   }
   return "";
 }
@@ -89,11 +105,14 @@ nlohmann::ordered_json BenchComparison::json() const {
   for (const ComparedCase& one : cases) {
     nlohmann::ordered_json json = {{"case", one.what}};
     if (one.keys.is_object()) json.update(one.keys);
-    json.update({{"a", side_json(one.by_a, one.a)},
-                 {"b", side_json(one.by_b, one.b)},
-                 {"speed", one.speed},
-                 {"p", one.probability},
-                 {"b_is", name_of(one.verdict)}});
+    json.update({{"a", side_json(one.by_a, one.a)}, {"b", side_json(one.by_b, one.b)}, {"speed", one.speed}});
+    if (one.turns == 0) {
+      json["p"] = one.probability;
+    } else {
+      json["turns"] = one.turns;
+      if (one.interval) json["speed_interval"] = {one.interval->low, one.interval->high};
+    }
+    json["b_is"] = name_of(one.verdict);
     result["cases"].push_back(json);
   }
   result["only_a"] = only_a;
@@ -110,6 +129,14 @@ Verdict verdict_of(const BenchRecord& a, const BenchRecord& b) {
   const bool are_apart = of_a.high < of_b.low || of_b.high < of_a.low;
   if (!is_large || !are_apart || rank_test(a.rounds, b.rounds) >= kRankLevel) return Verdict::kNoise;
   return ratio > 1 ? Verdict::kFaster : Verdict::kSlower;
+}
+
+Verdict verdict_of_ratio(const std::optional<Interval>& speed) {
+  constexpr double kMost = 1 + kRepeatTolerance;
+  if (!speed) return Verdict::kTooFewRounds;
+  if (speed->low > kMost) return Verdict::kFaster;
+  if (speed->high < 1 / kMost) return Verdict::kSlower;
+  return speed->low >= 1 / kMost && speed->high <= kMost ? Verdict::kNoise : Verdict::kOpen;
 }
 
 BenchComparison compare(const BenchFile& a, const BenchFile& b) {
@@ -137,6 +164,38 @@ BenchComparison compare(const BenchFile& a, const BenchFile& b) {
       result.cases.push_back(std::move(both));
     }
   for (const BenchRecord* one : left_b) result.only_b.push_back(concat(one->what, " by ", one->by));
+  return result;
+}
+
+BenchComparison compare_kernels(const BenchFile& file) {
+  BenchComparison result;
+  for (auto a = file.records.begin(); a != file.records.end(); ++a)
+    for (auto b = std::next(a); b != file.records.end(); ++b) {
+      if (a->what != b->what || a->rounds.size() != b->rounds.size()) continue;
+      ComparedCase both = sides(*a, *b);
+      judge_turns(paired_speeds(a->rounds, b->rounds), both);
+      result.cases.push_back(std::move(both));
+    }
+  return result;
+}
+
+BenchComparison compare_turns(const std::vector<BenchFile>& a, const std::vector<BenchFile>& b) {
+  std::vector<BenchComparison> turns;
+  for (std::size_t i = 0; i < a.size(); ++i) turns.push_back(compare(a[i], b[i]));
+  BenchComparison result = std::move(turns.front());
+  for (ComparedCase& one : result.cases) {
+    std::vector<double> of_a = {one.a.median}, of_b = {one.b.median};
+    for (auto turn = turns.begin() + 1; turn != turns.end(); ++turn)
+      for (const ComparedCase& other : turn->cases)
+        if (other.what == one.what && other.by_a == one.by_a && other.by_b == one.by_b) {
+          of_a.push_back(other.a.median);
+          of_b.push_back(other.b.median);
+        }
+    one.a = spread_of(of_a);
+    one.b = spread_of(of_b);
+    one.probability = 1;
+    judge_turns(paired_speeds(of_a, of_b), one);
+  }
   return result;
 }
 

@@ -1,0 +1,146 @@
+// `miniqat bench` for those who compare kernels: CSV, kernels per tensor alone, and comparisons on a busy machine.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "core/text/json.h"
+#include "tests/cli/program.h"
+
+namespace miniqat::testing::bench_turns_test {
+namespace {
+
+using Json = nlohmann::json;
+
+class BenchTurnsTest : public ::testing::Test {
+ protected:
+  Outcome bench(const Arguments& more) const {
+    Arguments line = {"bench", "--quick", "--threads", "1", "--elements", "1000"};
+    line.insert(line.end(), more.begin(), more.end());
+    const Outcome outcome = miniqat(line, place_.path());
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome;
+  }
+  Outcome compare(const Arguments& files) const {
+    Arguments line = {"bench", "--compare"};
+    line.insert(line.end(), files.begin(), files.end());
+    return miniqat(line, place_.path());
+  }
+  /// A file of `bench` from a machine that others used: one case by each kernel, on a speed that wanders.
+  void write_busy(const std::string& name, const std::vector<std::pair<std::string, double>>& kernels,
+                  double slow = 1) {
+    Json json = {{"version", "0.1"},
+                 {"date", "2026-01-01T00:00:00Z"},
+                 {"compiler", "c"},
+                 {"machine", {{"cpu", "m"}, {"instruction_set", "avx2"}}},
+                 {"kernels", Json::array()}};
+    for (const auto& [kernel, seconds] : kernels) {
+      Json rounds = Json::array();
+      for (int i = 0; i < 21; ++i) rounds.push_back(seconds * slow * (1 + i * 7 % 11));
+      json["kernels"].push_back({{"kernel", "forward"},
+                                 {"by", kernel},
+                                 {"layout", "per tensor"},
+                                 {"bits", 8},
+                                 {"channels", 1},
+                                 {"elements", 10},
+                                 {"threads", 1},
+                                 {"rounds", rounds},
+                                 {"quiet", false}});
+    }
+    place_.write(name, json.dump());
+  }
+
+  TempDir place_;
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_F(BenchTurnsTest, CsvHasTheRowsOfTheJsonAndNothingElse) {
+  const Outcome outcome = bench({"--kernel", "forward,plain_loop", "--csv", "--out", "b.json"});
+  const std::vector<std::string> lines = lines_of(outcome.out);
+  const Json rows = Json::parse(bytes_of(place_.path() / "b.json"))["kernels"];
+  ASSERT_EQ(lines.size(), rows.size() + 1) << outcome.out;
+  const auto commas = [](const std::string& line) { return std::ranges::count(line, ','); };
+  for (const std::string& line : lines) EXPECT_EQ(commas(line), commas(lines[0])) << line;
+  EXPECT_TRUE(lines[0].starts_with("row,kernel,by,layout,")) << lines[0];
+  for (const char* column : {",elements,", ",nanoseconds_an_element,", ",of_miniqat_interval_low,", ",cpu,"})
+    EXPECT_NE(lines[0].find(column), std::string::npos) << lines[0];
+  EXPECT_EQ(lines[0].find("rounds"), std::string::npos);
+  EXPECT_TRUE(lines[3].starts_with("kernel,forward,miniqat,per tensor,")) << lines[3];
+  for (const Json& row : rows)
+    EXPECT_NEAR(row["nanoseconds_an_element"].get<double>(),
+                1e9 * row["seconds"].get<double>() / row["elements"].get<double>(), 1e-9);
+}
+
+TEST_F(BenchTurnsTest, KernelsPerTensorAlone) {
+  const Json result = Json::parse(bench({"--per-tensor", "--json"}).out);
+  EXPECT_FALSE(result.contains("steps"));
+  std::set<std::string> kernels;
+  for (const Json& row : result["kernels"]) {
+    EXPECT_EQ(row["channels"], 1);
+    EXPECT_NE(row["layout"], "per channel");
+    kernels.insert(row["kernel"]);
+  }
+  EXPECT_EQ(kernels, (std::set<std::string>{"memcpy", "read", "forward", "forward_in_place", "forward_mask",
+                                            "observe_forward", "backward", "backward_learned"}));
+}
+
+TEST_F(BenchTurnsTest, ATableOfSeveralKernelsEndsInWords) {
+  const Outcome outcome = bench({"--kernel", "forward,plain_loop", "--per-tensor", "--elements", "10000"});
+  for (const char* part : {" ns/element ", " 95% of median ", "plain_loop beside miniqat: faster in "})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << outcome.out;
+  EXPECT_EQ(bench({"--kernel", "forward", "--per-tensor"}).out.find("95% of median"), std::string::npos);
+}
+
+TEST_F(BenchTurnsTest, KernelsOfOneFileAreComparedWhereTheMachineIsBusy) {
+  write_busy("one.json", {{"miniqat", 1e-3}, {"my@old", 0.8e-3}, {"my@new", 0.4e-3}});
+  const Outcome outcome = compare({"one.json"});
+  expect_success(outcome);
+  for (const char* part : {"A and B  one.json: ", "my@old -> my@new", "2.000", "2.000-2.000 (21)", "B faster",
+                           "3 cases: B faster in 3, slower in 0, as memcpy in 0, within noise in 0, undecided in 0."})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << outcome.out;
+  write_busy("slow.json", {{"my@old", 0.4e-3}, {"my@new", 0.8e-3}});
+  expect_error(compare({"slow.json", "--fail-if-slower"}), 1, {"slow.json: the second kernel is slower", "1 case"});
+  write_busy("alone.json", {{"my", 1}});
+  expect_error(compare({"alone.json"}), 1, {"alone.json has no two kernels of one case"});
+}
+
+TEST_F(BenchTurnsTest, FilesInTurnsDecideWhereTwoDoNot) {
+  Arguments a, b;
+  for (int i = 0; i < 6; ++i) {
+    a.push_back("a" + std::to_string(i) + ".json");
+    b.push_back("b" + std::to_string(i) + ".json");
+    write_busy(a.back(), {{"k", 1e-3}}, 1 + i);
+    write_busy(b.back(), {{"k", 2e-3}}, 1 + i);
+  }
+  const Outcome two = compare({a[0], b[0]});
+  for (const char* part : {"not quiet", "undecided in 1", "take turns"})
+    EXPECT_NE(two.out.find(part), std::string::npos) << part << two.out;
+  Arguments all = a;
+  all.insert(all.end(), b.begin(), b.end());
+  const Outcome turns = compare(all);
+  for (const char* part : {"A  a0.json and 5 more: ", "B  b0.json and 5 more: ", "0.500-0.500 (6)", "B slower"})
+    EXPECT_NE(turns.out.find(part), std::string::npos) << part << turns.out;
+  all.emplace_back("--json");
+  const Json json = Json::parse(compare(all).out);
+  EXPECT_EQ(json["a"]["files"], a);
+  EXPECT_EQ(json["cases"][0]["turns"], 6);
+  EXPECT_EQ(json["cases"][0]["b_is"], "slower");
+  EXPECT_EQ(json["cases"][0]["speed_interval"].size(), 2u);
+  EXPECT_FALSE(json["cases"][0].contains("p"));
+  all.back() = "--csv";
+  const std::vector<std::string> lines = lines_of(compare(all).out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].starts_with("row,case,kernel,")) << lines[0];
+  EXPECT_NE(lines[1].find(",slower"), std::string::npos) << lines[1];
+}
+
+}  // namespace
+}  // namespace miniqat::testing::bench_turns_test
