@@ -54,6 +54,9 @@ void import(const ImportArguments& arguments) {
   std::error_code failure;
   if (std::filesystem::exists(out / "config.json", failure))
     fail(printable(out.string()), " holds a config.json, as a run does: give another --out");
+  const std::filesystem::path weights_file = out / "weights.safetensors", graph_file = out / "graph.json",
+                              report_file = out / "import.json";
+  for (const std::filesystem::path& file : {weights_file, graph_file, report_file}) require_no_link(file);
   importers::ImportOptions options{.batch_size = arguments.batch_size};
   if (!arguments.image_size.empty()) std::tie(options.height, options.width) = image_size_from(arguments.image_size);
   importers::ImportedModel model = importers::import_onnx(arguments.model, options);
@@ -62,9 +65,9 @@ void import(const ImportArguments& arguments) {
   if (failure) fail(printable(out.string()), ": ", failure.message());
   // What cannot be written as text must not leave half a network behind.
   const std::string graph = graph_to_json(model.graph), report = model.report.json().dump(2) + "\n";
-  write_safetensors(out / "weights.safetensors", {.tensors = model.variables, .metadata = {}});
-  write_file_atomically(out / "graph.json", graph);
-  write_file_atomically(out / "import.json", report);
+  write_safetensors(weights_file, {.tensors = model.variables, .metadata = {}});
+  write_file_atomically(graph_file, graph);
+  write_file_atomically(report_file, report);
   print_report(model.report);
   std::int64_t numbers = 0;
   for (const auto& [name, tensor] : model.variables) numbers += tensor.elements();

@@ -124,6 +124,7 @@ void keep(const VerifyReport& report, const RunSource& run) {
   try {
     Json json = report.json();
     json["variables"] = variables_hash(run.checkpoint);
+    require_no_link(run.directory.verification());
     write_json(run.directory.verification(), json);
   } catch (const Error& error) {
     print_note(concat("note: `miniqat report` will not know of this: ", error.what()));

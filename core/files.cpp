@@ -1,6 +1,7 @@
 #include "core/files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/interruption.h"
 
 namespace miniqat {
 namespace {
@@ -38,6 +40,19 @@ class Descriptor {
  private:
   int number_;
 };
+
+/// The file, without a wait for somebody who writes into a pipe: no signal would end it.
+int open_to_read(const fs::path& path) { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
+
+/// Until a pipe or a device has something, or its end has come.
+void wait_to_read(const Descriptor& file) {
+  constexpr int kNapMilliseconds = 50;
+  pollfd polled = {file.number(), POLLIN, 0};
+  for (int ready = 0; ready == 0 || (ready < 0 && errno == EINTR);) {
+    interruption_point();
+    ready = ::poll(&polled, 1, kNapMilliseconds);
+  }
+}
 
 [[noreturn]] void fail_with_errno(std::string_view what, const fs::path& path) {
   const int code = errno;
@@ -147,7 +162,7 @@ class PendingFile {
 }  // namespace
 
 std::string read_file(const fs::path& path, std::uintmax_t limit) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(open_to_read(path));
   struct stat status = {};
   if (!file.valid() || ::fstat(file.number(), &status) != 0) fail_with_errno("read", path);
   if (S_ISDIR(status.st_mode)) fail("cannot read ", path.string(), ": it is a directory");
@@ -159,8 +174,9 @@ std::string read_file(const fs::path& path, std::uintmax_t limit) {
   bytes.reserve(size);
   std::vector<char> chunk(std::size_t{1} << 16);
   while (true) {
+    if (!S_ISREG(status.st_mode)) wait_to_read(file);
     const ssize_t count = ::read(file.number(), chunk.data(), chunk.size());
-    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count < 0) fail_with_errno("read", path);
     if (count == 0) return bytes;
     if (static_cast<std::uintmax_t>(count) > limit - bytes.size())
@@ -176,7 +192,7 @@ std::string read_large_file(const fs::path& path) {
 }
 
 std::string read_part(const fs::path& path, std::uintmax_t offset, std::size_t bytes) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(open_to_read(path));
   if (!file.valid()) fail_with_errno("read", path);
   std::string part(bytes, '\0');
   std::size_t size = 0;
@@ -193,10 +209,21 @@ std::string read_part(const fs::path& path, std::uintmax_t offset, std::size_t b
 
 void require_writable(const fs::path& path) { PendingFile({.path = path, .bytes = {}}); }
 
+void require_no_link(const fs::path& path) {
+  std::error_code failure;
+  const fs::file_status status = fs::symlink_status(path, failure);
+  if (!fs::exists(status) || fs::is_regular_file(status)) return;
+  if (!fs::is_symlink(status)) fail("cannot write ", path.string(), ": it is not a regular file");
+  fail("cannot write ", path.string(), ": it is a link to ", fs::read_symlink(path, failure).string(),
+       ", which would be overwritten; remove the link, or put a copy of the file in its place");
+}
+
 void append_to_file(const fs::path& path, std::string_view bytes) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  require_no_link(path);
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666));
   struct stat before = {};
   if (!file.valid() || ::fstat(file.number(), &before) != 0) fail_with_errno("write", path);
+  if (before.st_nlink > 1) return write_file_atomically(path, read_large_file(path).append(bytes));
   try {
     write_all(file, bytes, path);
   } catch (const Error&) {
@@ -208,14 +235,17 @@ void append_to_file(const fs::path& path, std::string_view bytes) {
 }
 
 void cut_file(const fs::path& path, std::uintmax_t bytes) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.valid() || ::ftruncate(file.number(), static_cast<off_t>(bytes)) != 0 || ::fsync(file.number()) != 0 ||
-      !file.close())
+  require_no_link(path);
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat before = {};
+  if (!file.valid() || ::fstat(file.number(), &before) != 0) fail_with_errno("write", path);
+  if (before.st_nlink > 1) return write_file_atomically(path, read_part(path, 0, bytes));
+  if (::ftruncate(file.number(), static_cast<off_t>(bytes)) != 0 || ::fsync(file.number()) != 0 || !file.close())
     fail_with_errno("write", path);
 }
 
 void sync_file(const fs::path& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(open_to_read(path));
   if (!file.valid()) {
     if (errno != ENOENT) fail_with_errno("write", path);
     return;

@@ -22,11 +22,17 @@ std::string read_part(const std::filesystem::path& path, std::uintmax_t offset, 
 /// one, never a half. Throws Error naming path and reason; then `path` is untouched and the temporary file removed.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
+/// Throws Error unless `path` is a regular file or not there yet: what writes a file that nobody named must not write
+/// through a symbolic link, which leads to somebody else's, nor wait for the reader of a pipe.
+void require_no_link(const std::filesystem::path& path);
+
 /// Appends `bytes` with as few writes as the system allows. Throws Error naming path and reason; then the file has its
-/// old length again, so that a line is there as a whole or not at all.
+/// old length again, so that a line is there as a whole or not at all. Refuses symbolic links. A file that has other
+/// names (hard links) is replaced by a copy, so that the others keep their content.
 void append_to_file(const std::filesystem::path& path, std::string_view bytes);
 
-/// Cuts a file to its first `bytes` bytes, and puts that on the disk. Throws Error naming path and reason.
+/// Cuts a file to its first `bytes` bytes, and puts that on the disk. Throws Error naming path and reason. Links are
+/// treated as by append_to_file().
 void cut_file(const std::filesystem::path& path, std::uintmax_t bytes);
 
 /// Asks the system to put what was appended so far on the disk. No error where there is no such file.

@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -180,6 +181,36 @@ TEST_F(FilesTest, ReplacesTheTargetOfALinkAndKeepsTheLink) {
   EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
   EXPECT_EQ(read_file(folder_ / "target"), "new");
   EXPECT_EQ(entries(), 2u);
+}
+
+TEST_F(FilesTest, AppendingAndCuttingSpareWhatALinkLeadsTo) {
+  write_file_atomically(folder_ / "target", "0123456789");
+  fs::create_symlink("target", folder_ / "link");
+  fs::create_symlink("gone", folder_ / "dead");
+  fs::create_directory(folder_ / "directory");
+  const std::vector<std::function<void(const fs::path&)>> writers = {
+      [](const fs::path& path) { append_to_file(path, "x"); }, [](const fs::path& path) { cut_file(path, 3); },
+      require_no_link};
+  for (const auto& write : writers) {
+    expect_mentions(error_of([&] { write(folder_ / "link"); }), "it is a link to target, which would be overwritten");
+    expect_mentions(error_of([&] { write(folder_ / "dead"); }), "it is a link to gone");
+    expect_mentions(error_of([&] { write(folder_ / "directory"); }), "it is not a regular file");
+  }
+  EXPECT_EQ(read_file(folder_ / "target"), "0123456789");
+  EXPECT_FALSE(fs::exists(folder_ / "gone"));
+}
+
+TEST_F(FilesTest, OtherNamesOfAFileKeepItsContent) {
+  write_file_atomically(folder_ / "one", "0123456789");
+  fs::create_hard_link(folder_ / "one", folder_ / "two");
+  fs::create_hard_link(folder_ / "one", folder_ / "three");
+  append_to_file(folder_ / "two", "x");
+  cut_file(folder_ / "three", 3);
+  EXPECT_EQ(read_file(folder_ / "one"), "0123456789");
+  EXPECT_EQ(read_file(folder_ / "two"), "0123456789x");
+  EXPECT_EQ(read_file(folder_ / "three"), "012");
+  append_to_file(folder_ / "two", "y");
+  EXPECT_EQ(read_file(folder_ / "two"), "0123456789xy");
 }
 
 TEST_F(FilesTest, RefusesToReplaceWhatIsNoFile) {

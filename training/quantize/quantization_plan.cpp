@@ -166,7 +166,9 @@ RunDirectory new_quantization(const fs::path& path, RunDirectory::Existing exist
 RunDirectory resumed_quantization(const fs::path& path) {
   if (!is_there(path / "quantize.json"))
     fail(path.string(), " holds no run of quantize: there is no ", (path / "quantize.json").string());
-  return RunDirectory::fresh(path, "", RunDirectory::Existing::kOverwrite);
+  RunDirectory run = RunDirectory::fresh(path, "", RunDirectory::Existing::kOverwrite);
+  run.require_no_links();
+  return run;
 }
 
 void write_plan(const QuantizationPlan& plan, const RunDirectory& run) {

@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "core/text/json.h"
 #include "training/quantize/sensitivity_json.h"
 #include "training/run/run_directory.h"
@@ -14,9 +15,11 @@ SensitivityFiles::SensitivityFiles(const std::filesystem::path& path, bool overw
   std::error_code failure;
   if (std::filesystem::exists(path / "config.json", failure))
     fail(path.string(), " holds a run (config.json): give another --out");
-  for (const std::filesystem::path& file : {table_, bits_})
+  for (const std::filesystem::path& file : {table_, bits_}) {
+    require_no_link(file);
     if (!overwrite && std::filesystem::exists(file, failure))
       fail(file.string(), " is there already: give another --out, or --overwrite to replace it");
+  }
 }
 
 void SensitivityFiles::write(const Sensitivity& sensitivity, const SensitivityRequest& request) const {

@@ -31,8 +31,11 @@ RunDirectory RunDirectory::fresh(const fs::path& path, const std::string& advice
   std::error_code failure;
   if (existing == Existing::kOverwrite) {
     run.require_own_config();
+    // Of the links clear() removes no targets. A trace stays where there is no run.
+    if (!fs::exists(run.config(), failure)) require_no_link(run.trace());
     return run;
   }
+  run.require_no_links();
   if (!fs::exists(run.config(), failure) && run.lock_->was_left_behind()) return run;
   for (const fs::path& file : run.files())
     if (fs::exists(file, failure))
@@ -62,7 +65,13 @@ RunDirectory RunDirectory::resume(const fs::path& path) {
   run.lock(RunLock::Directory::kMustExist);
   // The run may have been overwritten until now.
   open(path);
+  run.require_no_links();
   return run;
+}
+
+void RunDirectory::require_no_links() const {
+  for (const fs::path& file : files()) require_no_link(file);
+  require_no_link(trace());
 }
 
 /// Under the lock nobody else writes here, so other temporary files are those of processes that died. On file systems

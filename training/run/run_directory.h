@@ -24,10 +24,12 @@ class RunDirectory {
   /// For a new run: makes the directory if need be and locks it for as long as a copy of the result lives; a directory
   /// that was made goes again if nothing has come into it by then. Throws Error, which ends in the advice, when `path`
   /// holds a run, or any file of one, already, and may not be overwritten; and what RunLock throws. The files of a run
-  /// that died before it had its config.json are not a run.
+  /// that died before it had its config.json are not a run. A link in the place of a file is an error, too, unless it
+  /// is to be overwritten: then clear() removes the link, not its target.
   static RunDirectory fresh(const std::filesystem::path& path, const std::string& advice,
                             Existing existing = Existing::kRefuse);
-  /// For a run that goes on: open() with the lock.
+  /// For a run that goes on: open() with the lock. Throws Error where a file is a link, which the run would write
+  /// through.
   static RunDirectory resume(const std::filesystem::path& path);
   /// To read from. Throws Error when `path` holds no run.
   static RunDirectory open(const std::filesystem::path& path);
@@ -35,6 +37,9 @@ class RunDirectory {
   /// Removes every file that a run makes, config.json before those without which it is nothing. No error: what cannot
   /// be removed will not be replaced, either.
   void clear() const;
+
+  /// Throws Error where a file of the run is a symbolic link, or a pipe: the run would write through it.
+  void require_no_links() const;
 
   /// Whether `calibrate` has made it, which takes no training step.
   bool is_calibrated() const;

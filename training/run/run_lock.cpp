@@ -70,6 +70,11 @@ std::string owner_text(std::string_view text) {
   return concat("by process ", owner["process"].get<std::int64_t>(), " on ", owner["host"].get<std::string>());
 }
 
+bool has_other_names(int descriptor) {
+  struct stat status = {};
+  return ::fstat(descriptor, &status) == 0 && status.st_nlink > 1;
+}
+
 /// Some network file systems know no locks: there, runs are on their own.
 bool knows_no_locks(int code) { return code == ENOLCK || code == EOPNOTSUPP || code == ENOSYS || code == EINVAL; }
 
@@ -110,7 +115,13 @@ bool RunLock::take() {
     ::close(std::exchange(descriptor_, -1));
     return false;
   }
-  left_behind_ = exclusive_ && !former.empty();
+  left_behind_ = left_behind_ || (exclusive_ && !former.empty());
+  // A directory that was copied by hard links: the text is another's as well.
+  if (!made && has_other_names(descriptor_)) {
+    ::unlink(file_.c_str());
+    ::close(std::exchange(descriptor_, -1));
+    return false;
+  }
   try {
     write_owner();
   } catch (const std::system_error& error) {
