@@ -56,6 +56,8 @@ async function commandLine() {
 }
 
 async function loadRuntime() {
+  // Its telemetry, switched on by default, leaves files in the user's cache and looks up its maker's host.
+  process.env.ORT_DISABLE_TELEMETRY = '1';
   try {
     return (await import('onnxruntime-node')).default;
   } catch (error) {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 #include <thread>
 
 #include "core/error.h"
@@ -122,6 +123,26 @@ class Child {
   bool reaped_ = false;
 };
 
+/// Ours, without the telemetry that ONNX Runtime's npm package has switched on: it leaves files in the user's cache and
+/// looks up its maker's host.
+class Environment {
+ public:
+  Environment() {
+    constexpr std::string_view kName = "ORT_DISABLE_TELEMETRY=";
+    for (char** entry = environ; *entry != nullptr; ++entry)
+      if (!std::string_view(*entry).starts_with(kName)) entries_.push_back(*entry);
+    entries_.push_back(off_.data());
+    entries_.push_back(nullptr);
+  }
+  Environment(const Environment&) = delete;
+
+  char** entries() { return entries_.data(); }
+
+ private:
+  std::string off_ = "ORT_DISABLE_TELEMETRY=1";
+  std::vector<char*> entries_;
+};
+
 /// The process, with its output in the pipes; -1 when there is no such program.
 pid_t start(const std::vector<std::string>& command, const Pipe& out, const Pipe& err) {
   posix_spawn_file_actions_t actions;
@@ -137,8 +158,10 @@ pid_t start(const std::vector<std::string>& command, const Pipe& out, const Pipe
   arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  Environment environment;
   pid_t process = -1;
-  const int failure = posix_spawnp(&process, arguments[0], &actions, &attributes, arguments.data(), environ);
+  const int failure =
+      posix_spawnp(&process, arguments[0], &actions, &attributes, arguments.data(), environment.entries());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (failure == ENOENT) return -1;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include "core/error.h"
@@ -25,6 +26,14 @@ TEST(Subprocess, ReportsHowAProgramEndedAndWhatItPrinted) {
   EXPECT_FALSE(finished.timed_out);
   EXPECT_EQ(shell("kill -TERM $$", seconds(60)).status, 128 + SIGTERM);
   EXPECT_EQ(run_program({"no-such-program-anywhere"}, seconds(60)).status, 127);
+}
+
+TEST(Subprocess, AProgramIsToldToSendNothingHome) {
+  EXPECT_EQ(shell("echo $ORT_DISABLE_TELEMETRY; echo ${PATH:+path}", seconds(60)).out, "1\npath\n");
+  // Whatever the caller's environment says.
+  ::setenv("ORT_DISABLE_TELEMETRY", "0", 1);
+  EXPECT_EQ(shell("env | grep ORT_", seconds(60)).out, "ORT_DISABLE_TELEMETRY=1\n");
+  ::unsetenv("ORT_DISABLE_TELEMETRY");
 }
 
 TEST(Subprocess, AProgramThatClosesItsPipesAndLivesOnIsKilled) {

@@ -1,0 +1,100 @@
+// `miniqat verify` starts programs of other makers: they look up no host and leave no file. tests/preload/look_ups.cpp
+// hears them, in a network namespace from which nothing gets out.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/cli/tiny_task.h"
+#include "tests/runtimes/judge.h"
+
+namespace miniqat::testing::privacy_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PrivacyTest : public TinyTaskTest {
+ protected:
+  void SetUp() override {
+    const Outcome namespaces = Program(Program::Line{{"/usr/bin/env", "unshare", "-rn", "true"}}, place_.path()).wait();
+    if (namespaces.status != 0) GTEST_SKIP() << "no network namespaces here";
+    if (const std::string why = testing::why_no_runtimes(); !why.empty()) GTEST_SKIP() << why;
+    for (const char* name : {"home", "cache", "temporary"}) fs::create_directory(path(name));
+  }
+
+  /// The outcome of a program that is listened to, without a word against telemetry in its environment.
+  Outcome listened(const Arguments& words) const {
+    Arguments line = {"/usr/bin/env", "unshare", "-rn", "env", "-u", "ORT_DISABLE_TELEMETRY"};
+    for (const auto& [variable, value] : {std::pair("HOME", path("home").string()),
+                                          {"XDG_CACHE_HOME", path("cache")},
+                                          {"TMPDIR", path("temporary")},
+                                          {"MINIQAT_LOOK_UPS", path("look-ups")},
+                                          {"LD_PRELOAD", MINIQAT_LOOK_UPS}})
+      line.push_back(concat(variable, "=", value));
+    line.insert(line.end(), words.begin(), words.end());
+    return Program(Program::Line{line}, place_.path()).wait();
+  }
+  void expect_private() const {
+    EXPECT_FALSE(fs::exists(path("look-ups"))) << bytes_of(path("look-ups"));
+    for (const char* name : {"home", "cache", "temporary"})
+      for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path(name)))
+        ADD_FAILURE() << entry.path() << " was left";
+  }
+};
+
+TEST_F(PrivacyTest, VerifyLooksNothingUpAndLeavesNoFile) {
+  expect_success(train("run"));
+  const Outcome verified = listened({program_path(), "verify", "--run", "run", "--threads", "1", "--c"});
+  expect_success(verified);
+  for (const char* runtime : {"LiteRT", "onnxruntime", "C ("})
+    EXPECT_NE(verified.out.find(runtime), std::string::npos) << verified.out;
+  expect_private();
+}
+
+// As tests and scripts start it.
+TEST_F(PrivacyTest, SoDoesTheScriptAlone) {
+  expect_success(train("run"));
+  expect_success(program({"export", "--run", "run", "--format", "onnx", "--out", "model.onnx"}));
+  place_.write("images", std::string(8 * 8, '\5'));
+  const Outcome outcome =
+      listened({"node", MINIQAT_SOURCE_DIR "/tests/runtimes/onnxruntime.mjs", "model.onnx", "images", "1", "outputs"});
+  expect_success(outcome);
+  EXPECT_EQ(fs::file_size(path("outputs")) % 10, 0u);
+  expect_private();
+}
+
+TEST_F(PrivacyTest, ALookUpWouldBeHeard) {
+  listened({"node", "--eval", "require('dns').lookup('telemetry.invalid', () => {})"});
+  EXPECT_NE(bytes_of(path("look-ups")).find("getaddrinfo telemetry.invalid\n"), std::string::npos);
+}
+
+/// Whether the text starts the runtime, or is run by it.
+bool loads_onnx_runtime(std::string_view text) {
+  for (const char* line : {"from 'onnxruntime-node'", "import('onnxruntime-node')", "import onnxruntime\n",
+                           "numpy, onnxruntime\n", "import onnxruntime as"})
+    if (text.find(line) != text.npos) return true;
+  return false;
+}
+
+TEST(Privacy, WhateverLoadsOnnxRuntimeSwitchesItsTelemetryOff) {
+  int count = 0;
+  const fs::path source = MINIQAT_SOURCE_DIR;
+  for (const char* folder : {"benchmarks", "docs", "examples", "labs", "python", "scripts", "tests"})
+    for (auto entry = fs::recursive_directory_iterator(source / folder); entry != fs::end(entry); ++entry) {
+      if (entry->path().filename() == "node_modules") entry.disable_recursion_pending();
+      const std::string ending = entry->path().extension();
+      if (!entry->is_regular_file() || ending == ".cpp" || ending == ".png") continue;
+      const std::string text = bytes_of(entry->path());
+      if (!loads_onnx_runtime(text)) continue;
+      ++count;
+      EXPECT_NE(text.find("ORT_DISABLE_TELEMETRY"), text.npos) << entry->path();
+    }
+  EXPECT_GE(count, 3);
+}
+
+}  // namespace
+}  // namespace miniqat::testing::privacy_test
