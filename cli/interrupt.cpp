@@ -1,22 +1,42 @@
 #include "cli/interrupt.h"
 
 #include <array>
+#include <atomic>
+#include <ctime>
 
 namespace miniqat::cli {
 namespace {
 
 constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
 
+/// Short work (the last step, the evaluation of a small network) may come to its end after a signal.
+constexpr std::int64_t kGraceMilliseconds = 300;
+
 /// The signal that came first, or 0.
 volatile std::sig_atomic_t flag = 0;
+/// When that was.
+std::atomic<std::int64_t> raised_at = 0;
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t milliseconds_now() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
 
 extern "C" void raise_flag(int signal) {
-  if (flag == 0) flag = signal;
+  if (flag != 0) return;
+  raised_at = milliseconds_now();
+  flag = signal;
+}
+
+void check_after_grace() {
+  if (flag != 0 && milliseconds_now() - raised_at >= kGraceMilliseconds) InterruptGuard::check();
 }
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
+InterruptGuard::InterruptGuard() : scope_(check_after_grace) {
   static_assert(sizeof before_ / sizeof before_[0] == kSignals.size());
   flag = 0;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {

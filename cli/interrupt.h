@@ -1,12 +1,13 @@
 #pragma once
 
 #include <csignal>
-#include <exception>
+
+#include "core/interruption.h"
 
 namespace miniqat::cli {
 
 /// SIGINT, SIGTERM or SIGHUP has come, and what must not be left behind is gone: the program may end by that signal.
-class Interrupted : public std::exception {
+class Interrupted : public Interruption {
  public:
   explicit Interrupted(int signal) : signal_(signal) {}
   int signal() const { return signal_; }
@@ -17,7 +18,8 @@ class Interrupted : public std::exception {
 };
 
 /// While one lives, the first SIGINT, SIGTERM or SIGHUP only raises a flag, so that a run can end between two steps; a
-/// second of the same kind acts as usual. A signal that was ignored before stays ignored: so does nohup's SIGHUP, and
+/// second of the same kind acts as usual. What is still under way a moment later ends at its next interruption_point(),
+/// so that a command ends within a second. A signal that was ignored before stays ignored: so does nohup's SIGHUP, and
 /// the SIGINT of a shell's background jobs.
 class InterruptGuard {
  public:
@@ -31,6 +33,7 @@ class InterruptGuard {
 
  private:
   struct sigaction before_[3];
+  const InterruptionScope scope_;
 };
 
 /// While one lives, a reader of our output who goes away (`| head -1`) makes writes fail instead of ending the process.

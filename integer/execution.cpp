@@ -6,6 +6,7 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/guarded_memory.h"
+#include "core/interruption.h"
 #include "core/parallel.h"
 #include "integer/kernels/convolution.h"
 #include "integer/make_step.h"
@@ -130,6 +131,7 @@ void Execution::run(const std::uint8_t* images, std::int64_t n) {
     const std::int64_t first = n * part / parts, count = n * (part + 1) / parts - first;
     if (is_guarding()) reserve_guarded(count);
     for (Entry& entry : entries_) {
+      interruption_point();
       for (std::size_t i = 0; i < entry.inputs.size(); ++i)
         entry.pointers[i] = source(buffers_[entry.inputs[i]], first);
       std::uint8_t* const output = target(entry.output, first);

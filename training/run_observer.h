@@ -53,7 +53,8 @@ class RunObserver {
   /// A line that begins with "warning: " or "note: ": the run goes on, but may not be what was meant.
   virtual void warn(const std::string&) {}
   /// Asked before every step: a training then writes its checkpoint and returns, the others throw Stopped and write
-  /// nothing.
+  /// nothing. Steps and evaluations that are under way end by themselves, or by an Interruption
+  /// (core/interruption.h), which leaves the same behind.
   virtual bool wants_to_stop() { return false; }
 };
 

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/graph/op_interfaces.h"
 #include "core/guarded_memory.h"
+#include "core/interruption.h"
 #include "core/parallel.h"
 #include "core/random.h"
 
@@ -95,6 +96,7 @@ void sweep(Plan& plan, const Sweep& how) {
   if (how.observer != nullptr) how.observer->begin(plan);
   const bool reference = how.backend == Backend::kReference;
   for (Plan::ForwardStep& forward : plan.forward) {
+    interruption_point();
     const ProfileScope timed = time_step(how.profile, kForward, *forward.node, *forward.op, forward.context);
     forward.context.random_key = mix(mix(how.seed, forward.name_hash), static_cast<std::uint64_t>(how.step));
     forward.context.slice = how.slice;
@@ -107,6 +109,7 @@ void sweep(Plan& plan, const Sweep& how) {
   if (plan.seed != nullptr)
     with_float_type(*plan.seed, [&]<class T>(T) { std::ranges::fill(plan.seed->values<T>(), T{1}); });
   for (std::size_t i = 0; i < plan.backward.size(); ++i) {
+    interruption_point();
     const Plan::BackwardStep& backward = plan.backward[i];
     const Op& op = *backward.op;
     for (const Plan::Packed* packed : backward.unpacks) {

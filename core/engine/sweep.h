@@ -25,7 +25,8 @@ struct Sweep {
   std::function<void(std::size_t)> after_backward = {};
 };
 
-/// Runs all steps of a plan whose feeds and variables are bound: forward in order, then backward.
+/// Runs all steps of a plan whose feeds and variables are bound: forward in order, then backward. No variable changes
+/// in here, so that an Interruption before any of them loses nothing.
 void sweep(Plan& plan, const Sweep& how);
 
 /// total += part, elementwise, in parallel: two tensors of one shape, both float32 or both float64.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/interruption.h"
 #include "integer/batch_shape.h"
 
 namespace miniqat::integer::reference {
@@ -188,6 +189,7 @@ std::vector<Tensor> run(const Model& model, const Tensor& images) {
   std::vector<Tensor> tensors(model.tensors.size());
   tensors[model.input] = images;
   for (const Operation& operation : model.operations) {
+    interruption_point();
     std::vector<Tensor> inputs;
     for (const int i : operation.inputs) inputs.push_back(tensors[i]);
     tensors[operation.output] = run_operation(model, operation, inputs);

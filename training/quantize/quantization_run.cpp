@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/interruption.h"
 #include "core/parallel.h"
 #include "core/text/counted.h"
 #include "core/text/json.h"
@@ -90,10 +91,14 @@ class QuantizationRun {
 
   template <class Stage>
   void or_say_how_to_go_on(const Stage& stage) {
+    const auto say = [&] { observer_.say(concat("stopped; go on with: ", printable(quantization_way_on(out_)))); };
     try {
       stage();
     } catch (const Stopped&) {
-      observer_.say(concat("stopped; go on with: ", printable(quantization_way_on(out_))));
+      say();
+      throw;
+    } catch (const Interruption&) {
+      say();
       throw;
     }
   }

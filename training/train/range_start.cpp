@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/graph/source_ops.h"
+#include "core/interruption.h"
 #include "core/text/counted.h"
 #include "datasets/loader.h"
 #include "layers/batch_norm.h"
@@ -116,7 +117,13 @@ std::vector<const Node*> RangeStart::at_initial_values() const {
 
 void RangeStart::before_step() {
   if (quantizers_.empty() || !begins_now()) return;
-  start_quantizers();
+  const Safetensors before = task_.session.checkpoint();
+  try {
+    start_quantizers();
+  } catch (const Interruption&) {
+    task_.session.restore(before, Session::Restore::kExact, "before the start of learned ranges");
+    throw;
+  }
   widen_empty_ranges();
 }
 

@@ -20,6 +20,7 @@ class RangeStart {
   /// Both must stay.
   RangeStart(TrainingTask& task, RunObserver& observer);
 
+  /// Both change nothing where an Interruption ends them.
   void before_step();
   /// Before the checkpoint of that moment is written.
   void before_evaluation();

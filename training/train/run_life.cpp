@@ -5,6 +5,7 @@
 
 #include "core/files.h"
 #include "core/graph/graph_json.h"
+#include "core/interruption.h"
 #include "core/text/counted.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
@@ -307,12 +308,17 @@ void RunLife::warn_of_delays() const {
 }
 
 /// With a validation part the test pictures are looked at once, at the end of the run.
-Accuracies RunLife::final_accuracies(bool complete) {
-  const Evaluation judged = judge();
-  report_accuracy(judged);
-  if (!task_.data.validation) return {.test = judged};
-  Accuracies accuracies{.validation = judged};
-  if (complete) accuracies.test = task_.evaluate_now(task_.data.test);
+Accuracies RunLife::final_accuracies(bool& complete) {
+  Accuracies accuracies;
+  try {
+    const Evaluation judged = judge();
+    report_accuracy(judged);
+    if (!task_.data.validation) return {.test = judged};
+    accuracies.validation = judged;
+    if (complete) accuracies.test = task_.evaluate_now(task_.data.test);
+  } catch (const Interruption&) {
+    complete = false;
+  }
   return accuracies;
 }
 
@@ -340,8 +346,9 @@ bool RunLife::has_its_statistics() {
     reestimate();
     return true;
   } catch (const Stopped&) {
-    return false;
+  } catch (const Interruption&) {
   }
+  return false;
 }
 
 /// The leader makes them, so that a signal to another rank cannot part the ranks here.

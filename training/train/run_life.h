@@ -32,13 +32,14 @@ class RunLife {
   /// The accuracy of an epoch at whose end the run died after the checkpoint.
   void catch_up(Pace& pace);
   /// After each step: its line of metrics.jsonl when that is due, and, if more steps are `to_come`, the checkpoint when
-  /// that is, with the accuracy at the end of an epoch.
+  /// that is, with the accuracy at the end of an epoch. A signal may end that evaluation with an Interruption, here and
+  /// in catch_up(): a run that goes on makes up for it.
   void after_step(Pace& pace, double loss, bool to_come);
   /// Tells whoever reads the run that it meets a NaN or infinity after the last checkpoint, and which. No error: the
   /// caller has a better one.
   void note_failure(const std::string& text) const;
   /// The estimate of the batch norms' statistics, if the run is to make one; the last checkpoint, the accuracy, the
-  /// summary.
+  /// summary. Without what a signal ended; then the summary says that the run is not complete.
   void finish(Pace& pace);
 
   /// That of the checkpoint on the disk.
@@ -62,7 +63,7 @@ class RunLife {
   void note_saved();
   Evaluation judge();
   void report_accuracy(const Evaluation& judged);
-  Accuracies final_accuracies(bool complete);
+  Accuracies final_accuracies(bool& complete);
   void write_summary(const Pace& pace, const Accuracies& accuracies, bool complete) const;
   double images_per_second(const Pace& pace) const;
   void warn_of_delays() const;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "core/interruption.h"
 #include "core/parallel.h"
 #include "core/team.h"
 #include "core/text/counted.h"
@@ -76,8 +77,12 @@ class Trainer {
     Pace pace(task_.session.step(), task_.total_steps, task_.settings.batch_size);
     if (extras_.profile != nullptr) task_.session.set_profile(extras_.profile);
     try {
-      life_.catch_up(pace);
-      train_steps(pace);
+      try {
+        life_.catch_up(pace);
+        train_steps(pace);
+      } catch (const Interruption&) {
+        // The step or the evaluation that was under way has changed nothing.
+      }
       life_.finish(pace);
     } catch (const NonFiniteLoss& error) {
       life_.note_failure(error.what());
@@ -217,6 +222,9 @@ void train(const TrainSettings& settings, const RunDirectory& run, const TrainEx
   // Outside of its steps, too, a run with shards has one thread number, whatever the machine.
   std::optional<ComputeScope> computing;
   if (settings.has_shards()) computing.emplace(static_cast<int>(settings.threads_per_shard));
+  // Other ranks would wait for the sums of a step that one has given up: they agree on a stop between two steps.
+  std::optional<InterruptionScope> together;
+  if (extras.ranks != nullptr) together.emplace(nullptr);
   Trainer(settings, run, extras, observer).run();
 }
 
