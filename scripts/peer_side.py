@@ -1,6 +1,8 @@
 """Programs that take turns in being timed: what bench-peers and bench-integer share."""
 
+import contextlib
 import os
+import signal
 import subprocess
 
 # Threads of both sides spin for a moment after their work.
@@ -24,24 +26,34 @@ class Side:
             raise Failure(f"{error}; `cmake --build --preset release` builds our programs")
         answer = self.process.stdout.readline().split()
         if len(answer) != 2 or answer[0] != "ready":
-            self.close()
-            raise Failure(f"{' '.join(self.command)} did not get ready")
+            raise Failure(f"{' '.join(self.command)} did not get ready{self.end()}")
         self.items = int(answer[1])
 
     def seconds(self, repeats=1):
-        self.process.stdin.write(f"go {repeats}\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
+        answer = self.ask(f"go {repeats}")
         if not answer:
-            raise Failure(f"{' '.join(self.command)} ended early")
+            raise Failure(f"{' '.join(self.command)} ended early{self.end()}")
         return float(answer)
 
     def require_sense(self):
-        self.process.stdin.write("check\n")
-        self.process.stdin.flush()
-        if (answer := self.process.stdout.readline().strip()) != "ok":
-            raise Failure(f"PyTorch, {self.name}: {answer or 'ended early'}")
+        if (answer := self.ask("check").strip()) != "ok":
+            raise Failure(f"PyTorch, {self.name}: {answer or 'ended early' + self.end()}")
+
+    def ask(self, line):
+        """Its answer, a line; "" if it has ended."""
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            return ""
+        return self.process.stdout.readline()
+
+    def end(self):
+        """Ends it; in words the signal that had ended it, such as an illegal instruction, if one had."""
+        self.close()
+        return f": {signal.strsignal(-self.process.returncode)}" if self.process.returncode < 0 else ""
 
     def close(self):
-        self.process.stdin.close()
+        with contextlib.suppress(OSError):  # It may have ended before it read everything.
+            self.process.stdin.close()
         self.process.wait()
