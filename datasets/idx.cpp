@@ -178,6 +178,11 @@ Tensor read_idx_labels(const std::filesystem::path& path, int classes) {
   return take_labels(open_labels(path), classes);
 }
 
+IdxPair read_idx_pair(const std::filesystem::path& images, const std::filesystem::path& labels, int classes) {
+  SplitFiles files = open_split(images, labels);
+  return {.images = take_images(std::move(files.images)), .labels = take_labels(std::move(files.labels), classes)};
+}
+
 IdxKind idx_kind(const std::filesystem::path& path) {
   constexpr std::size_t kHead = 4096;
   try {

@@ -21,6 +21,14 @@ Tensor read_idx_images(const std::filesystem::path& path);
 /// [n] int32; a label that is not below `classes` throws.
 Tensor read_idx_labels(const std::filesystem::path& path, int classes);
 
+struct IdxPair {
+  Tensor images;
+  Tensor labels;
+};
+
+/// Both. Throws also if their headers differ in number; these are compared before anything is expanded.
+IdxPair read_idx_pair(const std::filesystem::path& images, const std::filesystem::path& labels, int classes);
+
 /// What the magic number of a file says, expanded if it is gzipped; kNone also for a file that cannot be read.
 enum class IdxKind { kNone, kImages, kLabels };
 IdxKind idx_kind(const std::filesystem::path& path);

@@ -243,7 +243,8 @@ class UserFiles {
         if (!pair.contains(kind))
           fail(pair.begin()->second, ": the IDX file of its ", kind == IdxKind::kImages ? "pictures" : "labels",
                " is missing");
-      parts.found[part] = {read_idx_images(pair.at(IdxKind::kImages)), read_idx_labels(pair.at(IdxKind::kLabels), 256)};
+      IdxPair read = read_idx_pair(pair.at(IdxKind::kImages), pair.at(IdxKind::kLabels), 256);
+      parts.found[part] = {std::move(read.images), std::move(read.labels)};
     }
     if (!parts.found.empty() && !are_enough(parts.found)) fail(path_, ": no IDX file has \"train\" in its name");
     return parts;

@@ -4,11 +4,15 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/interruption.h"
 #include "core/text/quote.h"
 #include "datasets/dataset.h"
 #include "datasets/gzip.h"
@@ -16,7 +20,10 @@
 namespace miniqat::datasets {
 namespace {
 
+/// Of what a compressed table expands to.
 constexpr std::size_t kMostTableBytes = std::size_t{1} << 32;
+/// Of a row: 16 million pixels, with their commas.
+constexpr std::size_t kLongestRow = std::size_t{1} << 26;
 
 std::string_view without_frame(std::string_view text) {
   const auto in_the_way = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '"'; };
@@ -37,18 +44,64 @@ bool is_number(std::string_view field) {
   return !field.empty() && (std::isdigit(static_cast<unsigned char>(field[0])) || field[0] == '-' || field[0] == '+');
 }
 
-class CsvReader {
+/// The lines of a table. A compressed one is expanded as far as it is read, so that nobody waits for gigabytes of which
+/// the first line is none.
+class TableLines {
  public:
-  explicit CsvReader(const std::filesystem::path& path) : path_(path), text_(read_large_file(path)) {
-    if (is_gzip(text_)) text_ = gunzip(text_, kMostTableBytes, path);
+  explicit TableLines(const std::filesystem::path& path) : path_(path), text_(read_large_file(path)), rest_(text_) {
+    if (!is_gzip(text_)) return;
+    gzip_.emplace(text_, path);
+    rest_ = {};
   }
 
+  /// The next one, without its end, until the call after this; none behind the last.
+  std::optional<std::string_view> next() {
+    interruption_point();
+    if (gzip_ && rest_.find('\n') == rest_.npos) expand();
+    if (rest_.empty()) return {};
+    return take(rest_, '\n');
+  }
+
+ private:
+  /// Until there is a whole line, or the end.
+  void expand() {
+    constexpr std::size_t kBlock = std::size_t{1} << 20;
+    expanded_.erase(0, expanded_.size() - rest_.size());
+    for (std::size_t line = std::string::npos, got = kBlock; line == std::string::npos && got == kBlock;) {
+      const std::size_t before = expanded_.size();
+      if (before > kLongestRow)
+        fail(path_, " has a line of more than ", kLongestRow, " bytes: it is no table of pictures");
+      expanded_.resize(before + kBlock);
+      got = gzip_->read(std::span(expanded_).subspan(before));
+      expanded_.resize(before + got);
+      line = expanded_.find('\n', before);
+      produced_ += got;
+      if (produced_ > kMostTableBytes) fail(path_, " expands to more than the limit of ", kMostTableBytes, " bytes");
+    }
+    rest_ = expanded_;
+  }
+
+  const std::filesystem::path& path_;
+  const std::string text_;
+  /// Of the text, or of what is expanded: what is not read yet.
+  std::string_view rest_;
+  std::optional<GzipReader> gzip_;
+  std::string expanded_;
+  std::size_t produced_ = 0;
+};
+
+class CsvReader {
+ public:
+  explicit CsvReader(const std::filesystem::path& path) : path_(path), lines_(path) {}
+
   void read() {
-    std::string_view rest = text_;
-    // A mark of UTF-8, which spreadsheets write, would make names of the first line.
-    if (constexpr std::string_view kMark = "\xef\xbb\xbf"; rest.starts_with(kMark)) rest.remove_prefix(kMark.size());
-    for (std::int64_t line = 1; !rest.empty(); ++line) {
-      const std::string_view row = without_frame(take(rest, '\n'));
+    std::int64_t line = 0;
+    while (std::optional<std::string_view> text = lines_.next()) {
+      ++line;
+      // A mark of UTF-8, which spreadsheets write, would make names of the first line.
+      if (constexpr std::string_view kMark = "\xef\xbb\xbf"; line == 1 && text->starts_with(kMark))
+        text->remove_prefix(kMark.size());
+      const std::string_view row = without_frame(*text);
       if (row.empty()) continue;
       if (labels_.empty() && !seen_names_ && !is_number(without_frame(row.substr(0, row.find(',')))))
         read_names(row);
@@ -121,7 +174,7 @@ class CsvReader {
   }
 
   const std::filesystem::path& path_;
-  std::string text_;
+  TableLines lines_;
   bool seen_names_ = false;
   std::int64_t label_column_ = 0;
   std::int64_t row_pixels_ = 0;

@@ -101,6 +101,40 @@ void read_type(NumpyArray& array, const std::string& type, const std::string& pa
   array.item = type[2] - '0';
 }
 
+/// What a header says.
+struct NpyHead {
+  /// Without its elements.
+  NumpyArray array;
+  /// Where the elements begin, and how many bytes they have.
+  std::size_t begin = 0;
+  std::uint64_t wanted = 0;
+};
+
+NpyHead read_head(std::string_view bytes, const std::string& path) {
+  const NpyParts parts = npy_parts(bytes, path);
+  const Header header(parts.header, path);
+  NpyHead head{.array = {}, .begin = parts.elements};
+  read_type(head.array, header.text("descr"), path);
+  if (!header.value("fortran_order").starts_with("False"))
+    fail(path, " is in Fortran order; save it with numpy.ascontiguousarray()");
+  head.array.shape = header.shape();
+  std::int64_t wanted = head.array.item;
+  for (const std::int64_t extent : head.array.shape) {
+    if (extent != 0 && wanted > Shape::kMaxElements * 8 / extent)
+      fail(path, ": an array of shape ", "(", joined(head.array.shape), ")", " is absurd");
+    wanted *= extent;
+  }
+  head.wanted = static_cast<std::uint64_t>(wanted);
+  return head;
+}
+
+void require_size(const NpyHead& head, std::uint64_t size, const std::string& path) {
+  const std::uint64_t held = size - head.begin;
+  if (held != head.wanted)
+    fail(path, " has ", held, " bytes of elements; its shape ", "(", joined(head.array.shape), ")", " needs ",
+         head.wanted);
+}
+
 }  // namespace
 
 std::int64_t NumpyArray::elements() const {
@@ -120,26 +154,16 @@ std::int64_t NumpyArray::integer(std::int64_t i) const {
   return static_cast<std::int64_t>(value);
 }
 
+void check_npy(std::string_view head, std::uint64_t size, const std::string& path) {
+  require_size(read_head(head, path), size, path);
+}
+
 NumpyArray parse_npy(std::string bytes, const std::string& path) {
-  const NpyParts parts = npy_parts(bytes, path);
-  const Header header(parts.header, path);
-  NumpyArray array;
-  read_type(array, header.text("descr"), path);
-  if (!header.value("fortran_order").starts_with("False"))
-    fail(path, " is in Fortran order; save it with numpy.ascontiguousarray()");
-  array.shape = header.shape();
-  const std::size_t held = bytes.size() - parts.elements;
-  std::int64_t wanted = array.item;
-  for (const std::int64_t extent : array.shape) {
-    if (extent != 0 && wanted > Shape::kMaxElements * 8 / extent)
-      fail(path, ": an array of shape ", "(", joined(array.shape), ")", " is absurd");
-    wanted *= extent;
-  }
-  if (held != static_cast<std::size_t>(wanted))
-    fail(path, " has ", held, " bytes of elements; its shape ", "(", joined(array.shape), ")", " needs ", wanted);
-  bytes.erase(0, parts.elements);
-  array.bytes = std::move(bytes);
-  return array;
+  NpyHead head = read_head(bytes, path);
+  require_size(head, bytes.size(), path);
+  bytes.erase(0, head.begin);
+  head.array.bytes = std::move(bytes);
+  return head.array;
 }
 
 }  // namespace miniqat::datasets

@@ -27,7 +27,12 @@ struct NumpyArray {
 /// that is cut short or none, objects, big-endian or Fortran order, sizes that are not the file's.
 NumpyArray parse_npy(std::string bytes, const std::string& path);
 
-/// The array `name` of a .npz file, a ZIP of .npy files. Throws Error.
+/// Throws what parse_npy() would throw for a file of `size` bytes that begins with `head`: all of it, or its header at
+/// least.
+void check_npy(std::string_view head, std::uint64_t size, const std::string& path);
+
+/// The array `name` of a .npz file, a ZIP of .npy files. Throws Error; an array whose size is not that of its header is
+/// not unpacked.
 NumpyArray read_npz(const std::filesystem::path& path, const std::string& name);
 
 /// The names of its arrays, without ".npy".

@@ -3,8 +3,10 @@
 #include <memory>
 
 #include "core/error.h"
+#include "core/interruption.h"
 #include "core/text/quote.h"
 #include "datasets/arrays/npy.h"
+#include "datasets/dead_links.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -17,6 +19,7 @@ using Archive = std::unique_ptr<zip_t, void (*)(zip_t*)>;
 using Entry = std::unique_ptr<zip_file_t, int (*)(zip_file_t*)>;
 
 Archive open_zip(const std::filesystem::path& path) {
+  require_data_file(path);
   int code = 0;
   Archive archive(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code), zip_discard);
   if (archive == nullptr) {
@@ -59,10 +62,15 @@ NumpyArray read_npz(const std::filesystem::path& path, const std::string& name) 
   // Grows with what is really there.
   std::string bytes, block(std::size_t{1} << 20, '\0');
   for (;;) {
+    interruption_point();
     const zip_int64_t got = zip_fread(entry.get(), block.data(), block.size());
     if (got < 0) fail("cannot read ", place, ": ", zip_file_strerror(entry.get()));
     if (got == 0) break;
+    const std::size_t before = bytes.size();
     bytes.append(block, 0, got);
+    // Longer than the header of any array that pictures may be.
+    constexpr std::size_t kHead = std::size_t{1} << 16;
+    if (before < kHead && (bytes.size() >= kHead || bytes.size() == about.size)) check_npy(bytes, about.size, place);
     if (bytes.size() > about.size) fail(place, " is longer than its archive says");
   }
   return parse_npy(std::move(bytes), place);

@@ -2,6 +2,9 @@
 
 #include <turbojpeg.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -21,12 +24,43 @@ Decoder make_decoder() {
 
 const unsigned char* data_of(std::string_view bytes) { return reinterpret_cast<const unsigned char*>(bytes.data()); }
 
+std::size_t number_at(std::string_view bytes, std::size_t place, std::size_t size) {
+  std::size_t value = 0;
+  for (std::size_t i = 0; i < size && place + i < bytes.size(); ++i)
+    value = value << 8 | static_cast<unsigned char>(bytes[place + i]);
+  return value;
+}
+
+/// Whether the picture comes in several scans, so that the decoder holds all coefficients until the last one: by the
+/// kind of the frame, or by a first scan that lacks components.
+bool has_several_scans(std::string_view bytes) {
+  constexpr std::size_t kProgressive = 0xc2, kScan = 0xda;
+  std::size_t components = 0;
+  for (std::size_t place = 2; place + 4 <= bytes.size() && number_at(bytes, place, 1) == 0xff;) {
+    const std::size_t marker = number_at(bytes, place + 1, 1), length = number_at(bytes, place + 2, 2);
+    if (marker == 0xff) {
+      ++place;
+      continue;
+    }
+    if (marker == kProgressive) return true;
+    if (marker == kScan) return number_at(bytes, place + 4, 1) < components;
+    if (marker == 0xc0 || marker == 0xc1) components = number_at(bytes, place + 9, 1);
+    place += 2 + length;
+  }
+  return false;
+}
+
 PictureHeader read_header(const Decoder& decoder, std::string_view bytes, const std::filesystem::path& path) {
   int width = 0, height = 0, subsampling = 0, space = 0;
   if (tjDecompressHeader3(decoder.get(), data_of(bytes), bytes.size(), &width, &height, &subsampling, &space) != 0)
     fail(path, " is a damaged JPEG: ", tjGetErrorStr2(decoder.get()));
   if (space == TJCS_CMYK || space == TJCS_YCCK) fail(path, " is a JPEG in CMYK, for printing; convert it to RGB");
-  return {.height = height, .width = width, .grey = space == TJCS_GRAY};
+  const std::int64_t channels = space == TJCS_GRAY ? 1 : 3;
+  // Coefficients have two bytes.
+  return {.height = height,
+          .width = width,
+          .grey = channels == 1,
+          .bytes_a_pixel = has_several_scans(bytes) ? 3 * channels : channels};
 }
 
 }  // namespace
@@ -35,7 +69,9 @@ bool is_jpeg(std::string_view bytes) { return bytes.starts_with("\xff\xd8\xff");
 
 PictureHeader jpeg_header(std::string_view bytes, const std::filesystem::path& path) {
   PictureHeader header = read_header(make_decoder(), bytes, path);
-  if (swaps_sides(noted_orientation(bytes))) std::swap(header.height, header.width);
+  const int orientation = noted_orientation(bytes);
+  if (swaps_sides(orientation)) std::swap(header.height, header.width);
+  if (is_turned(orientation)) header.bytes_a_pixel = std::max<std::int64_t>(header.bytes_a_pixel, header.grey ? 2 : 6);
   return header;
 }
 

@@ -146,7 +146,7 @@ int noted_orientation(std::string_view bytes) {
 }
 
 Picture upright(Picture stored, int orientation) {
-  if (orientation == kAsItIs) return stored;
+  if (!is_turned(orientation)) return stored;
   Picture turned{.height = stored.height, .width = stored.width, .channels = stored.channels, .pixels = {}};
   if (swaps_sides(orientation)) std::swap(turned.height, turned.width);
   turned.pixels.resize(stored.pixels.size());

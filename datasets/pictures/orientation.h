@@ -14,6 +14,9 @@ int noted_orientation(std::string_view bytes);
 /// Whether height and width change places.
 constexpr bool swaps_sides(int orientation) { return orientation >= 5; }
 
+/// Whether upright() makes a copy.
+constexpr bool is_turned(int orientation) { return orientation != 1; }
+
 /// A picture as its file stores it, turned and mirrored to what the camera saw.
 Picture upright(Picture stored, int orientation);
 

@@ -79,6 +79,13 @@ void to_rgb(Picture& picture) {
 
 }  // namespace
 
+std::int64_t PictureHeader::decoding_bytes(std::int64_t new_width, int channels) const {
+  // Grey ones are copied to become RGB; between the steps of a resize there are floats.
+  const std::int64_t coloured = grey && channels == 3 ? 3 : 0;
+  return height * width * (bytes_a_pixel + coloured) +
+         height * new_width * channels * static_cast<std::int64_t>(sizeof(float));
+}
+
 const std::vector<std::string>& picture_endings() {
   static const std::vector<std::string> kEndings = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".dib", ".webp"};
   return kEndings;

@@ -33,6 +33,11 @@ struct PictureHeader {
   std::int64_t height = 0;
   std::int64_t width = 0;
   bool grey = false;
+  /// That the decoder takes for each pixel, at most: the stored channels, and what it holds beside them.
+  std::int64_t bytes_a_pixel = 4;
+
+  /// Of the decoder, for one that becomes [h, w, channels] of fit_picture(), without the file.
+  std::int64_t decoding_bytes(std::int64_t new_width, int channels) const;
 };
 
 /// The most pixels that a side and a picture may have, so that a small file cannot ask for any amount of memory.

@@ -58,9 +58,11 @@ class PngReader {
   PngReader& operator=(const PngReader&) = delete;
 
   PictureHeader header() const {
+    const bool grey = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0;
     return {.height = png_get_image_height(png_, info_),
             .width = png_get_image_width(png_, info_),
-            .grey = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0};
+            .grey = grey,
+            .bytes_a_pixel = grey ? 2 : 4};
   }
 
   /// 8 bits, grey or RGB, and alpha if the file has some kind of it.
@@ -122,7 +124,9 @@ bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n\x1a\
 
 PictureHeader png_header(std::string_view bytes, const std::filesystem::path& path) {
   PictureHeader header = PngReader(bytes, path).header();
-  if (swaps_sides(noted_orientation(bytes))) std::swap(header.height, header.width);
+  const int orientation = noted_orientation(bytes);
+  if (swaps_sides(orientation)) std::swap(header.height, header.width);
+  if (is_turned(orientation)) header.bytes_a_pixel *= 2;
   return header;
 }
 

@@ -6,9 +6,11 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/interruption.h"
 #include "core/parallel.h"
 #include "core/text/quote.h"
 #include "datasets/decode_progress.h"
+#include "datasets/pictures/decoding_budget.h"
 #include "datasets/pictures/resize.h"
 
 namespace miniqat::datasets {
@@ -38,6 +40,33 @@ PictureHeader header_of(const PictureFile& file, const std::string& name) {
     // Texts and profiles may come before the size.
     return picture_header(read_file(file.path), name);
   }
+}
+
+std::int64_t size_of(const PictureFile& file) {
+  std::error_code failure;
+  const std::uintmax_t size = std::filesystem::file_size(file.path, failure);
+  return failure ? 0 : static_cast<std::int64_t>(size);
+}
+
+/// Calls take(picture) with a picture that becomes [.., width, channels], decoded when the budget has room for it.
+template <class Take>
+void decode_in_budget(const PictureFile& file, const std::string& name, std::int64_t width, int channels,
+                      const Take& take) {
+  constexpr std::int64_t kSmallFile = 1 << 16;
+  const Colour colour = channels == 1 ? Colour::kGrey : Colour::kRgb;
+  const std::int64_t size = size_of(file);
+  if (size <= kSmallFile) {
+    const std::string bytes = read_file(file.path);
+    const DecodingBudget::Share share(decoding_budget(), picture_header(bytes, name).decoding_bytes(width, channels));
+    return take(decode_picture(bytes, colour, name));
+  }
+  const auto header = [&] {
+    // Its head may be the whole file.
+    const DecodingBudget::Share share(decoding_budget(), size);
+    return header_of(file, name);
+  };
+  const DecodingBudget::Share share(decoding_budget(), size + header().decoding_bytes(width, channels));
+  take(decode_picture(read_file(file.path), colour, name));
 }
 
 /// Keeps the errors of files that are read on several threads.
@@ -104,14 +133,15 @@ void for_files(const FileRange& files, bool decoded, const Body& body) {
 void decode(const ClassFolders& folders, std::int64_t i, const PictureOptions& options, Tensor& images,
             BrokenList& broken) {
   const std::int64_t height = images.shape()[1], width = images.shape()[2], channels = images.shape()[3];
-  const Colour colour = channels == 1 ? Colour::kGrey : Colour::kRgb;
+  interruption_point();
   broken.attempt(folders, i, [&](const PictureFile& file, const std::string& name) {
-    const Picture decoded = decode_picture(read_file(file.path), colour, name);
-    if (!options.has_size() && (decoded.height != height || decoded.width != width))
-      fail(quote(name), " has ", decoded.width, " x ", decoded.height, " pixels, the other pictures ", width, " x ",
-           height, "; --image-size HxW brings all pictures to one size");
-    const Picture fitted = fit_picture(decoded, height, width);
-    std::ranges::copy(fitted.pixels, images.data<std::uint8_t>() + i * height * width * channels);
+    decode_in_budget(file, name, width, static_cast<int>(channels), [&](const Picture& decoded) {
+      if (!options.has_size() && (decoded.height != height || decoded.width != width))
+        fail(quote(name), " has ", decoded.width, " x ", decoded.height, " pixels, the other pictures ", width, " x ",
+             height, "; --image-size HxW brings all pictures to one size");
+      const Picture fitted = fit_picture(decoded, height, width);
+      std::ranges::copy(fitted.pixels, images.data<std::uint8_t>() + i * height * width * channels);
+    });
   });
 }
 

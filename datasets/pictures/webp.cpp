@@ -60,7 +60,8 @@ bool is_webp(std::string_view bytes) {
 PictureHeader webp_header(std::string_view bytes, const std::filesystem::path& path) {
   const WebPBitstreamFeatures features = webp_features(bytes, path);
   if (has_exif(bytes) && !is_whole(bytes)) check_status(VP8_STATUS_NOT_ENOUGH_DATA, path);
-  PictureHeader header{.height = features.height, .width = features.width, .grey = false};
+  // RGB or RGBA. Without loss the decoder has 4 bytes a pixel beside it; a copy that is turned comes after these.
+  PictureHeader header{.height = features.height, .width = features.width, .grey = false, .bytes_a_pixel = 8};
   if (swaps_sides(noted_orientation(bytes))) std::swap(header.height, header.width);
   return header;
 }

@@ -184,6 +184,16 @@ TEST(Idx, ComparesCountsBeforeItExpandsAnything) {
   EXPECT_TRUE(mentions(error_of([&] { load_idx("mnist", dir.path()); }), {"[3,2,1]", "[2,1,1]"}));
 }
 
+// A user's own pair, too.
+TEST(Idx, APairsCountsAreComparedBeforeItIsExpanded) {
+  const TempDir dir;
+  const std::string bomb = gzip(header({2051, 1u << 30, 2, 1}) + std::string(1 << 20, '\0'));
+  const auto pictures = dir.write("train-images.gz", bomb.substr(0, bomb.size() / 2));
+  const auto answers = dir.write("train-labels", labels(10));
+  const std::string error = error_of([&] { read_idx_pair(pictures, answers, 10); });
+  EXPECT_TRUE(mentions(error, {"train-images.gz\" has 1073741824 images", "train-labels\" has 10 labels"}));
+}
+
 // A small .gz can hold gigabytes of pictures that nobody wants.
 TEST(Idx, PicturesCanBeRefusedBeforeTheyAreExpanded) {
   const TempDir dir;

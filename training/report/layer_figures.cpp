@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
+#include <memory>
+#include <unordered_map>
 
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "datasets/loader.h"
 #include "quantize/op_roles.h"
+#include "training/report/alone.h"
 #include "training/report/places.h"
 
 namespace miniqat::training {
@@ -66,21 +68,18 @@ class LayerExamination {
  private:
   void describe() {
     const std::vector<LayerCost> costs = layer_costs(subject_.network.graph, subject_.network.images.shape()[0]);
+    std::unordered_map<const Node*, const LayerCost*> cost_of;
+    for (const LayerCost& cost : costs) cost_of.emplace(cost.layer, &cost);
     for (const Place& place : places_) {
       LayerFigures& one = figures_.emplace_back(LayerFigures{.name = place.name, .type = {}});
-      const Shape& output = tap(place).shape();
+      const Shape& output = place.tap().shape();
       one.output_shape = extents(Shape(output.extents().subspan(output.rank() > 1 ? 1 : 0)));
       if (place.output != nullptr) one.output_bits = place.output->as<quantize::FakeQuant>()->bits;
       if (place.layer == nullptr) continue;
       one.type = place.layer->type();
       one.weight_shape = extents(place.layer->input(1).shape());
-      one.cost = *std::ranges::find(costs, place.layer, &LayerCost::layer);
+      one.cost = *cost_of.at(place.layer);
     }
-  }
-
-  /// Where the noise of a place is measured.
-  static Output tap(const Place& place) {
-    return place.output != nullptr ? place.output->output() : place.layer->output();
   }
 
   const QuantizerRange* range_of(const Node* quantizer) const {
@@ -94,25 +93,47 @@ class LayerExamination {
     return session;
   }
 
-  /// Weights that a fold computes depend on variables, never on pictures.
+  /// Weights that a fold computes depend on variables, never on pictures. Several at once: each run has to find its way
+  /// through the whole graph.
   void look_at_weights() {
     progress_("weights");
     Graph graph = subject_.network.graph.clone();
     const std::unique_ptr<Session> session = session_of(graph);
+    constexpr std::size_t kMostTensors = 64;
+    constexpr std::int64_t kMostElements = std::int64_t{1} << 24;
+    std::vector<std::size_t> chosen;
+    std::vector<Output> taps;
+    std::int64_t elements = 0;
+    const auto look = [&] {
+      if (taps.empty()) return;
+      const std::vector<Tensor> values = session->run({.fetches = taps}, {}).fetched;
+      for (std::size_t k = 0; k < chosen.size(); ++k) look_at_weights_of(chosen[k], values[k]);
+      chosen.clear();
+      taps.clear();
+      elements = 0;
+    };
     for (std::size_t i = 0; i < places_.size(); ++i) {
       if (places_[i].layer == nullptr) continue;
-      const QuantizerRange* range = range_of(places_[i].weights);
-      const Node& node = graph.at((range != nullptr ? places_[i].weights : places_[i].layer)->name());
-      const Tensor x = session->run({.fetches = {node.input(range != nullptr ? 0 : 1)}}, {}).fetched.front();
-      if (range == nullptr) {
-        figures_[i].float_weights = float_figures(x);
-        continue;
-      }
-      TensorCounter counter(*range);
-      counter.add(x, x.elements());
-      figures_[i].weights = counter.finish();
-      figures_[i].samples = samples_of(*range, x);
+      const bool quantized = range_of(places_[i].weights) != nullptr;
+      const Node& node = graph.at((quantized ? places_[i].weights : places_[i].layer)->name());
+      chosen.push_back(i);
+      taps.push_back(node.input(quantized ? 0 : 1));
+      elements += taps.back().shape().elements();
+      if (taps.size() == kMostTensors || elements >= kMostElements) look();
     }
+    look();
+  }
+
+  void look_at_weights_of(std::size_t i, const Tensor& x) {
+    const QuantizerRange* range = range_of(places_[i].weights);
+    if (range == nullptr) {
+      figures_[i].float_weights = float_figures(x);
+      return;
+    }
+    TensorCounter counter(*range);
+    counter.add(x, x.elements());
+    figures_[i].weights = counter.finish();
+    figures_[i].samples = samples_of(*range, x);
   }
 
   static std::vector<WeightSample> samples_of(const QuantizerRange& range, const Tensor& x) {
@@ -130,32 +151,9 @@ class LayerExamination {
     return samples;
   }
 
-  /// The tensors at which the places' outputs are measured, in a clone of the network. A quantizer that is bypassed
-  /// there hands out what it reads.
-  std::vector<Output> taps_in(const Graph& graph, bool in_float) const {
-    std::vector<Output> taps;
-    for (const Place& place : places_) {
-      const Node& node = *tap(place).node;
-      const Node& same = graph.at(node.name());
-      taps.push_back(in_float && quantize::is_quantizer(node) ? same.input(0) : same.output());
-    }
-    return taps;
-  }
-
   std::vector<Tensor> run_batch(Session& session, const std::vector<Output>& taps, std::size_t batch) const {
     const Output images = session.graph().at(subject_.network.images.node->name()).output();
     return session.run({.fetches = taps}, {{images, pictures_.images(batch)}}).fetched;
-  }
-
-  void look_at_outputs() {
-    progress_("outputs, in float");
-    Graph in_float = with_quantizers(subject_.network.graph, {});
-    const std::unique_ptr<Session> session = session_of(in_float);
-    const std::vector<Output> taps = taps_in(in_float, true);
-    for (std::size_t batch = 0; batch < pictures_.batches(); ++batch)
-      exact_.push_back(run_batch(*session, taps, batch));
-    count_outputs();
-    for (std::size_t i = 0; i < places_.size(); ++i) measure_alone(i);
   }
 
   void add_noise(std::optional<NoiseSum>& sum, const Tensor& exact, const Tensor& quantized, std::size_t batch) const {
@@ -164,40 +162,44 @@ class LayerExamination {
     for (std::int64_t k = 0; k < elements; ++k) sum->add(exact.data<float>()[k], quantized.data<float>()[k]);
   }
 
-  /// From the picture on: what each quantizer reads, and what it makes of that.
-  void count_outputs() {
-    progress_("outputs, quantized");
+  /// From the picture on, each quantizer alone, and what each of them reads.
+  void look_at_outputs() {
+    AloneNetwork alone = alone_network(subject_.network.graph, places_);
+    const std::unique_ptr<Session> float_session = session_of(alone.graph);
     Graph graph = subject_.network.graph.clone();
     const std::unique_ptr<Session> session = session_of(graph);
-    std::vector<Output> taps = taps_in(graph, false), read = taps_in(graph, true);
-    taps.insert(taps.end(), read.begin(), read.end());
     std::vector<std::optional<TensorCounter>> counters(places_.size());
     for (std::size_t i = 0; i < places_.size(); ++i)
       if (const QuantizerRange* range = range_of(places_[i].output)) counters[i].emplace(*range);
     for (std::size_t batch = 0; batch < pictures_.batches(); ++batch) {
-      const std::vector<Tensor> values = run_batch(*session, taps, batch);
-      for (std::size_t i = 0; i < places_.size(); ++i) {
-        add_noise(figures_[i].from_picture, exact_[batch][i], values[i], batch);
-        const Tensor& x = values[places_.size() + i];
-        if (counters[i]) counters[i]->add(x, pictures_.elements(x, batch));
-      }
+      progress_(concat("outputs, batch ", batch + 1, " of ", pictures_.batches()));
+      count_batch(*float_session, alone, *session, counters, batch);
     }
     for (std::size_t i = 0; i < places_.size(); ++i)
       if (counters[i]) figures_[i].output = counters[i]->finish();
   }
 
-  void measure_alone(std::size_t i) {
-    const Place& place = places_[i];
-    std::set<std::string> working;
-    for (const Node* quantizer : {place.weights, place.output})
-      if (quantizer != nullptr) working.insert(quantizer->name());
-    if (working.empty()) return;
-    progress_(concat("place ", i + 1, " of ", places_.size(), " alone: ", place.name));
-    Graph graph = with_quantizers(subject_.network.graph, working);
-    const std::unique_ptr<Session> session = session_of(graph);
-    const std::vector<Output> taps = {graph.at(tap(place).node->name()).output()};
-    for (std::size_t batch = 0; batch < pictures_.batches(); ++batch)
-      add_noise(figures_[i].alone, exact_[batch][i], run_batch(*session, taps, batch).front(), batch);
+  void count_batch(Session& float_session, const AloneNetwork& alone, Session& session,
+                   std::vector<std::optional<TensorCounter>>& counters, std::size_t batch) {
+    const std::size_t count = places_.size();
+    std::vector<Output> taps = alone.exact;
+    for (const Output& one : alone.alone)
+      if (one.node != nullptr) taps.push_back(one);
+    const std::vector<Tensor> in_float = run_batch(float_session, taps, batch);
+    std::vector<Output> own, read;
+    for (const Place& place : places_) {
+      const Node& node = session.graph().at(place.tap().node->name());
+      own.push_back(node.output());
+      read.push_back(place.output != nullptr ? node.input(0) : node.output());
+    }
+    own.insert(own.end(), read.begin(), read.end());
+    const std::vector<Tensor> values = run_batch(session, own, batch);
+    for (std::size_t i = 0, next = count; i < count; ++i) {
+      add_noise(figures_[i].from_picture, in_float[i], values[i], batch);
+      if (alone.alone[i].node != nullptr) add_noise(figures_[i].alone, in_float[i], in_float[next++], batch);
+      const Tensor& x = values[count + i];
+      if (counters[i]) counters[i]->add(x, pictures_.elements(x, batch));
+    }
   }
 
   const LayerSubject& subject_;
@@ -206,8 +208,6 @@ class LayerExamination {
   const std::vector<Place> places_;
   std::map<std::string, QuantizerRange> ranges_;
   std::vector<LayerFigures> figures_;
-  /// By batch and place, of the network in float.
-  std::vector<std::vector<Tensor>> exact_;
 };
 
 }  // namespace

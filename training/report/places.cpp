@@ -1,6 +1,7 @@
 #include "training/report/places.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "core/graph/reach.h"
 #include "quantize/op_roles.h"
@@ -49,9 +50,10 @@ std::vector<Place> find_places(const Graph& evaluation) {
     if (quantize::is_quantizer(*node) && !unused.contains(node) && !taken.contains(node) &&
         !quantize::quantizes_weights(*node))
       places.push_back({.name = node->name(), .output = node});
-  std::ranges::sort(places, {}, [&](const Place& place) {
-    return std::ranges::find(order, place.layer != nullptr ? place.layer : place.output);
-  });
+  std::unordered_map<const Node*, std::size_t> position;
+  for (std::size_t i = 0; i < order.size(); ++i) position.emplace(order[i], i);
+  std::ranges::sort(
+      places, {}, [&](const Place& place) { return position.at(place.layer != nullptr ? place.layer : place.output); });
   return places;
 }
 

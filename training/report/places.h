@@ -17,6 +17,9 @@ struct Place {
   /// FakeQuants, null where there is none. The output's is the first behind the layer, before another layer.
   const Node* weights = nullptr;
   const Node* output = nullptr;
+
+  /// Where its noise is measured.
+  Output tap() const { return (output != nullptr ? output : layer)->output(); }
 };
 
 /// Those of an evaluation graph, in its order: of a float network all layers.

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
+#include "tests/datasets/gzip_bytes.h"
 #include "tests/errors.h"
 #include "tests/temp_dir.h"
 
@@ -27,6 +29,46 @@ TEST(CsvTest, AMarkOfUtf8IsNoName) {
     EXPECT_TRUE(std::ranges::equal(marked.labels.values<std::int32_t>(), plain.labels.values<std::int32_t>())) << text;
     EXPECT_TRUE(std::ranges::equal(marked.images.values<std::uint8_t>(), plain.images.values<std::uint8_t>())) << text;
   }
+}
+
+std::string error_of_gzip(const std::string& bytes) {
+  const testing::TempDir dir;
+  const auto path = dir.write("table.csv.gz", bytes);
+  return testing::error_of([&] { read_csv_pictures(path, {0, 0}); });
+}
+
+// Of three megabytes that expand to gigabytes, too: nothing is expanded behind the line that is refused. The data are
+// cut off, so that expanding them would be refused for that.
+TEST(CsvTest, WhatACompressedTableHoldsIsReadLineByLine) {
+  const std::string line = "1,2,3,4,5\n", zeros(std::size_t{1} << 24, '\0');
+  const auto cut = [](const std::string& text) {
+    const std::string bytes = testing::gzip_bytes(text, 9);
+    return bytes.substr(0, bytes.size() - 9);
+  };
+  EXPECT_TRUE(testing::mentions(error_of_gzip(cut(line + "6,seven\n" + zeros)), {"line 2", "\"seven\""}));
+  EXPECT_TRUE(testing::mentions(error_of_gzip(cut(line + line)), {"is cut short"}));
+}
+
+TEST(CsvTest, ALineWithoutEndIsRefused) {
+  const std::string zeros((std::size_t{1} << 26) + (std::size_t{3} << 20), '0');
+  EXPECT_TRUE(testing::mentions(error_of_gzip(testing::gzip_bytes(zeros, 1)), {"a line of more than 67108864 bytes"}));
+}
+
+TEST(CsvTest, ACompressedTableOfManyBlocksIsReadWhole) {
+  const testing::TempDir dir;
+  std::string text;
+  constexpr int kRows = 30'000;
+  for (int i = 0; i < kRows; ++i) {
+    text += std::to_string(i % 7);
+    for (int pixel = 0; pixel < 16; ++pixel) text += "," + std::to_string((i + pixel) % 256);
+    text += i + 1 < kRows ? "\n" : "";
+  }
+  ASSERT_GT(text.size(), std::size_t{3} << 19);
+  const CsvPictures plain = read_csv_pictures(dir.write("a.csv", text), {0, 0});
+  const CsvPictures read = read_csv_pictures(dir.write("a.csv.gz", testing::gzip_bytes(text, 6)), {0, 0});
+  ASSERT_EQ(read.labels.shape(), (Shape{kRows}));
+  EXPECT_TRUE(std::ranges::equal(read.labels.values<std::int32_t>(), plain.labels.values<std::int32_t>()));
+  EXPECT_TRUE(std::ranges::equal(read.images.values<std::uint8_t>(), plain.images.values<std::uint8_t>()));
 }
 
 TEST(CsvTest, SemicolonsAreNamed) {

@@ -134,6 +134,23 @@ TEST(NpzTest, ArraysAreFoundByName) {
   EXPECT_TRUE(mentions(error_of([&] { read_npz(path, "images"); }), {"a.npz", "savez_compressed"}));
 }
 
+// A small archive can hold gigabytes of zeros behind the header of a small array. It is damaged where they are, so that
+// unpacking them would be refused for that.
+TEST(NpzTest, ASizeThatIsNotTheHeadersIsRefusedBeforeTheRestIsUnpacked) {
+  const testing::TempDir place;
+  const std::string zeros(std::size_t{1} << 26, '\0');
+  const auto path = npz_of(place, "x.npy", npy_bytes("|u1", "31, 1000", zeros), ZIP_CM_DEFLATE);
+  std::string bytes = read_file(path);
+  ASSERT_LT(bytes.size(), std::size_t{1} << 17);
+  for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 100; ++i) bytes[i] = '\x5a';
+  place.write("a.npz", bytes);
+  EXPECT_TRUE(mentions(error_of([&] { read_npz(path, "x"); }),
+                       {"(x.npy) has 67108864 bytes of elements; its shape (31, 1000) needs 31000"}));
+  // One that is as long as its header says is unpacked.
+  npz_of(place, "x.npy", npy_bytes("|u1", "67108864,", zeros), ZIP_CM_DEFLATE);
+  EXPECT_EQ(read_npz(path, "x").bytes, zeros);
+}
+
 TEST(NpzTest, DamagedArchivesAreNamed) {
   const testing::TempDir place;
   const auto path = npz_of(place, "x.npy", npy_bytes("|u1", "200,", std::string(200, 'a')), ZIP_CM_STORE);

@@ -149,6 +149,8 @@
     const edges = nodes.slice(1).map((_, i) => [i, i + 1, 32]);
     const figure = drawGraph({nodes, edges}, 'long');
     document.body.append(figure);
+    expect('sheets before anything is printed', all(figure, '.sheet').length, 0);
+    dispatchEvent(new Event('beforeprint'));
     const whole = figure.querySelector('.graph-scroll svg').viewBox.baseVal;
     const parts = all(figure, '.sheet svg').map(({viewBox}) => viewBox.baseVal);
     expect('several sheets', parts.length > 5 && parts.length < 20, true);
@@ -161,6 +163,7 @@
       const top = Number(box.getAttribute('y')), bottom = top + Number(box.getAttribute('height'));
       expect(`sheets with the box at ${top}`, parts.filter(({y, height}) => y <= top && bottom <= y + height).length, 1);
     }
+    expect('boxes on all sheets', all(figure, '.sheet rect').length < 1.2 * nodes.length, true);
     expect('captions', texts(figure, '.sheet figcaption')[1], `long, part 2 of ${parts.length}`);
     // The parts are copies, which have the look of the drawing only if no rule asks for what lies around it.
     for (const {selectorText} of all(document, 'style').flatMap(({sheet}) => [...sheet.cssRules]))

@@ -22,8 +22,11 @@ function rangeCharts(run) {
   const several = quantizers.some(([, list]) => list.length > 1);
   return html('details', {class: 'ranges', open: quantizers.length <= 16 ? '' : null}, html('summary', {}, `Ranges of ${quantizers.length} quantizers`),
     html('p', {class: 'hint'}, several ? 'Lowest and highest end over the steps; of a quantizer with a range for each channel, of all channels.' : 'The run recorded one range of each: lowest and highest end.'),
-    html('div', {class: 'charts small'}, quantizers.map(([name, list], i) =>
-      chart([], {title: name, bands: [{points: list, colour: colour(i)}], marks: run.curves.marks, zero: true, height: 150}))));
+    html('div', {class: 'charts small'}, quantizers.map(([name, list], i) => {
+      const draw = () => chart([], {title: name, bands: [{points: list, colour: colour(i)}], marks: run.curves.marks, zero: true, height: 150});
+      if (quantizers.length <= 2 * MANY) return draw();
+      return whenSeen(html('figure', {class: 'chart waiting'}, html('figcaption', {}, name)), (figure) => figure.replaceWith(draw() ?? ''));
+    })));
 }
 
 function curvesSection(run) {

@@ -17,6 +17,28 @@ const svg = (tag, attributes = {}, ...children) => withContent(document.createEl
 const picture = (width, height, label, ...children) =>
   svg('svg', {viewBox: `0 0 ${width} ${height}`, style: `max-width: ${width}px`, role: 'img', 'aria-label': label}, children);
 
+/** Of a network with more layers than this, what takes long to draw waits until it is seen. */
+const MANY = 100;
+const waiting = new Map();
+const watcher = new IntersectionObserver((entries) => {
+  for (const {isIntersecting, target} of entries) if (isIntersecting) fillNow(target);
+}, {rootMargin: '800px'});
+
+function fillNow(element) {
+  const fill = waiting.get(element);
+  waiting.delete(element);
+  watcher.unobserve(element);
+  fill?.(element);
+}
+
+/** `fill(element)` is called once: when the element comes near to the window, or goes to paper. */
+function whenSeen(element, fill) {
+  waiting.set(element, fill);
+  watcher.observe(element);
+  return element;
+}
+addEventListener('beforeprint', () => { while (waiting.size > 0) [...waiting.keys()].forEach(fillNow); });
+
 const MISSING = '–';
 const known = (value) => value !== null && value !== undefined;
 

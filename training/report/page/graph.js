@@ -51,31 +51,46 @@ function cutsBetween(boxes, width, height) {
   return [0, ...cuts, height];
 }
 
-/** Parts of the drawing `id` for paper. A browser that cuts a picture by itself cuts through boxes, and leaves its caption behind. */
-function sheetsOf(id, cuts, width, title) {
+/** Copies of the drawing's parts, [{element, top, bottom}], for paper, each on the sheets that it is on. A browser that cuts a picture by itself cuts through boxes, and leaves its caption behind. */
+function sheetsOf(parts, cuts, width, title) {
+  const sheets = cuts.slice(1).map(() => []);
+  for (const {element, top, bottom} of parts) {
+    let low = 0;
+    for (let high = sheets.length - 1; low < high;) {
+      const middle = low + high >> 1;
+      if (cuts[middle + 1] < top) low = middle + 1;
+      else high = middle;
+    }
+    for (let i = low; i < sheets.length && (i === low || cuts[i] <= bottom + 6); ++i) sheets[i].push(element.cloneNode(true));
+  }
   return cuts.slice(1).map((to, i) => html('figure', {class: 'sheet'},
     html('figcaption', {}, `${title}, part ${i + 1} of ${cuts.length - 1}`),
-    svg('svg', {viewBox: `-6 ${cuts[i] - 6} ${(width + 40).toFixed(0)} ${to - cuts[i]}`, width: (width + 40).toFixed(0), height: to - cuts[i], 'aria-hidden': true}, svg('use', {href: `#${id}`}))));
+    svg('svg', {viewBox: `-6 ${cuts[i] - 6} ${(width + 40).toFixed(0)} ${to - cuts[i]}`, width: (width + 40).toFixed(0), height: to - cuts[i], 'aria-hidden': true}, sheets[i])));
 }
 
-let drawn = 0;
+/** One of many layers is drawn when somebody comes to see it. */
+function drawGraph(graph, title) {
+  if (graph.nodes.length === 0) return null;
+  if (graph.nodes.length <= 10 * MANY) return drawNow(graph, title);
+  return whenSeen(html('figure', {class: 'graph waiting'}), (figure) => figure.replaceWith(drawNow(graph, title)));
+}
 
-function drawGraph({nodes, edges}, title) {
-  if (nodes.length === 0) return null;
+function drawNow({nodes, edges}, title) {
   const LINE = 14, texts = nodes.map(textOf);
   const sizes = texts.map((lines, i) => ({width: 16 + 6.6 * Math.max(...lines.map((line) => line.length)), height: 8 + LINE * lines.length, isInput: nodes[i].role === 'input'}));
   const {places, paths, width, height} = layOut(sizes, edges);
   const showsBits = edges.some(([, , bits]) => bits < 32);
   const boxes = places.map(({x, y}, i) => ({left: x - sizes[i].width / 2, top: y - sizes[i].height / 2, ...sizes[i]}));
-  const id = `graph${++drawn}`;
-  const drawing = svg('svg', {viewBox: `-6 -6 ${(width + 40).toFixed(0)} ${(height + 12).toFixed(0)}`, width: (width + 40).toFixed(0), height: (height + 12).toFixed(0), role: 'img', 'aria-label': title}, svg('g', {id},
-    paths.map((path, i) => drawEdge(path, edges[i][2], showsBits)),
-    nodes.map((node, i) => svg('g', {class: `node role-${node.role}${node.is_output ? ' output' : ''}`},
+  const parts = [
+    ...paths.map((path, i) => ({element: svg('g', {}, drawEdge(path, edges[i][2], showsBits)), top: path[0].y, bottom: path.at(-1).y})),
+    ...nodes.map((node, i) => ({top: boxes[i].top, bottom: boxes[i].top + boxes[i].height, element: svg('g', {class: `node role-${node.role}${node.is_output ? ' output' : ''}`},
       svg('title', {}, `${node.name} (${node.type}${node.detail ? `; ${node.detail}` : ''})`),
       svg('rect', {x: boxes[i].left, y: boxes[i].top, width: sizes[i].width, height: sizes[i].height, rx: node.role === 'parameter' || node.role === 'input' ? sizes[i].height / 2 : 5}),
-      texts[i].map((line, k) => svg('text', {x: places[i].x, y: boxes[i].top + 16 + LINE * k, 'text-anchor': 'middle', class: k === 0 ? 'name' : null}, line))))));
+      texts[i].map((line, k) => svg('text', {x: places[i].x, y: boxes[i].top + 16 + LINE * k, 'text-anchor': 'middle', class: k === 0 ? 'name' : null}, line)))})),
+  ];
+  const drawing = svg('svg', {viewBox: `-6 -6 ${(width + 40).toFixed(0)} ${(height + 12).toFixed(0)}`, width: (width + 40).toFixed(0), height: (height + 12).toFixed(0), role: 'img', 'aria-label': title}, parts.map(({element}) => element));
   return html('figure', {class: 'graph'}, html('figcaption', {class: 'title'}, title), html('div', {class: 'graph-scroll', tabindex: 0}, drawing),
-    isLong({nodes}) ? html('div', {class: 'sheets'}, sheetsOf(id, cutsBetween(boxes, width, height + 12), width, title)) : null);
+    isLong({nodes}) ? whenSeen(html('div', {class: 'sheets'}), (sheets) => sheets.append(...sheetsOf(parts, cutsBetween(boxes, width, height + 12), width, title))) : null);
 }
 
 function graphSection({graphs}) {

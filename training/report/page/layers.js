@@ -9,7 +9,9 @@ function byLoss(layers) {
 
 /** The measured loss increase of a layer's weights or output at the bits that it has, and all widths for the hint. */
 function sensitivityOf(sensitivity, name, kind, bits) {
-  const found = sensitivity?.quantizers.find((one) => one.layer === name && one.kind === kind);
+  if (!sensitivity) return null;
+  sensitivity.byName ??= new Map(sensitivity.quantizers.map((one) => [`${one.kind} ${one.layer}`, one]));
+  const found = sensitivity.byName.get(`${kind} ${name}`);
   if (!found) return null;
   return {at: found.alone.find((one) => one.bits === bits) ?? null, alone: found.alone};
 }
@@ -45,10 +47,11 @@ function layerComparison(runs) {
   const quantized = runs.filter((run) => run.layers.some((layer) => known(layer.snr_alone_db)));
   if (quantized.length < 2) return null;
   const names = [...new Set(quantized.flatMap((run) => run.layers.map(({name}) => name)))];
+  const layersOf = quantized.map((run) => new Map(run.layers.map((layer) => [layer.name, layer])));
   const text = (layer) => layer ? `${bitsOf(layer)}: ${decibels(layer.snr_alone_db)}` : MISSING;
   return [html('h4', {}, 'Layers: bits of weights and output, and the SNR of the output in dB given equal inputs'),
-    table([{title: 'layer', left: true, value: (name) => name}, ...quantized.map((run) => (
-      {title: run.name, value: (name) => text(run.layers.find((layer) => layer.name === name))}))], names)];
+    table([{title: 'layer', left: true, value: (name) => name}, ...quantized.map((run, i) => (
+      {title: run.name, value: (name) => text(layersOf[i].get(name))}))], names)];
 }
 
 function sampleTable({samples}) {
@@ -78,10 +81,12 @@ function sensitivityTable(layer, sensitivity) {
   ], kinds.flatMap(([kind, {alone}]) => alone.map((one) => ({kind, ...one}))));
 }
 
-function layerCard(layer, sensitivity) {
+const cardOf = (layer, ...content) => html('article', {class: 'layer-card', id: layer.anchor}, html('h4', {}, layer.name, html('small', {}, layer.type ? ` ${layer.type}` : ' between layers')), content);
+
+function contentOf(layer, sensitivity) {
   const {weights, float_weights: plain, output, cost} = layer;
   const shape = (list) => list.join(' × ');
-  return html('article', {class: 'layer-card', id: layer.anchor}, html('h4', {}, layer.name, html('small', {}, layer.type ? ` ${layer.type}` : ' between layers')),
+  return [
     html('p', {class: 'hint'}, [layer.weight_shape.length > 0 ? `weights ${shape(layer.weight_shape)}` : null, `output ${shape(layer.output_shape)}`,
       cost ? `${short(cost.multiply_adds)} MACs × ${cost.weight_bits} × ${cost.input_bits} bits, ${whole(cost.parameter_bytes)} bytes` : null,
       known(layer.snr_alone_db) ? `SNR of the output ${decibels(layer.snr_alone_db)} dB given equal inputs, ${decibels(layer.snr_from_picture_db)} dB from the picture on` : null].filter(known).join('; ')),
@@ -89,12 +94,24 @@ function layerCard(layer, sensitivity) {
       weights ? html('div', {}, gridHistogram(weights, 'weights'), html('p', {class: 'hint'}, tensorText(weights))) : null,
       plain ? html('div', {}, floatHistogram(plain, 'weights, in float'), html('p', {class: 'hint'}, tensorText(plain))) : null,
       output ? html('div', {}, gridHistogram(output, 'output'), html('p', {class: 'hint'}, tensorText(output))) : null),
-    sampleTable(layer), sensitivityTable(layer, sensitivity));
+    sampleTable(layer), sensitivityTable(layer, sensitivity),
+  ];
 }
 
 /** Cards of more layers wait until somebody asks for them. */
 const MOST_CARDS = 12;
-const cardsOf = (layers, sensitivity) => html('div', {class: 'cards'}, layers.map((layer) => layerCard(layer, sensitivity)));
+/** Those of many layers have their names only until they are seen: links lead to them, and searches find them. */
+function cardsOf(layers, sensitivity) {
+  return html('div', {class: 'cards'}, layers.map((layer) => {
+    if (layers.length <= MANY) return cardOf(layer, contentOf(layer, sensitivity));
+    const card = cardOf(layer);
+    card.classList.add('waiting');
+    return whenSeen(card, () => {
+      card.classList.remove('waiting');
+      card.append(...contentOf(layer, sensitivity).filter(known));
+    });
+  }));
+}
 
 function layersSection(run, sensitivity) {
   if (run.layers.length === 0) return null;

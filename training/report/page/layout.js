@@ -31,12 +31,12 @@ function layOut(sizes, edges) {
     for (const node of line) node.y = y + height / 2;
     y += height + ROW;
   }
-  const left = Math.min(...nodes.map((node) => node.x - node.width / 2), 0);
+  const left = nodes.reduce((least, node) => Math.min(least, node.x - node.width / 2), 0);
   for (const node of nodes) node.x -= left;
   return {
     places: nodes.slice(0, sizes.length).map(({x, y: middle}) => ({x, y: middle})),
     paths: chains.map((chain) => chain.map(({x, y: middle, height}) => ({x, y: middle, height}))),
-    width: Math.max(...nodes.map((node) => node.x + node.width / 2)),
+    width: nodes.reduce((most, node) => Math.max(most, node.x + node.width / 2), 0),
     height: Math.max(y - ROW, 0),
   };
 }
@@ -44,16 +44,15 @@ function layOut(sizes, edges) {
 /** The longest way to each node; what does not depend on an input (weights, say) stands right above its reader. */
 function rowsOf(sizes, edges) {
   const rows = sizes.map(() => 0), isLive = sizes.map(({isInput}) => isInput);
-  const byTarget = [...edges].sort((a, b) => a[1] - b[1]);
+  const byTarget = [...edges].sort((a, b) => a[1] - b[1]), readers = sizes.map(() => []);
   for (const [from, to] of byTarget) {
     rows[to] = Math.max(rows[to], rows[from] + 1);
     isLive[to] ||= isLive[from];
+    readers[from].push(to);
   }
-  for (let i = sizes.length - 1; i >= 0; --i) {
-    const readers = edges.filter(([from]) => from === i).map(([, to]) => rows[to]);
-    if (!isLive[i] && readers.length > 0) rows[i] = Math.min(...readers) - 1;
-  }
-  const least = Math.min(...rows, 0);
+  for (let i = sizes.length - 1; i >= 0; --i)
+    if (!isLive[i] && readers[i].length > 0) rows[i] = Math.min(...readers[i].map((to) => rows[to])) - 1;
+  const least = rows.reduce((a, b) => Math.min(a, b), 0);
   return {rows: rows.map((row) => row - least), isLive};
 }
 
