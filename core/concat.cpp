@@ -1,5 +1,6 @@
 #include "core/concat.h"
 
+#include <locale>
 #include <sstream>
 
 namespace miniqat {
@@ -16,6 +17,7 @@ void TextPart::write_view(std::ostream& stream, const void* text) {
 
 std::string join_parts(std::initializer_list<TextPart> parts) {
   std::ostringstream stream;
+  stream.imbue(std::locale::classic());
   for (const TextPart& part : parts) part.write(stream);
   return stream.str();
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <locale>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -72,6 +73,7 @@ std::optional<double> quota_in(const fs::path& group, int version) {
   std::istringstream text(version == 2
                               ? text_of(group / "cpu.max")
                               : text_of(group / "cpu.cfs_quota_us") + " " + text_of(group / "cpu.cfs_period_us"));
+  text.imbue(std::locale::classic());
   double quota = 0, period = 0;
   // "max", -1 and missing files are no limits.
   if (!(text >> quota >> period) || quota <= 0 || period <= 0) return {};

@@ -125,7 +125,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"cli/flags", {"core", "core/text", "quantize", "training/", "cli/flags"}},
     {"python/bindings",
      {"core/", "layers", "integer", "integer/format", "quantize", "quantize/calibrate", "quantize/convert",
-      "quantize/rewrite", "exporters/", "importers/onnx", "optim", "datasets", "models", "training/",
+      "quantize/rewrite", "exporters/", "importers/onnx", "optim", "datasets/", "models", "training/",
       "python/bindings"}},
 };
 
@@ -262,6 +262,32 @@ TEST(House, EigenStaysInFormulas) {
     includers += has_eigen ? 1 : 0;
   }
   EXPECT_GT(includers, 0u);
+}
+
+/// core/classic.h says why. The program sets no locale, so that what it prints itself may go by printf().
+TEST(House, LibrariesDoNotAskTheLocale) {
+  static const std::regex asks(
+      R"(std::(v?sn?printf|strto(d|f|ld)|atof|sto(d|f|ld)|to(lower|upper)|is(alpha|digit|alnum|space|upper|lower|print)|regex)\b)");
+  static const std::regex sets(R"(\bsetlocale\(|locale::global)");
+  const fs::path root = MINIQAT_SOURCE_DIR;
+  // The second is a program.
+  const std::set<fs::path> free = {root / "core/classic.cpp", root / "distributed/simulation/replay.cpp"};
+  for (const char* folder : {"core", "layers", "quantize", "integer", "exporters", "importers", "optim", "datasets",
+                             "models", "distributed", "training", "python", "cli"})
+    for (const fs::path& file : sources(folder)) {
+      bool has_stream = false, has_classic = false;
+      for (const std::string& line : lines_of(file)) {
+        const std::string code = line.substr(0, line.find("//"));
+        // (Regular expressions take their time.)
+        if (code.find("std::") == code.npos && code.find("locale") == code.npos) continue;
+        EXPECT_FALSE(std::regex_search(code, sets)) << file << " must not have " << line;
+        if (folder == std::string("cli") || free.contains(file)) continue;
+        EXPECT_FALSE(std::regex_search(code, asks)) << file << " must not have " << line << "; core/classic.h has more";
+        has_stream = has_stream || code.find("stringstream ") != std::string::npos;
+        has_classic = has_classic || code.find("imbue(std::locale::classic())") != std::string::npos;
+      }
+      EXPECT_TRUE(!has_stream || has_classic) << file << " has a stream without std::locale::classic()";
+    }
 }
 
 /// The arrows of a picture, as {from, to}.

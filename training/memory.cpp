@@ -3,9 +3,10 @@
 #include <sys/resource.h>
 
 #include <cstddef>
-#include <cstdio>
 #include <fstream>
+#include <locale>
 
+#include "core/classic.h"
 #include "core/text/counted.h"
 
 namespace miniqat::training {
@@ -18,6 +19,7 @@ double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
 double peak_megabytes() {
   // Not getrusage's figure if it can be helped: that one never falls below what the process that started this one held.
   std::ifstream status("/proc/self/status");
+  status.imbue(std::locale::classic());
   for (std::string word; status >> word;)
     if (std::size_t kibibytes; word == "VmHWM:" && status >> kibibytes) return megabytes(kibibytes * 1024);
   rusage usage{};
@@ -27,10 +29,10 @@ double peak_megabytes() {
 
 std::string memory_text(const PlanMemory& plan) {
   char text[160];
-  std::snprintf(text, sizeof text,
-                "%s (%d dropped) in %s, arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB",
-                counted(plan.nodes, "node").c_str(), plan.dropped_nodes, counted(plan.steps, "step").c_str(),
-                megabytes(plan.arena), megabytes(plan.unshared), peak_megabytes());
+  classic_snprintf(text, sizeof text,
+                   "%s (%d dropped) in %s, arena %.1f MB for %.1f MB of tensors; process peak so far %.0f MB",
+                   counted(plan.nodes, "node").c_str(), plan.dropped_nodes, counted(plan.steps, "step").c_str(),
+                   megabytes(plan.arena), megabytes(plan.unshared), peak_megabytes());
   return text;
 }
 

@@ -1,14 +1,15 @@
 #pragma once
 
-#include <cstdio>
 #include <string>
+
+#include "core/classic.h"
 
 namespace miniqat::training {
 
 /// "98.85%".
 inline std::string percent(double fraction) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.2f%%", 100 * fraction);
+  classic_snprintf(text, sizeof text, "%.2f%%", 100 * fraction);
   return text;
 }
 

@@ -1,12 +1,12 @@
 #include "core/engine/profile_report.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <vector>
 
+#include "core/classic.h"
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/json.h"
@@ -25,7 +25,7 @@ double milliseconds(Profile::Duration duration) { return std::chrono::duration<d
 std::string cell(Profile::Duration time, std::int64_t steps) {
   if (time == Profile::Duration{}) return "";
   char text[32];
-  std::snprintf(text, sizeof text, "%.3f", milliseconds(time) / static_cast<double>(steps));
+  classic_snprintf(text, sizeof text, "%.3f", milliseconds(time) / static_cast<double>(steps));
   return text;
 }
 
@@ -89,10 +89,10 @@ std::string work_cells(const Row& row, std::int64_t steps) {
   const PartWork work = row.all_work();
   char products[32] = "", cells[96];
   const double each = static_cast<double>(steps);
-  if (work.multiply_adds > 0) std::snprintf(products, sizeof products, "%.3f", 2e-9 * work.multiply_adds / each);
+  if (work.multiply_adds > 0) classic_snprintf(products, sizeof products, "%.3f", 2e-9 * work.multiply_adds / each);
   if (work.bytes == 0) return "";
-  std::snprintf(cells, sizeof cells, "  %8s  %8.2f  %11.2f", products, 1e-6 * work.bytes / each,
-                row.least_ms / std::max(row.worked_ms, 1e-9));
+  classic_snprintf(cells, sizeof cells, "  %8s  %8.2f  %11.2f", products, 1e-6 * work.bytes / each,
+                   row.least_ms / std::max(row.worked_ms, 1e-9));
   return cells;
 }
 
@@ -112,19 +112,19 @@ std::string table(std::vector<Row> rows, const Profile& profile, std::string hea
     return of_types ? name : name + "  " + type;
   };
   char cells[160];
-  std::snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %6s%s  %8s  %8s  %11s\n", "forward ms", "backward ms",
-                "other ms", "share", of_types ? "  calls a step" : "", "GFLOP", "MB", "of possible");
+  classic_snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %6s%s  %8s  %8s  %11s\n", "forward ms", "backward ms",
+                   "other ms", "share", of_types ? "  calls a step" : "", "GFLOP", "MB", "of possible");
   std::string text = start(std::move(head), "op") + cells;
   for (const Row& row : rows) {
     const Profile::Duration other = row.total() - row.time[kForwardColumn] - row.time[kBackwardColumn];
-    std::snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %5.1f%%",
-                  cell(row.time[kForwardColumn], profile.steps()).c_str(),
-                  cell(row.time[kBackwardColumn], profile.steps()).c_str(), cell(other, profile.steps()).c_str(),
-                  share(row.total(), profile));
+    classic_snprintf(cells, sizeof cells, "  %10s  %11s  %9s  %5.1f%%",
+                     cell(row.time[kForwardColumn], profile.steps()).c_str(),
+                     cell(row.time[kBackwardColumn], profile.steps()).c_str(), cell(other, profile.steps()).c_str(),
+                     share(row.total(), profile));
     text += start(row.name, row.type) + cells;
     if (of_types) {
-      std::snprintf(cells, sizeof cells, "  %12.4g",
-                    static_cast<double>(row.calls) / static_cast<double>(profile.steps()));
+      classic_snprintf(cells, sizeof cells, "  %12.4g",
+                       static_cast<double>(row.calls) / static_cast<double>(profile.steps()));
       text += cells;
     }
     text += work_cells(row, profile.steps()) + "\n";
@@ -150,7 +150,7 @@ std::string possible_text(const std::vector<Row>& rows, const Profile& profile, 
   Row all;
   for (const Row& row : rows) add(all, row);
   char text[320];
-  std::snprintf(
+  classic_snprintf(
       text, sizeof text,
       "of possible: the least time over the time. It takes at least its products (GFLOP) at the %.0f GFLOP/s of "
       "a large\nmatrix product, and its tensors (MB, each read and written once) at the %.1f GB/s of a copy, on "
@@ -166,9 +166,9 @@ std::string phase_table(const Profile& profile) {
   const auto phases = profile.phases();
   for (std::size_t phase = 0; phase < kProfilePhases; ++phase) {
     char line[96];
-    std::snprintf(line, sizeof line, "%-12s %8.3f  %5.1f%%\n",
-                  std::string(name_of(static_cast<ProfilePhase>(phase))).c_str(),
-                  milliseconds(phases[phase]) / static_cast<double>(profile.steps()), share(phases[phase], profile));
+    classic_snprintf(line, sizeof line, "%-12s %8.3f  %5.1f%%\n",
+                     std::string(name_of(static_cast<ProfilePhase>(phase))).c_str(),
+                     milliseconds(phases[phase]) / static_cast<double>(profile.steps()), share(phases[phase], profile));
     text += line;
   }
   return text;
@@ -212,12 +212,12 @@ Json parts_json(const Profile& profile, const MachineRates& rates) {
 std::string profile_table(const Profile& profile, const MachineRates& rates) {
   if (profile.steps() == 0) return "profile: no step was made\n";
   char head[160];
-  std::snprintf(head, sizeof head, "profile: %.3f ms a step, mean of %lld step%s%s\n\n",
-                milliseconds(profile.total()) / static_cast<double>(profile.steps()),
-                static_cast<long long>(profile.steps()), profile.steps() == 1 ? "" : "s",
-                std::ssize(profile.kept()) > Profile::kWarmUpSteps
-                    ? concat(" (all but the first ", Profile::kWarmUpSteps, ")").c_str()
-                    : " (the first ones, slower than those to follow)");
+  classic_snprintf(head, sizeof head, "profile: %.3f ms a step, mean of %lld step%s%s\n\n",
+                   milliseconds(profile.total()) / static_cast<double>(profile.steps()),
+                   static_cast<long long>(profile.steps()), profile.steps() == 1 ? "" : "s",
+                   std::ssize(profile.kept()) > Profile::kWarmUpSteps
+                       ? concat(" (all but the first ", Profile::kWarmUpSteps, ")").c_str()
+                       : " (the first ones, slower than those to follow)");
   std::vector<Row> rows;
   for (const Profile::Part& part : profile.parts()) rows.push_back(row_of(part, rates));
   return head + table(rows, profile, "node", false) + "\n" + table(by_type(rows), profile, "op", true) + "\n" +

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <charconv>
 
+#include "core/classic.h"
 #include "core/error.h"
 #include "core/graph/graph_rollback.h"
 #include "core/graph/op.h"
@@ -219,8 +219,7 @@ Output Graph::output_at(std::string_view name) const {
   if (colon == std::string_view::npos) return at(name).output();
   Node& node = at(name.substr(0, colon));
   const std::string digits(name.substr(colon + 1));
-  const bool number = !digits.empty() && digits.size() < 6 &&
-                      std::ranges::all_of(digits, [](unsigned char c) { return std::isdigit(c) != 0; });
+  const bool number = !digits.empty() && digits.size() < 6 && std::ranges::all_of(digits, is_ascii_digit);
   const std::size_t index = number ? std::stoul(digits) : node.specs_.size();
   if (index >= node.specs_.size())
     fail(describe(node), " has no output \":", digits, "\"; it has ", node.specs_.size());

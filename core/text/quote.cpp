@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
 
+#include "core/classic.h"
 #include "core/error.h"
 #include "core/text/utf8.h"
 
@@ -30,7 +30,7 @@ std::string escape(std::uint32_t code) {
       return "\\t";
     default:
       std::array<char, 16> text{};
-      std::snprintf(text.data(), text.size(), code < 0x80 ? "\\x%02x" : "\\u%04x", static_cast<unsigned>(code));
+      classic_snprintf(text.data(), text.size(), code < 0x80 ? "\\x%02x" : "\\u%04x", static_cast<unsigned>(code));
       return text.data();
   }
 }
@@ -43,7 +43,7 @@ std::string harmless(std::string_view text, std::string_view escaped) {
     const std::size_t taken = std::max<std::size_t>(character.bytes, 1);
     if (character.bytes == 0) {
       std::array<char, 8> byte{};
-      std::snprintf(byte.data(), byte.size(), "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[0])));
+      classic_snprintf(byte.data(), byte.size(), "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[0])));
       result += byte.data();
     } else if (!is_harmless(character.code)) {
       result += escape(character.code);

@@ -1,7 +1,6 @@
 #include "datasets/arrays/csv.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/classic.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/interruption.h"
@@ -41,7 +41,7 @@ std::string_view take(std::string_view& rest, char mark) {
 }
 
 bool is_number(std::string_view field) {
-  return !field.empty() && (std::isdigit(static_cast<unsigned char>(field[0])) || field[0] == '-' || field[0] == '+');
+  return !field.empty() && (is_ascii_digit(field[0]) || field[0] == '-' || field[0] == '+');
 }
 
 /// The lines of a table. A compressed one is expanded as far as it is read, so that nobody waits for gigabytes of which
@@ -123,7 +123,7 @@ class CsvReader {
     seen_names_ = true;
     for (std::int64_t column = 0; !row.empty(); ++column) {
       std::string name(without_frame(take(row, ',')));
-      std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::tolower(letter); });
+      std::ranges::transform(name, name.begin(), ascii_lower);
       if (name == "label" || name == "class" || name == "target") label_column_ = column;
     }
   }

@@ -1,9 +1,9 @@
 #include "datasets/pictures/class_folders.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
+#include "core/classic.h"
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
@@ -19,8 +19,7 @@ namespace fs = std::filesystem;
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
 bool is_class_number(const std::string& text) {
-  return !text.empty() && text.size() <= 9 &&
-         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); });
+  return !text.empty() && text.size() <= 9 && std::ranges::all_of(text, is_ascii_digit);
 }
 
 std::vector<std::string> class_names(const fs::path& folder) {

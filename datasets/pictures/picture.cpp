@@ -1,8 +1,8 @@
 #include "datasets/pictures/picture.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "core/classic.h"
 #include "core/error.h"
 #include "core/text/suggest.h"
 #include "datasets/pictures/bmp.h"
@@ -93,7 +93,7 @@ const std::vector<std::string>& picture_endings() {
 
 std::string lower_ending(const std::filesystem::path& path) {
   std::string ending = path.extension().string();
-  std::ranges::transform(ending, ending.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  std::ranges::transform(ending, ending.begin(), ascii_lower);
   return ending;
 }
 

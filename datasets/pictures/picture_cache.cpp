@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/classic.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/safetensors.h"
@@ -88,8 +89,8 @@ PictureCache::PictureCache(const ClassFolders& folders, const PictureOptions& op
   std::error_code failure;
   const fs::path absolute = fs::weakly_canonical(folders.folder, failure);
   char name[32];
-  std::snprintf(name, sizeof name, "%016llx.safetensors",
-                static_cast<unsigned long long>(hash_of(absolute.string())));  // NOLINT(google-runtime-int)
+  classic_snprintf(name, sizeof name, "%016llx.safetensors",
+                   static_cast<unsigned long long>(hash_of(absolute.string())));  // NOLINT(google-runtime-int)
   file_ = folder / concat("pictures-", absolute.filename().string(), "-", name);
 }
 

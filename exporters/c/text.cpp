@@ -1,7 +1,6 @@
 #include "exporters/c/text.h"
 
-#include <cstdio>
-
+#include "core/classic.h"
 #include "core/text/quote.h"
 
 namespace miniqat::exporters {
@@ -22,7 +21,7 @@ std::string in_comment(std::string_view text) {
 
 std::string float_constant(float value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
+  classic_snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
   std::string constant = text;
   if (constant.find_first_of(".e") == std::string::npos) constant += ".0";
   return constant + "f";

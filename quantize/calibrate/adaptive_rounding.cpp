@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 
+#include "core/classic.h"
 #include "core/eigen.h"
 #include "core/text/counted.h"
 #include "layers/layers.h"
@@ -256,7 +256,7 @@ std::optional<RoundedLayer> round_layer(Session& session, const RoundableLayer& 
 
 std::string in_percent(double share) {
   std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.3g%%", 100 * share);
+  classic_snprintf(text.data(), text.size(), "%.3g%%", 100 * share);
   return text.data();
 }
 

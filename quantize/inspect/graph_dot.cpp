@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <functional>
 #include <map>
 #include <set>
 #include <string_view>
 #include <vector>
 
+#include "core/classic.h"
 #include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/graph/source_ops.h"
@@ -130,7 +130,7 @@ int rows_to_clear(const Node& from, const Node& to) {
 }
 
 bool says_type(const std::string& name, std::string_view type) {
-  const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  const auto same = [](char a, char b) { return ascii_lower(a) == ascii_lower(b); };
   return std::search(name.begin(), name.end(), type.begin(), type.end(), same) != name.end();
 }
 

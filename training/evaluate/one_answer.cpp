@@ -1,8 +1,8 @@
 #include "training/evaluate/one_answer.h"
 
 #include <cmath>
-#include <cstdio>
 
+#include "core/classic.h"
 #include "core/error.h"
 #include "core/text/quote.h"
 #include "datasets/user_files.h"
@@ -25,7 +25,7 @@ std::string how_to_give_values(const std::string& dataset) {
 
 std::string two_digits(double number) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.2f", number);
+  classic_snprintf(text, sizeof text, "%.2f", number);
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "training/run/metrics_log.h"
 
 #include <algorithm>
+#include <locale>
 #include <string_view>
 
 #include "core/error.h"
@@ -133,6 +134,7 @@ std::string MetricsLog::failure_after(std::int64_t step) const {
   std::string found;
   if (!exists()) return found;
   std::istringstream lines(read_file(path_));
+  lines.imbue(std::locale::classic());
   for (std::string line; std::getline(lines, line);) {
     const Json json = Json::parse(line, nullptr, false);
     const std::optional<std::int64_t> own = step_of(json);

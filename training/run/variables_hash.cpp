@@ -1,8 +1,8 @@
 #include "training/run/variables_hash.h"
 
 #include <cstdint>
-#include <cstdio>
 
+#include "core/classic.h"
 #include "core/files.h"
 #include "importers/onnx/import.h"
 
@@ -15,7 +15,7 @@ std::string variables_hash(const std::filesystem::path& checkpoint) {
     hash *= 0x100000001b3;
   }
   char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  classic_snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
   return digits;
 }
 

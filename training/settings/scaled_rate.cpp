@@ -1,7 +1,6 @@
 #include "training/settings/scaled_rate.h"
 
-#include <cstdio>
-
+#include "core/classic.h"
 #include "core/concat.h"
 #include "core/text/counted.h"
 #include "training/settings/optimizers.h"
@@ -37,7 +36,7 @@ std::string scaling_note(const TrainSettings& settings, std::int64_t steps_per_e
   if (settings.scale_learning_rate == 0) return "";
   const std::int64_t steps = warmup_steps(settings, steps_per_epoch);
   char epochs[32];
-  std::snprintf(epochs, sizeof epochs, "%.3g", static_cast<double>(steps) / static_cast<double>(steps_per_epoch));
+  classic_snprintf(epochs, sizeof epochs, "%.3g", static_cast<double>(steps) / static_cast<double>(steps_per_epoch));
   const double start = warmup_start(settings) > 0 ? given_rate(settings) : 0;
   const std::string warmup =
       steps == 0 ? "no warm-up"

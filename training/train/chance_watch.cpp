@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
 
+#include "core/classic.h"
 #include "quantize/fake_quant.h"
 
 namespace miniqat::training {
@@ -16,7 +16,7 @@ constexpr double kNothingLearned = 0.98;
 
 std::string in_digits(double loss) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.2f", loss);
+  classic_snprintf(text, sizeof text, "%.2f", loss);
   return text;
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "core/classic.h"
 #include "core/cpu_quota.h"
 #include "core/error.h"
 #include "core/parallel.h"
@@ -17,7 +17,7 @@ constexpr double kMuch = 0.1;
 
 std::string quota_text(double quota) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.3g", quota);
+  classic_snprintf(text, sizeof text, "%.3g", quota);
   return concat("a CPU quota of ", text, quota == 1 ? " core" : " cores");
 }
 

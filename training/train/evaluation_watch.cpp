@@ -1,10 +1,10 @@
 #include "training/train/evaluation_watch.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 #include <utility>
 
+#include "core/classic.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
 #include "training/calibrate/batch_norm_statistics.h"
@@ -25,7 +25,7 @@ bool is_far_above(double evaluated, double trained) {
 
 std::string in_three_digits(double loss) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.3f", loss);
+  classic_snprintf(text, sizeof text, "%.3f", loss);
   return text;
 }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "core/classic.h"
 
 namespace miniqat::training {
 
@@ -10,9 +11,9 @@ std::string clock_text(double seconds) {
   const auto whole = std::lround(std::clamp(seconds, 0.0, 1e8));
   char text[32];
   if (whole >= 3600)
-    std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    classic_snprintf(text, sizeof text, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
   else
-    std::snprintf(text, sizeof text, "%ld:%02ld", whole / 60, whole % 60);
+    classic_snprintf(text, sizeof text, "%ld:%02ld", whole / 60, whole % 60);
   return text;
 }
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <string_view>
 
+#include "core/classic.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
 #include "datasets/user_files.h"
@@ -60,7 +60,7 @@ std::string default_directory(const TrainSettings& settings) {
   std::string name = std::filesystem::path(settings.model).stem().string() + "-" +
                      datasets::short_name(settings.dataset) + "-" + wanted_quantization(settings) + "-seed" +
                      std::to_string(settings.seed);
-  for (char& c : name) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : name) c = c == ' ' ? '-' : ascii_lower(c);
   return "runs/" + name;
 }
 

@@ -1,10 +1,10 @@
 #include "training/verify/verifier.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 
 #include "core/argmax.h"
+#include "core/classic.h"
 #include "datasets/loader.h"
 #include "integer/batch_shape.h"
 #include "integer/reference/engine.h"
@@ -30,7 +30,7 @@ Tensor head(const Tensor& batch, std::int64_t n) {
 /// Names of a graph hold no colons but before the number of an output; conversion gives its own tensors a word there.
 bool is_of_graph(const std::string& tensor) {
   const std::size_t colon = tensor.find(':');
-  return colon == std::string::npos || std::isdigit(static_cast<unsigned char>(tensor[colon + 1]));
+  return colon == std::string::npos || is_ascii_digit(tensor[colon + 1]);
 }
 
 bool equal(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
