@@ -1,7 +1,7 @@
 #include "cli/model_start.h"
 
 #include "cli/display/print_note.h"
-#include "training/model_source.h"
+#include "training/settings/model_start.h"
 
 namespace miniqat::cli {
 
@@ -23,7 +23,7 @@ std::optional<TrainSettings> model_instead_of_run(const ModelFlags& flags, const
   flags.apply(settings);
   settings.dataset = dataset;
   settings.data_dir = data_dir;
-  settle_model(settings, !dataset.empty(), flags.was_given("batch_size"));
+  print_note(settle_model(settings, !dataset.empty(), flags.was_given("batch_size")));
   return settings;
 }
 
@@ -31,19 +31,6 @@ bool asks_to_skip_broken(const ModelFlags& flags) {
   ModelSettings settings;
   flags.apply(settings);
   return settings.skip_broken;
-}
-
-void settle_model(TrainSettings& settings, bool dataset_given, bool batch_given) {
-  if (!is_onnx_file(settings.model))
-    throw UsageError(concat("--model ", settings.model, " has no weights to quantize: give an ONNX model, or train it ",
-                            "first (miniqat train --float) and give the run"));
-  if (!dataset_given) throw UsageError("--model needs --dataset, the pictures that the network is for");
-  settings.float_only = true;
-  check_dataset(settings.dataset, settings.data_dir);
-  check(settings);
-  const std::string note = batch_given ? "" : adopt_batch_size(settings);
-  resolve(settings);
-  print_note(note);
 }
 
 }  // namespace miniqat::cli

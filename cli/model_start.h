@@ -61,9 +61,4 @@ std::optional<training::TrainSettings> model_instead_of_run(const ModelFlags& fl
 /// Whether --skip-broken is given, with a run or a model.
 bool asks_to_skip_broken(const ModelFlags& flags);
 
-/// Settles the settings of an ONNX model that is quantized as it is: `settings` have what the flags say. Prints a note
-/// on a batch size that the model fixes, unless `batch_given`. Throws UsageError for a model without weights, for a
-/// missing data set and for what check() refuses.
-void settle_model(training::TrainSettings& settings, bool dataset_given, bool batch_given);
-
 }  // namespace miniqat::cli

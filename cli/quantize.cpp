@@ -1,10 +1,10 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <set>
 
 #include "cli/commands.h"
 #include "cli/display/batch_display.h"
+#include "cli/display/print_note.h"
 #include "cli/display/quantize_table.h"
 #include "cli/display/train_display.h"
 #include "cli/flags/command_line.h"
@@ -16,6 +16,7 @@
 #include "core/text/quote.h"
 #include "training/quantize/quantization_run.h"
 #include "training/run/variables_hash.h"
+#include "training/settings/model_start.h"
 
 namespace miniqat::cli {
 
@@ -103,7 +104,7 @@ FloatRun source_of(const QuantizeArguments& arguments, const SettingFlags<TrainS
   settings.rewrite = {};
   if (arguments.overwrite && is_or_lies_in(settings.model, arguments.out))
     throw UsageError(concat("--overwrite would delete ", settings.model, ", which --model reads: give another --out"));
-  settle_model(settings, flags.was_given("dataset"), flags.was_given("batch_size"));
+  print_note(settle_model(settings, flags.was_given("dataset"), flags.was_given("batch_size")));
   return read_float_model(settings);
 }
 
@@ -116,17 +117,8 @@ QuantizationPlan plan_from(const QuantizeArguments& arguments, const QuantizeFla
   plan.training = quantization_defaults(source);
   if (flags.training.was_given("freeze_bn_delay")) plan.training.reestimate = 0;
   apply_flags(flags.training, plan.training);
-  plan.training.dataset = source.settings.dataset;
-  if (flags.training.was_given("validation") && plan.training.validation < 1)
-    throw UsageError(concat("--validation must be at least 1, got ", plan.training.validation));
-  load_layer_bits(plan.training.rewrite);
-  const std::vector<std::string> names = flags.training.given();
-  const std::set<std::string> given(names.begin(), names.end());
-  choose_folding(plan.training.rewrite, source, given);
-  choose_sums(plan.training.rewrite, source, given);
-  check(plan.training);
-  complete(plan.training, source);
-  plan.calibrate.seed = plan.training.seed;
+  const std::vector<std::string> given = flags.training.given();
+  settle(plan, source, {given.begin(), given.end()});
   return plan;
 }
 

@@ -1,7 +1,6 @@
 #include "datasets/user_files.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -10,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "core/classic.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text/counted.h"
@@ -54,7 +54,7 @@ struct Parts {
 };
 
 std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  std::ranges::transform(text, text.begin(), ascii_lower);
   return text;
 }
 
@@ -188,11 +188,21 @@ class UserFiles {
     take(Part::kValidation, arrays.validation);
     take(Part::kTest, arrays.test);
     std::set<std::string> others(names.begin(), names.end());
+    constexpr const char* kNames = "class_names";
+    if (others.erase(kNames) > 0) parts.class_names = names_in(read(kNames), concat(path_, " (", kNames, ")"));
     for (const std::optional<ArrayPair>& pair : {arrays.train, arrays.validation, arrays.test})
       if (pair)
         for (const std::string& used : {pair->images, pair->labels}) others.erase(used);
     note_left_out(others, "array", parts);
     return parts;
+  }
+
+  static std::vector<std::string> names_in(const NumpyArray& array, const std::string& source) {
+    if (array.shape.size() != 1 || array.kind != 'U' || array.elements() == 0)
+      fail(source, " must be texts, one for each class");
+    std::vector<std::string> names;
+    for (std::int64_t i = 0; i < array.elements(); ++i) names.push_back(array.text(i));
+    return names;
   }
 
   void note_left_out(const std::set<std::string>& names, const char* thing, Parts& parts) const {
@@ -254,7 +264,7 @@ class UserFiles {
   static Part part_of(const fs::path& file) {
     std::vector<std::string> words(1);
     for (const char c : lower(file.filename().string()))
-      if (std::isalnum(static_cast<unsigned char>(c)))
+      if (is_ascii_letter(c) || is_ascii_digit(c))
         words.back() += c;
       else
         words.emplace_back();
@@ -273,6 +283,8 @@ class UserFiles {
       set.check();
       for (const std::int32_t label : set.labels.values<std::int32_t>()) classes = std::max(classes, label + 1);
     }
+    if (!parts.are_pictures && !parts.class_names.empty() && classes > std::ssize(parts.class_names))
+      fail(path_, " has names for ", counted(parts.class_names.size(), "class"), ", and a label ", classes - 1);
     if (classes < 2) fail("data set ", path_, " has one class only; there is nothing to tell apart");
     // Arrays have numbers only; the network may know what they mean.
     const std::vector<std::string>& names = parts.class_names.empty() ? options_.class_names : parts.class_names;

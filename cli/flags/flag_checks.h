@@ -39,11 +39,7 @@ void refuse_ignored_symmetry(const Flags& flags, const Options& options,
 template <class Flags>
 void check_calibration(const Flags& flags, const training::CalibrateSettings& settings) {
   using training::UsageError;
-  training::check_options<training::CalibrateSettings>([&] {
-    quantize::CalibrationOptions{settings.method, settings.percentile}.check();
-  });
-  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
-  if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
+  training::check(settings);
   if (flags.was_given("percentile") && settings.method != quantize::CalibrationMethod::kPercentile)
     throw UsageError("--percentile goes with --method percentile");
 }

@@ -9,6 +9,7 @@
 #include "core/shape.h"
 #include "core/text/quote.h"
 #include "core/text/suggest.h"
+#include "core/text/utf8.h"
 
 namespace miniqat::datasets {
 namespace {
@@ -91,7 +92,20 @@ NpyParts npy_parts(std::string_view bytes, const std::string& path) {
   return {.elements = begin + length, .header = bytes.substr(begin, length)};
 }
 
+/// "<U7": 7 characters of 4 bytes.
+bool read_text_type(NumpyArray& array, std::string_view type) {
+  constexpr int kMost = 1000;
+  if (!type.starts_with("<U")) return false;
+  int characters = 0;
+  const auto [end, error] = std::from_chars(type.data() + 2, type.data() + type.size(), characters);
+  if (error != std::errc() || end != type.data() + type.size() || characters < 1 || characters > kMost) return false;
+  array.kind = 'U';
+  array.item = 4 * characters;
+  return true;
+}
+
 void read_type(NumpyArray& array, const std::string& type, const std::string& path) {
+  if (read_text_type(array, type)) return;
   // (strchr() would find the zero at its end, too.)
   const auto is_one_of = [&](std::size_t i, std::string_view letters) { return letters.find(type[i]) != letters.npos; };
   const bool known = type.size() == 3 && is_one_of(0, "<|") && is_one_of(1, "uifb") && is_one_of(2, "1248");
@@ -144,7 +158,7 @@ std::int64_t NumpyArray::elements() const {
 }
 
 std::int64_t NumpyArray::integer(std::int64_t i) const {
-  if (kind == 'f') fail("floats are no integers");
+  if (kind == 'f' || kind == 'U') fail(kind == 'f' ? "floats" : "texts", " are no integers");
   std::uint64_t value = 0;
   std::memcpy(&value, bytes.data() + i * item, item);
   const int unused = 64 - 8 * item;
@@ -156,6 +170,22 @@ std::int64_t NumpyArray::integer(std::int64_t i) const {
 
 void check_npy(std::string_view head, std::uint64_t size, const std::string& path) {
   require_size(read_head(head, path), size, path);
+}
+
+std::string NumpyArray::text(std::int64_t i) const {
+  if (kind != 'U') fail("numbers are no texts");
+  std::string text;
+  for (int place = 0; place < item; place += 4) {
+    std::uint32_t code = 0;
+    std::memcpy(&code, bytes.data() + i * item + place, sizeof code);
+    if (code == 0) break;
+    if (code > 0x10ffff || utf8::in(code, 0xd800, 0xdfff)) fail("text ", i, " is not Unicode");
+    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    const std::uint32_t mark = more == 0 ? 0 : 0xff00U >> (more + 1) & 0xffU;
+    text += static_cast<char>(mark | code >> 6 * more);
+    for (int k = more; k-- > 0;) text += static_cast<char>(0x80U | (code >> 6 * k & 0x3fU));
+  }
+  return text;
 }
 
 NumpyArray parse_npy(std::string bytes, const std::string& path) {

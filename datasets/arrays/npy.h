@@ -10,7 +10,7 @@ namespace miniqat::datasets {
 
 /// An array as NumPy's .npy format has it (NEP 1, versions 1 to 3), in C order and little-endian or of single bytes.
 struct NumpyArray {
-  /// 'u' or 'i' (unsigned or signed integers), 'f' (floats), 'b' (bool).
+  /// 'u' or 'i' (unsigned or signed integers), 'f' (floats), 'b' (bool), 'U' (texts).
   char kind = 'u';
   /// Bytes of one element.
   int item = 1;
@@ -19,8 +19,10 @@ struct NumpyArray {
   std::string bytes;
 
   std::int64_t elements() const;
-  /// Element i of integers and bools. Throws Error for floats and for numbers above 2^63 - 1.
+  /// Element i of integers and bools. Throws Error for floats, for texts and for numbers above 2^63 - 1.
   std::int64_t integer(std::int64_t i) const;
+  /// Element i of texts, as UTF-8. Throws Error for numbers and for what no character is.
+  std::string text(std::int64_t i) const;
 };
 
 /// `bytes` is a whole .npy file; `path` stands in errors. Throws Error in one line: a wrong magic or version, a header

@@ -21,18 +21,20 @@ struct Borrowed {
 };
 
 /// The numbers of anything that NumPy makes an array of. An array that is C-contiguous, aligned, in the machine's byte
-/// order and of the type `dtype` is not copied; anything else is converted where NumPy's rule "same_kind" allows it.
-/// Throws what NumPy throws.
-Borrowed borrow(py::handle value, DType dtype);
-/// The same, with the array's own type if it is one of ours. Throws Error for any other.
-Borrowed borrow(py::handle value);
+/// order and of the type `dtype` is not copied. Anything else is converted: floats may be rounded, other numbers must
+/// stay what they are. Throws ValueError for numbers that do not fit, TypeError for floats where integers belong and
+/// for what is no numbers; both begin with `what`, the argument's name.
+Borrowed borrow(py::handle value, DType dtype, const std::string& what);
+/// The same, with the array's own type if it is one of ours. Throws TypeError for any other.
+Borrowed borrow(py::handle value, const std::string& what);
+
+/// The array itself, of numbers or bools, C-contiguous and in little-endian. Throws TypeError that begins with `what`.
+py::array plain_array(py::handle value, const std::string& what);
 
 /// An array over the tensor's memory, which it owns a share of: nothing is copied.
 py::array to_array(const Tensor& tensor);
 /// An array over the tensor's memory that cannot be written to.
 py::array to_view(const Tensor& tensor);
-/// The same, of memory that `owner` keeps.
-py::array to_view(const Tensor& tensor, py::handle owner);
 
 /// A copy of the numbers of a dictionary of arrays.
 NamedTensors copy_of(const py::dict& arrays);
@@ -40,8 +42,6 @@ NamedTensors copy_of(const py::dict& arrays);
 py::dict to_arrays(const NamedTensors& tensors);
 py::list to_arrays(const std::vector<Tensor>& tensors);
 
-/// Any sequence of whole numbers.
-Shape shape_of(py::handle extents);
 py::tuple to_tuple(const Shape& shape);
 
 }  // namespace miniqat::python

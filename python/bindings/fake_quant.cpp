@@ -16,6 +16,10 @@
 #include "python/bindings/handles.h"
 
 namespace miniqat::python {
+
+template <>
+inline constexpr bool kIsBound<Affine<float>> = true;
+
 namespace {
 
 using Grid = Affine<float>;
@@ -50,7 +54,8 @@ class Quantizer {
  public:
   Quantizer(const ArrayLike& x, const ArrayLike& min, const ArrayLike& max, const GridKeywords& keywords,
             const std::string& range)
-      : arrays_{borrow(x, DType::kFloat32), borrow(min, DType::kFloat32), borrow(max, DType::kFloat32)} {
+      : arrays_{borrow(x, DType::kFloat32, "x"), borrow(min, DType::kFloat32, "min"),
+                borrow(max, DType::kFloat32, "max")} {
     require_range(arrays_[1].tensor.values<float>(), arrays_[2].tensor.values<float>(), keywords);
     if (range != "fixed" && range != "learned") fail(wrong_choice("range", range, {"fixed", "learned"}));
     op_ = quantize::FakeQuant::make(
@@ -105,7 +110,7 @@ py::array fake_quant(const ArrayLike& x, const ArrayLike& min, const ArrayLike& 
                      bool narrow_range, bool symmetric, bool power_of_two) {
   Quantizer quantizer(x, min, max, {bits, narrow_range, symmetric, power_of_two}, "fixed");
   const Tensor y = [&] {
-    const py::gil_scoped_release open;
+    const Unlocked open;
     return quantizer.forward();
   }();
   return to_array(y);
@@ -115,9 +120,9 @@ py::tuple fake_quant_gradient(const ArrayLike& d_y, const ArrayLike& x, const Ar
                               std::int64_t bits, bool narrow_range, bool symmetric, bool power_of_two,
                               const std::string& range) {
   Quantizer quantizer(x, min, max, {bits, narrow_range, symmetric, power_of_two}, range);
-  const Borrowed given = borrow(d_y, DType::kFloat32);
+  const Borrowed given = borrow(d_y, DType::kFloat32, "d_y");
   const std::vector<Tensor> gradients = [&] {
-    const py::gil_scoped_release open;
+    const Unlocked open;
     return quantizer.backward(given.tensor);
   }();
   return py::make_tuple(to_array(gradients[0]), to_array(gradients[1]), to_array(gradients[2]));

@@ -113,7 +113,7 @@ void bind_graphs(py::class_<GraphHandle, GraphPointer>& graph) {
 py::tuple import_onnx(const std::filesystem::path& path, std::int64_t batch_size, std::int64_t height,
                       std::int64_t width) {
   importers::ImportedModel model = [&] {
-    const py::gil_scoped_release open;
+    const Unlocked open;
     return importers::import_onnx(path, {.batch_size = batch_size, .height = height, .width = width});
   }();
   py::dict variables = to_arrays(model.variables);

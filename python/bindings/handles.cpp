@@ -8,7 +8,7 @@ std::string output_name(py::handle output, const std::shared_ptr<GraphHandle>& g
   if (py::isinstance<py::str>(output)) return output.cast<std::string>();
   if (!py::isinstance<OutputHandle>(output)) throw py::type_error("expected an Output or its name");
   const auto& handle = output.cast<const OutputHandle&>();
-  if (handle.graph != graph) fail("the tensor \"", handle.name, "\" is not of this graph");
+  if (handle.graph != graph) fail("the tensor \"", handle.name, "\" is of another graph than this one");
   return handle.name;
 }
 
@@ -27,7 +27,9 @@ NamedFeeds::NamedFeeds(const py::dict& arrays, const std::shared_ptr<GraphHandle
   for (const auto& [output, value] : arrays) {
     const std::string name = output_name(output, graph);
     const DType dtype = graph->locked([&](Graph& of) { return of.output_at(name).spec().dtype; });
-    arrays_.emplace_back(name, borrow(value, dtype));
+    Borrowed fed = borrow(value, dtype, concat("the array for \"", name, "\""));
+    if (dtype == DType::kInt32 || dtype == DType::kInt64) fed.tensor = fed.tensor.clone();
+    arrays_.emplace_back(name, std::move(fed));
   }
 }
 
@@ -41,8 +43,8 @@ SessionHandle::SessionHandle(const std::shared_ptr<GraphHandle>& graph_to_run, c
     : graph(graph_to_run), session(graph->locked([&](Graph& of) { return std::make_unique<Session>(of, options); })) {}
 
 void check_signals() {
-  const py::gil_scoped_acquire locked;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  const Locked locked;
+  if (in_python(PyErr_CheckSignals) != 0) throw py::error_already_set();
 }
 
 }  // namespace miniqat::python

@@ -3,7 +3,6 @@
 #include <pybind11/pybind11.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +10,11 @@
 #include "core/engine/session.h"
 #include "core/graph/graph.h"
 #include "datasets/dataset.h"
+#include "integer/model.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/arrays.h"
+#include "python/bindings/initialized.h"
+#include "python/bindings/interpreter.h"
 #include "training/model_source.h"
 
 // What Python's objects hold. A graph and its sessions are for one thread at a time, and the interpreter's lock is open
@@ -27,14 +29,14 @@ class GraphHandle {
   /// Calls use(graph), without the interpreter's lock, when no other thread uses the graph or a session on it.
   template <class Use>
   decltype(auto) locked(const Use& use) {
-    const py::gil_scoped_release open;
-    const std::lock_guard one(mutex_);
+    const Unlocked open;
+    const OneAtATime::Turn turn(turns_);
     return use(*graph_);
   }
 
  private:
   std::shared_ptr<Graph> graph_;
-  std::mutex mutex_;
+  OneAtATime turns_;
 };
 
 /// An output by its name, "node" or "node:k": it is looked up at each use, for a rewrite may remove nodes.
@@ -61,7 +63,8 @@ struct ClassifierHandle {
   std::shared_ptr<GraphHandle> graph;
 };
 
-/// Arrays for placeholders: their memory is used as it is (borrow()).
+/// Arrays for placeholders: their memory is used as it is (borrow()), but that of integers, which are checked before
+/// they are used as places, is copied.
 class NamedFeeds {
  public:
   /// A dictionary from outputs or their names to arrays.
@@ -86,15 +89,35 @@ struct SessionHandle {
   std::unique_ptr<Session> session;
 };
 
-/// A data set, and the arrays whose memory it uses.
 struct DatasetHandle {
   datasets::Dataset dataset;
-  std::vector<py::object> keepers = {};
+};
+
+/// A model that nobody changes: a copy with other names of classes takes its place.
+struct ModelHandle {
+  ModelHandle(integer::Model made) : model(std::make_shared<const integer::Model>(std::move(made))) {}
+
+  std::shared_ptr<const integer::Model> model;
 };
 
 /// Throws the pending KeyboardInterrupt, if there is one, or what else a signal's handler raised. To be called without
 /// the interpreter's lock.
 void check_signals();
+
+template <>
+inline constexpr bool kIsBound<GraphHandle> = true;
+template <>
+inline constexpr bool kIsBound<OutputHandle> = true;
+template <>
+inline constexpr bool kIsBound<ClassifierHandle> = true;
+template <>
+inline constexpr bool kIsBound<SessionHandle> = true;
+template <>
+inline constexpr bool kIsBound<DatasetHandle> = true;
+template <>
+inline constexpr bool kIsBound<ModelHandle> = true;
+template <>
+inline constexpr bool kIsBound<Optimizer> = true;
 
 void bind_graph(py::module_& module);
 void bind_models(py::module_& module);
@@ -105,5 +128,8 @@ void bind_fake_quant(py::module_& module);
 void bind_integers(py::module_& module);
 void bind_data(py::module_& module);
 void bind_training(py::module_& module);
+void bind_train(py::module_& module);
+void bind_quantize_run(py::module_& module);
+void bind_runs(py::module_& module);
 
 }  // namespace miniqat::python

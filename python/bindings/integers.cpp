@@ -3,6 +3,8 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <cmath>
+
 #include "core/error.h"
 #include "exporters/c/source.h"
 #include "exporters/html/html.h"
@@ -15,17 +17,29 @@
 #include "python/bindings/handles.h"
 
 namespace miniqat::python {
+
+/// One thread at a time.
+struct EngineHandle {
+  explicit EngineHandle(const ModelHandle& model) : engine(*model.model) {}
+
+  integer::Engine engine;
+  OneAtATime turns;
+};
+template <>
+inline constexpr bool kIsBound<EngineHandle> = true;
+
 namespace {
 
 using integer::Grid;
 using integer::Model;
 
-/// `write` without the interpreter's lock, as bytes.
+/// `write` of the model without the interpreter's lock, as bytes.
 template <class Write>
-py::bytes bytes_of(const Write& write) {
+py::bytes bytes_of(const ModelHandle& self, const Write& write) {
+  const std::shared_ptr<const Model> model = self.model;
   const std::string text = [&] {
-    const py::gil_scoped_release open;
-    return write();
+    const Unlocked open;
+    return write(*model);
   }();
   return text;
 }
@@ -33,35 +47,43 @@ py::bytes bytes_of(const Write& write) {
 /// The grid of the pictures' bytes: the input's if none is given.
 std::optional<Grid> grid_of(const std::optional<std::pair<float, std::int32_t>>& bytes) {
   if (!bytes) return {};
+  if (!std::isfinite(bytes->first) || bytes->first <= 0 || bytes->second < 0 || bytes->second > 255)
+    throw py::value_error(concat("picture_grid is (scale, zero point): a positive number and a byte, not (",
+                                 bytes->first, ", ", bytes->second, ")"));
   return Grid{.scale = bytes->first, .zero_point = bytes->second, .bits = 8};
 }
 
-py::tuple to_c(const Model& self, const std::string& prefix, const ArrayLike& images, const std::string& header_name,
-               const std::optional<std::pair<float, std::int32_t>>& picture_grid, const std::string& accuracy) {
-  const Borrowed vectors = borrow(images, DType::kUInt8);
+py::tuple to_c(const ModelHandle& self, const std::string& prefix, const ArrayLike& images,
+               const std::string& header_name, const std::optional<std::pair<float, std::int32_t>>& picture_grid,
+               const std::string& accuracy) {
+  const Borrowed vectors = borrow(images, DType::kUInt8, "images");
+  const std::shared_ptr<const Model> model = self.model;
+  const std::optional<Grid> grid = grid_of(picture_grid);
   exporters::CSource code;
   {
-    const py::gil_scoped_release open;
-    code = exporters::c_source(self, prefix, header_name.empty() ? prefix + ".h" : header_name, vectors.tensor,
-                               grid_of(picture_grid), accuracy);
+    const Unlocked open;
+    code = exporters::c_source(*model, prefix, header_name.empty() ? prefix + ".h" : header_name, vectors.tensor, grid,
+                               accuracy);
   }
   return py::make_tuple(py::bytes(code.header), py::bytes(code.source));
 }
 
-py::bytes to_html(const Model& self, const std::string& title, const ArrayLike& pictures,
+py::bytes to_html(const ModelHandle& self, const std::string& title, const ArrayLike& pictures,
                   const std::vector<std::string>& picture_names, const std::string& label) {
-  const Grid grid = self.tensor(self.input).grid;
-  exporters::HtmlPage page{.title = title, .models = {{.model = self, .label = label, .bytes = grid}}};
-  const Borrowed shown = pictures.is_none() ? Borrowed{} : borrow(pictures, DType::kUInt8);
-  page.pictures = shown.tensor;
-  page.picture_names = picture_names;
-  return bytes_of([&] { return exporters::html(page); });
+  const Borrowed shown = pictures.is_none() ? Borrowed{} : borrow(pictures, DType::kUInt8, "pictures");
+  return bytes_of(self, [&](const Model& model) {
+    const Grid grid = model.tensor(model.input).grid;
+    return exporters::html({.title = title,
+                            .models = {{.model = model, .label = label, .bytes = grid}},
+                            .pictures = shown.tensor,
+                            .picture_names = picture_names});
+  });
 }
 
 /// {"name", "shape", "scale", "zero_point", "bits"} of each tensor, the input first.
-py::list tensors(const Model& self) {
+py::list tensors(const ModelHandle& self) {
   py::list all;
-  for (const integer::TensorInfo& tensor : self.tensors) {
+  for (const integer::TensorInfo& tensor : self.model->tensors) {
     py::dict one;
     one["name"] = tensor.name;
     one["shape"] = to_tuple(tensor.shape);
@@ -74,38 +96,53 @@ py::list tensors(const Model& self) {
 }
 
 /// (type, name) of each.
-py::list operations(const Model& self) {
+py::list operations(const ModelHandle& self) {
   py::list all;
-  for (const integer::Operation& operation : self.operations)
+  for (const integer::Operation& operation : self.model->operations)
     all.append(py::make_tuple(std::string(integer::type_name(operation.action)), operation.name));
   return all;
 }
 
-void bind_exports(py::class_<Model>& model) {
+void set_class_names(ModelHandle& self, const std::vector<std::string>& names) {
+  Model renamed = *self.model;
+  renamed.class_names = names;
+  try {
+    renamed.check();
+  } catch (const Error& error) {
+    throw py::value_error(concat("class_names: ", error.what()));
+  }
+  self.model = std::make_shared<const Model>(std::move(renamed));
+}
+
+void bind_exports(py::class_<ModelHandle>& model) {
   model
       .def(
-          "to_miniqat", [](const Model& self) { return bytes_of([&] { return integer::to_bytes(self); }); },
+          "to_miniqat", [](const ModelHandle& self) { return bytes_of(self, integer::to_bytes); },
           "The bytes of a .miniqat file, for the engine here.")
       .def(
           "to_tflite",
-          [](const Model& self, bool float_io, bool int8, bool int4) {
-            return bytes_of(
-                [&] { return exporters::tflite(self, {.float_io = float_io, .int8 = int8, .int4 = int4}); });
+          [](const ModelHandle& self, bool float_io, bool int8, bool int4) {
+            return bytes_of(self, [&](const Model& model) {
+              return exporters::tflite(model, {.float_io = float_io, .int8 = int8, .int4 = int4});
+            });
           },
           py::arg("float_io") = false, py::arg("int8") = false, py::arg("int4") = false,
           "The bytes of a TensorFlow Lite file (docs/exports-tflite.md).")
       .def(
           "to_onnx",
-          [](const Model& self, bool packed_4_bits, std::optional<std::int64_t> opset) {
-            return bytes_of([&] { return exporters::onnx(self, {.packed_4_bits = packed_4_bits, .opset = opset}); });
+          [](const ModelHandle& self, bool packed_4_bits, std::optional<std::int64_t> opset) {
+            return bytes_of(self, [&](const Model& model) {
+              return exporters::onnx(model, {.packed_4_bits = packed_4_bits, .opset = opset});
+            });
           },
           py::arg("packed_4_bits") = true, py::arg("opset") = py::none(),
           "The bytes of an ONNX file in QDQ form (docs/exports-onnx.md). Without an opset, of the lowest that holds "
           "it.")
       .def(
           "to_json",
-          [](const Model& self, const std::optional<std::pair<float, std::int32_t>>& picture_grid) {
-            return bytes_of([&] { return exporters::json(self, grid_of(picture_grid)); });
+          [](const ModelHandle& self, const std::optional<std::pair<float, std::int32_t>>& picture_grid) {
+            const std::optional<Grid> grid = grid_of(picture_grid);
+            return bytes_of(self, [&](const Model& model) { return exporters::json(model, grid); });
           },
           py::arg("picture_grid") = py::none(),
           "All numbers as JSON text, in bytes. picture_grid: (scale, zero point) of the pictures' bytes.")
@@ -118,49 +155,50 @@ void bind_exports(py::class_<Model>& model) {
 }
 
 void bind_model(py::module_& module) {
-  py::class_<Model> model(module, "IntegerModel", "An integer-only model: what convert() makes.");
+  py::class_<ModelHandle> model(module, "IntegerModel", "An integer-only model: what convert() makes.");
   model
       .def_static(
           "from_bytes",
-          [](const py::bytes& bytes) { return integer::from_bytes(std::string_view(bytes), "the bytes"); },
+          [](const py::bytes& bytes) { return ModelHandle(integer::from_bytes(std::string_view(bytes), "the bytes")); },
           py::arg("content"), "Reads the bytes of a .miniqat file.")
-      .def_static("read", &integer::read_model, py::arg("path"), "Reads a .miniqat file.")
-      .def_readonly("name", &Model::name, "Its name, for messages and comments.")
-      .def_readwrite("class_names", &Model::class_names, "The names of the classes, if they are known.")
+      .def_static(
+          "read", [](const std::filesystem::path& path) { return ModelHandle(integer::read_model(path)); },
+          py::arg("path"), "Reads a .miniqat file.")
+      .def_property_readonly(
+          "name", [](const ModelHandle& self) { return self.model->name; }, "Its name, for messages and comments.")
+      .def_property(
+          "class_names", [](const ModelHandle& self) { return self.model->class_names; }, &set_class_names,
+          "The names of the classes, if they are known.")
       .def_property_readonly("tensors", &tensors, "name, shape, scale, zero_point and bits of each; the input first.")
       .def_property_readonly("operations", &operations, "(type, name) of each, in the order in which they run.")
-      .def("weight_bytes", &Model::weight_bytes, "Bytes of all weights packed to their bits, without biases.")
-      .def("multiply_adds", &Model::multiply_adds, "Of one picture.")
-      .def("__repr__", [](const Model& self) {
-        return concat("<miniqat.IntegerModel ", self.name, " operations=", self.operations.size(),
-                      " weight_bytes=", self.weight_bytes(), ">");
+      .def(
+          "weight_bytes", [](const ModelHandle& self) { return self.model->weight_bytes(); },
+          "Bytes of all weights packed to their bits, without biases.")
+      .def(
+          "multiply_adds", [](const ModelHandle& self) { return self.model->multiply_adds(); }, "Of one picture.")
+      .def("__repr__", [](const ModelHandle& self) {
+        const Model& model = *self.model;
+        return concat("<miniqat.IntegerModel ", model.name, " operations=", model.operations.size(),
+                      " weight_bytes=", model.weight_bytes(), ">");
       });
   bind_exports(model);
 }
 
-/// One thread at a time.
-struct EngineHandle {
-  explicit EngineHandle(const Model& model) : engine(model) {}
-
-  integer::Engine engine;
-  std::mutex mutex;
-};
-
 py::array run(EngineHandle& self, const ArrayLike& images) {
-  const Borrowed given = borrow(images, DType::kUInt8);
+  const Borrowed given = borrow(images, DType::kUInt8, "images");
   const Tensor output = [&] {
-    const py::gil_scoped_release open;
-    const std::lock_guard one(self.mutex);
+    const Unlocked open;
+    const OneAtATime::Turn turn(self.turns);
     return self.engine.run(given.tensor).clone();
   }();
   return to_array(output);
 }
 
 py::dict run_all(EngineHandle& self, const ArrayLike& images) {
-  const Borrowed given = borrow(images, DType::kUInt8);
+  const Borrowed given = borrow(images, DType::kUInt8, "images");
   const std::vector<Tensor> values = [&] {
-    const py::gil_scoped_release open;
-    const std::lock_guard one(self.mutex);
+    const Unlocked open;
+    const OneAtATime::Turn turn(self.turns);
     return self.engine.run_all(given.tensor);
   }();
   py::dict arrays;
@@ -180,7 +218,7 @@ py::bytes onnx_float(GraphHandle& graph, const py::dict& variables, const std::s
 void bind_integers(py::module_& module) {
   bind_model(module);
   py::class_<EngineHandle>(module, "Engine", "Runs an integer model: the same integers on every machine.")
-      .def(py::init<const Model&>(), py::arg("model"), "Lays the weights out for this processor.")
+      .def(py::init<const ModelHandle&>(), py::arg("model"), "Lays the weights out for this processor.")
       .def("run", &run, py::arg("images"), "Pictures [n, h, w, c] uint8 to the output [n, ...] uint8.")
       .def("run_all", &run_all, py::arg("images"), "Every tensor of the model by name.");
   module.def("onnx_float", &onnx_float, py::arg("graph"), py::arg("variables"), py::arg("name") = "network",

@@ -11,7 +11,7 @@ namespace {
 
 ClassifierHandle make_classifier(const std::string& model, const DatasetHandle& dataset, std::int64_t batch_size,
                                  double width, const std::string& output) {
-  const py::gil_scoped_release open;
+  const Unlocked open;
   return ClassifierHandle(training::make_classifier(
       {.model = model, .width = width, .batch_size = batch_size, .output = output}, dataset.dataset));
 }
@@ -30,13 +30,13 @@ void bind_models(py::module_& module) {
       .def_property_readonly(
           "images",
           [](const ClassifierHandle& self) {
-            return OutputHandle{self.graph, self.whole->images.name()};
+            return OutputHandle{self.graph, self.graph->locked([&](Graph&) { return self.whole->images.name(); })};
           },
           "The placeholder of the pictures, [n, h, w, c] float32.")
       .def_property_readonly(
           "logits",
           [](const ClassifierHandle& self) {
-            return OutputHandle{self.graph, self.whole->logits.name()};
+            return OutputHandle{self.graph, self.graph->locked([&](Graph&) { return self.whole->logits.name(); })};
           },
           "[n, classes], the graph's first output.")
       .def("add_loss", &add_loss, py::arg("label_smoothing") = 0.0, py::arg("class_weights") = std::vector<double>(),

@@ -7,6 +7,14 @@
 #include "python/bindings/handles.h"
 
 namespace miniqat::python {
+
+template <>
+inline constexpr bool kIsBound<optim::Schedule> = true;
+template <>
+inline constexpr bool kIsBound<optim::Sgd> = true;
+template <>
+inline constexpr bool kIsBound<optim::Adam> = true;
+
 namespace {
 
 using optim::Adam;

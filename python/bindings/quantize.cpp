@@ -4,6 +4,8 @@
 
 #include <pybind11/stl.h>
 
+#include <cmath>
+
 #include "core/text/json.h"
 #include "core/text/json_text.h"
 #include "python/bindings/handles.h"
@@ -17,6 +19,10 @@
 #include "training/settings/settings.h"
 
 namespace miniqat::python {
+
+template <>
+inline constexpr bool kIsBound<quantize::RewriteReport> = true;
+
 namespace {
 
 using quantize::RewriteReport;
@@ -87,6 +93,13 @@ py::dict ranges(SessionHandle& session) {
   return found;
 }
 
+/// Null at the end.
+py::object next_of(const py::object& iterator) {
+  PyObject* const next = in_python([&] { return PyIter_Next(iterator.ptr()); });
+  if (next == nullptr && PyErr_Occurred() != nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(next);
+}
+
 py::dict calibrate(SessionHandle& session, const py::iterable& batches, const std::string& method, double percentile) {
   const auto names = names_of(quantize::CalibrationMethod());
   const auto found = std::ranges::find(names, method);
@@ -95,10 +108,12 @@ py::dict calibrate(SessionHandle& session, const py::iterable& batches, const st
                                              .percentile = percentile};
   const auto calibrator =
       session.locked([&](Session& of) { return std::make_unique<quantize::Calibrator>(of, options); });
-  for (const py::handle batch : batches) {
-    const NamedFeeds feeds(py::cast<py::dict>(batch), session.graph);
+  const py::object iterator = py::iter(batches);
+  while (const py::object batch = next_of(iterator)) {
+    if (!py::isinstance<py::dict>(batch)) throw py::type_error("batches must be dictionaries of arrays: the feeds");
+    const NamedFeeds feeds(py::reinterpret_borrow<py::dict>(batch), session.graph);
     session.locked([&](Session& of) { calibrator->observe(feeds.feeds_of(of.graph())); });
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (in_python(PyErr_CheckSignals) != 0) throw py::error_already_set();
   }
   py::dict set;
   for (const quantize::CalibratedRange& range : session.locked([&](Session&) { return calibrator->finish(); }))
@@ -106,8 +121,12 @@ py::dict calibrate(SessionHandle& session, const py::iterable& batches, const st
   return set;
 }
 
-integer::Model convert(GraphHandle& graph, const py::dict& variables, float input_scale, std::int32_t input_zero_point,
-                       const std::string& name) {
+ModelHandle convert(GraphHandle& graph, const py::dict& variables, float input_scale, std::int32_t input_zero_point,
+                    const std::string& name) {
+  if (!std::isfinite(input_scale) || input_scale <= 0)
+    throw py::value_error(concat("input_scale must be a positive number, is ", input_scale));
+  if (input_zero_point < 0 || input_zero_point > 255)
+    throw py::value_error(concat("input_zero_point is a byte, not ", input_zero_point));
   const NamedTensors values = copy_of(variables);
   return graph.locked([&](Graph& of) {
     return quantize::convert(

@@ -132,6 +132,7 @@ void bind_runs(py::class_<SessionHandle>& session) {
           "quantization_step",
           [](SessionHandle& self) { return self.locked([](Session& of) { return of.quantization_step(); }); },
           [](SessionHandle& self, std::int64_t step) {
+            if (step < 0) throw py::value_error(concat("quantization_step must not be negative, is ", step));
             self.locked([&](Session& of) { of.set_quantization_step(step); });
           },
           "Completed training steps since the graph first had an op with a delay.");
@@ -152,7 +153,7 @@ void bind_values(py::class_<SessionHandle>& session) {
           "set_variable",
           [](SessionHandle& self, const std::string& name, const ArrayLike& value) {
             const DType dtype = self.locked([&](Session& of) { return of.variable(name).dtype(); });
-            const Borrowed array = borrow(value, dtype);
+            const Borrowed array = borrow(value, dtype, "value");
             self.locked([&](Session& of) { of.set_variable(name, array.tensor); });
           },
           py::arg("name"), py::arg("value"), "Copies an array of the variable's shape into it.")

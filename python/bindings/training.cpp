@@ -1,24 +1,20 @@
-// Whole commands: train, evaluate, verify.
+// Networks and integers on data: evaluate, verify.
 
 #include <pybind11/stl.h>
-#include <pybind11/stl/filesystem.h>
 
-#include <exception>
-
-#include "core/parallel.h"
-#include "core/text/json.h"
 #include "python/bindings/handles.h"
-#include "python/bindings/values.h"
 #include "training/evaluate/evaluator.h"
 #include "training/evaluate/integer_evaluator.h"
-#include "training/run/run_source.h"
-#include "training/run/validation_part.h"
-#include "training/settings/settings.h"
-#include "training/train/run_settings.h"
-#include "training/train/trainer.h"
+#include "training/run/integer_source.h"
 #include "training/verify/verifier.h"
 
 namespace miniqat::python {
+
+template <>
+inline constexpr bool kIsBound<training::Evaluation> = true;
+template <>
+inline constexpr bool kIsBound<training::Verification> = true;
+
 namespace {
 
 using training::Evaluation;
@@ -32,118 +28,40 @@ training::OnLogits interruptible() {
   };
 }
 
+/// A classifier's tensors are looked for in the graph that the session runs.
+void require_same_graph(const SessionHandle& session, const ClassifierHandle& classifier) {
+  if (session.graph == classifier.graph) return;
+  const std::string images = classifier.graph->locked([&](Graph&) { return classifier.whole->images.name(); });
+  fail("the session runs another graph than the classifier's: its tensor \"", images,
+       "\" is not of that graph; make the session by miniqat.Session(classifier.graph)");
+}
+
 Evaluation evaluate(SessionHandle& session, const ClassifierHandle& classifier, const DatasetHandle& dataset) {
+  require_same_graph(session, classifier);
   return session.locked([&](Session& of) {
     training::require_fit(*classifier.whole, dataset.dataset, "the classifier");
     return training::evaluate(of, *classifier.whole, dataset.dataset, interruptible());
   });
 }
 
-Evaluation evaluate_integers(const integer::Model& model, const DatasetHandle& dataset) {
-  const py::gil_scoped_release open;
-  return training::evaluate_integers(model, dataset.dataset, interruptible());
+Evaluation evaluate_integers(const ModelHandle& model, const DatasetHandle& dataset) {
+  const std::shared_ptr<const integer::Model> kept = model.model;
+  const Unlocked open;
+  training::require_pictures_fit(*kept, dataset.dataset, "the model");
+  return training::evaluate_integers(*kept, dataset.dataset, interruptible());
 }
 
-Verification verify(SessionHandle& session, const ClassifierHandle& classifier, const integer::Model& model,
+Verification verify(SessionHandle& session, const ClassifierHandle& classifier, const ModelHandle& model,
                     const DatasetHandle& dataset) {
+  require_same_graph(session, classifier);
+  const std::shared_ptr<const integer::Model> kept = model.model;
   return session.locked([&](Session& of) {
-    return training::verify(of, *classifier.whole, model, dataset.dataset,
+    training::require_pictures_fit(classifier.whole->images, dataset.dataset.example_shape(), dataset.dataset.name,
+                                   "the classifier");
+    training::require_pictures_fit(*kept, dataset.dataset, "the model");
+    return training::verify(of, *classifier.whole, *kept, dataset.dataset,
                             [](std::int64_t, std::int64_t) { check_signals(); });
   });
-}
-
-/// Gives Python's functions the news of a training. What they raise, a KeyboardInterrupt too, ends it as a wish to stop
-/// would, and comes out of finish().
-class Observer final : public training::RunObserver {
- public:
-  Observer(py::object report, py::object on_step) : report_(std::move(report)), on_step_(std::move(on_step)) {}
-
-  void say(const std::string& text) override { tell(text); }
-  void warn(const std::string& text) override { tell(text); }
-  void on_step(const training::StepReport& step) override {
-    call([&] {
-      if (!on_step_.is_none()) on_step_(step.step, step.total_steps, step.loss);
-    });
-  }
-  bool wants_to_stop() override {
-    call([] {
-      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    });
-    return raised_ != nullptr;
-  }
-  void finish() const {
-    if (raised_ != nullptr) std::rethrow_exception(raised_);
-  }
-
- private:
-  void tell(const std::string& text) {
-    call([&] {
-      if (!report_.is_none()) report_(text);
-    });
-  }
-  template <class Body>
-  void call(const Body& body) {
-    if (raised_ != nullptr) return;
-    const py::gil_scoped_acquire locked;
-    try {
-      body();
-    } catch (const py::error_already_set&) {
-      raised_ = std::current_exception();
-    }
-  }
-
-  py::object report_;
-  py::object on_step_;
-  std::exception_ptr raised_;
-};
-
-training::TrainSettings settings_from(const nlohmann::ordered_json& json, training::TrainSettings settings) {
-  const std::string former = settings.optimizer;
-  training::settings_from_json(json, settings, "settings");
-  training::require_rate_for(former, settings, json.contains("learning_rate"));
-  training::load_layer_bits(settings.rewrite);
-  return settings;
-}
-
-void train_new(const std::filesystem::path& out, bool overwrite, const nlohmann::ordered_json& json,
-               Observer& observer) {
-  training::TrainSettings settings = settings_from(json, {});
-  training::check(settings);
-  training::TrainExtras extras;
-  if (!json.contains("batch_size")) extras.notes.push_back(training::adopt_batch_size(settings));
-  for (const auto& item : json.items()) extras.given.push_back(item.key());
-  training::resolve(settings);
-  extras.notes.push_back(training::inherit_validation_part(
-      settings, {.size = json.contains("validation"), .method = json.contains("validation_method")}));
-  set_thread_count(static_cast<int>(settings.threads));
-  const auto run = training::RunDirectory::fresh(
-      out, "give another folder, resume=True to go on with that run, or overwrite=True to delete it",
-      overwrite ? training::RunDirectory::Existing::kOverwrite : training::RunDirectory::Existing::kRefuse);
-  training::train(settings, run, extras, observer);
-}
-
-void train_on(const std::filesystem::path& out, const nlohmann::ordered_json& json, Observer& observer) {
-  const auto run = training::RunDirectory::resume(out);
-  training::TrainExtras extras{.resume = true, .begun = training::begun_settings(run)};
-  training::TrainSettings wanted = settings_from(json, extras.begun);
-  wanted.dataset = training::resolved_dataset(wanted.dataset);
-  wanted.data_dir = training::resolved_data_dir(wanted.dataset, wanted.data_dir);
-  training::require_same_run(wanted, extras.begun);
-  training::check(wanted);
-  set_thread_count(static_cast<int>(wanted.threads));
-  training::train(wanted, run, extras, observer);
-}
-
-void train(const std::filesystem::path& out, bool overwrite, bool resume, py::object report, py::object on_step,
-           const py::kwargs& settings) {
-  if (overwrite && resume) throw py::value_error("overwrite deletes the run that resume would go on with");
-  const nlohmann::ordered_json json = to_json(settings);
-  Observer observer(std::move(report), std::move(on_step));
-  {
-    const py::gil_scoped_release open;
-    resume ? train_on(out, json, observer) : train_new(out, overwrite, json, observer);
-  }
-  observer.finish();
 }
 
 void bind_results(py::module_& module) {
@@ -177,11 +95,6 @@ void bind_training(py::module_& module) {
              "The same of an integer model.");
   module.def("verify", &verify, py::arg("session"), py::arg("classifier"), py::arg("model"), py::arg("dataset"),
              "Runs the evaluation graph and the integer model side by side over a data set.");
-  module.def("train", &train, py::arg("out"), py::arg("overwrite") = false, py::arg("resume") = false,
-             py::arg("report") = py::none(), py::arg("on_step") = py::none(),
-             "`miniqat train`: keywords are its flags, with `_` for `-`; the run is kept in the folder `out`.\n"
-             "report(text) hears what the program would print, on_step(step, steps, loss) each step. After a\n"
-             "KeyboardInterrupt, or what these functions raise, the checkpoint is written: resume=True goes on.");
 }
 
 }  // namespace miniqat::python

@@ -18,16 +18,16 @@ __version__: str
 class Error(RuntimeError):
     """A failure, in the words of the program."""
 class NonFiniteLoss(Error):
-    """The loss of a step was NaN or infinite."""
+    """The loss of a step was NaN or infinite. Nothing of the step was kept."""
 class NonFiniteUpdate(NonFiniteLoss):
-    """A gradient or an updated variable was NaN or infinite."""
+    """A gradient or an updated variable was NaN or infinite. Nothing of the step was kept."""
 class NotQuantized(Error):
     """A tensor lacks the range that conversion to integers needs."""
 class UsageError(Error):
     """Settings that cannot be."""
 
 class Output:
-    """A tensor of a graph, by its name."""
+    """A tensor of a graph, by its name. It is looked up at each use: a rewrite may remove nodes."""
     @property
     def graph(self) -> Graph:
         """The graph."""
@@ -43,7 +43,7 @@ class Output:
     def __repr__(self) -> str: ...
 
 class Graph:
-    """A network: nodes with unique names."""
+    """A network: nodes with unique names. Define it first, run it later (Session)."""
     def __init__(self) -> None:
         """An empty graph."""
     @staticmethod
@@ -52,7 +52,8 @@ class Graph:
     def to_json(self) -> str:
         """The graph as graph JSON: the bytes that the program writes."""
     def add(self, op: str, name: str, inputs: _Tensor | Sequence[_Tensor] = (), **kwargs: Any) -> Output:
-        """Adds a node of the type `op` of graph JSON and returns its first output."""
+        """Adds a node of the type `op` of graph JSON and returns its first output. Keywords are the attributes of graph
+        JSON: add("Conv2D", "conv1/Conv2D", [x, w], strides=[2, 2], padding="SAME")."""
     def output(self, name: str) -> Output:
         """The output "node" or "node:k"."""
     @property
@@ -69,20 +70,25 @@ class Graph:
     def __repr__(self) -> str: ...
 
 class Session:
-    """Runs a graph, which may be rewritten between two calls, and holds its variables."""
+    """Runs a graph, which may be rewritten between two calls, and holds its variables. After a rewrite
+    (create_training_graph(), create_eval_graph()) the next call runs the rewritten graph: variables keep their values by
+    name, new ones begin with their initial values. A copy made before, Graph.clone(), keeps the float network."""
     def __init__(self, graph: Graph, seed: int = 1, backend: Literal["fast", "reference"] = "fast",
                  precision: Literal["float32", "float64"] = "float32") -> None:
-        """backend: "fast" or "reference", the naive loops; precision "float64" needs the latter."""
+        """backend: "fast" or "reference", the naive loops; precision "float64" needs the latter. Same seed, number of
+        threads and machine: the same bits."""
     @overload
     def run(self, fetches: _Tensor, feeds: _Feeds = {}, training: bool = False) -> NDArray[Any]:
-        """The values of an output, or a list of those of several."""
+        """The values of an output, or a list of those of several. `feeds`: arrays by output or name. With `training` batch
+        statistics, observers and dropout act as in a step, and updated variables are kept."""
     @overload
     def run(self, fetches: Sequence[_Tensor], feeds: _Feeds = {}, training: bool = False) -> list[NDArray[Any]]: ...
     def gradients(self, of: _Tensor, targets: _Tensor | Sequence[_Tensor], feeds: _Feeds = {},
                   training: bool = False) -> list[NDArray[Any]]:
         """The gradients of (the sum of) an output with respect to outputs of Variables and Placeholders."""
     def train_step(self, loss: _Tensor, optimizer: Optimizer, feeds: _Feeds) -> float:
-        """One step of training: forward, backward, optimizer."""
+        """One step of training: forward, backward, optimizer. Returns the loss. Raises NonFiniteLoss; nothing of that step
+        is kept then."""
     @property
     def graph(self) -> Graph:
         """The graph that it runs."""
@@ -95,7 +101,7 @@ class Session:
     @quantization_step.setter
     def quantization_step(self, step: int) -> None: ...
     def variable(self, name: str) -> NDArray[Any]:
-        """A read-only array over the variable's memory: later steps show in it."""
+        """A read-only array over the variable's memory: later steps show in it. Copy what is to stay."""
     def variables(self) -> dict[str, NDArray[Any]]:
         """variable() of all by name, op states ("<node>/<state>") included."""
     def set_variable(self, name: str, value: ArrayLike) -> None:
@@ -105,19 +111,21 @@ class Session:
     def save(self, path: _Path) -> None:
         """Writes the checkpoint as a .safetensors file, as the program does."""
     def restore(self, source: _Path | _Arrays, mode: Literal["exact", "variables", "by_name"] = "exact") -> dict[str, list[str]]:
-        """Takes a .safetensors file or a dictionary of arrays."""
+        """Takes a .safetensors file or a dictionary of arrays. mode: "exact", to go on with a training; "variables", to
+        evaluate; "by_name", what fits, as the start of another training. Returns the lists of names "restored", "fresh" and
+        "unused"."""
 
 class Schedule:
     """The factor on the learning rate in each step."""
     def __init__(self, kind: Literal["constant", "step", "exponential", "cosine"] = "constant", warmup_steps: int = 0,
                  every: int = 0, factor: float = 0.1, total_steps: int = 0, floor: float = 0.0) -> None:
-        """kind: "constant"; "step" or "exponential" (the rate falls by `factor` in `every` steps); "cosine" (to
-        `floor` in step `total_steps`)."""
+        """kind: "constant"; "step" or "exponential" (the rate falls by `factor` in `every` steps); "cosine" (to `floor` in
+        step `total_steps`). In the first `warmup_steps` it rises."""
     def factor(self, step: int) -> float:
         """The factor in that step; 1 is the first."""
 
 class Optimizer:
-    """How gradients change variables."""
+    """How gradients change variables. Its state lives in the session."""
     def learning_rate(self, step: int) -> float:
         """The rate in that step; 1 is the first."""
 
@@ -125,14 +133,14 @@ class Sgd(Optimizer):
     """Stochastic gradient descent with momentum."""
     def __init__(self, learning_rate: float = 0.01, momentum: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0,
                  decay_all: bool = False, range_learning_rate: float = 0.003, schedule: Schedule = ...) -> None:
-        """`range_learning_rate` is that of learned ranges."""
+        """`range_learning_rate` is that of learned ranges. `weight_decay` leaves biases out unless `decay_all`."""
 
 class Adam(Optimizer):
     """Adam with L2 weight decay."""
     def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
                  weight_decay: float = 0.0, decay_all: bool = False, range_learning_rate: float = 0.003,
                  schedule: Schedule = ...) -> None:
-        """`range_learning_rate` is that of learned ranges."""
+        """`range_learning_rate` is that of learned ranges. `weight_decay` leaves biases out unless `decay_all`."""
 
 class Grid:
     """real = scale * (integer - zero_point), for integers from quant_min to quant_max."""
@@ -158,9 +166,11 @@ class Grid:
 
 class Dataset:
     """Pictures as bytes, [n, h, w, c], and labels, [n]."""
-    def __init__(self, images: ArrayLike, labels: ArrayLike, classes: int | None = None, scale: float = 0.003921568859368563,
+    def __init__(self, images: ArrayLike, labels: ArrayLike, classes: int | None = None, scale: float = 0.00392156862745098,
                  zero_point: int = 0, class_names: Sequence[str] = []) -> None:
-        """Over the memory of the arrays (uint8 and int32)."""
+        """Copies of the arrays. Pictures are bytes, floats in [0, 1] (1 becomes the byte 255; a warning says what rounding
+        costs) or bools, [n, h, w, c] or [n, h, w]. Labels are integers, [n], or one-hot rows, [n, classes]. A pixel is
+        (byte - zero_point) * scale."""
     @property
     def images(self) -> NDArray[np.uint8]:
         """[n, h, w, c] uint8, read-only."""
@@ -184,8 +194,8 @@ class Dataset:
     def __repr__(self) -> str: ...
 
 class Loader:
-    """Endless shuffled batches, prepared ahead by a thread: an iterator over (images, labels), float32 and
-    int32."""
+    """Endless shuffled batches, prepared ahead by a thread: an iterator over (images, labels), float32 and int32. Batch i
+    depends on the data set, the options and i alone."""
     def __init__(self, dataset: Dataset, batch_size: int = 128, shuffle: bool = True, seed: int = 1, first_batch: int = 0) -> None:
         """An epoch is batches_per_epoch batches; examples left over sit it out."""
     @property
@@ -209,7 +219,8 @@ class Classifier:
         """Adds a placeholder for labels, [n] int32, and the mean cross entropy, where a picture counts as much as the
         weight of its class says: (labels, loss)."""
     def evaluation(self) -> Classifier:
-        """A copy for evaluation, without loss, of a graph that create_training_graph() has rewritten."""
+        """A copy for evaluation, without loss, of a graph that create_training_graph() has rewritten. Its variables have
+        the same names."""
     def without_loss(self) -> Classifier:
         """A copy without the loss."""
 
@@ -247,13 +258,13 @@ class IntegerModel:
     def to_onnx(self, packed_4_bits: bool = True, opset: int | None = None) -> bytes:
         """The bytes of an ONNX file in QDQ form (docs/exports-onnx.md). Without an opset, of the lowest that holds it."""
     def to_json(self, picture_grid: tuple[float, int] | None = None) -> bytes:
-        """All numbers as JSON text, in bytes."""
+        """All numbers as JSON text, in bytes. picture_grid: (scale, zero point) of the pictures' bytes."""
     def to_c(self, prefix: str, images: ArrayLike, header_name: str = "",
              picture_grid: tuple[float, int] | None = None, accuracy: str = "") -> tuple[bytes, bytes]:
-        """C99: (header, source) in bytes."""
+        """C99: (header, source) in bytes. `images`, uint8, become test vectors; `accuracy` is a line of comment."""
     def to_html(self, title: str, pictures: ArrayLike | None = None, picture_names: Sequence[str] = [],
                 label: str = "integers") -> bytes:
-        """A page that runs the model in a browser, in bytes."""
+        """A page that runs the model in a browser, in bytes. `pictures`: uint8, with a name for each."""
 
 class Engine:
     """Runs an integer model: the same integers on every machine."""
@@ -318,7 +329,7 @@ def read_graph(path: _Path) -> Graph:
     """Reads a graph JSON file."""
 def import_onnx(path: _Path, batch_size: int = 0, height: int = 0, width: int = 0) -> tuple[Graph, dict[str, NDArray[Any]],
                 dict[str, Any]]:
-    """Reads an ONNX model (docs/import.md): (graph, variables by name, report)."""
+    """Reads an ONNX model (docs/import.md): (graph, variables by name, report). 0: as in the file."""
 def op_types() -> list[str]:
     """The types that Graph.add() and graph JSON know."""
 def read_safetensors(path: _Path) -> dict[str, NDArray[Any]]:
@@ -330,15 +341,22 @@ def grid(min: float, max: float, bits: int = 8, narrow_range: bool = False, symm
     """The grid of a range: widened to contain 0, moved so that 0 is on it."""
 def fake_quant(x: ArrayLike, min: ArrayLike, max: ArrayLike, bits: int = 8, narrow_range: bool = False, symmetric: bool = False,
                power_of_two: bool = False) -> NDArray[np.float32]:
-    """x rounded to the grid of a range, float32."""
+    """x rounded to the grid of a range, float32. One range for all if min and max are numbers, one per channel if they have
+    the shape of x's last axis (or last two). Raises ValueError if min > max, if one is not finite, and for a range too wide
+    for float32."""
 def fake_quant_gradient(d_y: ArrayLike, x: ArrayLike, min: ArrayLike, max: ArrayLike, bits: int = 8, narrow_range: bool = False,
                         symmetric: bool = False, power_of_two: bool = False,
                         range: Literal["fixed", "learned"] = "fixed") -> tuple[NDArray[np.float32], NDArray[np.float32],
                         NDArray[np.float32]]:
-    """(d_x, d_min, d_max) of fake_quant(), by the straight-through estimator."""
+    """(d_x, d_min, d_max) of fake_quant(), by the straight-through estimator. range="learned" also counts what the width of
+    the range does to the numbers inside (docs/low-bits.md)."""
 def load(name: str, data_dir: _Path = "", train_size: int = 12000, test_size: int = 10000, seed: int = 1,
-         skip_broken: bool = False) -> tuple[Dataset, Dataset]:
-    """(train, test) of a data set by name, or of your own files by their path (docs/data.md)."""
+         skip_broken: bool = False, image_size: str = "", colour: Literal["auto", "grey", "rgb"] = "auto", mean: float = 0.0,
+         std: float = 1.0) -> tuple[Dataset, Dataset]:
+    """(train, test) of a data set by name, or of your own files by their path (docs/data.md). Sizes and seed are those of
+    the digits that miniqat draws, "synthetic". Of your own files image_size ("HxW"), colour ("grey", "rgb"), mean and std
+    say how pictures are read, as the flags of `miniqat train` do, and skip_broken leaves out those that cannot be read.
+    What is left out is a warning."""
 def make_classifier(
     model: str, dataset: Dataset, batch_size: int = 128, width: float = 1.0, output: str = ""
 ) -> Classifier:
@@ -351,8 +369,9 @@ def model_names() -> list[str]:
 def onnx_float(graph: Graph, variables: _Arrays, name: str = "network", opset: int | None = None) -> bytes:
     """The bytes of an ONNX file of a float network. Without an opset, of the lowest that holds it."""
 def create_training_graph(graph: Graph, **kwargs: Any) -> RewriteReport:
-    """Rewrites the graph in place for training with simulated quantization: folds batch norms and inserts
-    quantizers (docs/rewrite.md)."""
+    """Rewrites the graph in place for training with simulated quantization: folds batch norms and inserts quantizers
+    (docs/rewrite.md). Keywords are the flags of `miniqat rewrite`, with `_` for `-`; `bits_config` may be a dictionary.
+    Rewriting twice changes nothing. A session on the graph follows it: its next call runs with the quantizers."""
 def create_eval_graph(graph: Graph, **kwargs: Any) -> RewriteReport:
     """The same for evaluation: stored ranges, no observers."""
 def turn_to_evaluation(graph: Graph) -> None:
@@ -363,10 +382,13 @@ def ranges(session: Session) -> _Ranges:
     """The range of each quantizer of the session's graph: a list of (min, max), one for each channel."""
 def calibrate(session: Session, batches: Iterable[_Feeds], method: Literal["mse", "minmax", "moving-average", "percentile"] = "mse",
               percentile: float = 99.99) -> _Ranges:
-    """Finds the ranges of a graph of create_eval_graph() without training, and sets them."""
+    """Finds the ranges of a graph of create_eval_graph() without training, and sets them. `batches`: the feeds of each
+    batch. method: "mse", "minmax", "moving-average" or "percentile". Returns ranges()."""
 def convert(graph: Graph, variables: _Arrays, input_scale: float = 0.003921568859368563, input_zero_point: int = 0,
             name: str = "model") -> IntegerModel:
-    """The integer-only model of an evaluation graph with these variables."""
+    """The integer-only model of an evaluation graph with these variables. The input's grid is that of the pictures' bytes.
+    Raises NotQuantized, naming the tensor, if one lacks a range, and Error, naming the quantizer, if a range never saw a
+    number."""
 def evaluate(session: Session, classifier: Classifier, dataset: Dataset) -> Evaluation:
     """Accuracy and loss of a session on a classifier's graph."""
 def evaluate_integers(model: IntegerModel, dataset: Dataset) -> Evaluation:
@@ -375,7 +397,32 @@ def verify(session: Session, classifier: Classifier, model: IntegerModel, datase
     """Runs the evaluation graph and the integer model side by side over a data set."""
 def train(out: _Path, overwrite: bool = False, resume: bool = False, report: Callable[[str], object] | None = None, on_step:
           Callable[[int, int, float], object] | None = None, **kwargs: Any) -> None:
-    """`miniqat train`: keywords are its flags, with `_` for `-`; the run is kept in the folder `out`."""
+    """`miniqat train`: keywords are its flags, with `_` for `-`; the run is kept in the folder `out`. dataset: a name, a
+    path, a Dataset, of which one picture in six is for the test, or a tuple of two, training and test; the run keeps their
+    arrays. report(text) hears what the program would print, on_step(step, steps, loss) each step. After a
+    KeyboardInterrupt, or what these functions raise, the checkpoint is written: resume=True goes on."""
+def quantize(out: _Path, run: _Path | None = None, overwrite: bool = False, resume: bool = False,
+             report: Callable[[str], object] | None = None, on_step: Callable[[int, int, float], object] | None = None,
+             **kwargs: Any) -> Any:
+    """`miniqat quantize`: makes integers of the float run in the folder `run`, or of model="FILE.onnx" with dataset.
+    Keywords are the command's flags, with `_` for `-`; the run is kept in the folder `out`. report and on_step are those of
+    train(). Returns what quantize.json has: "chosen", "rows" and so on."""
+def sensitivity(out: _Path, run: _Path | None = None, bits: Sequence[int] = [2, 3, 4, 8], logits_bits: int = 8,
+                average_bits: float | None = None, bytes: int | None = None, activation_bits: int | None = None,
+                overwrite: bool = False, report: Callable[[str], object] | None = None, **kwargs: Any) -> Any:
+    """`miniqat sensitivity`: what each layer of a float run, or of model="FILE.onnx" with dataset, loses at each width, and
+    with a budget the bits to take. Other keywords are the command's flags, with `_` for `-`. Returns the content of
+    sensitivity.json; it and bits.json, for bits_config, are in the folder `out`."""
+def report(runs: _Path | Sequence[_Path], out: _Path, dataset: str = "", data_dir: _Path = "", sensitivity: _Path | None = None,
+           pictures: int = 12, examples: int = 256, threads: int = 0) -> list[str]:
+    """`miniqat report`: writes the page `out` on a run or several. sensitivity: the folder that sensitivity() wrote.
+    Returns notes on what a run cannot show."""
+def predict(run: _Path, pictures: int | _Path | Sequence[int | _Path] | ArrayLike, integer: bool = False, dataset: str = "",
+            data_dir: _Path = "", split: Literal["test", "train", "validation"] = "test",
+            checkpoint: _Path | None = None) -> list[Any]:
+    """`miniqat predict`: what a run says of pictures, by the simulation or with `integer` by its integers. pictures:
+    numbers in the run's data set, paths of files, or an array, [n, h, w, c] uint8 or floats in [0, 1]. A list of
+    dictionaries: picture, label, predicted, class, score, scores."""
 def set_thread_count(count: int) -> None:
     """For all that computes, from now on."""
 def thread_count() -> int:

@@ -45,4 +45,4 @@ if __name__ == "__main__":
     if missing:
         print(f"skipped: no {' and no '.join(missing)} (jupyter-nbconvert, python3-ipykernel)")
         sys.exit(SKIPPED)
-    unittest.main()
+    unittest.main(argv=sys.argv[:1])

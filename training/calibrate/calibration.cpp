@@ -305,6 +305,12 @@ class Calibration {
 
 }  // namespace
 
+void check(const CalibrateSettings& settings) {
+  check_options<CalibrateSettings>([&] { quantize::CalibrationOptions{settings.method, settings.percentile}.check(); });
+  if (settings.batches < 1) throw UsageError(concat("--batches must be at least 1, got ", settings.batches));
+  if (settings.seed < 0) throw UsageError(concat("--seed must not be negative, got ", settings.seed));
+}
+
 std::span<const std::string_view> names_of(Rounding) {
   static constexpr std::array<std::string_view, 2> kNames = {"nearest", "adaptive"};
   return kNames;

@@ -67,6 +67,9 @@ struct CalibrateSettings {
   }
 };
 
+/// Throws UsageError naming the first setting that is out of range.
+void check(const CalibrateSettings& settings);
+
 struct CalibrationRequest {
   /// The directory of a float run; "" with `model`.
   std::string run;

@@ -10,6 +10,8 @@
 namespace miniqat::training {
 
 void Evaluation::count(std::span<const float> logits, std::int32_t label) {
+  if (label < 0 || label >= std::ssize(logits))
+    fail("a picture has the label ", label, ", the network tells ", logits.size(), " classes apart");
   const std::int64_t answer = argmax(logits);
   Hits::count(answer, label);
   loss += cross_entropy(logits, label);

@@ -145,6 +145,19 @@ void complete(TrainSettings& settings, const FloatRun& run) {
   resolve(settings);
 }
 
+void settle(QuantizationPlan& plan, const FloatRun& source, const std::set<std::string>& given) {
+  TrainSettings& training = plan.training;
+  training.dataset = source.settings.dataset;
+  if (given.contains("validation") && training.validation < 1)
+    throw UsageError(concat("--validation must be at least 1, got ", training.validation));
+  load_layer_bits(training.rewrite);
+  choose_folding(training.rewrite, source, given);
+  choose_sums(training.rewrite, source, given);
+  check(training);
+  complete(training, source);
+  plan.calibrate.seed = training.seed;
+}
+
 fs::path calibrated_in(const RunDirectory& run) { return run.path() / "calibrated"; }
 fs::path trained_in(const RunDirectory& run) { return run.path() / "trained"; }
 

@@ -63,6 +63,11 @@ inline constexpr std::int64_t kValidationShare = 12;
 /// validation part that is not the float run's, and for estimates where there is no batch norm.
 void complete(TrainSettings& settings, const FloatRun& run);
 
+/// Decides what is left open in a plan whose training has quantization_defaults(), with the settings in `given` over
+/// them: the folding, sums, and what complete() sets. Throws UsageError for settings out of range, and what complete()
+/// throws.
+void settle(QuantizationPlan& plan, const FloatRun& source, const std::set<std::string>& given);
+
 /// The float run of the plan, or its model. Throws what read_float_run() and read_float_model() throw, and Error for a
 /// model file that has changed since the plan was made.
 FloatRun float_source(const QuantizationPlan& plan);

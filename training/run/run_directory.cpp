@@ -99,8 +99,9 @@ bool RunDirectory::is_calibrated() const {
 
 void RunDirectory::clear() const {
   std::error_code failure;
-  // A trace may be somebody's where there is no run.
-  if (fs::exists(config(), failure)) fs::remove(trace(), failure);
+  // These may be somebody's where there is no run.
+  if (fs::exists(config(), failure))
+    for (const fs::path& file : {trace(), given_arrays()}) fs::remove(file, failure);
   for (const fs::path& file : files()) fs::remove(file, failure);
 }
 

@@ -53,6 +53,8 @@ class RunDirectory {
   std::filesystem::path train_graph() const { return path_ / "train_graph.json"; }
   std::filesystem::path eval_graph() const { return path_ / "eval_graph.json"; }
   std::filesystem::path dataset() const { return path_ / "dataset.json"; }
+  /// The arrays that a Python program gave as the run's data; a run of data with a place of their own has none.
+  std::filesystem::path given_arrays() const { return path_ / "given_arrays.npz"; }
   std::filesystem::path skipped_files() const { return path_ / "skipped_files.json"; }
   std::filesystem::path machine() const { return path_ / "machine.json"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }

@@ -21,7 +21,9 @@ datasets::Splits load_wanted_data(const TrainSettings& settings) {
     options.accept = [&](const Shape& example) {
       require_pictures_fit(classifier_options(settings), example, settings.dataset);
     };
-  const datasets::Splits data = datasets::load(settings.dataset, settings.data_dir, options);
+  if (settings.data && options.accept) options.accept(settings.data->train.example_shape());
+  const datasets::Splits data =
+      settings.data ? *settings.data : datasets::load(settings.dataset, settings.data_dir, options);
   return as_usage([&] { return with_validation_part(data, settings); });
 }
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
 #include "datasets/augment.h"
+#include "datasets/dataset.h"
 #include "datasets/hold_out.h"
 #include "datasets/picture_options.h"
 #include "training/settings/data_dir_help.h"
@@ -76,6 +78,9 @@ struct TrainSettings {
   /// The copy of a model file's network that a run keeps; "" where the file itself is to be read. Not a setting:
   /// neither flags nor config.json have it.
   std::string model_graph = {};
+  /// The data where somebody has read them already, without a validation part; null where `dataset` is to be read. Not
+  /// a setting, either.
+  std::shared_ptr<const datasets::Splits> data = {};
 
   /// Pictures in a slice.
   std::int64_t slice_size() const { return batch_size / shards; }

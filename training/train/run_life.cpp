@@ -1,8 +1,8 @@
 #include "training/train/run_life.h"
 
-#include <cstdio>
 #include <filesystem>
 
+#include "core/classic.h"
 #include "core/files.h"
 #include "core/graph/graph_json.h"
 #include "core/interruption.h"
@@ -183,6 +183,7 @@ void RunLife::write_first_files(const std::optional<InitCheckpoint>& start) {
   if (!task_.model_graph.empty()) write_file_atomically(run_.model_graph(), task_.model_graph);
   write_json(run_.dataset(), data_to_json(task_.data, task_.settings.dataset));
   write_skipped_files(task_.data, run_);
+  if (extras_.first_files) extras_.first_files(run_);
   write_config();
   write_json(run_.machine(), machine_to_json());
   if (start) {
@@ -262,10 +263,10 @@ Evaluation RunLife::judge() { return task_.evaluate_now(judging_part(task_.data)
 void RunLife::report_accuracy(const Evaluation& judged) {
   const std::string part = judging_part(task_.data).name;
   char text[128];
-  std::snprintf(text, sizeof text, "epoch %5.2f  %s accuracy %s%s  %s loss %.4f", task_.epochs_done(), part.c_str(),
-                percent(judged.accuracy()).c_str(), balanced_text(judged).c_str(), part.c_str(), judged.loss);
+  classic_snprintf(text, sizeof text, "epoch %5.2f  %s accuracy %s%s  %s loss %.4f", task_.epochs_done(), part.c_str(),
+                   percent(judged.accuracy()).c_str(), balanced_text(judged).c_str(), part.c_str(), judged.loss);
   char train[32] = "";
-  if (last_loss_) std::snprintf(train, sizeof train, "  train loss %.4f", *last_loss_);
+  if (last_loss_) classic_snprintf(train, sizeof train, "  train loss %.4f", *last_loss_);
   observer_.say(concat(text, train));
   watch_.after_evaluation(judged);
   if (reported_step_ == task_.session.step()) return;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ struct TrainExtras {
   std::string way_on = {};
   /// What the observer hears when a new run begins; "" for nothing.
   std::vector<std::string> notes = {};
+  /// Writes what a new run needs beside its own files, before config.json makes it a run; null: nothing.
+  std::function<void(const RunDirectory&)> first_files = {};
   /// A stage of `quantize`, which has said already what can be known before the first step: whether the network can
   /// become integers, which pictures decide.
   bool is_stage = false;

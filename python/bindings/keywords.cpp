@@ -1,0 +1,113 @@
+#include "python/bindings/keywords.h"
+
+#include <algorithm>
+#include <set>
+#include <type_traits>
+
+#include "core/classic.h"
+#include "core/error.h"
+#include "core/text/quote.h"
+#include "training/settings/train_settings.h"
+
+namespace miniqat::python {
+namespace {
+
+/// Flags without a value.
+bool is_switch(const std::string& keyword) {
+  static const std::set<std::string> kSwitches = [] {
+    std::set<std::string> names = {"resume", "overwrite", "integer"};
+    training::TrainSettings settings;
+    training::TrainSettings::visit([&](const char* name, auto access, const char*) {
+      if constexpr (std::is_same_v<std::remove_reference_t<decltype(access(settings))>, bool>) names.insert(name);
+    });
+    return names;
+  }();
+  return kSwitches.contains(keyword);
+}
+
+bool is_function(std::string_view command) {
+  constexpr std::string_view kFunctions[] = {"train", "quantize", "sensitivity", "report", "predict"};
+  return std::ranges::count(kFunctions, command) > 0;
+}
+
+class Translator {
+ public:
+  explicit Translator(std::string_view text) : rest_(text) {}
+
+  std::string translated() {
+    while (!rest_.empty()) {
+      const bool begins_word = made_.empty() || !(is_ascii_letter(made_.back()) || made_.back() == '-');
+      if (!begins_word || (!take_flag() && !take_command())) {
+        made_ += rest_.front();
+        rest_.remove_prefix(1);
+      }
+    }
+    return std::move(made_);
+  }
+
+ private:
+  static bool is_part_of_name(char c) { return is_ascii_letter(c) || is_ascii_digit(c) || c == '-'; }
+
+  /// The keyword of the flag at the front; "" without one.
+  static std::string keyword_of(std::string_view text) {
+    if (text.size() < 3 || !text.starts_with("--") || !is_ascii_letter(text[2])) return {};
+    text.remove_prefix(2);
+    std::string keyword(text.begin(), std::ranges::find_if_not(text, is_part_of_name));
+    std::ranges::replace(keyword, '-', '_');
+    return keyword;
+  }
+
+  bool take_flag() {
+    const std::string keyword = keyword_of(rest_);
+    if (keyword.empty()) return false;
+    rest_.remove_prefix(keyword.size() + 2);
+    made_ += keyword;
+    if (rest_.starts_with("=false")) {
+      rest_.remove_prefix(std::string_view("=false").size());
+      made_ += "=False";
+    } else if (is_switch(keyword)) {
+      made_ += "=True";
+    }
+    return true;
+  }
+
+  std::string_view word() const { return rest_.substr(0, std::min(rest_.find_first_of(" `);,\n"), rest_.size())); }
+
+  /// "miniqat train --resume --out a" with what belongs to it.
+  bool take_command() {
+    constexpr std::string_view kProgram = "miniqat ";
+    if (!rest_.starts_with(kProgram)) return false;
+    const std::string_view all = rest_;
+    rest_.remove_prefix(kProgram.size());
+    const std::string_view command = word();
+    const std::string_view behind = rest_.substr(command.size());
+    if (!is_function(command) || !behind.starts_with(" --")) {
+      rest_ = all;
+      return false;
+    }
+    rest_ = behind;
+    made_ += concat("miniqat.", command, "(");
+    for (const char* comma = ""; rest_.starts_with(" --"); comma = ", ") {
+      rest_.remove_prefix(1);
+      made_ += comma;
+      const std::string keyword = keyword_of(rest_);
+      if (!take_flag()) break;
+      if (is_switch(keyword) || !rest_.starts_with(' ')) continue;
+      rest_.remove_prefix(1);
+      const std::string_view value = word();
+      rest_.remove_prefix(value.size());
+      made_ += concat("=", quote(value));
+    }
+    made_ += ")";
+    return true;
+  }
+
+  std::string_view rest_;
+  std::string made_;
+};
+
+}  // namespace
+
+std::string with_keywords(std::string_view text) { return Translator(text).translated(); }
+
+}  // namespace miniqat::python

@@ -1,0 +1,155 @@
+// Commands about runs that are there: report, predict.
+
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text/suggest.h"
+#include "python/bindings/dataset_arrays.h"
+#include "python/bindings/handles.h"
+#include "python/bindings/keywords.h"
+#include "training/evaluate/predictor.h"
+#include "training/report/page.h"
+#include "training/run/asked_pictures.h"
+#include "training/run/data_of_run.h"
+#include "training/run/data_split.h"
+
+namespace miniqat::python {
+namespace {
+
+using training::Prediction;
+namespace fs = std::filesystem;
+
+/// One path, or several.
+std::vector<std::string> paths_from(const py::object& given, const char* what) {
+  const auto path_of = [&](py::handle one) -> std::string {
+    try {
+      return one.cast<fs::path>().string();
+    } catch (const py::cast_error&) {
+      throw py::type_error(concat(what, " must be paths"));
+    }
+  };
+  if (py::isinstance<py::str>(given) || py::hasattr(given, "__fspath__")) return {path_of(given)};
+  if (!py::isinstance<py::sequence>(given)) throw py::type_error(concat(what, " must be paths"));
+  std::vector<std::string> paths;
+  for (const py::handle one : given) paths.push_back(path_of(one));
+  return paths;
+}
+
+std::vector<std::string> report(const py::object& runs, const fs::path& out, const std::string& dataset,
+                                const fs::path& data_dir, const std::optional<fs::path>& sensitivity,
+                                std::int64_t pictures, std::int64_t examples, int threads) {
+  if (pictures < 0 || examples < 1 || threads < 0)
+    throw py::value_error("pictures and threads must not be negative, and examples at least 1");
+  const training::ReportRequest request{.runs = paths_from(runs, "runs"),
+                                        .dataset = dataset,
+                                        .data_dir = data_dir.string(),
+                                        .sensitivity = sensitivity ? sensitivity->string() : "",
+                                        .pictures = pictures,
+                                        .examples = examples,
+                                        .threads = threads};
+  if (request.runs.empty()) throw py::value_error("runs names no run");
+  std::vector<std::string> notes;
+  const Unlocked open;
+  require_writable(out);
+  const training::Report gathered = training::gather_report(request, [](const std::string&) { check_signals(); });
+  write_file_atomically(out, training::report_page(gathered));
+  for (const training::RunReport& run : gathered.runs)
+    for (const std::string& note : run.notes) notes.push_back(with_keywords(concat(run.name, ": ", note)));
+  return notes;
+}
+
+/// The pictures of an array, for the network of a run; nobody knows their labels.
+training::AskedPictures pictures_from_array(const training::RunSource& run, const datasets::Dataset& given) {
+  const training::TrainedOn network = training::trained_on(run);
+  training::AskedPictures pictures{.data = given, .from_files = true};
+  const integer::Grid grid = training::recorded_input(run);
+  pictures.data.scale = grid.scale;
+  pictures.data.zero_point = grid.zero_point;
+  pictures.data.classes = network.classes;
+  pictures.data.class_names = network.class_names;
+  for (std::int64_t i = 0; i < given.size(); ++i) pictures.asked.push_back({.word = std::to_string(i), .number = i});
+  return pictures;
+}
+
+/// Numbers and paths as the words of a command line; none for an array of pictures.
+std::optional<std::vector<std::string>> words_from(const py::object& pictures) {
+  if (py::isinstance<py::array>(pictures) && py::reinterpret_borrow<py::array>(pictures).ndim() > 1) return {};
+  const auto word_of = [](py::handle one) -> std::string {
+    if (PyIndex_Check(one.ptr()) != 0) return py::str(py::object(py::int_(py::reinterpret_borrow<py::object>(one))));
+    return paths_from(py::reinterpret_borrow<py::object>(one), "pictures").front();
+  };
+  const bool is_one = py::isinstance<py::str>(pictures) || py::hasattr(pictures, "__fspath__") ||
+                      (PyIndex_Check(pictures.ptr()) != 0 && !py::isinstance<py::array>(pictures));
+  if (is_one) return std::vector{word_of(pictures)};
+  if (!py::isinstance<py::iterable>(pictures))
+    throw py::type_error("pictures must be numbers of pictures, paths, or an array of pictures");
+  std::vector<std::string> words;
+  for (const py::handle one : pictures) words.push_back(word_of(one));
+  return words;
+}
+
+py::dict prediction_of(const datasets::Dataset& data, const training::AskedPicture& asked,
+                       const Prediction& prediction) {
+  py::dict one;
+  const bool decided = prediction.predicted >= 0;
+  one["picture"] = asked.number ? py::object(py::int_(*asked.number)) : py::object(py::str(asked.word));
+  one["label"] = asked.label ? py::object(py::int_(*asked.label)) : py::none();
+  if (!asked.file.empty()) one["file"] = asked.file;
+  one["predicted"] = decided ? py::object(py::int_(prediction.predicted)) : py::none();
+  one["class"] = decided ? py::object(py::str(data.class_name(prediction.predicted))) : py::none();
+  one["score"] =
+      decided ? py::object(py::float_(prediction.scores[static_cast<std::size_t>(prediction.predicted)])) : py::none();
+  one["scores"] = prediction.scores;
+  return one;
+}
+
+py::list predict(const fs::path& run, const py::object& pictures, bool integer, const std::string& dataset,
+                 const fs::path& data_dir, const std::string& split, const std::optional<fs::path>& checkpoint) {
+  const auto& known = training::split_names();
+  const std::vector<std::string> splits(known.begin(), known.end());
+  if (std::ranges::count(splits, split) == 0) throw py::value_error(wrong_choice("split", split, splits));
+  const std::optional<std::vector<std::string>> words = words_from(pictures);
+  std::vector<std::string> notes;
+  Tensor array;
+  if (!words) array = picture_bytes(py::reinterpret_borrow<ArrayLike>(pictures), notes);
+  training::AskedPictures asked;
+  std::vector<Prediction> predictions;
+  {
+    const Unlocked open;
+    const training::RunSource source = training::open_run(run.string(), checkpoint ? checkpoint->string() : "");
+    asked =
+        words ? training::find_pictures(source, *words,
+                                        {.dataset = dataset, .data_dir = data_dir.string(), .split = split})
+              : pictures_from_array(
+                    source, {.name = "pictures", .images = array, .labels = Tensor({array.shape()[0]}, DType::kInt32)});
+    predictions = training::predict(source, asked.data, integer);
+    if (!source.note.empty()) notes.push_back(with_keywords(source.note));
+  }
+  warn_in_python(notes);
+  py::list list;
+  for (std::size_t i = 0; i < predictions.size(); ++i)
+    list.append(prediction_of(asked.data, asked.asked[i], predictions[i]));
+  return list;
+}
+
+}  // namespace
+
+void bind_runs(py::module_& module) {
+  module.def("report", &report, py::arg("runs"), py::arg("out"), py::arg("dataset") = "", py::arg("data_dir") = "",
+             py::arg("sensitivity") = py::none(), py::arg("pictures") = 12, py::arg("examples") = 256,
+             py::arg("threads") = 0,
+             "`miniqat report`: writes the page `out` on a run or several. sensitivity: the folder that sensitivity()\n"
+             "wrote. Returns notes on what a run cannot show.");
+  module.def("predict", &predict, py::arg("run"), py::arg("pictures"), py::arg("integer") = false,
+             py::arg("dataset") = "", py::arg("data_dir") = "", py::arg("split") = "test",
+             py::arg("checkpoint") = py::none(),
+             "`miniqat predict`: what a run says of pictures, by the simulation or with `integer` by its integers.\n"
+             "pictures: numbers in the run's data set, paths of files, or an array, [n, h, w, c] uint8 or floats in\n"
+             "[0, 1]. A list of dictionaries: picture, label, predicted, class, score, scores.");
+}
+
+}  // namespace miniqat::python

@@ -1,0 +1,190 @@
+// The command train, also on arrays.
+
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <algorithm>
+
+#include "core/parallel.h"
+#include "core/text/json.h"
+#include "core/text/quote.h"
+#include "datasets/hold_out.h"
+#include "python/bindings/observer.h"
+#include "python/bindings/values.h"
+#include "training/run/validation_part.h"
+#include "training/settings/settings.h"
+#include "training/train/run_settings.h"
+#include "training/train/trainer.h"
+
+namespace miniqat::python {
+namespace {
+
+using datasets::Dataset;
+using training::TrainSettings;
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+/// Where a run keeps the arrays that it was given.
+constexpr const char* kArrays = "given_arrays.npz";
+
+/// A Dataset as the argument `dataset`, or two.
+struct GivenData {
+  Dataset train;
+  std::optional<Dataset> test = {};
+
+  datasets::Splits splits() const {
+    if (!test) return datasets::split_off_test(train);
+    return {.train = train, .test = *test};
+  }
+};
+
+void require_alike(const Dataset& train, const Dataset& test) {
+  const auto differ = [](const char* what) {
+    throw py::value_error(concat("dataset: the training and the test pictures have different ", what));
+  };
+  if (train.example_shape() != test.example_shape()) differ("shapes");
+  if (train.scale != test.scale || train.zero_point != test.zero_point) differ("scales or zero points");
+  if (train.class_names != test.class_names) differ("class_names");
+}
+
+/// A file of labels tells of classes without pictures by names alone: of those without a name their numbers.
+void name_classes(GivenData& data) {
+  int most = 0;
+  for (const Dataset* part : {&data.train, data.test ? &*data.test : &data.train})
+    most = std::max<int>(most, *std::ranges::max_element(part->labels.values<std::int32_t>()));
+  if (!data.train.class_names.empty() || most + 1 >= data.train.classes) return;
+  for (int number = 0; number < data.train.classes; ++number) data.train.class_names.push_back(std::to_string(number));
+  if (data.test) data.test->class_names = data.train.class_names;
+}
+
+/// Takes it out of the settings; none where `dataset` is a name or a path.
+std::optional<GivenData> take_data(const py::kwargs& settings) {
+  if (!settings.contains("dataset")) return {};
+  const py::object given = settings["dataset"];
+  std::optional<GivenData> data;
+  if (py::isinstance<DatasetHandle>(given)) {
+    data = GivenData{given.cast<const DatasetHandle&>().dataset};
+  } else if (py::isinstance<py::tuple>(given)) {
+    const auto pair = py::reinterpret_borrow<py::tuple>(given);
+    if (pair.size() != 2 || !py::isinstance<DatasetHandle>(pair[0]) || !py::isinstance<DatasetHandle>(pair[1]))
+      throw py::type_error("dataset must be a name, a path, a Dataset, or a tuple of two: training and test");
+    const py::object train = pair[0], test = pair[1];
+    data = GivenData{train.cast<const DatasetHandle&>().dataset, test.cast<const DatasetHandle&>().dataset};
+    require_alike(data->train, *data->test);
+    data->train.classes = data->test->classes = std::max(data->train.classes, data->test->classes);
+  }
+  if (!data) return {};
+  const std::int64_t channels = data->train.images.shape()[3];
+  if (channels != 1 && channels != 3)
+    throw py::value_error(concat("dataset: train takes pictures of 1 or 3 channels, not ", channels));
+  for (const char* name : {"data_dir", "image_size", "colour", "mean", "std", "skip_broken"})
+    if (settings.contains(name))
+      throw py::value_error(concat(name, " is for files; a Dataset has its pictures as they are"));
+  name_classes(*data);
+  settings.attr("pop")("dataset");
+  return data;
+}
+
+/// The settings that read the arrays of the run in `out` as they were given.
+void put_data(const GivenData& data, const fs::path& out, Json& json) {
+  datasets::PictureOptions options;
+  datasets::set_grid(options, data.train.scale, data.train.zero_point);
+  if (datasets::scale_of(options) != data.train.scale || datasets::zero_point_of(options) != data.train.zero_point)
+    throw py::value_error(concat("dataset: train cannot keep the scale ", data.train.scale));
+  json["dataset"] = fs::absolute(out / kArrays).lexically_normal().string();
+  json["mean"] = options.mean;
+  json["std"] = options.deviation;
+}
+
+/// As datasets/user_files.h reads it.
+void write_arrays(const GivenData& data, const fs::path& path) {
+  const py::module_ numpy = py::module_::import("numpy");
+  py::dict arrays;
+  arrays["x_train"] = to_array(data.train.images);
+  arrays["y_train"] = to_array(data.train.labels);
+  if (data.test) {
+    arrays["x_test"] = to_array(data.test->images);
+    arrays["y_test"] = to_array(data.test->labels);
+  }
+  if (!data.train.class_names.empty()) {
+    py::list names;
+    for (const std::string& name : data.train.class_names) names.append(name);
+    arrays["class_names"] = numpy.attr("array")(names);
+  }
+  const fs::path unfinished = path.parent_path() / concat(".", path.filename().string(), ".tmp.npz");
+  call_python(numpy.attr("savez"), py::make_tuple(unfinished), arrays);
+  fs::rename(unfinished, path);
+}
+
+TrainSettings settings_from(const Json& json, TrainSettings settings) {
+  const std::string former = settings.optimizer;
+  training::settings_from_json(json, settings, "settings");
+  training::require_rate_for(former, settings, json.contains("learning_rate"));
+  training::load_layer_bits(settings.rewrite);
+  return settings;
+}
+
+std::string way_on_in_python(const fs::path& out) {
+  return concat("miniqat.train(", quote(out.string()), ", resume=True)");
+}
+
+void train_new(const fs::path& out, bool overwrite, const Json& json, const std::optional<GivenData>& data,
+               Observer& observer) {
+  TrainSettings settings = settings_from(json, {});
+  if (data) settings.data = std::make_shared<const datasets::Splits>(data->splits());
+  training::check(settings);
+  training::TrainExtras extras{.way_on = way_on_in_python(out)};
+  if (data)
+    extras.first_files = [&](const training::RunDirectory& run) {
+      const Locked locked;
+      write_arrays(*data, run.given_arrays());
+    };
+  if (!json.contains("batch_size")) extras.notes.push_back(training::adopt_batch_size(settings));
+  for (const auto& item : json.items()) extras.given.push_back(item.key());
+  training::resolve(settings);
+  extras.notes.push_back(training::inherit_validation_part(
+      settings, {.size = json.contains("validation"), .method = json.contains("validation_method")}));
+  set_thread_count(static_cast<int>(settings.threads));
+  const auto run = training::RunDirectory::fresh(
+      out, "give another folder, resume=True to go on with that run, or overwrite=True to delete it",
+      overwrite ? training::RunDirectory::Existing::kOverwrite : training::RunDirectory::Existing::kRefuse);
+  training::train(settings, run, extras, observer);
+}
+
+void train_on(const fs::path& out, const Json& json, Observer& observer) {
+  const auto run = training::RunDirectory::resume(out);
+  training::TrainExtras extras{.resume = true, .begun = training::begun_settings(run), .way_on = way_on_in_python(out)};
+  TrainSettings wanted = settings_from(json, extras.begun);
+  wanted.dataset = training::resolved_dataset(wanted.dataset);
+  wanted.data_dir = training::resolved_data_dir(wanted.dataset, wanted.data_dir);
+  training::require_same_run(wanted, extras.begun);
+  training::check(wanted);
+  set_thread_count(static_cast<int>(wanted.threads));
+  training::train(wanted, run, extras, observer);
+}
+
+void train(const fs::path& out, bool overwrite, bool resume, py::object report, py::object on_step,
+           const py::kwargs& given) {
+  if (overwrite && resume) throw py::value_error("overwrite deletes the run that resume would go on with");
+  const py::kwargs settings = py::reinterpret_steal<py::kwargs>(PyDict_Copy(given.ptr()));
+  const std::optional<GivenData> data = take_data(settings);
+  if (data && resume) throw py::value_error("resume takes the arrays that the run keeps; leave dataset out");
+  Json json = to_json(settings);
+  if (data) put_data(*data, out, json);
+  Observer observer(std::move(report), std::move(on_step));
+  observer.follow([&] { resume ? train_on(out, json, observer) : train_new(out, overwrite, json, data, observer); });
+}
+
+}  // namespace
+
+void bind_train(py::module_& module) {
+  module.def("train", &train, py::arg("out"), py::arg("overwrite") = false, py::arg("resume") = false,
+             py::arg("report") = py::none(), py::arg("on_step") = py::none(),
+             "`miniqat train`: keywords are its flags, with `_` for `-`; the run is kept in the folder `out`.\n"
+             "dataset: a name, a path, a Dataset, of which one picture in six is for the test, or a tuple of two,\n"
+             "training and test; the run keeps their arrays. report(text) hears what the program would print,\n"
+             "on_step(step, steps, loss) each step. After a KeyboardInterrupt, or what these functions raise, the\n"
+             "checkpoint is written: resume=True goes on.");
+}
+
+}  // namespace miniqat::python

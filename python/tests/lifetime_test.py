@@ -1,0 +1,196 @@
+"""Objects without __init__, threads, and the end of the interpreter."""
+
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+import miniqat
+
+NET = """
+import numpy as np, miniqat, threading, time
+graph = miniqat.Graph()
+x = graph.add("Placeholder", "x", shape=[256, 256])
+w = graph.add("Variable", "w", shape=[256, 256], initializer={"type": "he_normal"})
+graph.add("MatMul", "xw", [x, w])
+labels = graph.add("Placeholder", "labels", shape=[256], dtype="int32")
+loss = graph.add("SoftmaxCrossEntropy", "loss", ["xw", labels])
+session = miniqat.Session(graph)
+feeds = {"x": np.ones((256, 256), np.float32), "labels": np.zeros(256, np.int32)}
+def steps():
+    while True:
+        session.train_step(loss, miniqat.Sgd(0.0), feeds)
+"""
+
+
+def in_python(program, timeout=60):
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, timeout=timeout)
+
+
+class Unfilled(unittest.TestCase):
+    """X.__new__(X) of every class."""
+
+    def test_every_use_is_a_type_error(self):
+        classes = [of for of in vars(miniqat).values() if isinstance(of, type) and not issubclass(of, Exception)]
+        self.assertGreater(len(classes), 12)
+        for of in classes:
+            bare = of.__new__(of)
+            for name in dir(of):
+                if name.startswith("__") and (name not in ("__len__", "__iter__", "__next__", "__repr__") or
+                                              not any(name in vars(base) for base in of.__mro__[:-1])):
+                    continue
+                with self.subTest(f"{of.__name__}.{name}"):
+                    with self.assertRaisesRegex(TypeError, rf"{of.__name__}.__init__\(\) was not called|incompatible"):
+                        member = getattr(of, name)
+                        member.fget(bare) if isinstance(member, property) else member(bare)
+
+    def test_as_an_argument(self):
+        bare = {name: getattr(miniqat, name).__new__(getattr(miniqat, name))
+                for name in ("Graph", "Session", "Dataset", "Classifier", "IntegerModel", "Output")}
+        uses = {"Graph": [miniqat.Session, miniqat.create_training_graph, miniqat.find_classifier],
+                "Session": [miniqat.ranges, lambda of: miniqat.calibrate(of, [])],
+                "Dataset": [miniqat.Loader, lambda of: miniqat.make_classifier("lenet5", of),
+                            lambda of: miniqat.train("unused", dataset=of)],
+                "IntegerModel": [miniqat.Engine],
+                "Output": [lambda of: miniqat.Graph().add("Relu", "y", of)]}
+        for name, calls in uses.items():
+            for call in calls:
+                with self.subTest(name), self.assertRaisesRegex(TypeError, f"{name}.__init__"):
+                    call(bare[name])
+
+    def test_a_derived_class_that_forgets_it(self):
+        class Forgets(miniqat.Session):
+            def __init__(self):
+                self.seen = self.step
+
+        with self.assertRaisesRegex(TypeError, "Forgets.__init__"):
+            Forgets()
+
+
+class Threads(unittest.TestCase):
+    def test_one_loader_in_several(self):
+        images = np.arange(64 * 16, dtype=np.uint16).reshape(64, 4, 4, 1) % 251
+        batches = miniqat.Loader(miniqat.Dataset(images, np.arange(64) % 4), batch_size=8)
+        found, failures = [], []
+
+        def take():
+            try:
+                for _ in range(100):
+                    found.append(next(batches)[1].sum())
+            except Exception as error:
+                failures.append(error)
+        threads = [threading.Thread(target=take) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        self.assertEqual(len(found), 400)
+        self.assertEqual(sum(found), 50 * (np.arange(64) % 4).sum())  # 50 epochs
+
+    def test_names_of_a_model_change_while_it_is_written(self):
+        done = in_python(NET + """
+float_graph = miniqat.Graph()
+y = float_graph.add("MatMul", "xw", [float_graph.add("Placeholder", "x", shape=[256, 256]),
+                                     float_graph.add("Variable", "w", shape=[256, 256], initializer={"type": "he_normal"})])
+float_graph.outputs = y
+miniqat.create_eval_graph(float_graph)
+session = miniqat.Session(float_graph)
+miniqat.calibrate(session, [{"x": feeds["x"]}])
+model = miniqat.convert(float_graph, session.variables())
+def write():
+    for _ in range(20):
+        model.to_json()
+        model.to_miniqat()
+writers = [threading.Thread(target=write) for _ in range(2)]
+for writer in writers:
+    writer.start()
+while any(writer.is_alive() for writer in writers):
+    model.class_names = [f"a rather long name {i}" for i in range(256)]
+    model.class_names = []
+try:
+    model.class_names = ["too few"]
+except ValueError as error:
+    print(error)
+""")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("class_names: ", done.stdout)
+
+    def test_a_signal_handler_that_uses_the_graph_is_an_error(self):
+        done = in_python("""
+import miniqat, numpy as np, signal
+train, test = miniqat.load("synthetic", train_size=600, test_size=600)
+net = miniqat.make_classifier("lenet5", train, batch_size=4)
+session = miniqat.Session(net.graph)
+def use(*_):
+    session.step
+signal.signal(signal.SIGALRM, use)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+try:
+    for _ in range(20):
+        miniqat.evaluate(session, net, test)
+except miniqat.Error as error:
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print(error)
+""")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("a signal's handler cannot use it, too", done.stdout)
+
+
+class End(unittest.TestCase):
+    """A daemon that is in the middle of something when the interpreter ends."""
+
+    def ends_well(self, program, times):
+        for _ in range(times):
+            done = in_python(program)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_in_train_step(self):
+        self.ends_well(NET + """
+threading.Thread(target=steps, daemon=True).start()
+threading.Thread(target=steps, daemon=True).start()
+time.sleep(0.05)
+""", 8)
+
+    def test_in_train(self):
+        self.ends_well("""
+import miniqat, sys, threading, time
+begun = threading.Event()
+def on_step(*_):
+    begun.set()
+    time.sleep(0.01)
+def run():
+    miniqat.train(sys.argv[1] + "/run", model="lenet5", steps=100000, threads=1, on_step=on_step, report=lambda text: None)
+threading.Thread(target=run, daemon=True).start()
+begun.wait()
+""", 2)
+
+    def test_in_evaluate_and_a_generator(self):
+        self.ends_well("""
+import miniqat, threading, time
+train, test = miniqat.load("synthetic", train_size=600, test_size=3000)
+net = miniqat.make_classifier("lenet5", train, batch_size=4)
+session = miniqat.Session(net.graph)
+def evaluate():
+    while True:
+        miniqat.evaluate(session, net, test)
+threading.Thread(target=evaluate, daemon=True).start()
+other = miniqat.make_classifier("lenet5", train, batch_size=4)
+miniqat.create_eval_graph(other.graph)
+second = miniqat.Session(other.graph)
+def batches():
+    while True:
+        time.sleep(0.001)
+        yield {other.images: next(loader)[0]}
+loader = miniqat.Loader(train, batch_size=4)
+threading.Thread(target=lambda: miniqat.calibrate(second, batches()), daemon=True).start()
+time.sleep(0.1)
+""", 3)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

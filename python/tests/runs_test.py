@@ -1,0 +1,189 @@
+"""Whole runs: train on a Dataset, quantize, sensitivity, report, predict; errors in the words of Python."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+import miniqat
+
+PROGRAM = sys.argv.pop(1)
+
+
+def miniqat_program(*words):
+    return subprocess.run([PROGRAM, *map(str, words)], check=True, capture_output=True, text=True).stdout
+
+
+class Runs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.place = pathlib.Path(cls.folder.name)
+        train, test = miniqat.load("synthetic", train_size=600, test_size=120)
+        cls.train = miniqat.Dataset(train.images, train.labels, classes=10, class_names=[f"digit ä{i}" for i in range(10)])
+        cls.test = miniqat.Dataset(test.images, test.labels, classes=10, class_names=cls.train.class_names)
+        cls.float_run = cls.place / "float"
+        miniqat.train(cls.float_run, dataset=(cls.train, cls.test), model="lenet5", batch_size=32, epochs=2, threads=1, float=True,
+                      validation=100)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_the_run_keeps_its_arrays(self):
+        kept = np.load(self.float_run / "given_arrays.npz")
+        np.testing.assert_array_equal(kept["x_train"], self.train.images)
+        np.testing.assert_array_equal(kept["y_test"], self.test.labels)
+        self.assertEqual(list(kept["class_names"]), self.train.class_names)
+        self.assertEqual(list(self.float_run.glob(".*.tmp*")), [])
+        told = json.loads(miniqat_program("eval", self.float_run, "--json", "--by-class"))
+        self.assertEqual(told["examples"], 120)
+        self.assertIn("digit ä3", json.dumps(told, ensure_ascii=False))
+        self.assertEqual(json.loads((self.float_run / "dataset.json").read_text())["class_names"], self.train.class_names)
+
+    def test_it_is_the_training_of_the_file(self):
+        file = self.place / "arrays.npz"
+        np.savez(file, x_train=self.train.images, y_train=self.train.labels, x_test=self.test.images, y_test=self.test.labels,
+                 class_names=np.array(self.train.class_names))
+        miniqat.train(self.place / "of-file", dataset=file, model="lenet5", batch_size=32, epochs=2, threads=1, float=True,
+                      validation=100)
+        name = "checkpoint.safetensors"
+        self.assertEqual((self.float_run / name).read_bytes(), (self.place / "of-file" / name).read_bytes())
+
+    def test_one_data_set_is_parted_stopped_and_resumed(self):
+        def stop(step, *_):
+            if step == 3:
+                raise KeyboardInterrupt
+        out, whole = self.place / "stopped", self.place / "whole"
+        data = miniqat.Dataset(self.train.images, self.train.labels, classes=12, scale=1 / 128, zero_point=127)
+        settings = {"model": "lenet5", "batch_size": 32, "steps": 6, "threads": 1}
+        with self.assertRaises(KeyboardInterrupt):
+            miniqat.train(out, dataset=data, on_step=stop, **settings)
+        with self.assertRaisesRegex(ValueError, "leave dataset out"):
+            miniqat.train(out, dataset=data, resume=True)
+        miniqat.train(out, resume=True)
+        miniqat.train(whole, dataset=data, **settings)
+        name = "checkpoint.safetensors"
+        self.assertEqual((out / name).read_bytes(), (whole / name).read_bytes())
+        recorded = json.loads((out / "dataset.json").read_text())
+        self.assertEqual((recorded["input_zero_point"], len(recorded["class_names"])), (127, 12))
+        self.assertEqual(recorded["pictures"], {"training": 500, "validation": 0, "test": 100})
+        # Another run in its place takes the arrays away.
+        miniqat.train(out, overwrite=True, model="lenet5", steps=1, threads=1, batch_size=32)
+        self.assertFalse((out / "given_arrays.npz").exists())
+
+    def test_what_train_refuses_of_a_data_set(self):
+        two = np.zeros((600, 8, 8, 2), np.uint8)
+        two[:300] = 255
+        for dataset, more, kind, text in (
+                (miniqat.Dataset(two, self.train.labels), {}, ValueError, "1 or 3 channels, not 2"),
+                ((self.train, None), {}, TypeError, "a tuple of two"),
+                ((self.train, miniqat.Dataset(self.test.images, self.test.labels)), {}, ValueError, "different class_names"),
+                (self.train, {"mean": 0.5}, ValueError, "mean is for files"),
+                (12, {}, miniqat.UsageError, '"dataset" cannot be 12')):
+            with self.subTest(text), self.assertRaisesRegex(kind, text):
+                miniqat.train(self.place / "refused", dataset=dataset, **more)
+        self.assertFalse((self.place / "refused").exists())
+
+    def test_quantize_and_report(self):
+        heard = []
+        found = miniqat.quantize(self.place / "four", self.float_run, weight_bits=4, epochs=1, batches=4, threads=1,
+                                 report=heard.append)
+        self.assertEqual([row["name"] for row in found["rows"]][:3], ["float", "calibrated", "trained"])
+        self.assertIn(found["chosen"], ("calibrated", "trained"))
+        miniqat_program("quantize", self.float_run, "--weight-bits", 4, "--epochs", 1, "--batches", 4, "--threads", 1, "--out",
+                        self.place / "program")
+        theirs = json.loads((self.place / "program/quantize.json").read_text())
+        self.assertEqual(found["rows"], theirs["rows"])
+        name = "checkpoint.safetensors"
+        self.assertEqual((self.place / "four" / name).read_bytes(), (self.place / "program" / name).read_bytes())
+        self.assertTrue(heard)
+        self.assertNotRegex("\n".join(heard), r"(^|[ (])--[a-z]")
+        # A complete run is told again.
+        self.assertEqual(miniqat.quantize(self.place / "four", resume=True), found)
+        page = self.place / "page.html"
+        self.assertEqual(miniqat.report([self.float_run, self.place / "four"], page, threads=1), [])
+        self.assertIn("digit ä3", page.read_text())
+
+    def test_sensitivity(self):
+        found = miniqat.sensitivity(self.place / "sens", self.float_run, bits=[2, 8], average_bits=5, pictures=50, batches=2, threads=1)
+        self.assertEqual(found, json.loads((self.place / "sens/sensitivity.json").read_text()))
+        self.assertTrue((self.place / "sens/bits.json").exists())
+        miniqat_program("sensitivity", self.float_run, "--bits", "2,8", "--average-bits", 5, "--pictures", 50, "--batches", 2,
+                        "--threads", 1, "--out", self.place / "theirs")
+        theirs = json.loads((self.place / "theirs/sensitivity.json").read_text())
+        for key in set(found) - {"seconds"}:
+            self.assertEqual(found[key], theirs[key], key)
+        with self.assertRaisesRegex(miniqat.Error, "is there already: give another out, or overwrite=True"):
+            miniqat.sensitivity(self.place / "sens", self.float_run)
+
+    def test_predict(self):
+        told = json.loads(miniqat_program("predict", self.float_run, 0, 7, "--json"))
+        found = miniqat.predict(self.float_run, [0, 7])
+        self.assertEqual(found, told["pictures"])
+        self.assertEqual(miniqat.predict(self.float_run, np.array([0, 7])), found)
+        self.assertEqual(miniqat.predict(self.float_run, 7)[0], found[1])
+        of_array = miniqat.predict(self.float_run, self.test.images[[0, 7]])
+        self.assertEqual([one["scores"] for one in of_array], [one["scores"] for one in found])
+        self.assertEqual([one["label"] for one in of_array], [None, None])
+        as_floats = miniqat.predict(self.float_run, self.test.images[:1] / 255)
+        self.assertEqual(as_floats[0]["scores"], found[0]["scores"])
+        with self.assertRaisesRegex(miniqat.Error, r"\[8,8,1\]"):
+            miniqat.predict(self.float_run, np.full((1, 8, 8, 1), 9, np.uint8))
+        with self.assertRaises(TypeError):
+            miniqat.predict(self.float_run, 0.5)
+
+    def test_no_flags_in_errors(self):
+        calls = (
+            lambda: miniqat.train(self.float_run, model="lenet5"),
+            lambda: miniqat.train(self.place / "e", batch_size=-1),
+            lambda: miniqat.train(self.place / "e", dataset="mnist", data_dir="/nowhere"),
+            lambda: miniqat.train(self.place / "e", dataset="synthetic", image_size="8x8", steps=1),
+            lambda: miniqat.train(self.place / "e", schedule="cosine", warmup_steps=100, steps=10),
+            lambda: miniqat.train(self.place / "e", optimizer="adem", steps=1),
+            lambda: miniqat.train(self.place / "e", scope="nowhere"),
+            lambda: miniqat.train(self.float_run, resume=True, seed=7),
+            lambda: miniqat.quantize(self.place / "e"),
+            lambda: miniqat.quantize(self.place / "e", self.float_run, model="a.onnx"),
+            lambda: miniqat.quantize(self.place / "e", self.float_run, dataset="mnist"),
+            lambda: miniqat.quantize(self.place / "e", self.float_run, validation=0),
+            lambda: miniqat.quantize(self.place / "e", self.float_run, validation=7),
+            lambda: miniqat.quantize(self.place / "e", self.float_run, method="percentile", percentile=200),
+            lambda: miniqat.quantize(self.place / "e", self.float_run, batches=0),
+            lambda: miniqat.quantize(self.place / "e", model="lenet5", dataset="synthetic"),
+            lambda: miniqat.sensitivity(self.place / "e", self.float_run, bits=[]),
+            lambda: miniqat.sensitivity(self.place / "e", self.float_run, bytes=1),
+            lambda: miniqat.sensitivity(self.place / "e", self.float_run, average_bits=3, bytes=9),
+            lambda: miniqat.sensitivity(self.float_run, self.float_run),
+            lambda: miniqat.sensitivity(self.place / "e", self.float_run, nonsense=1),
+            lambda: miniqat.predict(self.place, 0),
+            lambda: miniqat.predict(self.float_run, 0, split="validaton"),
+            lambda: miniqat.predict(self.float_run, []),
+            lambda: miniqat.report([], self.place / "p.html"),
+            lambda: miniqat.report(self.place, self.place / "p.html"),
+            lambda: miniqat.load("mnist", "/nowhere"),
+            lambda: miniqat.load("synthetic", image_size="8x8"),
+            lambda: miniqat.load("a/b", image_size="8y8"),
+            lambda: miniqat.load(str(self.place)),
+            lambda: miniqat.create_training_graph(miniqat.Graph(), weight_bits=1),
+        )
+        for number, call in enumerate(calls):
+            with self.subTest(number):
+                with self.assertRaises((miniqat.Error, ValueError)) as raised:
+                    call()
+                self.assertNotRegex(str(raised.exception), r"(^|[ (`])--[a-z]")
+                self.assertNotEqual(str(raised.exception), "")
+
+    def test_words_of_errors(self):
+        with self.assertRaisesRegex(miniqat.Error, "resume=True to go on with that run, or overwrite=True to delete it"):
+            miniqat.quantize(self.float_run, self.float_run)
+        with self.assertRaisesRegex(miniqat.UsageError, "^batch_size must be"):
+            miniqat.train(self.place / "e", batch_size=-1)
+
+
+if __name__ == "__main__":
+    unittest.main()
