@@ -16,6 +16,7 @@
 #include "cli/model_start.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "core/text/shell_quote.h"
 #include "training/quantize/sensitivity_files.h"
 #include "training/settings/data_dir_help.h"
 #include "training/settings/threads_help.h"
@@ -79,7 +80,7 @@ struct FlagTexts {
 
 void print_choice(const Sensitivity& result, const SensitivityFiles& files, const FlagTexts& flags) {
   std::printf("%s", choice_text(result).c_str());
-  const std::string same = printable(concat(flags.source, " --bits-config ", files.bits().string(), flags.rewrite));
+  const std::string same = concat(flags.source, " --bits-config ", shell_quoted(files.bits().string()), flags.rewrite);
   std::printf("to use them: miniqat quantize%s --out RUN\n", same.c_str());
   std::printf("to use them without training: miniqat calibrate%s%s --out PTQ\n", same.c_str(), flags.ranges.c_str());
 }
@@ -111,7 +112,7 @@ std::string text_of(const SettingFlags<Settings>& flags, const Settings& setting
     if (!flags.was_given(item.key())) continue;
     const Json& value = item.value();
     text += concat(" ", flag_of(item.key()));
-    if (value.is_string()) text += " " + value.get<std::string>();
+    if (value.is_string()) text += " " + shell_quoted(value.get<std::string>());
     if (value.is_number()) text += " " + value.dump();
     if (value == false) text += "=false";
   }
@@ -123,11 +124,11 @@ std::string source_text(const SensitivityRequest& request, const ModelFlags& fla
   if (request.model) {
     ModelSettings given;
     flags.apply(given);
-    text = concat(text_of(flags, given), " --dataset ", request.dataset);
+    text = concat(text_of(flags, given), " --dataset ", shell_quoted(request.dataset));
   } else {
-    text = " --run " + request.run;
+    text = " --run " + shell_quoted(request.run);
   }
-  return request.data_dir.empty() ? text : concat(text, " --data-dir ", request.data_dir);
+  return request.data_dir.empty() ? text : concat(text, " --data-dir ", shell_quoted(request.data_dir));
 }
 
 }  // namespace

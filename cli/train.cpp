@@ -14,6 +14,7 @@
 #include "core/parallel.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
+#include "core/text/shell_quote.h"
 #include "distributed/launch.h"
 #include "training/model_source.h"
 #include "training/run/validation_part.h"
@@ -130,10 +131,10 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
 /// Its table is of the networks that were compared for it, and would not fit a longer training.
 void refuse_run_of_quantize(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "quantize.json")) return;
-  const std::string name = folder.string();
+  const std::string name = folder.string(), word = shell_quoted(name);
   throw UsageError(concat("--resume: ", name, " holds a run of quantize, whose results are in quantize.json; ",
-                          "quantize --resume --out ", name, " goes on if it was stopped, and train --init-checkpoint ",
-                          name, " begins a longer training from it"));
+                          "quantize --resume --out ", word, " goes on if it was stopped, and train --init-checkpoint ",
+                          word, " begins a longer training from it"));
 }
 
 /// A run goes on with the settings it began with: other values on the command line would make it another run.
@@ -150,7 +151,7 @@ void train_on(const TrainArguments& arguments, const SettingFlags<TrainSettings>
   const RunDirectory run = RunDirectory::resume(folder);
   if (run.is_calibrated())
     throw UsageError(concat("--resume: the run in ", run.path().string(), " was calibrated, not trained: there is ",
-                            "nothing to go on with; train --init-checkpoint ", run.path().string(),
+                            "nothing to go on with; train --init-checkpoint ", shell_quoted(run.path().string()),
                             " begins a training from it"));
   TrainExtras extras = arguments.extras;
   extras.begun = begun_settings(run);

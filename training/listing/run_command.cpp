@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/text/json.h"
-#include "core/text/quote.h"
+#include "core/text/shell_quote.h"
 #include "training/calibrate/calibration.h"
 #include "training/calibrate/reestimation.h"
 #include "training/quantize/quantization_plan.h"
@@ -314,31 +314,10 @@ std::optional<Words> words_of_stages(const RunDirectory& run, const Json& config
   return {};
 }
 
-/// For people.
-std::string brief(const Words& words) {
-  std::string line;
-  for (const std::string& word : words) {
-    const bool is_plain = !word.empty() && word.find_first_of(" \t\n\"'\\") == std::string::npos;
-    line += concat(line.empty() ? "" : " ", is_plain ? word : quote(word));
-  }
-  return line;
-}
-
-/// For a shell.
+/// The words as a shell reads them.
 std::string for_shell(const Words& words) {
-  std::string line = "miniqat";
-  for (const std::string& word : words) {
-    const bool is_plain = !word.empty() && word.find_first_not_of(
-                                               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                               "0123456789_@%+=:,./-") == std::string::npos;
-    if (is_plain) {
-      line += " " + word;
-      continue;
-    }
-    line += " '";
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += "'";
-  }
+  std::string line;
+  for (const std::string& word : words) line += concat(line.empty() ? "" : " ", shell_quoted(word));
   return line;
 }
 
@@ -350,7 +329,7 @@ std::string command_of(const RunDirectory& run, const Json& config, const Json& 
     words = *stages;
   else
     append(words, flags_of(config, usual_settings(config, run.config().string())));
-  const std::string text = brief(words);
+  const std::string text = for_shell(words);
   return member(summary, "reestimation") == nullptr ? text : text + "; reestimate";
 }
 
@@ -370,7 +349,7 @@ std::string repeating_command(const RunDirectory& run, const Json& config, const
     commands.push_back(estimate);
   }
   std::string line;
-  for (const Words& words : commands) line += (line.empty() ? "" : " && ") + for_shell(words);
+  for (const Words& words : commands) line += concat(line.empty() ? "" : " && ", "miniqat ", for_shell(words));
   return line;
 }
 

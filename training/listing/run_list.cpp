@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "core/error.h"
+#include "core/text/shell_quote.h"
 #include "training/listing/run_command.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/run/run_directory.h"
@@ -93,7 +94,7 @@ void read_run(const fs::path& folder, ListedRun& listed) {
     listed.model = text_at(training, "model");
     listed.dataset = text_at(training, "dataset");
     const std::string run = text_at(plan, "run");
-    listed.command = concat("quantize ", run.empty() ? "--model " + listed.model : run);
+    listed.command = concat("quantize ", run.empty() ? "--model " : "", shell_quoted(run.empty() ? listed.model : run));
     return;
   }
   const RunDirectory run = RunDirectory::open(folder);

@@ -7,6 +7,7 @@
 #include "core/text/counted.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "core/text/shell_quote.h"
 #include "datasets/class_counts.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/evaluate/integer_evaluator.h"
@@ -312,7 +313,7 @@ class QuantizationRun {
 }  // namespace
 
 std::string quantization_way_on(const RunDirectory& run) {
-  return concat("miniqat quantize --resume --out ", run.path().string());
+  return concat("miniqat quantize --resume --out ", shell_quoted(run.path().string()));
 }
 
 QuantizationResult quantize_run(const QuantizationPlan& plan, const RunDirectory& out, bool resume,

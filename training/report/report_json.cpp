@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "core/parallel.h"
+#include "core/text/shell_quote.h"
 #include "training/report/layers_json.h"
 #include "training/run/machine.h"
 #include "training/settings/settings.h"
@@ -110,6 +111,7 @@ Json to_json(const Comparison& comparison) {
 Json to_json(const RunReport& run) {
   Json json = {{"name", run.name},     {"path", run.path},       {"listed", run.listed}, {"command", run.command},
                {"config", run.config}, {"summary", run.summary}, {"notes", run.notes},   {"results", Json::array()}};
+  json["verify_command"] = concat("miniqat verify ", shell_quoted(run.path));
   json["skipped_files"] = run.skipped_files;
   json["machine"] = run.machine;
   for (const ResultRow& row : run.results) json["results"].push_back(to_json(row));

@@ -6,7 +6,7 @@
 
 #include "core/classic.h"
 #include "core/text/counted.h"
-#include "core/text/quote.h"
+#include "core/text/shell_quote.h"
 #include "training/calibrate/batch_norm_statistics.h"
 #include "training/evaluate/one_answer.h"
 #include "training/run/validation_part.h"
@@ -70,7 +70,7 @@ void EvaluationWatch::look_at_statistics() {
                         counted(some.size(), "training picture"), " have a loss of ", in_three_digits(evaluated),
                         " in evaluation, the last ", counted(losses_.size(), "batch"), " one of ",
                         in_three_digits(trained), " in training; at the end, `miniqat reestimate --run ",
-                        printable(run_), "` estimates them again (docs/reestimate.md)"));
+                        shell_quoted(run_), "` estimates them again (docs/reestimate.md)"));
 }
 
 }  // namespace miniqat::training

@@ -64,7 +64,7 @@ function agreementTable({simulated, integer, runtimes}) {
 
 function verificationSection(run) {
   const found = run.verification;
-  if (!found) return run.answers.some(({name}) => name === 'integers') ? html('section', {class: 'verification'}, html('h3', {}, 'Agreement'), html('p', {class: 'hint'}, 'Not measured: ', html('code', {}, `miniqat verify ${run.path}`), ' compares the integers with the simulation and with other runtimes.')) : null;
+  if (!found) return run.answers.some(({name}) => name === 'integers') ? html('section', {class: 'verification'}, html('h3', {}, 'Agreement'), html('p', {class: 'hint'}, 'Not measured: ', html('code', {}, run.verify_command), ' compares the integers with the simulation and with other runtimes.')) : null;
   const compared = ({equal, count, largest_difference: most}) => `${share(equal, count)}, ${most}`;
   return html('section', {class: 'verification'}, html('h3', {}, `Agreement on ${whole(found.examples)} pictures`),
     run.verification_is_current ? null : html('p', {class: 'note'}, 'The variables of the run have changed since this was measured.'),
