@@ -14,7 +14,6 @@ namespace miniqat {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr std::size_t kLongestReason = 200;
 
 std::string place_of(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, std::min(offset, text.size()));
@@ -24,16 +23,28 @@ std::string place_of(std::string_view text, std::size_t offset) {
   return concat("line ", line, ", column ", std::max<std::size_t>(column, 1));
 }
 
-/// The library's message without its own prefix "[json.exception...] parse error at line 1, column 2: ", cut short
-/// where it quotes a long token, and without the bytes of a binary file.
-std::string plain_reason(std::string_view message) {
-  for (const std::string_view prefix : {"] ", "column ", ": "})
-    if (const std::size_t found = message.find(prefix); found != std::string_view::npos)
-      message.remove_prefix(found + prefix.size());
-  std::string reason(message.substr(0, kLongestReason));
-  std::ranges::replace_if(
-      reason, [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
-  return message.size() <= kLongestReason ? reason : reason + "...";
+/// What is wrong, in our words. The library tells it by a message for programmers, and by the token that it read last.
+std::string reason_of(std::string_view message, std::string_view token) {
+  struct Trouble {
+    std::string_view sign;
+    const char* words;
+  };
+  // A text without an end is also the end of the input: the order counts.
+  static constexpr Trouble kTroubles[] = {
+      {"missing closing quote", "a text lacks its closing quote"},
+      {"ill-formed UTF-8", "bytes that are not UTF-8"},
+      {"control character", "a control character in a text; JSON has escapes for these"},
+      {"forbidden character after backslash", "a text has an escape that JSON does not have"},
+      {"must be followed by", "a text has an escape that is not complete"},
+      {"must follow", "a text has an escape that is not complete"},
+      {"invalid number", "a number is not complete"},
+      {"number overflow", "a number is larger than any that can be kept"},
+      {"unexpected end of input", "unexpected end of input"},
+      {"empty input", "unexpected end of input"},
+  };
+  for (const Trouble& trouble : kTroubles)
+    if (message.find(trouble.sign) != std::string_view::npos) return trouble.words;
+  return concat("unexpected ", quote(token));
 }
 
 /// Builds the value and throws Error at the first thing wrong. (The library's own way looks through all keys of an
@@ -62,8 +73,8 @@ class JsonBuilder final : public nlohmann::json_sax<Json> {
     level.key = std::move(name);
     return true;
   }
-  bool parse_error(std::size_t offset, const std::string&, const nlohmann::detail::exception& error) override {
-    fail("malformed JSON at ", place_of(text_, offset), ": ", plain_reason(error.what()));
+  bool parse_error(std::size_t offset, const std::string& token, const nlohmann::detail::exception& error) override {
+    fail("malformed JSON at ", place_of(text_, offset), ": ", reason_of(error.what(), token));
   }
 
  private:

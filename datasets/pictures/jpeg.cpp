@@ -50,7 +50,27 @@ bool has_several_scans(std::string_view bytes) {
   return false;
 }
 
+/// libjpeg knows no more than 65,500 pixels a side. The size stands in the head of the frame, behind other segments.
+void require_readable_jpeg(std::string_view bytes, const std::filesystem::path& path) {
+  constexpr std::size_t kFrameHead = 9;
+  // The codes of frames are among those of other tables: DHT, JPG and DAC.
+  const auto is_frame = [](std::size_t code) {
+    return code >= 0xc0 && code <= 0xcf && code != 0xc4 && code != 0xc8 && code != 0xcc;
+  };
+  for (std::size_t place = 2; place + kFrameHead <= bytes.size() && number_at(bytes, place, 1) == 0xff;) {
+    const std::size_t code = number_at(bytes, place + 1, 1);
+    if (is_frame(code)) {
+      require_readable_size(static_cast<std::int64_t>(number_at(bytes, place + 5, 2)),
+                            static_cast<std::int64_t>(number_at(bytes, place + 7, 2)), path);
+      return;
+    }
+    // Bytes that fill up.
+    place += code == 0xff ? 1 : 2 + number_at(bytes, place + 2, 2);
+  }
+}
+
 PictureHeader read_header(const Decoder& decoder, std::string_view bytes, const std::filesystem::path& path) {
+  require_readable_jpeg(bytes, path);
   int width = 0, height = 0, subsampling = 0, space = 0;
   if (tjDecompressHeader3(decoder.get(), data_of(bytes), bytes.size(), &width, &height, &subsampling, &space) != 0)
     fail(path, " is a damaged JPEG: ", tjGetErrorStr2(decoder.get()));

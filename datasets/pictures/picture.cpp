@@ -52,11 +52,12 @@ const Format& format_of(std::string_view bytes, const std::filesystem::path& pat
   fail(path, " is no picture that can be read: ", names_of_formats(), " can");
 }
 
-void check_size(const PictureHeader& header, const std::filesystem::path& path) {
-  if (header.height < 1 || header.width < 1 || header.height > kLongestSide || header.width > kLongestSide ||
-      header.height * header.width > kMostPixels)
-    fail(path, " is a picture of ", header.width, " x ", header.height, " pixels; at most ", kLongestSide,
-         " a side and ", kMostPixels, " altogether can be read");
+PictureHeader checked_header(const Format& format, std::string_view bytes, const std::filesystem::path& path) {
+  const PictureHeader header = format.header(bytes, path);
+  if (header.height < 1 || header.width < 1)
+    fail(path, " is a damaged ", format.name, ": it has ", header.width, " x ", header.height, " pixels");
+  require_readable_size(header.height, header.width, path);
+  return header;
 }
 
 void to_grey(Picture& picture) {
@@ -102,15 +103,19 @@ bool has_picture_ending(const std::filesystem::path& path) {
   return std::ranges::find(endings, lower_ending(path)) != endings.end();
 }
 
+void require_readable_size(std::int64_t height, std::int64_t width, const std::filesystem::path& path) {
+  if (height > kLongestSide || width > kLongestSide || height * width > kMostPixels)
+    fail(path, " is a picture of ", width, " x ", height, " pixels; at most ", kLongestSide, " a side and ",
+         kMostPixels, " altogether can be read");
+}
+
 PictureHeader picture_header(std::string_view bytes, const std::filesystem::path& path) {
-  const PictureHeader header = format_of(bytes, path).header(bytes, path);
-  check_size(header, path);
-  return header;
+  return checked_header(format_of(bytes, path), bytes, path);
 }
 
 Picture decode_picture(std::string_view bytes, Colour colour, const std::filesystem::path& path) {
   const Format& format = format_of(bytes, path);
-  check_size(format.header(bytes, path), path);
+  checked_header(format, bytes, path);
   Picture picture = format.decode(bytes, path);
   set_colour(picture, colour);
   return picture;

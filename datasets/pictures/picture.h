@@ -44,6 +44,10 @@ struct PictureHeader {
 inline constexpr std::int64_t kLongestSide = 32768;
 inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
 
+/// Throws Error that names these limits for a picture that a reader finds to be larger. Readers ask before a library
+/// does, which would call the file damaged.
+void require_readable_size(std::int64_t height, std::int64_t width, const std::filesystem::path& path);
+
 /// Of files that are read as pictures, in lower case and with their dots.
 const std::vector<std::string>& picture_endings();
 

@@ -39,10 +39,21 @@ void keep_error(png_structp png, png_const_charp text) {
 
 void ignore_warning(png_structp, png_const_charp) {}
 
+/// Whose header comes first in the file.
+void require_readable_png(std::string_view bytes, const std::filesystem::path& path) {
+  constexpr std::size_t kSizePlace = 16;
+  if (bytes.size() < kSizePlace + 8 || bytes.substr(kSizePlace - 4, 4) != "IHDR") return;
+  const auto number = [&](std::size_t place) {
+    return std::int64_t{png_get_uint_32(reinterpret_cast<png_const_bytep>(bytes.data()) + place)};
+  };
+  require_readable_size(number(kSizePlace + 4), number(kSizePlace), path);
+}
+
 /// A decoder that has read the header of a file.
 class PngReader {
  public:
   PngReader(std::string_view bytes, const std::filesystem::path& path) : path_(path) {
+    require_readable_png(bytes, path);
     source_.data = bytes.data();
     source_.left = bytes.size();
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source_, keep_error, ignore_warning);

@@ -38,13 +38,28 @@ bool is_whole(std::string_view bytes) {
   return size <= bytes.size() - 8;
 }
 
+bool is_extended(std::string_view bytes) { return bytes.size() > 20 && bytes.substr(12, 4) == "VP8X"; }
+
 /// By the flag in the head of an extended file.
 bool has_exif(std::string_view bytes) {
   constexpr unsigned kExif = 8;
-  return bytes.size() > 20 && bytes.substr(12, 4) == "VP8X" && (static_cast<unsigned char>(bytes[20]) & kExif) != 0;
+  return is_extended(bytes) && (static_cast<unsigned char>(bytes[20]) & kExif) != 0;
+}
+
+/// Only the canvas of an extended file can be too large.
+void require_readable_webp(std::string_view bytes, const std::filesystem::path& path) {
+  constexpr std::size_t kCanvas = 24;
+  if (!is_extended(bytes) || bytes.size() < kCanvas + 6) return;
+  const auto side = [&](std::size_t place) {
+    std::int64_t less_one = 0;
+    for (std::size_t i = 3; i-- > 0;) less_one = less_one << 8 | static_cast<unsigned char>(bytes[place + i]);
+    return less_one + 1;
+  };
+  require_readable_size(side(kCanvas + 3), side(kCanvas), path);
 }
 
 WebPBitstreamFeatures webp_features(std::string_view bytes, const std::filesystem::path& path) {
+  require_readable_webp(bytes, path);
   WebPBitstreamFeatures features;
   check_status(WebPGetFeatures(webp_data(bytes), bytes.size(), &features), path);
   if (features.has_animation != 0) fail(path, " is an animated WebP; save the frame that counts as a picture");

@@ -6,6 +6,7 @@
 #include "core/engine/delays.h"
 #include "core/error.h"
 #include "core/graph/op_queries.h"
+#include "core/non_finite.h"
 #include "core/text/exact.h"
 #include "quantize/calibrate/histogram.h"
 #include "quantize/calibrate/squared_error.h"
@@ -131,7 +132,8 @@ void Calibrator::observe(Quantizer& quantizer, const Tensor& values) {
     quantizer.seen[c] = {std::min(quantizer.seen[c].min, range.min), std::max(quantizer.seen[c].max, range.max)};
   }
   if (!widen(observation, quantizer.attributes.grid_options()))
-    fail(describe(*quantizer.node), " ", quantizer.input.name(), " has values that are not finite");
+    throw NonFiniteValue(
+        concat(describe(*quantizer.node), " ", quantizer.input.name(), " has values that are not finite"));
   if (quantizer.is_weights) return;
   const double weight = debiased_weight(quantizer.attributes.ema_decay, batches_);
   for (std::size_t c = 0; c < quantizer.average.size(); ++c) {

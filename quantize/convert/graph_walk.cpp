@@ -129,10 +129,14 @@ bool GraphWalk::has_grid(const Pending& pending) const {
          (std::holds_alternative<integer::Concat>(pending.action) && std::ranges::all_of(pending.inputs, same));
 }
 
-/// An op that gets its range from a quantized input had none.
-bool GraphWalk::reads_plain_picture(const Pending& pending) const {
-  const auto is_picture = [&](int tensor) { return tensor == 0; };
-  return !pending.is_layer() && !picture_is_quantized_ && std::ranges::any_of(pending.inputs, is_picture);
+/// Whether nothing but the picture, without a quantizer, leads to the tensor, and no layer: ops get a range from
+/// quantized inputs. One other input would do.
+bool GraphWalk::is_of_plain_picture(Output tensor) const {
+  const Node& node = *tensor.node;
+  if (node.as<Placeholder>()) return !picture_is_quantized_;
+  if (is_quantizer(node) || has_role(node, OpRole::kLayer)) return false;
+  return std::ranges::all_of(
+      node.inputs(), [&](const Output& input) { return !values_.moves(input.node) || is_of_plain_picture(input); });
 }
 
 int GraphWalk::tensor(Output read, const std::string& reader) {
@@ -142,10 +146,7 @@ int GraphWalk::tensor(Output read, const std::string& reader) {
   if (std::holds_alternative<Blocks>(value) || (pending && pending->atrous))
     fail(reader, " reads ", read.name(), ", which lies between SpaceToBatchND and BatchToSpaceND");
   if (pending) {
-    if (!has_grid(*pending) && reads_plain_picture(*pending))
-      fail(reader, " reads ", read.name(),
-           ", which has no range: it is computed from the picture, which has no "
-           "quantizer; train or calibrate with `quantize_input`");
+    if (!has_grid(*pending) && is_of_plain_picture(read)) fail_without_quantized_picture(read, reader);
     if (!has_grid(*pending)) fail_without_range(read, reader);
     const integer::Grid grid = builder_.tensor(pending->inputs.front()).grid;
     value = builder_.add(*pending, whole(grid), read.name());

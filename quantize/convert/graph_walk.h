@@ -69,7 +69,7 @@ class GraphWalk {
   int tensor(Output read, const std::string& reader);
   int input_tensor(const Node& node, int i = 0);
   bool has_grid(const Pending& pending) const;
-  bool reads_plain_picture(const Pending& pending) const;
+  bool is_of_plain_picture(Output tensor) const;
 
   const StaticValues& values_;
   const Output output_;

@@ -2,12 +2,16 @@
 
 #include "core/error.h"
 #include "layers/layers.h"
-#include "quantize/convert/convert.h"
 
 namespace miniqat::quantize {
 
 void fail_without_range(Output tensor, const std::string& reader) {
   throw NotQuantized(concat(reader, " reads ", tensor.name(), ", which has no range"));
+}
+
+void fail_without_quantized_picture(Output tensor, const std::string& reader) {
+  throw PictureNotQuantized(concat(reader, " reads ", tensor.name(), ", which has no range: it is computed from the ",
+                                   "picture, which has no quantizer; train or calibrate with `quantize_input`"));
 }
 
 void fail_unsupported(const Node& node) {

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/graph/op_queries.h"
 #include "core/kernels/finite.h"
+#include "core/non_finite.h"
 #include "datasets/loader.h"
 #include "layers/batch_norm.h"
 #include "quantize/fake_quant.h"
@@ -63,7 +64,8 @@ NamedTensors finite_tensors(const std::vector<SeenStatistics>& statistics, const
   }
   for (const auto& [name, tensor] : tensors)
     if (!is_finite(tensor))
-      fail("the estimate of \"", name, "\" is not finite: the network overflows on some pictures");
+      throw NonFiniteValue(
+          concat("the estimate of \"", name, "\" is not finite: the network overflows on some pictures"));
   return tensors;
 }
 

@@ -1,6 +1,7 @@
 #include "training/report/curves.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <span>
 
@@ -44,8 +45,9 @@ void add_ranges(const Json& ranges, std::int64_t step, Curves& curves) {
   }
 }
 
-void add_line(const Json& line, Curves& curves) {
-  if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer()) return;
+/// False for what is no line of a run.
+bool add_line(const Json& line, Curves& curves) {
+  if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer()) return false;
   const auto step = line["step"].get<std::int64_t>();
   curves.last_step = std::max(curves.last_step, step);
   ++curves.lines;
@@ -57,6 +59,23 @@ void add_line(const Json& line, Curves& curves) {
   if (const auto failure = line.find("failure"); failure != line.end() && failure->is_string())
     curves.marks.push_back({step, failure->get<std::string>()});
   if (line.contains("steps_before")) curves.marks.push_back({step, "made longer"});
+  return true;
+}
+
+void read_lines(const std::filesystem::path& path, Curves& curves) {
+  std::ifstream file(path);
+  if (!file) fail("cannot read ", path.string());
+  std::int64_t number = 0, first_damaged = 0, damaged = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    // The end of a line that is written at this moment is still missing.
+    if (add_line(Json::parse(line, nullptr, false), curves) || file.eof()) continue;
+    if (damaged++ == 0) first_damaged = number;
+  }
+  if (damaged == 1) curves.damage = concat(path.string(), ": line ", first_damaged, " is damaged and left out");
+  if (damaged > 1)
+    curves.damage =
+        concat(path.string(), ": ", damaged, " lines are damaged and left out, the first is line ", first_damaged);
 }
 
 void add_delays(const RunDirectory& run, Curves& curves) {
@@ -70,11 +89,7 @@ void add_delays(const RunDirectory& run, Curves& curves) {
 
 Curves read_curves(const RunDirectory& run, std::size_t most_points) {
   Curves curves;
-  if (run.metrics().exists()) {
-    std::ifstream file(run.metrics().path());
-    if (!file) fail("cannot read ", run.metrics().path().string());
-    for (std::string line; std::getline(file, line);) add_line(Json::parse(line, nullptr, false), curves);
-  }
+  if (run.metrics().exists()) read_lines(run.metrics().path(), curves);
   add_delays(run, curves);
   std::ranges::stable_sort(curves.marks, {}, &CurveMark::step);
   for (Curve& curve : curves.numbers) thin(curve.points, most_points);

@@ -47,6 +47,8 @@ struct Curves {
   std::int64_t last_step = 0;
   /// Lines with numbers; a curve has fewer points where it was thinned.
   std::int64_t lines = 0;
+  /// "run/metrics.jsonl: line 7 is damaged and left out", or the number of such lines; "" without.
+  std::string damage = {};
 };
 
 /// Those of a run that may still be trained: a line without an end is not read yet. Of each curve at most `most_points`

@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "training/quantize/quantization_plan.h"
 #include "training/report/run_examination.h"
+#include "training/run/json_shape.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::training {
@@ -62,6 +63,7 @@ Json read_sensitivity(const std::string& path) {
   Json json = read_json(file);
   if (!json.is_object() || !json.contains("quantizers"))
     fail(file.string(), " is not a file of `miniqat sensitivity`: \"quantizers\" is missing");
+  require_shape(json, shape_of_sensitivity(), file.string());
   return json;
 }
 

@@ -116,6 +116,7 @@ class RunExamination {
   /// A run of `quantize` that holds the calibrated network has trained all the same.
   void read_curves_of_run() {
     report_.curves = read_curves(directory_);
+    add_note(report_.curves.damage);
     if (report_.curves.lines > 0 || !has_file(trained_in(directory_) / "config.json")) return;
     report_.curves = read_curves(RunDirectory::open(trained_in(directory_)));
     report_.notes.emplace_back("the curves are those of the training, whose network is not the one in the run");

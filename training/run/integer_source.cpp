@@ -7,7 +7,9 @@
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/text/json.h"
+#include "core/text/shell_quote.h"
 #include "quantize/convert/convert.h"
+#include "quantize/convert/refusals.h"
 #include "quantize/fake_quant.h"
 #include "training/model_source.h"
 #include "training/run/data_of_run.h"
@@ -32,14 +34,13 @@ Graph logits_only(Graph graph) {
   return graph;
 }
 
-/// The run's own settings that may have left a tensor in float.
-std::string advice_for(const RunDirectory& run) {
+/// The run's own settings that may have left a tensor in float: "--scope conv1 and --float-pools"; "" without such.
+std::string flags_without_ranges(const RunDirectory& run) {
   const TrainSettings settings = recorded_settings(read_json(run.config()), run.config().string());
   std::string flags;
-  if (!settings.rewrite.scope.empty()) flags = concat("--scope ", settings.rewrite.scope);
+  if (!settings.rewrite.scope.empty()) flags = concat("--scope ", shell_quoted(settings.rewrite.scope));
   if (settings.rewrite.float_pools) flags += flags.empty() ? "--float-pools" : " and --float-pools";
-  if (flags.empty()) return "`miniqat rewrite --report` says why it was left as it is";
-  return concat("train, or `miniqat calibrate`, without ", flags);
+  return flags;
 }
 
 }  // namespace
@@ -61,8 +62,14 @@ integer::Model convert_run(const RunDirectory& run, const std::filesystem::path&
     std::vector<std::string> names = recorded_class_names(run);
     if (std::ssize(names) == model.tensor(model.output).shape.elements()) model.class_names = std::move(names);
     return model;
+  } catch (const quantize::PictureNotQuantized& error) {
+    const std::string flags = flags_without_ranges(run);
+    fail(source, ": ", error.what(), flags.empty() ? "" : concat(" and without ", flags));
   } catch (const quantize::NotQuantized& error) {
-    fail(source, ": ", error.what(), "; ", advice_for(run));
+    const std::string flags = flags_without_ranges(run);
+    fail(source, ": ", error.what(), "; ",
+         flags.empty() ? "`miniqat rewrite --report` says why it was left as it is"
+                       : concat("train, or `miniqat calibrate`, without ", flags));
   } catch (const Error& error) {
     fail(source, ": ", error.what());
   }

@@ -4,6 +4,8 @@
 #include "core/files.h"
 #include "core/text/json.h"
 #include "core/text/json_text.h"
+#include "core/text/shell_quote.h"
+#include "training/run/json_shape.h"
 
 namespace miniqat::training {
 
@@ -113,7 +115,7 @@ RunDirectory RunDirectory::open(const fs::path& path) {
   if (fs::exists(run.config(), failure)) return run;
   if (fs::exists(run.quantization(), failure))
     fail(path.string(), " holds a run of quantize that is not complete; miniqat quantize --resume --out ",
-         path.string(), " goes on with it");
+         shell_quoted(path.string()), " goes on with it");
   fail(path.string(), " holds no run: there is no ", run.config().string());
 }
 
@@ -125,13 +127,16 @@ bool is_or_lies_in(const fs::path& path, const fs::path& directory) {
 }
 
 Json read_json(const fs::path& path) {
+  Json json;
   try {
-    return parse_json(read_file(path));
+    json = parse_json(read_file(path));
   } catch (const Error& error) {
     const std::string text = error.what();
     const bool named = text.find(path.string()) != std::string::npos;
     fail(named ? "" : path.string() + ": ", text);
   }
+  require_shape(json, shape_of_file(path), path.string());
+  return json;
 }
 
 void write_json(const fs::path& path, const Json& json) {

@@ -6,10 +6,12 @@
 #include <set>
 
 #include "core/interruption.h"
+#include "core/non_finite.h"
 #include "core/parallel.h"
 #include "core/team.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
+#include "core/text/shell_quote.h"
 #include "core/text/suggest.h"
 #include "datasets/class_counts.h"
 #include "datasets/loader.h"
@@ -85,9 +87,9 @@ class Trainer {
       }
       life_.finish(pace);
     } catch (const NonFiniteLoss& error) {
-      life_.note_failure(error.what());
-      throw NonFiniteLoss(concat(error.what(), "; the checkpoint of step ", life_.saved_step(), " stays in ",
-                                 run_.path().string(), ", from where ", after_non_finite(task_.dampens())));
+      end_for_good(error);
+    } catch (const NonFiniteValue& error) {
+      end_for_good(error);
     } catch (const Error& error) {
       std::error_code failure;
       if (!std::filesystem::exists(run_.checkpoint(), failure)) throw;
@@ -198,6 +200,13 @@ class Trainer {
     }
   }
 
+  /// The same steps from the checkpoint come to the same, so this does not tell how to go on with them.
+  [[noreturn]] void end_for_good(const Error& error) {
+    life_.note_failure(error.what());
+    throw NonFiniteLoss(concat(error.what(), "; the checkpoint of step ", life_.saved_step(), " stays in ",
+                               run_.path().string(), ", from where ", after_non_finite(task_.dampens())));
+  }
+
   const datasets::Batch& next_batch(datasets::Loader& loader) {
     const ProfileScope timed(extras_.profile, ProfilePhase::kLoaderWait, "next batch", "(loader)");
     return loader.next();
@@ -215,7 +224,8 @@ class Trainer {
 }  // namespace
 
 std::string way_on(const RunDirectory& run, const TrainExtras& extras) {
-  return extras.way_on.empty() ? concat("miniqat train --resume --out ", run.path().string()) : extras.way_on;
+  return extras.way_on.empty() ? concat("miniqat train --resume --out ", shell_quoted(run.path().string()))
+                               : extras.way_on;
 }
 
 void train(const TrainSettings& settings, const RunDirectory& run, const TrainExtras& extras, RunObserver& observer) {

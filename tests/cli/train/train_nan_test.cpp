@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <utility>
+#include <vector>
 
 #include "tests/cli/program.h"
 #include "tests/cli/run_files.h"
@@ -27,6 +30,36 @@ TEST_F(TrainNanTest, SaysHowToGoOnAndTheRunCanBeOverwritten) {
   expect_success(train("whole"));
   EXPECT_TRUE(files_of(path("run")) == files_of(path("whole")));
   expect_error(train("run", {"--overwrite", "--resume"}), 2, {"--overwrite", "--resume"});
+}
+
+/// Where the loss of no step tells, but numbers between the steps: learned ranges that begin, statistics of batch norms
+/// at the end. From the checkpoint they would come to the same.
+TEST_F(TrainNanTest, NumbersThatOverflowBetweenStepsAreNotMetAgain) {
+  const std::vector<std::pair<Arguments, std::string>> cases = {
+      {{"--learning-rate", "1e18", "--ranges", "learned", "--quant-delay", "3", "--steps", "3"},
+       "has values that are not finite"},
+      {{"--model", "norm.json", "--steps", "1", "--learning-rate", "1e20", "--weight-bits", "3", "--reestimate", "4"},
+       "the estimate of \"conv1/moving_variance\" is not finite"}};
+  for (const auto& [flags, what] : cases) {
+    const Outcome failed = train("run", flags);
+    expect_error(
+        failed, 1,
+        {what, "the checkpoint of step 0 stays in run", "begin anew with --overwrite", "a lower --learning-rate"});
+    EXPECT_EQ(failed.err.find(" with: miniqat"), std::string::npos) << failed.err;
+    expect_error(program({"train", "--resume", "--out", "run"}), 1, {what, "--overwrite", "a lower --learning-rate"});
+    expect_text(program({"eval", "--run", "run", "--threads", "1"}).err, "begin anew with --overwrite");
+    std::filesystem::remove_all(path("run"));
+  }
+}
+
+/// `quantize` hands out the calibrated network then, as after a loss that is NaN.
+TEST_F(TrainNanTest, QuantizeKeepsTheCalibratedNetwork) {
+  expect_success(train("float", {"--float"}));
+  const Outcome outcome = program({"quantize", "float", "--batches", "2", "--steps", "4", "--ranges", "learned",
+                                   "--quant-delay", "3", "--learning-rate", "1e18", "--threads", "1", "--out", "run"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  expect_text(outcome.err, "the training failed: ");
+  EXPECT_EQ(json_of(path("run/quantize.json"))["chosen"], "calibrated");
 }
 
 TEST_F(TrainNanTest, NamesADampeningThatIsOn) {

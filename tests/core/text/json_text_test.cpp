@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <utility>
 
 #include "core/text/json.h"
 #include "tests/errors.h"
@@ -31,6 +32,31 @@ TEST(JsonText, KeysThatStandTwiceAreRefused) {
   EXPECT_TRUE(mentions(refusal(R"({"a": {"b": 1}, "b": 2, "a": 3})"), {"the key \"a\" occurs twice"}));
   EXPECT_TRUE(mentions(refusal("{\"\\u001b[31m\": 1, \"\\u001b[31m\": 2}"), {R"(the key "\x1b[31m" occurs twice)"}));
   EXPECT_EQ(refusal(R"({"a": {"a": 1}, "b": {"a": [{"a": 2}, {"a": 3}]}})"), "");
+}
+
+/// In words for the user of a damaged file; the library's are for its programmer.
+TEST(JsonText, DamageHasItsPlaceAndPlainWords) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "line 1, column 1: unexpected end of input"},
+      {"{\n  \"a\": [1,", "line 2, column 10: unexpected end of input"},
+      {"{\"a\" 1}", "line 1, column 6: unexpected \"1\""},
+      {"{} {}", "line 1, column 4: unexpected \"{\""},
+      {"[1, nan]", "line 1, column 6: unexpected \"1, na\""},
+      {"[\"abc", "line 1, column 5: a text lacks its closing quote"},
+      {"[\"\xff\"]", "line 1, column 3: bytes that are not UTF-8"},
+      {"[\"a\nb\"]", "a control character in a text"},
+      {R"(["\x"])", "a text has an escape that JSON does not have"},
+      {R"(["\u12"])", "a text has an escape that is not complete"},
+      {R"(["\ud83d"])", "a text has an escape that is not complete"},
+      {"[1e]", "a number is not complete"},
+      {"[-]", "a number is not complete"},
+      {"[1e999]", "a number is larger than any that can be kept"}};
+  for (const auto& [text, words] : cases) {
+    const std::string message = refusal(text);
+    EXPECT_TRUE(mentions(message, {"malformed JSON at line", words})) << message;
+    for (const char* raw : {"json.exception", "syntax error", "while parsing", "last read", "invalid"})
+      EXPECT_EQ(message.find(raw), std::string::npos) << message;
+  }
 }
 
 TEST(JsonText, NestsAsDeepAsItSays) {

@@ -109,8 +109,32 @@ TEST(PictureTest, OtherFilesAreNamed) {
 }
 
 TEST(PictureTest, AbsurdSizesAreRefusedByTheirHeader) {
-  const std::string wide = png_bytes(make_picture(1, kLongestSide + 1, 1));
-  EXPECT_TRUE(testing::mentions(testing::error_of([&] { decode(wide); }), {"p"}));
+  const auto expect_limits = [](const std::string& bytes, const std::string& size) {
+    const std::string message = testing::error_of([&] { decode(bytes); });
+    EXPECT_TRUE(testing::mentions(message, {"p", size, "at most 32768 a side and 67108864 altogether"}));
+    EXPECT_EQ(message.find("damaged"), std::string::npos) << message;
+  };
+  expect_limits(png_bytes(make_picture(1, kLongestSide + 1, 1)), "32769 x 1");
+  expect_limits(png_bytes(make_picture(1, 65000, 1)), "65000 x 1");
+  expect_limits(png_bytes(make_picture(65000, 1, 3)), "1 x 65000");
+  // More than any library takes; the checksum of the header is wrong then, which does not matter any more.
+  std::string png = png_bytes(make_picture(8, 8, 1));
+  png.replace(16, 8, std::string("\x7f\xff\xff\xff\x00\x00\x00\x01", 8));
+  expect_limits(png, "2147483647 x 1");
+  std::string bmp = testing::bmp_bytes(make_picture(8, 8, 3));
+  bmp.replace(18, 8, std::string("\xe8\xfd\x00\x00\x01\x00\x00\x00", 8));
+  expect_limits(bmp, "65000 x 1");
+  std::string jpeg = jpeg_bytes(make_picture(8, 8, 1));
+  const std::size_t frame_of_grey = jpeg.find("\xff\xc0");
+  ASSERT_NE(frame_of_grey, std::string::npos);
+  jpeg.replace(frame_of_grey + 5, 4, std::string("\x00\x01\xff\xff", 4));
+  expect_limits(jpeg, "65535 x 1");
+  std::string webp = testing::turned_webp_bytes(make_picture(8, 8, 3), 1);
+  webp.replace(24, 6, std::string("\xff\xff\xff\x00\x00\x00", 6));
+  expect_limits(webp, "16777216 x 1");
+  // A size that there is not.
+  bmp.replace(18, 4, std::string(4, '\0'));
+  EXPECT_TRUE(testing::mentions(testing::error_of([&] { decode(bmp); }), {"damaged BMP", "0 x 1 pixels"}));
   // Width and height of a JPEG stand behind the marker of its frame; 9000 x 9000 would take 243 MB.
   std::string large = jpeg_bytes(make_picture(8, 8, 3));
   const std::size_t frame = large.find("\xff\xc0");

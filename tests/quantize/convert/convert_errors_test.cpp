@@ -194,6 +194,20 @@ TEST(ConvertErrors, WhatIsComputedFromThePictureWantsAQuantizedPicture) {
            refusal([](Graph&g, Output x) { return layers::avg_pool(g, "pool", x); }),
            refusal([](Graph&g, Output x) { return layers::add(g, "sum", x, x); }),
            refusal([](Graph&g, Output x) { return layers::mul(g, "product", x, x); }),
+           // The picture may be moved first.
+           refusal([](Graph&g, Output x) { return layers::avg_pool(g, "pool", layers::max_pool(g, "max", x)); }),
+           refusal([](Graph&g, Output x) {
+             const Output padded = layers::pad(g, "pad", x, {{{0, 0}, {1, 1}, {1, 1}, {0, 0}}});
+             return layers::avg_pool(g, "pool", padded);
+           }),
+           refusal([](Graph&g, Output x) {
+             const Output twice = layers::concat(g, "twice", {x, x});
+             return layers::avg_pool(g, "pool", twice);
+           }),
+           refusal([](Graph&g, Output x) {
+             const Output max = layers::max_pool(g, "max", x);
+             return layers::relu(g, "Relu", layers::add(g, "sum", max, max));
+           }),
        }) {
     EXPECT_TRUE(
         mentions(text, {"\"c/Conv2D\"] reads", "has no range", "computed from the picture", "`quantize_input`"}))
@@ -204,6 +218,12 @@ TEST(ConvertErrors, WhatIsComputedFromThePictureWantsAQuantizedPicture) {
   EvalNet net;
   const Output pool = layers::avg_pool(net.graph, "pool", net.quantizer("q", net.conv("c", net.images()), {-1, 1}));
   EXPECT_EQ(net.refusal(net.conv("d", pool)).find("quantize_input"), std::string::npos);
+  // With one input that has a range, the sum would have got one.
+  EvalNet mixed;
+  const Output images = mixed.images(), known = mixed.quantizer("q", layers::relu(mixed.graph, "Relu", images), {0, 1});
+  const std::string text = mixed.refusal(mixed.conv("c", layers::add(mixed.graph, "sum", images, known)));
+  EXPECT_NE(text.find("has no range"), std::string::npos) << text;
+  EXPECT_EQ(text.find("quantize_input"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ TEST_F(CurvesTest, TakeWhatIsThere) {
   lines += "nonsense\n[]\n{\"step\": 2001, \"failure\": \"the loss became NaN\"}\n{\"step\": 2002, \"lo";
   place_.write("run/metrics.jsonl", lines);
   const Curves curves = read_curves(RunDirectory::open(path("run")), 100);
+  EXPECT_EQ(curves.damage,
+            path("run/metrics.jsonl").string() + ": 2 lines are damaged and left out, the first is line 2001");
   const Curve* loss = find(curves, "loss");
   ASSERT_NE(loss, nullptr);
   EXPECT_EQ(loss->points.size(), 100u);
