@@ -15,13 +15,13 @@
 #include "cli/interrupt.h"
 #include "cli/print_error.h"
 #include "cli/standard_streams.h"
+#include "cli/suggestions.h"
 #include "core/guarded_memory.h"
 #include "core/kernels/instruction_set.h"
 #include "core/parallel.h"
 #include "core/team_choice.h"
 #include "core/text/counted.h"
 #include "core/text/quote.h"
-#include "core/text/suggest.h"
 #include "datasets/decode_progress.h"
 #include "distributed/launch.h"
 #include "layers/layers.h"
@@ -87,7 +87,7 @@ std::string explanation(const CLI::App& program, const CLI::ParseError& error, c
   const std::vector<std::string> unexpected = command.remaining();
   if (!unexpected.empty())
     text = concat("unknown ", &command == &program ? "command" : "argument", " ", quote(unexpected.front()),
-                  did_you_mean(unexpected.front(), known_words(program)));
+                  suggestion_for(unexpected.front(), known_words(program)));
   return text + see_help_of(who);
 }
 

@@ -1,4 +1,4 @@
-# Makes and installs what `miniqat_program` says of itself: completion for bash and zsh and, if there is a `help2man`, the manual pages
+# Makes and installs what `miniqat_program` says of itself: completion for bash, zsh and fish and, if there is a `help2man`, the manual pages
 # miniqat.1, miniqat-train.1 and so on.
 function(run_into file)
   execute_process(COMMAND ${ARGN} OUTPUT_FILE ${file} RESULT_VARIABLE status ERROR_VARIABLE error)
@@ -11,8 +11,10 @@ file(REMOVE_RECURSE ${build_folder})
 file(MAKE_DIRECTORY ${build_folder})
 run_into(${build_folder}/miniqat ${miniqat_program} completion bash)
 run_into(${build_folder}/_miniqat ${miniqat_program} completion zsh)
+run_into(${build_folder}/miniqat.fish ${miniqat_program} completion fish)
 file(INSTALL ${build_folder}/miniqat DESTINATION ${CMAKE_INSTALL_PREFIX}/${data_folder}/bash-completion/completions)
 file(INSTALL ${build_folder}/_miniqat DESTINATION ${CMAKE_INSTALL_PREFIX}/${data_folder}/zsh/vendor-completions)
+file(INSTALL ${build_folder}/miniqat.fish DESTINATION ${CMAKE_INSTALL_PREFIX}/${data_folder}/fish/vendor_completions.d)
 if(NOT help2man)
   message(STATUS "No manual pages: help2man is not installed")
   return()

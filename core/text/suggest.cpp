@@ -1,6 +1,7 @@
 #include "core/text/suggest.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 #include "core/text/quote.h"
@@ -22,18 +23,32 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+/// Of a long text the beginning.
+std::string in_lower_case(std::string_view text) {
+  constexpr std::size_t kMost = 200;
+  std::string lower(text.substr(0, kMost));
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower;
+}
+
 }  // namespace
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
+  const std::string wanted = in_lower_case(name);
   const std::size_t near = std::max<std::size_t>(2, name.size() / 3);
   const std::string* best = nullptr;
   std::size_t best_distance = near + 1;
+  bool best_goes_on = false;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(name.substr(0, 200), std::string_view(candidate).substr(0, 200));
-    if (distance < best_distance) {
-      best = &candidate;
-      best_distance = distance;
-    }
+    const std::string known = in_lower_case(candidate);
+    const std::size_t distance = edit_distance(wanted, known);
+    const bool goes_on = known.starts_with(wanted);
+    // Of two that are equally near, the one whose end is missing: "resnet" is resnet20 rather than lenet.
+    if (distance > best_distance || (distance == best_distance && (best == nullptr || best_goes_on || !goes_on)))
+      continue;
+    best = &candidate;
+    best_distance = distance;
+    best_goes_on = goes_on;
   }
   return best == nullptr ? "" : concat("; did you mean ", quote(*best), "?");
 }

@@ -1,8 +1,9 @@
-// `miniqat completion`: bash asks its script as it does when somebody presses the tabulator key.
+// `miniqat completion`: the shells ask their scripts as they do when somebody presses the tabulator key.
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -19,11 +20,11 @@ using Words = std::set<std::string>;
 class Completion : public ::testing::Test {
  protected:
   void SetUp() override {
-    const Outcome bash = miniqat({"completion", "bash"}), zsh = miniqat({"completion", "zsh"});
-    expect_success(bash);
-    expect_success(zsh);
-    place_.write("bash", bash.out);
-    place_.write("zsh", zsh.out);
+    for (const std::string name : {"bash", "zsh", "fish"}) {
+      const Outcome made = miniqat({"completion", name});
+      expect_success(made);
+      place_.write(name, made.out);
+    }
   }
 
   /// Runs a shell in the folder of the scripts; the words that it prints, one a line.
@@ -45,8 +46,55 @@ class Completion : public ::testing::Test {
                  "for word in \"${COMPREPLY[@]}\"; do printf '%s\\n' \"$word\"; done");
   }
 
+  /// The words that fish offers for the last one of a line.
+  Words offered_by_fish(const std::string& line) const {
+    place_.write("script.fish", "source ./fish; complete -C '" + line + "' | string replace -r '\\t.*' ''");
+    return shell("HOME=$PWD fish --no-config script.fish");
+  }
+
+  /// Those of zsh, in a terminal of its own: the tabulator key asks compadd, which writes down what it is given.
+  Words offered_by_zsh(const std::string& line) const {
+    place_.write("keys", R"(autoload -Uz compinit; compinit -u -D
+. ./zsh
+compadd() {
+  if [[ "$*" == *-[OAD]* ]]; then builtin compadd "$@"; return; fi
+  local -a hits; builtin compadd -O hits "$@"; print -rl -- $hits >> hits
+}
+note() { zle -R; print > done; exit }
+zle -N note; bindkey '^X' note; bindkey '^I' complete-word
+setopt no_list_beep
+print > ready
+)");
+    place_.write("terminal", R"(zmodload zsh/zpty
+rm -f hits done ready; : > hits
+zpty keyboard zsh -f -i
+zpty -w keyboard ' . ./keys'
+for i in {1..200}; do [[ -e ready ]] && break; sleep 0.05; done
+zpty -w -n keyboard $'miniqat )" +
+                                 line + R"(\t\x18'
+for i in {1..200}; do [[ -e done ]] && break; zpty -r -t keyboard ignored; sleep 0.05; done
+zpty -d keyboard
+cat hits
+)");
+    return shell("HOME=$PWD TERM=dumb zsh -f terminal | sed '/^$/d'");
+  }
+
+  static bool has(const std::string& shell) {
+    return std::system(("command -v " + shell + " > /dev/null").c_str()) == 0;
+  }
+
   TempDir place_;
 };
+
+const Words kModels = {"lenet", "lenet5", "lenet_bn", "mobilenet_v1", "mobilenet_v2", "resnet20"};
+const Words kDatasets = {"cifar10", "fashion-mnist", "mnist", "synthetic"};
+
+/// Words among others: files that may stand there as well.
+::testing::AssertionResult holds(const Words& offered, const Words& wanted) {
+  for (const std::string& word : wanted)
+    if (!offered.contains(word)) return ::testing::AssertionFailure() << "no " << word;
+  return ::testing::AssertionSuccess();
+}
 
 TEST_F(Completion, OffersCommandsFlagsAndChoices) {
   EXPECT_EQ(offered("miniqat re"), (Words{"reestimate", "report", "rewrite"}));
@@ -55,7 +103,74 @@ TEST_F(Completion, OffersCommandsFlagsAndChoices) {
   EXPECT_EQ(offered("miniqat eval RUN --split t"), (Words{"test", "train"}));
   EXPECT_EQ(offered("miniqat eval --split ="), (Words{"test", "train", "validation"}));
   EXPECT_EQ(offered("miniqat eval --split = v"), Words{"validation"});
-  EXPECT_EQ(offered("miniqat completion ''"), (Words{"bash", "zsh"}));
+  EXPECT_EQ(offered("miniqat completion ''"), (Words{"bash", "fish", "zsh"}));
+}
+
+TEST_F(Completion, OffersNamesForValues) {
+  EXPECT_TRUE(holds(offered("miniqat train --model ''"), kModels));
+  EXPECT_EQ(offered("miniqat models --model ''"), kModels);
+  EXPECT_EQ(offered("miniqat train --model mobile"), (Words{"mobilenet_v1", "mobilenet_v2"}));
+  EXPECT_TRUE(holds(offered("miniqat train --dataset = ''"), kDatasets));
+  EXPECT_EQ(offered("miniqat eval run --dataset mni"), Words{"mnist"});
+  EXPECT_EQ(offered("miniqat train --optimizer ''"), (Words{"adam", "sgd"}));
+  EXPECT_EQ(offered("miniqat train --schedule c"), (Words{"constant", "cosine"}));
+  EXPECT_EQ(offered("miniqat bench --models resnet20,lenet5"), Words{"resnet20,lenet5"});
+  EXPECT_EQ(offered("miniqat bench --models ''"), kModels);
+  EXPECT_TRUE(holds(offered("miniqat bench --kernel ''"), {"forward", "backward"}));
+  // A file of another kind.
+  EXPECT_EQ(offered("miniqat eval run --model lenet"), Words{});
+}
+
+/// The names are those that the program takes.
+TEST_F(Completion, OffersWhatTheProgramTakes) {
+  const std::string kernels = miniqat({"bench", "--kernel", "none"}).err;
+  for (const std::string& name : offered("miniqat bench --kernel ''"))
+    EXPECT_NE(kernels.find(name), std::string::npos) << name << "\n" << kernels;
+  const std::string known = miniqat({"train", "--dataset", "none"}).err +
+                            miniqat({"train", "--optimizer", "none"}).err +
+                            miniqat({"train", "--schedule", "none"}).err +
+                            miniqat({"train", "--augment", "none5"}).err + miniqat({"train", "--model", "none"}).err;
+  for (const std::string flag : {"--dataset", "--optimizer", "--schedule", "--augment", "--model"})
+    for (const std::string& name : offered("miniqat train " + flag + " ''"))
+      if (!std::filesystem::exists(place_.path() / name)) {
+        EXPECT_NE(known.find(name), std::string::npos) << flag << " " << name << "\n" << known;
+      }
+}
+
+TEST_F(Completion, OffersCommandsBehindHelp) {
+  EXPECT_EQ(offered("miniqat hel"), Words{"help"});
+  EXPECT_EQ(offered("miniqat help re"), (Words{"reestimate", "report", "rewrite"}));
+  EXPECT_EQ(offered("miniqat help train ''"), Words{});
+}
+
+TEST_F(Completion, FishOffersTheSame) {
+  if (!has("fish")) GTEST_SKIP() << "fish is not installed";
+  place_.write("model a.onnx", "");
+  EXPECT_EQ(offered_by_fish("miniqat re"), (Words{"reestimate", "report", "rewrite"}));
+  EXPECT_EQ(offered_by_fish("miniqat help re"), (Words{"reestimate", "report", "rewrite"}));
+  EXPECT_EQ(offered_by_fish("miniqat hel"), Words{"help"});
+  EXPECT_EQ(offered_by_fish("miniqat models --w"), Words{"--width"});
+  EXPECT_EQ(offered_by_fish("miniqat eval RUN --split t"), (Words{"test", "train"}));
+  EXPECT_EQ(offered_by_fish("miniqat eval RUN --split=v"), Words{"--split=validation"});
+  EXPECT_EQ(offered_by_fish("miniqat models --model "), kModels);
+  EXPECT_TRUE(holds(offered_by_fish("miniqat train --model "), kModels));
+  EXPECT_TRUE(holds(offered_by_fish("miniqat train --dataset "), kDatasets));
+  EXPECT_EQ(offered_by_fish("miniqat train --optimizer "), (Words{"adam", "sgd"}));
+  EXPECT_EQ(offered_by_fish("miniqat bench --models resnet20,mobile"),
+            (Words{"resnet20,mobilenet_v1", "resnet20,mobilenet_v2"}));
+  EXPECT_EQ(offered_by_fish("miniqat import mo"), Words{"model a.onnx"});
+  EXPECT_EQ(offered_by_fish("miniqat train --epochs "), Words{});
+  EXPECT_EQ(offered_by_fish("miniqat completion "), (Words{"bash", "fish", "zsh"}));
+}
+
+TEST_F(Completion, ZshOffersTheSame) {
+  if (!has("zsh")) GTEST_SKIP() << "zsh is not installed";
+  EXPECT_EQ(offered_by_zsh("help re"), (Words{"reestimate", "report", "rewrite"}));
+  EXPECT_EQ(offered_by_zsh("hel"), Words{"help"});
+  EXPECT_EQ(offered_by_zsh("models --model "), kModels);
+  EXPECT_TRUE(holds(offered_by_zsh("train --model "), kModels));
+  EXPECT_EQ(offered_by_zsh("train --dataset mni"), Words{"mnist"});
+  EXPECT_EQ(offered_by_zsh("train --optimizer "), (Words{"adam", "sgd"}));
 }
 
 TEST_F(Completion, OffersFilesForTextAndNothingForNumbers) {
@@ -86,13 +201,13 @@ TEST_F(Completion, ZshReadsItsScript) {
   EXPECT_TRUE(script.starts_with("#compdef miniqat\n"));
   EXPECT_NE(script.find(":value:(test train validation)'"), std::string::npos);
   EXPECT_NE(script.find("'*:model:_files'"), std::string::npos);
-  if (std::system("command -v zsh > /dev/null") != 0) GTEST_SKIP() << "zsh is not installed";
+  if (!has("zsh")) GTEST_SKIP() << "zsh is not installed";
   EXPECT_EQ(shell("zsh -n zsh"), Words{});
 }
 
 TEST(CompletionArguments, AShellIsNeeded) {
   expect_error(miniqat({"completion"}), 2, {"SHELL"});
-  expect_error(miniqat({"completion", "fish"}), 2, {"fish"});
+  expect_error(miniqat({"completion", "csh"}), 2, {"csh", "bash, zsh or fish"});
 }
 
 }  // namespace
