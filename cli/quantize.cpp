@@ -67,13 +67,14 @@ FlagChanges training_changes() {
                               "label_smoothing", "class_weights", "seed", "log_every", "save_every"})
     changes.shown_defaults[setting] = inherited;
   for (const char* setting : {"validation", "bn_fold", "sums_bits", "reestimate"}) changes.shown_defaults[setting] = "";
+  changes.groups = groups_of_training();
   return changes;
 }
 
 struct QuantizeFlags {
   explicit QuantizeFlags(Command& command)
       : calibration(command, "Calibration", calibration_changes()),
-        training(command, "Training and quantization", training_changes(), usual_quantization()) {}
+        training(command, kRunHeading, training_changes(), usual_quantization()) {}
 
   SettingFlags<CalibrateSettings> calibration;
   SettingFlags<TrainSettings> training;

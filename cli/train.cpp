@@ -179,30 +179,43 @@ void train_as_asked(TrainArguments& arguments, const SettingFlags<TrainSettings>
     train_new(arguments, flags);
 }
 
+/// Those that only --help-all shows. Returns --profile.
+Flag add_rare_flags(Command& command, TrainArguments& arguments, std::string& trace) {
+  const auto add = [&](Flag flag) {
+    command.keep_for_help_all(flag.heading(kRunHeading));
+    return flag;
+  };
+  add(command.option("--config", arguments.config,
+                     "a JSON file with settings, as a run's config.json; flags win over it"));
+  add(command.option("--stop-at", arguments.extras.stop_at, "end after this step, to be resumed later").positive());
+  add(command.flag("--verbose", arguments.verbose,
+                   "print the rewrite's report, the plan's memory and every name of --init-checkpoint"));
+  return add(command
+                 .option("--profile", trace,
+                         "print where the time of the steps went, by node, op and phase, beside what this machine "
+                         "allows, and write the last 10 of them as a Chrome trace to FILE; without FILE to trace.json "
+                         "in the run directory")
+                 .takes(0, 1)
+                 .value_name("[FILE]")
+                 .shown_default(""));
+}
+
 }  // namespace
 
 void add_train(CommandLine& program) {
   Command command = program.command("train", "Train a model, in float or with simulated quantization");
   const auto arguments = std::make_shared<TrainArguments>();
-  command.option("--out", arguments->out, "the run directory; default: runs/<model>-<data set>-<bits>-seed<n>");
-  command.option("--config", arguments->config, "a JSON file with settings, as a run's config.json; flags win over it");
-  command.flag("--resume", arguments->extras.resume,
-               "continue the run in --out; a larger --epochs or --steps extends it");
-  command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one");
-  command.option("--stop-at", arguments->extras.stop_at, "end after this step, to be resumed later").positive();
-  command.flag("--verbose", arguments->verbose,
-               "print the rewrite's report, the plan's memory and every name of --init-checkpoint");
+  const auto flags =
+      std::make_shared<SettingFlags<TrainSettings>>(command, kRunHeading, FlagChanges{.groups = groups_of_training()});
+  command.option("--out", arguments->out, "the run directory; default: runs/<model>-<data set>-<bits>-seed<n>")
+      .heading(kRunHeading);
+  command
+      .flag("--resume", arguments->extras.resume, "continue the run in --out; a larger --epochs or --steps extends it")
+      .heading(kRunHeading);
+  command.flag("--overwrite", arguments->overwrite, "delete the run that is in --out, and begin a new one")
+      .heading(kRunHeading);
   const auto trace = std::make_shared<std::string>();
-  const Flag profile = command
-                           .option("--profile", *trace,
-                                   "print where the time of the steps went, by node, op and phase, beside what this "
-                                   "machine allows, and write the last "
-                                   "10 of them as "
-                                   "a Chrome trace to FILE; without FILE to trace.json in the run directory")
-                           .takes(0, 1)
-                           .value_name("[FILE]")
-                           .shown_default("");
-  const auto flags = std::make_shared<SettingFlags<TrainSettings>>(command, "Settings (kept in config.json)");
+  const Flag profile = add_rare_flags(command, *arguments, *trace);
   command.action([arguments, flags, profile, trace] {
     if (profile.was_given()) arguments->profile = checked_trace_path(*trace);
     train_as_asked(*arguments, *flags);

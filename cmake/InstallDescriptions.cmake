@@ -20,7 +20,8 @@ if(NOT help2man)
   return()
 endif()
 
-execute_process(COMMAND ${miniqat_program} --help OUTPUT_VARIABLE help)
+# In one line for each command, however wide the terminal of this installation is.
+execute_process(COMMAND ${CMAKE_COMMAND} -E env COLUMNS=1000 ${miniqat_program} --help OUTPUT_VARIABLE help)
 string(REGEX REPLACE ".*\nSubcommands:\n" "" commands "${help}")
 string(REGEX REPLACE "\n\n.*" "" commands "${commands}")
 # A semicolon would end an element of the list.
@@ -33,7 +34,7 @@ foreach(line ${commands})
   set(name "${CMAKE_MATCH_2}")
   string(APPEND others ".BR miniqat\\-${command} (1),\n")
   file(WRITE ${build_folder}/include "[NAME]\nminiqat\\-${command} \\- ${name}\n\n[SEE ALSO]\n.BR miniqat (1)\n")
-  run_into(${build_folder}/miniqat-${command}.1 ${help2man} --no-info --include=${build_folder}/include
+  run_into(${build_folder}/miniqat-${command}.1 ${help2man} --no-info --help-option=--help-all --include=${build_folder}/include
     "--version-string=miniqat ${version}" "${miniqat_program} ${command}")
   file(INSTALL ${build_folder}/miniqat-${command}.1 DESTINATION ${CMAKE_INSTALL_PREFIX}/${man_folder})
 endforeach()

@@ -122,7 +122,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
       "cli/flags"}},
     {"cli/display",
      {"core/", "quantize", "quantize/calibrate", "quantize/inspect", "models", "training/", "cli", "cli/display"}},
-    {"cli/flags", {"core", "core/text", "quantize", "training/", "cli/flags"}},
+    {"cli/flags", {"core", "core/text", "quantize", "training/", "cli/display", "cli/flags"}},
     {"python/bindings",
      {"core/", "layers", "integer", "integer/format", "quantize", "quantize/calibrate", "quantize/convert",
       "quantize/rewrite", "exporters/", "importers/onnx", "optim", "datasets/", "models", "training/",

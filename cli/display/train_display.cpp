@@ -1,9 +1,9 @@
 #include "cli/display/train_display.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "cli/display/print_note.h"
+#include "cli/display/train_progress.h"
 #include "cli/interrupt.h"
 #include "cli/with_flags.h"
 #include "core/parallel.h"
@@ -58,24 +58,17 @@ void TrainDisplay::on_step(const StepReport& report) {
 
 void TrainDisplay::show_step(const StepReport& report) {
   const auto step = static_cast<long>(report.step), total = static_cast<long>(report.total_steps);
-  const std::string left = training::clock_text(report.seconds_left);
   if (!bar_.on_terminal()) {
     if (lines_.is_due(step, total, task_->steps_per_epoch, Clock::now()))
       std::printf("step %6ld/%ld  epoch %5.2f  loss %.4f  %.0f images/s  %s left\n", step, total, report.epoch,
-                  report.loss, report.images_per_second, left.c_str());
+                  report.loss, report.images_per_second, training::clock_text(report.seconds_left).c_str());
     std::fflush(stdout);
     return;
   }
   const Clock::time_point now = Clock::now();
   if (now - drawn_ < std::chrono::milliseconds(100) && step != total) return;
   drawn_ = now;
-  constexpr int kWidth = 24;
-  const auto filled = static_cast<int>(kWidth * step / std::max(total, 1L));
-  const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
-  char text[160];
-  std::snprintf(text, sizeof text, "[%s] %ld/%ld  epoch %.2f  loss %.4f  %.0f images/s  %s left ", bar.c_str(), step,
-                total, report.epoch, report.loss, report.images_per_second, left.c_str());
-  bar_.show(text);
+  bar_.show(progress_text(report, bar_.columns()));
 }
 
 void TrainDisplay::say(const std::string& text) {

@@ -7,27 +7,15 @@
 #include <set>
 #include <sstream>
 
+#include "cli/flags/help_style.h"
 #include "core/text/quote.h"
 #include "training/settings/usage_error.h"
 
 namespace miniqat::cli {
 namespace {
 
-/// Flags that exclude one another are left to the errors: lists of ten of them hide the text.
-class HelpStyle : public CLI::Formatter {
- public:
-  std::string make_option_opts(const CLI::Option* option) const override {
-    const std::string text = CLI::Formatter::make_option_opts(option);
-    return text.substr(0, text.find(" " + get_label("Excludes") + ":"));
-  }
-
-  /// "GRAPH [GRAPH]" of one or two words, for which CLI11 has "GRAPH(1x)".
-  std::string make_option_usage(const CLI::Option* option) const override {
-    const std::string name = make_option_name(option, true);
-    const bool one_or_two = option->get_expected_min() == 1 && option->get_expected_max() == 2;
-    return one_or_two ? concat(name, " [", name, "]") : CLI::Formatter::make_option_usage(option);
-  }
-};
+constexpr const char* kHelpAll = "--help-all";
+constexpr const char* kHelpOfHelpAll = "Print this help with all flags and exit";
 
 std::vector<std::string> split(const std::string& list, char mark) {
   std::vector<std::string> parts;
@@ -76,7 +64,8 @@ FlagDescription described(const CLI::Option& option) {
 
 CommandDescription described(const CLI::App& command) {
   CommandDescription description{.name = command.get_name(), .help = command.get_description(), .flags = {}};
-  for (const CLI::Option* option : command.get_options()) description.flags.push_back(described(*option));
+  for (const CLI::Option* option : command.get_options())
+    if (!option->get_group().empty()) description.flags.push_back(described(*option));
   return description;
 }
 
@@ -164,10 +153,18 @@ void Command::action(std::function<void()> run) {
   });
 }
 
+void Command::keep_for_help_all(const Flag& flag) {
+  std::dynamic_pointer_cast<HelpStyle>(app_->get_formatter())->keep_for_help_all(flag.option_);
+  // Hidden until there is something that it alone shows.
+  if (app_->get_help_all_ptr()->get_group().empty()) app_->set_help_all_flag(kHelpAll, kHelpOfHelpAll);
+}
+
 CommandLine::CommandLine(CLI::App& program) : program_(&program) { program.formatter(std::make_shared<HelpStyle>()); }
 
 Command CommandLine::command(const std::string& name, const std::string& help) {
-  return Command(program_->add_subcommand(name, help));
+  CLI::App* const command = program_->add_subcommand(name, help);
+  command->set_help_all_flag(kHelpAll, kHelpOfHelpAll)->group("");
+  return Command(command);
 }
 
 std::function<ProgramDescription()> CommandLine::description() const {

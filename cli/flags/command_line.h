@@ -15,7 +15,7 @@ class Option;
 namespace miniqat::cli {
 
 // The face of CLI11 that commands see. CLI11 is all headers and takes half a minute to compile in every file that adds
-// a flag, so only command_line.cpp and program.cpp include it.
+// a flag, so only program.cpp and files of this folder include it.
 
 /// A flag of a command. Valid as long as the program is.
 class Flag {
@@ -69,6 +69,8 @@ class Command {
   enum class Run { kRequired, kOptional };
   Flag run(std::string& field, const std::string& help, Run need = Run::kRequired,
            std::vector<std::string>* more = nullptr);
+  /// Only `--help-all` shows the flag, which every command has: those of long lists have flags for the first week.
+  void keep_for_help_all(const Flag& flag);
   bool was_given(const std::string& name) const;
   /// The command's action, called once the whole line is parsed.
   void action(std::function<void()> run);

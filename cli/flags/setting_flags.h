@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/flags/command_line.h"
+#include "cli/flags/setting_groups.h"
 #include "training/settings/settings.h"
 
 namespace miniqat::cli {
@@ -21,6 +22,8 @@ struct FlagChanges {
   std::map<std::string, std::string> help = {};
   /// What `--help` shows as the default.
   std::map<std::string, std::string> shown_defaults = {};
+  /// Under which headings; without any all are under one, and --help shows all.
+  std::vector<FlagGroup> groups = {};
 };
 
 /// The flags of a command for one settings struct.
@@ -30,14 +33,14 @@ class SettingFlags {
   explicit SettingFlags(Command& command, const std::string& heading, const FlagChanges& changes = {},
                         const Settings& defaults = {})
       : given_(defaults), omitted_(changes.omitted) {
+    for (const FlagGroup& group : changes.groups) {
+      for (const std::string& name : group.first) add_named(command, name, group.heading, changes);
+      for (const std::string& name : group.more)
+        if (const Flag* flag = add_named(command, name, group.heading, changes)) command.keep_for_help_all(*flag);
+    }
     Settings::visit([&](const char* name, auto access, const char* help) {
-      if (omitted_.contains(name)) return;
-      const auto text = changes.help.find(name), shown = changes.shown_defaults.find(name);
-      Flag flag = add(command, training::flag_of(name), access(given_),
-                      text == changes.help.end() ? help : text->second.c_str());
-      if (shown != changes.shown_defaults.end()) flag.shown_default(shown->second);
-      // So that a flag added to a line that has it already wins.
-      flags_.emplace(name, flag.heading(heading).last_wins());
+      if (!omitted_.contains(name) && !flags_.contains(name))
+        add_setting(command, name, access(given_), help, heading, changes);
     });
   }
   SettingFlags(const SettingFlags&) = delete;
@@ -58,6 +61,27 @@ class SettingFlags {
   }
 
  private:
+  /// Null for a name that is none of the settings or has no flag.
+  const Flag* add_named(Command& command, const std::string& wanted, const std::string& heading,
+                        const FlagChanges& changes) {
+    const Flag* added = nullptr;
+    Settings::visit([&](const char* name, auto access, const char* help) {
+      if (name == wanted && !omitted_.contains(wanted))
+        added = &add_setting(command, wanted, access(given_), help, heading, changes);
+    });
+    return added;
+  }
+
+  template <class Field>
+  const Flag& add_setting(Command& command, const std::string& name, Field& field, const char* help,
+                          const std::string& heading, const FlagChanges& changes) {
+    const auto text = changes.help.find(name), shown = changes.shown_defaults.find(name);
+    Flag flag = add(command, training::flag_of(name), field, text == changes.help.end() ? help : text->second.c_str());
+    if (shown != changes.shown_defaults.end()) flag.shown_default(shown->second);
+    // So that a flag added to a line that has it already wins.
+    return flags_.emplace(name, flag.heading(heading).last_wins()).first->second;
+  }
+
   template <class Field>
   static Flag add(Command& command, const std::string& name, Field& field, const char* help) {
     if constexpr (std::is_same_v<Field, bool>) {

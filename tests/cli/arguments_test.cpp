@@ -66,7 +66,7 @@ TEST_F(ArgumentsTest, EveryCommandExplainsItsFlags) {
     EXPECT_NE(all.out.find(variable), std::string::npos) << variable;
   for (const auto& [command, names] : flags) {
     EXPECT_NE(all.out.find(command), std::string::npos) << command;
-    const Outcome help = program({command, "--help"});
+    const Outcome help = program({command, "--help-all"});
     expect_success(help);
     EXPECT_EQ(help.out.find("Excludes:"), std::string::npos) << command;
     for (const std::string& name : names) EXPECT_NE(help.out.find(name), std::string::npos) << command << " " << name;
@@ -94,7 +94,7 @@ TEST_F(ArgumentsTest, NoFlagTakesAnEmptyValue) {
   std::size_t checked = 0;
   for (const std::string command : {"train", "calibrate", "reestimate", "sensitivity", "eval", "predict", "rewrite",
                                     "run", "inspect", "models", "export", "verify", "bench"})
-    for (const std::string& flag : flags_with_values(program({command, "--help"}).out)) {
+    for (const std::string& flag : flags_with_values(program({command, "--help-all"}).out)) {
       ++checked;
       if (!chosen()) continue;
       refuses({command, flag, ""}, 2, {"miniqat " + command + ": ", flag + " must not be empty"});
@@ -113,7 +113,7 @@ TEST_F(ArgumentsTest, WithoutACommandTheHelpIsShown) {
 }
 
 TEST_F(ArgumentsTest, HelpIsAWordOrAFlag) {
-  for (const Arguments& command : {Arguments{}, Arguments{"train"}}) {
+  for (const Arguments& command : {Arguments{}, Arguments{"train"}, Arguments{"eval"}}) {
     Arguments as_flag = command, as_word = command;
     as_flag.emplace_back("--help");
     as_word.insert(as_word.begin(), "help");
@@ -122,6 +122,7 @@ TEST_F(ArgumentsTest, HelpIsAWordOrAFlag) {
     EXPECT_EQ(word.status, 0) << word.err;
     EXPECT_EQ(word.out, flag.out);
   }
+  EXPECT_NE(program({"help"}).out.find("miniqat help COMMAND"), std::string::npos);
   refuses({"help", "trian"}, 2, {"\"trian\"", "did you mean \"train\""});
 }
 

@@ -184,10 +184,10 @@ TEST_F(Completion, OffersFilesForTextAndNothingForNumbers) {
 }
 
 TEST_F(Completion, OffersEveryFlagOfTheHelp) {
-  const std::regex flag("^ +(?:-h,)?(--[a-z0-9-]+)");
+  const std::regex flag("^  (?:-h,)?(--[a-z0-9-]+)");
   for (const std::string command : {"train", "verify", "bench"}) {
     Words shown;
-    std::istringstream help(miniqat({command, "--help"}).out);
+    std::istringstream help(miniqat({command, "--help-all"}).out);
     std::smatch match;
     for (std::string line; std::getline(help, line);)
       if (std::regex_search(line, match, flag)) shown.insert(match[1]);

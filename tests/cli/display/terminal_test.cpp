@@ -1,0 +1,83 @@
+// The program on a terminal: lines that are written over, as wide as it is now.
+
+#include "tests/cli/terminal.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "tests/cli/tiny_task.h"
+
+namespace miniqat::testing::terminal_test {
+namespace {
+
+class TerminalTest : public TinyTaskTest {};
+
+/// Of the drawings from `begin` on, those of the bar.
+std::string bars(const std::string& drawn, std::size_t begin) {
+  const std::size_t first = drawn.find("\r[", begin);
+  return first == std::string::npos ? "" : drawn.substr(first);
+}
+
+/// Whether three whole bars were drawn from `begin` on.
+bool has_bars(const std::string& drawn, std::size_t begin) {
+  const std::string text = bars(drawn, begin);
+  std::size_t count = 0;
+  for (std::size_t at = text.find("\r["); at != std::string::npos; at = text.find("\r[", at + 1)) ++count;
+  return count > 3;
+}
+
+TEST_F(TerminalTest, TheProgressFitsAlsoWhenTheTerminalIsResized) {
+  Arguments line = train_command("run");
+  line.insert(line.end(), {"--steps", "1000000", "--log-every", "1000000"});
+  ProgramOnTerminal program(line, place_.path(), 100);
+  const auto drawn_at = [&](int columns) {
+    program.resize(columns);
+    // The drawing that is under way may have the width of before.
+    const std::size_t from = program.wait_for([](const std::string&) { return true; }).size();
+    const std::size_t settled = program.wait_for([&](const std::string& all) { return has_bars(all, from); }).size();
+    const std::string& all = program.wait_for([&](const std::string& now) { return has_bars(now, settled); });
+    return bars(all, settled);
+  };
+  const std::string wide = drawn_at(100), usual = drawn_at(80), narrow = drawn_at(60);
+  EXPECT_GT(widest_drawing(wide), 79u) << wide;
+  EXPECT_LT(widest_drawing(usual), 80u) << usual;
+  EXPECT_NE(usual.find("  epoch "), std::string::npos) << usual;
+  EXPECT_LT(widest_drawing(narrow), 60u) << narrow;
+  EXPECT_NE(narrow.find(" left"), std::string::npos) << narrow;
+  EXPECT_EQ(narrow.find(" images/s"), std::string::npos) << narrow;
+  program.send(SIGINT);
+  program.wait();
+}
+
+TEST_F(TerminalTest, LongNamesInALineThatIsWrittenOverLoseTheirMiddle) {
+  expect_success(train("float", {"--float"}));
+  ProgramOnTerminal program({"sensitivity", "float", "--out", "table", "--threads", "1"}, place_.path(), 30);
+  const std::string drawn = program.wait();
+  const std::size_t first = drawn.find("\revaluation "), last = drawn.rfind("\revaluation ");
+  ASSERT_NE(first, last) << drawn;
+  EXPECT_LT(widest_drawing(drawn.substr(first, last - first)), 30u) << drawn;
+}
+
+TEST_F(TerminalTest, NothingIsWrittenOverWhereThereIsNoTerminal) {
+  for (const Outcome& outcome :
+       {train("float", {"--float"}), program({"sensitivity", "float", "--out", "table", "--threads", "1"}),
+        program({"report", "float", "--out", "page.html"})}) {
+    expect_success(outcome);
+    EXPECT_EQ(outcome.out.find_first_of("\r\x1b"), std::string::npos) << outcome.out;
+  }
+}
+
+TEST_F(TerminalTest, HelpIsAsWideAsTheTerminal) {
+  for (const int columns : {60, 80, 120}) {
+    for (const Arguments& line : {Arguments{"--help"}, {"train", "--help-all"}, {"quantize", "--help"}}) {
+      const std::string drawn = ProgramOnTerminal(line, place_.path(), columns).wait();
+      EXPECT_LE(widest_drawing(drawn), static_cast<std::size_t>(columns)) << drawn;
+      EXPECT_GT(widest_drawing(drawn), static_cast<std::size_t>(columns) * 4 / 5) << drawn;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace miniqat::testing::terminal_test
