@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 
@@ -8,6 +9,7 @@
 #include "cli/flags/setting_flags.h"
 #include "cli/flags/train_flag_checks.h"
 #include "cli/interrupt.h"
+#include "cli/train_plan.h"
 #include "cli/train_ranks.h"
 #include "core/engine/profile_report.h"
 #include "core/files.h"
@@ -125,6 +127,10 @@ void train_new(const TrainArguments& arguments, const SettingFlags<TrainSettings
   extras.given = flags.given();
   extras.notes = notes;
   extras.notes.insert(extras.notes.end(), {note, inherited});
+  if (arguments.config.empty() && extras.given.empty()) {
+    std::printf("%s", plan_of_defaults(settings, run.path()).c_str());
+    std::fflush(stdout);
+  }
   train_and_show(settings, asked_data_dir, run, arguments, extras);
 }
 
