@@ -13,6 +13,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/parse_error.h"
 #include "cli/interrupt.h"
+#include "cli/newest_run.h"
 #include "cli/print_error.h"
 #include "cli/standard_streams.h"
 #include "cli/suggestions.h"
@@ -52,7 +53,9 @@ std::vector<std::string> known_words(const CLI::App& program) {
   return words;
 }
 
-constexpr const char* kEnvironment =
+constexpr const char* kFooter =
+    "`miniqat help COMMAND` shows the flags of a command.\n"
+    "\n"
     "Environment:\n"
     "  MINIQAT_DATA_DIR            where data sets are, without --data-dir\n"
     "  MINIQAT_CACHE_DIR           where decoded pictures are kept; default: ~/.cache/miniqat\n"
@@ -141,7 +144,7 @@ void check_environment() {
 }
 
 void add_commands(CLI::App& program) {
-  program.set_version_flag("--version", "miniqat " MINIQAT_VERSION);
+  program.set_version_flag("-V,--version", "miniqat " MINIQAT_VERSION);
   program.require_subcommand(1);
   program.option_defaults()->always_capture_default();
   CommandLine line(program);
@@ -163,7 +166,7 @@ void add_commands(CLI::App& program) {
   add_verify(line);
   add_bench(line);
   add_completion(line);
-  program.footer(kEnvironment);
+  program.footer(kFooter);
   program.parse_complete_callback([&program] {
     check_environment();
     refuse_ranks(program);
@@ -185,6 +188,14 @@ std::vector<std::string> with_help_as_flag(const CLI::App& program, std::vector<
   return words;
 }
 
+/// A wrong command line: a command alone is also told how it begins with the newest run.
+int usage_error(const std::string& who, const std::string& text, const std::vector<std::string>& words) {
+  print_error(who, with_short_words(text, words));
+  const std::string advice = words.size() == 1 ? advice_for_newest_run(words.front()) : "";
+  if (!advice.empty()) std::fprintf(stderr, "%s\n", advice.c_str());
+  return 2;
+}
+
 /// Parses the line, which is not empty, and runs its command. Returns the exit status.
 int run_command(CLI::App& program, const std::vector<std::string>& line) {
   const std::vector<std::string> words = with_help_as_flag(program, line);
@@ -196,14 +207,11 @@ int run_command(CLI::App& program, const std::vector<std::string>& line) {
   } catch (const CLI::Success& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {
-    print_error(who, with_short_words(explanation(program, error, who), words));
-    return 2;
+    return usage_error(who, explanation(program, error, who), words);
   } catch (const MissingArgument& error) {
-    print_error(who, error.what() + see_help_of(who));
-    return 2;
+    return usage_error(who, error.what() + see_help_of(who), words);
   } catch (const UsageError& error) {
-    print_error(who, with_short_words(error.what(), words));
-    return 2;
+    return usage_error(who, error.what(), words);
   } catch (const Interrupted& interrupted) {
     end_by(interrupted.signal());
   } catch (const std::bad_alloc&) {

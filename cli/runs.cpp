@@ -1,5 +1,10 @@
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/display/text_table.h"
@@ -7,6 +12,7 @@
 #include "core/text/counted.h"
 #include "core/text/json.h"
 #include "core/text/quote.h"
+#include "core/text/suggest.h"
 #include "training/listing/run_list.h"
 #include "training/percent.h"
 
@@ -17,7 +23,7 @@ using namespace training;
 namespace {
 
 struct RunsArguments {
-  std::string folder;
+  std::vector<std::string> folders;
   bool json = false;
 };
 
@@ -44,14 +50,43 @@ void print_runs(const std::vector<ListedRun>& runs) {
   std::printf("%s", aligned(lines, lines.front().size()).c_str());
 }
 
+/// Of several folders each run has its whole path as a name, and one that lies in two of them is there once.
+std::vector<ListedRun> runs_in(const std::vector<std::string>& folders) {
+  if (folders.size() == 1) return list_runs(folders.front());
+  std::vector<ListedRun> all;
+  std::set<std::filesystem::path> seen;
+  for (const std::string& folder : folders)
+    for (ListedRun& run : list_runs(folder)) {
+      std::error_code failure;
+      const std::filesystem::path place = std::filesystem::canonical(run.path, failure);
+      if (!failure && !seen.insert(place).second) continue;
+      run.name = run.path.lexically_normal().string();
+      all.push_back(std::move(run));
+    }
+  std::ranges::sort(all, [](const ListedRun& a, const ListedRun& b) {
+    return std::tie(a.written, a.name) < std::tie(b.written, b.name);
+  });
+  return all;
+}
+
+/// Those that were given, or where `train` puts its runs.
+std::vector<std::string> asked_folders(const RunsArguments& arguments) {
+  if (!arguments.folders.empty()) return arguments.folders;
+  std::error_code failure;
+  if (!std::filesystem::is_directory("runs", failure))
+    fail("there is no folder runs here, where train puts its runs: miniqat runs DIR takes another");
+  return {"runs"};
+}
+
 void show_runs(const RunsArguments& arguments) {
-  const std::vector<ListedRun> runs = list_runs(arguments.folder);
+  const std::vector<std::string> folders = asked_folders(arguments);
+  const std::vector<ListedRun> runs = runs_in(folders);
   if (arguments.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const ListedRun& run : runs) json.push_back(run.json());
     std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   } else if (runs.empty()) {
-    std::printf("no runs in %s\n", printable(arguments.folder).c_str());
+    std::printf("no runs in %s\n", printable(joined(folders)).c_str());
   } else {
     print_runs(runs);
   }
@@ -60,10 +95,11 @@ void show_runs(const RunsArguments& arguments) {
 }  // namespace
 
 void add_runs(CommandLine& program) {
-  Command command = program.command("runs", "Compare the runs in a folder: bits, accuracy, time, command");
+  Command command = program.command("runs", "Compare the runs in folders: bits, accuracy, time, command");
   const auto arguments = std::make_shared<RunsArguments>();
-  command.option("DIR", arguments->folder, "a folder with runs, also in folders below it; the newest run comes last")
-      .required()
+  command
+      .option("DIR", arguments->folders,
+              "folders with runs, also in folders below them; the newest run comes last; default: runs")
       .value_name("")
       .shown_default("");
   command.flag("--json", arguments->json, "print one JSON array, with all that the table has and more");

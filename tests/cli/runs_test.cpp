@@ -117,7 +117,35 @@ TEST_F(RunsTest, AFolderWithoutRuns) {
   EXPECT_EQ(none.out, "no runs in digits\n");
   EXPECT_EQ(list("digits"), Json::array());
   expect_error(program({"runs", "nowhere"}), 1, {"nowhere is not a folder"});
-  expect_error(program({"runs"}), 2, {"DIR"});
+}
+
+TEST_F(RunsTest, WithoutAFolderThoseBelowRuns) {
+  expect_error(program({"runs"}), 1, {"there is no folder runs here", "miniqat runs DIR"});
+  expect_success(train("runs/one", {"--float"}));
+  const Outcome table = program({"runs"});
+  expect_success(table);
+  EXPECT_EQ(table.out, program({"runs", "runs"}).out);
+  EXPECT_NE(table.out.find("\none "), std::string::npos) << table.out;
+  const Json runs = Json::parse(program({"runs", "--json"}).out);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0]["name"], "one");
+}
+
+TEST_F(RunsTest, SeveralFoldersAreOneTable) {
+  for (const char* run : {"a/one", "b/one", "a/two"}) expect_success(train(run, {"--float"}));
+  // Also a run itself, and the folder of another that is there already.
+  const Outcome both = program({"runs", "a", "b/one", "./a/", "--json"});
+  expect_success(both);
+  std::vector<std::string> names;
+  for (const Json& run : Json::parse(both.out)) names.push_back(run["name"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"a/one", "b/one", "a/two"})) << "the newest of all comes last";
+  const Outcome table = program({"runs", "b", "a"});
+  expect_success(table);
+  EXPECT_EQ(std::ranges::count(table.out, '\n'), 4);
+  expect_error(program({"runs", "a", "nowhere"}), 1, {"nowhere is not a folder"});
+  const Outcome none = program({"runs", "digits", "digits"});
+  expect_success(none);
+  EXPECT_EQ(none.out, "no runs in digits, digits\n");
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ std::string own_name(const fs::path& folder) {
 }
 
 ListedRun listed(const fs::path& folder, const std::string& name) {
-  ListedRun run{.name = name, .written = last_write(folder)};
+  ListedRun run{.name = name, .path = folder, .written = last_write(folder)};
   try {
     read_run(folder, run);
   } catch (const std::exception& error) {

@@ -14,6 +14,8 @@ namespace miniqat::training {
 struct ListedRun {
   /// Relative to the folder that was searched; of the folder itself its own name.
   std::string name;
+  /// The folder that was searched with the way from there.
+  std::filesystem::path path = {};
   std::string model = {};
   std::string dataset = {};
   /// "float", "W4A4 per channel".
