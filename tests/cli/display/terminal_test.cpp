@@ -14,19 +14,19 @@ namespace {
 
 class TerminalTest : public TinyTaskTest {};
 
-/// Of the drawings from `begin` on, those of the bar.
+/// The bars that were drawn from `begin` on, each in a line; the lines on epochs between them stay on the terminal.
 std::string bars(const std::string& drawn, std::size_t begin) {
-  const std::size_t first = drawn.find("\r[", begin);
-  return first == std::string::npos ? "" : drawn.substr(first);
+  std::string found;
+  for (std::size_t at = drawn.find("\r[", begin); at != std::string::npos; at = drawn.find("\r[", at + 1)) {
+    const std::size_t end = drawn.find_first_of("\r\n", at + 1);
+    // The last one may not be whole yet.
+    if (end != std::string::npos) found += drawn.substr(at + 1, end - at - 1) + "\n";
+  }
+  return found;
 }
 
-/// Whether three whole bars were drawn from `begin` on.
-bool has_bars(const std::string& drawn, std::size_t begin) {
-  const std::string text = bars(drawn, begin);
-  std::size_t count = 0;
-  for (std::size_t at = text.find("\r["); at != std::string::npos; at = text.find("\r[", at + 1)) ++count;
-  return count > 3;
-}
+/// Whether three bars were drawn from `begin` on.
+bool has_bars(const std::string& drawn, std::size_t begin) { return std::ranges::count(bars(drawn, begin), '\n') > 2; }
 
 TEST_F(TerminalTest, TheProgressFitsAlsoWhenTheTerminalIsResized) {
   Arguments line = train_command("run");

@@ -68,7 +68,7 @@ TEST_F(TrainAloneTest, SaysHowLongARunOfTheSameEpochsTook) {
 TEST_F(TrainAloneTest, RunsWithSettingsBeginAsBefore) {
   for (const Outcome& outcome : {train("run"), resume("run", {"--steps", "14"})}) {
     expect_success(outcome);
-    EXPECT_TRUE(outcome.out.starts_with("tiny.json on mnist")) << outcome.out;
+    EXPECT_EQ(outcome.out.find("no settings are given"), std::string::npos) << outcome.out;
   }
 }
 
