@@ -54,7 +54,7 @@ void expect_same(Output left, Output right, std::map<std::string, std::string>& 
   ASSERT_EQ(a.type(), b.type()) << a.name() << " and " << b.name();
   ASSERT_EQ(left.shape(), right.shape()) << a.name() << " and " << b.name();
   ASSERT_EQ(a.inputs().size(), b.inputs().size()) << a.name() << " and " << b.name();
-  if (a.as<Variable>() != nullptr) {
+  if (a.as<miniqat::Variable>() != nullptr) {
     const auto [place, is_new] = variables.emplace(b.name(), a.name());
     ASSERT_TRUE(is_new || place->second == a.name()) << b.name();
   }
