@@ -266,13 +266,16 @@ Classifier without_loss(const Classifier& training) {
   const auto unread = [&](const Node& node) {
     return node.uses().empty() && std::ranges::count(graph.outputs(), node.output()) == 0;
   };
-  for (Node* node : graph.nodes()) {
-    if (node->as<layers::SoftmaxCrossEntropy>() == nullptr || !unread(*node)) continue;
+  std::vector<Node*> losses;
+  for (Node* node : graph.nodes())
+    if (node->as<layers::SoftmaxCrossEntropy>() != nullptr && unread(*node)) losses.push_back(node);
+  for (Node* node : losses) {
     Node& labels = *node->input(1).node;
     graph.erase(*node);
     if (labels.as<Placeholder>() != nullptr && unread(labels)) graph.erase(labels);
   }
   copy.images = graph.at(training.images.node->name()).output();
+  if (graph.outputs().empty()) fail("the classifier's graph has no outputs any more");
   copy.logits = graph.outputs().front();
   return copy;
 }

@@ -95,7 +95,7 @@ struct TrainingEnds {
 /// `class_weights`: one number a class, or none (SoftmaxCrossEntropyAttributes).
 TrainingEnds add_loss(Classifier& classifier, double label_smoothing = 0, std::vector<double> class_weights = {});
 
-/// A copy of a classifier without the loss that add_loss() gave it.
+/// A copy of a classifier without the loss that add_loss() gave it. Throws Error for a graph without outputs.
 Classifier without_loss(const Classifier& training);
 
 /// The evaluation graph of a classifier whose graph create_training_graph() has rewritten: a copy without loss, turned

@@ -23,6 +23,16 @@ std::string place_of(std::string_view text, std::size_t offset) {
   return concat("line ", line, ", column ", std::max<std::size_t>(column, 1));
 }
 
+/// What the library read last may begin far before: its last text, its last word or number, or the mark at its end.
+std::string_view last_of(std::string_view token) {
+  if (token.empty()) return token;
+  const std::string_view head = token.substr(0, token.size() - 1);
+  const std::size_t mark = token.ends_with('"') ? head.find_last_of('"') : head.find_last_of(" \t\r\n,:[]{}\"");
+  const bool is_mark = std::string_view(",:[]{}").find(token.back()) != std::string_view::npos;
+  if (is_mark || mark == std::string_view::npos) return is_mark ? token.substr(head.size()) : token;
+  return token.substr(token.ends_with('"') ? mark : mark + 1);
+}
+
 /// What is wrong, in our words. The library tells it by a message for programmers, and by the token that it read last.
 std::string reason_of(std::string_view message, std::string_view token) {
   struct Trouble {
@@ -38,13 +48,14 @@ std::string reason_of(std::string_view message, std::string_view token) {
       {"must be followed by", "a text has an escape that is not complete"},
       {"must follow", "a text has an escape that is not complete"},
       {"invalid number", "a number is not complete"},
-      {"number overflow", "a number is larger than any that can be kept"},
       {"unexpected end of input", "unexpected end of input"},
       {"empty input", "unexpected end of input"},
   };
+  if (message.find("number overflow") != std::string_view::npos)
+    return concat("the number ", last_of(token), " is larger than any that can be kept");
   for (const Trouble& trouble : kTroubles)
     if (message.find(trouble.sign) != std::string_view::npos) return trouble.words;
-  return concat("unexpected ", quote(token));
+  return concat("unexpected ", quote(last_of(token)));
 }
 
 /// Builds the value and throws Error at the first thing wrong. (The library's own way looks through all keys of an

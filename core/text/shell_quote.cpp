@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "core/classic.h"
 #include "core/text/quote.h"
 
 namespace miniqat {
@@ -32,7 +33,7 @@ std::string in_octal_numbers(std::string_view word) {
       continue;
     }
     std::array<char, 8> number{};
-    std::snprintf(number.data(), number.size(), "\\%03o", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    classic_snprintf(number.data(), number.size(), "\\%03o", static_cast<unsigned>(static_cast<unsigned char>(c)));
     text += number.data();
   }
   return text + "'";

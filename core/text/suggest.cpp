@@ -1,9 +1,9 @@
 #include "core/text/suggest.h"
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 
+#include "core/classic.h"
 #include "core/text/quote.h"
 
 namespace miniqat {
@@ -27,7 +27,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string in_lower_case(std::string_view text) {
   constexpr std::size_t kMost = 200;
   std::string lower(text.substr(0, kMost));
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::ranges::transform(lower, lower.begin(), ascii_lower);
   return lower;
 }
 

@@ -71,6 +71,17 @@ class Unfilled(unittest.TestCase):
             Forgets()
 
 
+class Emptied(unittest.TestCase):
+    """A classifier whose graph has lost its outputs."""
+
+    def test_copies_of_a_graph_without_outputs_are_errors(self):
+        net = miniqat.make_classifier("lenet5", miniqat.load("synthetic", train_size=10, test_size=10)[0], batch_size=2)
+        net.graph.outputs = []
+        for copy in (net.without_loss, net.evaluation):
+            with self.assertRaisesRegex(miniqat.Error, "no outputs any more"):
+                copy()
+
+
 class Threads(unittest.TestCase):
     def test_one_loader_in_several(self):
         images = np.arange(64 * 16, dtype=np.uint16).reshape(64, 4, 4, 1) % 251

@@ -48,7 +48,7 @@ class Completion : public ::testing::Test {
 
   /// The words that fish offers for the last one of a line.
   Words offered_by_fish(const std::string& line) const {
-    place_.write("script.fish", "source ./fish; complete -C '" + line + "' | string replace -r '\\t.*' ''");
+    place_.write("script.fish", "source ./fish; complete -C '" + line + "' | string replace -r '\\t.*' ''; true");
     return shell("HOME=$PWD fish --no-config script.fish");
   }
 

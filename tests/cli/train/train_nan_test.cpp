@@ -56,7 +56,7 @@ TEST_F(TrainNanTest, NumbersThatOverflowBetweenStepsAreNotMetAgain) {
 TEST_F(TrainNanTest, QuantizeKeepsTheCalibratedNetwork) {
   expect_success(train("float", {"--float"}));
   const Outcome outcome = program({"quantize", "float", "--batches", "2", "--steps", "4", "--ranges", "learned",
-                                   "--quant-delay", "3", "--learning-rate", "1e18", "--threads", "1", "--out", "run"});
+                                   "--learning-rate", "1e18", "--threads", "1", "--out", "run"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   expect_text(outcome.err, "the training failed: ");
   EXPECT_EQ(json_of(path("run/quantize.json"))["chosen"], "calibrated");

@@ -41,7 +41,7 @@ TEST(JsonText, DamageHasItsPlaceAndPlainWords) {
       {"{\n  \"a\": [1,", "line 2, column 10: unexpected end of input"},
       {"{\"a\" 1}", "line 1, column 6: unexpected \"1\""},
       {"{} {}", "line 1, column 4: unexpected \"{\""},
-      {"[1, nan]", "line 1, column 6: unexpected \"1, na\""},
+      {"[1, nan]", "line 1, column 6: unexpected \"na\""},
       {"[\"abc", "line 1, column 5: a text lacks its closing quote"},
       {"[\"\xff\"]", "line 1, column 3: bytes that are not UTF-8"},
       {"[\"a\nb\"]", "a control character in a text"},
@@ -50,7 +50,8 @@ TEST(JsonText, DamageHasItsPlaceAndPlainWords) {
       {R"(["\ud83d"])", "a text has an escape that is not complete"},
       {"[1e]", "a number is not complete"},
       {"[-]", "a number is not complete"},
-      {"[1e999]", "a number is larger than any that can be kept"}};
+      {"[1e999]", "the number 1e999 is larger than any that can be kept"},
+      {R"({"a" "b c"})", R"(unexpected "\"b c\"")"}};
   for (const auto& [text, words] : cases) {
     const std::string message = refusal(text);
     EXPECT_TRUE(mentions(message, {"malformed JSON at line", words})) << message;

@@ -10,9 +10,11 @@ using namespace miniqat::datasets;
 
 namespace {
 
+/// A character of a text has four bytes.
 std::string written(const NumpyArray& array) {
-  const std::string header = concat("{'descr': '<", array.kind, array.item, "', 'fortran_order': False, 'shape': (",
-                                    joined(array.shape), array.shape.size() == 1 ? ",), }" : "), }");
+  const std::string header =
+      concat("{'descr': '<", array.kind, array.kind == 'U' ? array.item / 4 : array.item,
+             "', 'fortran_order': False, 'shape': (", joined(array.shape), array.shape.size() == 1 ? ",), }" : "), }");
   const auto length = static_cast<std::uint32_t>(header.size());
   std::string bytes("\x93NUMPY\x02\x00", 8);
   for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(length >> shift);
