@@ -51,10 +51,15 @@ void require_augmentable(const Dataset& dataset, const AugmentOptions& options) 
     fail("data set ", dataset.name, ": padding needs a byte for real 0, but the zero point is ", dataset.zero_point);
 }
 
+/// From there on no one counts to the end of 64 bits.
+constexpr std::int64_t kLastFirstBatch = std::int64_t{1} << 62;
+
 Dataset checked(const Dataset& dataset, const Loader::Options& options) {
   dataset.check();
   require_batch_size(options.batch_size);
   if (options.first_batch < 0) fail("first batch must not be negative, but is ", options.first_batch);
+  if (options.first_batch > kLastFirstBatch)
+    fail("first batch must be at most ", kLastFirstBatch, ", but is ", options.first_batch);
   if (options.first_row < 0 || options.rows < 0 || options.first_row + options.rows > options.batch_size)
     fail("rows ", options.first_row, " to ", options.first_row + options.rows, " are not in a batch of ",
          options.batch_size);

@@ -40,7 +40,7 @@ class Loader {
     /// False: the data set's own order in every epoch.
     bool shuffle = true;
     std::uint64_t seed = 1;
-    /// The batch to begin with.
+    /// The batch to begin with, 0..2^62.
     std::int64_t first_batch = 0;
     /// Every batch varies its pictures anew.
     AugmentOptions augment = {};

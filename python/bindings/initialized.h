@@ -44,6 +44,8 @@ requires miniqat::python::kIsBound<T>
 struct type_caster<std::shared_ptr<T>> : copyable_holder_caster<T, std::shared_ptr<T>> {
   bool load(handle source, bool convert) {
     miniqat::python::require_initialized(source);
+    // Else None would be a null pointer.
+    if (source.is_none()) return false;
     return copyable_holder_caster<T, std::shared_ptr<T>>::load(source, convert);
   }
 };

@@ -71,6 +71,15 @@ class Unfilled(unittest.TestCase):
             Forgets()
 
 
+class Nothing(unittest.TestCase):
+    """None in the place of a graph."""
+
+    def test_none_is_no_graph(self):
+        for use in (miniqat.find_classifier, miniqat.Session, lambda none: miniqat.Graph.to_json(none)):
+            with self.assertRaises(TypeError):
+                use(None)
+
+
 class Emptied(unittest.TestCase):
     """A classifier whose graph has lost its outputs."""
 

@@ -152,6 +152,7 @@ TEST(Loader, RefusesWhatCannotMakeABatch) {
   EXPECT_TRUE(mentions(error_of([&] { Loader(dataset, {.batch_size = 21}); }), {"numbered", "20", "21"}));
   EXPECT_TRUE(mentions(error_of([&] { Loader(dataset, {.batch_size = 0}); }), {"batch size"}));
   EXPECT_TRUE(mentions(error_of([&] { Loader(dataset, {.batch_size = 2, .first_batch = -1}); }), {"-1"}));
+  EXPECT_TRUE(mentions(error_of([&] { Loader(dataset, {.batch_size = 2, .first_batch = INT64_MAX}); }), {"at most"}));
   EXPECT_TRUE(mentions(error_of([] { Loader(Dataset{}, {}); }), {"images"}));
   EXPECT_EQ(Loader(dataset, {.batch_size = 6}).batches_per_epoch(), 3);
 }
