@@ -143,10 +143,10 @@ int pixel_under(int position, int tap) {
 }
 
 Floats patches_of(const Floats& x) {
-  Floats patches;
-  for (std::size_t picture = 0; picture < x.size(); picture += kPixels)
-    for (int position = 0; position < kConv * kConv; ++position)
-      for (int tap = 0; tap < kTaps; ++tap) patches.push_back(x[picture + pixel_under(position, tap)]);
+  Floats patches(x.size() / kPixels * kConv * kConv * kTaps);
+  for (std::size_t row = 0; row < patches.size() / kTaps; ++row)
+    for (int tap = 0; tap < kTaps; ++tap)
+      patches[row * kTaps + tap] = x[row / (kConv * kConv) * kPixels + pixel_under(row % (kConv * kConv), tap)];
   return patches;
 }
 
@@ -406,7 +406,7 @@ double compare(Network& net, const Digits& digits) {
   const double percent = 100.0 / pictures;
   std::printf(
       "%d pictures that training did not see: simulation %.2f%% right, integers %.2f%%\n"
-      "%.2f%% of the logits are equal, the others at most %d steps apart\n",
+      "%.2f%% of the logits are equal; the largest difference is %d of 255\n",
       pictures, percent * simulated_right, percent * integers_right, percent * equal / kClasses, furthest);
   return percent * integers_right;
 }
