@@ -381,7 +381,7 @@ Bytes read_idx(const std::string& path, int header) {
 }
 
 Digits read_mnist(const std::string& path) {
-  const Digits digits = {read_idx(path + "-images-idx3-ubyte", 16), read_idx(path + "-labels-idx1-ubyte", 8)};
+  Digits digits = {read_idx(path + "-images-idx3-ubyte", 16), read_idx(path + "-labels-idx1-ubyte", 8)};
   if (digits.labels.empty() || digits.pixels.size() != digits.labels.size() * kPixels)
     throw std::runtime_error("no unpacked IDX files of 28x28 pixels and their labels: " + path + "-...");
   return digits;
