@@ -189,11 +189,20 @@ TEST(House, EveryFolderOfSourcesHasRules) {
   }
 }
 
+/// Whether a type begins at the margin of `line`, as clang-format lays it out.
+bool begins_type(const std::string& line) {
+  return line.ends_with("{") && (line.starts_with("class ") || line.starts_with("struct "));
+}
+
 TEST(House, FilesStaySmall) {
-  // The whole of it in one file is one file.
-  constexpr std::size_t kLongest = 400, kLongestWhole = 450;
-  for (const fs::path& file : all_sources())
-    EXPECT_LE(lines_of(file).size(), file.stem() == "microqat" ? kLongestWhole : kLongest) << file;
+  // One class may be longer than a collection. The whole of it in one file is one file.
+  constexpr std::size_t kLongest = 400, kLongestClass = 600, kLongestWhole = 450;
+  for (const fs::path& file : all_sources()) {
+    const std::vector<std::string> lines = lines_of(file);
+    const bool one_class = std::ranges::count_if(lines, begins_type) <= 1;
+    const bool whole = file.stem() == "microqat";
+    EXPECT_LE(lines.size(), whole ? kLongestWhole : one_class ? kLongestClass : kLongest) << file;
+  }
 }
 
 /// The line where the head of a function begins whose brace opens at the end of line `brace`: heads wrap, and
