@@ -53,7 +53,7 @@ struct Computing {
   int depth = 0;
   /// What thread_count() is in them; 0 until somebody asks.
   int count = 0;
-  /// Of before the outermost scope.
+  /// OpenMP's settings before the outermost scope.
   int omp_count = 0;
   int omp_dynamic = 0;
 };

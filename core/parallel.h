@@ -51,7 +51,7 @@ class ComputeScope {
 
  private:
   FlushDenormals flushed_;
-  /// That of the outer scope; 0 where this one has none of its own.
+  /// The count of the outer scope; 0 where this one has none of its own.
   int outer_count_ = 0;
 };
 

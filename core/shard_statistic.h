@@ -10,7 +10,7 @@ struct ShardStatistic {
   enum class Kind : std::int64_t {
     /// `a` is the smallest number of a tensor, `b` the largest. Both are NaN where the tensor holds a NaN.
     kRange,
-    /// Of `count` numbers: `a` is their mean, `b` the sum of their squared distances from it.
+    /// `a` is the mean of `count` numbers, `b` the sum of their squared distances from it.
     kMoments,
     /// `a` is a sum. `b` is not used.
     kSum,

@@ -14,7 +14,7 @@ constexpr const char* kName = "cifar10";
 constexpr int kClasses = 10;
 constexpr std::int64_t kSide = 32, kChannels = 3, kPlane = kSide * kSide, kImageBytes = kChannels * kPlane;
 constexpr std::int64_t kRecordBytes = 1 + kImageBytes;
-/// Of a file, so that no memory is taken for what read_file() refuses.
+/// The most bytes of a file, so that no memory is taken for what read_file() refuses.
 constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 31;
 
 std::int64_t record_count(const std::filesystem::path& path, std::uintmax_t bytes) {

@@ -66,7 +66,8 @@ struct Dataset {
 /// The first n of them, copied (all, shared, when there are no more). n >= 1.
 Dataset first_examples(const Dataset& dataset, std::int64_t n);
 
-/// Those with the given indices, copied, in the order given. Throws Error for an index out of range and for no index.
+/// Copies of the examples with the given indices, in the order given. Throws Error for an index out of range and for no
+/// index.
 Dataset examples_at(const Dataset& dataset, std::span<const std::int64_t> indices);
 
 /// n of them (all, shared, when there are no more), drawn without repetition, in their order. n >= 1.
@@ -94,7 +95,7 @@ struct LoadOptions {
   /// before any picture is expanded: who wants others may throw. (A small .gz can hold gigabytes.)
   std::function<void(const Shape& example)> accept = {};
 
-  // Of a user's own files (user_files.h).
+  // For a user's own files (user_files.h).
 
   PictureOptions pictures = {};
   /// A network that is there already may know more classes than the files show.

@@ -51,7 +51,7 @@ std::size_t GzipReader::read(std::span<char> out) {
   while (got < out.size() && !ended_) {
     interruption_point();
     Stream& stream = *stream_;
-    // Of what is expanded, zlib counts no more at once.
+    // zlib counts no more expanded bytes at once.
     const std::size_t size = std::min<std::size_t>(out.size() - got, std::size_t{1} << 30);
     const int status = stream.inflate_into(out.data() + got, size);
     got += size - stream->avail_out;

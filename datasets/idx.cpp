@@ -91,7 +91,7 @@ class IdxFile {
   bool compressed_;
   std::size_t header_bytes_;
   std::vector<std::int64_t> extents_;
-  /// Of header and elements.
+  /// Bytes of the header and the elements.
   std::size_t size_ = 0;
 };
 
@@ -187,7 +187,7 @@ IdxKind idx_kind(const std::filesystem::path& path) {
   constexpr std::size_t kHead = 4096;
   try {
     std::string head = read_part(path, 0, kHead);
-    // Of cut gzip data zlib still gives what it has read.
+    // zlib still gives what it has read of gzip data that are cut off.
     if (is_gzip(head)) head = gunzip(head, sizeof(std::uint32_t), path);
     if (head.size() < sizeof(std::uint32_t)) return IdxKind::kNone;
     const std::uint32_t magic = big_endian(head, 0);

@@ -26,7 +26,7 @@ class SharedDecoding {
 /// something loads.
 void share_decoding(SharedDecoding* with);
 
-/// That one, or null.
+/// What share_decoding() was given last, or null.
 SharedDecoding* shared_decoding();
 
 /// The first picture of a part, of `count` pictures: parts follow one another, and `part` may be parts(), the end.

@@ -49,7 +49,7 @@ struct Parts {
   std::vector<std::string> class_names = {};
   bool are_pictures = false;
   FileRemarks remarks = {};
-  /// Those on whose levels the remarks have a note.
+  /// The parts on whose levels the remarks have a note.
   std::set<Part> levels_said = {};
 };
 

@@ -6,7 +6,7 @@
 namespace miniqat::distributed {
 namespace {
 
-/// Of all ranks together: about what a network moves in the time that a message takes to begin.
+/// The most bytes of all ranks together that go to all: about what a network moves while a message begins.
 constexpr std::size_t kGatheredBytes = 32768;
 
 using Statistics = std::vector<ShardStatistic>;

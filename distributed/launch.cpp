@@ -53,7 +53,7 @@ OpenFunction open_function(int ranks) {
   return reinterpret_cast<OpenFunction>(dlsym(handle, "miniqat_mpi_open"));
 }
 
-/// Of open_ranks(), for end_ranks(); kept to the end of the program.
+/// What open_ranks() opened, for end_ranks(); kept to the end of the program.
 std::shared_ptr<Communicator> opened;
 
 }  // namespace

@@ -15,7 +15,7 @@ int launched_ranks();
 /// The place among them; 0 without a launcher.
 int launched_rank();
 
-/// Of the ranks that open_ranks() has opened: ends all at once with this exit status. Returns if there are none.
+/// Ends all ranks that open_ranks() has opened, at once, with this exit status. Returns if there are none.
 void end_ranks(int status);
 
 /// Whether all ranks run on the machine of rank 0.

@@ -4,7 +4,7 @@
 
 namespace miniqat::distributed {
 
-/// Of the functions below and of Communicator; a module of another version is not loaded.
+/// The version of the functions below and of Communicator; a module of another version is not loaded.
 inline constexpr int kMpiModuleVersion = 2;
 
 }  // namespace miniqat::distributed

@@ -9,12 +9,12 @@
 namespace miniqat::distributed {
 
 struct TensorSums::Bucket {
-  /// Of its own: which bucket moves on first is not the same on all ranks.
+  /// The bucket's own channel: which bucket moves on first is not the same on all ranks.
   std::unique_ptr<Communicator> channel;
   std::unique_ptr<BucketSum> sum;
   /// How many the sum is for.
   std::int64_t floats = 0;
-  /// Of this step: the stretch of a tensor that fills this bucket alone, and is summed where it is; empty if there is
+  /// In this step: the stretch of a tensor that fills this bucket alone, and is summed where it is; empty if there is
   /// none.
   std::span<float> in_place;
 

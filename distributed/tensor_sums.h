@@ -61,7 +61,7 @@ class TensorSums {
   Communicator& ranks_;
   BucketOptions options_;
   std::vector<Bucket> buckets_;
-  /// Of this step, in the order of hand_over().
+  /// The tensors of this step, in the order of hand_over().
   std::vector<std::span<float>> tensors_;
   /// Numbers handed over so far.
   std::int64_t filled_ = 0;

@@ -14,7 +14,7 @@
 namespace miniqat::layers {
 namespace {
 
-/// Of at most this many channels the sums are in registers at once.
+/// The most channels whose sums are in registers at once.
 constexpr std::int64_t kBlock = 64;
 
 #define MINIQAT_LOOPS "layers/kernels/mean_loops.h"

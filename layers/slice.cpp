@@ -10,7 +10,7 @@
 namespace miniqat::layers {
 namespace {
 
-/// Of the whole, of the part, and the numbers that make the part.
+/// One axis: the lengths of the whole and of the part, and the numbers that make the part.
 struct CutAxis {
   std::int64_t x, y, start, step;
 };

@@ -15,7 +15,7 @@ struct ModelOptions {
   /// Multiplies the channels of every layer but the last; at least one channel stays. (mobilenet_v2 rounds in its own
   /// way: see there.)
   double width = 1.0;
-  /// Of the moving statistics of models with batch norm.
+  /// The decay of the moving statistics, for models with batch norm.
   double batch_norm_decay = 0.99;
 };
 

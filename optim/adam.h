@@ -23,7 +23,7 @@ struct AdamOptions {
   bool decay_all = false;
   /// Multiplies learning_rate, and that of `ranges`.
   Schedule schedule = {};
-  /// Of variables with multiplicative updates: the learned ranges of quantizers.
+  /// For variables with multiplicative updates: the learned ranges of quantizers.
   LogAdamOptions ranges = {};
 };
 

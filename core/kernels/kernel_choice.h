@@ -17,7 +17,7 @@
 
 namespace miniqat {
 
-/// Those of MINIQAT_KERNELS that this CPU runs.
+/// The kernels of MINIQAT_KERNELS that this CPU runs.
 template <class Kernel>
 std::span<const Kernel> runnable_kernels(std::span<const Kernel> all) {
 #if MINIQAT_HAS_INSTRUCTION_SETS

@@ -52,7 +52,7 @@ class Kernel {
     dnnl::memory outside;
     dnnl::memory inside;
     std::optional<dnnl::reorder> reorder;
-    /// Of `inside` in the scratch memory.
+    /// The offset of `inside` in the scratch memory.
     std::size_t offset = 0;
   };
 

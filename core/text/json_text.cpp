@@ -92,7 +92,7 @@ class JsonBuilder final : public nlohmann::json_sax<Json> {
   /// An object or a list that is not closed yet.
   struct Level {
     Json* json;
-    /// Of an object: those seen so far, and the one whose value comes next.
+    /// The keys of an object seen so far, and the one whose value comes next.
     std::set<std::string> keys = {};
     std::string key = {};
   };

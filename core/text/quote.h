@@ -16,7 +16,7 @@ std::string printable(std::string_view text);
 /// would go to std::quoted instead.)
 std::string quote(std::string_view text);
 
-/// Of a text longer than 200 bytes the beginning and the end with "..." between them.
+/// The text; if it has more than 200 bytes, its beginning and its end with "..." between them.
 std::string shortened(std::string_view text);
 
 }  // namespace miniqat

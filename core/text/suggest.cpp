@@ -23,7 +23,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// Of a long text the beginning.
+/// The beginning of a long text.
 std::string in_lower_case(std::string_view text) {
   constexpr std::size_t kMost = 200;
   std::string lower(text.substr(0, kMost));
@@ -43,7 +43,7 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
     const std::string known = in_lower_case(candidate);
     const std::size_t distance = edit_distance(wanted, known);
     const bool goes_on = known.starts_with(wanted);
-    // Of two that are equally near, the one whose end is missing: "resnet" is resnet20 rather than lenet.
+    // Two may be equally near: the one whose end is missing wins. "resnet" is resnet20 rather than lenet.
     if (distance > best_distance || (distance == best_distance && (best == nullptr || best_goes_on || !goes_on)))
       continue;
     best = &candidate;

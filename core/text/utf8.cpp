@@ -40,7 +40,7 @@ std::size_t columns_of(const Character& character) {
   return is_among(kWide, character.code) ? 2 : 1;
 }
 
-/// Of a character, or of a byte that is none.
+/// The bytes that a character takes, or one for a byte that is none.
 std::size_t taken(const Character& character) { return std::max<std::size_t>(character.bytes, 1); }
 
 /// Calls `each` with the bytes and the columns of each character.

@@ -20,9 +20,9 @@
 namespace miniqat::datasets {
 namespace {
 
-/// Of what a compressed table expands to.
+/// The most bytes that a compressed table expands to.
 constexpr std::size_t kMostTableBytes = std::size_t{1} << 32;
-/// Of a row: 16 million pixels, with their commas.
+/// The most bytes of a row: 16 million pixels, with their commas.
 constexpr std::size_t kLongestRow = std::size_t{1} << 26;
 
 std::string_view without_frame(std::string_view text) {
@@ -83,7 +83,7 @@ class TableLines {
 
   const std::filesystem::path& path_;
   const std::string text_;
-  /// Of the text, or of what is expanded: what is not read yet.
+  /// The part of the text, or of what is expanded of it, that is not read yet.
   std::string_view rest_;
   std::optional<GzipReader> gzip_;
   std::string expanded_;

@@ -11,7 +11,7 @@
 namespace miniqat::datasets {
 namespace {
 
-/// Of one array, so that a small file cannot ask for any amount of memory.
+/// The most bytes of one array, so that a small file cannot ask for any amount of memory.
 constexpr zip_uint64_t kMostArrayBytes = zip_uint64_t{1} << 32;
 constexpr std::string_view kEnding = ".npy";
 

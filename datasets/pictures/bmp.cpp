@@ -17,7 +17,7 @@ constexpr std::size_t kFileHeader = 14, kCoreHeader = 12, kInfoHeader = 40;
 /// Values of biCompression: no masks, those of the colours, and one for alpha as well.
 constexpr std::size_t kPlain = 0, kMasks = 3, kAlphaMasks = 6;
 
-/// Of a pixel of 16 or 32 bits.
+/// The bits of one colour in a pixel of 16 or 32 bits.
 struct ColourMask {
   std::uint32_t bits = 0;
 

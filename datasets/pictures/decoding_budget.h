@@ -33,7 +33,7 @@ class DecodingBudget {
   std::int64_t held_ = 0;
 };
 
-/// That of all pictures which this process decodes: 3/4 GiB, so that everything together takes less than one.
+/// The budget of all pictures which this process decodes: 3/4 GiB, so that everything together takes less than one.
 DecodingBudget& decoding_budget();
 
 }  // namespace miniqat::datasets

@@ -28,7 +28,7 @@ std::vector<std::string> numbers_below(int count) {
   return names;
 }
 
-/// Of the files of all parts, so that processes can ask whether they read the same.
+/// A hash of the names of all parts' files, so that processes can ask whether they read the same.
 std::uint64_t hash_of_names(const std::vector<ClassFolders>& lists) {
   std::uint64_t hash = 0;
   for (std::size_t part = 0; part < lists.size(); ++part) {

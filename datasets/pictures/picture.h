@@ -33,10 +33,10 @@ struct PictureHeader {
   std::int64_t height = 0;
   std::int64_t width = 0;
   bool grey = false;
-  /// That the decoder takes for each pixel, at most: the stored channels, and what it holds beside them.
+  /// The decoder's bytes for each pixel, at most: the stored channels, and what it holds beside them.
   std::int64_t bytes_a_pixel = 4;
 
-  /// Of the decoder, for one that becomes [h, w, channels] of fit_picture(), without the file.
+  /// The decoder's bytes for a picture that becomes [h, w, channels] of fit_picture(), without the file.
   std::int64_t decoding_bytes(std::int64_t new_width, int channels) const;
 };
 
@@ -48,7 +48,7 @@ inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
 /// does, which would call the file damaged.
 void require_readable_size(std::int64_t height, std::int64_t width, const std::filesystem::path& path);
 
-/// Of files that are read as pictures, in lower case and with their dots.
+/// The endings of files that are read as pictures, in lower case and with their dots.
 const std::vector<std::string>& picture_endings();
 
 /// The ending of a name in lower case, with its dot; "" without one.

@@ -7,7 +7,7 @@
 namespace miniqat::datasets {
 namespace {
 
-/// Of one new pixel along an axis: the old ones [first, first + weights.size()) and their shares, which sum to 1.
+/// The old pixels of one new pixel along an axis, [first, first + weights.size()), and their shares, which sum to 1.
 struct Reach {
   std::int64_t first = 0;
   std::vector<float> weights;

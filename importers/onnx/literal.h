@@ -64,8 +64,8 @@ std::string flaw_of(const Literal& literal);
 /// Whether the constant's numbers lie in another file.
 bool is_external(const pb::Constant& constant);
 
-/// That file. Throws Error for one outside of the model's folder: a model is data, and may not name any file of the
-/// machine.
+/// The file that holds the constant's numbers. Throws Error for one outside of the model's folder: a model is data, and
+/// may not name any file of the machine.
 std::filesystem::path external_file(const pb::Constant& constant, const std::filesystem::path& folder);
 
 /// Element (i, j, ...) of the result is number start + i strides[0] + j strides[1] + ... of `literal`; all lie in it.

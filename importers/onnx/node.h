@@ -41,7 +41,7 @@ class OnnxNode {
   /// Null where the node does not have it.
   const pb::Constant* constant(const std::string& name) const;
   bool has(const std::string& name) const { return find(name) != nullptr; }
-  /// Of attributes that do not change the numbers.
+  /// For attributes that do not change the numbers.
   void ignore(const std::string& name) const { known_.insert(name); }
   void require_all_known() const;
 

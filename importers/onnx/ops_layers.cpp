@@ -103,7 +103,7 @@ struct Filter {
 /// More would be as many small layers.
 constexpr std::int64_t kMostGroups = 16;
 
-/// Of a convolution: whether every channel is convolved by itself. Otherwise it has up to kMostGroups groups.
+/// Whether a convolution convolves every channel by itself. Otherwise it has up to kMostGroups groups.
 bool is_depthwise(const OnnxNode& node, const Filter& filter, std::int64_t channels) {
   const auto& [outputs, inputs, group] = filter;
   if (group == 1 && inputs != channels) node.refuse("has a filter for ", inputs, " channels, its input has ", channels);
@@ -117,8 +117,8 @@ bool is_depthwise(const OnnxNode& node, const Filter& filter, std::int64_t chann
   return inputs == 1;
 }
 
-/// Of one group: `filter` [out, in, h, w] becomes [h, w, in, out]; depthwise [in * multiplier, 1, h, w] becomes
-/// [h, w, in, multiplier].
+/// Convolves one group: its `filter` [out, in, h, w] becomes [h, w, in, out]; a depthwise one, [in * multiplier, 1, h,
+/// w], becomes [h, w, in, multiplier].
 Output convolve(Translation& t, const OnnxNode& node, const std::string& group, const Literal& filter, bool depthwise,
                 Output x, const layers::Conv2dAttributes& attributes) {
   const std::vector<std::int64_t>& extents = filter.extents;

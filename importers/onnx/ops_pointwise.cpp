@@ -67,7 +67,7 @@ Literal aligned(const OnnxNode& node, Literal literal, const Activation& x) {
 
 Shape shape_of(const Literal& literal) { return Shape{std::span<const std::int64_t>(literal.extents)}; }
 
-/// Of a literal that is aligned.
+/// Whether an aligned literal has one number for each channel.
 bool is_by_channel(const Literal& literal) {
   return literal.elements() > 1 && literal.elements() == shape_of(literal).channels();
 }
@@ -218,7 +218,7 @@ void import_identity(Translation& t, const OnnxNode& node) {
 
 void import_leaky_relu(Translation& t, const OnnxNode& node) { apply_leaky(t, node, node.number("alpha", 0.01F)); }
 
-/// Of several slopes, or one below 0: Relu(x) + slope min(x, 0), exact in floats, as one of the two is 0.
+/// Several slopes, or one below 0, become Relu(x) + slope min(x, 0), exact in floats, as one of the two is 0.
 void import_prelu(Translation& t, const OnnxNode& node) {
   const Literal& given = t.literal(node, 1);
   if (given.is_real() && given.elements() == 1 && given.reals()[0] >= 0)

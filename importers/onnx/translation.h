@@ -21,7 +21,7 @@ namespace miniqat::importers {
 
 // Not for users of the library: what the ops of importers/onnx/ops_*.cpp work on.
 
-/// Of a matrix whose columns lie in another order than ONNX's: our column of each of ONNX's. Empty if the order is the
+/// The order of a matrix's columns where it is not ONNX's: our column of each of ONNX's. Empty if the order is the
 /// same. Copies share the list, which may be as long as an image.
 class Columns {
  public:

@@ -14,7 +14,7 @@ struct OnnxWindow {
   std::array<std::int64_t, 2> strides;
   std::array<std::int64_t, 2> dilations;
   Pads pads;
-  /// Of the padding, what only ceil_mode adds, so that the last window is whole.
+  /// The part of the padding that only ceil_mode adds, so that the last window is whole.
   Pads beyond = {0, 0, 0, 0};
 
   /// Whether every window meets the image: no side has as many zeros as the window spans.

@@ -33,7 +33,7 @@ struct ChainParts {
   int range_input = -1;
   std::shared_ptr<const Op> quantizer_op = nullptr;
   const ChainQuantizer* quantizer = nullptr;
-  /// Of all parts.
+  /// The delays of all parts.
   std::vector<std::int64_t> delays = {};
   /// Max pooling with windows that neither overlap nor leave x.
   std::optional<PoolAttributes> pool = std::nullopt;
@@ -44,7 +44,7 @@ struct ChainParts {
   bool quantizes(const Phase& phase) const { return quantizer != nullptr && quantizer->quantizes(phase); }
   bool trains_range() const { return quantizer != nullptr && quantizer->trains_range(); }
   bool uses_batch(const Phase& phase) const { return normalises() && norm->attributes.uses_batch(phase); }
-  /// That of the quantizer, with its staged range in a run that observes.
+  /// The quantizer's range, the staged one in a run that observes.
   ChainRange stored_range(const ForwardContext& context) const;
   /// Whether backward reads x.
   bool needs_input() const { return scale_input >= 0 || normalises(); }
@@ -90,7 +90,7 @@ class Chain final : public FusedOp,
   std::vector<OpState> state() const override;
   std::vector<std::int64_t> delays() const override { return parts_.delays; }
   bool updates(int input, const Phase& phase) const override;
-  /// Those of the batch norm, then that of the quantizer.
+  /// The batch norm's observations, then the quantizer's.
   std::size_t observations(std::span<const TensorSpec> inputs, const Phase& phase) const override;
   void store_observed(const ForwardContext& context) const override;
   std::optional<TensorSpec> packed_output(std::span<const TensorSpec> inputs, const Phase& phase) const override;

@@ -28,7 +28,7 @@ struct ChainNorm {
   int factor_input = -1;
 };
 
-/// Of x by channel, [c] each: column_moments.
+/// The moments of x by channel, [c] each: column_moments.
 struct ChannelMoments {
   std::span<float> mean;
   std::span<float> variance;

@@ -251,14 +251,14 @@ class Forward {
   const ChainParts& parts_;
   const ForwardContext& context_;
   const Tensor& x_;
-  /// Of the vectors; 1 without any.
+  /// The length of the vectors; 1 without any.
   const std::int64_t channels_;
   const bool from_batch_;
   const bool observes_;
   const bool quantizes_;
 
   ScratchScope scope_;
-  /// Of x, by channel; empty unless needed.
+  /// Statistics of x by channel; empty unless needed.
   std::span<float> mean_, variance_, least_, largest_;
   bool has_nan_ = false;
   ChainMap map_;

@@ -19,7 +19,7 @@ class ChannelSums {
   ChannelSums(ScratchScope& scope, std::int64_t channels, int parts)
       : columns_{channels, ChannelRow::width(channels), parts}, sums_(scope.filled<double>(columns_.size(), 0.0)) {}
 
-  /// Of one thread: adds a row of float sums to its own and clears it.
+  /// Adds a row of float sums to the sums of one thread and clears the row.
   void flush(std::int64_t part, float* row) {
     double* sum = sums_.data() + part * columns_.stride();
 #pragma omp simd

@@ -61,7 +61,7 @@ template <int kRows>
   return not_a_number;
 }
 
-/// Of n elements: rows of `width`, of which the last may be short.
+/// The ranges of the columns of n elements: rows of `width`, of which the last may be short.
 static bool ranges(const float* x, std::int64_t n, std::int64_t width, float* low, float* high) {
   constexpr int kRows = 4;
   // Elements that the last cache holds; from memory, several streams are slower than one. Short rows follow one another

@@ -52,7 +52,7 @@ struct Geometry {
   std::int64_t source_image;
   std::int64_t target_row;
 
-  /// Of what is not read through the taps, in all images.
+  /// The rows that are not read through the taps, in all images.
   std::int64_t all_rows() const { return batch * static_cast<std::int64_t>(rows.taps.size()); }
 };
 

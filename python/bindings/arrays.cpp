@@ -41,7 +41,7 @@ std::string type_name(const py::array& array) { return py::str(py::object(array.
 
 bool is_true(const py::object& array) { return py::bool_(call_method(array, "all")); }
 
-/// Of integers and bools, which have no extremes where there are none.
+/// Checks integers and bools. An array without elements has no extremes.
 void require_between(const py::array& array, const py::object& least, const py::object& most, const std::string& what,
                      const std::string& type) {
   if (array.size() == 0) return;

@@ -52,7 +52,7 @@ struct OutputHandle {
 /// The name of an OutputHandle or the text itself. Throws TypeError for anything else, and Error for an output of
 /// another graph.
 std::string output_name(py::handle output, const std::shared_ptr<GraphHandle>& graph);
-/// Of one, or of each in a list.
+/// The name of one output, or of each in a list.
 std::vector<std::string> output_names(py::handle outputs, const std::shared_ptr<GraphHandle>& graph);
 
 /// A classifier with its ends, by name; `whole` owns the graph.

@@ -17,7 +17,7 @@ struct Threads {
   std::condition_variable changed;
   int working = 0;
   bool is_end = false;
-  /// Of the thread that ends the interpreter: the only one that goes on then.
+  /// The thread that ends the interpreter: the only one that goes on then.
   std::thread::id ending;
 };
 
