@@ -72,7 +72,7 @@ void RankDecoding::spread(int part, std::span<std::byte> bytes) {
 
 RankSide::RankSide(distributed::Communicator& ranks, const TrainSettings& settings)
     : ranks_(ranks),
-      warnings_(distributed::require_alike(ranks, threads_at_work(ranks, settings))),
+      warnings_(distributed::require_same_build(ranks, threads_at_work(ranks, settings))),
       exchange_(ranks, static_cast<int>(settings.shards)),
       decoding_(ranks) {}
 

@@ -25,7 +25,7 @@ bool on_one_machine(Communicator& ranks);
 /// only then do they compute the same bits. Returns what makes them slow, one text each: a rank has more threads than
 /// cores that it is bound to, the ranks of a machine have more together than cores, or not all ranks have the same
 /// number.
-std::vector<std::string> require_alike(Communicator& ranks, int threads);
+std::vector<std::string> require_same_build(Communicator& ranks, int threads);
 
 /// The ranks of this run over MPI, or null if there is one rank only: then no MPI library is loaded. Loads
 /// miniqat_mpi.so, which lies beside the program's libraries. Throws Error, which says what to do, if this program was

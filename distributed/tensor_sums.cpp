@@ -23,7 +23,7 @@ struct TensorSums::Bucket {
 
 TensorSums::TensorSums(Communicator& ranks, const BucketOptions& options) : ranks_(ranks), options_(options) {
   if (options_.floats < 1) fail("a bucket must hold at least one number, not ", options_.floats);
-  if (options_.interval.count() > 0) pulse_ = std::make_unique<Pulse>(options_.interval, [this] { move_on(); });
+  if (options_.interval.count() > 0) mover_ = std::make_unique<PeriodicCall>(options_.interval, [this] { move_on(); });
 }
 
 TensorSums::~TensorSums() = default;
@@ -68,7 +68,7 @@ void TensorSums::over_buckets(std::int64_t first, std::span<float> tensor, const
 }
 
 void TensorSums::hand_over(std::span<float> tensor) {
-  if (pulse_ != nullptr) pulse_->pause();
+  if (mover_ != nullptr) mover_->pause();
   over_buckets(filled_, tensor, [](Bucket& bucket, std::int64_t offset, std::span<float> part) {
     if (bucket.sum->fits(std::ssize(part)))
       bucket.in_place = part;
@@ -79,13 +79,13 @@ void TensorSums::hand_over(std::span<float> tensor) {
   filled_ += std::ssize(tensor);
   while (filled_ >= static_cast<std::int64_t>(started_ + 1) * options_.floats) start(buckets_[started_++]);
   move_on();
-  if (pulse_ != nullptr && summed_ < started_) pulse_->resume();
+  if (mover_ != nullptr && summed_ < started_) mover_->resume();
 }
 
 void TensorSums::start(Bucket& bucket) { bucket.sum->start(bucket.values()); }
 
 void TensorSums::flush() {
-  if (pulse_ != nullptr) pulse_->pause();
+  if (mover_ != nullptr) mover_->pause();
   const std::int64_t rest = filled_ - static_cast<std::int64_t>(started_) * options_.floats;
   if (rest > 0) {
     Bucket& last = buckets_[started_++];
@@ -122,7 +122,7 @@ void TensorSums::finish() {
 }
 
 void TensorSums::abandon() noexcept {
-  if (pulse_ != nullptr) pulse_->halt();
+  if (mover_ != nullptr) mover_->halt();
   for (Bucket& bucket : buckets_) bucket.in_place = {};
   tensors_.clear();
   filled_ = 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "distributed/bucket_sum.h"
-#include "distributed/pulse.h"
+#include "distributed/periodic_call.h"
 
 namespace miniqat::distributed {
 
@@ -69,7 +69,7 @@ class TensorSums {
   /// Buckets before this one are summed.
   std::size_t summed_ = 0;
   /// Null without an interval. Between hand_over() and flush() the buckets are its own.
-  std::unique_ptr<Pulse> pulse_;
+  std::unique_ptr<PeriodicCall> mover_;
 };
 
 }  // namespace miniqat::distributed

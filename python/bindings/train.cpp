@@ -38,7 +38,7 @@ struct GivenData {
   }
 };
 
-void require_alike(const Dataset& train, const Dataset& test) {
+void require_same_build(const Dataset& train, const Dataset& test) {
   const auto differ = [](const char* what) {
     throw py::value_error(concat("dataset: the training and the test pictures have different ", what));
   };
@@ -70,7 +70,7 @@ std::optional<GivenData> take_data(const py::kwargs& settings) {
       throw py::type_error("dataset must be a name, a path, a Dataset, or a tuple of two: training and test");
     const py::object train = pair[0], test = pair[1];
     data = GivenData{train.cast<const DatasetHandle&>().dataset, test.cast<const DatasetHandle&>().dataset};
-    require_alike(data->train, *data->test);
+    require_same_build(data->train, *data->test);
     data->train.classes = data->test->classes = std::max(data->train.classes, data->test->classes);
   }
   if (!data) return {};

@@ -105,7 +105,7 @@ TEST(RequireAlike, WarnsOfMoreThreadsThanCores) {
   const auto warnings = [](int ranks, const std::function<int(int)>& threads) {
     std::string text;
     as_ranks(ranks, [&](Communicator& communicator) {
-      const std::vector<std::string> own = require_alike(communicator, threads(communicator.rank()));
+      const std::vector<std::string> own = require_same_build(communicator, threads(communicator.rank()));
       if (communicator.rank() > 0) return;
       for (const std::string& one : own) text += one + "; ";
     });
@@ -130,7 +130,7 @@ TEST(RequireAlike, SeesWhatARankIsBoundTo) {
     for (int core = 0; CPU_COUNT(&one) == 0; ++core)
       if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
     sched_setaffinity(0, sizeof one, &one);
-    for (const std::string& warning : require_alike(communicator, 2)) text += warning;
+    for (const std::string& warning : require_same_build(communicator, 2)) text += warning;
   });
   sched_setaffinity(0, sizeof before, &before);
   EXPECT_TRUE(testing::mentions(text, {"rank 0 has 2 threads, but is bound to 1 core:"}));

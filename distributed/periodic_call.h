@@ -11,12 +11,12 @@ namespace miniqat::distributed {
 
 /// Calls a function at intervals, from a thread of its own, in the stretches between resume() and pause(). That thread
 /// shares the core of the one that resumes first, and wakes at each interval only.
-class Pulse {
+class PeriodicCall {
  public:
-  Pulse(std::chrono::microseconds interval, std::function<void()> beat);
-  ~Pulse();
-  Pulse(const Pulse&) = delete;
-  Pulse& operator=(const Pulse&) = delete;
+  PeriodicCall(std::chrono::microseconds interval, std::function<void()> beat);
+  ~PeriodicCall();
+  PeriodicCall(const PeriodicCall&) = delete;
+  PeriodicCall& operator=(const PeriodicCall&) = delete;
 
   /// The first call comes an interval later at most.
   void resume();

@@ -1,4 +1,4 @@
-#include "distributed/pulse.h"
+#include "distributed/periodic_call.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace miniqat::distributed::pulse_test {
+namespace miniqat::distributed::periodic_call_test {
 namespace {
 
 using std::chrono::microseconds;
@@ -15,14 +15,14 @@ void wait_until(const std::atomic<int>& count, int least) {
   while (count < least) std::this_thread::yield();
 }
 
-TEST(Pulse, BeatsBetweenResumeAndPause) {
+TEST(PeriodicCall, BeatsBetweenResumeAndPause) {
   std::atomic<int> beats = 0;
-  Pulse pulse(microseconds(20), [&] { ++beats; });
+  PeriodicCall periodic(microseconds(20), [&] { ++beats; });
   EXPECT_EQ(beats, 0);
   for (int round = 0; round < 20; ++round) {
-    pulse.resume();
+    periodic.resume();
     wait_until(beats, beats + 2);
-    pulse.pause();
+    periodic.pause();
     const int now = beats;
     std::this_thread::sleep_for(microseconds(200));
     EXPECT_EQ(beats, now);
@@ -30,47 +30,47 @@ TEST(Pulse, BeatsBetweenResumeAndPause) {
 }
 
 // No lock of the owner's: what a beat does, it does before pause() returns.
-TEST(Pulse, PauseWaitsForABeat) {
+TEST(PeriodicCall, PauseWaitsForABeat) {
   std::atomic<int> begun = 0;
   int ended = 0;
-  Pulse pulse(microseconds(10), [&] {
+  PeriodicCall periodic(microseconds(10), [&] {
     ++begun;
     std::this_thread::sleep_for(microseconds(300));
     ++ended;
   });
   for (int round = 1; round <= 5; ++round) {
-    pulse.resume();
+    periodic.resume();
     wait_until(begun, begun + 1);
-    pulse.pause();
+    periodic.pause();
     EXPECT_EQ(ended, begun);
   }
 }
 
-TEST(Pulse, PauseThrowsWhatABeatThrewOnce) {
+TEST(PeriodicCall, PauseThrowsWhatABeatThrewOnce) {
   std::atomic<int> beats = 0;
-  Pulse pulse(microseconds(10), [&] {
+  PeriodicCall periodic(microseconds(10), [&] {
     ++beats;
     fail("the network is gone");
   });
-  pulse.resume();
+  periodic.resume();
   wait_until(beats, 1);
-  EXPECT_THROW(pulse.pause(), Error);
+  EXPECT_THROW(periodic.pause(), Error);
   EXPECT_EQ(beats, 1);
-  EXPECT_NO_THROW(pulse.pause());
-  pulse.resume();
+  EXPECT_NO_THROW(periodic.pause());
+  periodic.resume();
   wait_until(beats, 2);
-  pulse.halt();
+  periodic.halt();
 }
 
-TEST(Pulse, EndsWhileItBeatsOrNever) {
+TEST(PeriodicCall, EndsWhileItBeatsOrNever) {
   std::atomic<int> beats = 0;
   {
-    Pulse never(microseconds(10), [&] { ++beats; });
+    PeriodicCall never(microseconds(10), [&] { ++beats; });
     never.pause();
   }
   EXPECT_EQ(beats, 0);
   {
-    Pulse beating(microseconds(10), [&] { ++beats; });
+    PeriodicCall beating(microseconds(10), [&] { ++beats; });
     beating.resume();
     wait_until(beats, 1);
   }
@@ -80,4 +80,4 @@ TEST(Pulse, EndsWhileItBeatsOrNever) {
 }
 
 }  // namespace
-}  // namespace miniqat::distributed::pulse_test
+}  // namespace miniqat::distributed::periodic_call_test

@@ -1,4 +1,4 @@
-#include "distributed/pulse.h"
+#include "distributed/periodic_call.h"
 
 #include <utility>
 
@@ -6,10 +6,10 @@
 
 namespace miniqat::distributed {
 
-Pulse::Pulse(std::chrono::microseconds interval, std::function<void()> beat)
+PeriodicCall::PeriodicCall(std::chrono::microseconds interval, std::function<void()> beat)
     : interval_(interval), beat_(std::move(beat)) {}
 
-Pulse::~Pulse() {
+PeriodicCall::~PeriodicCall() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -18,24 +18,24 @@ Pulse::~Pulse() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Pulse::resume() {
+void PeriodicCall::resume() {
   const std::lock_guard lock(mutex_);
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   beats_ = true;
   if (sleeps_) changed_.notify_one();
 }
 
-void Pulse::halt() noexcept {
+void PeriodicCall::halt() noexcept {
   const std::lock_guard lock(mutex_);
   beats_ = false;
 }
 
-void Pulse::pause() {
+void PeriodicCall::pause() {
   halt();
   if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-void Pulse::run() {
+void PeriodicCall::run() {
   // Sums have the bits that they have on the threads of a step.
   const FlushDenormals flushed;
   std::unique_lock lock(mutex_);
