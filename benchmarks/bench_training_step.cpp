@@ -3,23 +3,17 @@
 //
 // `images/s` comes from the median step. The ratios come from steps taken in turns within one benchmark, because
 // machines drift: `x_float` is the time of a step as a multiple of the float step's, `x_one_thread` the speed as a
-// multiple of one thread's, `vs_limit` the speed as a fraction of the bare oneDNN program's (limit_training.h).
-// `arena_MB` is the memory of the plan, `x_float_arena` its multiple of the float plan's.
+// multiple of one thread's. `arena_MB` is the memory of the plan, `x_float_arena` its multiple of the float plan's.
 
 #include <benchmark/benchmark.h>
 
-#include <cmath>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "benchmarks/limit_training.h"
 #include "benchmarks/machine.h"
 #include "benchmarks/training.h"
 #include "core/error.h"
 #include "core/parallel.h"
-#include "models/models.h"
 
 namespace miniqat::benchmarks {
 namespace {
@@ -58,53 +52,12 @@ const std::vector<Arithmetic>& arithmetics_of(const Workload& workload) {
   return workload.model == "mobilenet_v1" ? folded : plain;
 }
 
-/// The bare program on the variables that a training has now.
-class Limit {
- public:
-  Limit(const Workload& workload, const Arithmetic& arithmetic, Training& training, bool dropout)
-      : training_(training),
-        limit_({.model = workload.model,
-                .batch = workload.batch,
-                .bits = arithmetic.phase == Phase::kFloat ? 0 : arithmetic.bits,
-                .dropout = dropout,
-                .descent = {.rate = static_cast<float>(training.sgd().learning_rate),
-                            .momentum = static_cast<float>(training.sgd().momentum),
-                            .weight_decay = static_cast<float>(training.sgd().weight_decay)}},
-               [&](const std::string& name) { return training.session().variable(name).data<float>(); }) {}
-
-  float step() { return limit_.step(training_.images().data<float>(), training_.labels().data<std::int32_t>()); }
-
- private:
-  Training& training_;
-  limit::Training limit_;
-};
-
-/// The limit against our losses, from the same weights and without dropout, which draws other numbers there: what is
-/// wrong, or "".
-std::string difference_from_limit(const Workload& workload, const Arithmetic& arithmetic, int threads) {
-  set_thread_count(threads);
-  Training ours(workload, arithmetic, threads, {.dropout = false});
-  Limit limit(workload, arithmetic, ours, false);
-  float first = 0, last = 0;
-  for (int step = 1; step <= 2; ++step) {
-    const float expected = ours.step();
-    last = limit.step();
-    if (step == 1) first = last;
-    if (!(std::abs(last - expected) <= 1e-3f * std::abs(expected)))
-      return concat("the limit's loss of step ", step, " is ", last, ", ours ", expected);
-  }
-  for (int i = 0; i < 20; ++i) last = limit.step();
-  return last < 0.95f * first ? "" : concat("the limit's loss does not fall: ", first, " to ", last);
-}
-
 /// Everything that takes turns in one benchmark.
 struct Contest {
   Training* training = nullptr;
   Training* in_float = nullptr;
   /// On one thread; null when `training` is.
   Training* alone = nullptr;
-  /// Null where there is no such program.
-  std::unique_ptr<Limit> limit;
 };
 
 std::string prepare(const TimedWorkload& timed, const Arithmetic& arithmetic, int threads, Contest& contest) {
@@ -118,11 +71,6 @@ std::string prepare(const TimedWorkload& timed, const Arithmetic& arithmetic, in
     contest.alone = pool.find(workload, arithmetic, 1, timed.warm_up);
     if (contest.alone == nullptr) return pool.fault();
   }
-  if (!limit::Training::knows(workload.model)) return "";
-  if (const std::string fault = difference_from_limit(workload, arithmetic, threads); !fault.empty()) return fault;
-  set_thread_count(threads);
-  contest.limit = std::make_unique<Limit>(workload, arithmetic, *contest.training, true);
-  contest.limit->step();
   return "";
 }
 
@@ -131,13 +79,12 @@ void run(benchmark::State& state, const TimedWorkload& timed, const Arithmetic& 
   if (const std::string fault = prepare(timed, arithmetic, threads, contest); !fault.empty())
     return give_up(state, fault);
   const bool is_float = contest.in_float == contest.training;
-  std::vector<double> times, float_times, lone_times, limit_times;
+  std::vector<double> times, float_times, lone_times;
   for (auto _ : state) {
     if (contest.alone != nullptr) lone_times.push_back(contest.alone->timed_step());
     if (!is_float) float_times.push_back(contest.in_float->timed_step());
     times.push_back(contest.training->timed_step());
     state.SetIterationTime(times.back());
-    if (contest.limit) limit_times.push_back(seconds_of([&] { contest.limit->step(); }));
   }
   const double time = median(times);
   state.counters["images/s"] = static_cast<double>(timed.workload.batch) / time;
@@ -148,7 +95,6 @@ void run(benchmark::State& state, const TimedWorkload& timed, const Arithmetic& 
     state.counters["x_float_arena"] = arena / static_cast<double>(contest.in_float->session().plan_memory().arena);
   }
   if (!lone_times.empty()) state.counters["x_one_thread"] = median(lone_times) / time;
-  if (!limit_times.empty()) state.counters["vs_limit"] = median(limit_times) / time;
 }
 
 std::string name_of(const Workload& workload, const Arithmetic& arithmetic, int threads) {
@@ -162,7 +108,7 @@ void register_all() {
     for (const Arithmetic& arithmetic : arithmetics_of(timed.workload))
       for (int threads = 1; threads <= most; ++threads) {
         // MobileNet's steps take long; what one thread does is in x_one_thread.
-        if (threads < most && !limit::Training::knows(timed.workload.model)) continue;
+        if (threads < most && !timed.workload.model.starts_with("lenet")) continue;
         const std::string name = name_of(timed.workload, arithmetic, threads);
         benchmark::RegisterBenchmark(name.c_str(),
                                      [=](benchmark::State& state) { run(state, timed, arithmetic, threads); })

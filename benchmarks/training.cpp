@@ -26,14 +26,6 @@ quantize::RewriteOptions options_of(const Arithmetic& arithmetic) {
   return options;
 }
 
-void remove_dropout(Graph& graph) {
-  for (Node* node : graph.nodes())
-    if (node->as<layers::Dropout>()) {
-      graph.reroute(node->output(), node->input(0));
-      graph.erase(*node);
-    }
-}
-
 Shape image_shape(const models::Model& model, std::int64_t side) {
   return side == 0 ? model.image : Shape{side, side, model.image[2]};
 }
@@ -45,9 +37,8 @@ std::int64_t classes_of(const models::Model& model, std::int64_t side) {
 
 }  // namespace
 
-Training::Training(const Workload& workload, const Arithmetic& arithmetic, int threads, const TrainingOptions& options)
-    : sgd_{.learning_rate = workload.learning_rate, .momentum = 0.9, .weight_decay = 5e-4},
-      optimizer_(sgd_),
+Training::Training(const Workload& workload, const Arithmetic& arithmetic, int threads, Backend backend)
+    : optimizer_({.learning_rate = workload.learning_rate, .momentum = 0.9, .weight_decay = 5e-4}),
       phase_(arithmetic.phase),
       threads_(threads) {
   const models::Model& model = models::find_model(workload.model);
@@ -58,9 +49,8 @@ Training::Training(const Workload& workload, const Arithmetic& arithmetic, int t
   const Output logits =
       model.build(graph_, images, {.classes = classes_of(model, workload.side), .batch_norm_decay = 0.5});
   loss_ = layers::softmax_cross_entropy(graph_, logits, labels);
-  if (!options.dropout) remove_dropout(graph_);
   if (phase_ != Phase::kFloat) quantize::create_training_graph(graph_, options_of(arithmetic));
-  session_.emplace(graph_, SessionOptions{.backend = options.backend});
+  session_.emplace(graph_, SessionOptions{.backend = backend});
 
   Random random(1);
   Tensor pixels(images.shape());
@@ -103,7 +93,7 @@ std::string difference_from_reference(const Workload& workload) {
   small.learning_rate *= workload.reference_rate;
   const int threads = available_cores();
   Training fast(small, kFloatArithmetic, threads);
-  Training reference(small, kFloatArithmetic, threads, {.backend = Backend::kReference});
+  Training reference(small, kFloatArithmetic, threads, Backend::kReference);
   for (int step = 1; step <= 2; ++step) {
     const float actual = fast.step(), expected = reference.step();
     if (!(std::abs(actual - expected) <= 5e-4f * std::abs(expected)))

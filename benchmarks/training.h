@@ -46,17 +46,12 @@ struct Arithmetic {
 /// The float arithmetic that the others are compared with.
 inline const Arithmetic kFloatArithmetic = {.name = "float"};
 
-struct TrainingOptions {
-  Backend backend = Backend::kFast;
-  bool dropout = true;
-};
-
 /// A model with its loss, SGD (momentum 0.9, weight decay 5e-4) and one batch of noise to learn by heart, on a number
 /// of threads of its own: several may take turns. The first steps warm up and pass through the phases to the one asked
 /// for.
 class Training {
  public:
-  Training(const Workload& workload, const Arithmetic& arithmetic, int threads, const TrainingOptions& options = {});
+  Training(const Workload& workload, const Arithmetic& arithmetic, int threads, Backend backend = Backend::kFast);
 
   /// Sets the thread count and trains for one step; returns the loss.
   float step();
@@ -65,13 +60,9 @@ class Training {
   /// Trains until the phase is reached. What is wrong then, or "": losses must be finite and fall.
   std::string warm_up(int steps);
 
-  const Tensor& images() const { return feeds_[0].second; }
-  const Tensor& labels() const { return feeds_[1].second; }
-  const optim::SgdOptions& sgd() const { return sgd_; }
   Session& session() { return *session_; }
 
  private:
-  optim::SgdOptions sgd_;
   optim::Sgd optimizer_;
   Phase phase_;
   int threads_;
