@@ -1,6 +1,6 @@
 // The course (docs/course) holds together: its pages lead to each other, to headings and to code that there is, its
 // terms are in the glossary, its figures are shown, and its numbers are in the output of a command.
-// scripts/course-figures --check runs the commands.
+// experiments/course-figures --check runs the commands.
 
 #include <gtest/gtest.h>
 

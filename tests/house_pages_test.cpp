@@ -91,7 +91,7 @@ std::set<std::string> programs() {
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(MINIQAT_SOURCE_DIR) / "labs"))
     if (entry.is_directory()) found.insert("labs/lab_" + entry.path().filename().string().substr(0, 2));
-  for (const std::string folder : {"benchmarks", "examples"})
+  for (const std::string folder : {"benchmarks", "examples", "experiments"})
     for (const fs::path& file : sources(folder)) {
       const std::string stem = file.stem();
       const bool has_main = folder == "examples" || stem.starts_with("bench_") || stem.starts_with("peer_");

@@ -2,7 +2,7 @@
 //
 //   node onnxruntime.mjs MODEL IMAGES COUNT OUT [--threads N] [--batch N] [--optimized DIR]
 //   node onnxruntime.mjs --list FILE ...      a line "MODEL IMAGES COUNT OUT" for each of many runs
-//   node onnxruntime.mjs --serve MODEL [--threads N] [--batch N]     for scripts/bench-integer
+//   node onnxruntime.mjs --serve MODEL [--threads N] [--batch N]     for experiments/bench-integer
 //
 // IMAGES holds COUNT examples, raw uint8 integers or float32 numbers, as the model takes. OUT gets the outputs of all, raw float32 (little-endian). Prints one
 // JSON line for each run; its "seconds" are those of inference alone, after a run to warm up. DIR gets the graph that

@@ -1,9 +1,10 @@
-// oneDNN's side of scripts/bench-kernels: fake quantization as a pair of reorders, float to bytes and back, on demand.
+// oneDNN's side of experiments/bench-kernels: fake quantization as a pair of reorders, float to bytes and back, on
+// demand.
 //
 //   peer_onednn forward 8 1 ELEMENTS THREADS
 //
-// Talks as benchmarks/serve.h has it. Exit status 1, and a line on standard error, when something is wrong: the pair is
-// compared with the reference before it is timed. It rounds ties to even, and multiplies by 1 / scale, so that a few
+// Talks as experiments/serve.h has it. Exit status 1, and a line on standard error, when something is wrong: the pair
+// is compared with the reference before it is timed. It rounds ties to even, and multiplies by 1 / scale, so that a few
 // elements near ties may be a step off.
 
 #include <cmath>
@@ -13,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/serve.h"
 #include "benchmarks/suite/timed_case.h"
 #include "core/error.h"
 #include "core/parallel.h"
+#include "experiments/serve.h"
 #include "quantize/reference/fake_quant.h"
 
 namespace miniqat::benchmarks {

@@ -1,11 +1,11 @@
 // The exchange of one training step, run by SimGrid's SMPI on a network that does not exist. The code of the sums is
 // miniqat's own (tensor_sums.cpp and below, over mpi_communicator.cpp); only computing is replaced by its time. All
-// numbers are zeros. scripts/simulate-ranks builds and runs it (docs/scale.md):
+// numbers are zeros. experiments/simulate-ranks builds and runs it (docs/scale.md):
 //
 //   smpirun -platform P.xml -hostfile HOSTS -np N replay SCHEDULE [way=auto] [bucket=262144] [add=0] [copy=0]
 //     [receive=0] [interval=0]
 //
-// SCHEDULE is what benchmarks/bench_schedule prints: lines `tensor SECONDS FLOATS` (a gradient is handed over so long
+// SCHEDULE is what experiments/bench_schedule prints: lines `tensor SECONDS FLOATS` (a gradient is handed over so long
 // after the step's begin), `backward SECONDS` (its end), `step SECONDS` (the optimizer's end) and `statistics COUNT`.
 // `way` is auto, a name of bucket_sum.h, or allreduce: no buckets, but one MPI_Allreduce of SMPI's after backward.
 // `bucket` is in floats. Seconds of a core: `add` and `copy` for one float32, `receive` for a byte that arrives.

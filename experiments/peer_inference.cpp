@@ -1,10 +1,10 @@
-// Our side of scripts/bench-integer: inference with the integer engine, or in float, on demand, so that it can take
+// Our side of experiments/bench-integer: inference with the integer engine, or in float, on demand, so that it can take
 // turns with another program on the same machine. It also writes the same model as an ONNX file for that program.
 //
 //   peer_inference integer|float MODEL SIDE BATCH THREADS
 //   peer_inference export MODEL SIDE FILE
 //
-// SIDE is the pictures' height and width, 0 the model's own. Talks as benchmarks/serve.h has it. Exit status 1, and a
+// SIDE is the pictures' height and width, 0 the model's own. Talks as experiments/serve.h has it. Exit status 1, and a
 // line on standard error, when something is wrong.
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "benchmarks/integer_models.h"
-#include "benchmarks/serve.h"
 #include "core/engine/session.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
+#include "experiments/serve.h"
 #include "exporters/onnx/onnx.h"
 #include "integer/engine.h"
 #include "integer/reference/engine.h"

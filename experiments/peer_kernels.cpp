@@ -1,21 +1,21 @@
-// Our side of scripts/bench-kernels: one case of fake quantization, on demand.
+// Our side of experiments/bench-kernels: one case of fake quantization, on demand.
 //
 //   peer_kernels OPERATION BITS CHANNELS ELEMENTS THREADS
 //   peer_kernels about            build and machine, as JSON of `miniqat bench` has them
 //
-// Talks as benchmarks/serve.h has it. Exit status 1, and a line on standard error, when something is wrong.
+// Talks as experiments/serve.h has it. Exit status 1, and a line on standard error, when something is wrong.
 
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "benchmarks/serve.h"
 #include "benchmarks/suite/measure/this_machine.h"
 #include "benchmarks/suite/timed_case.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/text/json.h"
+#include "experiments/serve.h"
 
 namespace miniqat::benchmarks {
 namespace {

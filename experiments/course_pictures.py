@@ -1,4 +1,4 @@
-"""The figures of docs/course, from the runs that its pages' commands leave in a folder (scripts/course-figures)."""
+"""The figures of docs/course, from the runs that its pages' commands leave in a folder (experiments/course-figures)."""
 
 import json
 import re

@@ -1,4 +1,5 @@
-"""Which instructions of PyTorch's scripts/processor.py takes on which processor. The argument is the folder scripts/."""
+"""Which instructions of PyTorch's experiments/processor.py takes on which processor. The argument is the folder
+experiments/."""
 
 import pathlib
 import sys

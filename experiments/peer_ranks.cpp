@@ -1,9 +1,9 @@
-// Our side of scripts/bench-ddp: the ranks of a training, of which the first waits for its turns. Started by that
+// Our side of experiments/bench-ddp: the ranks of a training, of which the first waits for its turns. Started by that
 // script:
 //
 //   mpirun -np N --bind-to core peer_ranks MODEL BATCH SIDE float|single
 //
-// One thread a rank, a slice of BATCH pictures each. Talks as benchmarks/serve.h has it. Exit status 1, and a line on
+// One thread a rank, a slice of BATCH pictures each. Talks as experiments/serve.h has it. Exit status 1, and a line on
 // standard error, when something is wrong.
 
 #include <chrono>
@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
-#include "benchmarks/serve.h"
 #include "benchmarks/training.h"
 #include "core/error.h"
 #include "distributed/launch.h"
 #include "distributed/rank_exchange.h"
+#include "experiments/serve.h"
 
 namespace miniqat::benchmarks {
 namespace {

@@ -1,8 +1,8 @@
-// The schedule of a training step: when backward hands over which gradient. distributed/simulation/replay.cpp replays
+// The schedule of a training step: when backward hands over which gradient. experiments/replay.cpp replays
 // it on networks that there are not (docs/scale.md).
 //
-//   build/release/benchmarks/bench_schedule MODEL [BATCH]
-//   mpirun -np 2 --bind-to core build/release/benchmarks/bench_schedule MODEL [BATCH]
+//   build/release/experiments/bench_schedule MODEL [BATCH]
+//   mpirun -np 2 --bind-to core build/release/experiments/bench_schedule MODEL [BATCH]
 //
 // One thread a rank, W8A8, slices of BATCH pictures of noise. Prints lines `tensor SECONDS FLOATS` in the order of
 // backward, counted from the step's begin, then `backward`, `step` (seconds) and `statistics` (their number): the

@@ -1,5 +1,5 @@
-"""scripts/low-bit-ablations, low-bit-control and low-bit-results with a program that trains nothing: they go on where they
-were killed, repeat nothing that a ledger has, and say which of its results were made by other flags.
+"""experiments/low-bit-ablations, low-bit-control and low-bit-results with a program that trains nothing: they go on where
+they were killed, repeat nothing that a ledger has, and say which of its results were made by other flags.
 
 usage: low_bit_runs_test.py SCRIPTS
 """
