@@ -112,7 +112,6 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
       "training/run", "training/verify"}},
     {"labs", {"labs"}},
     {"labs/*", {"core", "layers/reference", "quantize", "quantize/reference", "integer", "benchmarks/kernels", "labs"}},
-    {"labs/mistakes/*", {"labs/"}},
     {"labs/solutions", {"labs/"}},
     {"labs/tests", {"labs", "labs/tests"}},
     {"cli",

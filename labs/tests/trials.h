@@ -7,14 +7,16 @@
 
 namespace lab {
 
-/// One file with the lab's function.
+/// One answer: the lab's function as somebody filled it in.
 struct Trial {
-  /// Below labs/.
-  std::string file;
+  /// The file that it is in, below labs/, and of a mistake also its name there.
+  std::string title;
+  /// Words of the hint that a mistake must get.
+  std::string hint;
   Lab lab;
 };
 
-/// All files with the function of one lab: the blank first, then the solution, then the mistakes.
+/// All answers to one lab: the blank first, then the solution, then the mistakes.
 struct Trials {
   std::string folder;
   std::vector<Trial> trials;
