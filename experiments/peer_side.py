@@ -1,12 +1,15 @@
-"""Programs that take turns in being timed: what bench-peers and bench-integer share."""
+"""Programs that take turns in being timed: what bench-peers, bench-kernels, bench-integer and bench-ddp share."""
 
 import contextlib
 import os
 import signal
+import statistics
 import subprocess
+import time
 
 # Threads of both sides spin for a moment after their work.
 PAUSE_SECONDS = 0.02
+TRIALS = 3
 
 
 class Failure(Exception):
@@ -57,3 +60,35 @@ class Side:
         with contextlib.suppress(OSError):  # It may have ended before it read everything.
             self.process.stdin.close()
         self.process.wait()
+
+
+def seconds_in_turns(sides, turns, turn_seconds):
+    """For each side the seconds of one repetition in each turn. The sides take turns of about turn_seconds."""
+    counts = [max(1, round(turn_seconds / min(side.seconds() for _ in range(2)))) for side in sides]
+    seen = [[] for _ in sides]
+    for _ in range(turns):
+        for side, count, seconds in zip(sides, counts, seen):
+            time.sleep(PAUSE_SECONDS)
+            seconds.append(side.seconds(count) / count)
+    return seen
+
+
+def rates(sides, turns, turn_seconds):
+    """Medians of the items a second of each side, in turns of about turn_seconds."""
+    return [statistics.median(side.items / seconds for seconds in seen)
+            for side, seen in zip(sides, seconds_in_turns(sides, turns, turn_seconds))]
+
+
+def best(sides):
+    """The fastest of the sides, tried in turns. Ends the others."""
+    tries = [[] for _ in sides]
+    for _ in range(TRIALS):
+        for side, seconds in zip(sides, tries):
+            time.sleep(PAUSE_SECONDS)
+            seconds.append(side.seconds())
+    medians = [statistics.median(seconds) for seconds in tries]
+    chosen = sides[medians.index(min(medians))]
+    for side in sides:
+        if side is not chosen:
+            side.close()
+    return chosen
