@@ -192,7 +192,7 @@ void add_verify(CommandLine& program) {
   command
       .option("--runtimes", arguments->runtimes,
               "folder with onnxruntime.mjs, litert.mjs and their node_modules (default: share/miniqat/runtimes of the "
-              "installation, or tests/runtimes of the source tree)")
+              "installation, or runtimes/ of the source tree)")
       .excludes(without);
   command
       .option("--runtime-timeout", arguments->runtime_timeout,

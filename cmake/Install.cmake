@@ -4,9 +4,8 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS miniqat RUNTIME COMPONENT program)
 # For `verify`: the scripts that run exported models; npm gets the runtimes themselves.
-file(GLOB runtime_scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/runtimes/*.mjs)
-install(FILES ${runtime_scripts} ${CMAKE_SOURCE_DIR}/tests/runtimes/package.json ${CMAKE_SOURCE_DIR}/tests/runtimes/package-lock.json
-  ${CMAKE_SOURCE_DIR}/tests/runtimes/.npmrc DESTINATION ${runtimes_folder} COMPONENT program)
+file(GLOB runtime_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtimes/*.mjs ${CMAKE_SOURCE_DIR}/runtimes/*.json)
+install(FILES ${runtime_files} ${CMAKE_SOURCE_DIR}/runtimes/.npmrc DESTINATION ${runtimes_folder} COMPONENT program)
 # For kernels of one's own: `miniqat bench --plugin`.
 install(FILES ${CMAKE_SOURCE_DIR}/benchmarks/kernels/fake_quant_plugin.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/miniqat/benchmarks/kernels COMPONENT development)

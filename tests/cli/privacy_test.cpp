@@ -61,7 +61,7 @@ TEST_F(PrivacyTest, SoDoesTheScriptAlone) {
   expect_success(program({"export", "--run", "run", "--format", "onnx", "--out", "model.onnx"}));
   place_.write("images", std::string(8 * 8, '\5'));
   const Outcome outcome =
-      listened({"node", MINIQAT_SOURCE_DIR "/tests/runtimes/onnxruntime.mjs", "model.onnx", "images", "1", "outputs"});
+      listened({"node", MINIQAT_SOURCE_DIR "/runtimes/onnxruntime.mjs", "model.onnx", "images", "1", "outputs"});
   expect_success(outcome);
   EXPECT_EQ(fs::file_size(path("outputs")) % 10, 0u);
   expect_private();
@@ -83,7 +83,7 @@ bool loads_onnx_runtime(std::string_view text) {
 TEST(Privacy, WhateverLoadsOnnxRuntimeSwitchesItsTelemetryOff) {
   int count = 0;
   const fs::path source = MINIQAT_SOURCE_DIR;
-  for (const char* folder : {"benchmarks", "docs", "examples", "labs", "python", "scripts", "tests"})
+  for (const char* folder : {"benchmarks", "docs", "examples", "labs", "python", "runtimes", "scripts", "tests"})
     for (auto entry = fs::recursive_directory_iterator(source / folder); entry != fs::end(entry); ++entry) {
       if (entry->path().filename() == "node_modules") entry.disable_recursion_pending();
       const std::string ending = entry->path().extension();

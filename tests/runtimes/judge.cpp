@@ -13,7 +13,7 @@
 namespace miniqat::testing {
 namespace {
 
-const std::filesystem::path kScripts = std::filesystem::path(MINIQAT_SOURCE_DIR) / "tests/runtimes";
+const std::filesystem::path kScripts = std::filesystem::path(MINIQAT_SOURCE_DIR) / "runtimes";
 
 std::string quoted(const std::string& word) {
   if (word.find('\'') != std::string::npos) fail("a path with a quote in it: ", word);
@@ -50,9 +50,9 @@ std::string why_no_runtimes() {
   static const std::string why = [] {
     if (!why_no_node().empty()) return why_no_node();
     const std::filesystem::path installed = kScripts / "node_modules/.installed-lock.json";
-    if (!std::filesystem::exists(installed)) return std::string("no packages in tests/runtimes/node_modules");
+    if (!std::filesystem::exists(installed)) return std::string("no packages in runtimes/node_modules");
     if (read_file(installed) != read_file(kScripts / "package-lock.json"))
-      return std::string("tests/runtimes/node_modules has other packages than package-lock.json");
+      return std::string("runtimes/node_modules has other packages than package-lock.json");
     return std::string();
   }();
   return why;

@@ -15,7 +15,7 @@ struct Case {
   Tensor images;
 };
 
-/// What a runtime made of some cases: see the scripts in tests/runtimes.
+/// What a runtime made of some cases: see the scripts in runtimes/.
 struct Verdict {
   /// The judge's exit status, and what it printed: a line of JSON for each case on stdout.
   int status = -1;
@@ -34,11 +34,11 @@ inline constexpr const char* kOnnxRuntime = "onnxruntime.mjs";
 /// Why there is no Node 18 or later; empty when there is.
 std::string why_no_node();
 
-/// Why runtimes cannot be asked: no Node 18 or later, or the packages that tests/runtimes locks are not installed.
+/// Why runtimes cannot be asked: no Node 18 or later, or the packages that runtimes/ locks are not installed.
 /// Empty when they can.
 std::string why_no_runtimes();
 
-/// Runs a script, by its path from tests/runtimes, once on all cases, with further arguments. `keep_optimized` asks
+/// Runs a script, by its path from runtimes/, once on all cases, with further arguments. `keep_optimized` asks
 /// ONNX Runtime for its optimized graphs.
 Verdict judge(const std::string& script, const std::vector<Case>& cases, const std::vector<std::string>& arguments = {},
               bool keep_optimized = false);

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kSourceFolder = fs::path(MINIQAT_SOURCE_DIR) / "tests" / "runtimes";
+const fs::path kSourceFolder = fs::path(MINIQAT_SOURCE_DIR) / "runtimes";
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 

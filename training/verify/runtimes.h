@@ -24,7 +24,7 @@ struct RuntimeResult {
 class Runtimes {
  public:
   /// The first that exists of: share/miniqat/runtimes below the folder around the program's own (an installed
-  /// program's), tests/runtimes of the source tree, share/miniqat/runtimes below the prefix that cmake was configured
+  /// program's), runtimes/ of the source tree, share/miniqat/runtimes below the prefix that cmake was configured
   /// with. The last if none exists.
   static std::filesystem::path default_folder();
 

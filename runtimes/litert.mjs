@@ -34,7 +34,7 @@ async function loadRuntime() {
   try {
     manifest = require.resolve('@litertjs/core/package.json');
   } catch {
-    console.error('litert.mjs: @litertjs/core is not installed; npm ci --ignore-scripts in tests/runtimes does that');
+    console.error('litert.mjs: @litertjs/core is not installed; scripts/install-runtimes does that');
     process.exit(NOT_INSTALLED);
   }
   const directory = path.join(path.dirname(manifest), 'wasm');
